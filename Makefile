@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+# The verbs of the project. Each installs what it needs, then builds, then does its work.
+
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test bench asan tsan ubsan install fmt clean
+.NOTPARALLEL:
+
+help: ## this list
+	@sed -nE 's/^([a-z]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
+		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
+
+# Configures only when it has to: ninja sees changed CMake files and new sources by itself.
+define compile
+@tools/setup $(filter-out release,$1)
+@if ! [ build/$1/build.ninja -nt CMakePresets.json ]; then \
+	cmake --preset $1 >/dev/null && touch build/$1/build.ninja; fi
+@[ -t 1 ] || quiet='-- --quiet'; cmake --build --preset $1 -j $(JOBS) $$quiet
+endef
+
+build: ## build/release: the library, the command build/release/ums, the tests
+	$(call compile,release)
+
+demo: build ## measure a yield against the peers, in five minutes at most, as a page
+	@mkdir -p build/demo
+	@build/release/ums bench yield --demo --html build/demo/report.html
+	@echo "The page is file://$(CURDIR)/build/demo/report.html"
+
+test: build ## run the tests of the release build
+	@ctest --preset release
+
+bench: build ## run every benchmark; the page is build/report.html
+	@build/release/ums bench all --html build/report.html
+	@echo "The page is file://$(CURDIR)/build/report.html"
+
+asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
+	$(call compile,asan)
+	@ctest --preset asan
+
+tsan: ## the tests under ThreadSanitizer
+	$(call compile,tsan)
+	@ctest --preset tsan
+
+ubsan: ## the tests under UndefinedBehaviorSanitizer alone
+	$(call compile,ubsan)
+	@ctest --preset ubsan
+
+install: build ## install the release build under PREFIX (/usr/local), staged in DESTDIR
+	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null
+	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@echo 'installed under $(DESTDIR)$(PREFIX)'
+
+fmt: ## format the C++ files that git knows
+	@tools/setup fmt
+	@git ls-files -z -- '*.cpp' '*.hpp' '*.c' '*.h' | xargs -0r clang-format -i
+
+clean: ## remove build/
+	@rm -rf build

@@ -1,0 +1,3 @@
+module libums/bench
+
+go 1.19

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: MIT
+# Libraries, headers, CMake package and ums.pc. All paths are relative: the tree may be moved.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS ums_static ums_shared EXPORT ums-targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ums DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/ums)
+configure_package_config_file(cmake/ums-config.cmake.in ${PROJECT_BINARY_DIR}/ums-config.cmake
+    INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ums-config-version.cmake
+    COMPATIBILITY SameMinorVersion)  # Until 1.0 a minor version may break.
+install(EXPORT ums-targets NAMESPACE ums:: DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/ums-config.cmake ${PROJECT_BINARY_DIR}/ums-config-version.cmake
+    DESTINATION ${package_dir})
+
+file(RELATIVE_PATH prefix_from_pc
+    ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
+configure_file(cmake/ums.pc.in ${PROJECT_BINARY_DIR}/ums.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/ums.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+# The library: compiled once, as position-independent code, then linked as libums.a and libums.so.
+
+file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}
+    ${PROJECT_SOURCE_DIR}/src/*/*.cpp ${PROJECT_SOURCE_DIR}/src/*/*.S
+    ${PROJECT_SOURCE_DIR}/src/*/*/*.cpp ${PROJECT_SOURCE_DIR}/src/*/*/*.S)
+list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+list(FILTER sources EXCLUDE REGEX "^src/preload/")  # Of its own: it replaces pthread symbols.
+
+# Of src/arch/CPU/, only the CPU we build for.
+set(other_cpus ${sources})
+list(FILTER other_cpus INCLUDE REGEX "^src/arch/[^/]+/")
+list(FILTER other_cpus EXCLUDE REGEX "^src/arch/${CMAKE_SYSTEM_PROCESSOR}/")
+list(REMOVE_ITEM sources ${other_cpus})
+list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
+
+add_library(ums_objects OBJECT ${sources})
+target_include_directories(ums_objects
+    PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(ums_objects PRIVATE Threads::Threads)
+# initial-exec: the one thread-local pointer costs no call to __tls_get_addr in the shared library
+# either. It fits into the surplus that the C library keeps for dlopen().
+target_compile_options(ums_objects PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ftls-model=initial-exec>)
+set_target_properties(ums_objects PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+
+add_library(ums_static STATIC $<TARGET_OBJECTS:ums_objects>)
+add_library(ums_shared SHARED $<TARGET_OBJECTS:ums_objects>)
+add_library(ums::ums ALIAS ums_static)
+add_library(ums::shared ALIAS ums_shared)
+foreach(library IN ITEMS ums_static ums_shared)
+    target_include_directories(${library} INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_compile_features(${library} INTERFACE cxx_std_20)
+    target_link_libraries(${library} PUBLIC Threads::Threads)
+    set_target_properties(${library} PROPERTIES OUTPUT_NAME ums LINKER_LANGUAGE CXX)
+endforeach()
+set_target_properties(ums_static PROPERTIES EXPORT_NAME ums)
+set_target_properties(ums_shared PROPERTIES EXPORT_NAME shared
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# ums_unit_test(SOURCE): one test program, and its variants.
+#
+# SOURCE is src/X/NOUN_test.cpp or tests/X/NOUN_test.cpp, from the root of the project. The program
+# lands at the same path in the build folder; its test is called src/X/NOUN.
+#
+# A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
+# src/X/NOUN@p1. A variant is an environment variable:
+
+set(ums_variant_mprotect UMS_GUARD=mprotect)
+set(ums_variant_migrate UMS_MIGRATE=1)
+set(ums_variant_fifo UMS_POLICY=fifo)
+set(ums_variant_p1 UMS_PROCESSORS=1)
+set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
+set(ums_variant_nosync UMS_TSAN=no_sync)  # Only where TSan is.
+
+# The options the sanitizers run with. There are no suppressions.
+set(ums_test_environment "")
+if(UMS_SANITIZE)
+    find_program(UMS_SYMBOLIZER NAMES llvm-symbolizer-19 llvm-symbolizer)
+    set(symbolizer "")
+    if(UMS_SYMBOLIZER)
+        set(symbolizer ":external_symbolizer_path=${UMS_SYMBOLIZER}")
+    endif()
+    set(ums_test_environment
+        ASAN_OPTIONS=detect_stack_use_after_return=1:detect_leaks=1:strict_string_checks=1${symbolizer}
+        UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1${symbolizer}
+        TSAN_OPTIONS=halt_on_error=1:history_size=2${symbolizer})
+endif()
+
+function(ums_register_test name target)  # ARGN: environment
+    add_test(NAME ${name} COMMAND ${target})
+    set_tests_properties(${name} PROPERTIES
+        TIMEOUT 600 ENVIRONMENT "${ums_test_environment};${ARGN}")
+endfunction()
+
+function(ums_unit_test source)
+    string(REGEX REPLACE "_test\\.cpp$" "" name ${source})
+    get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(program ${source} NAME_WE)
+    string(REPLACE "/" "-" target ${folder}/${program})
+
+    add_executable(${target} ${PROJECT_SOURCE_DIR}/${source})
+    target_link_libraries(${target} PRIVATE ums::ums GTest::gtest_main)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # For support/.
+    if(source MATCHES "^src/")  # tests/ sees the public headers only.
+        target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    endif()
+    ums_register_test(${name} ${target})
+
+    # Configure again when the line of variants may have changed.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${source})
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${source} line LIMIT_COUNT 1 REGEX "^// variants: ")
+    string(REGEX MATCHALL "[^ ]+" variants "${line}")
+    list(REMOVE_ITEM variants "//" "variants:")
+    foreach(variant IN LISTS variants)
+        if(NOT DEFINED ums_variant_${variant})
+            message(FATAL_ERROR "${source}: there is no variant ${variant}")
+        endif()
+        if(NOT variant STREQUAL nosync OR UMS_SANITIZE MATCHES thread)
+            ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}})
+        endif()
+    endforeach()
+endfunction()

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+
+// priority_policy: a scheduling policy of one's own, as docs/write-a-policy.md explains it.
+//
+// Output:
+//   urgent
+//   usual
+//   idle
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+
+#include <ums/ums.hpp>
+
+namespace {
+
+// The most urgent ready fiber first; among equals, first come, first served. A fiber's urgency is its
+// tag, 0 (what a new fiber has) to 7.
+class priority_policy final : public ums::policy {
+public:
+    // One queue for all processors: nothing belongs to one of them.
+    void attach(unsigned) override {}
+    void detach(unsigned) override {}
+
+    void ready(ums::fiber_ref f, unsigned) noexcept override {
+        const std::lock_guard guard{mutex_};
+        queues_[std::min<std::size_t>(f.tag(), queues_.size() - 1)].push_back(f);
+    }
+
+    ums::fiber_ref next(unsigned) noexcept override {
+        const std::lock_guard guard{mutex_};
+        for (std::size_t urgency = queues_.size(); urgency-- > 0;)
+            if (const ums::fiber_ref f = queues_[urgency].pop_front()) return f;
+        return {};
+    }
+
+    [[nodiscard]] bool empty(unsigned) const noexcept override {
+        const std::lock_guard guard{mutex_};
+        return std::all_of(queues_.begin(), queues_.end(),
+                           [](const ums::fiber_queue& q) { return q.empty(); });
+    }
+
+private:
+    mutable std::mutex mutex_;  // Held for a few instructions, and never across a switch.
+    std::array<ums::fiber_queue, 8> queues_;
+};
+
+void work(const char* name, std::uint64_t urgency) {
+    ums::this_fiber::ref().set_tag(urgency);  // Counts from the next time it becomes ready.
+    ums::this_fiber::park();
+    std::puts(name);
+}
+
+}  // namespace
+
+int main() {
+    ums::options options{.processors = 1};
+    options.make_policy = [] { return std::make_unique<priority_policy>(); };
+    ums::run(options, [] {
+        ums::fiber idle{work, "idle", 0}, usual{work, "usual", 3}, urgent{work, "urgent", 7};
+        ums::this_fiber::yield();  // All are as urgent as this one, so each gets as far as its park().
+        for (const ums::fiber* f : {&idle, &usual, &urgent}) f->ref().unpark();
+        for (ums::fiber* f : {&idle, &usual, &urgent}) f->join();
+    });
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/cluster.hpp: a set of processors with one policy.
+//
+// The runtime starts with the default cluster. Others separate kinds of work: each has its own processors
+// (hence kernel threads) and its own order of ready fibers. A fiber is made in one cluster
+// (fiber_options::cluster) and may go to another (this_fiber::migrate).
+//
+// Blocking: the constructor and add_processor() start kernel threads. remove_processor() waits until one has
+//           ended; the destructor waits until every fiber of the cluster has ended or left. Both
+//           park a fiber and block a plain thread.
+// Lifetime: destroy it before the runtime stops, from outside the cluster.
+// Errors:   std::system_error: operation_not_permitted (no runtime runs), resource_unavailable_try_again
+//           (no thread, or add_processor() beyond 1024), invalid_argument (made with 0 or more than
+//           1024 processors; removing the last one).
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ums/export.hpp"
+#include "ums/options.hpp"
+
+namespace ums {
+
+namespace sched {
+class cluster;
+struct cluster_access;
+}  // namespace sched
+
+struct cluster_options {
+    std::string name = "cluster";
+    unsigned processors = 1;
+    policy_kind policy = policy_kind::steal;
+    // A policy of your own; wins over `policy`.
+    std::function<std::unique_ptr<ums::policy>()> make_policy = {};
+    bool pin = false;
+};
+
+class UMS_EXPORT cluster {
+public:
+    explicit cluster(const cluster_options& options = {});
+    ~cluster();
+    cluster(const cluster&) = delete;
+    cluster& operator=(const cluster&) = delete;
+
+    // Returns the new processor's index.
+    unsigned add_processor();
+
+    // Takes away the one with the highest index. Its fibers go on on the others; those pinned to it
+    // are pinned to processor 0 from then on. A fiber on it that computes without ever switching
+    // delays this.
+    void remove_processor();
+
+    [[nodiscard]] unsigned processors() const noexcept;
+    [[nodiscard]] std::string_view name() const noexcept;
+
+    // The one the runtime started with. Requires: a runtime is running.
+    static cluster& standard() noexcept;
+
+private:
+    friend struct sched::cluster_access;
+    // Names an existing one. Two parameters, so that cluster{{}} means default options.
+    cluster(const sched::cluster_access&, sched::cluster* existing) noexcept : impl_{existing} {}
+
+    sched::cluster* impl_;
+};
+
+namespace sched {
+struct cluster_access {
+    static sched::cluster* of(ums::cluster& c) noexcept { return c.impl_; }
+    static void set(ums::cluster& c, sched::cluster* to) noexcept { c.impl_ = to; }
+    static ums::cluster wrap(sched::cluster* c) noexcept { return ums::cluster{cluster_access{}, c}; }
+};
+}  // namespace sched
+
+}  // namespace ums

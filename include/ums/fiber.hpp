@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/fiber.hpp: a user-level thread with its own stack. Same API as std::thread.
+//
+// A fiber runs on the processors of one cluster, moves between them, and gives way only where it
+// blocks through this library, yields or ends. It may be created, joined and detached from fibers and from
+// plain kernel threads alike, while a runtime is running (ums::run).
+//
+// Blocking:  join() parks the calling fiber, or blocks the calling plain thread. Construction and detach()
+//            never block.
+// Ordering:  construction happens before the function starts; the function's end happens before
+//            join() returns.
+// Lifetime:  destroying a joinable fiber calls std::terminate(), as std::thread does.
+// Errors:    std::system_error. Construction: resource_unavailable_try_again (no stack),
+//            invalid_argument (a stack of more than 1 GiB),
+//            operation_not_permitted (no runtime runs). join(): invalid_argument (not joinable),
+//            resource_deadlock_would_occur (itself). An exception that leaves the function ends the program with its
+//            what() and the fiber's name.
+// Cost:      spawn and join about 60 ns, without allocating.
+
+#include <compare>
+#include <concepts>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+
+#include "ums/fiber_ref.hpp"
+#include "ums/impl/spawn.hpp"
+#include "ums/options.hpp"
+
+namespace ums {
+
+class fiber {
+public:
+    using id = fiber_id;
+
+    fiber() noexcept = default;
+
+    // Runs f(args...) on a new fiber, with decayed copies made by the caller.
+    template <class F, class... Args>
+        requires(!std::same_as<std::remove_cvref_t<F>, fiber> &&
+                 !std::same_as<std::remove_cvref_t<F>, fiber_options>)
+    explicit fiber(F&& f, Args&&... args)
+        : fiber_{impl::spawn(nullptr, std::forward<F>(f), std::forward<Args>(args)...)} {}
+
+    template <class F, class... Args>
+    fiber(const fiber_options& options, F&& f, Args&&... args)
+        : fiber_{impl::spawn(&options, std::forward<F>(f), std::forward<Args>(args)...)} {}
+
+    fiber(fiber&& other) noexcept : fiber_{std::exchange(other.fiber_, nullptr)} {}
+    fiber& operator=(fiber&& other) noexcept {
+        if (joinable()) impl::terminate_joinable();
+        fiber_ = std::exchange(other.fiber_, nullptr);
+        return *this;
+    }
+    ~fiber() {
+        if (joinable()) impl::terminate_joinable();
+    }
+
+    void swap(fiber& other) noexcept { std::swap(fiber_, other.fiber_); }
+    friend void swap(fiber& a, fiber& b) noexcept { a.swap(b); }
+
+    [[nodiscard]] bool joinable() const noexcept { return fiber_ != nullptr; }
+    [[nodiscard]] id get_id() const noexcept { return fiber_ != nullptr ? ref().id() : id{}; }
+
+    // Names the fiber, to unpark it. Empty if not joinable.
+    [[nodiscard]] fiber_ref ref() const noexcept {
+        return fiber_ != nullptr ? impl::ref_of(fiber_) : fiber_ref{};
+    }
+
+    // Waits until the function has returned. By anyone, once.
+    void join() {
+        if (fiber_ == nullptr) throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
+        impl::join(fiber_);
+        fiber_ = nullptr;
+    }
+
+    // Lets it run on alone; its stack is reused when its function returns.
+    void detach() {
+        if (fiber_ == nullptr) throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
+        impl::detach(std::exchange(fiber_, nullptr));
+    }
+
+    // The CPUs this process may use; at least 1.
+    [[nodiscard]] UMS_EXPORT static unsigned hardware_concurrency() noexcept;
+
+private:
+    sched::fiber* fiber_ = nullptr;
+};
+
+}  // namespace ums

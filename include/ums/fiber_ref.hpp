@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/fiber_ref.hpp: who a fiber is, without owning it.
+//
+// A fiber_ref names a fiber, or a plain kernel thread that called this_fiber::ref(), so that others can
+// unpark it. Copying it is free.
+//
+// Lifetime: valid until the fiber has ended (has been joined, or, if detached, has returned). Using it
+//           later is undefined.
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <string_view>
+
+#include "ums/export.hpp"
+
+namespace ums {
+
+namespace sched {
+struct fiber;
+struct parkable;
+struct access;
+}  // namespace sched
+
+// Identifies a fiber among all that ever ran in this process. The default value names none; so does
+// the id of a plain kernel thread.
+class fiber_id {
+public:
+    constexpr fiber_id() noexcept = default;
+    constexpr explicit fiber_id(std::uint64_t value) noexcept : value_{value} {}
+    [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
+    friend constexpr auto operator<=>(fiber_id, fiber_id) noexcept = default;
+
+private:
+    std::uint64_t value_ = 0;
+};
+
+UMS_EXPORT std::ostream& operator<<(std::ostream& out, fiber_id id);
+constexpr std::uint64_t format_as(fiber_id id) noexcept { return id.value(); }
+
+class fiber_ref {
+public:
+    constexpr fiber_ref() noexcept = default;
+
+    [[nodiscard]] constexpr explicit operator bool() const noexcept { return who_ != nullptr; }
+    friend constexpr bool operator==(fiber_ref, fiber_ref) noexcept = default;
+
+    // Lets the fiber's current or next this_fiber::park() return. Several before that count as one.
+    // Blocking: never. From any fiber or thread, not from a signal handler.
+    // Ordering: what happens before unpark() is visible after the park() that it ends.
+    // Cost:     one atomic read-modify-write and a push into a queue; a system call if an idle
+    //           processor or a plain thread has to be woken.
+    UMS_EXPORT void unpark() const noexcept;
+
+    // Zero for a plain thread.
+    [[nodiscard]] UMS_EXPORT fiber_id id() const noexcept;
+    // Empty if it was given none.
+    [[nodiscard]] UMS_EXPORT std::string_view name() const noexcept;
+
+    // A word of the fiber's for its cluster's policy (a priority, a deadline, a pointer). Zero at
+    // first. Requires: names a fiber.
+    [[nodiscard]] UMS_EXPORT std::uint64_t tag() const noexcept;
+    UMS_EXPORT void set_tag(std::uint64_t value) const noexcept;
+
+private:
+    friend struct sched::access;
+    constexpr explicit fiber_ref(sched::parkable* who) noexcept : who_{who} {}
+    sched::parkable* who_ = nullptr;
+};
+
+}  // namespace ums
+
+template <>
+struct std::hash<ums::fiber_id> {
+    std::size_t operator()(ums::fiber_id id) const noexcept {
+        return std::hash<std::uint64_t>{}(id.value());
+    }
+};

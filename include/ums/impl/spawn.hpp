@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/impl/spawn.hpp: how the function and its arguments get onto the new fiber's stack.
+//
+// They are built in place, just below the descriptor: no allocation, and one page for an idle fiber.
+// What does not fit into a quarter of the stack goes to the heap.
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <new>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "ums/export.hpp"
+#include "ums/options.hpp"
+
+namespace ums::impl {
+
+struct new_fiber {
+    sched::fiber* fiber;
+    void* storage;  // Null: `bytes` do not fit.
+};
+
+// Takes a stack and builds a descriptor on it. Throws std::system_error.
+UMS_EXPORT new_fiber spawn_begin(const fiber_options* options, std::size_t bytes,
+                                 std::size_t alignment);
+// Makes it ready, or runs it.
+UMS_EXPORT void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable,
+                             launch when) noexcept;
+// Gives the stack back.
+UMS_EXPORT void spawn_abort(sched::fiber* f) noexcept;
+
+UMS_EXPORT void join(sched::fiber* f);
+UMS_EXPORT void detach(sched::fiber* f) noexcept;
+UMS_EXPORT fiber_ref ref_of(sched::fiber* f) noexcept;
+[[noreturn]] UMS_EXPORT void terminate_joinable() noexcept;
+
+template <class F, class... Args>
+struct bound {
+    std::tuple<F, Args...> parts;
+
+    template <class... A>
+    explicit bound(std::in_place_t, A&&... a) : parts{std::forward<A>(a)...} {}
+
+    static void run_in_place(void* self) {
+        struct destroy {
+            bound* b;
+            ~destroy() { b->~bound(); }
+        } last{static_cast<bound*>(self)};
+        last.b->call(std::index_sequence_for<Args...>{});
+    }
+    static void run_on_heap(void* self) {
+        std::unique_ptr<bound> last{static_cast<bound*>(self)};
+        last->call(std::index_sequence_for<Args...>{});
+    }
+
+private:
+    template <std::size_t... I>
+    void call(std::index_sequence<I...>) {
+        std::invoke(std::move(std::get<0>(parts)), std::move(std::get<I + 1>(parts))...);
+    }
+};
+
+template <class F, class... Args>
+sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {
+    static_assert(std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>,
+                  "a fiber's function must be callable with copies of its arguments, as rvalues");
+    using call = bound<std::decay_t<F>, std::decay_t<Args>...>;
+    const new_fiber made = spawn_begin(options, sizeof(call), alignof(call));
+    struct undo {
+        sched::fiber* f;
+        ~undo() {
+            if (f != nullptr) spawn_abort(f);
+        }
+    } guard{made.fiber};
+    const launch when = options != nullptr ? options->launch : launch::post;
+    if (made.storage != nullptr) {
+        void* at = ::new (made.storage)
+            call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
+        guard.f = nullptr;
+        spawn_commit(made.fiber, &call::run_in_place, at, when);
+    } else {
+        void* at = new call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
+        guard.f = nullptr;
+        spawn_commit(made.fiber, &call::run_on_heap, at, when);
+    }
+    return made.fiber;
+}
+
+}  // namespace ums::impl

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/jfiber.hpp: a fiber that is asked to stop and joined when its handle goes. As std::jthread.
+//
+// If the function takes a std::stop_token first, it gets the handle's. Errors and cost as ums::fiber.
+
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "ums/fiber.hpp"
+
+namespace ums {
+
+class jfiber {
+public:
+    using id = fiber_id;
+
+    jfiber() noexcept : stop_{std::nostopstate} {}
+
+    template <class F, class... Args>
+        requires(!std::same_as<std::remove_cvref_t<F>, jfiber> &&
+                 !std::same_as<std::remove_cvref_t<F>, fiber_options>)
+    explicit jfiber(F&& f, Args&&... args)
+        : fiber_{start(nullptr, stop_, std::forward<F>(f), std::forward<Args>(args)...)} {}
+
+    template <class F, class... Args>
+    jfiber(const fiber_options& options, F&& f, Args&&... args)
+        : fiber_{start(&options, stop_, std::forward<F>(f), std::forward<Args>(args)...)} {}
+
+    jfiber(jfiber&&) noexcept = default;
+    jfiber& operator=(jfiber&& other) noexcept {
+        if (this != &other) {
+            stop_and_join();
+            stop_ = std::move(other.stop_);
+            fiber_ = std::move(other.fiber_);
+        }
+        return *this;
+    }
+    ~jfiber() { stop_and_join(); }
+
+    void swap(jfiber& other) noexcept {
+        std::swap(stop_, other.stop_);
+        fiber_.swap(other.fiber_);
+    }
+    friend void swap(jfiber& a, jfiber& b) noexcept { a.swap(b); }
+
+    [[nodiscard]] bool joinable() const noexcept { return fiber_.joinable(); }
+    [[nodiscard]] id get_id() const noexcept { return fiber_.get_id(); }
+    [[nodiscard]] fiber_ref ref() const noexcept { return fiber_.ref(); }
+    void join() { fiber_.join(); }
+    void detach() { fiber_.detach(); }
+
+    [[nodiscard]] std::stop_source get_stop_source() noexcept { return stop_; }
+    [[nodiscard]] std::stop_token get_stop_token() const noexcept { return stop_.get_token(); }
+    bool request_stop() noexcept { return stop_.request_stop(); }
+
+    [[nodiscard]] static unsigned hardware_concurrency() noexcept {
+        return fiber::hardware_concurrency();
+    }
+
+private:
+    template <class F, class... Args>
+    static fiber start(const fiber_options* options, std::stop_source& stop, F&& f,
+                       Args&&... args) {
+        const fiber_options defaults{};
+        const fiber_options& chosen = options != nullptr ? *options : defaults;
+        if constexpr (std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<Args>...>)
+            return fiber{chosen, std::forward<F>(f), stop.get_token(), std::forward<Args>(args)...};
+        else
+            return fiber{chosen, std::forward<F>(f), std::forward<Args>(args)...};
+    }
+
+    void stop_and_join() noexcept {
+        if (!joinable()) return;
+        request_stop();
+        join();
+    }
+
+    std::stop_source stop_;
+    fiber fiber_;
+};
+
+}  // namespace ums

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/options.hpp: what can be chosen about the runtime and about a fiber.
+//
+// Structs for designated initialisers: ums::options{.processors = 2}. Each runtime option can be
+// overridden by an environment variable (in brackets); a value that does not parse ends the program
+// with the variable's name and what was expected.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "ums/policy.hpp"
+
+namespace ums {
+
+class cluster;
+
+// How the guard below each stack is made.
+enum class guard_kind {
+    automatic,    // lightweight where the kernel can, else mprotect
+    lightweight,  // MADV_GUARD_INSTALL, Linux 6.13: any number of stacks
+    mprotect,     // about 32,700 stacks (vm.max_map_count)
+};
+
+enum class policy_kind {
+    steal,  // A queue per processor; idle processors take half of another's.
+    fifo,   // One queue for all, in strict order of arrival.
+};
+
+struct options {
+    // Processors of the default cluster; 0: one for each CPU this process may use. 1 to 1024.
+    // [UMS_PROCESSORS]
+    unsigned processors = 0;
+
+    // Usable bytes of a fiber's stack unless it asks for another size: 16 KiB to 1 GiB, rounded up to a
+    // power of two. [UMS_STACK_BYTES, with K, M or G]
+    std::size_t stack_bytes = 64 * 1024;
+
+    // [UMS_GUARD=auto|lightweight|mprotect]
+    guard_kind guard = guard_kind::automatic;
+
+    // The order of the ready fibers in the default cluster. [UMS_POLICY=steal|fifo]
+    policy_kind policy = policy_kind::steal;
+    // A policy of your own, made anew at each start; wins over the two above.
+    std::function<std::unique_ptr<ums::policy>()> make_policy = {};
+
+    // Confine each processor to one CPU. [UMS_PIN=0|1]
+    bool pin = false;
+
+    // How long a processor that finds nothing looks on while others run, before it sleeps. 0 to 1 s.
+    // [UMS_SPIN_NS]
+    std::uint32_t spin_ns = 5'000;
+
+    // Free stacks kept with their memory; more than that many lose it slab by slab.
+    // [UMS_WARM_STACKS]
+    std::uint32_t warm_stacks = 16'384;
+
+    // Debug: every park and every yield moves the fiber to another processor. [UMS_MIGRATE=0|1]
+    bool migrate = false;
+
+    // Measure each ended fiber's stack (a system call or two per fiber), for
+    // stats().stack_high_water_bytes. [UMS_MEASURE_STACKS=0|1]
+    bool measure_stacks = false;
+
+    // Use membarrier(2); off costs a full fence per scheduling operation. [UMS_MEMBARRIER=on|off]
+    bool membarrier = true;
+
+    // Seed of every random choice the scheduler makes. [UMS_SEED]
+    std::uint64_t seed = 1;
+};
+
+// When a new fiber runs.
+enum class launch {
+    post,      // It is made ready; its creator goes on.
+    dispatch,  // It runs at once; its creator goes on when it stops. From a plain thread, or into
+               // another cluster: as post.
+};
+
+struct fiber_options {
+    // Shown in reports. Copied. At most 256 bytes are kept.
+    std::string_view name = {};
+    // Usable bytes of its stack, rounded up to a power of two of at least 16 KiB; 0: the runtime's default.
+    std::size_t stack_bytes = 0;
+    // Runs only on the processor that runs its creator (or, from elsewhere, on the cluster's first).
+    bool pinned = false;
+    // Null: the creator's cluster; from a plain thread the default cluster.
+    ums::cluster* cluster = nullptr;
+    ums::launch launch = ums::launch::post;
+    // For the cluster's policy, which alone gives it a meaning (fiber_ref::tag).
+    std::uint64_t tag = 0;
+};
+
+}  // namespace ums

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/policy.hpp: the algorithm that orders the ready fibers of a cluster.
+//
+// A policy is a value given to a cluster when it is made. The default, work stealing, is built in; a
+// policy of your own derives from ums::policy. Its methods are called by the scheduler, concurrently
+// from several kernel threads, between two fibers: they must be thread-safe, must not throw, must
+// not park and should be short. A fiber handed to ready() is the policy's until next() or steal()
+// returns it; meanwhile its queue link belongs to the policy, so a ums::fiber_queue holds any number
+// of fibers without allocating.
+//
+// Processors are named by their index in the cluster, from 0.
+//
+// Not asked: pinned fibers (their processor keeps them in order of arrival).
+// Cost:      a virtual call and your lock for each switch; the built-in policy pays neither.
+
+#include <cstddef>
+
+#include "ums/fiber_ref.hpp"
+
+namespace ums {
+
+class UMS_EXPORT policy {
+public:
+    // Given to ready() when the caller is no processor of this cluster.
+    static constexpr unsigned outside = ~0u;
+
+    policy() = default;
+    policy(const policy&) = delete;
+    policy& operator=(const policy&) = delete;
+    virtual ~policy() = default;
+
+    // A processor joins or leaves the cluster. Before detach() returns, the fibers that were kept for
+    // `processor` must be available to the others. Never called for one processor at once.
+    virtual void attach(unsigned processor) = 0;
+    virtual void detach(unsigned processor) = 0;
+
+    // `f` can run. Called on the processor of that index, or from outside. Any idle processor may be
+    // woken for it, so every processor must be able to get it, by next() or by steal().
+    virtual void ready(fiber_ref f, unsigned processor) noexcept = 0;
+
+    // What `processor` shall run now; an empty reference if there is nothing for it. When a fiber
+    // yields, this is asked before ready() is called for that fiber.
+    virtual fiber_ref next(unsigned processor) noexcept = 0;
+
+    // What `thief`, which next() gave nothing, may take from `victim`. A policy with one queue for all
+    // needs none.
+    virtual fiber_ref steal(unsigned thief, unsigned victim) noexcept {
+        (void)thief, (void)victim;
+        return {};
+    }
+
+    // Whether neither next(processor) nor steal() would give it anything. Called before a processor goes to sleep: a fiber
+    // that was handed to ready() before must be seen.
+    [[nodiscard]] virtual bool empty(unsigned processor) const noexcept = 0;
+};
+
+// An intrusive first-in-first-out list of ready fibers, for policies. Not thread-safe. All operations
+// are O(1) and allocate nothing. A fiber can be in one queue at a time.
+class UMS_EXPORT fiber_queue {
+public:
+    fiber_queue() = default;
+    fiber_queue(const fiber_queue&) = delete;
+    fiber_queue& operator=(const fiber_queue&) = delete;
+
+    void push_back(fiber_ref f) noexcept;
+    void push_front(fiber_ref f) noexcept;
+    // An empty reference if the queue is empty.
+    fiber_ref pop_front() noexcept;
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+private:
+    sched::fiber* first_ = nullptr;
+    sched::fiber* last_ = nullptr;
+    std::size_t size_ = 0;
+};
+
+}  // namespace ums

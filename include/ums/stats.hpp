@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/stats.hpp: what the runtime has done and chosen. Counters are exact only while nothing runs.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ums/export.hpp"
+
+namespace ums {
+
+struct runtime_stats {
+    // Fibers of the default cluster.
+    std::uint64_t spawned;
+    std::uint64_t finished;
+    // Work stealing: successful raids, and the fibers they brought.
+    std::uint64_t steals;
+    std::uint64_t stolen;
+    // Waits of a processor that had nothing to run; idle processors woken by others.
+    std::uint64_t idle_waits;
+    std::uint64_t wakes;
+    // Stacks.
+    std::size_t slabs;
+    std::size_t stacks_made;
+    std::size_t stacks_warm;  // Free in the shared depot, with their memory.
+    std::size_t stacks_cold;  // Free, without.
+    std::size_t stacks_trimmed;
+    std::size_t mapped_bytes;
+    // The deepest use of any ended fiber's stack, in pages; 0 unless options::measure_stacks.
+    std::size_t stack_high_water_bytes;
+};
+
+// Zeros if no runtime is running.
+[[nodiscard]] UMS_EXPORT runtime_stats stats() noexcept;
+
+// Gives the memory of all free stacks of the depot back to the kernel. Those in the processors'
+// caches (at most 256 each) stay.
+UMS_EXPORT void trim() noexcept;
+
+// Version, and what the runtime chose on this machine and why, one fact a line. Chooses as a runtime
+// with default options and this environment would, if none is running.
+[[nodiscard]] UMS_EXPORT std::string info();
+
+// "0.1.0"
+[[nodiscard]] UMS_EXPORT const char* version() noexcept;
+
+}  // namespace ums

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/value_fiber.hpp: a fiber whose function returns something: join() returns it.
+//
+//   auto sum = ums::spawn(add, 1, 2);
+//   int three = sum.join();
+//
+// An exception that leaves the function is rethrown by join(). Everything else as ums::fiber; the
+// value, or the exception, lives in one heap allocation. A detached value_fiber's value is dropped.
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "ums/fiber.hpp"
+
+namespace ums {
+
+template <class T>
+class [[nodiscard]] value_fiber {
+public:
+    using id = fiber_id;
+
+    value_fiber() noexcept = default;
+
+    [[nodiscard]] bool joinable() const noexcept { return fiber_.joinable(); }
+    [[nodiscard]] id get_id() const noexcept { return fiber_.get_id(); }
+    [[nodiscard]] fiber_ref ref() const noexcept { return fiber_.ref(); }
+
+    // Waits for the function's end and returns what it returned, or rethrows what it threw.
+    T join() {
+        fiber_.join();
+        const auto result = std::move(outcome_);
+        if (result->error) std::rethrow_exception(result->error);
+        if constexpr (!std::is_void_v<T>) return std::move(*result->value);
+    }
+    void detach() {
+        fiber_.detach();
+        outcome_.reset();
+    }
+
+private:
+    struct nothing {};
+    struct outcome {
+        std::optional<std::conditional_t<std::is_void_v<T>, nothing, T>> value;
+        std::exception_ptr error;
+    };
+
+    template <class F, class... Args>
+    friend auto spawn(const fiber_options& options, F&& f, Args&&... args);
+
+    std::shared_ptr<outcome> outcome_;
+    fiber fiber_;
+};
+
+template <class F, class... Args>
+auto spawn(const fiber_options& options, F&& f, Args&&... args) {
+    using result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+    static_assert(!std::is_reference_v<result>, "return a pointer or a std::reference_wrapper");
+    using handle = value_fiber<result>;
+    handle made;
+    made.outcome_ = std::make_shared<typename handle::outcome>();
+    made.fiber_ = fiber{
+        options,
+        [out = made.outcome_](auto&& call, auto&&... a) {
+            try {
+                if constexpr (std::is_void_v<result>)
+                    std::invoke(std::forward<decltype(call)>(call), std::forward<decltype(a)>(a)...);
+                else
+                    out->value.emplace(std::invoke(std::forward<decltype(call)>(call),
+                                                   std::forward<decltype(a)>(a)...));
+            } catch (...) {
+                out->error = std::current_exception();
+            }
+        },
+        std::forward<F>(f), std::forward<Args>(args)...};
+    return made;
+}
+
+template <class F, class... Args>
+    requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>)
+auto spawn(F&& f, Args&&... args) {
+    return spawn(fiber_options{}, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+}  // namespace ums

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// arch/context.hpp: what is kept of a fiber while it does not run; the switch is one CPU's file.
+
+#include <cstdint>
+
+namespace ums::arch {
+
+// Offsets are known to arch/*/switch.hpp.
+struct context {
+    void* sp;
+    void* ip;  // Where to continue.
+    void* bp;
+    std::uint32_t mxcsr;
+    std::uint16_t x87;
+};
+
+// What a switch brings to the side that continues: who carries it now, and what the side that was
+// left wants done now that its registers are saved (null: nothing).
+struct arrival {
+    void* carrier;
+    void* handover;
+};
+
+using entry_function = void (*)(void* carrier, void* handover, void* argument);
+
+extern "C" void ums_fiber_entry() noexcept;
+
+}  // namespace ums::arch
+
+#if defined(__x86_64__)
+#include "arch/x86_64/switch.hpp"
+#else
+#error "libums has no context switch for this CPU yet"
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// The first frame of every fiber, x86-64. arch/x86_64/switch.hpp jumps here with the carrier in rdx
+// and the handover in rcx; on the stack lie the argument and the function to call with (carrier, handover,
+// argument). It never returns. The undefined return address ends every unwind.
+
+#if defined(__x86_64__)
+
+        .text
+        .p2align 4
+        .globl  ums_fiber_entry
+        .hidden ums_fiber_entry
+        .type   ums_fiber_entry, @function
+ums_fiber_entry:
+        .cfi_startproc
+        .cfi_undefined %rip
+        endbr64
+        movq    %rdx, %rdi
+        movq    %rcx, %rsi
+        popq    %rdx
+        .cfi_adjust_cfa_offset -8
+        popq    %rax
+        .cfi_adjust_cfa_offset -8
+        callq   *%rax
+        ud2
+        .cfi_endproc
+        .size   ums_fiber_entry, . - ums_fiber_entry
+
+        .section .note.GNU-stack, "", @progbits
+
+// Indirect-branch tracking is supported (endbr64 here and where a switch lands). Shadow stacks are not
+// claimed: a stack switch must switch them too, and no released glibc on our platforms turns them on.
+        .section .note.gnu.property, "a"
+        .p2align 3
+        .long   4
+        .long   16
+        .long   5
+        .asciz  "GNU"
+        .long   0xc0000002
+        .long   4
+        .long   1
+        .long   0
+
+#endif  // __x86_64__

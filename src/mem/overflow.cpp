@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "mem/overflow.hpp"
+
+#include <cstdio>
+#include <execinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+namespace ums::mem {
+
+namespace {
+
+struct handled {
+    int number;
+    struct sigaction before;
+};
+
+handled signals[] = {{SIGSEGV, {}}, {SIGBUS, {}}};
+describe_stack_fn describe_stack = nullptr;
+bool installed = false;
+
+void write_text(const char* text, int n) noexcept {
+    [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
+}
+
+void report(const located& at) noexcept {
+    char who[320] = "a free stack";
+    const stack_head* head = at.in->head(at.index);
+    if (describe_stack != nullptr) describe_stack(*head, who, sizeof who);
+    char text[480];
+    write_text(text, std::snprintf(text, sizeof text,
+                                   "ums: stack overflow in %s: its stack has %zu bytes "
+                                   "(fiber_options::stack_bytes gives it more)\n",
+                                   who, at.in->usable()));
+    // The frames of the overflow itself, then of who called it: the unwinder walks through the signal
+    // frame onto the fiber's stack.
+    void* frames[48];
+    const int n = ::backtrace(frames, 48);
+    ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
+}
+
+void handle(int number, siginfo_t* info, void* context) noexcept {
+    located at{};
+    const bool ours = info->si_code > 0 && locate(info->si_addr, at) && at.in_guard;
+    if (ours) {
+        report(at);
+        // Return into the fault with the default action: the same death, the same core dump.
+        struct sigaction fatal {};
+        fatal.sa_handler = SIG_DFL;
+        sigaction(number, &fatal, nullptr);
+        return;
+    }
+    for (const handled& h : signals) {
+        if (h.number != number) continue;
+        if ((h.before.sa_flags & SA_SIGINFO) != 0) {
+            h.before.sa_sigaction(number, info, context);
+        } else if (h.before.sa_handler == SIG_DFL || h.before.sa_handler == SIG_IGN) {
+            // A fault cannot be ignored; a signal that was sent is sent again.
+            sigaction(number, &h.before, nullptr);
+            if (info->si_code <= 0) raise(number);
+        } else {
+            h.before.sa_handler(number);
+        }
+    }
+}
+
+}  // namespace
+
+void install_overflow_report(describe_stack_fn describe) noexcept {
+    describe_stack = describe;
+    if (installed) return;
+    installed = true;
+    // The first backtrace() loads a library, which a signal handler must not.
+    void* frame;
+    ::backtrace(&frame, 1);
+    for (handled& h : signals) {
+        struct sigaction ours {};
+        ours.sa_sigaction = &handle;
+        ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
+        sigemptyset(&ours.sa_mask);
+        sigaction(h.number, &ours, &h.before);
+    }
+}
+
+void remove_overflow_report() noexcept {
+    if (!installed) return;
+    for (const handled& h : signals) {
+        struct sigaction current {};
+        sigaction(h.number, nullptr, &current);
+        // Somebody's handler on top of ours still passes faults on to us: then stay installed.
+        if ((current.sa_flags & SA_SIGINFO) == 0 || current.sa_sigaction != &handle) return;
+    }
+    for (const handled& h : signals) sigaction(h.number, &h.before, nullptr);
+    installed = false;
+}
+
+}  // namespace ums::mem

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/clock.hpp: the one now().
+
+#include <chrono>
+
+#include "os/system.hpp"
+
+namespace ums::os {
+
+// CLOCK_MONOTONIC in nanoseconds; what deadlines are made of. About 20 ns (vdso).
+using nanoseconds = long;
+
+inline constexpr nanoseconds never = __LONG_MAX__;
+
+inline nanoseconds now() noexcept {
+    timespec t;
+    system.clock_monotonic(&t);
+    return t.tv_sec * 1'000'000'000L + t.tv_nsec;
+}
+
+// libstdc++'s and libc++'s steady_clock is CLOCK_MONOTONIC on Linux.
+inline nanoseconds to_nanoseconds(std::chrono::steady_clock::time_point t) noexcept {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+}
+
+}  // namespace ums::os

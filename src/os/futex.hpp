@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/futex.hpp: how a kernel thread waits for a 32-bit word to change.
+
+#include <cerrno>
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "os/clock.hpp"
+#include "os/system.hpp"
+
+namespace ums::os {
+
+// Waits while word == expected, until `limit`. May return early without a reason (a signal, a stray
+// wake): callers test their condition again. Returns false once `limit` has passed.
+inline bool futex_wait(const base::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       nanoseconds limit = never) noexcept {
+    if (limit == never) {
+        system.futex_wait(word.address(), expected, nullptr);
+        return true;
+    }
+    if (limit < 0) limit = 0;
+    const timespec at{limit / 1'000'000'000, limit % 1'000'000'000};
+    return system.futex_wait(word.address(), expected, &at) != -ETIMEDOUT;
+}
+
+// The word may already be gone when this runs: the kernel only compares addresses.
+inline void futex_wake(const void* word, int waiters = 1) noexcept {
+    system.futex_wake(word, waiters);
+}
+
+}  // namespace ums::os

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "os/system.hpp"
+
+#include <cerrno>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/errno.hpp"
+
+namespace ums::os {
+
+namespace {
+
+long checked(long result) noexcept { return result == -1 ? -read_errno(&errno) : result; }
+
+// The table's callers may be in the middle of a fiber's errno: keep it.
+struct errno_kept {
+    int saved = read_errno(&errno);
+    ~errno_kept() { write_errno(&errno, saved); }
+};
+
+}  // namespace
+
+const system_calls kernel_calls = {
+    .mmap =
+        [](void* at, std::size_t bytes, int protection, int flags) noexcept {
+            errno_kept keep;
+            return checked(reinterpret_cast<long>(::mmap(at, bytes, protection, flags, -1, 0)));
+        },
+    .munmap =
+        [](void* at, std::size_t bytes) noexcept {
+            errno_kept keep;
+            return checked(::munmap(at, bytes));
+        },
+    .mremap =
+        [](void* at, std::size_t bytes, std::size_t new_bytes) noexcept {
+            errno_kept keep;
+            return checked(
+                reinterpret_cast<long>(::mremap(at, bytes, new_bytes, MREMAP_MAYMOVE)));
+        },
+    .mprotect =
+        [](void* at, std::size_t bytes, int protection) noexcept {
+            errno_kept keep;
+            return checked(::mprotect(at, bytes, protection));
+        },
+    .madvise =
+        [](void* at, std::size_t bytes, int advice) noexcept {
+            errno_kept keep;
+            return checked(::madvise(at, bytes, advice));
+        },
+    .mincore =
+        [](void* at, std::size_t bytes, unsigned char* pages) noexcept {
+            errno_kept keep;
+            return checked(::mincore(at, bytes, pages));
+        },
+    .membarrier =
+        [](int command) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_membarrier, command, 0, 0));
+        },
+    .futex_wait =
+        [](const void* word, unsigned expected, const timespec* limit) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected, limit,
+                                     nullptr, FUTEX_BITSET_MATCH_ANY));
+        },
+    .futex_wake =
+        [](const void* word, int waiters) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, waiters));
+        },
+    .clock_monotonic =
+        [](timespec* now) noexcept {
+            return static_cast<long>(::clock_gettime(CLOCK_MONOTONIC, now));
+        },
+};
+
+constinit system_calls system = {};
+
+namespace {
+// The table must be usable before any constructor runs.
+__attribute__((constructor(101))) void install() noexcept { system = kernel_calls; }
+}  // namespace
+
+}  // namespace ums::os

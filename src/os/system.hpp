@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/system.hpp: the one table of system calls.
+//
+// Every system call of the runtime goes through it, so that tests and the simulator can put a
+// failing or a simulated call in its place. Each returns what the kernel does: a value, or -errno.
+// None is on a path that a fiber's switch takes.
+
+#include <cstddef>
+#include <ctime>
+
+namespace ums::os {
+
+struct system_calls {
+    long (*mmap)(void* at, std::size_t bytes, int protection, int flags) noexcept;
+    long (*munmap)(void* at, std::size_t bytes) noexcept;
+    long (*mremap)(void* at, std::size_t bytes, std::size_t new_bytes) noexcept;
+    long (*mprotect)(void* at, std::size_t bytes, int protection) noexcept;
+    long (*madvise)(void* at, std::size_t bytes, int advice) noexcept;
+    long (*mincore)(void* at, std::size_t bytes, unsigned char* pages) noexcept;
+    long (*membarrier)(int command) noexcept;
+    // FUTEX_WAIT with an absolute CLOCK_MONOTONIC limit (null: none); FUTEX_WAKE.
+    long (*futex_wait)(const void* word, unsigned expected, const timespec* limit) noexcept;
+    long (*futex_wake)(const void* word, int waiters) noexcept;
+    long (*clock_monotonic)(timespec* now) noexcept;
+};
+
+// The kernel's own.
+extern const system_calls kernel_calls;
+
+// The table in use. Replace it only while no runtime is running.
+extern system_calls system;
+
+}  // namespace ums::os

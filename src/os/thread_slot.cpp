@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#include "os/thread_slot.hpp"
+
+extern "C" {
+__attribute__((tls_model("initial-exec"), visibility("hidden"))) thread_local constinit void*
+    ums_thread_slot = nullptr;
+}
+
+namespace ums::os {
+
+#if !defined(__x86_64__)
+void* thread_slot() noexcept { return ums_thread_slot; }
+#endif
+
+void set_thread_slot(void* value) noexcept { ums_thread_slot = value; }
+
+}  // namespace ums::os

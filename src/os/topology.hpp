@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/topology.hpp: which CPUs this process may use, and which are near each other.
+
+namespace ums::os {
+
+// CPUs in the process's affinity mask (its first thread's; a carrier's own may be narrower); at least 1.
+unsigned usable_cpus() noexcept;
+
+// Confines the calling thread to the n-th usable CPU (modulo their number). Returns that CPU, or -1.
+int pin_this_thread(unsigned n) noexcept;
+
+// Lets the calling thread, which may have inherited a pinned one's mask, use all of them.
+void unpin_this_thread() noexcept;
+
+// The n-th usable CPU, modulo their number.
+int nth_usable_cpu(unsigned n) noexcept;
+
+// How far two CPUs are apart: 0 the same, 1 the same core's caches, 2 the same last-level cache, 3 neither.
+int cpu_distance(int a, int b) noexcept;
+
+}  // namespace ums::os

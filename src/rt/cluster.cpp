@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "ums/cluster.hpp"
+
+#include <system_error>
+
+#include "rt/runtime.hpp"
+
+namespace ums {
+
+namespace rt {
+
+// Not a cluster of its own: a name for the runtime's. Never destroyed.
+ums::cluster& standard_name() noexcept {
+    union holder {
+        ums::cluster value;
+        holder() : value{sched::cluster_access::wrap(nullptr)} {}
+        ~holder() {}
+    };
+    static holder the_standard;
+    return the_standard.value;
+}
+
+}  // namespace rt
+
+cluster::cluster(const cluster_options& options) : impl_{nullptr} {
+    rt::running_runtime* r = rt::current();
+    if (r == nullptr)
+        throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
+                                "ums: no runtime is running: make clusters inside ums::run()"};
+    if (options.processors == 0 || options.processors > sched::cluster::max_processors)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster_options::processors: expected 1 to 1024"};
+    auto made = std::make_unique<sched::cluster>(
+        sched::cluster_setup{.name = options.name,
+                             .processors = options.processors,
+                             .policy = rt::make_policy(options.policy, options.make_policy),
+                             .pin = options.pin,
+                             .scatter = r->set.chosen.migrate,
+                             .spin = r->set.chosen.spin_ns,
+                             .seed = r->set.chosen.seed + 1});
+    try {
+        made->start();
+    } catch (...) {
+        made->stop();
+        throw;
+    }
+    r->clusters.fetch_add(1, base::relaxed);
+    impl_ = made.release();
+}
+
+cluster::~cluster() {
+    if (impl_ == nullptr) return;
+    impl_->drain();
+    impl_->stop();
+    delete impl_;
+    // sync(runtime): everything of it is gone before the runtime's stop sees the count.
+    rt::current()->clusters.fetch_sub(1, base::acq_rel);
+}
+
+unsigned cluster::add_processor() { return impl_->add_processor(); }
+
+void cluster::remove_processor() { impl_->remove_processor(); }
+
+unsigned cluster::processors() const noexcept { return impl_->active(); }
+
+std::string_view cluster::name() const noexcept { return impl_->name(); }
+
+cluster& cluster::standard() noexcept { return rt::standard_name(); }
+
+}  // namespace ums

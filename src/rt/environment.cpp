@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#include "rt/environment.hpp"
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <unistd.h>
+
+namespace ums::rt::environment {
+
+namespace {
+
+constexpr const char* known[] = {
+    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_GUARD",   "UMS_POLICY",
+    "UMS_PIN",        "UMS_SPIN_NS",     "UMS_MIGRATE", "UMS_MEASURE_STACKS",
+    "UMS_MEMBARRIER", "UMS_SEED",        "UMS_TSAN",    "UMS_WARM_STACKS",
+};
+
+[[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {
+    std::fprintf(stderr, "ums: %s=%s: expected %s\n", variable, value, expected.c_str());
+    std::exit(2);
+}
+
+// Parses all of [first, last) as a decimal number.
+bool parse(const char* first, const char* last, std::uint64_t& value) {
+    const auto [end, error] = std::from_chars(first, last, value);
+    return error == std::errc{} && end == last && first != last;
+}
+
+}  // namespace
+
+std::uint64_t number(const char* variable, std::uint64_t otherwise, std::uint64_t least,
+                     std::uint64_t most) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr) return otherwise;
+    std::uint64_t n = 0;
+    if (!parse(value, value + std::strlen(value), n) || n < least || n > most)
+        refuse(variable, value,
+               "a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return n;
+}
+
+std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least,
+                  std::size_t most) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr) return otherwise;
+    const char* last = value + std::strlen(value);
+    unsigned shift = 0;
+    if (last != value) {
+        switch (last[-1]) {
+            case 'K': shift = 10; break;
+            case 'M': shift = 20; break;
+            case 'G': shift = 30; break;
+            default: break;
+        }
+    }
+    std::uint64_t n = 0;
+    if (!parse(value, shift != 0 ? last - 1 : last, n) || n > (most >> shift) ||
+        (n << shift) < least)
+        refuse(variable, value,
+               "a number of bytes from " + std::to_string(least) + " to " + std::to_string(most) +
+                   ", with K, M or G if you like");
+    return n << shift;
+}
+
+int word(const char* variable, int otherwise,
+         std::initializer_list<std::pair<const char*, int>> words) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr) return otherwise;
+    std::string expected;
+    for (const auto& [name, meaning] : words) {
+        if (std::strcmp(name, value) == 0) return meaning;
+        expected += expected.empty() ? name : std::string{" or "} + name;
+    }
+    refuse(variable, value, expected);
+}
+
+void reject_unknown() {
+    for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+        if (std::strncmp(*at, "UMS_", 4) != 0) continue;
+        const char* equals = std::strchr(*at, '=');
+        if (equals == nullptr) continue;
+        const std::string name(*at, static_cast<std::size_t>(equals - *at));
+        bool is_known = false;
+        for (const char* k : known) is_known |= name == k;
+        if (is_known) continue;
+        std::fprintf(stderr, "ums: %s: no such variable; there are", name.c_str());
+        for (const char* k : known) std::fprintf(stderr, " %s", k);
+        std::fprintf(stderr, "\n");
+        std::exit(2);
+    }
+}
+
+}  // namespace ums::rt::environment

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#include "rt/runtime.hpp"
+
+#include <system_error>
+
+#include "base/assert.hpp"
+#include "mem/overflow.hpp"
+#include "os/membarrier.hpp"
+#include "sched/carrier.hpp"
+#include "sched/depot.hpp"
+#include "sched/describe.hpp"
+#include "sched/end.hpp"
+#include "sched/spawn.hpp"
+#include "sched/policies/fifo.hpp"
+#include "ums/run.hpp"
+
+namespace ums::rt {
+
+namespace {
+
+constinit base::atomic<running_runtime*> the_runtime;
+constinit base::atomic<bool> starting_or_running;
+
+void describe_stack(const mem::stack_head& head, char* buffer, unsigned long size) noexcept {
+    const auto& f = static_cast<const sched::fiber&>(head);
+    if (f.id.get() != 0) sched::describe(f, buffer, size);
+}
+
+void start(const options& asked) {
+    auto made = std::make_unique<running_runtime>();
+    made->set = settle(asked);
+    const options& o = made->set.chosen;
+    os::enable_asymmetric_fence(o.membarrier);
+    sched::depot().configure({.default_bytes = o.stack_bytes,
+                              .guard = made->set.guard,
+                              .head_bytes = sizeof(sched::fiber),
+                              .warm_limit = o.warm_stacks});
+    sched::measure_stacks = o.measure_stacks;
+    sched::stack_high_water.store(0, base::relaxed);
+    base::describe_caller = &sched::describe_caller;
+    made->standard = std::make_unique<sched::cluster>(
+        sched::cluster_setup{.name = "main",
+                             .processors = o.processors,
+                             .policy = make_policy(o.policy, o.make_policy),
+                             .pin = o.pin,
+                             .scatter = o.migrate,
+                             .spin = o.spin_ns,
+                             .seed = o.seed});
+    mem::install_overflow_report(&describe_stack);
+    try {
+        made->standard->start();
+    } catch (...) {
+        made->standard->stop();
+        mem::remove_overflow_report();
+        throw;
+    }
+    sched::cluster_access::set(standard_name(), made->standard.get());
+    // sync(runtime): publishes the cluster to threads that make fibers.
+    sched::default_cluster.store(made->standard.get(), base::release);
+    the_runtime.store(made.release(), base::release);
+}
+
+}  // namespace
+
+running_runtime* current() noexcept {
+    return the_runtime.load(base::acquire);  // sync(runtime)
+}
+
+std::unique_ptr<ums::policy> make_policy(
+    policy_kind kind, const std::function<std::unique_ptr<ums::policy>()>& own) {
+    if (own) return own();
+    if (kind == policy_kind::fifo) return std::make_unique<sched::fifo_policy>();
+    return nullptr;
+}
+
+}  // namespace ums::rt
+
+namespace ums {
+
+runtime::runtime(const options& chosen) {
+    if (sched::this_carrier() != nullptr)
+        throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
+                                "ums: a fiber cannot start a runtime"};
+    // sync(runtime): sees what the stop before gave back.
+    if (rt::starting_or_running.exchange(true, base::acq_rel))
+        throw std::system_error{std::make_error_code(std::errc::device_or_resource_busy),
+                                "ums: a runtime is running already"};
+    try {
+        rt::start(chosen);
+    } catch (...) {
+        rt::starting_or_running.store(false, base::release);
+        throw;
+    }
+    running_ = true;
+}
+
+void runtime::stop() noexcept {
+    if (!running_) return;
+    UMS_ASSERT(sched::this_carrier() == nullptr, "a fiber cannot stop the runtime");
+    rt::running_runtime* r = rt::current();
+    r->standard->drain();
+    UMS_ASSERT(r->clusters.load(base::acquire) == 0,
+               "the runtime was stopped before a cluster was destroyed");
+    sched::default_cluster.store(nullptr, base::release);
+    rt::the_runtime.store(nullptr, base::release);
+    r->standard->stop();
+    const mem::depot_stats left = sched::depot().stats();
+    UMS_ASSERT(left.carved == left.warm + left.cold,
+               "the runtime was stopped before all handles of fibers were joined or detached");
+    mem::remove_overflow_report();
+    delete r;
+    sched::depot().clear();
+    running_ = false;
+    // sync(runtime): the next start sees everything given back.
+    rt::starting_or_running.store(false, base::release);
+}
+
+}  // namespace ums

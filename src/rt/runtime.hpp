@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// rt/runtime.hpp: what exists while a runtime runs.
+
+#include <memory>
+
+#include "rt/settings.hpp"
+#include "sched/cluster.hpp"
+#include "ums/cluster.hpp"
+
+namespace ums::rt {
+
+struct running_runtime {
+    settings set;
+    std::unique_ptr<sched::cluster> standard;
+    base::atomic<unsigned> clusters;  // The application's own.
+};
+
+// Null if none runs.
+running_runtime* current() noexcept;
+
+// What cluster::standard() returns. Set at each start.
+ums::cluster& standard_name() noexcept;
+
+std::unique_ptr<ums::policy> make_policy(
+    policy_kind kind, const std::function<std::unique_ptr<ums::policy>()>& own);
+
+}  // namespace ums::rt

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "rt/settings.hpp"
+
+#include <bit>
+#include <system_error>
+
+#include "arch/sanitizer.hpp"
+#include "mem/stack_depot.hpp"
+#include "os/topology.hpp"
+#include "rt/environment.hpp"
+#include "sched/cluster.hpp"
+
+namespace ums::rt {
+
+namespace {
+
+using mem::stack_depot;
+
+constexpr std::uint32_t most_spin_ns = 1'000'000'000;
+
+void read_environment(options& o) {
+    using namespace environment;
+    reject_unknown();
+    o.processors = static_cast<unsigned>(
+        number("UMS_PROCESSORS", o.processors, 1, sched::cluster::max_processors));
+    o.stack_bytes = bytes("UMS_STACK_BYTES", o.stack_bytes, stack_depot::min_bytes,
+                          stack_depot::max_bytes);
+    o.guard = static_cast<guard_kind>(
+        word("UMS_GUARD", static_cast<int>(o.guard),
+             {{"auto", static_cast<int>(guard_kind::automatic)},
+              {"lightweight", static_cast<int>(guard_kind::lightweight)},
+              {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
+    const int policy = word("UMS_POLICY", -1,
+                            {{"steal", static_cast<int>(policy_kind::steal)},
+                             {"fifo", static_cast<int>(policy_kind::fifo)}});
+    if (policy >= 0) {
+        o.policy = static_cast<policy_kind>(policy);
+        o.make_policy = {};
+    }
+    o.pin = word("UMS_PIN", o.pin, {{"0", 0}, {"1", 1}}) != 0;
+    o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
+    o.warm_stacks =
+        static_cast<std::uint32_t>(number("UMS_WARM_STACKS", o.warm_stacks, 0, 1u << 31));
+    o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
+    o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
+    o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
+    o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
+    // Accepted in every build, so that one environment serves all; only TSan builds heed it.
+    [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
+#if defined(UMS_TSAN)
+    arch::race_context_syncs = syncs != 0;
+#endif
+}
+
+[[noreturn]] void refuse(std::errc code, const char* what) {
+    throw std::system_error{std::make_error_code(code), what};
+}
+
+}  // namespace
+
+settings settle(const options& asked) {
+    settings s{asked, mem::guard_kind::mprotect, ""};
+    options& o = s.chosen;
+    read_environment(o);
+    if (o.processors > sched::cluster::max_processors)
+        refuse(std::errc::invalid_argument, "ums: options::processors: expected at most 1024");
+    if (o.processors == 0)
+        o.processors = std::min(os::usable_cpus(), sched::cluster::max_processors);
+    if (o.stack_bytes < stack_depot::min_bytes || o.stack_bytes > stack_depot::max_bytes)
+        refuse(std::errc::invalid_argument,
+               "ums: options::stack_bytes: expected 16 KiB to 1 GiB");
+    if (o.spin_ns > most_spin_ns)
+        refuse(std::errc::invalid_argument, "ums: options::spin_ns: expected at most 1 s");
+    o.stack_bytes = std::bit_ceil(o.stack_bytes);
+
+    const bool can = mem::has_lightweight_guards();
+    switch (o.guard) {
+        case guard_kind::mprotect: s.guard_reason = "asked for"; break;
+        case guard_kind::lightweight:
+            if (!can)
+                refuse(std::errc::operation_not_supported,
+                       "ums: lightweight guards (MADV_GUARD_INSTALL) need Linux 6.13");
+            s.guard = mem::guard_kind::lightweight;
+            s.guard_reason = "asked for";
+            break;
+        case guard_kind::automatic:
+            s.guard = can ? mem::guard_kind::lightweight : mem::guard_kind::mprotect;
+            s.guard_reason = can ? "the kernel has MADV_GUARD_INSTALL"
+                                 : "the kernel has no MADV_GUARD_INSTALL; about 32,700 stacks";
+            break;
+    }
+    return s;
+}
+
+}  // namespace ums::rt

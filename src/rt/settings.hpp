@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// rt/settings.hpp: the options in force: what the program chose, overridden by the environment.
+
+#include "mem/guard.hpp"
+#include "ums/options.hpp"
+
+namespace ums::rt {
+
+struct settings {
+    options chosen;           // With processors filled in.
+    mem::guard_kind guard;    // What `automatic` became.
+    const char* guard_reason;
+};
+
+// Reads UMS_* and checks everything. A variable that does not parse ends the program with exit code
+// 2. Throws std::system_error(invalid_argument) for an option out of range, or (operation_not_supported) for a guard
+// the kernel cannot make.
+settings settle(const options& asked);
+
+}  // namespace ums::rt

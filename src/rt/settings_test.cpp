@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "rt/settings.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "mem/stack_depot.hpp"
+#include "os/failing_calls.hpp"
+#include "os/topology.hpp"
+#include "support/child.hpp"
+#include "ums/run.hpp"
+#include "ums/stats.hpp"
+
+namespace {
+
+using namespace ums;
+using os::failing_calls;
+using rt::settle;
+
+class settings_test : public ::testing::Test {
+protected:
+    // The tests look at one setting at a time.
+    settings_test() { forget_all(); }
+    ~settings_test() override { forget_all(); }
+
+    static void forget_all() {
+        std::vector<std::string> names;
+        for (char** at = environ; *at != nullptr; ++at)
+            if (std::strncmp(*at, "UMS_", 4) == 0)
+                names.emplace_back(*at, static_cast<std::size_t>(std::strchr(*at, '=') - *at));
+        for (const std::string& name : names) ::unsetenv(name.c_str());
+    }
+    static options with(const char* variable, const char* value, const options& asked = {}) {
+        ::setenv(variable, value, 1);
+        const options chosen = settle(asked).chosen;
+        ::unsetenv(variable);
+        return chosen;
+    }
+    static std::errc error_of(const options& asked) {
+        try {
+            settle(asked);
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(std::string{e.what()}.find("ums: "), 0u) << e.what();
+            return static_cast<std::errc>(e.code().value());
+        }
+        return {};
+    }
+};
+
+TEST_F(settings_test, by_default_there_is_a_processor_for_each_cpu) {
+    EXPECT_EQ(settle({}).chosen.processors, os::usable_cpus());
+    EXPECT_EQ(settle({.processors = 7}).chosen.processors, 7u);
+}
+
+TEST_F(settings_test, the_stack_size_is_rounded_up_to_a_power_of_two) {
+    EXPECT_EQ(settle({}).chosen.stack_bytes, 64u * 1024);
+    EXPECT_EQ(settle({.stack_bytes = 16 * 1024}).chosen.stack_bytes, 16u * 1024);
+    EXPECT_EQ(settle({.stack_bytes = 65 * 1024}).chosen.stack_bytes, 128u * 1024);
+    EXPECT_EQ(settle({.stack_bytes = (std::size_t{1} << 29) + 1}).chosen.stack_bytes, 1u << 30);
+}
+
+TEST_F(settings_test, options_out_of_range_are_refused) {
+    EXPECT_EQ(error_of({.processors = 1025}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.processors = ~0u}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.stack_bytes = 0}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.stack_bytes = 16 * 1024 - 1}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.stack_bytes = (std::size_t{1} << 30) + 1}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.stack_bytes = ~std::size_t{0}}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.spin_ns = 1'000'000'001}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.processors = 1024, .stack_bytes = 1 << 30, .spin_ns = 1'000'000'000}),
+              std::errc{});
+}
+
+TEST_F(settings_test, each_variable_overrides_its_option) {
+    EXPECT_EQ(with("UMS_PROCESSORS", "3", {.processors = 2}).processors, 3u);
+    EXPECT_EQ(with("UMS_PROCESSORS", "1024").processors, 1024u);
+    EXPECT_EQ(with("UMS_STACK_BYTES", "256K", {.stack_bytes = 16384}).stack_bytes, 256u * 1024);
+    EXPECT_EQ(with("UMS_GUARD", "mprotect").guard, guard_kind::mprotect);
+    EXPECT_EQ(with("UMS_GUARD", "auto", {.guard = guard_kind::mprotect}).guard, guard_kind::automatic);
+    EXPECT_EQ(with("UMS_POLICY", "fifo").policy, policy_kind::fifo);
+    EXPECT_EQ(with("UMS_POLICY", "steal", {.policy = policy_kind::fifo}).policy, policy_kind::steal);
+    EXPECT_TRUE(with("UMS_PIN", "1").pin);
+    EXPECT_FALSE(with("UMS_PIN", "0", {.pin = true}).pin);
+    EXPECT_EQ(with("UMS_SPIN_NS", "0").spin_ns, 0u);
+    EXPECT_EQ(with("UMS_SPIN_NS", "123").spin_ns, 123u);
+    EXPECT_EQ(with("UMS_WARM_STACKS", "0").warm_stacks, 0u);
+    EXPECT_EQ(with("UMS_WARM_STACKS", "77").warm_stacks, 77u);
+    EXPECT_TRUE(with("UMS_MIGRATE", "1").migrate);
+    EXPECT_FALSE(with("UMS_MIGRATE", "0", {.migrate = true}).migrate);
+    EXPECT_TRUE(with("UMS_MEASURE_STACKS", "1").measure_stacks);
+    EXPECT_FALSE(with("UMS_MEMBARRIER", "off").membarrier);
+    EXPECT_TRUE(with("UMS_MEMBARRIER", "on", {.membarrier = false}).membarrier);
+    EXPECT_EQ(with("UMS_SEED", "18446744073709551615").seed, ~std::uint64_t{0});
+    with("UMS_TSAN", "no_sync");
+    with("UMS_TSAN", "sync");
+}
+
+TEST_F(settings_test, a_policy_from_the_environment_wins_over_the_applications_own) {
+    const options own{.make_policy = [] { return std::unique_ptr<policy>{}; }};
+    EXPECT_TRUE(with("UMS_SEED", "1", own).make_policy);
+    EXPECT_FALSE(with("UMS_POLICY", "steal", own).make_policy);
+}
+
+TEST_F(settings_test, the_guard_is_what_the_kernel_can_do) {
+    EXPECT_EQ(settle({.guard = guard_kind::mprotect}).guard, mem::guard_kind::mprotect);
+    if (mem::has_lightweight_guards()) {
+        EXPECT_EQ(settle({}).guard, mem::guard_kind::lightweight);
+        EXPECT_EQ(settle({.guard = guard_kind::lightweight}).guard, mem::guard_kind::lightweight);
+    }
+    failing_calls calls;
+    calls.fail(failing_calls::madvise, 1, ~std::uint64_t{0}, EINVAL);
+    EXPECT_EQ(settle({}).guard, mem::guard_kind::mprotect);
+    EXPECT_EQ(error_of({.guard = guard_kind::lightweight}), std::errc::operation_not_supported);
+}
+
+// Starts a runtime, as a program would.
+const child_program starts{"starts", [](const child_arguments&) {
+    return run([] { return 0; });
+}};
+const child_program asks{"asks", [](const child_arguments&) {
+    return info().empty() ? 1 : 0;
+}};
+
+TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line) {
+    const struct {
+        const char* variable;
+        std::vector<const char*> values;
+    } cases[] = {
+        {"UMS_PROCESSORS", {"", "0", "1025", "two", "-1"}},
+        {"UMS_STACK_BYTES", {"", "16383", "2G", "64k", "big"}},
+        {"UMS_GUARD", {"", "none", "MPROTECT"}},
+        {"UMS_POLICY", {"", "lifo", "own"}},
+        {"UMS_PIN", {"", "2", "yes"}},
+        {"UMS_SPIN_NS", {"", "-1", "1000000001", "5us"}},
+        {"UMS_WARM_STACKS", {"", "-1", "4294967296", "many"}},
+        {"UMS_MIGRATE", {"", "2", "true"}},
+        {"UMS_MEASURE_STACKS", {"", "2", "on"}},
+        {"UMS_MEMBARRIER", {"", "1", "no"}},
+        {"UMS_SEED", {"", "-1", "18446744073709551616", "random"}},
+        {"UMS_TSAN", {"", "nosync", "1"}},
+        {"UMS_NO_SUCH_THING", {"", "1"}},
+    };
+    for (const auto& c : cases) {
+        for (const char* value : c.values) {
+            for (const char* program : {"starts", "asks"}) {
+                const child_end end = run_child(program, {}, {{c.variable, value}});
+                SCOPED_TRACE(::testing::Message() << c.variable << "=" << value << ": " << end);
+                EXPECT_EQ(end.code, 2);
+                EXPECT_EQ(end.err_lines(), 1u);
+                EXPECT_EQ(end.err.find("ums: " + std::string{c.variable}), 0u);
+            }
+        }
+    }
+}
+
+TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
+    const child_end end = run_child("starts", {},
+                                    {{"UMS_PROCESSORS", "2"},
+                                     {"UMS_STACK_BYTES", "128K"},
+                                     {"UMS_GUARD", "mprotect"},
+                                     {"UMS_POLICY", "fifo"},
+                                     {"UMS_PIN", "1"},
+                                     {"UMS_SPIN_NS", "1000"},
+                                     {"UMS_WARM_STACKS", "10"},
+                                     {"UMS_MIGRATE", "1"},
+                                     {"UMS_MEASURE_STACKS", "1"},
+                                     {"UMS_MEMBARRIER", "off"},
+                                     {"UMS_SEED", "42"},
+                                     {"UMS_TSAN", "sync"}});
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err, "");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "ums/stats.hpp"
+
+#include <string>
+
+#include "os/membarrier.hpp"
+#include "os/topology.hpp"
+#include "rt/runtime.hpp"
+#include "sched/depot.hpp"
+#include "sched/end.hpp"
+
+namespace ums {
+
+runtime_stats stats() noexcept {
+    runtime_stats s{};
+    const rt::running_runtime* r = rt::current();
+    if (r == nullptr) return s;
+    const sched::cluster& c = *r->standard;
+    s.finished = c.finished();
+    s.spawned = c.spawned();
+    for (unsigned i = 0; i < c.size(); ++i) {
+        const sched::processor_counters& n = c.at(i).counters;
+        s.steals += n.steals.get();
+        s.stolen += n.stolen.get();
+        s.idle_waits += n.idles.get();
+        s.wakes += n.wakes_sent.get();
+    }
+    const mem::depot_stats d = sched::depot().stats();
+    s.slabs = d.slabs;
+    s.stacks_made = d.carved;
+    s.stacks_warm = d.warm;
+    s.stacks_cold = d.cold;
+    s.stacks_trimmed = d.trimmed;
+    s.mapped_bytes = d.mapped_bytes;
+    s.stack_high_water_bytes = sched::stack_high_water.load(base::relaxed);
+    return s;
+}
+
+void trim() noexcept { sched::depot().trim(); }
+
+const char* version() noexcept { return "0.1.0"; }
+
+std::string info() {
+    const rt::running_runtime* r = rt::current();
+    const rt::settings set = r != nullptr ? r->set : rt::settle({});
+    const options& o = set.chosen;
+    // Registering is harmless, and the only way to know.
+    const bool fence = r != nullptr ? os::asymmetric() : os::enable_asymmetric_fence(o.membarrier);
+    std::string text;
+    auto line = [&text](const char* what, const std::string& value) {
+        text += std::string{what} + ": " + value + "\n";
+    };
+    line("version", version());
+    line("processors", std::to_string(o.processors) + " (" + std::to_string(os::usable_cpus()) +
+                           " CPUs usable)" + (o.pin ? ", pinned" : ""));
+    line("policy", o.make_policy                      ? "the application's own"
+                   : o.policy == policy_kind::fifo    ? "fifo: one queue for all"
+                                                      : "steal: a queue per processor");
+    line("stack", std::to_string(o.stack_bytes) + " bytes, guard " +
+                      std::to_string(mem::stack_depot::guard_bytes) + " bytes");
+    line("guard", std::string{mem::name_of(set.guard)} + " (" + set.guard_reason + ")");
+    line("fence", fence ? "membarrier (private expedited)"
+                        : o.membarrier ? "full fences (the kernel refuses membarrier)"
+                                       : "full fences (asked for)");
+    line("switch", "x86-64 assembly, control words kept");
+    return text;
+}
+
+}  // namespace ums

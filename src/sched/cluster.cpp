@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: MIT
+#include "sched/cluster.hpp"
+
+#include <system_error>
+#include <utility>
+
+#include "os/futex.hpp"
+#include "os/membarrier.hpp"
+#include "os/topology.hpp"
+#include "sched/access.hpp"
+#include "sched/carrier.hpp"
+#include "sched/park.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::sched {
+
+cluster::cluster(cluster_setup setup) : setup_{std::move(setup)}, policy_{std::move(setup_.policy)} {
+    for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
+}
+
+cluster::~cluster() {
+    for (unsigned i = 0; i < size(); ++i) delete all_[i].load(base::relaxed);
+}
+
+processor* cluster::make_processor(unsigned index) {
+    auto* p = new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index};
+    p->scatter_ = setup_.scatter;
+    p->every_switch_slow_ = setup_.scatter || policy_ != nullptr;
+    if (setup_.pin) {
+        p->distance_ = std::make_unique<unsigned char[]>(index + 1);
+        const int cpu = os::nth_usable_cpu(index);
+        for (unsigned i = 0; i < index; ++i)
+            p->distance_[i] =
+                static_cast<unsigned char>(os::cpu_distance(cpu, os::nth_usable_cpu(i)));
+    }
+    if (policy_ != nullptr) policy_->attach(index);
+    // sync(cluster.all): publishes the processor to whoever reads the size.
+    all_[index].store(p, base::release);
+    size_.store(index + 1, base::release);
+    // seq_cst: an idler that still reads the old number after it joined the idle set is seen there by
+    // the new processor.
+    active_.store(index + 1, base::seq_cst);
+    return p;
+}
+
+// add, remove, start and stop exclude each other. They wait by parking: a fiber that waited in a lock
+// would hold the processor that is to go.
+class cluster::change {
+public:
+    explicit change(cluster& c) noexcept : cluster_{c} {
+        waiter self{&this_parkable(), nullptr};
+        cluster_.change_lock_.acquire();
+        if (!cluster_.is_changing_) {
+            cluster_.is_changing_ = true;
+            cluster_.change_lock_.release();
+            return;
+        }
+        waiter** at = &cluster_.change_waiters_;
+        while (*at != nullptr) at = &(*at)->next;
+        *at = &self;
+        cluster_.change_lock_.release();
+        park(park_kind::internal);
+    }
+    ~change() {
+        cluster_.change_lock_.acquire();
+        waiter* next = cluster_.change_waiters_;
+        if (next == nullptr)
+            cluster_.is_changing_ = false;
+        else
+            cluster_.change_waiters_ = next->next;
+        cluster_.change_lock_.release();
+        if (next != nullptr) sched::wake(*next->who);
+    }
+
+private:
+    cluster& cluster_;
+};
+
+void cluster::start() {
+    change turn{*this};
+    for (unsigned i = 0; i < size(); ++i) carrier::start(at(i));
+    running_ = true;
+}
+
+void cluster::stop() noexcept {
+    change turn{*this};
+    for (unsigned i = 0; i < active(); ++i) at(i).retiring_.store(true, base::seq_cst);
+    for (unsigned i = 0; i < active(); ++i) at(i).driver_->notify();
+    for (unsigned i = 0; i < active(); ++i)
+        if (at(i).carrier_ != nullptr) carrier::join(std::exchange(at(i).carrier_, nullptr));
+    wait_for_visitors();
+    running_ = false;
+}
+
+unsigned cluster::add_processor() {
+    change turn{*this};
+    const unsigned index = active();
+    if (index == max_processors)
+        throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again),
+                                "ums: a cluster has at most 1024 processors"};
+    processor* p;
+    if (index < size()) {
+        p = &at(index);
+        if (policy_ != nullptr) policy_->attach(index);
+        p->retiring_.store(false, base::relaxed);
+        p->retired_.store(false, base::seq_cst);
+        active_.store(index + 1, base::seq_cst);
+    } else {
+        p = make_processor(index);
+    }
+    try {
+        carrier::start(*p);
+    } catch (...) {
+        active_.store(index, base::release);
+        if (policy_ != nullptr) policy_->detach(index);
+        p->retired_.store(true, base::seq_cst);
+        forward(*p);
+        throw;
+    }
+    return index;
+}
+
+void cluster::remove_processor() {
+    change turn{*this};
+    const unsigned left = active() - 1;
+    if (left == 0)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: a cluster's last processor cannot be removed"};
+    processor& p = at(left);
+    active_.store(left, base::release);
+    parkable& me = this_parkable();
+    // Nobody would look into this processor's inbox for its own remover.
+    if (me.is_fiber && static_cast<fiber&>(me).pinned_to.get() == &p)
+        static_cast<fiber&>(me).pin(&successor());
+    p.remover_ = &me;  // sync(retire): published by the store below.
+    p.retiring_.store(true, base::seq_cst);
+    p.driver_->notify();
+    park(park_kind::internal);
+    p.remover_ = nullptr;
+    carrier::join(std::exchange(p.carrier_, nullptr));  // It is past its last switch: short.
+    if (policy_ != nullptr) policy_->detach(left);
+    // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
+    // one pushed after it is forwarded by its pusher.
+    p.retired_.store(true, base::seq_cst);
+    forward(p);
+    wake_for_work();
+    // The deadlines of the fibers that sleep there are the first processor's now.
+    if (!at(0).is_idle_.get()) return;
+    at(0).driver_->notify();
+}
+
+void cluster::drain() noexcept {
+    parkable& me = this_parkable();
+    drainer_.store(&me, base::seq_cst);
+    // Every fiber that ends after this sees the drainer; the counts of all that ended before are
+    // visible.
+    os::heavy_fence();
+    check_drained();
+    park(park_kind::internal);
+}
+
+void cluster::check_drained() noexcept {
+    // Two last fibers that end at once: at least one sees both counts.
+    base::full_fence();
+    const std::uint64_t ended = finished();  // First: equal then means that nothing is left.
+    if (ended != spawned()) return;
+    // sync(park) orders what the fibers did before drain() returns.
+    if (parkable* d = drainer_.exchange(nullptr, base::acq_rel)) sched::wake(*d);
+}
+
+void cluster::forward(processor& retired) noexcept {
+    for (inbox* box : {&retired.pinned_, &retired.inbox_}) {
+        for (fiber* f = box->take_all(); f != nullptr;) {
+            fiber* next = f->link.get();
+            make_ready_from_outside(*f);
+            f = next;
+        }
+    }
+}
+
+processor& cluster::successor() const noexcept { return at(0); }
+
+// Once pushed, the fiber may run, end, and be the last: its cluster may be stopped and deleted by who
+// waited for that. So a pusher registers before, while the fiber it owns keeps the cluster alive.
+class cluster::visit {
+public:
+    explicit visit(cluster& c) noexcept : visitors_{c.visitors_} {
+        // relaxed: ordered before the push, which is a read-modify-write.
+        visitors_.fetch_add(1, base::relaxed);
+    }
+    ~visit() {
+        // sync(visit): all accesses to the cluster are over. The word is not touched after this.
+        if (visitors_.fetch_sub(1, base::release) == (stopper_waits | 1))
+            os::futex_wake(visitors_.address());
+    }
+
+private:
+    base::atomic<std::uint32_t>& visitors_;
+};
+
+// Waits until no pusher from outside touches the cluster any more. Requires: drained.
+void cluster::wait_for_visitors() noexcept {
+    // sync(visit): see ~visit().
+    std::uint32_t seen = visitors_.fetch_or(stopper_waits, base::acquire) | stopper_waits;
+    while (seen != stopper_waits) {
+        os::futex_wait(visitors_, seen);
+        seen = visitors_.load(base::acquire);
+    }
+    visitors_.store(0, base::relaxed);
+}
+
+void cluster::make_ready_from_outside(fiber& f) noexcept {
+    const visit registered{*this};
+    if (processor* only = f.pinned_to.get()) {
+        if (only->retired_.load(base::acquire)) f.pin(only = &successor());
+        only->pinned_.push(f);
+        if (only->retired_.load(base::seq_cst)) return forward(*only);
+        return wake(*only);
+    }
+    if (setup_.scatter && active() > 1) {
+        // Any but the one it comes from.
+        const unsigned n = active();
+        const carrier* c = this_carrier();
+        const bool here = c != nullptr && c->proc.get() != nullptr && &c->proc.get()->home() == this;
+        static thread_local constinit base::owned<std::uint32_t> turn;
+        turn.add(1);
+        unsigned i = (here ? c->proc.get()->index() + 1 : 0) + turn.get() % (n > 1 && here ? n - 1 : n);
+        processor& p = at(i % n);
+        p.inbox_.push(f);
+        if (p.retired_.load(base::seq_cst)) return forward(p);
+        return wake(p);
+    }
+    if (policy_ != nullptr)
+        policy_->ready(access::ref(&f), policy::outside);
+    else
+        shared_inbox.push(f);
+    wake_for_work();
+}
+
+void cluster::wake_for_work() noexcept {
+    // The push was a read-modify-write; a policy of the user's may not have ended in one.
+    base::full_fence();
+    if (!idle.wants_waking()) return;
+    if (processor* p = idle.claim_any(false)) p->driver_->notify();
+}
+
+void cluster::wake(processor& p) noexcept {
+    if (idle.claim(p)) p.driver_->notify();
+}
+
+bool cluster::looks_busy(const processor& besides) const noexcept {
+    for (unsigned i = 0; i < size(); ++i) {
+        const processor& p = at(i);
+        if (&p != &besides && p.looks_busy()) return true;
+    }
+    return policy_ != nullptr && !policy_->empty(besides.index());
+}
+
+int cluster::distance(const processor& a, const processor& b) const noexcept {
+    const processor& later = a.index() > b.index() ? a : b;
+    const processor& earlier = a.index() > b.index() ? b : a;
+    return later.distance_ != nullptr ? later.distance_[earlier.index()] : 3;
+}
+
+std::uint64_t cluster::spawned() const noexcept {
+    std::uint64_t n = spawned_outside.load(base::seq_cst);
+    for (unsigned i = 0; i < size(); ++i) n += at(i).counters.spawned.get();
+    return n;
+}
+
+std::uint64_t cluster::finished() const noexcept {
+    std::uint64_t n = 0;
+    for (unsigned i = 0; i < size(); ++i) n += at(i).counters.finished.load(base::acquire);  // sync(drain)
+    return n;
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/cluster.hpp: a set of processors and the policy that orders their ready fibers.
+//
+// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added and
+// removed while fibers run; a removed one stays in the array, retired, because parked fibers may
+// still name it, and is used again by the next add.
+
+#include <memory>
+#include <string>
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "os/lock.hpp"
+#include "sched/idle_set.hpp"
+#include "sched/inbox.hpp"
+#include "sched/processor.hpp"
+#include "ums/policy.hpp"
+
+namespace ums::sched {
+
+struct cluster_setup {
+    std::string name;
+    unsigned processors = 1;
+    std::unique_ptr<ums::policy> policy;  // Null: work stealing.
+    bool pin = false;                     // Each processor to one CPU.
+    bool scatter = false;                 // Debug: migrate at every park and yield.
+    os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
+    std::uint64_t seed = 1;
+};
+
+class cluster {
+public:
+    static constexpr unsigned max_processors = 1024;
+
+    explicit cluster(cluster_setup setup);
+    ~cluster();  // Requires: stopped.
+    cluster(const cluster&) = delete;
+    cluster& operator=(const cluster&) = delete;
+
+    // Starts the carriers. Throws std::system_error if a thread cannot be made.
+    void start();
+    // Ends them. Requires: no fiber is left in the cluster.
+    void stop() noexcept;
+
+    // Returns the new processor's index. Throws std::system_error.
+    unsigned add_processor();
+    // Retires the last one and waits until its carrier has ended; its fibers go on elsewhere. Throws
+    // std::system_error(invalid_argument) if it is the only one.
+    void remove_processor();
+
+    [[nodiscard]] unsigned active() const noexcept { return active_.load(base::seq_cst); }
+    // Including retired ones.
+    [[nodiscard]] unsigned size() const noexcept {
+        return size_.load(base::acquire);  // sync(cluster.all): sees the processors.
+    }
+    [[nodiscard]] processor& at(unsigned i) const noexcept {
+        // sync(cluster.all): sees the processor.
+        return *all_[i].load(base::acquire);
+    }
+
+    // For a fiber that the caller owns and that belongs to this cluster, from anywhere.
+    void make_ready_from_outside(fiber& f) noexcept;
+
+    // The processor that takes the place of a retired one.
+    [[nodiscard]] processor& successor() const noexcept;
+
+    // Whether a fiber is queued at some other processor that an idle one could take. A hint.
+    [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
+
+    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
+    // the cluster.
+    void drain() noexcept;
+    // A fiber of processor `p` has ended or left; its count is stored. Inside.
+    UMS_ALWAYS_INLINE void fiber_left(bool asymmetric) noexcept {
+        base::compiler_fence();
+        if (!asymmetric) [[unlikely]]
+            base::full_fence();
+        // relaxed: drain() has a heavy fence between its store of this and its look at the counts.
+        if (drainer_.load(base::relaxed) != nullptr) [[unlikely]]
+            check_drained();
+    }
+
+    // Between the CPUs of two processors, as os::cpu_distance(). 3 if they are not pinned.
+    [[nodiscard]] int distance(const processor& a, const processor& b) const noexcept;
+
+    // Fibers made minus fibers ended. Exact only while nothing runs.
+    [[nodiscard]] std::uint64_t spawned() const noexcept;
+    [[nodiscard]] std::uint64_t finished() const noexcept;
+
+    [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
+    [[nodiscard]] bool is_running() const noexcept { return running_; }
+
+    idle_set idle;
+    inbox shared_inbox;
+
+    // The watcher: one idle processor that looks after those that run (sched/search.hpp).
+    base::atomic<processor*> watcher;
+    base::atomic<os::nanoseconds> watch_until{os::never};
+    base::atomic<bool> is_sampling;
+    base::owned<os::nanoseconds> sample_period;  // The watcher's; one who was may reset it.
+
+    // Fibers made by threads that hold no processor of this cluster.
+    base::atomic<std::uint64_t> spawned_outside;
+
+private:
+    friend class processor;
+    friend struct search;
+    friend struct carrier;
+
+    processor* make_processor(unsigned index);
+    void wake_for_work() noexcept;
+    void forward(processor& retired) noexcept;
+    void check_drained() noexcept;
+    void wake(processor& p) noexcept;
+
+    cluster_setup setup_;
+    std::unique_ptr<ums::policy> policy_;
+
+    base::atomic<processor*> all_[max_processors];
+    base::atomic<unsigned> size_;    // Slots of all_ in use.
+    base::atomic<unsigned> active_;  // The first active_ of them are not retired.
+
+    base::atomic<parkable*> drainer_;
+
+    // How many threads are in make_ready_from_outside().
+    static constexpr std::uint32_t stopper_waits = 1u << 31;
+    class visit;
+    void wait_for_visitors() noexcept;
+    base::atomic<std::uint32_t> visitors_;
+
+    class change;
+    struct waiter {
+        parkable* who;
+        waiter* next;
+    };
+    bool running_ = false;  // Guarded by `change`.
+
+    os::lock change_lock_{os::lock_rank::change};
+    // Guarded by change_lock_:
+    bool is_changing_ = false;
+    waiter* change_waiters_ = nullptr;
+};
+
+// --- processor's inline parts that need the cluster ---
+
+UMS_ALWAYS_INLINE void processor::wake_help() noexcept {
+    // The light side of the idle set's protocol.
+    base::compiler_fence();
+    if (!asymmetric_) [[unlikely]]
+        base::full_fence();
+    if (home_.idle.look().idle != 0) [[unlikely]]
+        help_wanted();
+}
+
+inline bool processor::has_policy() const noexcept { return home_.policy_ != nullptr; }
+
+UMS_ALWAYS_INLINE void processor::count_end() noexcept {
+    // sync(drain): the fiber's end happens before a drain() that counts it. One writer.
+    counters.finished.store(counters.finished.load(base::relaxed) + 1, base::release);
+    home_.fiber_left(asymmetric_);
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#include "sched/describe.hpp"
+
+#include <cstdio>
+
+#include "sched/carrier.hpp"
+#include "sched/fiber.hpp"
+
+namespace ums::sched {
+
+void describe(const fiber& f, char* buffer, unsigned long size) noexcept {
+    const auto id = static_cast<unsigned long>(f.id.get());
+    if (f.name[0] != 0)
+        std::snprintf(buffer, size, "fiber %lu \"%s\"", id, f.name);
+    else
+        std::snprintf(buffer, size, "fiber %lu", id);
+}
+
+void describe_caller(char* buffer, unsigned long size) noexcept {
+    const carrier* c = this_carrier();
+    if (c != nullptr && c->running.get() != nullptr)
+        describe(*c->running.get(), buffer, size);
+    else
+        std::snprintf(buffer, size, c != nullptr ? "a carrier's loop" : "a plain thread");
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+#include "sched/end.hpp"
+
+#include "os/memory.hpp"
+#include "sched/cluster.hpp"
+#include "sched/recycle.hpp"
+#include "sched/switch.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::sched {
+
+bool measure_stacks = false;
+constinit base::atomic<std::size_t> stack_high_water;
+
+namespace {
+
+// How deep the ended fiber has used its stack. What it used is given back to the kernel, so that the next
+// fiber on it is measured alone; not the top, where its name may lie.
+void measure(const fiber& f) noexcept {
+    const std::size_t used = mem::high_water_bytes(f);
+    std::size_t seen = stack_high_water.load(base::relaxed);
+    while (used > seen &&
+           !stack_high_water.compare_exchange(seen, used, base::relaxed, base::relaxed)) {
+    }
+    constexpr std::size_t kept = 512;
+    const auto top = reinterpret_cast<std::uintptr_t>(&f) - kept;
+    const std::uintptr_t end = top / os::page_bytes * os::page_bytes;
+    char* const bottom = f.bottom();
+    os::system.madvise(bottom, end - reinterpret_cast<std::uintptr_t>(bottom), MADV_DONTNEED);
+}
+
+// On the stack of whoever runs next: the ended fiber's is not in use any more. `word`: the joiner word,
+// if the joiner was there when the end began; `other`: the joiner, if it is the one that runs next.
+void finish_end(const handover& h, carrier& c) noexcept {
+    fiber& f = *h.self;
+    arch::happens_after(&f.joiner);
+    if (measure_stacks) measure(f);
+    std::uintptr_t was = h.word;
+    // sync(join): release publishes the fiber's end; acquire sees the joiner.
+    if (was > fiber::detached)
+        f.joiner.store(fiber::finished, base::release);  // Nobody else changes the word any more.
+    else
+        was = f.joiner.exchange(fiber::finished, base::acq_rel);
+    if (was == fiber::detached)
+        give_back(f, c.proc.get());
+    else if (was != fiber::running && h.other == nullptr)
+        let_go_on(*reinterpret_cast<parkable*>(was), *c.proc.get());
+    c.proc.get()->count_end();
+}
+
+}  // namespace
+
+void end(fiber* self) noexcept {
+    arch::happens_before(&self->joiner);
+    carrier* c = this_carrier();
+    processor* p = c->proc.get();
+    p->enter();
+    // A fiber that waits in join() here continues at once, without a queue in between.
+    // sync(join): sees the joiner.
+    const std::uintptr_t word = self->joiner.load(base::acquire);
+    fiber* next = nullptr;
+    if (word > fiber::detached && reinterpret_cast<parkable*>(word)->is_fiber) {
+        auto* joiner = static_cast<fiber*>(reinterpret_cast<parkable*>(word));
+        if (p->may_run(*joiner) && p->may_continue_directly()) next = joiner;
+    }
+    handover* after = p->leave_behind(&finish_end, self, next, word);
+    if (next == nullptr) next = p->pick();
+    c->running.set(next);
+    arch::before_last_switch(next != nullptr ? next->shadow : c->loop_shadow);
+    arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
+    __builtin_unreachable();
+}
+
+// A fiber in the joiner word has been parked by finish_join: it is the ended fiber's to resume. Inside.
+void let_go_on(parkable& joiner, processor& p) noexcept {
+    if (!joiner.is_fiber) return wake(joiner);
+    auto& f = static_cast<fiber&>(joiner);
+    if (p.may_run(f))
+        p.make_ready(f, true);
+    else
+        f.home_cluster.get()->make_ready_from_outside(f);
+}
+
+}  // namespace ums::sched

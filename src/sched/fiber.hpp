@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/fiber.hpp: the descriptor of a fiber, built at the top of its own stack.
+//
+// Life: taken from a stack cache (spawn) -> ready (in a queue) -> running (on a carrier that holds a
+// processor) -> parked or ready again ... -> finished -> joined or detached, and its stack goes back
+// to a cache. The queue link belongs to whichever queue holds the fiber; nothing else does while it runs.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "arch/context.hpp"
+#include "arch/sanitizer.hpp"
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "mem/slab.hpp"
+#include "sched/parkable.hpp"
+
+namespace ums::sched {
+
+class cluster;
+class processor;
+
+struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
+    // The joiner word: one of these, or the parkable that waits in join().
+    static constexpr std::uintptr_t running = 0, finished = 1, detached = 2;
+
+    // On a stack from the depot or a cache, whose head it keeps.
+    explicit fiber(const mem::stack_head& head) noexcept : mem::stack_head{head}, parkable{true} {}
+
+    // Where to continue; meaningless while it runs. With what is above, the first cache line: all
+    // that a switch touches of the descriptor.
+    arch::context context;
+
+    // Written by the processor that runs or queues the fiber:
+    base::owned<fiber*> link;  // Of the queue that holds it.
+    base::owned<cluster*> home_cluster;
+    base::owned<processor*> pinned_to;  // Null: may run on any processor of its cluster. See pin().
+    base::atomic<std::uintptr_t> joiner;
+
+    // Zero while the stack is free: how a reader from outside knows a live fiber.
+    base::owned<std::uint64_t> id;
+
+    // Set once in spawn, then read-only:
+    void (*run)(void* callable);
+    void* callable;
+    const char* name;  // On the fiber's own stack; not null.
+
+    // For the cluster's policy, which alone gives it a meaning.
+    base::owned<std::uint64_t> tag;
+
+    arch::stack_shadow shadow;
+    arch::race_context race;
+
+    void pin(processor* to) noexcept {
+        pinned_to.set(to);
+        is_pinned.set(to != nullptr);
+    }
+
+};
+
+
+}  // namespace ums::sched

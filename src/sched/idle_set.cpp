@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#include "sched/idle_set.hpp"
+
+#include "sched/processor.hpp"
+
+namespace ums::sched {
+
+void idle_set::join(processor& p) noexcept {
+    os::lock_guard guard{lock_};
+    p.next_idle_ = first_;
+    p.is_idle_.set(true);
+    first_ = &p;
+    // seq_cst: one step from searching to idle; see the header.
+    word_.fetch_add(1 - one_searching, base::seq_cst);
+}
+
+bool idle_set::quit(processor& p) noexcept {
+    os::lock_guard guard{lock_};
+    if (!p.is_idle_.get()) return false;
+    take_out(p);
+    return true;
+}
+
+processor* idle_set::claim_any(bool even_if_searching, const processor* except) noexcept {
+    os::lock_guard guard{lock_};
+    processor* p = first_;
+    if (p != nullptr && p == except) p = p->next_idle_;
+    if (p == nullptr) return nullptr;
+    if (!even_if_searching && look().searching != 0) return nullptr;
+    take_out(*p);
+    return p;
+}
+
+bool idle_set::claim(processor& p) noexcept {
+    return quit(p);
+}
+
+void idle_set::take_out(processor& p) noexcept {
+    processor** at = &first_;
+    while (*at != &p) at = &(*at)->next_idle_;
+    *at = p.next_idle_;
+    p.is_idle_.set(false);
+    word_.fetch_add(one_searching - 1, base::seq_cst);
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/idle_set.hpp: the processors of a cluster that have nothing to run.
+//
+// One word tells a waker all it needs: how many processors are idle and how many are searching. A
+// wake takes at most one idle processor, and none while one is searching: the searcher will find the
+// work, or look again after it has joined the set.
+//
+// Why no work is stranded while a processor sleeps. A producer makes work visible, then reads the
+// word; an idler changes the word (it stops searching and becomes idle in one step), executes a
+// heavy fence, then looks at every queue again. By the argument in os/membarrier.hpp either the
+// producer sees no searcher and an idle processor, and wakes it, or the idler sees the work. The
+// same holds for the producer that wakes nobody because it saw a searcher: that searcher has not yet
+// changed the word, so its last look comes later.
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "os/lock.hpp"
+
+namespace ums::sched {
+
+class processor;
+
+class idle_set {
+public:
+    struct counts {
+        std::uint32_t idle;
+        std::uint32_t searching;
+    };
+
+    // relaxed: the pairing fence is the idler's heavy fence; the caller has a compiler fence or a
+    // read-modify-write between its work and this load.
+    [[nodiscard]] counts look() const noexcept {
+        const std::uint64_t w = word_.load(base::relaxed);
+        return {static_cast<std::uint32_t>(w), static_cast<std::uint32_t>(w >> 32)};
+    }
+    [[nodiscard]] bool wants_waking() const noexcept {
+        const counts c = look();
+        return c.idle != 0 && c.searching == 0;
+    }
+
+    void start_searching() noexcept { word_.fetch_add(one_searching, base::seq_cst); }
+
+    // Returns whether it was the last.
+    bool stop_searching() noexcept {
+        return (word_.fetch_sub(one_searching, base::seq_cst) >> 32) == 1;
+    }
+
+    // The caller, which counts as searching, becomes idle.
+    void join(processor& p) noexcept;
+
+    // It becomes searching again. False if a waker has taken it out already (it counts as searching
+    // then too, and a notify is on its way).
+    bool quit(processor& p) noexcept;
+
+    // Takes an idle processor out; it counts as searching from now on. Null if there is none, or
+    // (unless `even_if_searching`) another is searching. The caller notifies its driver.
+    processor* claim_any(bool even_if_searching, const processor* except = nullptr) noexcept;
+
+    // The same for one processor. False if it is not idle.
+    bool claim(processor& p) noexcept;
+
+private:
+    static constexpr std::uint64_t one_searching = std::uint64_t{1} << 32;
+
+    void take_out(processor& p) noexcept;
+
+    // Low half: idle. High half: searching. Changed under lock_ where it says idle.
+    alignas(base::cache_line) base::atomic<std::uint64_t> word_;
+
+    os::lock lock_{os::lock_rank::idle};
+    // Guarded by lock_:
+    processor* first_ = nullptr;  // Last come, first woken: its cache is the warmest.
+};
+
+}  // namespace ums::sched

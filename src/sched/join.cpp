@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+
+// Waiting for a fiber's end, or letting it run on alone. The public face is ums/fiber.hpp.
+
+#include <cstdio>
+#include <exception>
+#include <system_error>
+
+#include "base/assert.hpp"
+#include "os/topology.hpp"
+#include "sched/access.hpp"
+#include "sched/cluster.hpp"
+#include "sched/end.hpp"
+#include "sched/park.hpp"
+#include "sched/recycle.hpp"
+#include "sched/switch.hpp"
+#include "ums/fiber.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// A fiber parks in the joiner word itself rather than in its own: it is published there only after its
+// registers are saved, so who takes it out of the word owns it, and one compare-and-swap serves both
+// registration and park. (A plain thread publishes its parkable first and parks there.)
+void finish_join(const handover& h, carrier& c) noexcept {
+    std::uintptr_t was = fiber::running;
+    // sync(join): release publishes the joiner's registers to the end of the joined fiber. If that end
+    // came first, the joiner, which acquires it when it runs again, goes on.
+    if (static_cast<fiber*>(h.other)->joiner.compare_exchange(
+            was, reinterpret_cast<std::uintptr_t>(static_cast<parkable*>(h.self)), base::release,
+            base::relaxed))
+        return;
+    UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
+    let_go_on(*h.self, *c.proc.get());
+}
+
+void wait_for_end(carrier* c, fiber* target) noexcept {
+    if (c->exceptions->active()) [[unlikely]]
+        return keeping_exceptions([target] { wait_for_end(this_carrier(), target); });
+    fiber* self = c->running.get();
+    processor* p = c->proc.get();
+    p->enter();
+    fiber* next = p->pick();
+    switch_to(c, self, next, p->leave_behind(&finish_join, self, target));
+}
+
+// A plain thread's.
+void wait_for_end(parkable& self, fiber* target) noexcept {
+    std::uintptr_t was = fiber::running;
+    // sync(join): release publishes this parkable to the fiber's end.
+    if (target->joiner.compare_exchange(was, reinterpret_cast<std::uintptr_t>(&self),
+                                        base::release, base::relaxed))
+        return park(park_kind::internal);
+    UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
+}
+
+}  // namespace
+
+}  // namespace ums::sched
+
+namespace ums::impl {
+
+using namespace sched;
+
+void join(sched::fiber* f) {
+    carrier* c = this_carrier();
+    sched::fiber* self = c != nullptr ? c->running.get() : nullptr;
+    if (self == f)
+        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "ums: a fiber cannot join itself"};
+    // sync(join): sees the fiber's end.
+    if (f->joiner.load(base::acquire) != sched::fiber::finished) {
+        if (self != nullptr)
+            wait_for_end(c, f);
+        else
+            wait_for_end(this_parkable(), f);
+        // sync(join): sees the fiber's end.
+        const std::uintptr_t word = f->joiner.load(base::acquire);
+        UMS_ASSERT(word == sched::fiber::finished, "a join returned before the fiber's end");
+    }
+    arch::happens_after(&f->joiner);
+    free_fiber(*f, this_carrier());  // Asked again: the join may have moved the caller.
+}
+
+void detach(sched::fiber* f) noexcept {
+    std::uintptr_t was = sched::fiber::running;
+    // sync(join): release hands the fiber to its own end; acquire sees that end.
+    if (f->joiner.compare_exchange(was, sched::fiber::detached, base::acq_rel, base::acquire)) return;
+    UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");
+    arch::happens_after(&f->joiner);
+    free_fiber(*f, this_carrier());
+}
+
+fiber_ref ref_of(sched::fiber* f) noexcept { return access::ref(f); }
+
+void terminate_joinable() noexcept {
+    std::fprintf(stderr, "ums: the handle of a joinable fiber was destroyed or assigned to\n");
+    std::terminate();
+}
+
+}  // namespace ums::impl
+
+namespace ums {
+
+unsigned fiber::hardware_concurrency() noexcept { return os::usable_cpus(); }
+
+}  // namespace ums

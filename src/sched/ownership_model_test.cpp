@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+//
+// The text of sched/ownership, run under every execution that x86-TSO allows.
+#include <iostream>
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "sched/tso_model.hpp"
+#include "support/scale.hpp"
+
+#define base modelled_base
+#define os modelled_os
+#define sched modelled
+#include "sched/ownership.hpp"
+// Its functions too:
+#include "sched/ownership.cpp"
+#undef base
+#undef os
+#undef sched
+
+namespace {
+
+using ums::modelled_base::atomic;
+using ums::tso::model;
+
+struct program {
+    bool asymmetric = true;
+    int holder_sections = 2;
+    int thieves = 1;
+    int thefts = 1;  // Of each.
+};
+
+// What holder and thieves share: the lock, and a number that only the lock protects.
+struct shared {
+    explicit shared(bool asymmetric) { own.reset(asymmetric); }
+
+    ums::modelled::ownership own;
+    atomic<int> number;
+    // Of the proof: how many are inside, and how many have been.
+    model::cell inside = model::running().make(0);
+    model::cell sections = model::running().make(0);
+
+    void section() {
+        model& m = model::running();
+        if (++m.at(inside) != 1) m.fail("two are inside");
+        m.step("inside");
+        number.store(number.load(ums::base::relaxed) + 1, ums::base::relaxed);
+        --m.at(inside);
+        ++m.at(sections);
+    }
+};
+
+// That the search has been where it should: a thief got in at least once.
+bool has_thief_been_inside;
+
+model::report explore(const program& p, model& m) {
+    has_thief_been_inside = false;
+    return m.explore([&p](model& of) {
+        auto s = std::make_shared<shared>(p.asymmetric);
+        of.strand("holder", [s, &of, &p] {
+            for (int i = 0; i < p.holder_sections; ++i) {
+                of.forget(static_cast<model::value>(i));
+                s->own.enter();
+                s->section();
+                s->own.leave();
+            }
+        });
+        for (int t = 0; t < p.thieves; ++t)
+            of.strand("thief " + std::to_string(t), [s, &of, &p] {
+                for (int i = 0; i < p.thefts; ++i) {
+                    of.forget(static_cast<model::value>(i));
+                    if (!s->own.try_claim()) continue;
+                    has_thief_been_inside = true;
+                    s->section();
+                    s->own.unclaim();
+                }
+            });
+        of.at_rest([s, &of, &p]() -> std::string {
+            const model::value sections = of.at(s->sections);
+            if (sections < static_cast<model::value>(p.holder_sections))
+                return "the holder never got in";
+            return of.at(s->number.cell()) == sections ? "" : "an addition was lost";
+        });
+    });
+}
+
+void is_correct(const program& p) {
+    model m;
+    m.without_heavy_fence = !p.asymmetric;  // A full fence of the thief's own is all it is then.
+    const auto r = explore(p, m);
+    EXPECT_EQ(r.error, "");
+    EXPECT_TRUE(has_thief_been_inside);
+    std::cout << r.states << " states, " << r.executions << " executions\n";
+}
+
+TEST(ownership_model_test, excludes_and_does_not_deadlock) {
+    is_correct({.holder_sections = 3, .thieves = 1, .thefts = scaled(2, 1)});
+}
+
+TEST(ownership_model_test, excludes_without_membarrier) {
+    is_correct({.asymmetric = false, .holder_sections = 3, .thieves = 1, .thefts = scaled(2, 1)});
+}
+
+TEST(ownership_model_test, excludes_two_thieves) {
+    is_correct({.holder_sections = scaled(2, 1), .thieves = 2, .thefts = 1});
+}
+
+TEST(ownership_model_test, excludes_two_thieves_without_membarrier) {
+    is_correct(
+        {.asymmetric = false, .holder_sections = scaled(2, 1), .thieves = 2, .thefts = 1});
+}
+
+// That the search would find a mistake: take away what the proof rests on.
+bool is_exclusion_broken(const std::string& error) {
+    return error.starts_with("two are inside") || error.starts_with("an addition was lost");
+}
+
+TEST(ownership_model_test, the_heavy_fence_is_needed) {
+    model m;
+    m.without_heavy_fence = true;
+    const auto r = explore({}, m);
+    EXPECT_TRUE(is_exclusion_broken(r.error)) << r.error;
+}
+
+TEST(ownership_model_test, the_holders_full_fence_is_needed_without_membarrier) {
+    model m;
+    m.without_heavy_fence = true;
+    m.without_full_fence = true;
+    const auto r = explore({.asymmetric = false}, m);
+    EXPECT_TRUE(is_exclusion_broken(r.error)) << r.error;
+}
+
+}  // namespace

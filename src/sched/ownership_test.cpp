@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+//
+// On real threads. That no execution breaks it is shown by ownership_model_test.cpp.
+#include "sched/ownership.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "os/membarrier.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "support/seed.hpp"
+
+namespace {
+
+using ums::sched::ownership;
+
+// With membarrier, and with full fences.
+class ownership_test : public ::testing::TestWithParam<bool> {
+protected:
+    ownership_test() {
+        ums::os::enable_asymmetric_fence(GetParam());
+        if (GetParam() && !ums::os::asymmetric()) is_refused_ = true;
+        own_.reset(ums::os::asymmetric());
+    }
+    void SetUp() override {
+        if (is_refused_) GTEST_SKIP() << "the kernel refuses membarrier";
+    }
+
+    conservation nothing_left_;
+    ownership own_;
+
+private:
+    bool is_refused_ = false;
+};
+
+TEST_P(ownership_test, a_thief_gets_in_while_the_holder_is_outside) {
+    EXPECT_TRUE(own_.try_claim());
+    own_.unclaim();
+    own_.enter();
+    own_.leave();
+    EXPECT_TRUE(own_.try_claim());
+    own_.unclaim();
+}
+
+TEST_P(ownership_test, a_thief_gives_up_while_the_holder_is_inside) {
+    own_.enter();
+    EXPECT_FALSE(own_.try_claim());
+    own_.leave();
+    EXPECT_TRUE(own_.try_claim());
+    own_.unclaim();
+}
+
+TEST_P(ownership_test, a_second_thief_gives_up) {
+    EXPECT_TRUE(own_.try_claim());
+    EXPECT_FALSE(own_.try_claim());
+    own_.unclaim();
+    EXPECT_TRUE(own_.try_claim());
+    own_.unclaim();
+}
+
+TEST_P(ownership_test, the_holder_waits_for_a_thief) {
+    for (int round = 0; round < 20; ++round) {
+        int number = 0;
+        std::atomic<bool> coming = false, inside = false;
+        ASSERT_TRUE(own_.try_claim());
+        std::thread holder{[&] {
+            coming = true;
+            own_.enter();
+            inside = true;
+            EXPECT_EQ(number, 1);
+            own_.leave();
+        }};
+        while (!coming) std::this_thread::yield();
+        // It spins, then sleeps: let it come to either.
+        for (int i = 0; i < round * 10; ++i) std::this_thread::yield();
+        EXPECT_FALSE(inside);
+        number = 1;
+        own_.unclaim();
+        holder.join();
+        EXPECT_TRUE(inside);
+    }
+}
+
+// A structure that only the lock protects, and that shows if two were at it.
+struct fragile {
+    std::vector<int> stack;
+    std::uint64_t first = 0, last = 0;
+
+    void change(int value) {
+        ++first;
+        if (value % 3 != 0)
+            stack.push_back(value);
+        else if (!stack.empty())
+            stack.pop_back();
+        ++last;
+    }
+};
+
+TEST_P(ownership_test, holder_and_thieves_change_one_structure) {
+    std::minstd_rand random{static_cast<unsigned>(test_seed())};
+    const auto seed = random();
+    fragile shared;
+    std::atomic<std::uint64_t> thefts = 0, sections = 0, torn = 0;
+    std::atomic<bool> stop = false;
+    // Both sides have been in often enough, however the kernel shares out its processors.
+    constexpr std::uint64_t wanted_sections = scaled(2'000'000, 50'000);
+    constexpr std::uint64_t wanted_thefts = scaled(5000, 200);
+
+    std::thread holder{[&] {
+        std::minstd_rand own_random{static_cast<unsigned>(seed)};
+        std::uint64_t n = 0;
+        while (n < wanted_sections || thefts < wanted_thefts) {
+            own_.enter();
+            torn += shared.first != shared.last;
+            shared.change(static_cast<int>(n));
+            own_.leave();
+            ++n;
+            for (auto i = own_random() % 16; i > 0; --i) asm volatile("");
+        }
+        sections = n;
+        stop = true;
+    }};
+    std::vector<std::thread> thieves;
+    for (int t = 0; t < 3; ++t)
+        thieves.emplace_back([&, t] {
+            while (!stop) {
+                if (!own_.try_claim()) {
+                    std::this_thread::yield();
+                    continue;
+                }
+                torn += shared.first != shared.last;
+                for (int i = 0; i <= t; ++i) shared.change(i);
+                thefts += static_cast<std::uint64_t>(t) + 1;
+                own_.unclaim();
+            }
+        });
+    holder.join();
+    for (std::thread& t : thieves) t.join();
+    EXPECT_EQ(torn, 0u);
+    EXPECT_EQ(shared.first, shared.last);
+    EXPECT_EQ(shared.first, sections + thefts);
+}
+
+INSTANTIATE_TEST_SUITE_P(fences, ownership_test, ::testing::Bool(), [](const auto& chosen) {
+    return chosen.param ? "asymmetric" : "symmetric";
+});
+
+}  // namespace

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+#include "sched/park.hpp"
+
+#include "base/assert.hpp"
+#include "os/futex.hpp"
+#include "sched/cluster.hpp"
+#include "sched/search.hpp"
+#include "sched/switch.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+using reason = parkable::reason;
+
+template <park_kind kind>
+inline constexpr std::uint32_t parked_bit =
+    kind == park_kind::user ? parkable::parked_user : parkable::parked;
+template <park_kind kind>
+inline constexpr std::uint32_t token_bit =
+    kind == park_kind::user ? parkable::token_user : parkable::token;
+
+// A plain thread's. Its address is taken by noinline code only, on threads that never change.
+thread_local parkable thread_parkable{false};
+
+[[gnu::noinline]] parkable& plain_thread() noexcept { return thread_parkable; }
+
+// Completes a park. True: parked. False: something came first and is consumed.
+template <park_kind kind>
+bool commit(parkable& self) noexcept {
+    std::uint32_t seen = self.word.load(base::relaxed);
+    for (;;) {
+        UMS_DEBUG_ASSERT((seen & (parkable::parked | parkable::parked_user)) == 0, "parked twice");
+        constexpr std::uint32_t token = token_bit<kind>;
+        std::uint32_t next;
+        if ((seen & (token | parkable::expired | parkable::stopped)) == 0) [[likely]]
+            next = seen | parked_bit<kind>;
+        else if ((seen & token) != 0)
+            next = seen & ~token;  // A wake wins over the others, whose marks clear() takes back.
+        else if ((seen & parkable::expired) != 0)
+            next = (seen & ~std::uint32_t{parkable::expired}) | parkable::by_deadline;
+        else
+            next = (seen & ~std::uint32_t{parkable::stopped}) | parkable::by_stop;
+        // sync(park): release publishes the saved registers to the waker that clears the bit;
+        // acquire sees what an early waker did before it left its token.
+        if (self.word.compare_exchange(seen, next, base::acq_rel, base::relaxed))
+            return (next & parked_bit<kind>) != 0;
+    }
+}
+
+// What ended the park that was just left.
+UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
+    // sync(park): sees what the waker did before it cleared the parked bit.
+    const std::uint32_t seen = self.word.load(base::acquire);
+    if ((seen & (parkable::by_deadline | parkable::by_stop)) == 0) [[likely]]
+        return reason::wake;
+    // relaxed: only this waiter reads them.
+    self.word.fetch_and(~std::uint32_t{parkable::by_deadline | parkable::by_stop}, base::relaxed);
+    return (seen & parkable::by_deadline) != 0 ? reason::deadline : reason::stop;
+}
+
+template <park_kind kind>
+void finish_park(const handover& h, carrier& c) noexcept {
+    if (commit<kind>(*h.self)) return;  // And then another processor may run it already.
+    if (c.proc.get()->may_run(*h.self))
+        c.proc.get()->make_ready(*h.self, true);
+    else
+        h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+}
+
+// `until`: a deadline this fiber has just added to its processor, or never.
+template <park_kind kind>
+UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until) noexcept {
+    if ((self->word.load(base::relaxed) & token_bit<kind>) != 0) {
+        // sync(park): sees what the early waker did.
+        self->word.fetch_and(~token_bit<kind>, base::acquire);
+        return reason::wake;
+    }
+    processor* p = c->proc.get();
+    p->enter();
+    fiber* next = p->pick();
+    // A processor that goes idle waits for its own deadlines; one that goes on may be long.
+    if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
+    switch_to(c, self, next, p->leave_behind(&finish_park<kind>, self));
+    return take_reason(*self);
+}
+
+// Takes back a mark that a deadline or a stop left after something else had ended the wait.
+void clear(parkable& self, std::uint32_t mark) noexcept {
+    if ((self.word.load(base::relaxed) & mark) != 0) self.word.fetch_and(~mark, base::relaxed);
+}
+
+template <park_kind kind>
+reason park_thread(parkable& self, os::nanoseconds until) noexcept {
+    if (!commit<kind>(self)) return take_reason(self);
+    for (;;) {
+        // relaxed: take_reason() acquires.
+        const std::uint32_t seen = self.word.load(base::relaxed);
+        if ((seen & parked_bit<kind>) == 0) return take_reason(self);
+        if (!os::futex_wait(self.word, seen, until)) {
+            if (!claim_for(self, reason::deadline)) clear(self, parkable::expired);
+            return take_reason(self);
+        }
+    }
+}
+
+template <park_kind kind>
+reason park_here(os::nanoseconds until) noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr) return park_thread<kind>(plain_thread(), os::never);
+    if (c->exceptions->active()) [[unlikely]]
+        return keeping_exceptions([until] { return park_here<kind>(until); });
+    return park_fiber<kind>(c, c->running.get(), until);
+}
+
+template <park_kind kind>
+reason park_until(os::nanoseconds until) noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr) return park_thread<kind>(plain_thread(), until);
+    if (until == os::never) return park_here<kind>(os::never);
+    fiber& self = *c->running.get();
+    processor& p = *c->proc.get();
+    fiber_timer timer{self};
+    timer.at = until;
+    p.timers().add(timer);
+    const reason why = park_here<kind>(until);
+    if (!p.timers().cancel(timer) && why != reason::deadline) clear(self, parkable::expired);
+    return why;
+}
+
+// Orders the caller after all that ran on its processor before it. For ThreadSanitizer's no_sync mode;
+// the carrier itself has seen to it.
+void come_after_processor() noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr) return;
+    c->proc.get()->enter();
+    c->proc.get()->leave_ownership();
+    c->running.get()->race.enter();
+}
+
+template <park_kind kind>
+reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
+    if (stop == nullptr || !stop->stop_possible()) return park_until<kind>(until);
+    parkable& self = this_parkable();
+    reason why;
+    {
+        // Runs here and now if the stop has been requested already.
+        std::stop_callback on_stop{*stop, [&self] {
+                                       if (claim_for(self, reason::stop)) resume(self);
+                                   }};
+        why = park_until<kind>(until);
+        // Its destructor waits for a callback that is running on another kernel thread. One that ran
+        // on this carrier has returned, and is not waited for.
+        if (stop->stop_requested()) come_after_processor();
+    }
+    clear(self, parkable::stopped);
+    return why;
+}
+
+}  // namespace
+
+parkable& this_parkable() noexcept {
+    carrier* c = this_carrier();
+    return c != nullptr && c->running.get() != nullptr ? *c->running.get() : plain_thread();
+}
+
+void park(park_kind kind) noexcept {
+    kind == park_kind::user ? park_here<park_kind::user>(os::never)
+                            : park_here<park_kind::internal>(os::never);
+}
+
+reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept {
+    return kind == park_kind::user ? park_any<park_kind::user>(until, stop)
+                                   : park_any<park_kind::internal>(until, stop);
+}
+
+}  // namespace ums::sched

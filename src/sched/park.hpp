@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/park.hpp: the one way a fiber, or a plain kernel thread, stops.
+//
+// internal: for the library's own waits, ended by wake(). The rule that makes it exact: who publishes
+//           itself to a waker parks until that waker's wake() has come, once for each (a timed wait
+//           that gives up withdraws its publication under the waker's lock, or parks again if it is
+//           too late). So no wake() is ever stale, a waker may touch the waiter until its wake()
+//           returns, and an internal park never returns without a reason.
+// user:     the public this_fiber::park(), ended by unpark().
+//
+// Blocking: parks the fiber, never its processor; a plain thread waits on a futex.
+// Cost:     untimed, one read-modify-write and a switch. With a deadline, two short lock sections and a
+//           heap operation more.
+
+#include <stop_token>
+
+#include "os/clock.hpp"
+#include "sched/parkable.hpp"
+
+namespace ums::sched {
+
+enum class park_kind { internal, user };
+
+// Who runs: the calling fiber, or the calling plain thread's own parkable, which lives as long as the thread.
+parkable& this_parkable() noexcept;
+
+void park(park_kind kind) noexcept;
+
+// Also returns once `until` has passed, or a stop was requested. Exactly one of wake, deadline and
+// stop ends the wait. A wake-up wins over a deadline that passed before the park was complete.
+parkable::reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept;
+
+}  // namespace ums::sched

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/recycle.hpp: an ended fiber's stack goes back to where the next fiber takes it from.
+
+#include "arch/sanitizer.hpp"
+#include "sched/carrier.hpp"
+#include "sched/depot.hpp"
+#include "sched/processor.hpp"
+
+namespace ums::sched {
+
+// The descriptor's stack goes to the calling processor's cache (inside), or to the depot.
+UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
+    f.id.set(0);
+    f.race.destroy();
+    arch::happens_before(static_cast<mem::stack_head*>(&f));
+    arch::poison(f.bottom(), static_cast<std::size_t>(reinterpret_cast<char*>(&f) - f.bottom()));
+    if (inside != nullptr && inside->caches(f)) [[likely]] {
+        inside->put_stack(f);
+    } else {
+        f.next_free = nullptr;
+        depot().give(&f);
+    }
+}
+
+// From outside any ownership.
+UMS_ALWAYS_INLINE void free_fiber(fiber& f, carrier* c) noexcept {
+    if (c == nullptr || c->running.get() == nullptr) return give_back(f, nullptr);
+    arch::race_context& self = c->running.get()->race;
+    processor* p = c->proc.get();
+    p->enter();
+    give_back(f, p);
+    p->leave(self);
+}
+
+}  // namespace ums::sched

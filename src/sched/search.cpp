@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "sched/search.hpp"
+
+#include <algorithm>
+
+#include "os/membarrier.hpp"
+#include "sched/access.hpp"
+#include "sched/cluster.hpp"
+
+namespace ums::sched {
+
+namespace {
+constexpr std::uint32_t most_stolen = 8192;
+constexpr os::nanoseconds first_sample = 50'000;
+constexpr os::nanoseconds last_sample = 10'000'000;
+constexpr unsigned timer_batch = 256;
+}  // namespace
+
+fiber* search::find(processor& p, carrier& c) noexcept {
+    cluster& home = p.home();
+    bool searching = false;
+    bool rescue = false;
+    for (;;) {
+        p.start_slice();
+        p.visit_timers();
+        if (p.driver_->has_events()) p.driver_->poll();
+        // sync(retire): sees who asked. At the latest after the notify that follows the request.
+        if (p.retiring_.load(base::acquire)) {
+            if (searching) home.idle.stop_searching();
+            return nullptr;
+        }
+        if (rescue) fire_timers_of_others(p);
+        fiber* f = p.pick_counted();
+        if (f == nullptr && home.active() > 1) {
+            const auto seen = home.idle.look();
+            if (!searching && seen.searching * 2 < home.active()) {
+                home.idle.start_searching();
+                searching = true;
+            }
+            if (searching) f = raid(p, rescue);
+            if (f == nullptr && searching) f = spin(p);
+        }
+        if (f != nullptr) {
+            if (rescue) home.sample_period.set(first_sample);  // It paid: look again soon.
+            if (searching) stop_searching(p);
+            // A deadline here may be earlier than what the watcher waits for.
+            if (p.next_deadline() != os::never) tell_watcher(p, p.next_deadline());
+            return f;
+        }
+
+        if (!searching) home.idle.start_searching();
+        p.leave(c.race);
+        home.idle.join(p);
+        // The idler's side of the protocol in idle_set.hpp. Work in an inbox or a policy was made
+        // visible by a read-modify-write, so a lone processor needs no fence beyond join()'s.
+        if (home.active() > 1) os::heavy_fence();  // Read after join(): see add_processor().
+        rescue = must_look_again(p) ? false : wait(p);
+        home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
+        searching = true;
+        p.enter();
+    }
+}
+
+// Work that a producer has published before it read the idle set.
+bool search::must_look_again(processor& p) noexcept {
+    cluster& home = p.home();
+    if (p.retiring_.load(base::seq_cst)) return true;
+    if (!p.inbox_.empty() || !p.pinned_.empty() || !home.shared_inbox.empty()) return true;
+    return home.looks_busy(p);
+}
+
+// The last searcher hands the torch on if there is more to take.
+void search::stop_searching(processor& p) noexcept {
+    cluster& home = p.home();
+    const bool last = home.idle.stop_searching();
+    if (!last || home.idle.look().idle == 0) return;
+    // A producer may have woken nobody because it saw this searcher. Its work is visible after the
+    // fence; without other running processors the only producers are those that use a
+    // read-modify-write.
+    if (others_run(home)) os::heavy_fence();
+    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty())
+        p.wake_one();
+    else if (others_run(home) && !home.is_sampling.load(base::seq_cst))
+        alert_watcher(home);  // For the run-next slots that were filled meanwhile.
+}
+
+void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {
+    cluster& home = p.home();
+    if (home.active() <= 1) return;
+    // Pairs with the watcher, which stores watch_until, then reads the deadlines again.
+    base::full_fence();
+    if (home.idle.look().idle != 0 && until < home.watch_until.load(base::seq_cst))
+        alert_watcher(home);
+}
+
+fiber* search::spin(processor& p) noexcept {
+    cluster& home = p.home();
+    if (home.setup_.spin <= 0 || !others_run(home)) return nullptr;
+    const os::nanoseconds until = os::now() + home.setup_.spin;
+    do {
+        for (int i = 0; i < 16; ++i) base::spin_pause();
+        if (home.looks_busy(p) || !home.shared_inbox.looks_empty() || !p.inbox_.looks_empty()) {
+            fiber* f = p.pick_counted();
+            if (f == nullptr) f = raid(p, false);
+            if (f != nullptr) return f;
+        }
+    } while (os::now() < until);
+    return nullptr;
+}
+
+fiber* search::raid(processor& thief, bool stranded_too) noexcept {
+    cluster& home = thief.home();
+    const unsigned n = home.size();
+    const unsigned first = thief.random_.below(n);
+    // Nearest cache first where processors stay on their CPUs; else where they run is not known.
+    const int nearest = home.setup_.pin && n > 2 ? 1 : 3;
+    for (int distance = nearest; distance <= 3; ++distance) {
+        for (unsigned i = 0; i < n; ++i) {
+            processor& victim = home.at((first + i) % n);
+            if (&victim == &thief) continue;
+            if (nearest != 3 && home.distance(thief, victim) != distance) continue;
+            if (home.policy_ != nullptr) {
+                fiber* f = access::fiber_of(home.policy_->steal(thief.index(), victim.index()));
+                if (f != nullptr) return f;
+            }
+            if (rob(thief, victim, stranded_too)) {
+                fiber* f = thief.queue_.pop_front();
+                if (f != nullptr) return f;
+            }
+        }
+    }
+    return nullptr;
+}
+
+bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcept {
+    if (stranded_too && !victim.inbox_.looks_empty()) {
+        thief.queue_all(victim.inbox_.take_all());
+        return true;
+    }
+    const bool slot_too = stranded_too && victim.run_next_.get() != nullptr;
+    if (victim.queue_.looks_empty() && !slot_too) return false;
+    if (!victim.own_.try_claim()) return false;
+    std::uint32_t n = thief.queue_.take_half(victim.queue_, most_stolen);
+    fiber* next = victim.run_next_.get();
+    if (n == 0 && stranded_too && next != nullptr && next->pinned_to.get() == nullptr) {
+        victim.run_next_.set(nullptr);
+        thief.queue_.push_back(*next);
+        n = 1;
+    }
+    victim.own_.unclaim();
+    if (n == 0) return false;
+    thief.counters.steals.add(1);
+    thief.counters.stolen.add(n);
+    return true;
+}
+
+void search::fire_timers_of_others(processor& p) noexcept {
+    cluster& home = p.home();
+    const os::nanoseconds now = os::now();
+    for (unsigned i = 0; i < home.size(); ++i) {
+        processor& other = home.at(i);
+        if (&other != &p && other.timers_.next() <= now)
+            p.queue_all(other.timers_.fire(now, timer_batch));
+    }
+}
+
+bool search::others_run(const cluster& home) noexcept {
+    const auto seen = home.idle.look();
+    return home.active() > seen.idle + seen.searching;
+}
+
+os::nanoseconds search::earliest_deadline(const cluster& home) noexcept {
+    os::nanoseconds least = os::never;
+    for (unsigned i = 0; i < home.size(); ++i) least = std::min(least, home.at(i).timers_.next());
+    return least;
+}
+
+// Returns whether something of another processor's must be rescued.
+bool search::wait(processor& p) noexcept {
+    cluster& home = p.home();
+    p.counters.idles.add(1);
+    if (home.active() > 1) {
+        processor* none = nullptr;
+        if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
+            const bool found = watch(p);
+            home.watch_until.store(os::never, base::seq_cst);
+            home.is_sampling.store(false, base::seq_cst);
+            home.watcher.store(nullptr, base::seq_cst);
+            // Somebody else shall look after those that run.
+            if (others_run(home))
+                if (processor* next = home.idle.claim_any(true, &p)) next->driver_->notify();
+            return found;
+        }
+        // The watcher may have gone to sleep while nothing ran.
+        if (others_run(home) && !home.is_sampling.load(base::seq_cst))
+            if (processor* w = home.watcher.load(base::seq_cst)) w->driver_->notify();
+    }
+    p.driver_->wait(p.next_deadline());
+    return false;
+}
+
+bool search::watch(processor& p) noexcept {
+    cluster& home = p.home();
+    sees_stuck_work(p);  // Takes the first sample.
+    while (p.is_idle_.get() && !p.retiring_.load(base::relaxed)) {
+        home.is_sampling.store(true, base::seq_cst);
+        bool sampling = others_run(home);
+        if (!sampling) {
+            home.is_sampling.store(false, base::seq_cst);
+            // A processor that leaves the idle set after this sees that nobody samples. One that
+            // left before is seen here.
+            sampling = others_run(home);
+            if (sampling) home.is_sampling.store(true, base::seq_cst);
+        }
+        const os::nanoseconds period =
+            sampling ? std::clamp(home.sample_period.get(), first_sample, last_sample)
+                     : first_sample;
+        // A deadline that is added while this is computed: its adder reads watch_until afterwards,
+        // and the loop reads the deadlines again after it was stored.
+        os::nanoseconds until = os::never;
+        for (;;) {
+            os::nanoseconds least = earliest_deadline(home);
+            if (sampling) least = std::min(least, os::now() + period);
+            if (least >= until) break;
+            until = least;
+            home.watch_until.store(until, base::seq_cst);
+        }
+        p.driver_->wait(until);
+        if (!p.is_idle_.get()) return false;
+        if (earliest_deadline(home) <= os::now()) return true;
+        home.sample_period.set(sampling ? period * 2 : first_sample);
+        if (sampling && sees_stuck_work(p)) return true;
+    }
+    return false;
+}
+
+// One sample: is there a processor that has not switched since the last and has work waiting?
+bool search::sees_stuck_work(processor& watcher) noexcept {
+    cluster& home = watcher.home();
+    bool stuck = false;
+    for (unsigned i = 0; i < home.size(); ++i) {
+        processor& other = home.at(i);
+        if (&other == &watcher) continue;
+        const std::uint64_t now = other.counters.slices.get() * 64 + other.ticks_left();
+        const bool moved = other.watched_ != now;
+        other.watched_ = now;
+        if (other.looks_busy() || (!moved && other.looks_stranded())) stuck = true;
+    }
+    return stuck;
+}
+
+void search::alert_watcher(cluster& home) noexcept {
+    if (home.idle.look().idle == 0) return;
+    // seq_cst: pairs with the stores in wait() and watch().
+    if (processor* w = home.watcher.load(base::seq_cst))
+        w->driver_->notify();
+    else if (processor* any = home.idle.claim_any(true))
+        any->driver_->notify();
+}
+
+void search::give_all_away(processor& p) noexcept {
+    auto give = [](fiber& f) { f.home_cluster.get()->make_ready_from_outside(f); };
+    if (fiber* next = p.run_next_.get()) {
+        p.run_next_.set(nullptr);
+        give(*next);
+    }
+    while (fiber* f = p.queue_.pop_front()) give(*f);
+    while (fiber* f = p.pinned_queue_.pop_front()) give(*f);
+    p.spill_stacks(0);
+}
+
+}  // namespace ums::sched

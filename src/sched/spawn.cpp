@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+#include "sched/spawn.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <cxxabi.h>
+#include <exception>
+#include <system_error>
+
+#include "os/errno.hpp"
+#include "sched/cluster.hpp"
+#include "sched/describe.hpp"
+#include "sched/end.hpp"
+#include "sched/recycle.hpp"
+#include "sched/switch.hpp"
+#include "ums/cluster.hpp"
+#include "ums/fiber.hpp"
+
+namespace ums::sched {
+
+constinit base::atomic<cluster*> default_cluster;
+
+namespace {
+
+constexpr std::size_t most_name_bytes = 256;
+
+char* align_down(char* at, std::size_t alignment) noexcept {
+    return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(at) & ~(alignment - 1));
+}
+
+// What the first switch to a fiber must finish. In the processor's TSan context from entry to return.
+[[gnu::noinline]] void arrive(carrier* c, const handover* h) noexcept {
+    if (h != nullptr) h->finish(*h, *c);
+    c->proc.get()->leave_ownership();
+}
+
+void report_and_terminate(const fiber& f) noexcept {
+    char who[320];
+    describe(f, who, sizeof who);
+    const char* what = nullptr;
+    try {
+        throw;
+    } catch (const std::exception& e) {
+        what = e.what();
+    } catch (...) {
+    }
+    const std::type_info* type = abi::__cxa_current_exception_type();
+    std::fprintf(stderr, "ums: an exception left the function of %s: %s%s%s\n", who,
+                 type != nullptr ? type->name() : "unknown", what != nullptr ? ": " : "",
+                 what != nullptr ? what : "");
+    std::terminate();
+}
+
+[[noreturn, gnu::noinline]] void run_function(fiber* f) noexcept {
+    os::write_errno(this_carrier()->errno_at, 0);
+    try {
+        f->run(f->callable);
+    } catch (...) {
+        report_and_terminate(*f);
+    }
+    end(f);
+}
+
+// The first function on a fiber's stack. No instrumented frame may be entered here: see
+// arch/sanitizer.hpp.
+UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* handover_, void* fiber_) noexcept {
+    auto* f = static_cast<fiber*>(fiber_);
+    arch::after_switch(f->shadow);
+    arrive(static_cast<carrier*>(carrier_), static_cast<const handover*>(handover_));
+    f->race.resume();
+    arch::happens_after(carrier_);
+    run_function(f);
+}
+
+// Takes a stack of the default class from the calling processor's cache, which the depot refills.
+[[gnu::noinline]] mem::stack_head* take_default_stack(processor* p,
+                                                      const arch::race_context& self) noexcept {
+    p->enter();
+    mem::stack_head* cached = p->take_stack();
+    p->leave(self);
+    if (cached != nullptr) return cached;
+    mem::stack_head* list = nullptr;
+    const std::uint32_t n = depot().take(depot().default_class(), processor::stack_batch, list);
+    if (n == 0) return nullptr;
+    mem::stack_head* head = list;
+    list = list->next_free;
+    p->enter();
+    p->adopt_stacks(list, n - 1);
+    p->leave(self);
+    return head;
+}
+
+[[noreturn]] void throw_error(std::errc code, const char* what) {
+    throw std::system_error{std::make_error_code(code), what};
+}
+
+struct origin {
+    mem::stack_head* head;
+    std::uint64_t id;
+};
+
+// Anything but a default stack for a fiber of the caller's own cluster.
+[[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
+    carrier* c = this_carrier();
+    const bool here = c != nullptr && c->running.get() != nullptr;
+    if (home == nullptr)
+        // sync(runtime): sees the cluster.
+        home = here ? &c->proc.get()->home() : default_cluster.load(base::acquire);
+    if (home == nullptr)
+        throw_error(std::errc::operation_not_permitted,
+                    "ums: no runtime is running: create fibers inside ums::run()");
+    const std::size_t wanted = options != nullptr ? options->stack_bytes : 0;
+    if (wanted > mem::stack_depot::max_bytes)
+        throw_error(std::errc::invalid_argument, "ums: a fiber's stack is at most 1 GiB");
+    const std::uint32_t size_class =
+        wanted == 0 ? depot().default_class() : mem::stack_depot::class_of(wanted);
+    origin from{nullptr, processor::outside_id()};
+    if (here && size_class == depot().default_class())
+        from.head = take_default_stack(c->proc.get(), c->running.get()->race);
+    else
+        depot().take(size_class, 1, from.head);
+    if (from.head == nullptr)
+        throw_error(std::errc::resource_unavailable_try_again,
+                    "ums: no stack for another fiber (address space or, with mprotect guards, "
+                    "vm.max_map_count)");
+    home->spawned_outside.fetch_add(1, base::relaxed);
+    return from;
+}
+
+UMS_ALWAYS_INLINE origin take_stack(carrier* c, const fiber_options* options, cluster*& home) {
+    if (c != nullptr && c->running.get() != nullptr &&
+        (options == nullptr || options->stack_bytes == 0)) [[likely]] {
+        processor* p = c->proc.get();
+        if (home == nullptr || home == &p->home()) [[likely]] {
+            origin from;
+            p->enter();
+            from.head = p->take_stack();
+            if (from.head != nullptr) [[likely]] {
+                from.id = p->take_id();
+                p->counters.spawned.add(1);
+            }
+            p->leave(c->running.get()->race);
+            home = &p->home();
+            if (from.head != nullptr) [[likely]]
+                return from;
+        }
+    }
+    return take_stack_slow(options, home);
+}
+
+// The creator of a dispatched fiber, for a policy of the user's: others see it there at once.
+void finish_dispatch(const handover& h, carrier& c) noexcept {
+    c.proc.get()->make_ready(*h.self, false);
+    c.proc.get()->wake_help();
+}
+
+// Runs `f` at once, as a call would. Its creator goes to the queue's front, so it goes on when `f` stops:
+// a tree of dispatched fibers is walked depth first, with as many stacks as it is deep.
+void dispatch(fiber* f) noexcept {
+    carrier* c = this_carrier();
+    if (c->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });
+    fiber* self = c->running.get();
+    processor* p = c->proc.get();
+    p->enter();
+    if (p->has_policy()) {
+        switch_to(c, self, f, p->leave_behind(&finish_dispatch, self));
+        return;
+    }
+    // Nobody sees it there before its registers are saved: the ownership is left after that.
+    p->count_switch();
+    p->push_creator(*self);
+    p->wake_help();
+    switch_to(c, self, f, nullptr);
+}
+
+// The name, and the pin. Returns the new top of the stack.
+[[gnu::noinline]] char* apply(const fiber_options& options, fiber& f, cluster* home) noexcept {
+    char* top = reinterpret_cast<char*>(&f);
+    if (const std::size_t n = std::min(options.name.size(), most_name_bytes); n != 0) {
+        top -= n + 1;
+        std::memcpy(top, options.name.data(), n);
+        top[n] = 0;
+        f.name = top;
+    }
+    f.tag.set(options.tag);
+    if (options.pinned) {
+        carrier* c = this_carrier();
+        const bool here = c != nullptr && c->running.get() != nullptr && &c->proc.get()->home() == home;
+        f.pin(here ? c->proc.get() : &home->at(0));
+    }
+    return top;
+}
+
+}  // namespace
+
+}  // namespace ums::sched
+
+namespace ums::impl {
+
+using namespace sched;
+
+new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment) {
+    sched::cluster* home = nullptr;
+    if (options != nullptr && options->cluster != nullptr)
+        home = cluster_access::of(*options->cluster);
+    const origin from = take_stack(this_carrier(), options, home);
+    arch::happens_after(from.head);
+    const mem::slab& slab = *from.head->home;
+    const std::size_t usable = slab.usable();
+    arch::unpoison(from.head->bottom(), usable);
+
+    auto* f = new (static_cast<void*>(from.head)) sched::fiber{mem::stack_head{*from.head}};
+    f->home_cluster.set(home);
+    f->name = "";
+    arch::set_bounds(f->shadow, f->bottom(), usable);
+
+    char* top = reinterpret_cast<char*>(f);
+    if (options != nullptr) top = apply(*options, *f, home);
+    void* storage = nullptr;
+    if (bytes <= usable / 4 && alignment <= os::page_bytes) [[likely]]
+        storage = top = align_down(top - bytes, std::max<std::size_t>(alignment, 16));
+    else
+        top = align_down(top, 16);
+    arch::make_context(f->context, top, &fiber_main, f);
+    f->id.set(from.id);  // From here on others see it.
+    return {f, storage};
+}
+
+void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {
+    f->run = run;
+    f->callable = callable;
+    f->race.create(f->name[0] != 0 ? f->name : "fiber");
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr || !c->proc.get()->may_run(*f)) {
+        f->home_cluster.get()->make_ready_from_outside(*f);
+        return;
+    }
+    processor* p = c->proc.get();
+    sched::fiber* self = c->running.get();
+    if (when == launch::dispatch) return dispatch(f);
+    p->enter();
+    p->make_ready(*f, true);
+    p->leave(self->race);
+    p->wake_help();
+}
+
+void spawn_abort(sched::fiber* f) noexcept {
+    f->home_cluster.get()->spawned_outside.fetch_sub(1, base::relaxed);
+    f->race.create("aborted");
+    free_fiber(*f, this_carrier());
+}
+
+}  // namespace ums::impl

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/switch.hpp: from one fiber to the next, or to the carrier's loop.
+//
+// The side that is left may leave a handover (sched/handover.hpp). The side that continues runs it
+// first thing, still inside the processor's ownership, then leaves that.
+//
+// What follows a fiber: its registers and floating-point control words (on its stack), errno (here),
+// and the exception globals if they are not zero (keeping_exceptions()).
+
+#include "arch/context.hpp"
+#include "os/errno.hpp"
+#include "sched/carrier.hpp"
+#include "sched/fiber.hpp"
+#include "sched/handover.hpp"
+#include "sched/processor.hpp"
+
+namespace ums::sched {
+
+// The caller is on `self`'s stack and inside c->proc.get(). Continues `next`, or the loop if it is null. Returns on
+// whichever carrier resumes `self`, outside.
+UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next, handover* after) noexcept {
+    const int kept_errno = os::read_errno(c->errno_at);
+    c->running.set(next);
+    arch::before_switch(self->shadow, next != nullptr ? next->shadow : c->loop_shadow);
+    const arch::arrival a = arch::switch_context(
+        self->context, next != nullptr ? next->context : c->loop, c, after);
+    arch::after_switch(self->shadow);
+    c = static_cast<carrier*>(a.carrier);
+    if (a.handover != nullptr) {
+        const auto* h = static_cast<const handover*>(a.handover);
+        h->finish(*h, *c);
+    }
+    os::write_errno(c->errno_at, kept_errno);
+    c->proc.get()->leave(self->race);
+    arch::happens_after(c);  // Its kernel thread's start, and nothing else.
+}
+
+// Calls `switching`, with the exception globals put aside for the time that another fiber may use
+// this kernel thread's, and puts them back on whichever kernel thread it returns on.
+template <class F>
+[[gnu::noinline]] auto keeping_exceptions(F switching) noexcept {
+    struct kept {
+        arch::exception_state state = this_carrier()->exceptions->take();
+        ~kept() { this_carrier()->exceptions->put(state); }
+    } keep;
+    return switching();
+}
+
+}  // namespace ums::sched

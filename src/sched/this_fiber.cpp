@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "ums/this_fiber.hpp"
+
+#include <sched.h>
+
+#include "base/assert.hpp"
+#include "sched/access.hpp"
+#include "sched/cluster.hpp"
+#include "sched/depot.hpp"
+#include "sched/park.hpp"
+#include "sched/switch.hpp"
+#include "ums/cluster.hpp"
+
+namespace ums {
+
+namespace {
+
+using namespace sched;
+
+// A fiber that goes into a queue that others see only after its registers are saved.
+void finish_yield(const handover& h, carrier& c) noexcept {
+    if (!c.proc.get()->may_run(*h.self) || c.proc.get()->is_retiring()) {
+        h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+        return;
+    }
+    c.proc.get()->make_ready(*h.self, false);
+    c.proc.get()->wake_help();
+}
+
+void finish_migration(const handover& h, carrier& c) noexcept {
+    auto& target = *static_cast<sched::cluster*>(h.other);
+    h.self->pin(nullptr);
+    h.self->home_cluster.set(&target);
+    // Counted there before it is counted out here: neither drain() misses it.
+    target.spawned_outside.fetch_add(1, base::seq_cst);
+    target.make_ready_from_outside(*h.self);
+    c.proc.get()->count_end();
+}
+
+wake_reason to_public(parkable::reason why) noexcept {
+    return why == parkable::reason::wake       ? wake_reason::unparked
+           : why == parkable::reason::deadline ? wake_reason::deadline_passed
+                                               : wake_reason::stopped;
+}
+
+}  // namespace
+
+// The hottest function of the library. Two stores and a load take the processor's ownership (the load tests for
+// a thief); one fiber leaves the ring and one enters; the switch; a store gives the ownership back.
+void this_fiber::yield() noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr) [[unlikely]] {
+        sched_yield();
+        return;
+    }
+    if (c->exceptions->active()) [[unlikely]]
+        return keeping_exceptions([] { yield(); });
+    processor* p = c->proc.get();
+    sched::fiber* self = c->running.get();
+    p->enter();
+    sched::fiber* next = p->rotate(*self);
+    if (next != nullptr) [[likely]]
+        return switch_to(c, self, next, nullptr);
+    next = p->pick_for_yield();
+    if (next == nullptr && !p->is_retiring()) return p->leave(self->race);
+    switch_to(c, self, next, p->leave_behind(&finish_yield, self));
+}
+
+fiber_id this_fiber::get_id() noexcept { return ref().id(); }
+
+std::string_view this_fiber::name() noexcept { return ref().name(); }
+
+fiber_ref this_fiber::ref() noexcept { return access::ref(&this_parkable()); }
+
+void this_fiber::park() noexcept { sched::park(park_kind::user); }
+
+wake_reason this_fiber::park_until(deadline limit) noexcept {
+    return to_public(sched::park(park_kind::user, os::to_nanoseconds(limit), nullptr));
+}
+
+wake_reason this_fiber::park(const std::stop_token& stop) noexcept {
+    return to_public(sched::park(park_kind::user, os::never, &stop));
+}
+
+wake_reason this_fiber::park_until(deadline limit, const std::stop_token& stop) noexcept {
+    return to_public(sched::park(park_kind::user, os::to_nanoseconds(limit), &stop));
+}
+
+void this_fiber::sleep_until(deadline limit) noexcept {
+    const os::nanoseconds at = os::to_nanoseconds(limit);
+    // Nobody wakes a sleeper: only its deadline does.
+    if (at > os::now()) sched::park(park_kind::internal, at, nullptr);
+}
+
+void this_fiber::migrate(ums::cluster& to) noexcept {
+    sched::cluster* target = cluster_access::of(to);
+    carrier* c = this_carrier();
+    UMS_ASSERT(c != nullptr && c->running.get() != nullptr, "migrate() was called by a plain thread");
+    if (c->running.get()->home_cluster.get() == target) return;
+    if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
+    sched::fiber* self = c->running.get();
+    processor* p = c->proc.get();
+    p->enter();
+    sched::fiber* next = p->pick();
+    switch_to(c, self, next, p->leave_behind(&finish_migration, self, target));
+}
+
+std::size_t this_fiber::stack_high_water_bytes() noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr) return 0;
+    return mem::high_water_bytes(*c->running.get());
+}
+
+}  // namespace ums

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#include "sched/timer_queue.hpp"
+
+#include "sched/wake.hpp"
+
+namespace ums::sched {
+
+void timer_queue::add(fiber_timer& t) noexcept {
+    os::lock_guard guard{lock_};
+    heap_.add(t);
+    next_.set(heap_.next());
+}
+
+bool timer_queue::cancel(fiber_timer& t) noexcept {
+    os::lock_guard guard{lock_};
+    if (!t.is_queued()) return false;
+    heap_.remove(t);
+    next_.set(heap_.next());
+    return true;
+}
+
+fiber* timer_queue::fire(os::nanoseconds now, unsigned most) noexcept {
+    os::lock_guard guard{lock_};
+    fiber* first = nullptr;
+    fiber* last = nullptr;
+    while (most-- != 0) {
+        timers::timer* t = heap_.pop_expired(now);
+        if (t == nullptr) break;
+        fiber* f = static_cast<fiber_timer*>(t)->who;
+        if (!claim_for(*f, parkable::reason::deadline)) continue;
+        f->link.set(nullptr);
+        if (last == nullptr)
+            first = f;
+        else
+            last->link.set(f);
+        last = f;
+    }
+    next_.set(heap_.next());
+    return first;
+}
+
+}  // namespace ums::sched

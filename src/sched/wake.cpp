@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+#include "sched/wake.hpp"
+
+#include "os/futex.hpp"
+#include "sched/cluster.hpp"
+#include "sched/switch.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// A claimed fiber's way into a queue, from outside any processor's ownership.
+UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr || !c->proc.get()->may_run(f)) {
+        f.home_cluster.get()->make_ready_from_outside(f);
+        return;
+    }
+    processor* p = c->proc.get();
+    p->enter();
+    p->make_ready(f, true);
+    p->leave(c->running.get()->race);
+    p->wake_help();
+}
+
+// After the compare-and-swap a plain thread may be gone: nothing of it is read any more.
+UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
+    if (is_fiber)
+        ready(static_cast<fiber&>(target));
+    else
+        os::futex_wake(target.word.address());
+}
+
+template <std::uint32_t parked, std::uint32_t token>
+UMS_ALWAYS_INLINE void wake_or_leave_token(parkable& target) noexcept {
+    const bool is_fiber = target.is_fiber;
+    std::uint32_t seen = target.word.load(base::relaxed);
+    for (;;) {
+        if ((seen & parked) != 0) {
+            // sync(park): acquire sees the saved registers, release publishes what the caller did.
+            if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
+                return go_on(target, is_fiber);
+        } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel,
+                                                base::relaxed)) {
+            // sync(park): also if the token was there: ordered before its consumption.
+            return;
+        }
+    }
+}
+
+}  // namespace
+
+void wake(parkable& target) noexcept {
+    wake_or_leave_token<parkable::parked, parkable::token>(target);
+}
+
+void unpark(parkable& target) noexcept {
+    wake_or_leave_token<parkable::parked_user, parkable::token_user>(target);
+}
+
+bool claim_for(parkable& target, parkable::reason why) noexcept {
+    const bool deadline = why == parkable::reason::deadline;
+    const std::uint32_t mark = deadline ? parkable::expired : parkable::stopped;
+    const std::uint32_t by = deadline ? parkable::by_deadline : parkable::by_stop;
+    std::uint32_t seen = target.word.load(base::relaxed);
+    for (;;) {
+        const std::uint32_t parked = seen & (parkable::parked | parkable::parked_user);
+        const std::uint32_t next = parked != 0 ? (seen & ~parked) | by : seen | mark;
+        // sync(park): as in wake().
+        if (target.word.compare_exchange(seen, next, base::acq_rel, base::relaxed))
+            return parked != 0;
+    }
+}
+
+void resume(parkable& target) noexcept { go_on(target, target.is_fiber); }
+
+}  // namespace ums::sched

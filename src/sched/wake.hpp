@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/wake.hpp: making a parked fiber or thread go on.
+//
+// wake() is for waits inside the library, unpark() for the public park. Both are remembered if they
+// come early. Never blocks, may be called from any thread; not from a signal handler.
+// Cost: one read-modify-write, and for a fiber one push into a queue; a system call if an idle
+// processor or a plain thread must be woken.
+
+#include "sched/parkable.hpp"
+
+namespace ums::sched {
+
+struct fiber;
+
+void wake(parkable& target) noexcept;
+void unpark(parkable& target) noexcept;
+
+// Takes a parked waiter, of either kind, for a deadline or a stop; if it has not completed its park yet,
+// leaves word for it. Returns whether the caller now owns it and must make it ready.
+bool claim_for(parkable& target, parkable::reason why) noexcept;
+
+// Hands a claimed waiter on: puts a fiber into a queue, lets a thread run.
+void resume(parkable& target) noexcept;
+
+}  // namespace ums::sched

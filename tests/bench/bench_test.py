@@ -1,0 +1,281 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Runs `ums bench` as its users do: the schema of its rows, its pages, and what it says to bad input.
+
+bench_test.py PATH_OF_UMS [NAME_OF_A_TEST...]
+
+The peers beside the command are run with --quick; tests of what happens when a peer misbehaves copy the
+command beside peers of their own.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+UMS = ""
+
+# The runtimes of each bench, those first that are always built, and the figures every row has.
+NATIVE = {"std::thread", "ums"}
+BOTH_BOOSTS = {"boost.fiber", "boost.fiber static", "go"}
+SPEED = {"ns_per_op", "ops_per_s"}
+BENCHES = {
+    "yield": (NATIVE, BOTH_BOOSTS, SPEED),
+    "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
+    "pingpong": (NATIVE, BOTH_BOOSTS, SPEED),
+    "skynet": (NATIVE, BOTH_BOOSTS, SPEED | {"total_ns", "peak_rss_bytes"}),
+    "memory": (NATIVE, {"boost.fiber", "go"},
+               SPEED | {"bytes_per_fiber", "pte_bytes_per_fiber", "maps_lines", "peak_rss_bytes"}),
+    "sleepers": (NATIVE, {"boost.fiber", "go"},
+                 {"lateness_p50_us", "lateness_p99_us", "lateness_max_us", "cpu_us_per_op"}),
+    "scaling": ({"bare switch", "ums"}, {"boost.fiber", "go"}, SPEED),
+}
+SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "way", "variant", "repetitions"}
+
+# What is wrong, and what the one line on stderr has to name.
+BAD_INPUT = [
+    ([], "bench or info"),
+    (["bank"], "bank"),
+    (["--frobnicate"], "--frobnicate"),
+    (["info", "extra"], "extra"),
+    (["bench"], "bench"),
+    (["bench", "yeild"], "yield"),
+    (["bench", "yeild"], "yeild"),
+    (["bench", ""], "''"),
+    (["bench", "yield", "spawn"], "spawn"),
+    (["bench", "yield", "--frobnicate"], "--frobnicate"),
+    (["bench", "list", "--quick"], "list"),
+    (["bench", "yield", "--processors"], "--processors"),
+    (["bench", "yield", "--processors", "0"], "--processors"),
+    (["bench", "yield", "--processors", "1025"], "--processors"),
+    (["bench", "yield", "--processors", str(len(os.sched_getaffinity(0)) + 1)], "CPUs"),
+    (["bench", "yield", "--processors", "one"], "'one'"),
+    (["bench", "yield", "--processors", "1,"], "--processors"),
+    (["bench", "yield", "--fibers", "0"], "--fibers"),
+    (["bench", "yield", "--fibers", "-1"], "'-1'"),
+    (["bench", "yield", "--fibers", "10000001"], "10000000"),
+    (["bench", "yield", "--fibers", "1e3"], "'1e3'"),
+    (["bench", "yield", "--fibers", "99999999999999999999999"], "--fibers"),
+    (["bench", "yield", "--fibers", ""], "--fibers"),
+    (["bench", "yield", "--fibers", "1", "--fibers", "2"], "--fibers"),
+    (["bench", "yield", "--yields", "0"], "--yields"),
+    (["bench", "spawn", "--yields", "10"], "--yields"),
+    (["bench", "yield", "--repetitions", "0"], "--repetitions"),
+    (["bench", "yield", "--repetitions", "1001"], "1000"),
+    (["bench", "yield", "--repetitions", "1,2"], "--repetitions"),
+    (["bench", "yield", "--runtimes", "ums,perl"], "'perl'"),
+    (["bench", "yield", "--runtimes", "bare switch"], "'bare switch'"),
+    (["bench", "spawn", "--cycles"], "--cycles"),
+    (["bench", "all", "--fibers", "10"], "--fibers"),
+    (["bench", "yield", "--demo", "--quick"], "--quick"),
+    (["bench", "pingpong", "--fibers", "3"], "--fibers"),
+    (["bench", "skynet", "--fibers", "15"], "'15'"),
+    (["bench", "yield", "--json"], "--json"),
+    (["bench", "yield", "--json", ""], "--json"),
+    (["bench", "yield", "--json", "--quick"], "--json"),
+    (["bench", "yield", "--json", "/no/such/folder/rows.json"], "/no/such/folder/rows.json"),
+    (["bench", "yield", "--json", "/"], "--json"),
+    (["bench", "yield", "--html", "/no/such/folder/page.html"], "/no/such/folder/page.html"),
+]
+if len(os.sched_getaffinity(0)) > 1:
+    BAD_INPUT.append((["bench", "yield", "--cycles", "--processors", "2"], "--cycles"))
+
+
+def run(*args, ums=None, timeout=300):
+    return subprocess.run([ums or UMS, *args], capture_output=True, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL, check=False)
+
+
+def has_peer(bench, runtime):
+    peer = runtime.replace("::", "_").replace(".", "_").replace(" ", "_")
+    return (pathlib.Path(UMS).resolve().parent / "bench" / f"{bench}-{peer}").exists()
+
+
+class Rows(unittest.TestCase):
+    """What is written about a run."""
+
+    def check_document(self, document, bench):
+        self.assertEqual(list(document), ["bench", "machine", "rows"])
+        self.assertEqual(document["bench"], bench)
+        self.assertEqual(list(document["machine"]), ["cpu", "cpus", "kernel", "compiler", "build"])
+        always, where_built, figures = BENCHES[bench]
+        expected = always | {one for one in where_built if has_peer(bench, one)}
+        self.assertEqual({row["runtime"] for row in document["rows"]}, expected)
+        for row in document["rows"]:
+            self.check_row(row, figures)
+
+    def check_row(self, row, figures):
+        self.assertNotIn("error", row)
+        self.assertIn("processors", row)
+        self.assertIn("fibers", row)
+        found = {key for key in row if key not in SETTINGS and not key.endswith(("_min", "_max"))}
+        self.assertEqual(found, figures, row)
+        for figure in found:
+            self.assertLessEqual(row[figure + "_min"], row[figure], row)
+            self.assertLessEqual(row[figure], row[figure + "_max"], row)
+            if figure in SPEED:
+                self.assertGreater(row[figure + "_min"], 0, row)
+        if "yields_run" in row:
+            self.assertLess(row["yields_run"], row["yields"])
+
+    def test_a_median_lies_between_its_extremes_in_every_bench(self):
+        for bench in BENCHES:
+            with self.subTest(bench):
+                done = run("bench", bench, "--quick", "--json", "-")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.check_document(json.loads(done.stdout), bench)
+                self.assertIn(f"{bench}: ", done.stderr)
+                self.assertNotIn("\r", done.stderr, "progress is for terminals only")
+
+    def test_all_writes_every_bench_and_a_page_that_needs_no_network(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rows, page = os.path.join(folder, "rows.json"), os.path.join(folder, "page.html")
+            done = run("bench", "all", "--quick", "--repetitions", "1", "--json", rows, "--html", page)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr, "")
+            documents = json.loads(pathlib.Path(rows).read_text())["benches"]
+            self.assertEqual([one["bench"] for one in documents], list(BENCHES))
+            for one in documents:
+                self.check_document(one, one["bench"])
+            html = pathlib.Path(page).read_text()
+        self.assertIn("--repetitions 1", html)
+        for bench in BENCHES:
+            self.assertIn(f"<h2>{bench}</h2>", html)
+        for loads in ("<link", "<img", " src=", "@import", "url(", "{{"):
+            self.assertNotIn(loads, html, loads)
+
+    def test_cycles_counts_cycles(self):
+        done = run("bench", "yield", "--cycles", "--quick", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in json.loads(done.stdout)["rows"]:
+            self.assertEqual(row["fibers"], 4)
+            self.check_row(row, SPEED | {"cycles_per_op"})
+
+    def test_a_cell_that_would_take_too_long_says_what_it_ran(self):
+        done = run("bench", "yield", "--fibers", "100", "--yields", "1000000000", "--repetitions", "1",
+                   "--runtimes", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (row,) = json.loads(done.stdout)["rows"]
+        self.assertIn("yields_run", row)
+
+    def test_runtimes_selects(self):
+        done = run("bench", "pingpong", "--quick", "--runtimes", "ums,std_thread", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({row["runtime"] for row in json.loads(done.stdout)["rows"]}, NATIVE)
+
+    def test_more_processors_are_more_rows(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one CPU")
+        done = run("bench", "pingpong", "--quick", "--processors", "1,2", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual({row["processors"] for row in json.loads(done.stdout)["rows"]}, {1, 2})
+
+
+class Words(unittest.TestCase):
+    """What it answers without measuring."""
+
+    def test_every_bad_input_is_named_in_one_line(self):
+        for args, named in BAD_INPUT:
+            with self.subTest(" ".join(args)):
+                done = run(*args, timeout=20)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertEqual(done.stdout, "")
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+                self.assertIn(named, done.stderr)
+
+    def test_list_names_every_bench(self):
+        done = run("bench", "list")
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], list(BENCHES))
+
+    def test_version_help_and_info(self):
+        self.assertRegex(run("--version").stdout, r"^ums \d+\.\d+\.\d+\n$")
+        for args in (["--help"], ["bench", "--help"]):
+            self.assertEqual(run(*args).returncode, 0)
+        info = run("info")
+        self.assertEqual(info.returncode, 0, info.stderr)
+        for what in ("ums ", "cpu: ", "kernel: ", "processors: "):
+            self.assertIn(what, info.stdout)
+
+    def test_a_full_disk_is_an_error(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        done = run("bench", "pingpong", "--quick", "--runtimes", "ums", "--json", "/dev/full")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/dev/full", done.stderr)
+
+
+class Peers(unittest.TestCase):
+    """What it does with peers that misbehave."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.ums = os.path.join(self.folder.name, "ums")
+        shutil.copy(UMS, self.ums)
+        os.mkdir(os.path.join(self.folder.name, "bench"))
+
+    def peer(self, runtime, script):
+        path = pathlib.Path(self.folder.name, "bench", f"pingpong-{runtime}")
+        path.write_text("#!/bin/sh\n" + script + "\n")
+        path.chmod(0o755)
+
+    def errors(self, *args):
+        done = run("bench", "pingpong", "--quick", "--json", "-", *args, ums=self.ums)
+        rows = json.loads(done.stdout)["rows"]
+        return done.returncode, {row["runtime"]: row.get("error", "") for row in rows}, done.stderr
+
+    def test_a_failing_peer_keeps_its_row(self):
+        good = """echo '{"ops":10,"ns":1000}'"""
+        self.peer("ums", good)
+        self.peer("std_thread", "kill -SEGV $$")
+        self.peer("boost_fiber", "echo out of luck >&2; exit 3")
+        self.peer("boost_fiber_static", "echo hello")
+        self.peer("go", good + "; " + good)
+        code, errors, table = self.errors()
+        self.assertEqual(code, 0, "ums itself was fine")
+        self.assertEqual(errors["ums"], "")
+        self.assertIn("signal 11", errors["std::thread"])
+        self.assertIn("exit code 3: out of luck", errors["boost.fiber"])
+        self.assertIn("one line of JSON", errors["boost.fiber static"])
+        self.assertIn("one line of JSON", errors["go"])
+        self.assertIn("FAILED: std::thread", table)
+
+    def test_a_failing_ums_is_a_failure(self):
+        self.peer("ums", "exit 1")
+        code, errors, _ = self.errors()
+        self.assertEqual(code, 1)
+        self.assertIn("exit code 1", errors["ums"])
+
+    def test_a_missing_ums_is_a_failure_and_missing_others_are_not(self):
+        code, errors, table = self.errors()
+        self.assertEqual(code, 1)
+        self.assertEqual(list(errors), ["ums"])
+        self.assertIn("go was not run", table)
+        code, errors, _ = self.errors("--runtimes", "go")
+        self.assertIn("pingpong-go is not there", errors["go"])
+
+    def test_an_interrupt_kills_the_peer(self):
+        pid_file = pathlib.Path(self.folder.name, "pid")
+        rows = pathlib.Path(self.folder.name, "rows.json")
+        self.peer("ums", f"echo $$ >{pid_file}.new; mv {pid_file}.new {pid_file}; exec sleep 1000")
+        with subprocess.Popen([self.ums, "bench", "pingpong", "--runtimes", "ums", "--json", rows]) as bench:
+            until = time.monotonic() + 60
+            while not pid_file.exists() and time.monotonic() < until:
+                time.sleep(0.01)
+            bench.send_signal(signal.SIGINT)
+            self.assertEqual(bench.wait(60), 128 + signal.SIGINT)
+        self.assertRaises(ProcessLookupError, os.kill, int(pid_file.read_text()), 0)
+        self.assertFalse(rows.exists())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2 or not os.access(sys.argv[1], os.X_OK):
+        sys.exit("usage: bench_test.py PATH_OF_UMS [NAME_OF_A_TEST...]")
+    UMS = os.path.abspath(sys.argv.pop(1))
+    unittest.main(verbosity=2)

@@ -1,0 +1,462 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Holds the pages to what the code does.
+
+check.py text [ROOT]             links, names of files, sync tags, variables, commands beside figures
+check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ block of the pages
+check.py program SOURCE PROGRAM  runs a program of examples/: it prints what its source says
+check.py self-test               proves that each of them can fail
+
+A ```cpp block with an `int main` is a program. Any other has a comment right above it that says what
+it is:
+
+    <!-- example: declarations -->  what the later blocks of the page use
+    <!-- example: statements -->    what a fiber does
+    <!-- example: main -->          what main() does, without a runtime
+    <!-- example: from PATH -->     an excerpt of a file that is tested elsewhere, to the letter
+
+A ```text block after the words "Output:" holds what the block before it prints.
+"""
+
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMEOUT_S = 120
+
+# --- pages -----------------------------------------------------------------------------------------
+
+
+def pages(root):
+    found = ["README.md", "CHANGELOG.md"]
+    found += sorted(glob.glob("docs/**/*.md", root_dir=root, recursive=True))
+    return [page for page in found if os.path.exists(os.path.join(root, page))]
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def without_code(lines):
+    """The lines outside fenced blocks, with their numbers."""
+    inside = False
+    for number, line in enumerate(lines, 1):
+        if line.startswith("```"):
+            inside = not inside
+        elif not inside:
+            yield number, line
+
+
+# --- text ------------------------------------------------------------------------------------------
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+CODE = re.compile(r"`([^`]+)`")
+TAG = re.compile(r"sync\(([\w.]+)\)")
+FIGURE = re.compile(r"\d ?(?:ns|us|ms|B)\b|TBD-FIGURES")
+COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|make |examples/|bench/)[^`]*`")
+
+# Where a path in a page may begin, and what stands for it in the tree.
+TOPS = ["src", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]
+LAYERS = ["base", "os", "arch", "mem", "time", "sched", "rt"]
+
+
+def anchors(text):
+    """What GitHub makes of the headings."""
+    for _, line in without_code(text.splitlines()):
+        if heading := re.match(r"#+ (.*)", line):
+            plain = re.sub(r"[`*]", "", heading[1]).strip().lower()
+            yield re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+
+
+def broken_links(root, page, text):
+    for number, line in without_code(text.splitlines()):
+        for target in LINK.findall(line):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            path = os.path.normpath(os.path.join(os.path.dirname(page), path)) if path else page
+            if not os.path.exists(os.path.join(root, path)):
+                yield page, number, f"links to {path}, which is not there"
+            elif anchor and anchor not in anchors(read(root, path)):
+                yield page, number, f"links to {path}#{anchor}, which has no such heading"
+
+
+def candidates(name):
+    first = name.split("/")[0]
+    if first in TOPS:
+        yield name
+    elif first in LAYERS:
+        yield "src/" + name
+    elif first == "ums" and name.endswith(".hpp"):
+        yield "include/" + name
+
+
+def missing_files(root, page, text):
+    for number, line in without_code(text.splitlines()):
+        if "planned" in line:
+            continue
+        for name in CODE.findall(line):
+            if not re.fullmatch(r"\.?[\w.-]+(/[\w.*-]+)+/?", name):
+                continue
+            wanted = list(candidates(name))
+            if wanted and not any(glob.glob(os.path.join(root, path)) for path in wanted):
+                yield page, number, f"names {name}, which is not there"
+
+
+def lonely_figures(page, text):
+    """A table of measurements needs the command that makes them in its section."""
+    section, table = [], None
+    for number, line in [*without_code(text.splitlines()), (0, "# end")]:
+        if line.startswith("#"):
+            if table and not any(COMMAND.search(one) for one in section):
+                yield page, table, "a table of figures, and no command that makes them beside it"
+            section, table = [], None
+        if line.startswith("|") and FIGURE.search(line):
+            table = table or number
+        section.append(line)
+
+
+def differing_names(root, what, page, in_code, in_page):
+    for name in sorted(in_code - in_page):
+        yield page, 1, f"does not tell of {what} {name}"
+    for name in sorted(in_page - in_code):
+        yield page, 1, f"tells of {what} {name}, which is not in the code"
+
+
+def differing_tags(root):
+    page = "docs/memory-model.md"
+    if not os.path.exists(os.path.join(root, page)):
+        return
+    in_code = set()
+    for path in glob.glob("src/**/*.[ch]pp", root_dir=root, recursive=True):
+        in_code.update(TAG.findall(read(root, path)))
+    yield from differing_names(root, "the tag", page, in_code, set(TAG.findall(read(root, page))))
+
+
+def differing_variables(root):
+    source = "src/rt/environment.cpp"
+    if not os.path.exists(os.path.join(root, source)):
+        return
+    in_code = set(re.findall(r'"(UMS_\w+)"', read(root, source)))
+    in_page = set(re.findall(r"^\| `(UMS_\w+)", read(root, "README.md"), re.MULTILINE))
+    yield from differing_names(root, "the variable", "README.md", in_code, in_page)
+
+
+def check_text(root):
+    for page in pages(root):
+        text = read(root, page)
+        yield from broken_links(root, page, text)
+        yield from missing_files(root, page, text)
+        yield from lonely_figures(page, text)
+    yield from differing_tags(root)
+    yield from differing_variables(root)
+
+
+# --- examples --------------------------------------------------------------------------------------
+
+PRELUDE = """
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+#include <ums/ums.hpp>
+using namespace std::chrono_literals;
+"""
+
+
+class Block:
+    def __init__(self, page, line, kind, code):
+        self.page, self.line, self.kind, self.code = page, line, kind, code
+        self.output = None
+
+    def place(self):
+        return f"{self.page}:{self.line}"
+
+
+class BadPage(Exception):
+    pass
+
+
+def blocks(page, text):
+    """The C++ blocks of a page, with their kinds and outputs."""
+    found, kind, expects_output = [], None, False
+    lines = text.splitlines()
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line.startswith("```"):
+            if marked := re.fullmatch(r"<!-- example: (.+) -->", line):
+                kind = marked[1]
+            elif line.strip():
+                kind = None
+                expects_output = line.strip() == "Output:"
+            at += 1
+            continue
+        begin = at + 1
+        end = lines.index("```", begin)
+        code = "\n".join(lines[begin:end]) + "\n"
+        if line == "```cpp":
+            if kind is None and "int main" in code:
+                kind = "program"
+            if not re.fullmatch(r"program|declarations|statements|main|from \S+", kind or ""):
+                raise BadPage(f"{page}:{at + 1}: a C++ block that is no program: say above it what "
+                              "it is (see tests/docs/check.py)")
+            found.append(Block(page, begin + 1, kind, code))
+        elif line == "```text" and expects_output and found:
+            found[-1].output = code
+        kind, expects_output = None, False
+        at = end + 1
+    return found
+
+
+def unit_of_fragments(fragments):
+    """One program of all fragments of a page; its argument says which of them to run."""
+    text, calls = PRELUDE, ""
+    for index, block in enumerate(fragments):
+        numbered = f'#line {block.line} "{block.page}"\n{block.code}'
+        if block.kind == "declarations":
+            text += numbered
+            continue
+        text += f"void block_{index}() {{\n{numbered}}}\n"
+        run = f"block_{index}()" if block.kind == "main" else f"ums::run([] {{ block_{index}(); }})"
+        calls += f"    if (which == {index}) {run};\n"
+    return (text + "int main(int, char** words) {\n"
+            f"    [[maybe_unused]] const int which = std::atoi(words[1]);\n{calls}}}\n")
+
+
+class Builder:
+    def __init__(self, root, compiler, library, flags, folder):
+        self.root, self.library, self.folder = root, library, folder
+        self.command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", *flags,
+                        f"-I{os.path.join(root, 'include')}"]
+
+    def build(self, name, text):
+        """Returns the program, or what the compiler said."""
+        source = os.path.join(self.folder, f"{name}.cpp")
+        program = os.path.join(self.folder, name)
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text)
+        done = subprocess.run([*self.command, source, self.library, "-pthread", "-o", program],
+                              cwd=self.root, capture_output=True, text=True, check=False)
+        return (program, None) if done.returncode == 0 else (None, done.stderr)
+
+
+def run(block, command):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("UMS_")}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S,
+                              env=environment, check=False)
+    except subprocess.TimeoutExpired:
+        return f"{block.place()}: did not end in {TIMEOUT_S} s"
+    if done.returncode != 0:
+        return f"{block.place()}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
+    if block.output is not None and done.stdout != block.output:
+        return f"{block.place()}: should print\n{block.output}but prints\n{done.stdout}"
+    return None
+
+
+def check_excerpt(root, block):
+    path = block.kind.split()[1]
+    if not os.path.exists(os.path.join(root, path)):
+        return f"{block.place()}: is from {path}, which is not there"
+    if block.code not in read(root, path):
+        return f"{block.place()}: is not what {path} says"
+    return None
+
+
+def check_unit(builder, name, text, runs):
+    """Builds one program and runs the blocks in it. `runs`: (block, arguments)."""
+    program, error = builder.build(name, text)
+    if program is None:
+        return [f"{runs[0][0].page}: does not compile\n{error}"]
+    return [wrong for block, words in runs if (wrong := run(block, [program, *words]))]
+
+
+def units(page, found):
+    programs = [block for block in found if block.kind == "program"]
+    for block in programs:
+        name = re.sub(r"\W", "_", f"{page}_{block.line}")
+        yield name, f'#line {block.line} "{page}"\n{block.code}', [(block, [])]
+    fragments = [b for b in found if b.kind in ("declarations", "statements", "main")]
+    if fragments:
+        runs = [(b, [str(i)]) for i, b in enumerate(fragments) if b.kind != "declarations"]
+        name = re.sub(r"\W", "_", f"{page}_fragments")
+        yield name, unit_of_fragments(fragments), runs or [(fragments[0], ["0"])]
+
+
+def check_examples(root, compiler, library, flags):
+    wrong, count = [], 0
+    with tempfile.TemporaryDirectory() as folder:
+        builder = Builder(root, compiler, library, flags, folder)
+        jobs = []
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            for page in pages(root):
+                try:
+                    found = blocks(page, read(root, page))
+                except BadPage as error:
+                    wrong.append(str(error))
+                    continue
+                count += len(found)
+                wrong += [bad for block in found if block.kind.startswith("from ")
+                          if (bad := check_excerpt(root, block))]
+                jobs += [pool.submit(check_unit, builder, *unit) for unit in units(page, found)]
+        for job in jobs:
+            wrong += job.result()
+    return count, wrong
+
+
+# --- programs --------------------------------------------------------------------------------------
+
+
+def promised_output(text):
+    """What the comment at the head of an example says it prints."""
+    promise = re.search(r"^// Output:\n((?:// .*\n)+)", text, re.MULTILINE)
+    return re.sub(r"^// {1,3}", "", promise[1], flags=re.MULTILINE) if promise else None
+
+
+def check_program(source, program):
+    block = Block(os.path.basename(source), 1, "program", "")
+    with open(source, encoding="utf-8") as file:
+        block.output = promised_output(file.read())
+    if block.output is None:
+        return f"{block.place()}: does not say what it prints (// Output:)"
+    return run(block, [program])
+
+
+# --- self-test -------------------------------------------------------------------------------------
+
+GOOD_PAGE = """# A page
+
+See [itself](#a-page), [another](docs/other.md#two-words) and `tests/docs/check.py`.
+
+| what | how long |
+|---|---|
+| it | 7 ns |
+
+By `build/release/ums bench yield`.
+"""
+
+# Each case: a text that replaces README.md, and a part of the one complaint it must cause, or None.
+TEXTS = [
+    (GOOD_PAGE, None),
+    ("[x](nowhere.md)", "nowhere.md, which is not there"),
+    ("[x](docs/other.md#three)", "no such heading"),
+    ("Read `sched/nothing.hpp`.", "names sched/nothing.hpp"),
+    ("Read `src/io/`, planned.", None),
+    ("Read `examples/*.nothing`.", "names examples/*.nothing"),
+    ("# One\n| x | 7 ns |\n# Two\n`ums bench yield`", "a table of figures"),
+]
+
+# Each case: a page, and a part of the one complaint it must cause, or None.
+EXAMPLES = [
+    ("```cpp\nint main() { return 0; }\n```\n", None),
+    ("```cpp\nint x;\n```\n", "a C++ block that is no program"),
+    ("```cpp\nint main() { return 1; }\n```\n", "exit code 1"),
+    ("```cpp\nint main() { return nothing; }\n```\n", "README.md:2"),
+    ("```cpp\n#include <cstdio>\nint main() { std::puts(\"a\"); }\n```\n\nOutput:\n\n"
+     "```text\na\n```\n", None),
+    ("```cpp\n#include <cstdio>\nint main() { std::puts(\"a\"); }\n```\n\nOutput:\n\n"
+     "```text\nb\n```\n", "should print\nb\nbut prints\na\n"),
+    ("<!-- example: declarations -->\n```cpp\nint three() { return 3; }\n```\n\n"
+     "<!-- example: statements -->\n```cpp\nif (three() != 3) std::abort();\n```\n", None),
+    ("<!-- example: statements -->\n```cpp\nstd::exit(ums::this_fiber::name() == \"main\" ? 3 : 4);\n"
+     "```\n", "exit code 3"),
+    ("<!-- example: main -->\n```cpp\nstd::exit(ums::this_fiber::get_id() == ums::fiber_id{} ? 5 : 6);"
+     "\n```\n", "exit code 5"),
+    ("<!-- example: from tests/docs/CMakeLists.txt -->\n```cpp\n# SPDX-License-Identifier: MIT\n"
+     "```\n", None),
+    ("<!-- example: from tests/docs/CMakeLists.txt -->\n```cpp\nnot there\n```\n", "is not what"),
+]
+
+
+def judge(text, expected, got):
+    if len(got) == (expected is not None) and (not got or expected in got[0]):
+        return 0
+    print(f"self-test: {text!r}: expected {expected!r}, got {got}")
+    return 1
+
+
+def self_test(root, tools):
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        def write(path, text):
+            os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
+            with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
+                file.write(text)
+
+        write("docs/other.md", "# Two words\n")
+        for path in ("tests/docs/check.py", "tests/docs/CMakeLists.txt"):
+            write(path, read(root, path))
+        os.symlink(os.path.join(root, "include"), os.path.join(folder, "include"))
+        for text, expected in TEXTS:
+            write("README.md", text)
+            got = [f"{page}:{line}: {what}" for page, line, what in check_text(folder)]
+            wrong += judge(text, expected, got)
+
+        write("docs/memory-model.md", "sync(old)")
+        write("src/sched/x.hpp", "// sync(new)")
+        write("README.md", "| `UMS_OLD` |")
+        write("src/rt/environment.cpp", '"UMS_NEW"')
+        got = [what for _, _, what in check_text(folder)]
+        wrong += judge("names", "does not tell of the tag new", got[:1])
+        wrong += judge("names", "tells of the variable UMS_OLD", got[-1:])
+        os.remove(os.path.join(folder, "docs/memory-model.md"))
+
+        for text, expected in EXAMPLES if tools else []:
+            write("README.md", text)
+            wrong += judge(text, expected, check_examples(folder, *tools)[1])
+
+        source = os.path.join(folder, "x.cpp")
+        for text, expected in [("// Output:\n//   a\n", None), ("// Output:\n//   b\n", "should"),
+                               ("", "does not say")]:
+            write("x.cpp", text)
+            program = os.path.join(folder, "x")
+            write("x", "#!/bin/sh\necho a\n")
+            os.chmod(program, 0o755)
+            got = check_program(source, program)
+            wrong += judge(text, expected, [got] if got else [])
+    print(f"self-test: {wrong} wrong")
+    return 1 if wrong else 0
+
+
+def main(words):
+    root = os.path.dirname(os.path.dirname(HERE))
+    what, rest = words[0] if words else "", words[1:]
+    if what == "text" and len(rest) <= 1:
+        complaints = list(check_text(os.path.abspath(rest[0]) if rest else root))
+        for page, line, complaint in complaints:
+            print(f"{page}:{line}: {complaint}")
+        return 1 if complaints else 0
+    if what == "examples" and len(rest) >= 2:
+        count, wrong = check_examples(root, rest[0], os.path.abspath(rest[1]), rest[2:])
+        for complaint in wrong:
+            print(complaint)
+        print(f"{count} C++ blocks, {len(wrong)} complaints")
+        return 1 if wrong or not count else 0
+    if what == "program" and len(rest) == 2:
+        complaint = check_program(*rest)
+        if complaint:
+            print(complaint)
+        return 1 if complaint else 0
+    if what == "self-test" and len(rest) != 1:
+        tools = (rest[0], os.path.abspath(rest[1]), rest[2:]) if rest else None
+        return self_test(root, tools)
+    print(__doc__, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// variants: nomembarrier
+
+// A runtime with nothing to run does nothing: no periodic wake-up, no polling.
+
+#include <chrono>
+#include <cstdint>
+#include <fstream>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/jfiber.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+namespace this_fiber = ums::this_fiber;
+
+class idle_test : public conserving_test {};
+
+// How often the carriers have given up a CPU by themselves.
+std::uint64_t voluntary_switches() {
+    std::uint64_t sum = 0;
+    for (const std::string& tid : conservation::threads()) {
+        std::ifstream comm{"/proc/self/task/" + tid + "/comm"};
+        std::string name;
+        comm >> name;
+        if (name != "ums") continue;
+        std::ifstream status{"/proc/self/task/" + tid + "/status"};
+        for (std::string word; status >> word;)
+            if (word == "voluntary_ctxt_switches:") {
+                std::uint64_t n = 0;
+                status >> n;
+                sum += n;
+            }
+    }
+    return sum;
+}
+
+TEST_F(idle_test, parked_and_sleeping_fibers_wake_nobody) {
+    for (const unsigned processors : {1u, 2u, 4u}) {
+        ums::runtime started{{.processors = processors}};
+        std::vector<ums::jfiber> all;
+        const int n = scaled(10'000, 500);
+        for (int i = 0; i < n; ++i) {
+            all.emplace_back([](std::stop_token stop) { this_fiber::park(stop); });
+            all.emplace_back([i](std::stop_token stop) {
+                this_fiber::park_for(1h + std::chrono::milliseconds{i}, stop);
+            });
+        }
+        // Quiet begins when a whole sample passes without a switch. The one test that lets time pass: what
+        // it looks for is what happens in it.
+        std::uint64_t before = voluntary_switches();
+        for (;;) {
+            std::this_thread::sleep_for(100ms);
+            const std::uint64_t now = voluntary_switches();
+            if (now == before) break;
+            before = now;
+        }
+        std::this_thread::sleep_for(1s);
+        EXPECT_LE(voluntary_switches() - before, 2u);
+    }
+}
+
+}  // namespace

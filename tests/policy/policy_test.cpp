@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+
+// Policies: the built-in ones keep their promise of order and fairness, a user's own is obeyed.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/jfiber.hpp"
+#include "ums/policy.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace {
+
+namespace this_fiber = ums::this_fiber;
+
+class policy_test : public conserving_test {};
+
+// The most urgent (lowest tag) first. What a user would write, with public headers alone.
+class by_tag final : public ums::policy {
+public:
+    void attach(unsigned) override { ++attached; }
+    void detach(unsigned) override { ++detached; }
+    void ready(ums::fiber_ref f, unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        queues_[f.tag()].push_back(f);
+    }
+    ums::fiber_ref next(unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        for (auto& q : queues_)
+            if (!q.empty()) return q.pop_front();
+        return {};
+    }
+    bool empty(unsigned) const noexcept override {
+        const std::lock_guard guard{lock_};
+        for (const auto& q : queues_)
+            if (!q.empty()) return false;
+        return true;
+    }
+
+    std::atomic<int> attached{0}, detached{0};
+
+private:
+    mutable std::mutex lock_;
+    std::array<ums::fiber_queue, 4> queues_;
+};
+
+TEST_F(policy_test, fifo_runs_in_the_order_of_arrival) {
+    ums::run({.processors = 1, .policy = ums::policy_kind::fifo}, [] {
+        std::vector<int> order;
+        std::vector<ums::fiber> all;
+        for (int i = 0; i < 1000; ++i)
+            all.emplace_back([&order, i] {
+                order.push_back(i);
+                this_fiber::yield();
+                order.push_back(1000 + i);
+            });
+        for (auto& f : all) f.join();
+        for (int i = 0; i < 2000; ++i) ASSERT_EQ(order[static_cast<unsigned>(i)], i);
+    });
+}
+
+TEST_F(policy_test, the_urgent_run_first) {
+    ums::run({.processors = 1, .make_policy = [] { return std::make_unique<by_tag>(); }}, [] {
+        std::vector<std::uint64_t> order;
+        std::vector<ums::fiber> all;
+        for (int i = 0; i < 200; ++i)
+            all.emplace_back(ums::fiber_options{.tag = static_cast<std::uint64_t>(i) % 4},
+                             [&order] { order.push_back(this_fiber::ref().tag()); });
+        for (auto& f : all) f.join();
+        EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+    });
+}
+
+TEST_F(policy_test, a_changed_tag_counts_from_the_next_time_it_is_ready) {
+    ums::run({.processors = 1, .make_policy = [] { return std::make_unique<by_tag>(); }}, [] {
+        std::vector<int> order;
+        ums::fiber lazy{{.tag = 1}, [&] {
+                            this_fiber::ref().set_tag(3);
+                            this_fiber::yield();
+                            order.push_back(3);
+                        }};
+        ums::fiber keen{{.tag = 2}, [&] { order.push_back(2); }};
+        lazy.join();
+        keen.join();
+        EXPECT_EQ(order, (std::vector<int>{2, 3}));
+    });
+}
+
+TEST_F(policy_test, is_told_of_every_processor_that_comes_and_goes) {
+    ums::run({.processors = 1}, [] {
+        by_tag* seen = nullptr;
+        {
+            ums::cluster c{{.processors = 2, .make_policy = [&] {
+                                auto made = std::make_unique<by_tag>();
+                                seen = made.get();
+                                return made;
+                            }}};
+            c.add_processor();
+            EXPECT_EQ(seen->attached.load(), 3);
+            c.remove_processor();
+            EXPECT_EQ(seen->detached.load(), 1);
+        }
+    });
+}
+
+TEST_F(policy_test, a_dispatched_fiber_runs_at_once_under_every_policy) {
+    for (int kind = 0; kind < 3; ++kind) {
+        ums::options how{.processors = 1};
+        if (kind == 1) how.policy = ums::policy_kind::fifo;
+        if (kind == 2) how.make_policy = [] { return std::make_unique<by_tag>(); };
+        ums::run(how, [] {
+            for (int i = 0; i < 300; ++i) {
+                bool ran = false;
+                ums::fiber child{{.launch = ums::launch::dispatch}, [&] { ran = true; }};
+                ASSERT_TRUE(ran);
+                child.join();
+            }
+        });
+    }
+}
+
+TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
+    for (const auto kind : {ums::policy_kind::steal, ums::policy_kind::fifo})
+        ums::run({.processors = 1, .policy = kind}, [] {
+            std::atomic<bool> stop{false};
+            ums::fiber_ref refs[2];
+            std::vector<ums::fiber> pair;
+            for (int i = 0; i < 2; ++i)
+                pair.emplace_back([&, i] {
+                    refs[i] = this_fiber::ref();
+                    while (!refs[1 - i]) this_fiber::yield();
+                    while (!stop) {
+                        refs[1 - i].unpark();
+                        this_fiber::park();
+                    }
+                    refs[1 - i].unpark();
+                });
+            // Terminates only if this fiber gets its turns.
+            for (int i = 0; i < 1000; ++i) this_fiber::yield();
+            stop = true;
+            for (auto& f : pair) f.join();
+        });
+}
+
+TEST_F(policy_test, one_unparked_from_outside_runs_although_others_yield_for_ever) {
+    for (const auto kind : {ums::policy_kind::steal, ums::policy_kind::fifo}) {
+        ums::runtime started{{.processors = 1, .policy = kind}};
+        std::atomic<bool> stop{false};
+        ums::fiber waiting{[&] {
+            this_fiber::park();
+            stop = true;  // Only now the others end.
+        }};
+        std::vector<ums::fiber> others;
+        for (int i = 0; i < 10; ++i)
+            others.emplace_back([&] {
+                while (!stop) this_fiber::yield();
+            });
+        waiting.ref().unpark();
+        waiting.join();
+        for (auto& f : others) f.join();
+    }
+}
+
+TEST_F(policy_test, a_yield_lets_all_others_run_once) {
+    ums::run({.processors = 1}, [] {
+        std::array<int, 50> turns{};
+        std::vector<ums::fiber> all;
+        int most_ahead = 0;
+        for (std::size_t i = 0; i < turns.size(); ++i)
+            all.emplace_back([&, i] {
+                for (int k = 0; k < 200; ++k) {
+                    ++turns[i];
+                    const auto [least, most] = std::minmax_element(turns.begin(), turns.end());
+                    most_ahead = std::max(most_ahead, *most - *least);
+                    this_fiber::yield();
+                }
+            });
+        for (auto& f : all) f.join();
+        EXPECT_LE(most_ahead, 2);
+    });
+}
+
+TEST_F(policy_test, a_fiber_waiting_in_the_next_slot_runs_elsewhere_if_its_waker_computes) {
+    ums::run({.processors = 2}, [] {
+        std::atomic<bool> ran{false};
+        ums::fiber woken{[&] {
+            this_fiber::park();
+            ran = true;
+        }};
+        this_fiber::yield();
+        woken.ref().unpark();
+        while (!ran) {
+        }  // Terminates only if another processor takes the woken fiber.
+        woken.join();
+    });
+}
+
+TEST_F(policy_test, a_deadline_is_kept_although_its_processor_computes) {
+    ums::run({.processors = 2}, [] {
+        std::atomic<bool> woke{false};
+        ums::fiber sleeper{[&] {
+            this_fiber::sleep_for(std::chrono::milliseconds{1});
+            woke = true;
+        }};
+        while (!woke) {
+        }
+        sleeper.join();
+    });
+}
+
+}  // namespace

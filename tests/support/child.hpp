@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// support/child.hpp: what a test expects to kill the program runs in a child process.
+//
+//   const child_program overflow{"overflow", [](const child_arguments& a) { ...; return 0; }};
+//   TEST(...) { const child_end end = run_child("overflow", {"64"}); EXPECT_EQ(end.signal, SIGSEGV); }
+//   int main(int argc, char** argv) { return child_main(argc, argv); }
+//
+// The child is this same program, executed anew: forking a process that has threads (a sanitizer's
+// included) and going on in it is not safe.
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <functional>
+#include <map>
+#include <spawn.h>
+#include <string>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+using child_arguments = std::vector<std::string>;
+using child_function = std::function<int(const child_arguments&)>;
+using child_environment = std::vector<std::pair<std::string, std::string>>;
+
+inline std::map<std::string, child_function>& child_programs() {
+    static std::map<std::string, child_function> all;
+    return all;
+}
+
+struct child_program {
+    child_program(const char* name, child_function run) { child_programs()[name] = std::move(run); }
+};
+
+// How a child ended. Exactly one of code and signal is not negative.
+struct child_end {
+    int code = -1;
+    int signal = -1;
+    std::string err;  // All it wrote to standard error.
+
+    [[nodiscard]] std::size_t err_lines() const {
+        std::size_t n = 0;
+        for (const char c : err) n += c == '\n';
+        return n;
+    }
+    friend std::ostream& operator<<(std::ostream& out, const child_end& end) {
+        return out << "exit code " << end.code << ", signal " << end.signal << ", standard error:\n"
+                   << end.err;
+    }
+};
+
+// Runs a child to its end. Its environment is this process's, without the variables UMS_*, and with
+// `set`, which wins. An entry of `set` that is already set and ends in _OPTIONS is appended to.
+inline child_end run_child(const std::string& name, const child_arguments& arguments = {},
+                           const child_environment& set = {}) {
+    std::map<std::string, std::string> variables;
+    for (char** at = environ; *at != nullptr; ++at) {
+        const char* equals = std::strchr(*at, '=');
+        if (equals == nullptr || std::strncmp(*at, "UMS_", 4) == 0) continue;
+        variables[std::string(*at, static_cast<std::size_t>(equals - *at))] = equals + 1;
+    }
+    for (const auto& [variable, value] : set) {
+        std::string& now = variables[variable];
+        const bool is_list = variable.size() > 8 && variable.ends_with("_OPTIONS") && !now.empty();
+        now = is_list ? now + ":" + value : value;
+    }
+
+    std::vector<std::string> strings{"/proc/self/exe", "--child", name};
+    strings.insert(strings.end(), arguments.begin(), arguments.end());
+    const std::size_t argc = strings.size();
+    for (const auto& [variable, value] : variables) strings.push_back(variable + "=" + value);
+    std::vector<char*> argv, envp;
+    for (std::size_t i = 0; i < strings.size(); ++i)
+        (i < argc ? argv : envp).push_back(strings[i].data());
+    argv.push_back(nullptr);
+    envp.push_back(nullptr);
+
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    pid_t pid = -1;
+    const int failed =
+        posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, argv.data(), envp.data());
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    child_end end;
+    if (failed != 0) {
+        ADD_FAILURE() << "posix_spawn: " << std::strerror(failed);
+        ::close(ends[0]);
+        return end;
+    }
+    char buffer[4096];
+    for (;;) {
+        const ssize_t n = ::read(ends[0], buffer, sizeof buffer);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) break;
+        end.err.append(buffer, static_cast<std::size_t>(n));
+    }
+    ::close(ends[0]);
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (WIFEXITED(status)) end.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
+    return end;
+}
+
+inline int child_main(int argc, char** argv) {
+    if (argc > 2 && std::strcmp(argv[1], "--child") == 0) {
+        const rlimit none{0, 0};
+        ::setrlimit(RLIMIT_CORE, &none);
+        const auto found = child_programs().find(argv[2]);
+        if (found == child_programs().end()) {
+            std::fprintf(stderr, "no such child program: %s\n", argv[2]);
+            return 99;
+        }
+        return found->second(child_arguments(argv + 3, argv + argc));
+    }
+    ::testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// support/conservation.hpp: nothing is left behind.
+//
+// A `conservation` notes what the process holds when it is made and fails the running test if, when it
+// goes, a runtime still runs or there are more kernel threads, file descriptors or (roughly) mappings.
+//
+//   class my_test : public ::testing::Test { conservation nothing_left_; };
+//
+// or derive from `conserving_test`. Every test that starts a runtime uses it.
+
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <fstream>
+#include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "support/scale.hpp"
+#include "ums/fiber.hpp"
+
+class conservation {
+public:
+    conservation() {
+        // A sanitizer starts a thread of its own beside the program's first.
+        [[maybe_unused]] static const bool first = (std::thread{[] {}}.join(), true);
+        threads_ = threads();
+        fds_ = fds();
+        mappings_ = mappings();
+    }
+    conservation(const conservation&) = delete;
+    conservation& operator=(const conservation&) = delete;
+
+    ~conservation() {
+        EXPECT_FALSE(runtime_runs()) << "a runtime was left running";
+        EXPECT_EQ(list(minus(threads(), threads_)), "") << "threads were left";
+        EXPECT_EQ(list(minus(fds(), fds_)), "") << "file descriptors were left";
+        // The C library keeps the stacks and the arenas of ended threads, ThreadSanitizer what it knows of
+        // ended fibers. A test that wants to be exact compares mappings() after a warm-up.
+        if (!under_tsan) {
+            EXPECT_LE(mappings(), mappings_ + 200) << "mappings were left";
+        }
+    }
+
+    // The kernel threads of this process. One that has been joined may be listed by the kernel a moment
+    // longer: those on their way out are not counted.
+    static std::set<std::string> threads() {
+        std::set<std::string> found;
+        for (const std::string& tid : entries("/proc/self/task")) {
+            std::ifstream file{"/proc/self/task/" + tid + "/stat"};
+            std::string line;
+            if (!std::getline(file, line)) continue;  // Gone meanwhile.
+            // After the name in parentheses: state ppid pgrp session tty tpgid flags.
+            char state = 0;
+            unsigned flags = 0;
+            constexpr unsigned exiting = 4;  // PF_EXITING
+            const std::size_t name_end = line.rfind(')');
+            if (name_end == line.npos) continue;
+            std::sscanf(line.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags);
+            if ((flags & exiting) == 0 && state != 'Z' && state != 'X') found.insert(tid);
+        }
+        return found;
+    }
+
+    static std::set<std::string> fds() {
+        std::set<std::string> found;
+        for (const std::string& fd : entries("/proc/self/fd")) {
+            char target[256];
+            const ssize_t n = ::readlink(("/proc/self/fd/" + fd).c_str(), target, sizeof target);
+            if (n >= 0) found.insert(fd + " -> " + std::string(target, static_cast<std::size_t>(n)));
+        }
+        return found;
+    }
+
+    // The lines of /proc/self/maps.
+    static std::size_t mappings() {
+        std::ifstream file{"/proc/self/maps"};
+        std::size_t lines = 0;
+        for (std::string line; std::getline(file, line);) ++lines;
+        return lines;
+    }
+
+    static bool runtime_runs() {
+        try {
+            ums::fiber{[] {}}.join();
+            return true;
+        } catch (const std::system_error&) {
+            return false;
+        }
+    }
+
+private:
+    static std::set<std::string> entries(const char* folder) {
+        std::set<std::string> found;
+        DIR* open = ::opendir(folder);
+        if (open == nullptr) std::abort();
+        const std::string own = std::to_string(::dirfd(open));
+        while (const dirent* entry = ::readdir(open))
+            if (entry->d_name[0] != '.') found.insert(entry->d_name);
+        ::closedir(open);
+        if (std::string{folder} == "/proc/self/fd") found.erase(own);
+        return found;
+    }
+
+    static std::set<std::string> minus(std::set<std::string> now,
+                                       const std::set<std::string>& before) {
+        for (const std::string& one : before) now.erase(one);
+        return now;
+    }
+    static std::string list(const std::set<std::string>& of) {
+        std::string text;
+        for (const std::string& one : of) text += one + "; ";
+        return text;
+    }
+
+    std::set<std::string> threads_;
+    std::set<std::string> fds_;
+    std::size_t mappings_;
+};
+
+// A fixture that holds nothing else.
+class conserving_test : public ::testing::Test {
+    conservation nothing_left_;
+};

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/bench.hpp: `ums bench`.
+
+#include <optional>
+#include <string>
+
+namespace tool {
+
+// As on the command line.
+struct bench_request {
+    std::optional<std::string> name;
+    std::optional<std::string> json, html;
+    std::optional<std::string> processors, fibers, yields, repetitions, runtimes;
+    bool quick = false;
+    bool cycles = false;
+    bool demo = false;
+    std::string command_line;  // For the report.
+};
+
+// Checks the request, runs the benches, writes what they found. Returns the exit code: 1 if a cell
+// of ums failed. Throws usage_error before anything has run, interrupted after Ctrl-C.
+int bench(const bench_request& asked);
+
+}  // namespace tool

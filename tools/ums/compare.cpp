@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+#include "compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tool {
+
+namespace {
+
+entry label_of(const cell& one, const std::string& key) {
+    if (!one.settings.contains(key)) return {};
+    const auto& value = one.settings[key];
+    return {value.is_number() ? human(value.get<std::uint64_t>()) : value.get<std::string>(), "",
+            false};
+}
+
+const cell* find(const setting& group, const std::string& runtime) {
+    const auto found = std::find_if(group.begin(), group.end(),
+                                    [&](const cell& one) { return one.runtime == runtime; });
+    return found == group.end() ? nullptr : &*found;
+}
+
+// In the order of the plan.
+std::vector<std::string> runtimes_of(const result& got, const filter& which) {
+    std::vector<std::string> runtimes;
+    for (const auto& group : got.plan)
+        for (const auto& one : group)
+            if (which(one) &&
+                std::find(runtimes.begin(), runtimes.end(), one.runtime) == runtimes.end())
+                runtimes.push_back(one.runtime);
+    return runtimes;
+}
+
+template <class Use>
+void for_each(const result& got, const filter& which, Use use) {
+    for (const auto& group : got.plan)
+        if (!group.empty() && which(group.front())) use(group);
+}
+
+}  // namespace
+
+filter everything() {
+    return [](const cell&) { return true; };
+}
+
+filter where(std::string key, json value) {
+    return [key = std::move(key), value = std::move(value)](const cell& one) {
+        return one.settings.contains(key) && one.settings[key] == value;
+    };
+}
+
+table by_runtime(const result& got, std::string title, const std::vector<label>& labels,
+                 const std::string& figure, const filter& which) {
+    table made;
+    made.title = std::move(title);
+    made.labels = labels.size();
+    for (const auto& one : labels) made.header.push_back(one.title);
+    const auto runtimes = runtimes_of(got, which);
+    made.header.insert(made.header.end(), runtimes.begin(), runtimes.end());
+    for_each(got, which, [&](const setting& group) {
+        std::vector<entry> row;
+        for (const auto& one : labels) row.push_back(label_of(group.front(), one.key));
+        for (const auto& runtime : runtimes) {
+            const auto* const one = find(group, runtime);
+            row.push_back(one == nullptr ? entry{"-", "", false} : entry_of(*one, figure));
+        }
+        made.rows.push_back(std::move(row));
+    });
+    return made;
+}
+
+table by_figure(const result& got, std::string title, const std::vector<label>& labels,
+                const std::vector<figure>& figures, const filter& which) {
+    table made;
+    made.title = std::move(title);
+    made.labels = labels.size() + 1;
+    made.header.push_back("runtime");
+    for (const auto& one : labels) made.header.push_back(one.title);
+    for (const auto& one : figures) made.header.push_back(one.title);
+    for_each(got, which, [&](const setting& group) {
+        for (const auto& one : group) {
+            std::vector<entry> row{{one.runtime, "", false}};
+            for (const auto& each : labels) row.push_back(label_of(one, each.key));
+            for (const auto& each : figures) row.push_back(entry_of(one, each.key, each.how));
+            made.rows.push_back(std::move(row));
+        }
+    });
+    return made;
+}
+
+std::vector<std::string> ratios(const result& got, const std::string& figure,
+                                const std::string& key, const std::string& unit,
+                                const filter& which) {
+    std::vector<std::string> lines;
+    const auto runtimes = runtimes_of(got, which);
+    std::size_t longest = 0;
+    for (const auto& other : runtimes) longest = std::max(longest, other.size());
+    for (const auto& other : runtimes) {
+        if (other == "ums") continue;
+        std::vector<std::pair<json, std::vector<double>>> by_value;
+        for_each(got, which, [&](const setting& group) {
+            const auto* const ours = find(group, "ums");
+            const auto* const theirs = find(group, other);
+            if (ours == nullptr || theirs == nullptr || ours->fibers() != theirs->fibers()) return;
+            const auto ours_is = ours->figure(figure);
+            const auto theirs_is = theirs->figure(figure);
+            if (!ours_is || !theirs_is || theirs_is->median == 0) return;
+            const auto& value = ours->settings.at(key);
+            if (by_value.empty() || by_value.back().first != value) by_value.push_back({value, {}});
+            by_value.back().second.push_back(ours_is->median / theirs_is->median);
+        });
+        if (by_value.empty()) continue;
+        std::string line = fmt::format("ums / {:<{}}", other, longest);
+        for (const auto& [value, found] : by_value) {
+            const double ratio = spread_of(found).median;
+            line += fmt::format("   {:.{}f}", ratio, ratio < 0.1 ? 3 : 2);
+            if (value.is_string())
+                line += fmt::format(" ({})", value.get<std::string>());
+            else if (!unit.empty())
+                line += fmt::format(" ({})", count(value.get<std::uint64_t>(), unit));
+        }
+        lines.push_back(std::move(line));
+    }
+    return lines;
+}
+
+std::vector<std::string> remarks(const result& got) {
+    std::vector<std::string> all;
+    const auto add = [&](std::string one) {
+        if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
+    };
+    for (const auto& group : got.plan)
+        for (const auto& one : group) {
+            if (!one.error.empty())
+                add(fmt::format("FAILED: {}, {}: {}", one.runtime, one.label(), one.error));
+            if (one.settings.contains("yields_run"))
+                add("* would take too long, so each ran fewer yields; its row in the JSON says how "
+                    "many (yields_run).");
+            if (one.error.empty() && one.settings.contains("variant")) {
+                const auto way = one.settings.contains("way")
+                                     ? one.settings["way"].get<std::string>() + ", "
+                                     : "";
+                add(fmt::format("{}{} on {}: {}, the fastest of its ways.", way, one.runtime,
+                                count(one.processors, "processor"),
+                                one.settings["variant"].get<std::string>()));
+            }
+        }
+    for (const auto& note : got.notes) add(note);
+    return all;
+}
+
+chart bars(const result& got, std::string title, const std::string& figure, std::string y_title,
+           const filter& which, const std::function<std::string(const cell&)>& name) {
+    chart made;
+    made.title = std::move(title);
+    made.y_title = std::move(y_title);
+    made.log_y = true;
+    for_each(got, which, [&](const setting& group) { made.labels.push_back(name(group.front())); });
+    for (const auto& runtime : runtimes_of(got, which)) {
+        series bars_of{runtime, {}};
+        double index = 0;
+        for_each(got, which, [&](const setting& group) {
+            const auto* const one = find(group, runtime);
+            const auto value = one == nullptr ? std::nullopt : one->figure(figure);
+            if (value) bars_of.points.push_back({index, *value});
+            ++index;
+        });
+        if (!bars_of.points.empty()) made.all.push_back(std::move(bars_of));
+    }
+    return made;
+}
+
+chart lines(const result& got, std::string title, const std::string& figure, std::string y_title,
+            const filter& which) {
+    chart made;
+    made.title = std::move(title);
+    made.drawn = chart::kind::lines;
+    made.x_title = "fibers";
+    made.y_title = std::move(y_title);
+    made.log_y = true;
+    for (const auto& runtime : runtimes_of(got, which)) {
+        series line{runtime, {}};
+        for_each(got, which, [&](const setting& group) {
+            const auto* const one = find(group, runtime);
+            const auto value = one == nullptr ? std::nullopt : one->figure(figure);
+            if (value) line.points.push_back({static_cast<double>(one->fibers()), *value});
+        });
+        if (!line.points.empty()) made.all.push_back(std::move(line));
+    }
+    return made;
+}
+
+std::string count(std::uint64_t n, const std::string& noun) {
+    return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
+}
+
+std::string repetitions_of(const result& got) {
+    std::uint64_t most = 0;
+    for (const auto& group : got.plan)
+        for (const auto& one : group)
+            if (one.settings.contains("repetitions"))
+                most = std::max(most, one.settings["repetitions"].get<std::uint64_t>());
+    return fmt::format("median of {} (lowest to highest)", count(most, "repetition"));
+}
+
+std::string conditions(const result& got, std::uint64_t processors) {
+    return fmt::format("{}, {}", count(processors, "processor"), repetitions_of(got));
+}
+
+}  // namespace tool

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+
+// The only file of the command that knows the library.
+#include "info.hpp"
+
+#include <fmt/format.h>
+#include <ums/stats.hpp>
+
+#include "machine.hpp"
+
+namespace tool {
+
+std::string version() { return ums::version(); }
+
+std::string info() {
+    const auto on = this_machine();
+    std::string text =
+        fmt::format("ums {}\ncpu: {}\ncpus: {}\nkernel: {}\ncompiler: {}\nbuild: {}\n", version(),
+                    on.cpu, on.cpus, on.kernel, on.compiler, on.build);
+    text += ums::info();
+    if (!text.ends_with('\n')) text += '\n';
+    return text;
+}
+
+}  // namespace tool

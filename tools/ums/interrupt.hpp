@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/interrupt.hpp: Ctrl-C while peers run.
+//
+// The signals that end a program are blocked except while waiting for a peer, so that none is lost
+// between two waits, and the peer can always be killed before the command exits.
+
+#include <csignal>
+
+namespace tool {
+
+// Thrown where the wait noticed the signal; the peer is dead by then. The exit code is 128 +
+// signal.
+struct interrupted {
+    int signal;
+};
+
+// Call once, before the first peer.
+void catch_interrupts();
+
+// The mask to wait with, which is also the one a peer must start with.
+const sigset_t& interruptible_mask();
+
+// The signal that arrived, or 0.
+int interrupt_signal();
+
+}  // namespace tool

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+
+// ums: the command. Each subcommand is a file of its own; this one reads the command line.
+//
+// Exit codes: 0; 1 if something failed while running; 2 for an argument that cannot be used, with
+// one line on stderr; 128 + signal if interrupted.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string>
+
+#include "bench.hpp"
+#include "info.hpp"
+#include "interrupt.hpp"
+#include "usage.hpp"
+
+namespace {
+
+std::string one_line(std::string text) {
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    return text;
+}
+
+// As a shell would read it.
+std::string command_line(int argc, char** argv) {
+    std::string line = "ums";
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        const bool is_plain = !word.empty() && word.find_first_not_of(
+                                                   "abcdefghijklmnopqrstuvwxyz"
+                                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                   "0123456789-_=+,./:@%") == std::string::npos;
+        if (is_plain) {
+            line += " " + word;
+            continue;
+        }
+        line += " '";
+        for (const char c : word) line += c == '\'' ? std::string{"'\\''"} : std::string{c};
+        line += "'";
+    }
+    return line;
+}
+
+// The library's own words do not always say which argument it was.
+std::string explained(const CLI::App& app, const CLI::ParseError& error) {
+    const std::string said = error.what();
+    const auto rest = app.remaining(true);
+    if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !rest.empty())
+        return fmt::format("unexpected argument '{}'", rest.front());
+    if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr)
+        return fmt::format("{}: expected one value", said.substr(0, said.find(':')));
+    return said;
+}
+
+void add_bench(CLI::App& app, tool::bench_request& asked) {
+    auto* const bench = app.add_subcommand("bench", "measure ums beside its peers");
+    bench->add_option("name", asked.name, "a bench, 'all', or 'list' to see what there is");
+    bench
+        ->add_option("--json", asked.json,
+                     "write the rows as JSON; - for stdout, the tables then go to stderr")
+        ->type_name("FILE|-");
+    bench
+        ->add_option("--html", asked.html,
+                     "write a page with tables and charts that needs no network")
+        ->type_name("FILE");
+    bench->add_flag("--quick", asked.quick,
+                    "seconds instead of minutes: shows that all works, not how fast");
+    bench->add_option("--processors", asked.processors, "CPUs for every runtime (default 1)")
+        ->type_name("N[,N..]");
+    bench->add_option("--fibers", asked.fibers, "how many fibers or threads")->type_name("N[,N..]");
+    bench->add_option("--yields", asked.yields, "yield: how often each yields")
+        ->type_name("N[,N..]");
+    bench->add_option("--repetitions", asked.repetitions, "how often each cell is measured")
+        ->type_name("N");
+    bench->add_option("--runtimes", asked.runtimes, "only these, such as ums,boost.fiber")
+        ->type_name("NAME[,NAME..]");
+    bench->add_flag("--cycles", asked.cycles,
+                    "yield: cycles of each single switch, by the time-stamp counter");
+    bench->add_flag("--demo", asked.demo,
+                    "yield: the whole published table in at most five minutes");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    tool::bench_request asked;
+    asked.command_line = command_line(argc, argv);
+    CLI::App app{"ums: user-mode scheduling for Linux"};
+    app.name("ums");
+    app.set_version_flag("--version", "ums " + tool::version());
+    app.require_subcommand(0, 1);
+    add_bench(app, asked);
+    app.add_subcommand("info", "what the library is and what it chose on this machine");
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return app.exit(error);
+        fmt::print(stderr, "ums: {}; see ums --help\n", one_line(explained(app, error)));
+        return 2;
+    }
+    try {
+        if (app.got_subcommand("bench")) return tool::bench(asked);
+        if (!app.got_subcommand("info"))
+            throw tool::usage_error{"expected a command: bench or info; see ums --help"};
+        fmt::print("{}", tool::info());
+        return 0;
+    } catch (const tool::usage_error& error) {
+        fmt::print(stderr, "ums: {}\n", one_line(error.what()));
+        return 2;
+    } catch (const tool::interrupted& stop) {
+        return 128 + stop.signal;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "ums: {}\n", one_line(error.what()));
+        return 1;
+    }
+}

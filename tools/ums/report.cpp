@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#include "report.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+
+#include "page/assets.hpp"
+
+namespace tool {
+
+namespace {
+
+std::string escaped(std::string_view text) {
+    std::string safe;
+    for (const char c : text) switch (c) {
+            case '&':
+                safe += "&amp;";
+                break;
+            case '<':
+                safe += "&lt;";
+                break;
+            case '>':
+                safe += "&gt;";
+                break;
+            case '"':
+                safe += "&quot;";
+                break;
+            default:
+                safe += c;
+        }
+    return safe;
+}
+
+// JSON inside a script element: nothing in it may look like its end.
+std::string in_script(const json& data) {
+    std::string safe;
+    for (const char c : data.dump()) safe += c == '<' ? std::string{"\\u003c"} : std::string{c};
+    return safe;
+}
+
+std::string table_html(const table& shown) {
+    std::string html =
+        fmt::format("<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead><tr>", escaped(shown.title));
+    for (std::size_t c = 0; c < shown.header.size(); ++c)
+        html += fmt::format("<th{}>{}</th>", c < shown.labels ? " class=\"label\"" : "",
+                            escaped(shown.header[c]));
+    html += "</tr></thead>\n<tbody>\n";
+    for (const auto& row : shown.rows) {
+        html += "<tr>";
+        for (std::size_t c = 0; c < row.size(); ++c) {
+            const auto& [text, spread, is_error] = row[c];
+            html += fmt::format("<td{}>{}",
+                                c < shown.labels ? " class=\"label\""
+                                : is_error       ? " class=\"error\""
+                                                 : "",
+                                escaped(text));
+            if (!spread.empty()) html += fmt::format(" <small>{}</small>", escaped(spread));
+            html += "</td>";
+        }
+        html += "</tr>\n";
+    }
+    html += "</tbody></table></div>\n";
+    for (const auto& note : shown.notes)
+        html += fmt::format("<p class=\"note\">{}</p>\n", escaped(note));
+    return html;
+}
+
+std::string replaced(std::string_view text,
+                     const std::vector<std::pair<std::string_view, std::string>>& with) {
+    std::string out;
+    while (!text.empty()) {
+        const auto brace = text.find("{{");
+        out += text.substr(0, brace);
+        if (brace == std::string_view::npos) break;
+        text.remove_prefix(brace);
+        bool is_known = false;
+        for (const auto& [key, value] : with) {
+            if (!text.starts_with(key)) continue;
+            out += value;
+            text.remove_prefix(key.size());
+            is_known = true;
+            break;
+        }
+        if (is_known) continue;
+        out += "{{";
+        text.remove_prefix(2);
+    }
+    return out;
+}
+
+}  // namespace
+
+json to_json(const result& got, const machine& on) {
+    auto rows = json::array();
+    for (const auto& group : got.plan)
+        for (const auto& one : group) rows.push_back(one.row());
+    return {{"bench", got.bench},
+            {"machine",
+             {{"cpu", on.cpu},
+              {"cpus", on.cpus},
+              {"kernel", on.kernel},
+              {"compiler", on.compiler},
+              {"build", on.build}}},
+            {"rows", rows}};
+}
+
+std::string to_html(const std::vector<section>& sections, const machine& on,
+                    const std::string& command_line) {
+    std::string body;
+    auto charts = json::array();
+    for (const auto& [name, about, shown] : sections) {
+        body += fmt::format("<section>\n<h2>{}</h2>\n<p>{}</p>\n<div class=\"charts\">\n",
+                            escaped(name), escaped(about));
+        for (const auto& one : shown.charts) {
+            body += fmt::format(
+                "<figure><canvas id=\"chart{}\" role=\"img\" "
+                "aria-label=\"{}\"></canvas></figure>\n",
+                charts.size(), escaped(one.title));
+            charts.push_back(one.to_json());
+        }
+        body += "</div>\n";
+        for (const auto& one : shown.tables) body += table_html(one);
+        body += "</section>\n";
+    }
+    const auto now = std::time(nullptr);
+    return replaced(
+        assets::page(),
+        {{"{{machine}}", escaped(fmt::format("{}, {} CPUs, Linux {}, {}, {}", on.cpu, on.cpus,
+                                             on.kernel, on.compiler, on.build))},
+         {"{{command}}", escaped(command_line)},
+         {"{{date}}", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now))},
+         {"{{style}}", std::string{assets::style()}},
+         {"{{library}}", std::string{assets::chart_library()}},
+         {"{{charts}}", in_script(charts)},
+         {"{{script}}", std::string{assets::script()}},
+         {"{{body}}", body}});
+}
+
+}  // namespace tool

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#include "workload.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "machine.hpp"
+#include "peer.hpp"
+#include "usage.hpp"
+
+namespace tool {
+
+namespace {
+
+// `--runtimes boost_fiber` is easier to type than `'bare switch'`.
+std::string canonical(const std::string& given, const std::vector<std::string>& known) {
+    for (const auto& one : known)
+        if (program_of("", given) == program_of("", one)) return one;
+    return "";
+}
+
+}  // namespace
+
+void workload::check(const bench_options& options) const {
+    if (!options.yields.empty())
+        throw usage_error{fmt::format("--yields: {} has no such setting", name())};
+    if (options.cycles)
+        throw usage_error{fmt::format("--cycles: only yield counts cycles, not {}", name())};
+    if (options.demo) throw usage_error{fmt::format("--demo: only yield has one, not {}", name())};
+    for (const auto& one : options.runtimes)
+        if (canonical(one, runtimes()).empty())
+            throw usage_error{
+                fmt::format("--runtimes: {} has no runtime '{}'; expected some of: {}", name(), one,
+                            fmt::join(runtimes(), ", "))};
+}
+
+std::vector<std::string> workload::chosen(const bench_options& options,
+                                          std::vector<std::string>& notes) const {
+    std::vector<std::string> chosen;
+    for (const auto& runtime : runtimes()) {
+        const bool is_asked =
+            std::any_of(options.runtimes.begin(), options.runtimes.end(),
+                        [&](const auto& one) { return canonical(one, runtimes()) == runtime; });
+        if (!options.runtimes.empty() && !is_asked) continue;
+        if (is_asked || runtime == "ums" || !path_of(program_of(name(), runtime)).empty())
+            chosen.push_back(runtime);
+        else
+            notes.push_back(fmt::format("{} was not run: its peer was not built.", runtime));
+    }
+    return chosen;
+}
+
+cell workload::make_cell(const std::string& runtime, std::uint64_t processors,
+                         std::uint64_t fibers) const {
+    cell made;
+    made.runtime = runtime;
+    made.program = program_of(name(), runtime);
+    made.args = {fmt::format("fibers={}", fibers)};
+    made.settings["processors"] = processors;
+    made.settings["fibers"] = fibers;
+    made.processors = processors;
+    return made;
+}
+
+const std::vector<std::unique_ptr<workload>>& all_workloads() {
+    static const auto all = [] {
+        std::vector<std::unique_ptr<workload>> made;
+        for (const auto make : {make_yield, make_spawn, make_pingpong, make_skynet, make_memory,
+                                make_sleepers, make_scaling})
+            made.push_back(make());
+        return made;
+    }();
+    return all;
+}
+
+std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
+                                    std::vector<std::uint64_t> own) {
+    return given.empty() ? std::move(own) : given;
+}
+
+bool fits(const std::string& runtime, std::uint64_t fibers, std::uint64_t bytes_each,
+          std::vector<std::string>& notes) {
+    const auto free = available_memory();
+    if (free == 0 || fibers * bytes_each < free / 10 * 8) return true;
+    auto note =
+        fmt::format("{} was not run with {} fibers: that needs {} MiB, and {} MiB are free.",
+                    runtime, fibers, fibers * bytes_each >> 20, free >> 20);
+    if (std::find(notes.begin(), notes.end(), note) == notes.end())
+        notes.push_back(std::move(note));
+    return false;
+}
+
+}  // namespace tool

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/workload.hpp: one bench: which cells it has, and how its result is shown.
+//
+// Each workload is one file of workloads/; all_workloads() lists them in the order of `ums bench
+// all`.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cell.hpp"
+#include "options.hpp"
+#include "view.hpp"
+
+namespace tool {
+
+struct result {
+    std::string bench;
+    bench_options options;
+    std::vector<setting> plan;
+    std::vector<std::string> notes;  // What was not run, and why.
+};
+
+class workload {
+public:
+    virtual ~workload() = default;
+
+    virtual std::string_view name() const = 0;
+    // One line for `ums bench list` and the report.
+    virtual std::string_view about() const = 0;
+    virtual std::vector<std::string> runtimes() const = 0;
+    virtual unsigned repetitions(const bench_options& options) const {
+        return options.quick ? 3 : 5;
+    }
+
+    // Throws usage_error if an option makes no sense here.
+    virtual void check(const bench_options& options) const;
+    virtual std::vector<setting> plan(const bench_options& options,
+                                      std::vector<std::string>& notes) const = 0;
+    virtual view show(const result& got) const = 0;
+
+protected:
+    // The runtimes that were selected. A peer that was not built is left out with a note, unless it
+    // was asked for by name or is ums itself: then its cells are planned, and their rows will carry
+    // the error.
+    std::vector<std::string> chosen(const bench_options& options,
+                                    std::vector<std::string>& notes) const;
+
+    // A cell with the settings that every row has.
+    cell make_cell(const std::string& runtime, std::uint64_t processors,
+                   std::uint64_t fibers) const;
+};
+
+const std::vector<std::unique_ptr<workload>>& all_workloads();
+
+std::unique_ptr<workload> make_yield();
+std::unique_ptr<workload> make_spawn();
+std::unique_ptr<workload> make_pingpong();
+std::unique_ptr<workload> make_skynet();
+std::unique_ptr<workload> make_memory();
+std::unique_ptr<workload> make_sleepers();
+std::unique_ptr<workload> make_scaling();
+
+// Numbers given by the user, or the workload's own.
+std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
+                                    std::vector<std::uint64_t> own);
+
+// Whether `fibers` of `bytes_each` fit into the memory that is free now. Adds a note if they do
+// not.
+bool fits(const std::string& runtime, std::uint64_t fibers, std::uint64_t bytes_each,
+          std::vector<std::string>& notes);
+
+}  // namespace tool
