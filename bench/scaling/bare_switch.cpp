@@ -34,17 +34,14 @@ bare_switch:
         subq $8, %rsp
         stmxcsr (%rsp)
         fnstcw 4(%rsp)
-        movl (%rsp), %eax
         movzwl 4(%rsp), %ecx
         movq %rsp, (%rdi)
         movq (%rsi), %rsp
-        cmpl (%rsp), %eax
-        je 1f
         ldmxcsr (%rsp)
-1:      cmpw 4(%rsp), %cx
-        je 2f
+        cmpw 4(%rsp), %cx
+        je 1f
         fldcw 4(%rsp)
-2:      addq $8, %rsp
+1:      addq $8, %rsp
         popq %r15
         popq %r14
         popq %r13

@@ -4,6 +4,7 @@
 // ums/deadline.hpp: an absolute CLOCK_MONOTONIC time. All waiting is against one.
 
 #include <chrono>
+#include <type_traits>
 
 namespace ums {
 
@@ -21,6 +22,23 @@ template <class Rep, class Period>
     if (wanted >= most) return deadline::max();
     const auto ticks = std::chrono::ceil<clock::duration>(d);
     return now + ticks;
+}
+
+// The deadline at `t`. Exact for the steady clock, whatever its ticks (rounded up); for another clock as far
+// from now as `t` is by that clock, which a change of it does not move.
+template <class Clock, class Duration>
+[[nodiscard]] deadline deadline_at(const std::chrono::time_point<Clock, Duration>& t) noexcept {
+    using clock = std::chrono::steady_clock;
+    if constexpr (std::is_same_v<Clock, clock>) {
+        // Compared in floating point: the conversion itself might overflow.
+        const std::chrono::duration<double> wanted = t.time_since_epoch();
+        if (wanted >= std::chrono::duration<double>{clock::duration::max()}) return deadline::max();
+        if (wanted <= std::chrono::duration<double>{clock::duration::min()}) return deadline::min();
+        return deadline{std::chrono::ceil<clock::duration>(t.time_since_epoch())};
+    } else {
+        const auto now = Clock::now();
+        return t > now ? deadline_after(t - now) : clock::now();
+    }
 }
 
 }  // namespace ums

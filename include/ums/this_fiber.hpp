@@ -8,6 +8,7 @@
 #include <chrono>
 #include <stop_token>
 #include <string_view>
+#include <type_traits>
 
 #include "ums/deadline.hpp"
 #include "ums/export.hpp"
@@ -56,8 +57,14 @@ UMS_EXPORT void sleep_until(deadline limit) noexcept;
 
 template <class Clock, class Duration>
 void sleep_until(const std::chrono::time_point<Clock, Duration>& t) noexcept {
-    // A clock that can be set: ask it again each time.
-    for (auto now = Clock::now(); now < t; now = Clock::now()) sleep_until(deadline_after(t - now));
+    // A clock that can be set: ask it again each time. The steady one is compared exactly, so that
+    // sleepers wake in the order of their times.
+    for (auto now = Clock::now(); now < t; now = Clock::now()) {
+        if constexpr (std::is_same_v<Clock, deadline::clock>)
+            sleep_until(deadline_at(t));
+        else
+            sleep_until(deadline_after(t - now));
+    }
 }
 
 template <class Rep, class Period>

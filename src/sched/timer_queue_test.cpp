@@ -84,6 +84,16 @@ TEST_F(timer_queue_test, every_clock_and_every_unit_works) {
         this_fiber::sleep_until(system);
         EXPECT_GE(system_clock::now(), system);
 
+        // Another representation of the same clock is not measured anew: it is the same deadline.
+        const std::chrono::time_point<steady_clock, std::chrono::duration<std::uint64_t, std::nano>>
+            unsigned_ticks{steady.time_since_epoch()};
+        EXPECT_EQ(ums::deadline_at(unsigned_ticks), steady);
+        EXPECT_EQ(ums::deadline_at(steady_clock::time_point::max()), ums::deadline::max());
+        EXPECT_EQ(ums::deadline_at(std::chrono::time_point<steady_clock, std::chrono::hours>::max()),
+                  ums::deadline::max());
+        EXPECT_EQ(ums::deadline_at(std::chrono::time_point<steady_clock, std::chrono::hours>::min()),
+                  ums::deadline::min());
+
         using fine = std::chrono::duration<double, std::pico>;
         const auto before = steady_clock::now();
         this_fiber::sleep_for(fine{2e9});
