@@ -41,4 +41,22 @@ template <class Clock, class Duration>
     }
 }
 
+namespace impl {
+
+// Calls wait(deadline) until it returns true or `t` has passed by its own clock; at least once. Returns what it
+// returned. For a clock that can be set.
+template <class Clock, class Duration, class Wait>
+bool until(const std::chrono::time_point<Clock, Duration>& t, Wait wait) {
+    if constexpr (std::is_same_v<Clock, deadline::clock>) {
+        return wait(deadline_at(t));
+    } else {
+        do {
+            if (wait(deadline_at(t))) return true;
+        } while (Clock::now() < t);
+        return false;
+    }
+}
+
+}  // namespace impl
+
 }  // namespace ums

@@ -8,6 +8,7 @@
 #include "ums/fiber.hpp"
 #include "ums/fiber_ref.hpp"
 #include "ums/jfiber.hpp"
+#include "ums/mutex.hpp"
 #include "ums/options.hpp"
 #include "ums/policy.hpp"
 #include "ums/run.hpp"

@@ -47,6 +47,35 @@ private:
     std::atomic<T> value_;
 };
 
+// The same access to a plain word that lies in a public type, whose header knows no atomics. Every
+// access to it while it is shared goes through one of these.
+template <class T>
+class atomic_ref {
+public:
+    explicit atomic_ref(T& word) noexcept : value_{word} {}
+
+    [[nodiscard]] T load(std::memory_order order) const noexcept { return value_.load(order); }
+    void store(T desired, std::memory_order order) const noexcept { value_.store(desired, order); }
+    T exchange(T desired, std::memory_order order) const noexcept {
+        return value_.exchange(desired, order);
+    }
+    bool compare_exchange(T& expected, T desired, std::memory_order success,
+                          std::memory_order failure) const noexcept {
+        return value_.compare_exchange_strong(expected, desired, success, failure);
+    }
+    T fetch_add(T n, std::memory_order order) const noexcept { return value_.fetch_add(n, order); }
+    T fetch_sub(T n, std::memory_order order) const noexcept { return value_.fetch_sub(n, order); }
+    T fetch_or(T bits, std::memory_order order) const noexcept {
+        return value_.fetch_or(bits, order);
+    }
+    T fetch_and(T bits, std::memory_order order) const noexcept {
+        return value_.fetch_and(bits, order);
+    }
+
+private:
+    std::atomic_ref<T> value_;
+};
+
 // A field with one writer (the holder of a processor, or of a lock) that others may read as a hint.
 template <class T>
 class owned {

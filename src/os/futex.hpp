@@ -14,15 +14,18 @@ namespace ums::os {
 
 // Waits while word == expected, until `limit`. May return early without a reason (a signal, a stray
 // wake): callers test their condition again. Returns false once `limit` has passed.
-inline bool futex_wait(const base::atomic<std::uint32_t>& word, std::uint32_t expected,
-                       nanoseconds limit = never) noexcept {
+inline bool futex_wait(const void* word, std::uint32_t expected, nanoseconds limit = never) noexcept {
     if (limit == never) {
-        system.futex_wait(word.address(), expected, nullptr);
+        system.futex_wait(word, expected, nullptr);
         return true;
     }
     if (limit < 0) limit = 0;
     const timespec at{limit / 1'000'000'000, limit % 1'000'000'000};
-    return system.futex_wait(word.address(), expected, &at) != -ETIMEDOUT;
+    return system.futex_wait(word, expected, &at) != -ETIMEDOUT;
+}
+inline bool futex_wait(const base::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       nanoseconds limit = never) noexcept {
+    return futex_wait(word.address(), expected, limit);
 }
 
 // The word may already be gone when this runs: the kernel only compares addresses.

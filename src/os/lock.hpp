@@ -7,7 +7,9 @@
 // waiters' time slices. Never held across a switch. Three states as in Drepper, "Futexes are tricky".
 //
 // Lock order: each lock has a rank, and a thread that holds one takes only locks of a higher rank. Debug
-// builds check it.
+// builds check it. lock_word is the same lock as a plain word, for those that lie in a public type
+// (sync/wait_list.hpp); all of them have the lowest rank, and several may be held at once, in the order of their
+// addresses.
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
@@ -17,36 +19,59 @@ namespace ums::os {
 
 enum class lock_rank : unsigned char { change, depot, timers, idle, policy, leaf };
 
+// The states of a lock's word, and how it is taken. Word: base::atomic or base::atomic_ref.
+struct lock_states {
+    static constexpr std::uint32_t free = 0, held = 1, contended = 2;
+
+    template <class Word>
+    static void acquire(Word& word, const void* address) noexcept {
+        std::uint32_t expected = free;
+        // sync(os.lock): sees what the last holder wrote before its release.
+        if (!word.compare_exchange(expected, held, base::acquire, base::relaxed)) [[unlikely]]
+            wait(word, address);
+    }
+    template <class Word>
+    static void release(Word& word, const void* address) noexcept {
+        // sync(os.lock): publishes the section to the next holder.
+        if (word.exchange(free, base::release) == contended) [[unlikely]]
+            futex_wake(address);
+    }
+
+private:
+    template <class Word>
+    [[gnu::noinline]] static void wait(Word& word, const void* address) noexcept {
+        for (int i = 0; i < 100; ++i) {
+            base::spin_pause();
+            std::uint32_t expected = free;
+            if (word.load(base::relaxed) == free &&
+                word.compare_exchange(expected, held, base::acquire, base::relaxed))
+                return;
+        }
+        // sync(os.lock): as in acquire(); contended stays until nobody waits any more.
+        while (word.exchange(contended, base::acquire) != free) futex_wait(address, contended);
+    }
+};
+
 class lock {
 public:
     constexpr explicit lock(lock_rank rank = lock_rank::leaf) noexcept : rank_{rank} {}
 
     void acquire() noexcept {
         check_order();
-        std::uint32_t expected = free_;
-        // sync(os.lock): sees what the last holder wrote before its release.
-        if (!word_.compare_exchange(expected, held_, base::acquire, base::relaxed)) wait();
+        lock_states::acquire(word_, word_.address());
     }
-
     void release() noexcept {
         forget();
-        // sync(os.lock): publishes the section to the next holder.
-        if (word_.exchange(free_, base::release) == contended_) futex_wake(word_.address());
+        lock_states::release(word_, word_.address());
     }
+
+#if defined(UMS_DEBUG)
+    static bool holds_any() noexcept { return held_ranks_.get() != 0; }
+#else
+    static bool holds_any() noexcept { return false; }
+#endif
 
 private:
-    void wait() noexcept {
-        for (int i = 0; i < 100; ++i) {
-            base::spin_pause();
-            std::uint32_t expected = free_;
-            if (word_.load(base::relaxed) == free_ &&
-                word_.compare_exchange(expected, held_, base::acquire, base::relaxed))
-                return;
-        }
-        // sync(os.lock): as in acquire(); contended_ stays until nobody waits any more.
-        while (word_.exchange(contended_, base::acquire) != free_) futex_wait(word_, contended_);
-    }
-
 #if defined(UMS_DEBUG)
     // One bit for each rank the thread holds.
     static inline thread_local constinit base::owned<unsigned> held_ranks_{0};
@@ -63,9 +88,22 @@ private:
     void forget() noexcept {}
 #endif
 
-    static constexpr std::uint32_t free_ = 0, held_ = 1, contended_ = 2;
     base::atomic<std::uint32_t> word_;
     [[maybe_unused]] const lock_rank rank_;
+};
+
+// A lock as a plain word of a public type; zero is free. After release() has made it free the word is
+// only named to the kernel, which compares addresses: it may be gone by then.
+struct lock_word {
+    static void acquire(std::uint32_t& word) noexcept {
+        UMS_DEBUG_ASSERT(!lock::holds_any(), "a primitive's lock was taken under the runtime's");
+        base::atomic_ref<std::uint32_t> ref{word};
+        lock_states::acquire(ref, &word);
+    }
+    static void release(std::uint32_t& word) noexcept {
+        base::atomic_ref<std::uint32_t> ref{word};
+        lock_states::release(ref, &word);
+    }
 };
 
 class lock_guard {

@@ -24,8 +24,6 @@ inline constexpr std::uint32_t token_bit =
 // A plain thread's. Its address is taken by noinline code only, on threads that never change.
 thread_local parkable thread_parkable{false};
 
-[[gnu::noinline]] parkable& plain_thread() noexcept { return thread_parkable; }
-
 // Completes a park. True: parked. False: something came first and is consumed.
 template <park_kind kind>
 bool commit(parkable& self) noexcept {
@@ -160,10 +158,7 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
 
 }  // namespace
 
-parkable& this_parkable() noexcept {
-    carrier* c = this_carrier();
-    return c != nullptr && c->running.get() != nullptr ? *c->running.get() : plain_thread();
-}
+parkable& plain_thread() noexcept { return thread_parkable; }
 
 void park(park_kind kind) noexcept {
     kind == park_kind::user ? park_here<park_kind::user>(os::never)

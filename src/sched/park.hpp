@@ -17,14 +17,23 @@
 #include <stop_token>
 
 #include "os/clock.hpp"
+#include "sched/carrier.hpp"
+#include "sched/fiber.hpp"
 #include "sched/parkable.hpp"
 
 namespace ums::sched {
 
 enum class park_kind { internal, user };
 
-// Who runs: the calling fiber, or the calling plain thread's own parkable, which lives as long as the thread.
-parkable& this_parkable() noexcept;
+// A plain kernel thread's own, which lives as long as the thread.
+[[gnu::noinline]] parkable& plain_thread() noexcept;
+
+// Who runs: the calling fiber, or the calling plain thread.
+inline parkable& this_parkable() noexcept {
+    const carrier* c = this_carrier();
+    fiber* f = c != nullptr ? c->running.get() : nullptr;
+    return f != nullptr ? *f : plain_thread();
+}
 
 void park(park_kind kind) noexcept;
 

@@ -35,7 +35,8 @@
 
 namespace ums::sched {
 
-struct parkable {
+// Aligned so that its address leaves room for the flags of a lock's word.
+struct alignas(8) parkable {
     enum bits : std::uint32_t {
         parked = 1,
         parked_user = 2,

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+//
+// The owner's word: the address of who holds the mutex (0: nobody) and two flags.
+//
+//   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
+//   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
+//                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
+//                that waiter, under the list's lock.
+//
+// So under the list's lock the owner may store the word: others change it meanwhile only by taking a
+// mutex that is free, or by setting flags under that lock.
+//
+// No waiter is forgotten. A waiter sets has_waiters under the lock while somebody holds the mutex; that
+// somebody's unlock cannot succeed by its compare-and-swap from the bare owner, and either wakes
+// the first waiter or sees one_woken: then the woken one will take the mutex, or queue again with
+// one_woken cleared while somebody holds it, and whoever holds it then finds has_waiters without one_woken
+// when it unlocks.
+//
+// The unlock's last access to the object is its release of the word, or of the list's lock before it wakes
+// a waiter that uses the object until then: see sync/wait_list.hpp. A release of both, word and then
+// list, happens only when a waiter was popped, which keeps the object alive: the word says has_waiters or
+// the popped one has yet to return from its lock().
+
+#include "ums/mutex.hpp"
+
+#include <system_error>
+
+#include "os/topology.hpp"
+#include "sync/wait_list.hpp"
+
+namespace ums::impl {
+
+namespace {
+
+using namespace sync;
+using word = base::atomic_ref<std::uintptr_t>;
+
+constexpr std::uintptr_t has_waiters = 1, one_woken = 2, flags = 3;
+static_assert(alignof(parkable) > flags);
+
+// How often a lock() looks again before it parks, if another processor may release the mutex meanwhile.
+constexpr int spins = 40;
+
+std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
+std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
+
+struct lock_waiter : waiter {
+    using waiter::waiter;
+    unsigned overtaken = 0;
+    bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
+};
+
+// Takes it if it is free, past those that wait.
+bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen) noexcept {
+    while (owner_of(seen) == 0)
+        // sync(mutex): sees what the last holder did before its unlock.
+        if (owner.compare_exchange(seen, seen | me, base::acquire, base::relaxed)) return true;
+    return false;
+}
+
+// Under the list's lock: takes a free mutex, or sets has_waiters. Clears `clear` either way.
+bool take_or_announce(word owner, std::uintptr_t me, bool others_wait, std::uintptr_t clear) noexcept {
+    std::uintptr_t seen = owner.load(base::relaxed);
+    for (;;) {
+        const bool is_free = owner_of(seen) == 0;
+        const std::uintptr_t kept = seen & one_woken & ~clear;
+        const std::uintptr_t next = is_free ? me | kept | (others_wait ? has_waiters : 0)
+                                            : owner_of(seen) | kept | has_waiters;
+        // sync(mutex): as in barge().
+        if (owner.compare_exchange(seen, next, base::acquire, base::relaxed)) return is_free;
+    }
+}
+
+template <handover kind>
+[[gnu::noinline]] bool lock_slow(mutex_state& m, std::uintptr_t me, nanoseconds until,
+                                 const std::stop_token* stop) {
+    word owner{m.owner};
+    std::uintptr_t seen = owner.load(base::relaxed);
+    if (owner_of(seen) == me)
+        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "ums: a mutex was locked by the fiber or thread that holds it"};
+    if constexpr (kind == handover::barging) {
+        static const int looks = os::usable_cpus() > 1 ? spins : 0;
+        for (int i = 0;; ++i) {
+            if (barge(owner, me, seen)) return true;
+            if (i >= looks || (seen & has_waiters) != 0) break;
+            base::spin_pause();
+            seen = owner.load(base::relaxed);
+        }
+    }
+    lock_waiter w{*reinterpret_cast<parkable*>(me)};
+    std::uintptr_t clear = 0;
+    for (;;) {
+        list_guard guard{m.waiters};
+        if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
+        clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
+        if (park_on(guard, w, until, stop) != reason::wake) {
+            // relaxed: nothing is published.
+            if (empty(m.waiters)) owner.fetch_and(~has_waiters, base::relaxed);
+            return false;
+        }
+        if (w.is_owner) return true;
+        ++w.overtaken;
+        clear = one_woken;
+    }
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_unlock(std::uintptr_t seen) noexcept {
+    UMS_ASSERT(owner_of(seen) != 0, "unlock() of a mutex that nobody holds");
+    UMS_ASSERT(false, "unlock() of a mutex that another fiber or thread holds");
+    __builtin_unreachable();
+}
+
+template <handover kind>
+[[gnu::noinline]] void unlock_slow(mutex_state& m, std::uintptr_t seen, std::uintptr_t me) noexcept {
+    if (owner_of(seen) != me) refuse_unlock(seen);
+    word owner{m.owner};
+    while ((seen & has_waiters) == 0 || (seen & one_woken) != 0)
+        // sync(mutex): publishes the section to the next holder.
+        if (owner.compare_exchange(seen, seen & flags, base::release, base::relaxed)) return;
+    list_guard guard{m.waiters};
+    auto* w = static_cast<lock_waiter*>(pop(m.waiters));
+    if (w == nullptr) {
+        // It gave up, and cleared has_waiters. The word's release must come last.
+        guard.unlock();
+        mutex_calls<kind>::unlock(m);
+        return;
+    }
+    parkable& who = *w->who;
+    const std::uintptr_t more = empty(m.waiters) ? 0 : has_waiters;
+    w->is_owner = kind == handover::fair || w->overtaken >= overtakes_most;
+    // sync(mutex): publishes the section to the next holder.
+    owner.store(w->is_owner ? reinterpret_cast<std::uintptr_t>(&who) | more : more | one_woken,
+                base::release);
+    guard.unlock();
+    sched::wake(who);
+}
+
+template <handover kind>
+bool lock_until(mutex_state& m, nanoseconds until, const std::stop_token* stop) {
+    const std::uintptr_t me = self();
+    std::uintptr_t seen = 0;
+    // sync(mutex): sees what the last holder did before its unlock.
+    if (word{m.owner}.compare_exchange(seen, me, base::acquire, base::relaxed)) return true;
+    return lock_slow<kind>(m, me, until, stop);
+}
+
+}  // namespace
+
+template <handover kind>
+void mutex_calls<kind>::lock(mutex_state& m) {
+    ums::impl::lock_until<kind>(m, os::never, nullptr);
+}
+
+template <handover kind>
+bool mutex_calls<kind>::try_lock(mutex_state& m) noexcept {
+    word owner{m.owner};
+    std::uintptr_t seen = owner.load(base::relaxed);
+    return barge(owner, self(), seen);
+}
+
+template <handover kind>
+bool mutex_calls<kind>::lock_until(mutex_state& m, deadline limit) {
+    return ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), nullptr);
+}
+
+template <handover kind>
+bool mutex_calls<kind>::lock_or_stop(mutex_state& m, deadline limit, const std::stop_token& stop) {
+    return ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), &stop);
+}
+
+template <handover kind>
+void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
+    const std::uintptr_t me = self();
+    std::uintptr_t seen = me;
+    // sync(mutex): publishes the section to the next holder.
+    if (word{m.owner}.compare_exchange(seen, 0, base::release, base::relaxed)) return;
+    unlock_slow<kind>(m, seen, me);
+}
+
+template struct mutex_calls<handover::barging>;
+template struct mutex_calls<handover::fair>;
+
+bool is_held_by_caller(const mutex_state& m) noexcept {
+    // relaxed: only the caller itself stores its own address, and a hand-over to it came before its wake.
+    return owner_of(word{const_cast<mutex_state&>(m).owner}.load(base::relaxed)) == self();
+}
+
+void throw_too_deep() {
+    throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again),
+                            "ums: a recursive mutex was locked too often"};
+}
+
+}  // namespace ums::impl
