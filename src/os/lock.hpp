@@ -72,21 +72,22 @@ public:
     }
 
 #if defined(UMS_DEBUG)
-    static bool holds_any() noexcept { return held_ranks_.get() != 0; }
+    [[gnu::noinline]] static bool holds_any() noexcept { return held_ranks_.get() != 0; }
 #else
     static bool holds_any() noexcept { return false; }
 #endif
 
 private:
 #if defined(UMS_DEBUG)
-    // One bit for each rank the thread holds.
+    // One bit for each rank the thread holds. Touched by noinline functions only: a caller that parks
+    // between two locks may go on on another thread, with this one's address in a register.
     static inline thread_local constinit base::owned<unsigned> held_ranks_{0};
-    void check_order() noexcept {
+    [[gnu::noinline]] void check_order() noexcept {
         const unsigned bit = 1u << static_cast<unsigned>(rank_);
         UMS_ASSERT(held_ranks_.get() < bit, "a lock was taken against the order of os/lock.hpp");
         held_ranks_.set(held_ranks_.get() | bit);
     }
-    void forget() noexcept {
+    [[gnu::noinline]] void forget() noexcept {
         held_ranks_.set(held_ranks_.get() & ~(1u << static_cast<unsigned>(rank_)));
     }
 #else
