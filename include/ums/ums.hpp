@@ -5,6 +5,7 @@
 
 #include "ums/barrier.hpp"
 #include "ums/cluster.hpp"
+#include "ums/condition_variable.hpp"
 #include "ums/deadline.hpp"
 #include "ums/event.hpp"
 #include "ums/fiber.hpp"
@@ -17,6 +18,7 @@
 #include "ums/policy.hpp"
 #include "ums/run.hpp"
 #include "ums/semaphore.hpp"
+#include "ums/shared_mutex.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 #include "ums/value_fiber.hpp"
