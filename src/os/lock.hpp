@@ -66,7 +66,12 @@ public:
     }
 
 #if defined(UMS_DEBUG)
-    static bool holds_any() noexcept { return held_ranks_.get() != 0; }
+    // Not inlined, here and below: the caller may go on on another kernel thread after a park, and
+    // must not keep the address of this one's thread-local.
+    [[gnu::noinline]] static bool holds_any() noexcept {
+        asm volatile("");
+        return held_ranks_.get() != 0;
+    }
 #else
     static bool holds_any() noexcept { return false; }
 #endif
@@ -75,12 +80,14 @@ private:
 #if defined(UMS_DEBUG)
     // One bit for each rank the thread holds.
     static inline thread_local constinit base::owned<unsigned> held_ranks_{0};
-    void check_order() noexcept {
+    [[gnu::noinline]] void check_order() noexcept {
+        asm volatile("");
         const unsigned bit = 1u << static_cast<unsigned>(rank_);
         UMS_ASSERT(held_ranks_.get() < bit, "a lock was taken against the order of os/lock.hpp");
         held_ranks_.set(held_ranks_.get() | bit);
     }
-    void forget() noexcept {
+    [[gnu::noinline]] void forget() noexcept {
+        asm volatile("");
         held_ranks_.set(held_ranks_.get() & ~(1u << static_cast<unsigned>(rank_)));
     }
 #else

@@ -30,7 +30,7 @@ namespace this_fiber = ums::this_fiber;
 
 static_assert(std::is_standard_layout_v<ums::mutex> && !std::is_copy_constructible_v<ums::mutex>);
 static_assert(std::is_nothrow_default_constructible_v<ums::mutex>);
-constinit ums::mutex of_static_storage;
+constinit ums::mutex of_static_storage;  // Usable before main().
 
 class mutex_base_test : public conserving_test {};
 
@@ -56,6 +56,7 @@ void on_a_fiber_and_on_a_thread(F body) {
 TYPED_TEST(mutex_test, the_std_guards_work_with_it) {
     on_a_fiber_and_on_a_thread([] {
         TypeParam a, b;
+        { const std::lock_guard guard{of_static_storage}; }
         { const std::lock_guard guard{a}; }
         { const std::scoped_lock guard{a, b}; }
         std::unique_lock lock{a, std::try_to_lock};
