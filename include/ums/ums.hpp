@@ -3,15 +3,21 @@
 
 // ums/ums.hpp: everything.
 
+#include "ums/async.hpp"
 #include "ums/cluster.hpp"
 #include "ums/deadline.hpp"
 #include "ums/fiber.hpp"
+#include "ums/fiber_local.hpp"
 #include "ums/fiber_ref.hpp"
+#include "ums/future.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/mutex.hpp"
 #include "ums/options.hpp"
+#include "ums/packaged_task.hpp"
 #include "ums/policy.hpp"
+#include "ums/promise.hpp"
 #include "ums/run.hpp"
+#include "ums/scope.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 #include "ums/value_fiber.hpp"
