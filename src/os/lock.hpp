@@ -74,7 +74,7 @@ private:
 
     static count& sleepers(const void* address) noexcept {
         const auto at = reinterpret_cast<std::uintptr_t>(address);
-        return counts_[(at >> 4 ^ at >> 12) % places];
+        return counts_[at / 64 % places];
     }
 
     // Counts the caller for as long as it lives.

@@ -190,9 +190,4 @@ bool park_holding(std::uint32_t& lock) noexcept {
     return true;
 }
 
-void resume_held(parkable& target) noexcept {
-    arch::happens_before(static_cast<fiber*>(&target));
-    resume(target);
-}
-
 }  // namespace ums::sched

@@ -50,10 +50,6 @@ parkable::reason park(park_kind kind, os::nanoseconds until, const std::stop_tok
 // held for long). Then park as usual. Nothing that can take a primitive's lock runs while it is held.
 [[nodiscard]] bool park_holding(std::uint32_t& lock) noexcept;
 
-// Ends a park_holding(). The caller has taken the waiter out of its publication, under that lock, which
-// it may have released since.
-void resume_held(parkable& target) noexcept;
-
 // Orders the caller after all that ran on its processor before it, for ThreadSanitizer's no_sync mode: the
 // destructor of a std::stop_callback does not wait for a callback that ran on this kernel thread.
 void come_after_processor() noexcept;
