@@ -3,35 +3,42 @@
 
 // ums/channel.hpp: values from those who send to those who receive.
 //
-//   ums::channel<T> c;                  unbuffered: a send and a receive meet; neither ends before the other came
-//   ums::channel<T> c{100};             buffered: 100 values may lie in it
+//   ums::channel<T> c;                  unbuffered: a send and a receive meet; neither ends before
+//   the other came ums::channel<T> c{100};             buffered: 100 values may lie in it
 //   ums::channel<T> c{ums::unbounded};  a send never waits
 //
-// Any number of fibers and plain kernel threads may send and receive at once. close() says that nothing more
-// comes: receivers get what is still in the channel and then the end, senders are refused and keep
-// their value. select.hpp waits for several channels.
+// Any number of fibers and plain kernel threads may send and receive at once. close() says that
+// nothing more comes: receivers get what is still in the channel and then the end, senders are
+// refused and keep their value. select.hpp waits for several channels.
 //
 //   for (T& value : c) ...              receives until the end
 //
-// Blocking:  send() and receive() park the fiber, never its processor; a plain kernel thread waits on
+// Blocking:  send() and receive() park the fiber, never its processor; a plain kernel thread waits
+// on
 //            a futex. try_ forms, close() and the observers never block. Not from a signal handler.
-// Fairness:  values come out in the order they went in. Receivers are served first come, first served,
+// Fairness:  values come out in the order they went in. Receivers are served first come, first
+// served,
 //            and so are senders; nobody overtakes those that wait.
-// Ordering:  what happens before a send is visible after the receive of its value, and what happens before a
-//            close() is visible after the receive that saw the end. Unbuffered: also what happens before the receive
-//            is visible after the send. A channel of capacity n: what happens before the receive of a
-//            value is visible after the send of the nth after it.
-// Lifetime:  may be destroyed as soon as the last operation that waited has returned, even while the one that
+// Ordering:  what happens before a send is visible after the receive of its value, and what happens
+// before a
+//            close() is visible after the receive that saw the end. Unbuffered: also what happens
+//            before the receive is visible after the send. A channel of capacity n: what happens
+//            before the receive of a value is visible after the send of the nth after it.
+// Lifetime:  may be destroyed as soon as the last operation that waited has returned, even while
+// the one that
 //            woke it is still returning. Nobody may wait in it. Values left in it are destroyed.
-// Errors:    An exception from T's move leaves the operation it happened in, which then has not taken place: the
-//            value, in whatever state that move left it, is with its sender or in the channel still; it is never
-//            doubled. A buffered sender's value that is moved into the channel by a receiver: its sender tries again
-//            itself. A capacity that cannot be: std::length_error; no memory: std::bad_alloc.
-//            The move constructor and the destructor of T run under the channel's lock: they must not block, nor
-//            use the channel. While a slow one runs, other users of the channel wait in the kernel.
-// Cost:      one read-modify-write and one move of T for each operation; a partner that waits is handed the value
-//            directly. One that has to wait costs a switch more, none that is timed two read-modify-writes.
-//            No allocation, but of an unbounded one: a block for each 4 KiB.
+// Errors:    An exception from T's move leaves the operation it happened in, which then has not
+// taken place: the
+//            value, in whatever state that move left it, is with its sender or in the channel
+//            still; it is never doubled. A buffered sender's value that is moved into the channel
+//            by a receiver: its sender tries again itself. A capacity that cannot be:
+//            std::length_error; no memory: std::bad_alloc. The move constructor and the destructor
+//            of T run under the channel's lock: they must not block, nor use the channel. While a
+//            slow one runs, other users of the channel wait in the kernel.
+// Cost:      one read-modify-write and one move of T for each operation; a partner that waits is
+// handed the value
+//            directly. One that has to wait costs a switch more, none that is timed two
+//            read-modify-writes. No allocation, but of an unbounded one: a block for each 4 KiB.
 
 #include <chrono>
 #include <cstddef>
@@ -61,7 +68,8 @@ private:
 
 template <class T>
 class channel {
-    static_assert(std::is_object_v<T> && std::is_move_constructible_v<T> && std::is_destructible_v<T>);
+    static_assert(std::is_object_v<T> && std::is_move_constructible_v<T> &&
+                  std::is_destructible_v<T>);
 
 public:
     using value_type = T;
@@ -76,9 +84,7 @@ public:
 
     // ok or closed. The value is moved from only if it was sent.
     [[nodiscard]] channel_status send(T&& value) { return calls::send(state_, &value); }
-    [[nodiscard]] channel_status send(const T& value)
-        requires std::is_copy_constructible_v<T>
-    {
+    [[nodiscard]] channel_status send(const T& value) requires std::is_copy_constructible_v<T> {
         T copy{value};
         return calls::send(state_, &copy);
     }
@@ -87,31 +93,28 @@ public:
     [[nodiscard]] channel_status send(T&& value, const std::stop_token& stop) {
         return calls::send_until(state_, &value, deadline::max(), &stop);
     }
-    [[nodiscard]] channel_status send(const T& value, const std::stop_token& stop)
-        requires std::is_copy_constructible_v<T>
-    {
+    [[nodiscard]] channel_status send(
+        const T& value, const std::stop_token& stop) requires std::is_copy_constructible_v<T> {
         T copy{value};
         return calls::send_until(state_, &copy, deadline::max(), &stop);
     }
 
     // ok, closed or full.
     [[nodiscard]] channel_status try_send(T&& value) { return calls::try_send(state_, &value); }
-    [[nodiscard]] channel_status try_send(const T& value)
-        requires std::is_copy_constructible_v<T>
-    {
+    [[nodiscard]] channel_status try_send(const T& value) requires std::is_copy_constructible_v<T> {
         T copy{value};
         return calls::try_send(state_, &copy);
     }
 
     // ok, closed, deadline_passed or (with a token) stopped. Tries at least once.
     template <class U, class Rep, class Period>
-        requires std::is_same_v<std::remove_cvref_t<U>, T>
+    requires std::is_same_v<std::remove_cvref_t<U>, T>
     [[nodiscard]] channel_status send_for(U&& value, const std::chrono::duration<Rep, Period>& d,
                                           const std::stop_token& stop = {}) {
         return send_until(std::forward<U>(value), deadline_after(d), stop);
     }
     template <class U, class Clock, class Duration>
-        requires std::is_same_v<std::remove_cvref_t<U>, T>
+    requires std::is_same_v<std::remove_cvref_t<U>, T>
     [[nodiscard]] channel_status send_until(U&& value,
                                             const std::chrono::time_point<Clock, Duration>& t,
                                             const std::stop_token& stop = {}) {

@@ -9,8 +9,8 @@ namespace ums::os {
 
 namespace {
 
-// Whether all releases that come later see what was stored before. Not heavy_fence(): locks are also used
-// where no runtime has started, and while one starts or stops.
+// Whether all releases that come later see what was stored before. Not heavy_fence(): locks are
+// also used where no runtime has started, and while one starts or stops.
 bool order_releases() noexcept {
     base::full_fence();
     if (system.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return true;

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: MIT
 //
-// All state is under one lock, receivers.lock. offer() and accept() do what is possible now; who can do
-// nothing publishes a transfer in the same section and parks.
+// All state is under one lock, receivers.lock. offer() and accept() do what is possible now; who
+// can do nothing publishes a transfer in the same section and parks.
 //
-// No wake-up is lost. Who waits looked and published in one section, so a partner's section came before (and what
-// it left was seen: a value, room, a waiting partner, the close) or comes after and finds the transfer.
-// What lets a receiver wait is: no value in the channel, no sender waiting, not closed. Each section that
-// ends this (a send, a close) serves or wakes the receivers first, so the three lists "values", "senders", "receivers"
-// keep: receivers wait only while the other two are empty, senders only while the channel is full (but for a
-// sender whose value's move threw: it is on its way to try again).
+// No wake-up is lost. Who waits looked and published in one section, so a partner's section came
+// before (and what it left was seen: a value, room, a waiting partner, the close) or comes after
+// and finds the transfer. What lets a receiver wait is: no value in the channel, no sender waiting,
+// not closed. Each section that ends this (a send, a close) serves or wakes the receivers first, so
+// the three lists "values", "senders", "receivers" keep: receivers wait only while the other two
+// are empty, senders only while the channel is full (but for a sender whose value's move threw: it
+// is on its way to try again).
 //
-// Who is found is woken exactly once, after the section: see sync/wait_list.hpp, whose protocol this is. It
-// touches its transfer and its value again only after that wake-up. The waker's last access to the
-// channel is its release of the lock.
+// Who is found is woken exactly once, after the section: see sync/wait_list.hpp, whose protocol
+// this is. It touches its transfer and its value again only after that wake-up. The waker's last
+// access to the channel is its release of the lock.
 //
 // An untimed wait usually parks while it holds the lock, which the next fiber releases
 // (sched/park.hpp): then the list alone says who owns the waiter, and a hand-over costs three
 // read-modify-writes less.
 //
-// Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender that stops
-// between the two would block all receivers behind it, which is worse than a slow move.
+// Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
+// that stops between the two would block all receivers behind it, which is worse than a slow move.
 
 #include "ums/channel.hpp"
 
@@ -63,11 +64,11 @@ void* cell(const channel_state& c, channel_block* b, std::size_t at) noexcept {
 
 channel_block* make_block(const channel_state& c) {
     const std::size_t bytes = offset_of(*c.type) + c.cells * c.type->size;
-    return ::new (::operator new(bytes, std::align_val_t{alignment_of(*c.type)}))
+    return ::new (::operator new (bytes, std::align_val_t{alignment_of(*c.type)}))
         channel_block{nullptr};
 }
 void free_block(const channel_state& c, channel_block* b) noexcept {
-    ::operator delete(b, std::align_val_t{alignment_of(*c.type)});
+    ::operator delete (b, std::align_val_t{alignment_of(*c.type)});
 }
 
 // The tail's block is used up.
@@ -265,8 +266,8 @@ UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
 }
 
 // `t` is a plain waiter, the first of `list`.
-UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, wait_list& list, transfer& t, void* out,
-                                           void* from) {
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, wait_list& list, transfer& t,
+                                           void* out, void* from) {
     unlocking_if_it_throws(c, [&] { c.type->deliver(out, from); });
     unlink(list, t);
     parkable& who = *t.who;
@@ -400,9 +401,7 @@ void channel_calls::destroy(channel_state& c) noexcept {
     }
 }
 
-channel_status channel_calls::send(channel_state& c, void* from) {
-    return send_now(c, from);
-}
+channel_status channel_calls::send(channel_state& c, void* from) { return send_now(c, from); }
 channel_status channel_calls::try_send(channel_state& c, void* from) {
     return try_now<way::send>(c, from);
 }
@@ -413,9 +412,7 @@ channel_status channel_calls::send_until(channel_state& c, void* from, deadline 
                                      false);
 }
 
-channel_status channel_calls::receive(channel_state& c, void* into) {
-    return receive_now(c, into);
-}
+channel_status channel_calls::receive(channel_state& c, void* into) { return receive_now(c, into); }
 channel_status channel_calls::try_receive(channel_state& c, void* into) {
     return try_now<way::receive>(c, into);
 }
@@ -423,7 +420,7 @@ channel_status channel_calls::receive_until(channel_state& c, void* into, deadli
                                             const std::stop_token* stop) {
     return transfer_until<way::receive>(c, into, os::to_nanoseconds(limit),
                                         stop != nullptr && stop->stop_possible() ? stop : nullptr,
-                                     false);
+                                        false);
 }
 
 void channel_calls::close(channel_state& c) noexcept {
@@ -442,6 +439,10 @@ bool channel_calls::is_closed(const channel_state& c) noexcept {
 std::size_t channel_calls::size(const channel_state& c) noexcept {
     const section locked{const_cast<channel_state&>(c)};
     return c.count;
+}
+
+std::size_t refuse_empty_queue() {
+    throw std::invalid_argument{"ums: a concurrent_queue of capacity 0"};
 }
 
 }  // namespace impl

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sync/transfer.hpp: what a send and a receive do under a channel's lock. channel.cpp and select.cpp are
-// built of it.
+// sync/transfer.hpp: what a send and a receive do under a channel's lock. channel.cpp and
+// select.cpp are built of it.
 //
-// A waiting sender or receiver publishes a transfer: where its value is, or where it is wanted. A partner
-// that finds it moves the value and takes it out of the list; after the lock is released it is woken. The
-// move comes first, so that one that throws has changed nothing.
+// A waiting sender or receiver publishes a transfer: where its value is, or where it is wanted. A
+// partner that finds it moves the value and takes it out of the list; after the lock is released it
+// is woken. The move comes first, so that one that throws has changed nothing.
 //
-// The cases of a select (select.hpp) publish one transfer each, in several channels, which share one
-// claim word. Of a partner, a close(), a stop and the deadline, the first that changes the word from 0 owns the
-// select's one wake-up; a transfer whose claim is lost is dropped from its list and nobody is woken for it. The
-// word lies on the select's stack; it is there as long as a transfer of it is queued, because the
-// select returns only after it has looked at each under its channel's lock.
+// The cases of a select (select.hpp) publish one transfer each, in several channels, which share
+// one claim word. Of a partner, a close(), a stop and the deadline, the first that changes the word
+// from 0 owns the select's one wake-up; a transfer whose claim is lost is dropped from its list and
+// nobody is woken for it. The word lies on the select's stack; it is there as long as a transfer of
+// it is queued, because the select returns only after it has looked at each under its channel's
+// lock.
 
 #include "sync/wait_list.hpp"
 #include "ums/impl/channel.hpp"
@@ -20,8 +21,8 @@
 namespace ums::sync {
 
 struct transfer : waiter {
-    // What the partner decided. again: its move threw after it had claimed a select, or when it moved a sender's value into
-    // the channel; whoever waits tries for itself.
+    // What the partner decided. again: its move threw after it had claimed a select, or when it
+    // moved a sender's value into the channel; whoever waits tries for itself.
     enum class outcome : unsigned char { ok, closed, again };
 
     transfer(parkable& self, void* where) noexcept : waiter{self}, value{where} {}
@@ -37,12 +38,14 @@ struct transfer : waiter {
 // Whether the caller now owns the wake-up of a select.
 inline bool claim(std::uint32_t& word, std::uint32_t number) noexcept {
     std::uint32_t nobody = 0;
-    // relaxed: the lock under which its transfers were found, and the wake-up, order all there is to order.
+    // relaxed: the lock under which its transfers were found, and the wake-up, order all there is
+    // to order.
     return base::atomic_ref<std::uint32_t>{word}.compare_exchange(nobody, number, base::relaxed,
                                                                   base::relaxed);
 }
 
-// Transfers that were taken out of their lists. Its end wakes them: declare it before the lock's guard.
+// Transfers that were taken out of their lists. Its end wakes them: declare it before the lock's
+// guard.
 class woken {
 public:
     woken() noexcept = default;
