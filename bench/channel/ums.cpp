@@ -11,7 +11,7 @@ namespace {
 
 struct adapted {
     ums::channel<int> channel;
-    void send(int item) { channel.send(item); }
+    void send(int item) { static_cast<void>(channel.send(item)); }
     bool receive(int& item) {
         const auto got = channel.receive();
         if (got) item = *got;

@@ -8,7 +8,7 @@
 // way=contended: each runner locks, computes for section_ns, unlocks, and computes outside for a
 // quarter of that, until the time is up. With more than one processor the lock is what everybody
 // waits for. On one, a runtime that does not preempt never has two runners at the lock at once, and
-// its figure is that of an uncontended lock; hence the next way, and the figure `fairness`.
+// its figure is that of an uncontended lock; hence the next way, and the figure `sharers`.
 //
 // way=contended_yield: the same, and the holder gives up the processor inside every 16th section,
 // as one does that logs or allocates: all others run into the lock and queue.
@@ -17,8 +17,8 @@
 // first would otherwise be gone, and the contention with them, before the last have started. They
 // are counted under the lock itself. The first quarter is not counted: queues form in it.
 //
-// fairness is Jain's index of how often each had the lock: 1 if all as often, 1/fibers if one
-// always.
+// sharers is among how many runners the lock really went round: (sum of n)^2 / (sum of n^2), where
+// n is how often each had it. All runners if all as often, 1 if one of them always.
 
 #include <cstdint>
 #include <vector>
@@ -89,14 +89,14 @@ private:
     bool is_over_ = false;
 };
 
-inline double jain(const std::vector<std::uint64_t>& shares) {
+inline double sharers(const std::vector<std::uint64_t>& shares) {
     double sum = 0, squares = 0;
     for (const auto one : shares) {
         const auto x = static_cast<double>(one);
         sum += x;
         squares += x * x;
     }
-    return sum * sum / (static_cast<double>(shares.size()) * squares);
+    return sum * sum / squares;
 }
 
 template <class Mutex>
@@ -128,7 +128,7 @@ int run_mutex_peer(int argc, char** argv) {
                 throw std::invalid_argument{"uncontended is one fiber and an empty section"};
             tally sum;
             Runtime::run(processors, [&] { sum = repeat(min_ms, lock_and_unlock<Mutex>); });
-            out.add("ops", sum.ops).add("ns", sum.ns).add("fairness", 1.0);
+            out.add("ops", sum.ops).add("ns", sum.ns).add("sharers", 1.0);
             return;
         }
         contest all{section_ns, way == "contended_yield", min_ms};
@@ -139,7 +139,7 @@ int run_mutex_peer(int argc, char** argv) {
                               [&](auto i) { shares[i] = all.take_part(lock, Runtime::yield); });
         });
         const auto sum = all.result();
-        out.add("ops", sum.ops).add("ns", sum.ns).add("fairness", jain(shares));
+        out.add("ops", sum.ops).add("ns", sum.ns).add("sharers", sharers(shares));
     });
 }
 

@@ -63,13 +63,13 @@ func (c *contest) takePart() int64 {
 	}
 }
 
-func jain(shares []int64) float64 {
+func sharers(shares []int64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, one := range shares {
 		sum += float64(one)
 		squares += float64(one) * float64(one)
 	}
-	return sum * sum / (float64(len(shares)) * squares)
+	return sum * sum / squares
 }
 
 func lockAndUnlock() peer.Tally {
@@ -101,7 +101,7 @@ func main() {
 		if goroutines != 1 || sectionNs != 0 {
 			peer.Fail("uncontended is one fiber and an empty section")
 		}
-		out.Tally(peer.Repeat(minMs, lockAndUnlock)).Add("fairness", 1).Print()
+		out.Tally(peer.Repeat(minMs, lockAndUnlock)).Add("sharers", 1).Print()
 		return
 	}
 	perNs := peer.StepsPerNs()
@@ -113,5 +113,5 @@ func main() {
 	}
 	shares := make([]int64, goroutines)
 	peer.RunCrew(goroutines, func(i int) { shares[i] = all.takePart() })
-	out.Tally(peer.Tally{Ops: all.ops, Ns: all.end - all.begin}).Add("fairness", jain(shares)).Print()
+	out.Tally(peer.Tally{Ops: all.ops, Ns: all.end - all.begin}).Add("sharers", sharers(shares)).Print()
 }

@@ -107,12 +107,12 @@ private:
         const filter which = [processors](const cell& one) {
             return one.processors == processors && one.settings["way"] != "uncontended";
         };
-        auto made = by_runtime(
-            got,
-            fmt::format("mutex: who has it, {}; 1: all as often, 1/fibers: one of them always",
-                        count(processors, "processor")),
-            {{"way", "way"}, {"fibers", "fibers"}, {"section_ns", "section ns"}}, "fairness",
-            which);
+        auto made = by_runtime(got,
+                               fmt::format("mutex: among how many the lock went round, {}",
+                                           conditions(got, processors)),
+                               {{"way", "way"}, {"fibers", "fibers"}, {"section_ns", "section ns"}},
+                               "sharers", which);
+        made.notes.push_back("All fibers if all had it as often; 1 if one of them always.");
         return made;
     }
 
