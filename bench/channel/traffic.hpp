@@ -26,7 +26,7 @@ inline constexpr std::size_t places = 64;
 
 template <class Runtime, class Channel>
 tally rally() {
-    constexpr std::uint64_t trips = Runtime::is_native ? 1'000 : 10'000;
+    constexpr std::uint64_t trips = Runtime::is_native ? 1'000 : 2'000;
     Channel there;
     Channel back;
     typename Runtime::runner other{[&] {

@@ -20,7 +20,7 @@ namespace bench {
 
 template <class Runtime, class Mutex, class Condition>
 tally rally() {
-    constexpr std::uint64_t trips = Runtime::is_native ? 1'000 : 10'000;
+    constexpr std::uint64_t trips = Runtime::is_native ? 1'000 : 2'000;
     Mutex lock;
     Condition turned;
     int turn = 0;

@@ -10,7 +10,7 @@ namespace bench {
 
 template <class Runtime, class Semaphore>
 tally rally() {
-    constexpr std::uint64_t trips = Runtime::is_native ? 1'000 : 10'000;
+    constexpr std::uint64_t trips = Runtime::is_native ? 1'000 : 2'000;
     Semaphore there{0};
     Semaphore back{0};
     typename Runtime::runner other{[&] {

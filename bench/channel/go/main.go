@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	trips  = 10_000
+	trips  = 2_000
 	items  = 100_000
 	places = 64
 )

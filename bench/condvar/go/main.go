@@ -9,7 +9,7 @@ import (
 	peer "libums/bench/common/go"
 )
 
-const trips = 10_000
+const trips = 2_000
 
 func rally() peer.Tally {
 	var lock sync.Mutex
