@@ -8,31 +8,26 @@
 // has lock() and unlock(). Both also have the forms that a stop ends, with a predicate.
 //
 // Blocking:  a wait parks the fiber, never its processor; a plain kernel thread waits on a futex. A
-// notify never
-//            blocks, and may be called with or without the mutex. Not from a signal handler.
+//            notify never blocks, and may be called with or without the mutex. Not from a signal
+//            handler.
 // Fairness:  notify_one() wakes whoever has waited longest; notify_all() wakes all in the order in
-// which they came.
-//            In which order they get the mutex then is up to the mutex: ums::fair_mutex keeps it.
+//            which they came. In which order they get the mutex then is up to the mutex:
+//            ums::fair_mutex keeps it.
 // Ordering:  what happens before a notify is visible after the wait that it ends. A waiter is
-// queued before
-//            its mutex is unlocked: who changes the state under the mutex, and notifies then or
-//            later, finds it.
+//            queued before its mutex is unlocked: who changes the state under the mutex, and
+//            notifies then or later, finds it.
 // Timing:    a notify is never lost to a deadline or a stop that comes at the same time: either the
-// wait says
-//            that it was notified, or the notify wakes the next one. Waits never end for no reason,
-//            but for a clock that is set back while one waits against it.
+//            wait says that it was notified, or the notify wakes the next one. Waits never end for
+//            no reason, but for a clock that is set back while one waits against it.
 // Lifetime:  may be destroyed as soon as all who wait have been notified, even if they have yet to
-// lock their
-//            mutexes again, and even if their deadlines pass meanwhile: a notified waiter never
-//            touches the condition variable any more.
+//            lock their mutexes again, and even if their deadlines pass meanwhile: a notified
+//            waiter never touches the condition variable any more.
 // Errors:    wait() with a lock that is not held ends the program with a message; so does an
-// exception from locking
-//            again (std::terminate, as in std).
+//            exception from locking again (std::terminate, as in std).
 // Cost:      a notify when nobody waits, two loads. If there is one waiter at most, a wait costs
-// one
-//            read-modify-write, a park, and what the mutex costs; a notify one and the wake-up. If
-//            there are more, or a deadline or a stop, a short lock section instead of each. A lock
-//            of one's own choice adds one read-modify-write on either side.
+//            one read-modify-write, a park, and what the mutex costs; a notify one and the wake-up.
+//            If there are more, or a deadline or a stop, a short lock section instead of each. A
+//            lock of one's own choice adds one read-modify-write on either side.
 
 #include <chrono>
 #include <condition_variable>

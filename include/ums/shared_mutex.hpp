@@ -4,26 +4,22 @@
 // ums/shared_mutex.hpp: held by one writer or by many readers. Same API as std's.
 //
 // Blocking:  lock() and lock_shared() park the fiber, never its processor; a plain kernel thread
-// waits on a
-//            futex. Unlocks and tries never block. Not from a signal handler.
+//            waits on a futex. Unlocks and tries never block. Not from a signal handler.
 // Fairness:  first come, first served, and nobody overtakes the queue, so neither side starves.
-// Readers
-//            that are next to each other in the queue go in together. While anybody waits, a try
-//            fails.
+//            Readers that are next to each other in the queue go in together. While anybody waits,
+//            a try fails.
 // Ordering:  what happens before an unlock() is visible after the lock() or lock_shared() that
-// follows it, and
-//            what happens before an unlock_shared() after the lock() that follows it.
+//            follows it, and what happens before an unlock_shared() after the lock() that follows
+//            it.
 // Lifetime:  may be destroyed by whoever holds it last, as soon as its unlock has returned, and by
-// who has
-//            locked it exclusively after all others, even while the unlock that let it in is still
-//            returning.
+//            who has locked it exclusively after all others, even while the unlock that let it in
+//            is still returning.
 // Errors:    lock() and lock_shared() by the writer that holds it: std::system_error,
 //            resource_deadlock_would_occur. unlock() by anyone else, and unlock_shared() while no
 //            reader holds it, end the program with a message that names the caller. A reader that
 //            locks again is not noticed: it waits for ever if a writer has come between.
 // Cost:      each lock and each unlock one compare-and-swap when nobody waits. A hand-over to the
-// queue,
-//            one short lock section and a wake-up for each that goes in.
+//            queue, one short lock section and a wake-up for each that goes in.
 
 #include <chrono>
 #include <cstdint>

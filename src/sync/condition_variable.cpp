@@ -8,12 +8,10 @@
 //
 // The head says where the queue is:
 //
-//   0           nobody waits.
-//   a waiter    it is the only one, and in no list. It came with one compare-and-swap, and goes
-//   with
-//               one: of a notify, or of the next waiter, which puts both into the list.
-//   in_list     the waiters are in the list. From and to this the head changes only under the
-//   list's lock.
+//   0        nobody waits.
+//   waiter   it is the only one, and in no list. It came with one compare-and-swap, and goes with
+//            one: of a notify, or of the next waiter, which puts both into the list.
+//   in_list  the waiters are in the list. To it and from it the head changes only under its lock.
 //
 // A notify whose load of the head misses a waiter counts as the earlier of the two: nothing that it
 // announces can have come after the waiter's look, as both were under the mutex.

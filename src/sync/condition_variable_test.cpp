@@ -85,19 +85,29 @@ void on_a_fiber_and_on_a_thread(F body) {
     body();
 }
 
-// Who runs a body: a fiber or a plain thread.
+// Who runs a body: a fiber or a plain thread. join() yields until a thread is over: to wait for it
+// in the kernel would stop the fibers that are queued on this processor, and the thread may wait
+// for one of them.
 class runner {
 public:
     template <class F>
     runner(bool on_thread, F body) {
         if (on_thread)
-            thread_ = std::thread{std::move(body)};
+            thread_ = std::thread{[body = std::move(body), over = over_] {
+                body();
+                *over = true;
+            }};
         else
             fiber_ = fiber{std::move(body)};
     }
-    void join() { thread_.joinable() ? thread_.join() : fiber_.join(); }
+    void join() {
+        if (!thread_.joinable()) return fiber_.join();
+        while (!*over_) this_fiber::yield();
+        thread_.join();
+    }
 
 private:
+    std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
     std::thread thread_;
     fiber fiber_;
 };

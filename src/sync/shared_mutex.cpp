@@ -3,11 +3,11 @@
 // The holder's word: 0 if nobody holds it; the address of the writer; or the number of readers
 // times one_reader, with has_readers. And has_waiters: the list is not empty. Invariants:
 //
-//   has_waiters changes only under the list's lock, together with the list.
-//   A word with has_waiters is held. Without the list's lock it changes only in that a reader which
-//   is not the last leaves: nobody enters past the queue, and the last holder leaves by a
-//   hand-over, under the lock. The first of the list is a writer, or a writer holds it: readers who
-//   may go in do.
+//   1. has_waiters changes only under the list's lock, together with the list.
+//   2. A word with has_waiters is held. Without the list's lock it changes only in that a reader
+//      leaves that is not the last: nobody enters past the queue, and the last holder leaves by a
+//      hand-over, under the lock.
+//   3. The first of the list is a writer, or a writer holds it: readers who may go in do.
 //
 // No waiter is forgotten. It sets has_waiters, under the lock, in the step that sees that it may
 // not enter; the last holder's compare-and-swap from a word without has_waiters then fails, and it
