@@ -483,8 +483,8 @@ TEST_F(future_test, a_task_may_become_ready_at_the_exit) {
 TEST_F(future_test, async_runs_on_another_fiber_and_deferred_on_the_waiter) {
     on_a_fiber_and_on_a_thread([] {
         const auto me = this_fiber::get_id();
-        auto id = [] { return this_fiber::get_id(); };
-        EXPECT_NE(ums::async(id).get(), me);
+        auto* id = +[] { return this_fiber::get_id(); };
+        EXPECT_NE(ums::async(*id).get(), me);
         EXPECT_NE(ums::async(std::launch::async, id).get(), me);
         future<ums::fiber_id> late = ums::async(std::launch::deferred, id);
         EXPECT_EQ(late.wait_for(1h), future_status::deferred);
