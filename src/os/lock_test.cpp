@@ -45,7 +45,7 @@ TEST(lock, lets_one_thread_in_at_a_time_under_contention) {
 }
 
 // The holder waits until the others are in the kernel's queue: nobody may be left there.
-TEST(lock, a_release_wakes_waiters_that_sleep_in_the_kernel) {
+void wake_sleepers(bool has_membarrier) {
     static std::atomic<int> asleep;
     asleep = 0;
     auto table = ums::os::kernel_calls;
@@ -53,6 +53,7 @@ TEST(lock, a_release_wakes_waiters_that_sleep_in_the_kernel) {
         ++asleep;
         return ums::os::kernel_calls.futex_wait(word, expected, limit);
     };
+    if (!has_membarrier) table.membarrier = [](int) noexcept { return long{-1}; };
     ums::os::system = table;
     constexpr int threads = 4;
     lock l;
@@ -72,6 +73,10 @@ TEST(lock, a_release_wakes_waiters_that_sleep_in_the_kernel) {
     EXPECT_EQ(entered, threads);
     ums::os::system = ums::os::kernel_calls;
 }
+
+TEST(lock, a_release_wakes_waiters_that_sleep_in_the_kernel) { wake_sleepers(true); }
+
+TEST(lock, without_membarrier_sleepers_look_again) { wake_sleepers(false); }
 
 TEST(lock, an_uncontended_one_makes_no_system_call) {
     static std::atomic<int> calls;

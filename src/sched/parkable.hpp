@@ -20,7 +20,8 @@
 // fiber are saved (on the stack that was switched to): whoever sees the bit may resume it. The
 // bit is cleared by exactly one compare-and-swap, of a wake, an unpark, a deadline or a stop, which
 // stores the reason in the same step; who wins it owns the fiber until it is in a queue; losers leave
-// a token or a mark.
+// a token or a mark. A fiber parked by park_holding() (sched/park.hpp) sets no bit: the list it waits in, under its lock,
+// says who owns it.
 //
 // Why no wake-up is lost. A waiter publishes its wish (a queue entry, a joiner word), then commit()s.
 // A waker makes the condition true, then wakes. Both end in a read-modify-write of this word, which

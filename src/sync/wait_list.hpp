@@ -21,7 +21,7 @@
 // wake(); a waiter's last access is before its park, or the section in which it gave up. So once
 // a waiter has returned the object may go. (os/lock.hpp: an unlock's futex call names only the address.)
 //
-// Cost: two short lock sections (one uncontended read-modify-write to take, one to release) and the park.
+// Cost: two short lock sections (an uncontended read-modify-write to take each) and the park.
 
 #include <stop_token>
 
