@@ -20,19 +20,26 @@ void on_a_fiber_and_on_a_thread(F body) {
     body();
 }
 
+// For what another fiber or thread is certain to make true.
+template <class Condition>
+void yield_until(Condition is_true) {
+    while (!is_true()) ums::this_fiber::yield();
+}
+
 // Fibers and threads that all run the same body with numbers from zero on, threads first.
 template <class F>
 void on_threads_and_fibers(int threads, int fibers, F body) {
     std::vector<std::thread> plain;
     std::vector<ums::fiber> all;
-    for (int i = 0; i < threads; ++i) plain.emplace_back(body, i);
+    std::atomic<int> running = threads;
+    for (int i = 0; i < threads; ++i)
+        plain.emplace_back([&body, &running, i] {
+            body(i);
+            --running;
+        });
     for (int i = threads; i < threads + fibers; ++i) all.emplace_back(body, i);
     for (ums::fiber& f : all) f.join();
+    // A std::thread's join() would keep the processor from the fibers that a thread may wait for.
+    yield_until([&] { return running == 0; });
     for (std::thread& t : plain) t.join();
-}
-
-// For what another fiber or thread is certain to make true.
-template <class Condition>
-void yield_until(Condition is_true) {
-    while (!is_true()) ums::this_fiber::yield();
 }
