@@ -41,9 +41,9 @@ namespace {
 // a switch.
 [[gnu::noinline]] std::uint32_t random_below(std::uint32_t n) noexcept {
     // Lent to one fiber of this thread after the other, as errno is: no plain access.
-    thread_local base::owned<std::uint64_t> drawn{reinterpret_cast<std::uintptr_t>(&drawn)};
+    thread_local constinit base::owned<std::uint64_t> drawn;
     drawn.add(0x9e3779b97f4a7c15u);
-    return base::random{drawn.get()}.below(n);
+    return base::random{drawn.get() + reinterpret_cast<std::uintptr_t>(&drawn)}.below(n);
 }
 
 // On the select's stack.
