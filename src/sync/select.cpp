@@ -40,8 +40,10 @@ namespace {
 // Where a select begins to look. A sequence for each kernel thread; no address of it is kept across
 // a switch.
 [[gnu::noinline]] std::uint32_t random_below(std::uint32_t n) noexcept {
-    thread_local base::random sequence{reinterpret_cast<std::uintptr_t>(&sequence)};
-    return sequence.below(n);
+    // Lent to one fiber of this thread after the other, as errno is: no plain access.
+    thread_local constinit base::owned<std::uint64_t> drawn;
+    drawn.add(0x9e3779b97f4a7c15u);
+    return base::random{drawn.get() + reinterpret_cast<std::uintptr_t>(&drawn)}.below(n);
 }
 
 // On the select's stack.
