@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef UMS_UMS_H
+#define UMS_UMS_H
+
+/* ums/ums.h: the C face of libums. C11, and C++.
+ *
+ * Every function does what its C++ twin does; the headers it names hold the whole contract (Blocking, Fairness,
+ * Ordering, Lifetime, Cost). What differs, or is C's own:
+ *
+ * Errors:    a function that can fail returns 0 or a negative error number (-EINVAL); errno is never
+ *            set. What the error can be stands at the function. No C++ exception leaves a function.
+ * Deadlines: int64_t, nanoseconds of CLOCK_MONOTONIC; UMS_NEVER is none. ums_deadline_after() makes one.
+ *            A deadline that has passed still lets a wait succeed that need not wait.
+ * Waits:     NAME(...) waits for ever; NAME_until(..., deadline, stop) also ends at the deadline with
+ *            -ETIMEDOUT and, if `stop` is not NULL, once it is requested, with -ECANCELED.
+ *            Success wins over both. On a fiber they park it; on a plain kernel thread they block that.
+ * Objects:   types that are complete here (ums_mutex_t) are embedded by value and never copied or moved
+ *            while in use; all of their members are private. All zero, and UMS_..._INIT, is a valid
+ *            free object where that is said. Types that are incomplete are made and
+ *            destroyed by functions.
+ * Structs with a `size`: begin with UMS_..._INIT, which sets it, so that a program built with this
+ *            header works with later libraries. A size that no version had is -EINVAL; members
+ *            that this library does not know yet, and are not zero, are -E2BIG.
+ * Threads:   what may be called from a fiber may be called from a plain kernel thread; exceptions are
+ *            marked.
+ *
+ * Not in C: what is made of templates (future, promise, async, value_fiber, scope); a jfiber is a
+ * fiber and a ums_stop_t.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UMS_API __attribute__((visibility("default")))
+#define UMS_CHECK __attribute__((warn_unused_result))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define UMS_NEVER INT64_MAX
+
+typedef struct ums_stop ums_stop_t;
+typedef struct ums_cluster ums_cluster_t;
+
+/* Owns a fiber until it is joined or detached. NULL handle: none. Copying it does not copy the duty. */
+typedef struct ums_fiber {
+    void *handle;
+} ums_fiber_t;
+
+/* Names a fiber, or a plain thread (ums/fiber_ref.hpp). Valid until that has ended. */
+typedef struct ums_ref {
+    void *who;
+} ums_ref_t;
+
+/* --- Time --------------------------------------------------------------------------------------- */
+
+/* Now. */
+UMS_API int64_t ums_now(void);
+
+/* Now + ns; now if ns is negative; UMS_NEVER if that is beyond the clock. */
+UMS_API int64_t ums_deadline_after(int64_t ns);
+
+/* --- Policies (ums/policy.hpp) ------------------------------------------------------------------ */
+
+/* Given to ready() when the caller is no processor of the cluster. */
+#define UMS_OUTSIDE (~0u)
+
+/* A policy of your own. `self` is what make() returned, or the argument if make is NULL. destroy and
+ * steal may be NULL; the others may not. The functions are called concurrently, between two fibers:
+ * they are thread-safe, do not wait, and are short. */
+typedef struct ums_policy_calls {
+    size_t size;
+    void *(*make)(void *argument); /* At each start of a cluster. NULL: -ENOMEM. */
+    void (*destroy)(void *self);
+    void (*attach)(void *self, unsigned processor);
+    void (*detach)(void *self, unsigned processor);
+    void (*ready)(void *self, ums_ref_t fiber, unsigned processor);
+    ums_ref_t (*next)(void *self, unsigned processor);
+    ums_ref_t (*steal)(void *self, unsigned thief, unsigned victim);
+    bool (*empty)(void *self, unsigned processor);
+} ums_policy_calls_t;
+
+#define UMS_POLICY_CALLS_INIT {sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+
+/* An intrusive first-in-first-out list of ready fibers, for policies. Not thread-safe. Zero is empty. */
+typedef struct ums_fiber_queue {
+    void *ends[2];
+    size_t count;
+} ums_fiber_queue_t;
+
+#define UMS_FIBER_QUEUE_INIT {{NULL, NULL}, 0}
+
+UMS_API void ums_fiber_queue_push_back(ums_fiber_queue_t *queue, ums_ref_t fiber);
+UMS_API void ums_fiber_queue_push_front(ums_fiber_queue_t *queue, ums_ref_t fiber);
+UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t *queue); /* {NULL}: empty */
+UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t *queue);
+
+/* --- Runtime (ums/run.hpp, ums/options.hpp) ----------------------------------------------------- */
+
+typedef enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT } ums_guard_t;
+typedef enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO } ums_policy_t;
+
+/* Overridden by the variables UMS_*. */
+typedef struct ums_options {
+    size_t size;
+    size_t stack_bytes;                     /* 64 KiB; 16 KiB to 1 GiB */
+    const ums_policy_calls_t *policy_calls; /* NULL: `policy`. Must live until the stop. */
+    void *policy_argument;
+    uint64_t seed;
+    uint32_t processors; /* 0: one for each usable CPU */
+    ums_guard_t guard;
+    ums_policy_t policy;
+    uint32_t spin_ns;     /* 5000 */
+    uint32_t warm_stacks; /* 16384 */
+    bool pin;
+    bool migrate;
+    bool measure_stacks;
+    bool membarrier; /* true */
+} ums_options_t;
+
+#define UMS_OPTIONS_INIT                                                                      \
+    {sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
+     5000, 16384, false, false, false, true}
+
+/* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
+ * stops the runtime. `options` may be NULL.
+ * -EBUSY: one runs. -EINVAL: an option. -EOPNOTSUPP: guards the kernel cannot make. -EAGAIN: no thread.
+ * -EPERM: the caller is a fiber. -ENOMEM. */
+UMS_API UMS_CHECK int ums_run(const ums_options_t *options, void (*function)(void *), void *argument);
+
+/* The same in two steps, for plain threads. start: errors as above. stop: waits until every fiber
+ * has ended; -EPERM: on a fiber; -EINVAL: none was started by ums_runtime_start(). */
+UMS_API UMS_CHECK int ums_runtime_start(const ums_options_t *options);
+UMS_API int ums_runtime_stop(void);
+
+/* --- Fibers (ums/fiber.hpp, ums/fiber_ref.hpp) -------------------------------------------------- */
+
+typedef enum ums_launch { UMS_LAUNCH_POST, UMS_LAUNCH_DISPATCH } ums_launch_t;
+
+typedef struct ums_fiber_options {
+    size_t size;
+    const char *name;       /* Copied; at most 256 bytes. NULL: none. */
+    size_t stack_bytes;     /* 0: the runtime's */
+    ums_cluster_t *cluster; /* NULL: the creator's, from a plain thread the default one */
+    uint64_t tag;           /* For the cluster's policy. */
+    ums_launch_t launch;
+    bool pinned;
+} ums_fiber_options_t;
+
+#define UMS_FIBER_OPTIONS_INIT \
+    {sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false}
+
+/* Runs function(argument) on a new fiber. `options` may be NULL. A C++ exception that leaves the function
+ * ends the program.
+ * -EAGAIN: no stack. -EINVAL: an option. -EPERM: no runtime runs. */
+UMS_API UMS_CHECK int ums_fiber_create(ums_fiber_t *made, const ums_fiber_options_t *options,
+                                       void (*function)(void *), void *argument);
+
+/* Waits until its function has returned, and makes *fiber none. By anyone, once.
+ * -EINVAL: none. -EDEADLK: itself. */
+UMS_API int ums_fiber_join(ums_fiber_t *fiber);
+
+/* Lets it run on alone, and makes *fiber none. -EINVAL: none. */
+UMS_API int ums_fiber_detach(ums_fiber_t *fiber);
+
+UMS_API bool ums_fiber_joinable(const ums_fiber_t *fiber);
+UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t *fiber); /* {NULL}: none */
+UMS_API uint64_t ums_fiber_id(const ums_fiber_t *fiber);   /* 0: none */
+
+/* The CPUs this process may use. */
+UMS_API unsigned ums_hardware_concurrency(void);
+
+/* Ends the fiber's, or thread's, current or next park. Never blocks; not from a signal handler. */
+UMS_API void ums_ref_unpark(ums_ref_t who);
+UMS_API uint64_t ums_ref_id(ums_ref_t who);      /* 0: a plain thread, or none */
+UMS_API const char *ums_ref_name(ums_ref_t who); /* "": none. Lives as long as the fiber. */
+/* A word for the policy. Requires: a fiber. */
+UMS_API uint64_t ums_ref_tag(ums_ref_t who);
+UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
+
+/* --- This fiber, or plain thread (ums/this_fiber.hpp) ------------------------------------------- */
+
+UMS_API void ums_this_fiber_yield(void);
+UMS_API uint64_t ums_this_fiber_id(void); /* 0: a plain thread */
+UMS_API const char *ums_this_fiber_name(void);
+UMS_API ums_ref_t ums_this_fiber_ref(void);
+
+UMS_API void ums_this_fiber_park(void);
+UMS_API int ums_this_fiber_park_until(int64_t deadline, ums_stop_t *stop);
+
+/* Never return early. */
+UMS_API void ums_this_fiber_sleep_ns(int64_t ns);
+UMS_API void ums_this_fiber_sleep_until(int64_t deadline);
+
+/* Goes on in another cluster. -EPERM: a plain thread. */
+UMS_API int ums_this_fiber_migrate(ums_cluster_t *to);
+
+UMS_API size_t ums_this_fiber_stack_high_water_bytes(void);
+
+/* --- Stop ---------------------------------------------------------------------------------------- */
+
+/* What std::stop_source is. Requests are for ever; who waits with it may still do so when it is destroyed. */
+UMS_API UMS_CHECK int ums_stop_create(ums_stop_t **made); /* -ENOMEM */
+UMS_API void ums_stop_destroy(ums_stop_t *stop);
+UMS_API bool ums_stop_request(ums_stop_t *stop); /* Whether this call was the first. */
+UMS_API bool ums_stop_requested(const ums_stop_t *stop);
+
+/* --- Clusters (ums/cluster.hpp) ----------------------------------------------------------------- */
+
+typedef struct ums_cluster_options {
+    size_t size;
+    const char *name;                       /* "cluster" */
+    const ums_policy_calls_t *policy_calls; /* NULL: `policy`. Must live until the cluster is destroyed. */
+    void *policy_argument;
+    uint32_t processors; /* 1; at most 1024 */
+    ums_policy_t policy;
+    bool pin;
+} ums_cluster_options_t;
+
+#define UMS_CLUSTER_OPTIONS_INIT \
+    {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false}
+
+/* -EPERM: no runtime runs. -EINVAL: an option. -EAGAIN: no thread. -ENOMEM. */
+UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t **made, const ums_cluster_options_t *options);
+
+/* Waits until every fiber of it has ended or left. -EINVAL: the standard one. */
+UMS_API int ums_cluster_destroy(ums_cluster_t *cluster);
+
+/* Its index goes to *index unless that is NULL. -EAGAIN: no thread, or 1024 already. */
+UMS_API int ums_cluster_add_processor(ums_cluster_t *cluster, unsigned *index);
+/* The one with the highest index. -EINVAL: it is the last. */
+UMS_API int ums_cluster_remove_processor(ums_cluster_t *cluster);
+
+UMS_API unsigned ums_cluster_processors(const ums_cluster_t *cluster);
+/* Writes the name, cut to bytes - 1, and a zero. Returns its length. */
+UMS_API size_t ums_cluster_name(const ums_cluster_t *cluster, char *buffer, size_t bytes);
+
+/* The one the runtime started with. Requires: a runtime runs. */
+UMS_API ums_cluster_t *ums_cluster_standard(void);
+
+/* --- What the runtime does (ums/stats.hpp) ------------------------------------------------------ */
+
+typedef struct ums_stats {
+    size_t size;
+    uint64_t spawned, finished;
+    uint64_t steals, stolen;
+    uint64_t idle_waits, wakes;
+    uint64_t slabs;
+    uint64_t stacks_made, stacks_warm, stacks_cold, stacks_trimmed;
+    uint64_t mapped_bytes;
+    uint64_t stack_high_water_bytes;
+} ums_stats_t;
+
+#define UMS_STATS_INIT {sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* Fills what stats->size holds; zeros if no runtime runs. -EINVAL: the size. */
+UMS_API int ums_stats_get(ums_stats_t *stats);
+UMS_API void ums_trim(void);
+/* Writes the lines, cut to bytes - 1, and a zero. *length, unless NULL, gets their length. -ENOMEM. */
+UMS_API int ums_info(char *buffer, size_t bytes, size_t *length);
+UMS_API const char *ums_version(void);
+
+/* --- Mutexes (ums/mutex.hpp) -------------------------------------------------------------------- */
+
+typedef enum ums_mutex_kind {
+    UMS_MUTEX_NORMAL,    /* Running fibers may overtake waiters, 16 times. */
+    UMS_MUTEX_FAIR,      /* First come, first served. */
+    UMS_MUTEX_RECURSIVE, /* As normal; its owner may lock it again, and unlocks it as often. */
+} ums_mutex_kind_t;
+
+/* Zero is free, and normal. */
+typedef struct ums_mutex {
+    uint64_t words[4];
+    uint32_t kind;
+    uint32_t spare;
+} ums_mutex_t;
+
+#define UMS_MUTEX_INIT {{0, 0, 0, 0}, UMS_MUTEX_NORMAL, 0}
+#define UMS_FAIR_MUTEX_INIT {{0, 0, 0, 0}, UMS_MUTEX_FAIR, 0}
+#define UMS_RECURSIVE_MUTEX_INIT {{0, 0, 0, 0}, UMS_MUTEX_RECURSIVE, 0}
+
+UMS_API int ums_mutex_init(ums_mutex_t *mutex, ums_mutex_kind_t kind); /* -EINVAL: the kind */
+/* Not needed before its memory goes. -EBUSY: somebody holds it. */
+UMS_API int ums_mutex_destroy(ums_mutex_t *mutex);
+
+/* -EDEADLK: the caller holds it, and it is not recursive. -EAGAIN: locked 2^32 - 1 times. */
+UMS_API int ums_mutex_lock(ums_mutex_t *mutex);
+UMS_API UMS_CHECK int ums_mutex_lock_until(ums_mutex_t *mutex, int64_t deadline, ums_stop_t *stop);
+/* -EBUSY: somebody holds it (also the caller, unless recursive). */
+UMS_API UMS_CHECK int ums_mutex_trylock(ums_mutex_t *mutex);
+/* -EPERM: the caller does not hold it. */
+UMS_API int ums_mutex_unlock(ums_mutex_t *mutex);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* UMS_UMS_H */
