@@ -293,6 +293,162 @@ UMS_API UMS_CHECK int ums_mutex_trylock(ums_mutex_t *mutex);
 /* -EPERM: the caller does not hold it. */
 UMS_API int ums_mutex_unlock(ums_mutex_t *mutex);
 
+/* --- Reader-writer locks (ums/shared_mutex.hpp) ------------------------------------------------- */
+
+/* Zero is free. */
+typedef struct ums_rwlock {
+    uint64_t words[4];
+} ums_rwlock_t;
+
+#define UMS_RWLOCK_INIT {{0, 0, 0, 0}}
+
+/* -EDEADLK: the caller holds it as the writer. */
+UMS_API int ums_rwlock_lock(ums_rwlock_t *lock);
+UMS_API UMS_CHECK int ums_rwlock_lock_until(ums_rwlock_t *lock, int64_t deadline, ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_rwlock_trylock(ums_rwlock_t *lock); /* -EBUSY */
+UMS_API int ums_rwlock_unlock(ums_rwlock_t *lock);            /* -EPERM: the caller is not the writer */
+UMS_API int ums_rwlock_lock_shared(ums_rwlock_t *lock);
+UMS_API UMS_CHECK int ums_rwlock_lock_shared_until(ums_rwlock_t *lock, int64_t deadline,
+                                                   ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_rwlock_trylock_shared(ums_rwlock_t *lock); /* -EBUSY */
+UMS_API int ums_rwlock_unlock_shared(ums_rwlock_t *lock);            /* -EPERM: no reader holds it */
+
+/* --- Condition variables (ums/condition_variable.hpp) ------------------------------------------- */
+
+/* Zero is one that nobody waits for. */
+typedef struct ums_cond {
+    uint64_t words[4];
+} ums_cond_t;
+
+#define UMS_COND_INIT {{0, 0, 0, 0}}
+
+/* With a mutex of any kind, which is unlocked once and locked again whatever the result.
+ * -EPERM: the caller does not hold it. */
+UMS_API int ums_cond_wait(ums_cond_t *cond, ums_mutex_t *mutex);
+UMS_API UMS_CHECK int ums_cond_wait_until(ums_cond_t *cond, ums_mutex_t *mutex, int64_t deadline,
+                                          ums_stop_t *stop);
+UMS_API void ums_cond_notify_one(ums_cond_t *cond);
+UMS_API void ums_cond_notify_all(ums_cond_t *cond);
+
+/* --- Semaphores (ums/semaphore.hpp) ------------------------------------------------------------- */
+
+#define UMS_SEMAPHORE_MAX INT32_MAX
+
+/* Zero has no permits. */
+typedef struct ums_semaphore {
+    uint64_t words[4];
+} ums_semaphore_t;
+
+#define UMS_SEMAPHORE_INIT {{0, 0, 0, 0}}
+
+UMS_API int ums_semaphore_init(ums_semaphore_t *semaphore, uint32_t permits); /* -EINVAL: too many */
+UMS_API void ums_semaphore_acquire(ums_semaphore_t *semaphore);
+UMS_API UMS_CHECK int ums_semaphore_acquire_until(ums_semaphore_t *semaphore, int64_t deadline,
+                                                  ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_semaphore_tryacquire(ums_semaphore_t *semaphore); /* -EAGAIN */
+/* -EOVERFLOW: more than the maximum. */
+UMS_API int ums_semaphore_release(ums_semaphore_t *semaphore, uint32_t permits);
+/* The free permits at that moment. */
+UMS_API uint32_t ums_semaphore_value(const ums_semaphore_t *semaphore);
+
+/* --- Latches (ums/latch.hpp) -------------------------------------------------------------------- */
+
+/* Zero has counted down. */
+typedef struct ums_latch {
+    uint64_t words[4];
+} ums_latch_t;
+
+UMS_API int ums_latch_init(ums_latch_t *latch, ptrdiff_t count); /* -EINVAL: negative */
+/* Counting below zero ends the program with a message. */
+UMS_API int ums_latch_count_down(ums_latch_t *latch, ptrdiff_t n); /* -EINVAL: negative */
+UMS_API UMS_CHECK int ums_latch_trywait(const ums_latch_t *latch); /* -EAGAIN */
+UMS_API void ums_latch_wait(ums_latch_t *latch);
+UMS_API UMS_CHECK int ums_latch_wait_until(ums_latch_t *latch, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_latch_arrive_and_wait(ums_latch_t *latch, ptrdiff_t n); /* -EINVAL: negative */
+
+/* --- Wait groups (ums/wait_group.hpp) ----------------------------------------------------------- */
+
+/* Zero has no work. */
+typedef struct ums_wait_group {
+    uint64_t words[4];
+} ums_wait_group_t;
+
+#define UMS_WAIT_GROUP_INIT {{0, 0, 0, 0}}
+
+/* `n` may be negative. A count below zero ends the program with a message. */
+UMS_API void ums_wait_group_add(ums_wait_group_t *group, ptrdiff_t n);
+UMS_API void ums_wait_group_done(ums_wait_group_t *group);
+UMS_API UMS_CHECK int ums_wait_group_trywait(const ums_wait_group_t *group); /* -EAGAIN */
+UMS_API void ums_wait_group_wait(ums_wait_group_t *group);
+UMS_API UMS_CHECK int ums_wait_group_wait_until(ums_wait_group_t *group, int64_t deadline,
+                                                ums_stop_t *stop);
+
+/* --- Events (ums/event.hpp) --------------------------------------------------------------------- */
+
+typedef enum ums_event_kind {
+    UMS_EVENT_AUTO,   /* A set() lets one waiter through. */
+    UMS_EVENT_MANUAL, /* Lets everybody through until it is reset. */
+} ums_event_kind_t;
+
+/* Zero is automatic and not set. */
+typedef struct ums_event {
+    uint64_t words[4];
+    uint32_t kind;
+    uint32_t spare;
+} ums_event_t;
+
+#define UMS_EVENT_INIT {{0, 0, 0, 0}, UMS_EVENT_AUTO, 0}
+
+UMS_API int ums_event_init(ums_event_t *event, ums_event_kind_t kind, bool is_set); /* -EINVAL: kind */
+UMS_API void ums_event_set(ums_event_t *event);
+UMS_API void ums_event_reset(ums_event_t *event);
+UMS_API UMS_CHECK int ums_event_trywait(ums_event_t *event); /* -EAGAIN */
+UMS_API void ums_event_wait(ums_event_t *event);
+UMS_API UMS_CHECK int ums_event_wait_until(ums_event_t *event, int64_t deadline, ums_stop_t *stop);
+
+/* --- Barriers (ums/barrier.hpp) ----------------------------------------------------------------- */
+
+typedef struct ums_barrier {
+    uint64_t words[6];
+    void (*completion)(void *);
+    void *argument;
+} ums_barrier_t;
+
+/* `completion` may be NULL. -EINVAL: a negative count. */
+UMS_API int ums_barrier_init(ums_barrier_t *barrier, ptrdiff_t expected, void (*completion)(void *),
+                             void *argument);
+/* *was_last, unless NULL: whether this arrival ended the phase. */
+UMS_API void ums_barrier_arrive_and_wait(ums_barrier_t *barrier, bool *was_last);
+/* *phase is for wait_until(). -EINVAL: n < 1. More than are expected end the program with a message. */
+UMS_API int ums_barrier_arrive(ums_barrier_t *barrier, ptrdiff_t n, uint64_t *phase);
+UMS_API void ums_barrier_arrive_and_drop(ums_barrier_t *barrier);
+UMS_API UMS_CHECK int ums_barrier_wait_until(ums_barrier_t *barrier, uint64_t phase, int64_t deadline,
+                                             ums_stop_t *stop);
+
+/* --- Once (ums/once.hpp) ------------------------------------------------------------------------ */
+
+/* Zero has not happened. */
+typedef struct ums_once {
+    uint64_t words[4];
+} ums_once_t;
+
+#define UMS_ONCE_INIT {{0, 0, 0, 0}}
+
+/* Calls function(argument) unless such a call has returned before; waits while one is going on. */
+UMS_API void ums_once_call(ums_once_t *once, void (*function)(void *), void *argument);
+
+/* --- Values of a fiber's own (ums/fiber_local.hpp) ---------------------------------------------- */
+
+typedef struct ums_key *ums_key_t;
+
+/* `destructor` may be NULL. When a fiber, or plain thread, ends it is called on it with that one's value,
+ * unless that is NULL, before ums_fiber_join() returns. -ENOMEM. */
+UMS_API UMS_CHECK int ums_key_create(ums_key_t *made, void (*destructor)(void *));
+/* Values that are left are not destroyed. Nobody may use the key any more. */
+UMS_API void ums_key_delete(ums_key_t key);
+UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void *value); /* -ENOMEM */
+UMS_API void *ums_key_get(ums_key_t key);                  /* NULL: none was set */
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

@@ -43,13 +43,13 @@ inline deadline to_deadline(std::int64_t ns) noexcept {
     return deadline{std::chrono::nanoseconds{ns}};
 }
 
-// The result of a wait that may give up. `wait(limit)` and `wait(limit, token)` return whether it succeeded.
+// The result of a wait that may give up: wait(limit, token) returns whether it succeeded; no token is null.
 template <class Wait>
 int wait_until(std::int64_t limit, const ums_stop_t* stop, Wait wait) noexcept {
     return call([&] {
-        if (stop == nullptr) return wait(to_deadline(limit)) ? 0 : -ETIMEDOUT;
+        if (stop == nullptr) return wait(to_deadline(limit), nullptr) ? 0 : -ETIMEDOUT;
         const std::stop_token token = stop->source.get_token();
-        if (wait(to_deadline(limit), token)) return 0;
+        if (wait(to_deadline(limit), &token)) return 0;
         return token.stop_requested() ? -ECANCELED : -ETIMEDOUT;
     });
 }

@@ -47,18 +47,18 @@ int ums_mutex_lock(ums_mutex_t* m) {
 }
 
 int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
-    return wait_until(deadline, stop, [m](ums::deadline limit, const auto&... token) {
-        constexpr bool may_stop = sizeof...(token) != 0;
+    return wait_until(deadline, stop, [m](ums::deadline limit, const std::stop_token* token) {
+        if (token == nullptr) {
+            switch (m->kind) {
+                case UMS_MUTEX_FAIR: return fair::lock_until(state(m), limit);
+                case UMS_MUTEX_RECURSIVE: return recursive(m).lock_until(limit);
+                default: return barging::lock_until(state(m), limit);
+            }
+        }
         switch (m->kind) {
-            case UMS_MUTEX_FAIR:
-                if constexpr (may_stop) return fair::lock_or_stop(state(m), limit, token...);
-                else return fair::lock_until(state(m), limit);
-            case UMS_MUTEX_RECURSIVE:
-                if constexpr (may_stop) return recursive(m).lock_or_stop(limit, token...);
-                else return recursive(m).lock_until(limit);
-            default:
-                if constexpr (may_stop) return barging::lock_or_stop(state(m), limit, token...);
-                else return barging::lock_until(state(m), limit);
+            case UMS_MUTEX_FAIR: return fair::lock_or_stop(state(m), limit, *token);
+            case UMS_MUTEX_RECURSIVE: return recursive(m).lock_or_stop(limit, *token);
+            default: return barging::lock_or_stop(state(m), limit, *token);
         }
     });
 }
