@@ -31,6 +31,12 @@ struct lock_states {
             wait(word, address);
     }
     template <class Word>
+    static bool try_acquire(Word& word) noexcept {
+        std::uint32_t expected = free;
+        // sync(os.lock): as in acquire().
+        return word.compare_exchange(expected, held, base::acquire, base::relaxed);
+    }
+    template <class Word>
     static void release(Word& word, const void* address) noexcept {
         // sync(os.lock): publishes the section to the next holder.
         if (word.exchange(free, base::release) == contended) [[unlikely]]
@@ -106,6 +112,10 @@ struct lock_word {
         UMS_DEBUG_ASSERT(!lock::holds_any(), "a primitive's lock was taken under the runtime's");
         base::atomic_ref<std::uint32_t> ref{word};
         lock_states::acquire(ref, &word);
+    }
+    static bool try_acquire(std::uint32_t& word) noexcept {
+        base::atomic_ref<std::uint32_t> ref{word};
+        return lock_states::try_acquire(ref);
     }
     static void release(std::uint32_t& word) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/condition_variable.hpp: waiting until another fiber or thread has changed something. Same API
+// as std's.
+//
+// condition_variable works with std::unique_lock<ums::mutex>; condition_variable_any with whatever
+// has lock() and unlock(). Both also have the forms that a stop ends, with a predicate.
+//
+// Blocking:  a wait parks the fiber, never its processor; a plain kernel thread waits on a futex. A
+// notify never
+//            blocks, and may be called with or without the mutex. Not from a signal handler.
+// Fairness:  notify_one() wakes whoever has waited longest; notify_all() wakes all in the order in
+// which they came.
+//            In which order they get the mutex then is up to the mutex: ums::fair_mutex keeps it.
+// Ordering:  what happens before a notify is visible after the wait that it ends. A waiter is
+// queued before
+//            its mutex is unlocked: who changes the state under the mutex, and notifies then or
+//            later, finds it.
+// Timing:    a notify is never lost to a deadline or a stop that comes at the same time: either the
+// wait says
+//            that it was notified, or the notify wakes the next one. Waits never end for no reason,
+//            but for a clock that is set back while one waits against it.
+// Lifetime:  may be destroyed as soon as all who wait have been notified, even if they have yet to
+// lock their
+//            mutexes again, and even if their deadlines pass meanwhile: a notified waiter never
+//            touches the condition variable any more.
+// Errors:    wait() with a lock that is not held ends the program with a message; so does an
+// exception from locking
+//            again (std::terminate, as in std).
+// Cost:      a notify when nobody waits, two loads. A wait, two short lock sections, a park, and
+// what the
+//            mutex costs; a deadline or a stop adds one short section, and a lock of one's own
+//            choice one read-modify-write on either side. A notify, one short lock section and the
+//            wake-up.
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "ums/deadline.hpp"
+#include "ums/export.hpp"
+#include "ums/impl/wait_list.hpp"
+#include "ums/mutex.hpp"
+
+namespace ums {
+
+using std::cv_status;
+
+namespace impl {
+
+struct condition_state {
+    wait_list waiters;
+};
+
+// A lock that only its user knows how to release.
+struct foreign_lock {
+    void* lock;
+    void (*unlock)(void*);
+};
+
+// The waits return whether they used up a notify.
+struct condition_calls {
+    UMS_EXPORT static void notify_one(condition_state& c) noexcept;
+    UMS_EXPORT static void notify_all(condition_state& c) noexcept;
+
+    // Unlocks, waits, locks again.
+    UMS_EXPORT static bool wait(condition_state& c, const std::unique_lock<mutex>& held,
+                                deadline limit, const std::stop_token* stop) noexcept;
+    // Unlocks and waits.
+    UMS_EXPORT static bool wait(condition_state& c, foreign_lock held, deadline limit,
+                                const std::stop_token* stop) noexcept;
+};
+
+// There is no second try here as in impl::until(): between the two a notify would be missed.
+template <class Clock, class Duration>
+cv_status status_of(bool notified, const std::chrono::time_point<Clock, Duration>& t) {
+    if (notified) return cv_status::no_timeout;
+    if constexpr (!std::is_same_v<Clock, deadline::clock>)
+        if (Clock::now() < t) return cv_status::no_timeout;
+    return cv_status::timeout;
+}
+
+// Until the predicate holds, or `wait` says that time is up.
+template <class Predicate, class Wait>
+bool wait_for_predicate(Predicate& is_true, Wait wait) {
+    while (!is_true())
+        if (wait() == cv_status::timeout) return is_true();
+    return true;
+}
+
+// The same until a stop.
+template <class Predicate, class Wait>
+bool wait_for_predicate(Predicate& is_true, const std::stop_token& stop, Wait wait) {
+    while (!stop.stop_requested()) {
+        if (is_true()) return true;
+        if (wait() == cv_status::timeout) break;
+    }
+    return is_true();
+}
+
+}  // namespace impl
+
+class condition_variable {
+public:
+    constexpr condition_variable() noexcept = default;
+    condition_variable(const condition_variable&) = delete;
+    condition_variable& operator=(const condition_variable&) = delete;
+
+    void notify_one() noexcept { calls::notify_one(state_); }
+    void notify_all() noexcept { calls::notify_all(state_); }
+
+    void wait(std::unique_lock<mutex>& lock) {
+        calls::wait(state_, lock, deadline::max(), nullptr);
+    }
+
+    template <class Predicate>
+    void wait(std::unique_lock<mutex>& lock, Predicate is_true) {
+        while (!is_true()) wait(lock);
+    }
+
+    template <class Clock, class Duration>
+    cv_status wait_until(std::unique_lock<mutex>& lock,
+                         const std::chrono::time_point<Clock, Duration>& t) {
+        return impl::status_of(calls::wait(state_, lock, deadline_at(t), nullptr), t);
+    }
+    template <class Clock, class Duration, class Predicate>
+    bool wait_until(std::unique_lock<mutex>& lock,
+                    const std::chrono::time_point<Clock, Duration>& t, Predicate is_true) {
+        return impl::wait_for_predicate(is_true, [&] { return wait_until(lock, t); });
+    }
+
+    template <class Rep, class Period>
+    cv_status wait_for(std::unique_lock<mutex>& lock, const std::chrono::duration<Rep, Period>& d) {
+        return wait_until(lock, deadline_after(d));
+    }
+    template <class Rep, class Period, class Predicate>
+    bool wait_for(std::unique_lock<mutex>& lock, const std::chrono::duration<Rep, Period>& d,
+                  Predicate is_true) {
+        return wait_until(lock, deadline_after(d), std::move(is_true));
+    }
+
+    // Beyond std: also end, with what the predicate says then, once a stop is requested.
+    template <class Predicate>
+    bool wait(std::unique_lock<mutex>& lock, const std::stop_token& stop, Predicate is_true) {
+        return wait_until(lock, stop, deadline::max(), std::move(is_true));
+    }
+    template <class Clock, class Duration, class Predicate>
+    bool wait_until(std::unique_lock<mutex>& lock, const std::stop_token& stop,
+                    const std::chrono::time_point<Clock, Duration>& t, Predicate is_true) {
+        return impl::wait_for_predicate(is_true, stop, [&] {
+            return impl::status_of(calls::wait(state_, lock, deadline_at(t), &stop), t);
+        });
+    }
+    template <class Rep, class Period, class Predicate>
+    bool wait_for(std::unique_lock<mutex>& lock, const std::stop_token& stop,
+                  const std::chrono::duration<Rep, Period>& d, Predicate is_true) {
+        return wait_until(lock, stop, deadline_after(d), std::move(is_true));
+    }
+
+private:
+    using calls = impl::condition_calls;
+    impl::condition_state state_;
+};
+
+class condition_variable_any {
+public:
+    constexpr condition_variable_any() noexcept = default;
+    condition_variable_any(const condition_variable_any&) = delete;
+    condition_variable_any& operator=(const condition_variable_any&) = delete;
+
+    void notify_one() noexcept { calls::notify_one(state_); }
+    void notify_all() noexcept { calls::notify_all(state_); }
+
+    template <class Lock>
+    void wait(Lock& lock) {
+        wait_once(lock, deadline::max(), nullptr);
+    }
+    template <class Lock, class Predicate>
+    void wait(Lock& lock, Predicate is_true) {
+        while (!is_true()) wait(lock);
+    }
+
+    template <class Lock, class Clock, class Duration>
+    cv_status wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& t) {
+        return impl::status_of(wait_once(lock, deadline_at(t), nullptr), t);
+    }
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock& lock, const std::chrono::time_point<Clock, Duration>& t,
+                    Predicate is_true) {
+        return impl::wait_for_predicate(is_true, [&] { return wait_until(lock, t); });
+    }
+
+    template <class Lock, class Rep, class Period>
+    cv_status wait_for(Lock& lock, const std::chrono::duration<Rep, Period>& d) {
+        return wait_until(lock, deadline_after(d));
+    }
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock& lock, const std::chrono::duration<Rep, Period>& d, Predicate is_true) {
+        return wait_until(lock, deadline_after(d), std::move(is_true));
+    }
+
+    // Also end, with what the predicate says then, once a stop is requested.
+    template <class Lock, class Predicate>
+    bool wait(Lock& lock, std::stop_token stop, Predicate is_true) {
+        return wait_until(lock, std::move(stop), deadline::max(), std::move(is_true));
+    }
+    template <class Lock, class Clock, class Duration, class Predicate>
+    bool wait_until(Lock& lock, std::stop_token stop,
+                    const std::chrono::time_point<Clock, Duration>& t, Predicate is_true) {
+        return impl::wait_for_predicate(is_true, stop, [&] {
+            return impl::status_of(wait_once(lock, deadline_at(t), &stop), t);
+        });
+    }
+    template <class Lock, class Rep, class Period, class Predicate>
+    bool wait_for(Lock& lock, std::stop_token stop, const std::chrono::duration<Rep, Period>& d,
+                  Predicate is_true) {
+        return wait_until(lock, std::move(stop), deadline_after(d), std::move(is_true));
+    }
+
+private:
+    using calls = impl::condition_calls;
+
+    template <class Lock>
+    bool wait_once(Lock& lock, deadline limit, const std::stop_token* stop) noexcept {
+        const impl::foreign_lock held{&lock, [](void* l) { static_cast<Lock*>(l)->unlock(); }};
+        const bool notified = calls::wait(state_, held, limit, stop);
+        lock.lock();  // From here on *this may be gone.
+        return notified;
+    }
+
+    impl::condition_state state_;
+};
+
+}  // namespace ums

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+//
+// The holder's word: 0 if nobody holds it; the address of the writer; or the number of readers
+// times one_reader, with has_readers. And has_waiters: the list is not empty. Invariants:
+//
+//   has_waiters changes only under the list's lock, together with the list.
+//   A word with has_waiters is held. Without the list's lock it changes only in that a reader which
+//   is not the last leaves: nobody enters past the queue, and the last holder leaves by a
+//   hand-over, under the lock. The first of the list is a writer, or a writer holds it: readers who
+//   may go in do.
+//
+// No waiter is forgotten. It sets has_waiters, under the lock, in the step that sees that it may
+// not enter; the last holder's compare-and-swap from a word without has_waiters then fails, and it
+// hands the word to the first of the list. A writer that gives up may have been all that kept the
+// readers behind it out: it lets them in.
+//
+// Destruction: as in sync/mutex.cpp. Whoever releases the word while the list is empty does that
+// last; a hand-over ends with the release of the list's lock, before it wakes those who keep the
+// object alive.
+
+#include "ums/shared_mutex.hpp"
+
+#include <system_error>
+
+#include "sync/wait_list.hpp"
+
+namespace ums::impl {
+
+namespace {
+
+using namespace sync;
+using word = base::atomic_ref<std::uintptr_t>;
+
+constexpr std::uintptr_t has_waiters = 1, has_readers = 2, one_reader = 8;
+static_assert(alignof(parkable) >= one_reader);
+
+enum class mode : bool { exclusive, shared };
+
+std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
+std::uintptr_t owner_of(std::uintptr_t seen) noexcept {
+    return (seen & has_readers) != 0 ? 0 : seen & ~has_waiters;
+}
+
+bool is_one_of_many(std::uintptr_t seen) noexcept {
+    return (seen & has_readers) != 0 && seen >= 2 * one_reader;
+}
+
+struct shared_waiter : waiter {
+    shared_waiter(parkable& self, mode how) noexcept : waiter{self}, wanted{how} {}
+    const mode wanted;
+};
+
+// What the word becomes if `me` may enter, or 0.
+template <mode how>
+std::uintptr_t entered(std::uintptr_t seen, std::uintptr_t me) noexcept {
+    if constexpr (how == mode::exclusive) return seen == 0 ? me : 0;
+    if (seen == 0) return has_readers + one_reader;
+    return (seen & (has_readers | has_waiters)) == has_readers ? seen + one_reader : 0;
+}
+
+template <mode how>
+bool try_enter(word holder, std::uintptr_t me, std::uintptr_t& seen) noexcept {
+    while (const std::uintptr_t next = entered<how>(seen, me))
+        // sync(shared_mutex): sees what the writer before, or all readers before, did.
+        if (holder.compare_exchange(seen, next, base::acquire, base::relaxed)) return true;
+    return false;
+}
+
+// Under the list's lock: enters, or sets has_waiters.
+template <mode how>
+bool enter_or_announce(word holder, std::uintptr_t me) noexcept {
+    std::uintptr_t seen = holder.load(base::relaxed);
+    for (;;) {
+        if (try_enter<how>(holder, me, seen)) return true;
+        // relaxed: the list's lock publishes the waiter.
+        if ((seen & has_waiters) != 0 ||
+            holder.compare_exchange(seen, seen | has_waiters, base::relaxed, base::relaxed))
+            return false;
+    }
+}
+
+// Under the list's lock. Takes the readers at the head of the list, linked by `next`; counts them.
+waiter* take_readers(wait_list& list, std::uintptr_t& number) noexcept {
+    waiter* first = nullptr;
+    waiter** end = &first;
+    while (!empty(list) && static_cast<shared_waiter*>(list.first)->wanted == mode::shared) {
+        waiter* const w = pop(list);
+        *end = w;
+        end = &w->next;
+        ++number;
+    }
+    *end = nullptr;
+    return first;
+}
+
+std::uintptr_t waiters_flag(const wait_list& list) noexcept {
+    return empty(list) ? 0 : has_waiters;
+}
+
+// Under the list's lock, with the word still the caller's, as its last holder, and a list that is
+// not empty. Unlocks.
+void hand_over(shared_mutex_state& m, list_guard& guard) noexcept {
+    word holder{m.holder};
+    std::uintptr_t readers = 0;
+    if (waiter* const batch = take_readers(m.waiters, readers)) {
+        // sync(shared_mutex): publishes the section to those who leave and enter after.
+        holder.store(readers * one_reader + has_readers + waiters_flag(m.waiters), base::release);
+        guard.unlock();
+        wake_all(batch);
+        return;
+    }
+    parkable& who = *pop(m.waiters)->who;
+    // sync(shared_mutex): as above.
+    holder.store(reinterpret_cast<std::uintptr_t>(&who) + waiters_flag(m.waiters), base::release);
+    guard.unlock();
+    sched::wake(who);
+}
+
+// Under the list's lock: corrects the word after a waiter has given up, and lets in the readers
+// that waited only behind it. Unlocks.
+void close_gap(shared_mutex_state& m, list_guard& guard) noexcept {
+    word holder{m.holder};
+    std::uintptr_t readers = 0;
+    waiter* batch = nullptr;
+    if (!empty(m.waiters)) {
+        // relaxed: has_waiters is set, so if readers hold it now they do until the lock is
+        // released.
+        if ((holder.load(base::relaxed) & has_readers) == 0) return;
+        batch = take_readers(m.waiters, readers);
+    }
+    // sync(shared_mutex): both, for those let in: they see the last writer, and continue its
+    // release. The flag goes in the same step, or the last reader could find it with nobody in the
+    // list.
+    holder.fetch_add(readers * one_reader - (empty(m.waiters) ? has_waiters : 0), base::acq_rel);
+    guard.unlock();
+    wake_all(batch);
+}
+
+template <mode how>
+[[gnu::noinline]] bool enter_slow(shared_mutex_state& m, nanoseconds until,
+                                  const std::stop_token* stop) {
+    parkable& who = sched::this_parkable();
+    const auto me = reinterpret_cast<std::uintptr_t>(&who);
+    word holder{m.holder};
+    // relaxed: only the caller itself stores its own address, or a hand-over that came before its
+    // wake.
+    if (owner_of(holder.load(base::relaxed)) == me)
+        throw std::system_error{
+            std::make_error_code(std::errc::resource_deadlock_would_occur),
+            "ums: a shared mutex was locked by the fiber or thread that holds it exclusively"};
+    shared_waiter w{who, how};
+    list_guard guard{m.waiters};
+    if (enter_or_announce<how>(holder, me)) return true;
+    push_back(m.waiters, w);
+    if (park_on(guard, w, until, stop) == reason::wake) return true;  // Handed over.
+    close_gap(m, guard);
+    return false;
+}
+
+template <mode how>
+bool enter(shared_mutex_state& m, nanoseconds until, const std::stop_token* stop) {
+    std::uintptr_t seen = 0, me = 0;
+    word holder{m.holder};
+    if constexpr (how == mode::exclusive)
+        me = self();
+    else
+        seen = holder.load(base::relaxed);
+    return try_enter<how>(holder, me, seen) || enter_slow<how>(m, until, stop);
+}
+
+template <mode how>
+bool try_once(shared_mutex_state& m) noexcept {
+    word holder{m.holder};
+    std::uintptr_t seen = holder.load(base::relaxed);
+    return try_enter<how>(holder, how == mode::exclusive ? self() : 0, seen);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_unlock(std::uintptr_t seen) noexcept {
+    UMS_ASSERT((seen & ~has_waiters) != 0, "unlock() of a shared mutex that nobody holds");
+    UMS_ASSERT((seen & has_readers) == 0, "unlock() of a shared mutex that readers hold");
+    UMS_ASSERT(false, "unlock() of a shared mutex that another fiber or thread holds");
+    __builtin_unreachable();
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_unlock_shared() noexcept {
+    UMS_ASSERT(false, "unlock_shared() of a shared mutex that no reader holds");
+    __builtin_unreachable();
+}
+
+// Hands over, if the caller is the last holder and anybody waits still.
+[[gnu::noinline]] bool leave_to_waiters(shared_mutex_state& m) noexcept {
+    list_guard guard{m.waiters};
+    // sync(shared_mutex): the hand-over publishes what the readers that left before did, too.
+    const std::uintptr_t seen = word{m.holder}.load(base::acquire);
+    // All who waited may have given up, or a writer did and let readers in.
+    if (empty(m.waiters) || is_one_of_many(seen)) return false;
+    hand_over(m, guard);
+    return true;
+}
+
+}  // namespace
+
+void shared_mutex_calls::lock(shared_mutex_state& m) {
+    enter<mode::exclusive>(m, os::never, nullptr);
+}
+bool shared_mutex_calls::try_lock(shared_mutex_state& m) noexcept {
+    return try_once<mode::exclusive>(m);
+}
+bool shared_mutex_calls::lock_until(shared_mutex_state& m, deadline limit) {
+    return enter<mode::exclusive>(m, os::to_nanoseconds(limit), nullptr);
+}
+bool shared_mutex_calls::lock_or_stop(shared_mutex_state& m, deadline limit,
+                                      const std::stop_token& stop) {
+    return enter<mode::exclusive>(m, os::to_nanoseconds(limit), &stop);
+}
+
+void shared_mutex_calls::lock_shared(shared_mutex_state& m) {
+    enter<mode::shared>(m, os::never, nullptr);
+}
+bool shared_mutex_calls::try_lock_shared(shared_mutex_state& m) noexcept {
+    return try_once<mode::shared>(m);
+}
+bool shared_mutex_calls::lock_shared_until(shared_mutex_state& m, deadline limit) {
+    return enter<mode::shared>(m, os::to_nanoseconds(limit), nullptr);
+}
+bool shared_mutex_calls::lock_shared_or_stop(shared_mutex_state& m, deadline limit,
+                                             const std::stop_token& stop) {
+    return enter<mode::shared>(m, os::to_nanoseconds(limit), &stop);
+}
+
+void shared_mutex_calls::unlock(shared_mutex_state& m) noexcept {
+    const std::uintptr_t me = self();
+    word holder{m.holder};
+    for (;;) {
+        std::uintptr_t seen = me;
+        // sync(shared_mutex): publishes the section to the next holders.
+        if (holder.compare_exchange(seen, 0, base::release, base::relaxed)) return;
+        if (owner_of(seen) != me) refuse_unlock(seen);
+        if (leave_to_waiters(m)) return;
+    }
+}
+
+void shared_mutex_calls::unlock_shared(shared_mutex_state& m) noexcept {
+    word holder{m.holder};
+    std::uintptr_t seen = holder.load(base::relaxed);
+    for (;;) {
+        if ((seen & has_readers) == 0) refuse_unlock_shared();
+        const bool is_last = !is_one_of_many(seen);
+        if (is_last && (seen & has_waiters) != 0) {
+            if (leave_to_waiters(m)) return;
+            seen = holder.load(base::relaxed);
+            continue;
+        }
+        // sync(shared_mutex): release: to the next writer; read-modify-writes of readers continue
+        // each other's.
+        if (holder.compare_exchange(seen, is_last ? 0 : seen - one_reader, base::release,
+                                    base::relaxed))
+            return;
+    }
+}
+
+}  // namespace ums::impl
