@@ -15,6 +15,7 @@
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "mem/slab.hpp"
+#include "sched/exit_hooks.hpp"
 #include "sched/parkable.hpp"
 
 namespace ums::sched {
@@ -49,6 +50,8 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
 
     // For the cluster's policy, which alone gives it a meaning.
     base::owned<std::uint64_t> tag;
+
+    belongings own;
 
     arch::stack_shadow shadow;
     arch::race_context race;

@@ -59,6 +59,8 @@ void report_and_terminate(const fiber& f) noexcept {
     } catch (...) {
         report_and_terminate(*f);
     }
+    if (f->own.has_hooks()) [[unlikely]]
+        run_hooks(f->own);
     end(f);
 }
 
