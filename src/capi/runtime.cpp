@@ -3,6 +3,7 @@
 
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
+#include "capi/exit_request.hpp"
 #include "capi/policy.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -45,7 +46,7 @@ int ums_run(const ums_options_t* given, void (*function)(void*), void* argument)
         options chosen;
         if (const int error = to_options(given, chosen); error != 0) return error;
         const runtime running{chosen};
-        fiber main_fiber{fiber_options{.name = "main"}, function, argument};
+        fiber main_fiber{fiber_options{.name = "main"}, &run_function, function, argument};
         main_fiber.join();
         return 0;
     });

@@ -49,7 +49,7 @@ int ums_rwlock_trylock_shared(ums_rwlock_t* l) {
 }
 
 int ums_rwlock_unlock_shared(ums_rwlock_t* l) {
-    if (!calls::has_readers(state(l))) return -EPERM;
+    if (!calls::is_read(state(l))) return -EPERM;
     calls::unlock_shared(state(l));
     return 0;
 }
