@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/impl/gate.hpp: a count, and those who wait until it is zero. What latch, wait_group and
+// manual_reset_event are made of.
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <stop_token>
+
+#include "ums/deadline.hpp"
+#include "ums/export.hpp"
+#include "ums/impl/misuse.hpp"
+#include "ums/impl/wait_list.hpp"
+
+namespace ums::impl {
+
+// The count and a flag; see src/sync/gate.cpp.
+struct gate_state {
+    std::uintptr_t word = 0;
+    wait_list waiters;
+
+    static constexpr std::ptrdiff_t most = std::numeric_limits<std::ptrdiff_t>::max();
+
+    constexpr explicit gate_state(std::ptrdiff_t count) noexcept {
+        if (count < 0) misuse("a count that is negative at its start");
+        word = static_cast<std::uintptr_t>(count) * 2;
+    }
+};
+
+struct gate_calls {
+    UMS_EXPORT static void add(gate_state& g, std::ptrdiff_t n) noexcept;
+    // Requires: n >= 0.
+    UMS_EXPORT static void count_down(gate_state& g, std::ptrdiff_t n) noexcept;
+    UMS_EXPORT static void open(gate_state& g) noexcept;   // Zero.
+    UMS_EXPORT static void close(gate_state& g) noexcept;  // One.
+
+    UMS_EXPORT static bool is_open(const gate_state& g) noexcept;
+    UMS_EXPORT static void wait(gate_state& g) noexcept;
+    UMS_EXPORT static bool wait_until(gate_state& g, deadline limit);
+    UMS_EXPORT static bool wait_or_stop(gate_state& g, const std::stop_token& stop,
+                                        deadline limit = deadline::max());
+};
+
+}  // namespace ums::impl

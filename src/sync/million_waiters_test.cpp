@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+//
+// A million fibers wait for one semaphore, then for one event, then for one latch; all come
+// through.
+#include <atomic>
+#include <cstddef>
+
+#include <gtest/gtest.h>
+
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/event.hpp"
+#include "ums/latch.hpp"
+#include "ums/semaphore.hpp"
+#include "ums/wait_group.hpp"
+
+namespace {
+
+class million_waiters_test : public conserving_test {};
+
+TEST_F(million_waiters_test, all_are_released_and_none_is_left) {
+    constexpr int waiters = scaled(1'000'000, 5'000);
+    ums::run({.processors = 2}, [] {
+        ums::counting_semaphore<> permits{0};
+        ums::manual_reset_event event;
+        ums::latch latch{waiters + 1};
+        ums::wait_group all{waiters};
+        std::atomic<int> at_semaphore = 0, at_event = 0, at_latch = 0;
+        for (int i = 0; i < waiters; ++i)
+            ums::fiber{{.stack_bytes = 16 << 10},
+                       [&] {
+                           ++at_semaphore;
+                           permits.acquire();
+                           ++at_event;
+                           event.wait();
+                           ++at_latch;
+                           latch.arrive_and_wait();
+                           all.done();
+                       }}
+                .detach();
+        yield_until([&] { return at_semaphore == waiters; });
+        EXPECT_EQ(at_event, 0);
+        // One by one, in parts, and the rest at once, with some to spare.
+        for (int i = 0; i < waiters / 4; ++i) permits.release();
+        for (int i = 0; i < waiters / 4; i += 1000) permits.release(1000);
+        yield_until([&] { return at_event >= waiters / 2; });
+        permits.release(waiters);
+        yield_until([&] { return at_event == waiters; });
+        EXPECT_EQ(at_latch, 0);
+        event.set();
+        yield_until([&] { return at_latch == waiters; });
+        EXPECT_FALSE(all.try_wait());
+        latch.arrive_and_wait();
+        all.wait();
+        std::ptrdiff_t spare = 0;
+        while (permits.try_acquire()) ++spare;
+        EXPECT_EQ(spare, waiters / 4 / 1000 * 1000 + waiters / 4 + waiters - waiters);
+    });
+}
+
+}  // namespace
