@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/async.hpp: a function that runs on a fiber of its own, and a future of what it returns. As
+// std::async.
+//
+//   auto sum = ums::async(add, 1, 2);
+//   int three = sum.get();
+//
+// std::launch::async runs it on a new fiber at once. std::launch::deferred runs it in the first
+// wait() or get(), on whoever calls that. Both, the default: a new fiber, or deferred if there is
+// no stack for another.
+//
+// Blocking:  the destructor of the last future of a function that runs on a fiber waits for that
+// fiber's end. Ordering:  when the future is ready the fiber's fiber_local values are destroyed.
+// Errors:    std::system_error as the constructor of ums::fiber. What the function throws goes to
+// the future. Cost:      a fiber and an allocation.
+
+#include <functional>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "ums/fiber.hpp"
+#include "ums/future.hpp"
+
+namespace ums {
+
+namespace impl {
+
+template <class R, class F, class... Args>
+class async_state final : public value_state<R> {
+public:
+    template <class... A>
+    explicit async_state(std::in_place_t, A&&... a) {
+        call_.emplace(std::forward<A>(a)...);
+    }
+
+    void start(const fiber_options& options) {
+        this->join_when_dropped();
+        runner_ = fiber{options, [this] {
+                            this->make_ready_at_exit();  // After all the others of that kind.
+                            run();
+                        }};
+    }
+    void start_deferred() noexcept { this->defer(); }
+
+private:
+    ~async_state() override {
+        if (runner_.joinable()) runner_.join();
+    }
+
+    void run() noexcept {
+        this->fill([this]() -> R {
+            return std::apply(
+                [](F& f, Args&... args) -> R {
+                    return std::invoke(std::move(f), std::move(args)...);
+                },
+                *call_);
+        });
+        call_.reset();
+    }
+    void run_deferred() noexcept override { run(); }
+
+    std::optional<std::tuple<F, Args...>> call_;
+    fiber runner_;
+};
+
+template <class F, class... Args>
+auto async(std::launch policy, const fiber_options& options, F&& f, Args&&... args) {
+    static_assert(std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>,
+                  "async()'s function must be callable with copies of its arguments, as rvalues");
+    using result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+    using state = async_state<result, std::decay_t<F>, std::decay_t<Args>...>;
+    state_ptr<state> made{
+        new state{std::in_place, std::forward<F>(f), std::forward<Args>(args)...}};
+    const bool may_defer = (policy & std::launch::deferred) == std::launch::deferred;
+    if ((policy & std::launch::async) != std::launch::async) {
+        made->start_deferred();
+    } else {
+        try {
+            made->start(options);
+        } catch (const std::system_error& e) {
+            if (!may_defer || e.code() != std::errc::resource_unavailable_try_again) throw;
+            made->start_deferred();
+        }
+    }
+    return future_access::make<result>(std::move(made));
+}
+
+}  // namespace impl
+
+template <class F, class... Args>
+[[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
+    std::launch policy, F&& f, Args&&... args) {
+    return impl::async(policy, {}, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+template <class F, class... Args>
+requires(!std::is_same_v<std::remove_cvref_t<F>, std::launch> &&
+         !std::is_same_v<std::remove_cvref_t<F>, fiber_options>)
+    [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
+        F&& f, Args&&... args) {
+    return impl::async(std::launch::async | std::launch::deferred, {}, std::forward<F>(f),
+                       std::forward<Args>(args)...);
+}
+
+// On a fiber of this kind.
+template <class F, class... Args>
+[[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
+    const fiber_options& options, F&& f, Args&&... args) {
+    return impl::async(std::launch::async, options, std::forward<F>(f),
+                       std::forward<Args>(args)...);
+}
+
+}  // namespace ums

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/fiber_local.hpp: a variable of which each fiber, and each plain kernel thread, has its own
+// value.
+//
+//   ums::fiber_local<std::string> name{[] { return std::string{"nobody"}; }};
+//   name->append("!");    // This fiber's.
+//
+// A fiber's value is made when it first asks for it, and goes with the fiber to whatever kernel
+// thread it runs on, which a thread_local does not.
+//
+// Blocking:  never, unless the initialiser or a destructor does, which may.
+// Lifetime:  a fiber's values are destroyed on it when its function has returned, before join()
+// returns, the
+//            latest made first; a destructor that uses a fiber_local makes a new value, which is
+//            destroyed next. A plain thread's are destroyed among its thread_local objects. The
+//            fiber_local itself may be destroyed while fibers have values, if none uses it any
+//            more: that destroys the caller's value; another fiber's is destroyed when that fiber
+//            ends, or earlier when it makes a value of a later fiber_local in the same place. It is
+//            never taken for one of that. References to a value are good until it is destroyed.
+// Errors:    the constructor, and what makes a value: std::bad_alloc, and what the initialiser
+// throws (then there
+//            is no value). An initialiser that uses its own fiber_local ends the program.
+// Cost:      to find a value: a call and about six loads. The first value of a fiber: three
+// allocations.
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "ums/impl/local.hpp"
+
+namespace ums {
+
+template <class T>
+class fiber_local {
+    static_assert(std::is_object_v<T>);
+
+public:
+    using value_type = T;
+
+    // Values are T{}.
+    fiber_local() requires std::default_initializable<T>
+    = default;
+
+    // Values are what `make` returns, which is called on the fibers, also on several at once.
+    template <class F>
+    requires(!std::same_as<std::remove_cvref_t<F>, fiber_local> &&
+             std::is_invocable_r_v<T, const std::decay_t<F>&>) explicit fiber_local(F&& make)
+        : make_{std::forward<F>(make)} {}
+
+    fiber_local(const fiber_local&) = delete;
+    fiber_local& operator=(const fiber_local&) = delete;
+    ~fiber_local() {
+        reset();
+        impl::free_local_key(key_);
+    }
+
+    // The caller's value, made if there is none.
+    [[nodiscard]] T& get() const {
+        impl::local_node* found = impl::find_local(key_);
+        return found != nullptr ? static_cast<node*>(found)->value : make_value();
+    }
+    [[nodiscard]] T& operator*() const { return get(); }
+    [[nodiscard]] T* operator->() const { return std::addressof(get()); }
+
+    // Whether the caller has a value.
+    [[nodiscard]] bool has_value() const noexcept { return impl::find_local(key_) != nullptr; }
+
+    // Destroys the caller's value. It may make another.
+    void reset() noexcept { impl::destroy_local(key_); }
+
+private:
+    struct node : impl::local_node {
+        node() : impl::local_node{&destroy_node}, value{} {}
+        explicit node(const std::function<T()>& make)
+            : impl::local_node{&destroy_node}, value(make()) {}
+        T value;
+    };
+
+    static void destroy_node(impl::local_node& self) noexcept { delete static_cast<node*>(&self); }
+
+    std::unique_ptr<node> new_node() const {
+        if constexpr (std::default_initializable<T>)
+            if (!make_) return std::make_unique<node>();
+        return std::make_unique<node>(make_);
+    }
+
+    [[gnu::noinline]] T& make_value() const {
+        std::unique_ptr<node> made = new_node();
+        impl::add_local(key_, *made);
+        return made.release()->value;
+    }
+
+    const std::function<T()> make_;
+    const impl::local_key key_ = impl::make_local_key();
+};
+
+}  // namespace ums

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/packaged_task.hpp: a function whose outcome goes to a future. Same API as std::packaged_task.
+//
+// Lifetime:  see ums/future.hpp. A task that goes without having been called breaks its promise.
+// Errors:    std::future_error: promise_already_satisfied (called again without reset()),
+//            future_already_retrieved, no_state (empty, or moved from). What the function throws
+//            goes to the future.
+
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "ums/future.hpp"
+
+namespace ums {
+
+namespace impl {
+
+template <class R, class... Args>
+class task_state : public value_state<R> {
+public:
+    // What the function returns or throws with these. Requires: claimed.
+    virtual void call(Args&&... args) noexcept = 0;
+    // Another, for the same function, which moves there.
+    virtual task_state* renew() = 0;
+};
+
+template <class F, class R, class... Args>
+class function_state final : public task_state<R, Args...> {
+public:
+    template <class From>
+    explicit function_state(std::in_place_t, From&& from) : f_(std::forward<From>(from)) {}
+
+private:
+    void call(Args&&... args) noexcept override {
+        this->fill([&]() -> R {
+            if constexpr (std::is_void_v<R>)
+                std::invoke(f_, std::forward<Args>(args)...);
+            else
+                return std::invoke(f_, std::forward<Args>(args)...);
+        });
+    }
+    task_state<R, Args...>* renew() override {
+        return new function_state{std::in_place, std::move(f_)};
+    }
+
+    F f_;
+};
+
+}  // namespace impl
+
+template <class Signature>
+class packaged_task;
+
+template <class R, class... Args>
+class packaged_task<R(Args...)> {
+public:
+    packaged_task() noexcept = default;
+
+    template <class F>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, packaged_task> &&
+             std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) explicit packaged_task(F&& f)
+        : state_{new impl::function_state<std::decay_t<F>, R, Args...>{std::in_place,
+                                                                       std::forward<F>(f)}} {}
+
+    packaged_task(packaged_task&&) noexcept = default;
+    packaged_task& operator=(packaged_task&& other) noexcept {
+        packaged_task{std::move(other)}.swap(*this);
+        return *this;
+    }
+    ~packaged_task() {
+        if (state_) state_->abandon();
+    }
+
+    void swap(packaged_task& other) noexcept { std::swap(state_, other.state_); }
+    friend void swap(packaged_task& a, packaged_task& b) noexcept { a.swap(b); }
+
+    [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
+
+    [[nodiscard]] future<R> get_future() {
+        state_.checked()->retrieve();
+        return impl::future_access::make<R>(impl::state_ptr<task>{state_});
+    }
+
+    void operator()(Args... args) { called(std::forward<Args>(args)...)->make_ready(); }
+
+    // The future becomes ready when the calling fiber, or plain thread, has ended: see
+    // ums/promise.hpp.
+    void make_ready_at_fiber_exit(Args... args) {
+        called(std::forward<Args>(args)...)->make_ready_at_exit();
+    }
+    void make_ready_at_thread_exit(Args... args) {
+        called(std::forward<Args>(args)...)->make_ready_at_exit();
+    }
+
+    // May be called once more, for a new future.
+    void reset() {
+        impl::state_ptr<task> fresh{state_.checked()->renew()};
+        std::swap(state_, fresh);
+        fresh->abandon();
+    }
+
+private:
+    using task = impl::task_state<R, Args...>;
+
+    // Holds the state itself: who waits may destroy the task as soon as the outcome is there.
+    impl::state_ptr<task> called(Args&&... args) {
+        impl::state_ptr<task> kept = state_.checked();
+        kept->claim();
+        kept->call(std::forward<Args>(args)...);
+        return kept;
+    }
+
+    impl::state_ptr<task> state_;
+};
+
+// A function's, and that of a class with one operator(), as std::function finds it.
+template <class R, class... Args>
+packaged_task(R (*)(Args...)) -> packaged_task<R(Args...)>;
+
+namespace impl {
+
+template <class>
+struct signature_of;
+template <class Signature>
+struct signature_of<std::function<Signature>> {
+    using type = Signature;
+};
+
+}  // namespace impl
+
+template <class F>
+packaged_task(F)
+    -> packaged_task<typename impl::signature_of<decltype(std::function{std::declval<F>()})>::type>;
+
+}  // namespace ums

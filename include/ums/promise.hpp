@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/promise.hpp: the side of a future that provides the value. Same API as std::promise.
+//
+// The forms ..._at_fiber_exit store the value at once and make the future ready when the calling
+// fiber has ended and its fiber_local values are destroyed; on a plain thread among the destructors
+// of its thread_local objects. ..._at_thread_exit are other names for them.
+//
+// Blocking:  never.
+// Lifetime:  see ums/future.hpp. A promise that goes without a value breaks: get() throws
+// broken_promise. Errors:    std::future_error: promise_already_satisfied,
+// future_already_retrieved, no_state (moved from). An
+//            exception of the value's constructor leaves the promise as it was.
+
+#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "ums/future.hpp"
+
+namespace ums {
+
+template <class T>
+class promise {
+    static_assert(!std::is_array_v<T> && !std::is_function_v<T> && !std::is_rvalue_reference_v<T>);
+    struct none {};
+    // The parameters of set_value(); those that T has no use for are never called.
+    using object = std::conditional_t<std::is_object_v<T>, T, none>;
+    using reference = std::conditional_t<std::is_reference_v<T>, T, none&>;
+
+public:
+    promise() : state_{new impl::value_state<T>} {}
+    template <class Alloc>
+    promise(std::allocator_arg_t, const Alloc& alloc)
+        : state_{impl::allocated_state<impl::value_state<T>, Alloc>::make(alloc)} {}
+
+    promise(promise&&) noexcept = default;
+    promise& operator=(promise&& other) noexcept {
+        promise{std::move(other)}.swap(*this);
+        return *this;
+    }
+    ~promise() {
+        if (state_) state_->abandon();
+    }
+
+    void swap(promise& other) noexcept { std::swap(state_, other.state_); }
+    friend void swap(promise& a, promise& b) noexcept { a.swap(b); }
+
+    [[nodiscard]] future<T> get_future() {
+        state_.checked()->retrieve();
+        return impl::future_access::make<T>(state_);
+    }
+
+    void set_value() requires std::is_void_v<T> { set(now); }
+    void set_value(reference value) requires std::is_reference_v<T> { set(now, value); }
+    void set_value(const object& value) requires std::is_object_v<T> { set(now, value); }
+    void set_value(object&& value) requires std::is_object_v<T> { set(now, std::move(value)); }
+    void set_exception(std::exception_ptr error) { set_error(now, std::move(error)); }
+
+    void set_value_at_fiber_exit() requires std::is_void_v<T> { set(at_exit); }
+    void set_value_at_fiber_exit(reference value) requires std::is_reference_v<T> {
+        set(at_exit, value);
+    }
+    void set_value_at_fiber_exit(const object& value) requires std::is_object_v<T> {
+        set(at_exit, value);
+    }
+    void set_value_at_fiber_exit(object&& value) requires std::is_object_v<T> {
+        set(at_exit, std::move(value));
+    }
+    void set_exception_at_fiber_exit(std::exception_ptr error) {
+        set_error(at_exit, std::move(error));
+    }
+
+    void set_value_at_thread_exit() requires std::is_void_v<T> { set(at_exit); }
+    void set_value_at_thread_exit(reference value) requires std::is_reference_v<T> {
+        set(at_exit, value);
+    }
+    void set_value_at_thread_exit(const object& value) requires std::is_object_v<T> {
+        set(at_exit, value);
+    }
+    void set_value_at_thread_exit(object&& value) requires std::is_object_v<T> {
+        set(at_exit, std::move(value));
+    }
+    void set_exception_at_thread_exit(std::exception_ptr error) {
+        set_error(at_exit, std::move(error));
+    }
+
+private:
+    enum when : bool { now, at_exit };
+    using state = impl::state_ptr<impl::value_state<T>>;
+
+    static void finish(const state& kept, when w) noexcept {
+        w == now ? kept->make_ready() : kept->make_ready_at_exit();
+    }
+
+    // These hold the state themselves: who waits may destroy the promise as soon as the value is
+    // there.
+    template <class... Args>
+    void set(when w, Args&&... args) {
+        const state kept = state_.checked();
+        kept->claim();
+        struct undo {
+            impl::value_state<T>* claimed;
+            ~undo() {
+                if (claimed != nullptr) claimed->unclaim();
+            }
+        } guard{kept.operator->()};
+        kept->emplace(std::forward<Args>(args)...);
+        guard.claimed = nullptr;
+        finish(kept, w);
+    }
+    void set_error(when w, std::exception_ptr&& error) {
+        const state kept = state_.checked();
+        kept->claim();
+        kept->set_error(std::move(error));
+        finish(kept, w);
+    }
+
+    state state_;
+};
+
+}  // namespace ums
+
+template <class T, class Alloc>
+struct std::uses_allocator<ums::promise<T>, Alloc> : std::true_type {};

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/scope.hpp: structured concurrency: fibers that end before their scope does.
+//
+//   ums::scope all;
+//   for (const url& u : urls) all.spawn([&results, u] { results.add(fetch(u)); });
+//   all.join();  // All have ended; rethrows the first exception.
+//
+// If a child's function takes a std::stop_token first it gets the scope's. The first exception that
+// leaves a child requests a stop for all of them; so does the stop of the token that the
+// constructor was given, which is how a scope inside a child hears of the outer one's. Later
+// exceptions are dropped: they are mostly what the stop led to. A fiber or a plain thread may own a
+// scope; any fiber or thread may spawn into it while it is there, children above all. After a stop
+// new children still run; their token says so.
+//
+// Blocking:  join() and the destructor wait for the children. spawn() never blocks.
+// Ordering:  everything a child did, its fiber_local destructors included, happens before join()
+// returns. Lifetime:  the destructor requests a stop if children are left, and waits for them;
+// exceptions come out of
+//            join() only, and are dropped if nobody calls it. A scope may be used again after
+//            join(), but if a stop was requested that stays so.
+// Errors:    spawn(): std::system_error as the constructor of ums::fiber, and std::bad_alloc.
+// join(): what the first
+//            child threw, once. A child that joins its own scope waits for ever.
+// Cost:      per child, that of a fiber, an allocation and three short lock sections.
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "ums/export.hpp"
+#include "ums/fiber.hpp"
+#include "ums/impl/at_exit.hpp"
+#include "ums/impl/wait_list.hpp"
+
+namespace ums {
+
+class scope {
+public:
+    scope() = default;
+    // A stop of `parent` stops the children too.
+    explicit scope(std::stop_token parent) {
+        follow_.emplace(std::move(parent), forward_stop{stop_});
+    }
+    scope(const scope&) = delete;
+    scope& operator=(const scope&) = delete;
+    UMS_EXPORT ~scope();
+
+    // Runs f(args...), or f(get_stop_token(), args...), on a new fiber, with decayed copies made by
+    // the caller.
+    template <class F, class... Args>
+    requires(!std::is_same_v<std::remove_cvref_t<F>, fiber_options>) void spawn(F&& f,
+                                                                                Args&&... args) {
+        start({}, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+    template <class F, class... Args>
+    void spawn(const fiber_options& options, F&& f, Args&&... args) {
+        start(options, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+
+    // Waits until no child is left, then rethrows the first exception, if any was thrown since the
+    // last join().
+    UMS_EXPORT void join();
+
+    // Of all children; they decide what it means to them.
+    bool request_stop() noexcept { return stop_.request_stop(); }
+    [[nodiscard]] std::stop_token get_stop_token() const noexcept { return stop_.get_token(); }
+    [[nodiscard]] std::stop_source get_stop_source() const noexcept { return stop_; }
+
+private:
+    struct forward_stop {
+        std::stop_source stop;
+        void operator()() noexcept { stop.request_stop(); }
+    };
+
+    // From before the fiber is made until it has ended.
+    struct child : impl::exit_hook {
+        explicit child(scope& s) noexcept : owner{s} { s.enter(); }
+        child(const child&) = delete;
+        child& operator=(const child&) = delete;
+        ~child() { owner.leave(); }
+        scope& owner;
+    };
+
+    template <class F, class... Args>
+    void start(const fiber_options& options, F&& f, Args&&... args) {
+        static_assert(
+            std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...> ||
+                std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<Args>...>,
+            "a child's function must be callable with copies of its arguments, as rvalues");
+        auto made = std::make_unique<child>(*this);
+        fiber{options,
+              [at = made.get()](auto&& call, auto&&... a) -> void {
+                  leave_at_exit(*at);
+                  at->owner.run(std::forward<decltype(call)>(call),
+                                std::forward<decltype(a)>(a)...);
+              },
+              std::forward<F>(f), std::forward<Args>(args)...}
+            .detach();
+        (void)made.release();  // The fiber's, which may have ended.
+    }
+
+    template <class F, class... Args>
+    void run(F&& f, Args&&... args) noexcept {
+        std::exception_ptr thrown;  // Out of the handler: its own hold on the exception ends with
+                                    // it.
+        try {
+            if constexpr (std::is_invocable_v<F, std::stop_token, Args...>)
+                std::invoke(std::forward<F>(f), get_stop_token(), std::forward<Args>(args)...);
+            else
+                std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+        if (thrown) fail(std::move(thrown));
+    }
+
+    // First thing in the child: so it is the last to happen at its end.
+    UMS_EXPORT static void leave_at_exit(child& running) noexcept;
+    UMS_EXPORT void enter() noexcept;
+    UMS_EXPORT void leave() noexcept;
+    UMS_EXPORT void fail(std::exception_ptr thrown) noexcept;
+    UMS_EXPORT void wait() noexcept;
+
+    impl::wait_list joiners_;
+    // Guarded by joiners_.lock:
+    std::size_t children_ = 0;
+    std::exception_ptr first_;
+
+    std::stop_source stop_;
+    std::optional<std::stop_callback<forward_stop>> follow_;
+};
+
+}  // namespace ums

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// The children are counted under the list's lock. No wake-up is lost: a joiner looks at the count
+// and pushes itself in one section; the child that brings it to zero pops all joiners in the
+// section that does so. That section is the child's last access to the scope, and a joiner reads
+// the count under the lock only, so the scope may go as soon as join() has returned.
+//
+// A child leaves in its first registered hook of the last stage, so after everything else it does:
+// its function, its fiber_local values, what it promised to make ready at its end.
+
+#include "ums/scope.hpp"
+
+#include "sync/wait_list.hpp"
+
+namespace ums {
+
+using namespace sync;
+
+scope::~scope() {
+    bool is_left = false;
+    {
+        const list_guard guard{joiners_};
+        is_left = children_ != 0;
+    }
+    if (is_left) request_stop();
+    wait();
+}
+
+void scope::enter() noexcept {
+    const list_guard guard{joiners_};
+    ++children_;
+}
+
+void scope::leave() noexcept {
+    list_guard guard{joiners_};
+    waiter* all = --children_ == 0 ? pop_all(joiners_) : nullptr;
+    guard.unlock();
+    wake_all(all);
+}
+
+void scope::leave_at_exit(child& running) noexcept {
+    running.run = [](impl::exit_hook& self) noexcept { delete static_cast<child*>(&self); };
+    impl::at_fiber_exit(running, impl::exit_stage::last);
+}
+
+void scope::fail(std::exception_ptr thrown) noexcept {
+    {
+        const list_guard guard{joiners_};
+        if (!first_) first_ = std::move(thrown);
+    }
+    request_stop();
+}
+
+void scope::wait() noexcept {
+    list_guard guard{joiners_};
+    if (children_ == 0) return;
+    waiter self{sched::this_parkable()};
+    push_back(joiners_, self);
+    (void)park_on(guard, self);  // Only a wake() ends it.
+}
+
+void scope::join() {
+    wait();
+    std::exception_ptr thrown;
+    {
+        const list_guard guard{joiners_};
+        thrown = std::exchange(first_, nullptr);
+    }
+    if (thrown) std::rethrow_exception(std::move(thrown));
+}
+
+}  // namespace ums
