@@ -57,7 +57,7 @@ def without_code(lines):
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
-TAG = re.compile(r"sync\(([\w.]+)\)")
+TAG = re.compile(r"\bsync\(([\w.]+)\)")
 FIGURE = re.compile(r"\d ?(?:ns|us|ms|B)\b|TBD-FIGURES")
 COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|make |examples/|bench/)[^`]*`")
 
