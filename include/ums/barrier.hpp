@@ -12,14 +12,12 @@
 // Ordering:  what happens before each arrival is visible to the completion function, and what that
 //            does after the wait().
 // Lifetime:  may be destroyed as soon as all who use it have returned from their wait() for the
-// last phase,
-//            even while the last arrival is still returning.
+//            last phase, even while the last arrival is still returning.
 // Errors:    a negative count, or an arrival of more than the phase expects still, ends the program
-// with
-//            a message. The completion function must not throw, and may call nothing of the
+//            with a message. The completion function must not throw, and may call nothing of the
 //            barrier.
 // Cost:      one short lock section for each arrival and one for each wait; arrive_and_wait() has
-// one.
+//            one.
 
 #include <chrono>
 #include <cstddef>

@@ -8,21 +8,16 @@
 // remembered, but only one.
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.
-// set(),
-//            reset(), is_set() and try_wait() never block. Not from a signal handler.
+//            set(), reset(), is_set() and try_wait() never block. Not from a signal handler.
 // Fairness:  auto_reset_event: first come, first served; a running caller cannot barge past the
-// queue.
-//            manual_reset_event: set() lets all go who wait, even if
-//            a reset() follows at once.
+//            queue. manual_reset_event: set() lets all go who wait, even if a reset() follows at
+//            once.
 // Ordering:  what happens before a set() is visible after the wait() that it ended, also if the
-// event was
-//            set already.
+//            event was set already.
 // Lifetime:  may be destroyed by whoever has been let through, once all others' wait() have
-// returned, even
-//            while the set() that did it is still returning.
+//            returned, even while the set() that did it is still returning.
 // Cost:      manual_reset_event: set() and reset() one compare-and-swap, wait() one load if it is
-// set.
-//            auto_reset_event: one compare-and-swap each when nobody waits.
+//            set. auto_reset_event: one compare-and-swap each when nobody waits.
 
 #include <chrono>
 #include <stop_token>

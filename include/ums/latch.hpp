@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/latch.hpp: a count that goes down once, and those who wait until it is zero. Same API as
-// std's.
+// ums/latch.hpp: a count that goes down once, and those who wait until it is zero. Same API
+// as std's.
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.
 //            count_down() and try_wait() never block. Not from a signal handler.
 // Fairness:  the last count_down() lets all waiters go.
 // Ordering:  what happens before each count_down() is visible after a wait(), and after a
-// try_wait() that
-//            returned true.
+//            try_wait() that returned true.
 // Lifetime:  may be destroyed by whoever has seen the count at zero, once all wait() have returned,
-// even
-//            while the last count_down() is still returning.
+//            even while the last count_down() is still returning.
 // Errors:    a negative count, or a count_down() by more than is left, ends the program with a
-// message.
-//            try_wait() does not fail spuriously.
+//            message. try_wait() does not fail spuriously.
 // Cost:      count_down() one compare-and-swap; wait() one load if the count is zero.
 
 #include <chrono>

@@ -4,15 +4,13 @@
 // ums/once.hpp: something that is done once, by whoever comes first. Same API as std's.
 //
 // Blocking:  call_once() parks the fiber, never its processor, while another makes the call; a
-// plain
-//            kernel thread waits on a futex. Not from a signal handler.
+//            plain kernel thread waits on a futex. Not from a signal handler.
 // Fairness:  if the call throws, whoever waits longest makes the next.
 // Ordering:  what the call did that returned is visible after each call_once() of that flag.
 // Lifetime:  a flag of static storage needs no initialisation at run time. May be destroyed once a
 //            call_once() has returned and no other is going on but the one that made the call.
 // Errors:    what the call throws leaves the flag unset and is thrown to the caller that made the
-// call.
-//            A call that calls call_once() on its own flag waits for ever.
+//            call. A call that calls call_once() on its own flag waits for ever.
 // Cost:      one load when it has happened.
 
 #include <cstdint>
@@ -60,8 +58,7 @@ private:
     impl::once_state state_;
 };
 
-// Calls f(args...), unless such a call with this flag has returned before; waits while one is going
-// on.
+// Calls f(args...), unless such a call with this flag has returned before; waits while one goes on.
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& f, Args&&... args) {
     if (flag.state_.is_done()) [[likely]]

@@ -7,21 +7,16 @@
 // permits, and gives them to those that wait.
 //
 // Blocking:  acquire() parks the fiber, never its processor; a plain kernel thread waits on a
-// futex.
-//            release() and try_acquire() never block. Not from a signal handler.
+//            futex. release() and try_acquire() never block. Not from a signal handler.
 // Fairness:  first come, first served. A permit released while somebody is queued goes to the
-// first; a
-//            running caller cannot barge past, and try_acquire() fails then.
+//            first; a running caller cannot barge past, and try_acquire() fails then.
 // Ordering:  what happens before a release() is visible after the acquire() that took its permit.
 // Lifetime:  may be destroyed as soon as the last acquire() has returned, even while the release()
-// that
-//            woke it is still returning.
+//            that woke it is still returning.
 // Errors:    a negative count, or one above max(), at the start or by release(), ends the program
-// with a
-//            message. try_acquire() does not fail spuriously.
+//            with a message. try_acquire() does not fail spuriously.
 // Cost:      one compare-and-swap each when nobody waits; one more on each side, and a switch, if
-// one
-//            waits. From the second waiter on, two short lock sections.
+//            one waits. From the second waiter on, two short lock sections.
 
 #include <chrono>
 #include <cstddef>

@@ -9,13 +9,12 @@
 //   work.wait();
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.
-// add()
-//            and done() never block. Not from a signal handler.
+//            add() and done() never block. Not from a signal handler.
 // Fairness:  who brings the count to zero lets all waiters go.
 // Ordering:  what happens before each done() is visible after the wait() that it ended.
-// Lifetime:  may be used again as soon as the count is zero: an add() that comes then does not
-//            hold those who were waiting. May be destroyed by whoever has seen the count at zero,
-//            once all wait() have returned, even while the last done() is still returning.
+// Lifetime:  may be used again as soon as the count is zero: an add() that comes then does not hold
+//            those who were waiting. May be destroyed by whoever has seen the count at zero, once
+//            all wait() have returned, even while the last done() is still returning.
 // Errors:    a count that would become negative ends the program with a message.
 // Cost:      add() and done() one compare-and-swap; wait() one load if the count is zero.
 

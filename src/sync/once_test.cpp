@@ -124,7 +124,7 @@ TEST_F(once_test, a_turn_goes_to_who_waits_longest) {
 // By who finds it done, however far the one who made the call is.
 TEST_F(once_test, may_be_destroyed_by_who_finds_it_done) {
     on_a_fiber_and_on_a_thread([] {
-        for (int i = 0; i < scaled(3000, 300); ++i) {
+        for (int i = 0; i < scaled(1000, 100); ++i) {
             auto* flag = new once_flag;
             std::atomic<bool> is_running = false;
             auto last = [flag, &is_running] {

@@ -132,8 +132,7 @@ TEST_F(semaphore_test, a_release_of_more_than_wait_leaves_the_rest) {
     });
 }
 
-// Whichever of the waiters gives up: the one in the word, the one moved from there, others, the
-// last.
+// Whichever of the waiters gives up: the one in the word, the one moved from there, another.
 TEST_F(semaphore_test, a_waiter_that_gives_up_leaves_the_others_their_turns) {
     ums::run({.processors = 1}, [] {
         for (std::size_t waiters = 1; waiters <= 4; ++waiters) {
@@ -287,13 +286,13 @@ TEST_F(semaphore_test, scarce_permits_with_short_deadlines_stay_the_same_number)
 
 TEST_F(semaphore_test, may_be_destroyed_right_after_the_wake_up) {
     on_a_fiber_and_on_a_thread([] {
-        for (int i = 0; i < scaled(3000, 300); ++i) {
+        for (int i = 0; i < scaled(1500, 150); ++i) {
             auto* s = new semaphore{0};
             auto last = [s] {
                 s->acquire();
                 delete s;
             };
-            if (i % 8 == 7) {
+            if (i % 16 == 15) {
                 std::thread waiter{last};
                 s->release();
                 waiter.join();
