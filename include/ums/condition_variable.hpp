@@ -28,14 +28,15 @@
 // Errors:    wait() with a lock that is not held ends the program with a message; so does an
 // exception from locking
 //            again (std::terminate, as in std).
-// Cost:      a notify when nobody waits, two loads. A wait, two short lock sections, a park, and
-// what the
-//            mutex costs; a deadline or a stop adds one short section, and a lock of one's own
-//            choice one read-modify-write on either side. A notify, one short lock section and the
-//            wake-up.
+// Cost:      a notify when nobody waits, two loads. If there is one waiter at most, a wait costs
+// one
+//            read-modify-write, a park, and what the mutex costs; a notify one and the wake-up. If
+//            there are more, or a deadline or a stop, a short lock section instead of each. A lock
+//            of one's own choice adds one read-modify-write on either side.
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <stop_token>
 #include <type_traits>
@@ -52,7 +53,9 @@ using std::cv_status;
 
 namespace impl {
 
+// Who waits; see src/sync/condition_variable.cpp.
 struct condition_state {
+    std::uintptr_t head = 0;
     wait_list waiters;
 };
 

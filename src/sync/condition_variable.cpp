@@ -1,29 +1,36 @@
 // SPDX-License-Identifier: MIT
 //
-// A list of waiters and nothing else. A waiter pushes itself before it unlocks its mutex, so a
-// notify by whoever changes the state under that mutex afterwards finds it in the list. A notify
-// pops waiters under the list's lock, and each that it pops it wakes; a waiter that has given up is
-// in the list no more when it leaves the lock. So every notify that finds a waiter ends exactly one
-// wait (notify_all: those of all it finds), and that wait says so.
+// A queue of waiters and nothing else. A waiter is in it before it unlocks its mutex, so a notify
+// by whoever changes the state under that mutex afterwards finds it. Each waiter that a notify
+// takes out, it wakes; one that has given up is out when it leaves the list's lock. So every notify
+// that finds a waiter ends exactly one wait (notify_all: those of all it finds), and that wait says
+// so.
 //
-// wait_list.spare says whether the list has any waiter. It changes only under the list's lock, with
-// the list; a notify reads it without. If that read misses a waiter's push, the push did not happen
-// before the notify, and the notify counts as the earlier of the two: nothing in the state that it
+// The head says where the queue is:
+//
+//   0           nobody waits.
+//   a waiter    it is the only one, and in no list. It came with one compare-and-swap, and goes
+//   with
+//               one: of a notify, or of the next waiter, which puts both into the list.
+//   in_list     the waiters are in the list. From and to this the head changes only under the
+//   list's lock.
+//
+// A notify whose load of the head misses a waiter counts as the earlier of the two: nothing that it
 // announces can have come after the waiter's look, as both were under the mutex.
 //
 // Destruction. The condition variable may go as soon as its waiters have been notified. Others use
 // the protocol of sync/wait_list.hpp, in which a waiter whose deadline passes takes the list's lock
 // to see whether it has been popped; here, that lock may be gone by then. So a waiter that may give
-// up has a lock of its own, `leaving`, which who pops it takes too. Under it the waiter sees
-// whether it was popped. If not, nobody can pop it while it holds that lock, so no notify_all() can
-// be complete, and the list is there. A notify takes the list's lock first and `leaving` second;
-// the waiter, the other way round, only tries the second. notify_all() may return without a lock
-// when the list is empty, and then *this may go; hence it looks whether the lock is free after it
-// has found the list empty: who gave up last may hold it still.
+// up goes into the list always, and has a lock of its own, `leaving`, which who pops it takes too.
+// Under it the waiter sees whether it was popped. If not, nobody can pop it while it holds that
+// lock, so no notify_all() can be complete, and the list is there. A notify takes the list's lock
+// first and `leaving` second; the waiter, the other way round, only tries the second. A notify that
+// needs no lock waits until the list's is free: who gave up last, and left the head at 0, may hold
+// it still.
 //
-// A lock that the library does not know may park inside its unlock(), with the waiter in the list
-// already. A wake() would end that park. So such a waiter says when it is ready to be woken, in
-// `phase`; a notify that comes before leaves its mark there and does not wake.
+// A lock that the library does not know may park inside its unlock(), when the waiter is in the
+// queue already. A wake() would end that park. So such a waiter says when it is ready to be woken,
+// in `phase`; a notify that comes before leaves its mark there and does not wake.
 
 #include "ums/condition_variable.hpp"
 
@@ -37,7 +44,9 @@ namespace {
 
 using namespace sync;
 using os::lock_word;
-using word = base::atomic_ref<std::uint32_t>;
+using word = base::atomic_ref<std::uintptr_t>;
+
+constexpr std::uintptr_t in_list = 1;
 
 enum phase : std::uint32_t { unlocking, waiting, notified };
 
@@ -54,29 +63,76 @@ struct condition_waiter : waiter {
     base::atomic<std::uint32_t> phase{unlocking};
 };
 
-// Under the list's lock. Null if there is none.
-condition_waiter* take_first(wait_list& list) noexcept {
+std::uintptr_t as_head(condition_waiter& w) noexcept {
+    return reinterpret_cast<std::uintptr_t>(&w);
+}
+condition_waiter* only_waiter(std::uintptr_t head) noexcept {
+    return reinterpret_cast<condition_waiter*>(head);
+}
+
+void enqueue(condition_state& c, condition_waiter& w) noexcept {
+    word head{c.head};
+    std::uintptr_t seen = 0;
+    // sync(condition): publishes the waiter to who takes it out.
+    if (!w.may_give_up && head.compare_exchange(seen, as_head(w), base::release, base::relaxed))
+        return;
+    list_guard guard{c.waiters};
+    seen = head.load(base::relaxed);
+    while (seen != in_list) {
+        // sync(condition): sees the only waiter, whose place in the list is set here.
+        if (!head.compare_exchange(seen, in_list, base::acquire, base::relaxed)) continue;
+        if (seen != 0) push_back(c.waiters, *only_waiter(seen));
+        break;
+    }
+    push_back(c.waiters, w);
+}
+
+// Under the list's lock, after a waiter has left the list.
+void correct_head(condition_state& c) noexcept {
+    // sync(condition): a notify that finds nobody then finds the lock held, or released.
+    if (empty(c.waiters)) word{c.head}.store(0, base::release);
+}
+
+// Under the list's lock. Requires: there is one.
+condition_waiter* pop_first(wait_list& list) noexcept {
     auto* w = static_cast<condition_waiter*>(list.first);
-    if (w == nullptr) return nullptr;
     if (w->may_give_up) {
         lock_word::acquire(w->leaving);
-        (void)pop(list);
+        remove(list, *w);
         lock_word::release(w->leaving);
     } else {
-        (void)pop(list);
+        remove(list, *w);
     }
     return w;
 }
 
-// sync(condition): publishes, to a notify that finds the list empty, who holds the lock.
-void count(wait_list& list) noexcept { word{list.spare}.store(!empty(list), base::release); }
-
-bool is_deserted(wait_list& list) noexcept {
-    // sync(condition): if the last who gave up has cleared it, the lock below is seen held, or
-    // released.
-    return word{list.spare}.load(base::acquire) == 0 &&
-           // sync(os.lock): its release is the last access of who gave up; *this may go after it.
-           word{list.lock}.load(base::acquire) == os::lock_states::free;
+// The first, or all; linked by `next`.
+waiter* take(condition_state& c, bool all) noexcept {
+    word head{c.head};
+    for (;;) {
+        // sync(condition): with it, the lock's state below is no older than the head's.
+        std::uintptr_t seen = head.load(base::acquire);
+        if (seen != in_list) {
+            // sync(condition): as above, and sees the waiter.
+            if (seen != 0 && !head.compare_exchange(seen, 0, base::acquire, base::relaxed))
+                continue;
+            // sync(os.lock): its release is the last access of who gave up; *this may go after it.
+            if (base::atomic_ref{c.waiters.lock}.load(base::acquire) != os::lock_states::free)
+                list_guard{c.waiters};
+            return only_waiter(seen);
+        }
+        list_guard guard{c.waiters};
+        if (head.load(base::relaxed) != in_list) continue;
+        waiter* first = nullptr;
+        waiter** end = &first;
+        do {
+            *end = pop_first(c.waiters);
+            end = &(*end)->next;
+        } while (all && !empty(c.waiters));
+        *end = nullptr;
+        correct_head(c);
+        return first;
+    }
 }
 
 // Without the lock. The waiter may be gone when it returns.
@@ -87,39 +143,33 @@ void tell(condition_waiter& w) noexcept {
     sched::wake(who);
 }
 
-// False: it was notified, and the list may be gone.
-bool give_up(wait_list& list, condition_waiter& w) noexcept {
+// False: it was notified, and the condition variable may be gone.
+bool give_up(condition_state& c, condition_waiter& w) noexcept {
     for (int tries = 0;; ++tries) {
         lock_word::acquire(w.leaving);
         if (!w.is_queued) {
             lock_word::release(w.leaving);
             return false;
         }
-        if (lock_word::try_acquire(list.lock)) break;
+        if (lock_word::try_acquire(c.waiters.lock)) break;
         lock_word::release(w.leaving);
         if (tries < 100)
             base::spin_pause();
         else
             ::sched_yield();
     }
-    remove(list, w);
-    count(list);
+    remove(c.waiters, w);
+    correct_head(c);
     lock_word::release(w.leaving);
-    lock_word::release(list.lock);
+    lock_word::release(c.waiters.lock);
     return true;
 }
 
-void enqueue(wait_list& list, condition_waiter& w) noexcept {
-    list_guard guard{list};
-    push_back(list, w);
-    count(list);
-}
-
-bool park_until_notified(wait_list& list, condition_waiter& w, nanoseconds until,
+bool park_until_notified(condition_state& c, condition_waiter& w, nanoseconds until,
                          const std::stop_token* stop) noexcept {
     if (w.may_give_up) {
         if (sched::park(sched::park_kind::internal, until, stop) == reason::wake) return true;
-        if (give_up(list, w)) return false;
+        if (give_up(c, w)) return false;
     }
     sched::park(sched::park_kind::internal);
     return true;
@@ -128,30 +178,14 @@ bool park_until_notified(wait_list& list, condition_waiter& w, nanoseconds until
 }  // namespace
 
 void condition_calls::notify_one(condition_state& c) noexcept {
-    if (is_deserted(c.waiters)) return;
-    list_guard guard{c.waiters};
-    condition_waiter* const w = take_first(c.waiters);
-    count(c.waiters);
-    guard.unlock();
-    if (w != nullptr) tell(*w);
+    if (waiter* const w = take(c, false)) tell(static_cast<condition_waiter&>(*w));
 }
 
 void condition_calls::notify_all(condition_state& c) noexcept {
-    if (is_deserted(c.waiters)) return;
-    list_guard guard{c.waiters};
-    waiter* first = nullptr;
-    waiter** end = &first;
-    while (condition_waiter* w = take_first(c.waiters)) {
-        *end = w;
-        end = &w->next;
-    }
-    *end = nullptr;
-    count(c.waiters);
-    guard.unlock();
-    while (first != nullptr) {
-        auto* w = static_cast<condition_waiter*>(first);
-        first = w->next;
-        tell(*w);
+    for (waiter* w = take(c, true); w != nullptr;) {
+        auto& told = static_cast<condition_waiter&>(*w);
+        w = w->next;
+        tell(told);
     }
 }
 
@@ -161,9 +195,9 @@ bool condition_calls::wait(condition_state& c, const std::unique_lock<mutex>& he
     mutex& m = *held.mutex();
     const nanoseconds until = os::to_nanoseconds(limit);
     condition_waiter w{sched::this_parkable(), false, until, stop};
-    enqueue(c.waiters, w);
+    enqueue(c, w);
     m.unlock();
-    const bool notified = park_until_notified(c.waiters, w, until, stop);
+    const bool notified = park_until_notified(c, w, until, stop);
     m.lock();
     return notified;
 }
@@ -172,12 +206,12 @@ bool condition_calls::wait(condition_state& c, foreign_lock held, deadline limit
                            const std::stop_token* stop) noexcept {
     const nanoseconds until = os::to_nanoseconds(limit);
     condition_waiter w{sched::this_parkable(), true, until, stop};
-    enqueue(c.waiters, w);
+    enqueue(c, w);
     held.unlock(held.lock);
     std::uint32_t seen = unlocking;
     // sync(condition): acquire sees what a notify that came first had done.
     if (!w.phase.compare_exchange(seen, waiting, base::acq_rel, base::acquire)) return true;
-    return park_until_notified(c.waiters, w, until, stop);
+    return park_until_notified(c, w, until, stop);
 }
 
 }  // namespace ums::impl
