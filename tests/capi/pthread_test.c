@@ -89,9 +89,9 @@ static void *leave_plain(void *argument) { ums_pthread_exit(argument); }
 static void a_plain_thread_may_exit(void) {
     pthread_t thread;
     void *result = NULL;
-    CHECK_IS(0, pthread_create(&thread, NULL, leave_plain, &thread));
+    CHECK_IS(0, pthread_create(&thread, NULL, leave_plain, &result));
     CHECK_IS(0, pthread_join(thread, &result));
-    CHECK(result == &thread);
+    CHECK(result == &result);
 }
 
 static void leave_main(void *argument) {
