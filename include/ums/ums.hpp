@@ -5,6 +5,7 @@
 
 #include "ums/async.hpp"
 #include "ums/barrier.hpp"
+#include "ums/channel.hpp"
 #include "ums/cluster.hpp"
 #include "ums/condition_variable.hpp"
 #include "ums/deadline.hpp"
@@ -21,8 +22,10 @@
 #include "ums/packaged_task.hpp"
 #include "ums/policy.hpp"
 #include "ums/promise.hpp"
+#include "ums/queue.hpp"
 #include "ums/run.hpp"
 #include "ums/scope.hpp"
+#include "ums/select.hpp"
 #include "ums/semaphore.hpp"
 #include "ums/shared_mutex.hpp"
 #include "ums/stats.hpp"

@@ -4,30 +4,40 @@
 // os/lock.hpp: a mutual exclusion between kernel threads for short sections of the runtime itself.
 //
 // Spins briefly, then waits on a futex: a holder that the kernel has preempted must not burn the
-// waiters' time slices. Never held across a switch. Three states as in Drepper, "Futexes are tricky".
+// waiters' time slices. Held across a switch in one place only (sched/park.hpp: park_holding()).
+//
+// Taking it costs one compare-and-swap, the release a plain store: who goes to sleep pays for the fence. A sleeper
+// counts itself in a table that the hash of the lock's address selects, executes a heavy fence
+// (os/membarrier.hpp), and then sleeps only while the word is held. A release stores "free", then reads that
+// count. By the argument there, the release sees the sleeper and wakes one, or the sleeper sees the lock free.
+// The count is not in the lock because a lock may be gone as soon as it is free. Who is woken
+// stays counted until it has the lock, so whoever overtakes it wakes it again. Where membarrier is refused a sleeper
+// looks again every millisecond.
 //
 // Lock order: each lock has a rank, and a thread that holds one takes only locks of a higher rank. Debug
 // builds check it. lock_word is the same lock as a plain word, for those that lie in a public type
 // (sync/wait_list.hpp); all of them have the lowest rank, and several may be held at once, in the order of their
 // addresses.
 
+#include <cstddef>
+#include <cstdint>
+
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "os/clock.hpp"
 #include "os/futex.hpp"
 
 namespace ums::os {
 
 enum class lock_rank : unsigned char { change, depot, timers, idle, policy, leaf };
 
-// The states of a lock's word, and how it is taken. Word: base::atomic or base::atomic_ref.
+// How a lock's word is taken. Word: base::atomic or base::atomic_ref.
 struct lock_states {
-    static constexpr std::uint32_t free = 0, held = 1, contended = 2;
+    static constexpr std::uint32_t free = 0, held = 1;
 
     template <class Word>
     static void acquire(Word& word, const void* address) noexcept {
-        std::uint32_t expected = free;
-        // sync(os.lock): sees what the last holder wrote before its release.
-        if (!word.compare_exchange(expected, held, base::acquire, base::relaxed)) [[unlikely]]
+        if (!try_acquire(word)) [[unlikely]]
             wait(word, address);
     }
     template <class Word>
@@ -39,23 +49,56 @@ struct lock_states {
     template <class Word>
     static void release(Word& word, const void* address) noexcept {
         // sync(os.lock): publishes the section to the next holder.
-        if (word.exchange(free, base::release) == contended) [[unlikely]]
+        word.store(free, base::release);
+        base::compiler_fence();  // The light side of sleep(): its heavy fence orders the two.
+        // relaxed: see above.
+        if (sleepers(address).load(base::relaxed) != 0) [[unlikely]]
             futex_wake(address);
     }
 
 private:
     template <class Word>
+    static bool try_acquire(Word& word) noexcept {
+        std::uint32_t expected = free;
+        // sync(os.lock): sees what the last holder wrote before its release.
+        return word.compare_exchange(expected, held, base::acquire, base::relaxed);
+    }
+    template <class Word>
     [[gnu::noinline]] static void wait(Word& word, const void* address) noexcept {
         for (int i = 0; i < 100; ++i) {
             base::spin_pause();
-            std::uint32_t expected = free;
-            if (word.load(base::relaxed) == free &&
-                word.compare_exchange(expected, held, base::acquire, base::relaxed))
-                return;
+            // relaxed: try_acquire() decides.
+            if (word.load(base::relaxed) == free && try_acquire(word)) return;
         }
-        // sync(os.lock): as in acquire(); contended stays until nobody waits any more.
-        while (word.exchange(contended, base::acquire) != free) futex_wait(address, contended);
+        const sleeper counted{address};
+        while (!try_acquire(word)) futex_wait(address, held, counted.limit());
     }
+
+    using count = base::atomic<std::uint32_t>;
+    static constexpr std::size_t places = 64;
+    static inline constinit count counts_[places];
+
+    static count& sleepers(const void* address) noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        return counts_[at / 64 % places];
+    }
+
+    // Counts the caller for as long as it lives.
+    class sleeper {
+    public:
+        explicit sleeper(const void* address) noexcept;
+        ~sleeper();
+        sleeper(const sleeper&) = delete;
+        sleeper& operator=(const sleeper&) = delete;
+
+        [[nodiscard]] nanoseconds limit() const noexcept {
+            return is_ordered_ ? never : now() + 1'000'000;
+        }
+
+    private:
+        count& count_;
+        const bool is_ordered_;
+    };
 };
 
 class lock {

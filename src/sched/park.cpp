@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "os/futex.hpp"
+#include "os/lock.hpp"
 #include "sched/cluster.hpp"
 #include "sched/search.hpp"
 #include "sched/switch.hpp"
@@ -127,16 +128,6 @@ reason park_until(os::nanoseconds until) noexcept {
     return why;
 }
 
-// Orders the caller after all that ran on its processor before it. For ThreadSanitizer's no_sync mode;
-// the carrier itself has seen to it.
-void come_after_processor() noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return;
-    c->proc.get()->enter();
-    c->proc.get()->leave_ownership();
-    c->running.get()->race.enter();
-}
-
 template <park_kind kind>
 reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
     if (stop == nullptr || !stop->stop_possible()) return park_until<kind>(until);
@@ -156,6 +147,10 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
     return why;
 }
 
+void release_lock(const handover& h, carrier&) noexcept {
+    os::lock_word::release(*static_cast<std::uint32_t*>(h.other));
+}
+
 }  // namespace
 
 parkable& plain_thread() noexcept { return thread_parkable; }
@@ -168,6 +163,31 @@ void park(park_kind kind) noexcept {
 reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept {
     return kind == park_kind::user ? park_any<park_kind::user>(until, stop)
                                    : park_any<park_kind::internal>(until, stop);
+}
+
+void come_after_processor() noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr) return;
+    c->proc.get()->enter();
+    c->proc.get()->leave_ownership();
+    c->running.get()->race.enter();
+}
+
+bool park_holding(std::uint32_t& lock) noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr) return false;
+    fiber* self = c->running.get();
+    if (self == nullptr || c->exceptions->active()) return false;
+    processor* p = c->proc.get();
+    p->enter();
+    fiber* next = p->pick_at_hand();
+    if (next == nullptr) {
+        p->leave(self->race);
+        return false;
+    }
+    switch_to(c, self, next, p->leave_behind(&release_lock, self, &lock));
+    arch::happens_after(self);  // resume_held(). The queue it went through has ordered the two.
+    return true;
 }
 
 }  // namespace ums::sched

@@ -41,4 +41,17 @@ void park(park_kind kind) noexcept;
 // stop ends the wait. A wake-up wins over a deadline that passed before the park was complete.
 parkable::reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept;
 
+// A cheaper park for a waiter that is published under a lock (an os::lock_word, held by the caller) and that nothing but
+// one waker under that lock can end: no deadline, no stop. The lock is released only when the registers
+// are saved, so who holds it later and finds the waiter owns the fiber: it goes on by resume_held(), and
+// neither side needs a read-modify-write of the fiber's word. unpark() is remembered as ever.
+//
+// False, and nothing has happened: not now (a plain thread; no other fiber at hand, so that the lock would be
+// held for long). Then park as usual. Nothing that can take a primitive's lock runs while it is held.
+[[nodiscard]] bool park_holding(std::uint32_t& lock) noexcept;
+
+// Orders the caller after all that ran on its processor before it, for ThreadSanitizer's no_sync mode: the
+// destructor of a std::stop_callback does not wait for a callback that ran on this kernel thread.
+void come_after_processor() noexcept;
+
 }  // namespace ums::sched

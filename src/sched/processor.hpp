@@ -103,6 +103,20 @@ public:
         return f != nullptr ? f : pick_elsewhere();
     }
 
+    // What runs next if that is at hand: no inbox, timer, driver or policy is asked. Else null, and nothing
+    // is counted. Inside.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pick_at_hand() noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= 1) return nullptr;
+        fiber* f = run_next_.get();
+        if (f != nullptr)
+            run_next_.set(nullptr);
+        else if ((f = queue_.pop_front()) == nullptr)
+            return nullptr;
+        ticks_left_.set(left - 1);
+        return f;
+    }
+
     // Fills in what the next switch leaves to do. Inside.
     [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(
         void (*finish)(const handover&, carrier&) noexcept, fiber* self, void* other = nullptr,

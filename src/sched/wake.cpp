@@ -72,6 +72,12 @@ bool claim_for(parkable& target, parkable::reason why) noexcept {
     }
 }
 
+void resume_held(parkable& target) noexcept {
+    auto& f = static_cast<fiber&>(target);
+    arch::happens_before(&f);  // See park_holding().
+    ready(f);
+}
+
 void resume(parkable& target) noexcept { go_on(target, target.is_fiber); }
 
 }  // namespace ums::sched

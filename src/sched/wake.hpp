@@ -24,4 +24,8 @@ bool claim_for(parkable& target, parkable::reason why) noexcept;
 // Hands a claimed waiter on: puts a fiber into a queue, lets a thread run.
 void resume(parkable& target) noexcept;
 
+// Ends a park_holding(). The caller has taken the waiter out of its publication, under that lock, which
+// it may have released since.
+void resume_held(parkable& target) noexcept;
+
 }  // namespace ums::sched

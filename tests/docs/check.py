@@ -256,12 +256,12 @@ class Builder:
         program = os.path.join(self.folder, name)
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-        # The C++ compiler compiles C too, and links the library's own.
-        compiles = ["-std=c++20", source]
+        # The C++ compiler compiles C too.
+        compiles, libraries = ["-std=c++20", source], [self.library, "-pthread"]
         if language == "c":
             compiles = ["-std=c11", "-pedantic", "-x", "c", source, "-x", "none"]
-        done = subprocess.run([self.compiler, *self.flags, *compiles, self.library, "-pthread",
-                               "-o", program],
+            libraries += ["-lstdc++", "-lm"]
+        done = subprocess.run([self.compiler, *self.flags, *compiles, *libraries, "-o", program],
                               cwd=self.root, capture_output=True, text=True, check=False)
         return (program, None) if done.returncode == 0 else (None, done.stderr)
 

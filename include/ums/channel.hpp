@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/channel.hpp: values from those who send to those who receive.
+//
+//   ums::channel<T> c;                  unbuffered: a send and a receive meet; neither ends before
+//   the other came ums::channel<T> c{100};             buffered: 100 values may lie in it
+//   ums::channel<T> c{ums::unbounded};  a send never waits
+//
+// Any number of fibers and plain kernel threads may send and receive at once. close() says that
+// nothing more comes: receivers get what is still in the channel and then the end, senders are
+// refused and keep their value. select.hpp waits for several channels.
+//
+//   for (T& value : c) ...              receives until the end
+//
+// Blocking:  send() and receive() park the fiber, never its processor; a plain kernel thread waits
+// on
+//            a futex. try_ forms, close() and the observers never block. Not from a signal handler.
+// Fairness:  values come out in the order they went in. Receivers are served first come, first
+// served,
+//            and so are senders; nobody overtakes those that wait.
+// Ordering:  what happens before a send is visible after the receive of its value, and what happens
+// before a
+//            close() is visible after the receive that saw the end. Unbuffered: also what happens
+//            before the receive is visible after the send. A channel of capacity n: what happens
+//            before the receive of a value is visible after the send of the nth after it.
+// Lifetime:  may be destroyed as soon as the last operation that waited has returned, even while
+// the one that
+//            woke it is still returning. Nobody may wait in it. Values left in it are destroyed.
+// Errors:    An exception from T's move leaves the operation it happened in, which then has not
+// taken place: the
+//            value, in whatever state that move left it, is with its sender or in the channel
+//            still; it is never doubled. A buffered sender's value that is moved into the channel
+//            by a receiver: its sender tries again itself. A capacity that cannot be:
+//            std::length_error; no memory: std::bad_alloc. The move constructor and the destructor
+//            of T run under the channel's lock: they must not block, nor use the channel. While a
+//            slow one runs, other users of the channel wait in the kernel.
+// Cost:      one read-modify-write and one move of T for each operation; a partner that waits is
+// handed the value
+//            directly. One that has to wait costs a switch more, none that is timed two
+//            read-modify-writes. No allocation, but of an unbounded one: a block for each 4 KiB.
+
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+
+#include "ums/impl/channel.hpp"
+
+namespace ums {
+
+inline constexpr std::size_t unbounded = ~std::size_t{0};
+
+// What was received, or why nothing was.
+template <class T>
+class received : public std::optional<T> {
+public:
+    [[nodiscard]] channel_status status() const noexcept { return status_; }
+
+private:
+    template <class>
+    friend class channel;
+    channel_status status_ = channel_status::empty;
+};
+
+template <class T>
+class channel {
+    static_assert(std::is_object_v<T> && std::is_move_constructible_v<T> &&
+                  std::is_destructible_v<T>);
+
+public:
+    using value_type = T;
+    class iterator;
+
+    explicit channel(std::size_t capacity = 0) {
+        calls::open(state_, impl::element_type_of<T>, capacity);
+    }
+    channel(const channel&) = delete;
+    channel& operator=(const channel&) = delete;
+    ~channel() { calls::destroy(state_); }
+
+    // ok or closed. The value is moved from only if it was sent.
+    [[nodiscard]] channel_status send(T&& value) { return calls::send(state_, &value); }
+    [[nodiscard]] channel_status send(const T& value) requires std::is_copy_constructible_v<T> {
+        T copy{value};
+        return calls::send(state_, &copy);
+    }
+
+    // ok, closed or stopped. Prefers to send if both are possible.
+    [[nodiscard]] channel_status send(T&& value, const std::stop_token& stop) {
+        return calls::send_until(state_, &value, deadline::max(), &stop);
+    }
+    [[nodiscard]] channel_status send(
+        const T& value, const std::stop_token& stop) requires std::is_copy_constructible_v<T> {
+        T copy{value};
+        return calls::send_until(state_, &copy, deadline::max(), &stop);
+    }
+
+    // ok, closed or full.
+    [[nodiscard]] channel_status try_send(T&& value) { return calls::try_send(state_, &value); }
+    [[nodiscard]] channel_status try_send(const T& value) requires std::is_copy_constructible_v<T> {
+        T copy{value};
+        return calls::try_send(state_, &copy);
+    }
+
+    // ok, closed, deadline_passed or (with a token) stopped. Tries at least once.
+    template <class U, class Rep, class Period>
+    requires std::is_same_v<std::remove_cvref_t<U>, T>
+    [[nodiscard]] channel_status send_for(U&& value, const std::chrono::duration<Rep, Period>& d,
+                                          const std::stop_token& stop = {}) {
+        return send_until(std::forward<U>(value), deadline_after(d), stop);
+    }
+    template <class U, class Clock, class Duration>
+    requires std::is_same_v<std::remove_cvref_t<U>, T>
+    [[nodiscard]] channel_status send_until(U&& value,
+                                            const std::chrono::time_point<Clock, Duration>& t,
+                                            const std::stop_token& stop = {}) {
+        if constexpr (std::is_same_v<U, T>) {
+            channel_status status{};
+            impl::until(t, [&](deadline limit) {
+                status = calls::send_until(state_, &value, limit, &stop);
+                return status != channel_status::deadline_passed;
+            });
+            return status;
+        } else {
+            return send_until(T(value), t, stop);
+        }
+    }
+
+    // The next value, or nothing: closed, and all received.
+    [[nodiscard]] std::optional<T> receive() {
+        std::optional<T> value;
+        calls::receive(state_, &value);
+        return value;
+    }
+
+    // Its status() is ok, closed or stopped. Prefers a value if both happen.
+    [[nodiscard]] received<T> receive(const std::stop_token& stop) {
+        return receive_until(deadline::max(), stop);
+    }
+
+    // Its status() is ok, closed or empty.
+    [[nodiscard]] received<T> try_receive() {
+        received<T> value;
+        value.status_ = calls::try_receive(state_, base_of(value));
+        return value;
+    }
+
+    // Its status() is ok, closed, deadline_passed or (with a token) stopped. Tries at least once.
+    template <class Rep, class Period>
+    [[nodiscard]] received<T> receive_for(const std::chrono::duration<Rep, Period>& d,
+                                          const std::stop_token& stop = {}) {
+        return receive_until(deadline_after(d), stop);
+    }
+    template <class Clock, class Duration>
+    [[nodiscard]] received<T> receive_until(const std::chrono::time_point<Clock, Duration>& t,
+                                            const std::stop_token& stop = {}) {
+        received<T> value;
+        impl::until(t, [&](deadline limit) {
+            value.status_ = calls::receive_until(state_, base_of(value), limit, &stop);
+            return value.status_ != channel_status::deadline_passed;
+        });
+        return value;
+    }
+
+    // Wakes all that wait. Again: nothing.
+    void close() noexcept { calls::close(state_); }
+
+    // True at that moment; for the others it may change at once.
+    [[nodiscard]] bool is_closed() const noexcept { return calls::is_closed(state_); }
+    // How many values lie in it; those of senders that wait are not counted.
+    [[nodiscard]] std::size_t size() const noexcept { return calls::size(state_); }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+
+    [[nodiscard]] std::size_t capacity() const noexcept { return state_.capacity; }
+
+    // begin() and ++ receive. Several loops over one channel share what comes.
+    [[nodiscard]] iterator begin() { return iterator{*this}; }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+    using calls = impl::channel_calls;
+    friend struct channel_access;
+
+    static std::optional<T>* base_of(received<T>& value) noexcept { return &value; }
+
+    impl::channel_state state_;
+};
+
+template <class T>
+class channel<T>::iterator {
+public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+
+    // The value is the iterator's: it may be moved from.
+    [[nodiscard]] T& operator*() const noexcept { return *value_; }
+    [[nodiscard]] T* operator->() const noexcept { return &*value_; }
+    iterator& operator++() {
+        value_.reset();
+        value_ = channel_->receive();
+        return *this;
+    }
+    void operator++(int) { ++*this; }
+    [[nodiscard]] bool operator==(std::default_sentinel_t) const noexcept { return !value_; }
+
+private:
+    friend class channel;
+    explicit iterator(channel& of) : channel_{&of}, value_{of.receive()} {}
+
+    channel* channel_;
+    mutable std::optional<T> value_;
+};
+
+}  // namespace ums

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/impl/channel.hpp: a channel without the type of what it carries. src/sync/channel.cpp works
+// on it.
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "ums/deadline.hpp"
+#include "ums/export.hpp"
+#include "ums/impl/wait_list.hpp"
+
+namespace ums {
+
+// How an operation of a channel ended.
+enum class channel_status : unsigned char {
+    ok,
+    empty,   // try_receive(): nothing there, nobody sends.
+    full,    // try_send(): no room, nobody receives.
+    closed,  // send: the channel is closed; receive: and all that was in it has been received.
+    deadline_passed,  // A timed form gave up.
+    stopped,          // A form with a stop token gave up.
+};
+
+namespace impl {
+
+// What the mechanism must know of a type. build() and deliver() may throw, and then have made
+// nothing.
+struct element_type {
+    std::size_t size;
+    std::size_t align;
+    void (*build)(void* cell, void* from);   // Makes one in raw memory from the T at `from`, moved.
+    void (*deliver)(void* out, void* from);  // Makes one in the std::optional<T> at `out`.
+    void (*destroy)(void* cell) noexcept;
+};
+
+template <class T>
+inline constexpr element_type element_type_of{
+    sizeof(T), alignof(T),
+    [](void* cell, void* from) { ::new (cell) T(std::move(*static_cast<T*>(from))); },
+    [](void* out, void* from) {
+        static_cast<std::optional<T>*>(out)->emplace(std::move(*static_cast<T*>(from)));
+    },
+    [](void* cell) noexcept { std::destroy_at(static_cast<T*>(cell)); }};
+
+struct channel_block;
+
+// Guarded by receivers.lock, except what never changes.
+struct channel_state {
+    wait_list receivers;  // Not empty only while nothing is in the channel and nobody waits to
+                          // send.
+    wait_list senders;    // Its own lock is not used.
+    std::size_t count = 0;
+    std::size_t capacity = 0;            // Never changes.
+    const element_type* type = nullptr;  // Never changes.
+    // What is in the channel: a circle of blocks of `cells` elements each. One of a bounded
+    // channel.
+    std::size_t cells = 0;  // Never changes.
+    std::size_t head_at = 0, tail_at = 0;
+    channel_block* head = nullptr;
+    channel_block* tail = nullptr;
+    bool is_closed = false;
+};
+
+struct channel_calls {
+    // Throws std::length_error, std::bad_alloc.
+    UMS_EXPORT static void open(channel_state& c, const element_type& type, std::size_t capacity);
+    UMS_EXPORT static void destroy(channel_state& c) noexcept;
+
+    // `from`: a T, moved from only if ok comes back. `into`: an empty std::optional<T>. They throw
+    // what a move of T throws, and std::bad_alloc where a block is needed.
+    UMS_EXPORT static channel_status send(channel_state& c, void* from);
+    UMS_EXPORT static channel_status try_send(channel_state& c, void* from);
+    UMS_EXPORT static channel_status send_until(channel_state& c, void* from, deadline limit,
+                                                const std::stop_token* stop);
+    UMS_EXPORT static channel_status receive(channel_state& c, void* into);
+    UMS_EXPORT static channel_status try_receive(channel_state& c, void* into);
+    UMS_EXPORT static channel_status receive_until(channel_state& c, void* into, deadline limit,
+                                                   const std::stop_token* stop);
+
+    UMS_EXPORT static void close(channel_state& c) noexcept;
+    UMS_EXPORT static bool is_closed(const channel_state& c) noexcept;
+    UMS_EXPORT static std::size_t size(const channel_state& c) noexcept;
+};
+
+// Throws std::invalid_argument.
+[[noreturn]] UMS_EXPORT std::size_t refuse_empty_queue();
+
+}  // namespace impl
+
+}  // namespace ums

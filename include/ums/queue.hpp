@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/queue.hpp: a thread-safe first in, first out queue whose pop() waits. A channel with the
+// names of a queue.
+//
+//   ums::concurrent_queue<T> q;       push() never waits
+//   ums::concurrent_queue<T> q{100};  push() waits while 100 elements are in it
+//
+// Blocking, Fairness, Ordering, Lifetime, Errors, Cost: those of ums/channel.hpp. channel() gives
+// the channel, for a select, a timed form, a stop token, or a range-for.
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "ums/channel.hpp"
+
+namespace ums {
+
+template <class T>
+class concurrent_queue {
+public:
+    using value_type = T;
+    using size_type = std::size_t;
+
+    // Requires: capacity is not 0 (std::invalid_argument).
+    explicit concurrent_queue(size_type capacity = unbounded)
+        : channel_{capacity != 0 ? capacity : impl::refuse_empty_queue()} {}
+
+    // False: it is closed, and the value stays the caller's.
+    bool push(T&& value) { return channel_.send(std::move(value)) == channel_status::ok; }
+    bool push(const T& value) requires std::is_copy_constructible_v<T> {
+        return channel_.send(value) == channel_status::ok;
+    }
+    template <class... Args>
+    bool emplace(Args&&... args) {
+        return push(T(std::forward<Args>(args)...));
+    }
+    // False: it is closed, or full.
+    [[nodiscard]] bool try_push(T&& value) {
+        return channel_.try_send(std::move(value)) == channel_status::ok;
+    }
+    [[nodiscard]] bool try_push(const T& value) requires std::is_copy_constructible_v<T> {
+        return channel_.try_send(value) == channel_status::ok;
+    }
+
+    // Empty: it is closed, and all was popped.
+    [[nodiscard]] std::optional<T> pop() { return channel_.receive(); }
+    // Empty: nothing is in it.
+    [[nodiscard]] std::optional<T> try_pop() { return channel_.try_receive(); }
+
+    void close() noexcept { channel_.close(); }
+
+    [[nodiscard]] bool is_closed() const noexcept { return channel_.is_closed(); }
+    [[nodiscard]] bool empty() const noexcept { return channel_.empty(); }
+    [[nodiscard]] size_type size() const noexcept { return channel_.size(); }
+    [[nodiscard]] size_type capacity() const noexcept { return channel_.capacity(); }
+
+    [[nodiscard]] ums::channel<T>& channel() noexcept { return channel_; }
+
+private:
+    ums::channel<T> channel_;
+};
+
+}  // namespace ums

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#include "os/lock.hpp"
+
+#include <linux/membarrier.h>
+
+#include "os/system.hpp"
+
+namespace ums::os {
+
+namespace {
+
+// Whether all releases that come later see what was stored before. Not heavy_fence(): locks are
+// also used where no runtime has started, and while one starts or stops.
+bool order_releases() noexcept {
+    base::full_fence();
+    if (system.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return true;
+    return system.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0 &&
+           system.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0;
+}
+
+}  // namespace
+
+lock_states::sleeper::sleeper(const void* address) noexcept
+    // relaxed: the fence that follows orders it before the look at the word.
+    : count_{(sleepers(address).fetch_add(1, base::relaxed), sleepers(address))},
+      is_ordered_{order_releases()} {}
+
+lock_states::sleeper::~sleeper() {
+    count_.fetch_sub(1, base::relaxed);  // relaxed: a release that still sees it wakes nobody.
+}
+
+}  // namespace ums::os

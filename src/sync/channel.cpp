@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: MIT
+//
+// All state is under one lock, receivers.lock. offer() and accept() do what is possible now; who
+// can do nothing publishes a transfer in the same section and parks.
+//
+// No wake-up is lost. Who waits looked and published in one section, so a partner's section came
+// before (and what it left was seen: a value, room, a waiting partner, the close) or comes after
+// and finds the transfer. What lets a receiver wait is: no value in the channel, no sender waiting,
+// not closed. Each section that ends this (a send, a close) serves or wakes the receivers first, so
+// the three lists "values", "senders", "receivers" keep: receivers wait only while the other two
+// are empty, senders only while the channel is full (but for a sender whose value's move threw: it
+// is on its way to try again).
+//
+// Who is found is woken exactly once, after the section: see sync/wait_list.hpp, whose protocol
+// this is. It touches its transfer and its value again only after that wake-up. The waker's last
+// access to the channel is its release of the lock.
+//
+// An untimed wait usually parks while it holds the lock, which the next fiber releases
+// (sched/park.hpp): then the list alone says who owns the waiter, and a hand-over costs three
+// read-modify-writes less.
+//
+// Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
+// that stops between the two would block all receivers behind it, which is worse than a slow move.
+
+#include "ums/channel.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+
+#include "sync/transfer.hpp"
+
+namespace ums {
+
+namespace impl {
+
+struct channel_block {
+    channel_block* next;
+};
+
+}  // namespace impl
+
+namespace sync {
+
+namespace {
+
+using impl::channel_block;
+using impl::element_type;
+using outcome = transfer::outcome;
+
+constexpr std::size_t block_bytes = 4096;
+
+// --- what is in the channel ---
+
+std::size_t alignment_of(const element_type& t) noexcept {
+    return std::max(t.align, alignof(channel_block));
+}
+std::size_t offset_of(const element_type& t) noexcept {
+    return std::max(t.align, sizeof(channel_block));
+}
+void* cell(const channel_state& c, channel_block* b, std::size_t at) noexcept {
+    return reinterpret_cast<char*>(b) + offset_of(*c.type) + at * c.type->size;
+}
+
+channel_block* make_block(const channel_state& c) {
+    const std::size_t bytes = offset_of(*c.type) + c.cells * c.type->size;
+    return ::new (::operator new (bytes, std::align_val_t{alignment_of(*c.type)}))
+        channel_block{nullptr};
+}
+void free_block(const channel_state& c, channel_block* b) noexcept {
+    ::operator delete (b, std::align_val_t{alignment_of(*c.type)});
+}
+
+// The tail's block is used up.
+[[gnu::noinline]] void enter_block(channel_state& c) {
+    if (c.tail == nullptr) {
+        c.head = c.tail = make_block(c);
+        c.tail->next = c.tail;
+    } else if (c.capacity == unbounded && c.tail->next == c.head) {
+        channel_block* b = make_block(c);
+        b->next = c.head;
+        c.tail->next = b;
+    }
+    c.tail = c.tail->next;
+    c.tail_at = 0;
+}
+
+// The head's block is used up: it becomes a spare one behind the tail, unless there is one.
+[[gnu::noinline]] void leave_block(channel_state& c) noexcept {
+    channel_block* left = c.head;
+    c.head = left->next;
+    c.head_at = 0;
+    channel_block* spare = c.tail->next;
+    if (left == c.head || spare == left) return;
+    spare->next = c.head;
+    free_block(c, left);
+}
+
+void put(channel_state& c, void* from) {
+    if (c.tail_at == c.cells) [[unlikely]]
+        enter_block(c);
+    c.type->build(cell(c, c.tail, c.tail_at), from);
+    ++c.tail_at;
+    ++c.count;
+}
+
+void* front(channel_state& c) noexcept {
+    if (c.head_at == c.cells) [[unlikely]]
+        leave_block(c);
+    return cell(c, c.head, c.head_at);
+}
+void drop_front(channel_state& c) noexcept {
+    c.type->destroy(front(c));
+    ++c.head_at;
+    if (--c.count == 0 && c.head == c.tail) c.head_at = c.tail_at = 0;
+}
+
+// --- who waits ---
+
+// The first that waits still, or null. If it belongs to a select, that is claimed now.
+transfer* first(wait_list& list) noexcept {
+    while (auto* t = static_cast<transfer*>(list.first)) {
+        if (t->claim == nullptr || claim(*t->claim, t->number)) [[likely]]
+            return t;
+        unlink(list, *t);
+    }
+    return nullptr;
+}
+
+// After a move that threw: a plain waiter stays as it was, a claimed select has to be told.
+void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
+    if (t.claim == nullptr) return;
+    unlink(list, t);
+    partners.add(t, outcome::again);
+}
+
+// There is room: the first senders' values move up.
+[[gnu::noinline]] void refill(channel_state& c, woken& partners) noexcept {
+    while (c.count < c.capacity) {
+        transfer* t = first(c.senders);
+        if (t == nullptr) return;
+        outcome result = outcome::ok;
+        try {
+            put(c, t->value);
+        } catch (...) {
+            result = outcome::again;  // It will throw where it belongs, or succeed.
+        }
+        unlink(c.senders, *t);
+        partners.add(*t, result);
+    }
+}
+
+class section {
+public:
+    explicit section(channel_state& c) noexcept : lock_{c.receivers.lock} {
+        os::lock_word::acquire(lock_);
+    }
+    ~section() {
+        if (is_held_) os::lock_word::release(lock_);
+    }
+    section(const section&) = delete;
+    section& operator=(const section&) = delete;
+
+    UMS_ALWAYS_INLINE void leave() noexcept {
+        is_held_ = false;
+        os::lock_word::release(lock_);
+    }
+    void enter() noexcept {
+        os::lock_word::acquire(lock_);
+        is_held_ = true;
+    }
+    // Somebody else releases it.
+    void give_away() noexcept { is_held_ = false; }
+
+private:
+    std::uint32_t& lock_;
+    bool is_held_ = true;
+};
+
+enum class way : bool { send, receive };
+
+template <way direction>
+wait_list& own_list(channel_state& c) noexcept {
+    return direction == way::send ? c.senders : c.receivers;
+}
+
+template <way direction>
+channel_status attempt(channel_state& c, void* value, woken& partners) {
+    return direction == way::send ? offer(c, value, partners) : accept(c, value, partners);
+}
+
+template <way direction>
+channel_status try_now(channel_state& c, void* value) {
+    woken partners;
+    const section locked{c};
+    return attempt<direction>(c, value, partners);
+}
+
+// --- waiting ---
+
+// Requires: the lock is held and `t` is linked. Returns without the lock.
+UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, transfer& t) noexcept {
+    t.is_held = true;
+    if (sched::park_holding(lock)) [[likely]]
+        return;
+    t.is_held = false;
+    os::lock_word::release(lock);
+    sched::park(sched::park_kind::internal);
+}
+
+// As park_on().
+reason park(section& locked, wait_list& list, transfer& t, nanoseconds until,
+            const std::stop_token* stop) noexcept {
+    locked.leave();
+    const reason why = sched::park(sched::park_kind::internal, until, stop);
+    if (why == reason::wake) return why;
+    locked.enter();
+    if (t.is_queued) {
+        unlink(list, t);
+        return why;
+    }
+    locked.leave();
+    sched::park(sched::park_kind::internal);  // The wake() is on its way.
+    return reason::wake;
+}
+
+// The whole of an operation, from the lock on.
+template <way direction>
+[[gnu::noinline]] channel_status transfer_until(channel_state& c, void* value, nanoseconds until,
+                                                const std::stop_token* stop, bool is_again) {
+    constexpr channel_status must_wait =
+        direction == way::send ? channel_status::full : channel_status::empty;
+    wait_list& list = own_list<direction>(c);
+    for (;; is_again = true) {
+        woken partners;
+        section locked{c};
+        const channel_status status = attempt<direction>(c, value, partners);
+        if (status != must_wait) return status;
+        transfer t{sched::this_parkable(), value};
+        is_again ? push_front(list, t) : link(list, t);
+        reason why = reason::wake;
+        if (until == os::never && stop == nullptr) {
+            locked.give_away();
+            park_for_ever(c.receivers.lock, t);
+        } else {
+            why = park(locked, list, t, until, stop);
+        }
+        if (why == reason::deadline) return channel_status::deadline_passed;
+        if (why == reason::stop) return channel_status::stopped;
+        if (t.result == outcome::ok) return channel_status::ok;
+        if (t.result == outcome::closed) return channel_status::closed;
+    }
+}
+
+// --- the short ways, which make up nearly all of an untimed operation ---
+
+// Under the lock, which is released if the call throws.
+template <class F>
+UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
+    try {
+        call();
+    } catch (...) {
+        os::lock_word::release(c.receivers.lock);
+        throw;
+    }
+}
+
+// `t` is a plain waiter, the first of `list`.
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, wait_list& list, transfer& t,
+                                           void* out, void* from) {
+    unlocking_if_it_throws(c, [&] { c.type->deliver(out, from); });
+    unlink(list, t);
+    parkable& who = *t.who;
+    const bool is_held = t.is_held;
+    os::lock_word::release(c.receivers.lock);
+    is_held ? sched::resume_held(who) : sched::wake(who);
+    return channel_status::ok;
+}
+
+// Nothing is possible now.
+template <way direction>
+UMS_ALWAYS_INLINE channel_status wait(channel_state& c, void* value) {
+    transfer t{sched::this_parkable(), value};
+    link(own_list<direction>(c), t);
+    park_for_ever(c.receivers.lock, t);
+    if (t.result == outcome::ok) [[likely]]
+        return channel_status::ok;
+    if (t.result == outcome::closed) return channel_status::closed;
+    return transfer_until<direction>(c, value, os::never, nullptr, true);
+}
+
+channel_status send_now(channel_state& c, void* from) {
+    os::lock_word::acquire(c.receivers.lock);
+    if (auto* t = static_cast<transfer*>(c.receivers.first)) {
+        if (t->claim == nullptr) [[likely]]
+            return hand_over(c, c.receivers, *t, t->value, from);
+    } else if (!c.is_closed) [[likely]] {
+        if (c.count >= c.capacity) return wait<way::send>(c, from);
+        unlocking_if_it_throws(c, [&] { put(c, from); });
+        os::lock_word::release(c.receivers.lock);
+        return channel_status::ok;
+    }
+    os::lock_word::release(c.receivers.lock);
+    return transfer_until<way::send>(c, from, os::never, nullptr, false);
+}
+
+channel_status receive_now(channel_state& c, void* into) {
+    os::lock_word::acquire(c.receivers.lock);
+    if (auto* t = static_cast<transfer*>(c.senders.first)) {
+        if (c.count == 0 && t->claim == nullptr) [[likely]]
+            return hand_over(c, c.senders, *t, into, t->value);
+    } else if (c.count != 0) {
+        unlocking_if_it_throws(c, [&] { c.type->deliver(into, front(c)); });
+        drop_front(c);
+        os::lock_word::release(c.receivers.lock);
+        return channel_status::ok;
+    } else if (!c.is_closed) [[likely]] {
+        return wait<way::receive>(c, into);
+    }
+    os::lock_word::release(c.receivers.lock);
+    return transfer_until<way::receive>(c, into, os::never, nullptr, false);
+}
+
+void close_all(wait_list& list, woken& partners) noexcept {
+    while (transfer* t = first(list)) {
+        unlink(list, *t);
+        partners.add(*t, outcome::closed);
+    }
+}
+
+}  // namespace
+
+channel_status offer(channel_state& c, void* from, woken& partners) {
+    if (c.is_closed) [[unlikely]]
+        return channel_status::closed;
+    if (transfer* t = first(c.receivers)) {
+        try {
+            c.type->deliver(t->value, from);
+        } catch (...) {
+            move_failed(c.receivers, *t, partners);
+            throw;
+        }
+        unlink(c.receivers, *t);
+        partners.add(*t, outcome::ok);
+        return channel_status::ok;
+    }
+    if (c.count >= c.capacity) return channel_status::full;
+    put(c, from);
+    return channel_status::ok;
+}
+
+channel_status accept(channel_state& c, void* into, woken& partners) {
+    if (c.count != 0) {
+        c.type->deliver(into, front(c));
+        drop_front(c);
+        if (c.senders.first != nullptr) [[unlikely]]
+            refill(c, partners);
+        return channel_status::ok;
+    }
+    if (transfer* t = first(c.senders)) {
+        try {
+            c.type->deliver(into, t->value);
+        } catch (...) {
+            move_failed(c.senders, *t, partners);
+            throw;
+        }
+        unlink(c.senders, *t);
+        partners.add(*t, outcome::ok);
+        return channel_status::ok;
+    }
+    return c.is_closed ? channel_status::closed : channel_status::empty;
+}
+
+}  // namespace sync
+
+namespace impl {
+
+using namespace sync;
+
+void channel_calls::open(channel_state& c, const element_type& type, std::size_t capacity) {
+    if (capacity != unbounded && capacity > (SIZE_MAX / 2 - type.align) / type.size)
+        throw std::length_error{"ums: a channel of too great a capacity"};
+    c.type = &type;
+    c.capacity = capacity;
+    c.cells = capacity != unbounded ? capacity : std::max<std::size_t>(block_bytes / type.size, 1);
+    c.tail_at = c.cells;
+    if (capacity != 0 && capacity != unbounded) enter_block(c);
+}
+
+void channel_calls::destroy(channel_state& c) noexcept {
+    UMS_ASSERT(sync::empty(c.receivers) && sync::empty(c.senders),
+               "a channel was destroyed while somebody waits in it");
+    while (c.count != 0) drop_front(c);
+    if (c.head == nullptr) return;
+    channel_block* b = c.head->next;
+    c.head->next = nullptr;
+    while (b != nullptr) {
+        channel_block* next = b->next;
+        free_block(c, b);
+        b = next;
+    }
+}
+
+channel_status channel_calls::send(channel_state& c, void* from) { return send_now(c, from); }
+channel_status channel_calls::try_send(channel_state& c, void* from) {
+    return try_now<way::send>(c, from);
+}
+channel_status channel_calls::send_until(channel_state& c, void* from, deadline limit,
+                                         const std::stop_token* stop) {
+    return transfer_until<way::send>(c, from, os::to_nanoseconds(limit),
+                                     stop != nullptr && stop->stop_possible() ? stop : nullptr,
+                                     false);
+}
+
+channel_status channel_calls::receive(channel_state& c, void* into) { return receive_now(c, into); }
+channel_status channel_calls::try_receive(channel_state& c, void* into) {
+    return try_now<way::receive>(c, into);
+}
+channel_status channel_calls::receive_until(channel_state& c, void* into, deadline limit,
+                                            const std::stop_token* stop) {
+    return transfer_until<way::receive>(c, into, os::to_nanoseconds(limit),
+                                        stop != nullptr && stop->stop_possible() ? stop : nullptr,
+                                        false);
+}
+
+void channel_calls::close(channel_state& c) noexcept {
+    woken partners;
+    const section locked{c};
+    c.is_closed = true;
+    close_all(c.receivers, partners);
+    close_all(c.senders, partners);
+}
+
+bool channel_calls::is_closed(const channel_state& c) noexcept {
+    const section locked{const_cast<channel_state&>(c)};
+    return c.is_closed;
+}
+
+std::size_t channel_calls::size(const channel_state& c) noexcept {
+    const section locked{const_cast<channel_state&>(c)};
+    return c.count;
+}
+
+std::size_t refuse_empty_queue() {
+    throw std::invalid_argument{"ums: a concurrent_queue of capacity 0"};
+}
+
+}  // namespace impl
+
+}  // namespace ums
