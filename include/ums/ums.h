@@ -449,6 +449,54 @@ UMS_API void ums_key_delete(ums_key_t key);
 UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void *value); /* -ENOMEM */
 UMS_API void *ums_key_get(ums_key_t key);                  /* NULL: none was set */
 
+/* --- Channels (ums/channel.hpp) ----------------------------------------------------------------- */
+
+/* Of elements of one size, which are copied. -EPIPE: it is closed and, to receive, drained. */
+typedef struct ums_channel ums_channel_t;
+
+#define UMS_CHANNEL_UNBOUNDED SIZE_MAX
+#define UMS_CHANNEL_ELEMENT_MAX 1024
+
+/* Capacity 0: a send and a receive meet. -EINVAL: 0 or more than UMS_CHANNEL_ELEMENT_MAX bytes, or a capacity that
+ * cannot be; send pointers to what is larger. -ENOMEM. */
+UMS_API UMS_CHECK int ums_channel_create(ums_channel_t **made, size_t element_bytes,
+                                         size_t capacity);
+UMS_API void ums_channel_destroy(ums_channel_t *channel);
+
+/* -EPIPE. Unbounded: -ENOMEM. */
+UMS_API UMS_CHECK int ums_channel_send(ums_channel_t *channel, const void *element);
+UMS_API UMS_CHECK int ums_channel_send_until(ums_channel_t *channel, const void *element,
+                                             int64_t deadline, ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_channel_trysend(ums_channel_t *channel, const void *element); /* -EAGAIN */
+/* -EPIPE. */
+UMS_API UMS_CHECK int ums_channel_receive(ums_channel_t *channel, void *element);
+UMS_API UMS_CHECK int ums_channel_receive_until(ums_channel_t *channel, void *element,
+                                                int64_t deadline, ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t *channel, void *element); /* -EAGAIN */
+
+UMS_API void ums_channel_close(ums_channel_t *channel);
+UMS_API bool ums_channel_is_closed(const ums_channel_t *channel);
+UMS_API size_t ums_channel_size(const ums_channel_t *channel);
+UMS_API size_t ums_channel_capacity(const ums_channel_t *channel);
+
+/* --- Select (ums/select.hpp) -------------------------------------------------------------------- */
+
+typedef enum ums_select_kind { UMS_SELECT_RECEIVE, UMS_SELECT_SEND } ums_select_kind_t;
+
+typedef struct ums_select_case {
+    ums_channel_t *channel;
+    ums_select_kind_t kind;
+    void *element; /* To receive into, or to send. */
+} ums_select_case_t;
+
+/* Exactly one case happens; *index says which, also of -EPIPE: its channel is closed. Without cases it waits for the
+ * deadline and the stop. Allocates: -ENOMEM. -EINVAL: a kind. */
+UMS_API UMS_CHECK int ums_select(const ums_select_case_t *cases, size_t count, size_t *index);
+UMS_API UMS_CHECK int ums_select_until(const ums_select_case_t *cases, size_t count, size_t *index,
+                                       int64_t deadline, ums_stop_t *stop);
+/* -EAGAIN: none can happen now. */
+UMS_API UMS_CHECK int ums_tryselect(const ums_select_case_t *cases, size_t count, size_t *index);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

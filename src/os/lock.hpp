@@ -43,7 +43,7 @@ struct lock_states {
     template <class Word>
     static bool try_acquire(Word& word) noexcept {
         std::uint32_t expected = free;
-        // sync(os.lock): as in acquire().
+        // sync(os.lock): sees what the last holder wrote before its release.
         return word.compare_exchange(expected, held, base::acquire, base::relaxed);
     }
     template <class Word>
@@ -57,12 +57,6 @@ struct lock_states {
     }
 
 private:
-    template <class Word>
-    static bool try_acquire(Word& word) noexcept {
-        std::uint32_t expected = free;
-        // sync(os.lock): sees what the last holder wrote before its release.
-        return word.compare_exchange(expected, held, base::acquire, base::relaxed);
-    }
     template <class Word>
     [[gnu::noinline]] static void wait(Word& word, const void* address) noexcept {
         for (int i = 0; i < 100; ++i) {
