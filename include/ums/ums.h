@@ -24,7 +24,7 @@
  * Threads:   what may be called from a fiber may be called from a plain kernel thread; exceptions are
  *            marked.
  *
- * Not in C: what is made of templates (future, promise, async, value_fiber, scope); a jfiber is a
+ * Not in C: what is made of templates (future, promise, async, value_fiber, scope, queue); a jfiber is a
  * fiber and a ums_stop_t.
  */
 

@@ -22,7 +22,8 @@ void complete(ums_barrier_t* b) {
 
 }  // namespace
 
-int ums_barrier_init(ums_barrier_t* b, ptrdiff_t expected, void (*completion)(void*), void* argument) {
+int ums_barrier_init(ums_barrier_t* b, ptrdiff_t expected, void (*completion)(void*),
+                     void* argument) {
     if (expected < 0) return -EINVAL;
     *b = ums_barrier_t{{}, completion, argument};
     new (&state(b)) impl::barrier_state{expected};
@@ -48,7 +49,8 @@ void ums_barrier_arrive_and_drop(ums_barrier_t* b) {
 }
 
 int ums_barrier_wait_until(ums_barrier_t* b, uint64_t phase, int64_t deadline, ums_stop_t* stop) {
-    return wait_until(deadline, stop, [b, phase](ums::deadline limit, const std::stop_token* token) {
-        return calls::wait(state(b), phase, limit, token);
-    });
+    return wait_until(deadline, stop,
+                      [b, phase](ums::deadline limit, const std::stop_token* token) {
+                          return calls::wait(state(b), phase, limit, token);
+                      });
 }

@@ -43,7 +43,8 @@ inline deadline to_deadline(std::int64_t ns) noexcept {
     return deadline{std::chrono::nanoseconds{ns}};
 }
 
-// The result of a wait that may give up: wait(limit, token) returns whether it succeeded; no token is null.
+// The result of a wait that may give up: wait(limit, token) returns whether it succeeded; no token
+// is null.
 template <class Wait>
 int wait_until(std::int64_t limit, const ums_stop_t* stop, Wait wait) noexcept {
     return call([&] {

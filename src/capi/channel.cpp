@@ -62,12 +62,13 @@ int ums_channel_send(ums_channel_t* c, const void* element) {
     return call([&] { return error_of(calls::send(c->state, &packed)); });
 }
 
-int ums_channel_send_until(ums_channel_t* c, const void* element, int64_t deadline, ums_stop_t* stop) {
+int ums_channel_send_until(ums_channel_t* c, const void* element, int64_t deadline,
+                           ums_stop_t* stop) {
     packed_element packed{element, c->element_bytes};
     return call([&] {
         std::stop_token token;
-        return error_of(calls::send_until(c->state, &packed, to_deadline(deadline),
-                                          token_of(stop, token)));
+        return error_of(
+            calls::send_until(c->state, &packed, to_deadline(deadline), token_of(stop, token)));
     });
 }
 
@@ -85,8 +86,8 @@ int ums_channel_receive_until(ums_channel_t* c, void* element, int64_t deadline,
     element_sink sink{element};
     return call([&] {
         std::stop_token token;
-        return error_of(calls::receive_until(c->state, &sink, to_deadline(deadline),
-                                             token_of(stop, token)));
+        return error_of(
+            calls::receive_until(c->state, &sink, to_deadline(deadline), token_of(stop, token)));
     });
 }
 

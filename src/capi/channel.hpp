@@ -3,8 +3,8 @@
 
 // capi/channel.hpp: a channel of elements whose size is known only when it is made.
 //
-// The mechanism moves an element by a function that is not told its size, so an element carries it: what lies in the
-// channel, and what a sender shows it, is the size and then the bytes.
+// The mechanism moves an element by a function that is not told its size, so an element carries it:
+// what lies in the channel, and what a sender shows it, is the size and then the bytes.
 
 #include <cstddef>
 #include <cstring>
@@ -33,12 +33,17 @@ struct element_sink {
 
 inline int error_of(channel_status status) noexcept {
     switch (status) {
-        case channel_status::ok: return 0;
-        case channel_status::closed: return -EPIPE;
-        case channel_status::deadline_passed: return -ETIMEDOUT;
-        case channel_status::stopped: return -ECANCELED;
+        case channel_status::ok:
+            return 0;
+        case channel_status::closed:
+            return -EPIPE;
+        case channel_status::deadline_passed:
+            return -ETIMEDOUT;
+        case channel_status::stopped:
+            return -ECANCELED;
         case channel_status::empty:
-        case channel_status::full: break;
+        case channel_status::full:
+            break;
     }
     return -EAGAIN;
 }

@@ -22,12 +22,11 @@ int ums_cluster_create(ums_cluster_t** made, const ums_cluster_options_t* given)
     if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
     if (const int error = check_policy(o.policy_calls, o.policy); error != 0) return error;
     return call([&] {
-        const cluster_options chosen{
-            .name = o.name != nullptr ? o.name : "cluster",
-            .processors = o.processors,
-            .policy = to_kind(o.policy),
-            .make_policy = policy_maker(o.policy_calls, o.policy_argument),
-            .pin = o.pin};
+        const cluster_options chosen{.name = o.name != nullptr ? o.name : "cluster",
+                                     .processors = o.processors,
+                                     .policy = to_kind(o.policy),
+                                     .make_policy = policy_maker(o.policy_calls, o.policy_argument),
+                                     .pin = o.pin};
         *made = reinterpret_cast<ums_cluster_t*>(new cluster{chosen});
     });
 }

@@ -46,7 +46,8 @@ void ums_event_reset(ums_event_t* e) {
 }
 
 int ums_event_trywait(ums_event_t* e) {
-    const bool is = is_manual(e) ? gate::is_open(gate_of(e)) : semaphore::try_acquire(semaphore_of(e));
+    const bool is =
+        is_manual(e) ? gate::is_open(gate_of(e)) : semaphore::try_acquire(semaphore_of(e));
     return is ? 0 : -EAGAIN;
 }
 

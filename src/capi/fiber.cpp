@@ -37,7 +37,8 @@ int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (
             .cluster = reinterpret_cast<cluster*>(o.cluster),
             .launch = o.launch == UMS_LAUNCH_DISPATCH ? launch::dispatch : launch::post,
             .tag = o.tag};
-        made->handle = impl::spawn(given != nullptr ? &chosen : nullptr, &run_function, function, argument);
+        made->handle =
+            impl::spawn(given != nullptr ? &chosen : nullptr, &run_function, function, argument);
     });
 }
 

@@ -17,7 +17,8 @@ const impl::gate_state& gate_of(const C* c) noexcept {
     return object<const impl::gate_state>(c);
 }
 
-inline int wait_at_gate(impl::gate_state& g, std::int64_t deadline, const ums_stop_t* stop) noexcept {
+inline int wait_at_gate(impl::gate_state& g, std::int64_t deadline,
+                        const ums_stop_t* stop) noexcept {
     return wait_until(deadline, stop, [&g](ums::deadline limit, const std::stop_token* token) {
         return token == nullptr ? impl::gate_calls::wait_until(g, limit)
                                 : impl::gate_calls::wait_or_stop(g, *token, limit);

@@ -53,7 +53,8 @@ int check_policy(const ums_policy_calls_t* given, ums_policy_t kind) noexcept {
     return complete ? 0 : -EINVAL;
 }
 
-std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* given, void* argument) {
+std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* given,
+                                                      void* argument) {
     if (given == nullptr) return {};
     return [given, argument] {
         ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;

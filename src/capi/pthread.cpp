@@ -2,9 +2,9 @@
 
 // POSIX names for what the other files here do. Only threads have more to them:
 //
-// A record stands for each thread. It is held by the thread itself (as a value of its own, destroyed after all
-// values that its function made) and, until it is joined or detached, by its joinable state. The thread's
-// handle is in the record before it runs, since it may detach itself.
+// A record stands for each thread. It is held by the thread itself (as a value of its own,
+// destroyed after all values that its function made) and, until it is joined or detached, by its
+// joinable state. The thread's handle is in the record before it runs, since it may detach itself.
 
 #include "ums/ums_pthread.h"
 
@@ -66,7 +66,9 @@ void run_thread(void* record) {
 }
 
 bool is_time(const timespec* t) noexcept { return t->tv_nsec >= 0 && t->tv_nsec < 1'000'000'000; }
-bool is_clock(clockid_t clock) noexcept { return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC; }
+bool is_clock(clockid_t clock) noexcept {
+    return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
 
 std::int64_t in_nanoseconds(const timespec& t) noexcept {
     std::int64_t ns = 0;
@@ -133,8 +135,8 @@ int ums_pthread_attr_getstacksize(const ums_pthread_attr_t* attr, size_t* bytes)
     return 0;
 }
 
-int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr, void* (*function)(void*),
-                       void* argument) {
+int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
+                       void* (*function)(void*), void* argument) {
     const int error = call([&] {
         auto record = std::make_unique<ums_pthread>();
         record->function = function;
@@ -142,8 +144,7 @@ int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr, vo
         const fiber_options options{.stack_bytes = attr != nullptr ? attr->stack_bytes : 0};
         (void)self_record();  // What may fail, fails here.
         const impl::new_fiber made = impl::spawn_begin(&options, 0, 1);
-        const bool detached =
-            attr != nullptr && attr->detach_state == UMS_PTHREAD_CREATE_DETACHED;
+        const bool detached = attr != nullptr && attr->detach_state == UMS_PTHREAD_CREATE_DETACHED;
         if (!detached) {
             record->holders.store(2, base::relaxed);  // relaxed: published by the commit.
             record->joinable.store(made.fiber, base::relaxed);
@@ -273,7 +274,8 @@ int ums_pthread_cond_clockwait(ums_pthread_cond_t* c, ums_pthread_mutex_t* m, cl
     // Early because the clock was set back: as if woken. A second wait might miss a signal.
     return result == -ETIMEDOUT && !has_passed(clock, *limit) ? 0 : -result;
 }
-int ums_pthread_cond_timedwait(ums_pthread_cond_t* c, ums_pthread_mutex_t* m, const timespec* limit) {
+int ums_pthread_cond_timedwait(ums_pthread_cond_t* c, ums_pthread_mutex_t* m,
+                               const timespec* limit) {
     return ums_pthread_cond_clockwait(c, m, c->clock, limit);
 }
 int ums_pthread_cond_signal(ums_pthread_cond_t* c) {
@@ -332,8 +334,9 @@ int ums_pthread_setspecific(ums_pthread_key_t key, const void* value) {
 void* ums_pthread_getspecific(ums_pthread_key_t key) { return ums_key_get(key); }
 
 int ums_pthread_once(ums_pthread_once_t* once, void (*function)()) {
-    ums_once_call(once, [](void* f) { reinterpret_cast<void (*)()>(f)(); },
-                  reinterpret_cast<void*>(function));
+    ums_once_call(
+        once, [](void* f) { reinterpret_cast<void (*)()>(f)(); },
+        reinterpret_cast<void*>(function));
     return 0;
 }
 

@@ -16,7 +16,8 @@ namespace {
 class c_case : public select_case {
 public:
     explicit c_case(const ums_select_case_t& given)
-        : select_case{given.kind == UMS_SELECT_SEND ? kind::send : kind::receive}, sink_{given.element} {
+        : select_case{given.kind == UMS_SELECT_SEND ? kind::send : kind::receive},
+          sink_{given.element} {
         channel_ = &given.channel->state;
         if (given.kind == UMS_SELECT_SEND)
             packed_ = std::make_unique<packed_element>(given.element, given.channel->element_bytes);
@@ -42,7 +43,8 @@ struct last_case {
 };
 
 template <class... Last>
-int select_with(const ums_select_case_t* given, std::size_t count, std::size_t* index, Last&&... last) {
+int select_with(const ums_select_case_t* given, std::size_t count, std::size_t* index,
+                Last&&... last) {
     for (std::size_t i = 0; i < count; ++i)
         if (given[i].kind != UMS_SELECT_RECEIVE && given[i].kind != UMS_SELECT_SEND) return -EINVAL;
     return call([&] {
@@ -71,12 +73,13 @@ int ums_select(const ums_select_case_t* cases, size_t count, size_t* index) {
 
 int ums_select_until(const ums_select_case_t* cases, size_t count, size_t* index, int64_t deadline,
                      ums_stop_t* stop) {
-    // What can happen at once wins over a deadline that has passed; a select alone would choose any.
+    // What can happen at once wins over a deadline that has passed; a select alone would choose
+    // any.
     if (const int error = ums_tryselect(cases, count, index); error != -EAGAIN) return error;
     last_case stopped{std::nullopt, -ECANCELED};
     if (stop != nullptr) stopped.at.emplace(stop->source.get_token());
-    return select_with(cases, count, index,
-                       last_case{c_case{to_deadline(deadline)}, -ETIMEDOUT}, std::move(stopped));
+    return select_with(cases, count, index, last_case{c_case{to_deadline(deadline)}, -ETIMEDOUT},
+                       std::move(stopped));
 }
 
 int ums_tryselect(const ums_select_case_t* cases, size_t count, size_t* index) {

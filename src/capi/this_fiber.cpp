@@ -33,7 +33,9 @@ int ums_this_fiber_park_until(int64_t deadline, ums_stop_t* stop) {
 void ums_this_fiber_sleep_ns(int64_t ns) {
     if (ns > 0) this_fiber::sleep_until(to_deadline(ums_deadline_after(ns)));
 }
-void ums_this_fiber_sleep_until(int64_t deadline) { this_fiber::sleep_until(to_deadline(deadline)); }
+void ums_this_fiber_sleep_until(int64_t deadline) {
+    this_fiber::sleep_until(to_deadline(deadline));
+}
 
 int ums_this_fiber_migrate(ums_cluster_t* to) {
     if (this_fiber::get_id() == fiber_id{}) return -EPERM;
