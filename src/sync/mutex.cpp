@@ -11,8 +11,7 @@
 // mutex that is free, or by setting flags under that lock.
 //
 // No waiter is forgotten. A waiter sets has_waiters under the lock while somebody holds the mutex; that
-// somebody's unlock cannot succeed by its compare-and-swap from the bare owner, and either wakes
-// the first waiter or sees one_woken: then the woken one will take the mutex, or queue again with
+// somebody's unlock then either wakes the first waiter or sees one_woken: then the woken one will take the mutex, or queue again with
 // one_woken cleared while somebody holds it, and whoever holds it then finds has_waiters without one_woken
 // when it unlocks.
 //
@@ -115,9 +114,6 @@ template <handover kind>
 [[gnu::noinline]] void unlock_slow(mutex_state& m, std::uintptr_t seen, std::uintptr_t me) noexcept {
     if (owner_of(seen) != me) refuse_unlock(seen);
     word owner{m.owner};
-    while ((seen & has_waiters) == 0 || (seen & one_woken) != 0)
-        // sync(mutex): publishes the section to the next holder.
-        if (owner.compare_exchange(seen, seen & flags, base::release, base::relaxed)) return;
     list_guard guard{m.waiters};
     auto* w = static_cast<lock_waiter*>(pop(m.waiters));
     if (w == nullptr) {
@@ -139,9 +135,11 @@ template <handover kind>
 template <handover kind>
 bool lock_until(mutex_state& m, nanoseconds until, const std::stop_token* stop) {
     const std::uintptr_t me = self();
-    std::uintptr_t seen = 0;
-    // sync(mutex): sees what the last holder did before its unlock.
-    if (word{m.owner}.compare_exchange(seen, me, base::acquire, base::relaxed)) return true;
+    word owner{m.owner};
+    // Read first: with waiters a free word is not zero, and a failed compare-and-swap costs as much
+    // as one that succeeds.
+    std::uintptr_t seen = owner.load(base::relaxed);
+    if (barge(owner, me, seen)) return true;
     return lock_slow<kind>(m, me, until, stop);
 }
 
@@ -172,9 +170,11 @@ bool mutex_calls<kind>::lock_or_stop(mutex_state& m, deadline limit, const std::
 template <handover kind>
 void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
     const std::uintptr_t me = self();
-    std::uintptr_t seen = me;
-    // sync(mutex): publishes the section to the next holder.
-    if (word{m.owner}.compare_exchange(seen, 0, base::release, base::relaxed)) return;
+    word owner{m.owner};
+    std::uintptr_t seen = owner.load(base::relaxed);
+    while (owner_of(seen) == me && ((seen & has_waiters) == 0 || (seen & one_woken) != 0))
+        // sync(mutex): publishes the section to the next holder.
+        if (owner.compare_exchange(seen, seen & flags, base::release, base::relaxed)) return;
     unlock_slow<kind>(m, seen, me);
 }
 

@@ -101,12 +101,12 @@ TEST_F(once_test, a_turn_goes_to_who_waits_longest) {
         once_flag flag;
         std::vector<int> order;
         std::vector<fiber> all;
-        bool go = false;
+        std::atomic<bool> go = false;
         for (int i = 0; i < 10; ++i) {
             all.emplace_back([&, i] {
                 try {
                     call_once(flag, [&] {
-                        yield_until([&] { return go; });
+                        yield_until([&] { return go.load(); });
                         order.push_back(i);
                         throw i;
                     });

@@ -226,7 +226,7 @@ TEST_F(semaphore_test, no_more_are_inside_than_there_are_permits) {
 TEST_F(semaphore_test, releases_deadlines_and_stops_race_and_no_permit_is_lost_or_made) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
-        constexpr int rounds = scaled(3000, 300);
+        constexpr int rounds = scaled(10'000, 300);
         semaphore s{0};
         std::atomic<std::int64_t> released = 0, acquired = 0, gave_up = 0;
         on_threads_and_fibers(4, 24, [&](int n) {

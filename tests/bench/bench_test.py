@@ -35,8 +35,14 @@ BENCHES = {
     "sleepers": (NATIVE, {"boost.fiber", "go"},
                  {"lateness_p50_us", "lateness_p99_us", "lateness_max_us", "cpu_us_per_op"}),
     "scaling": ({"bare switch", "ums"}, {"boost.fiber", "go"}, SPEED),
+    "mutex": (NATIVE | {"ums fair"}, BOTH_BOOSTS, SPEED | {"sharers"}),
+    "channel": (NATIVE, BOTH_BOOSTS, SPEED),
+    "condvar": (NATIVE, BOTH_BOOSTS, SPEED),
+    "semaphore": (NATIVE, BOTH_BOOSTS - {"go"}, SPEED),
+    "select": (NATIVE, {"go"}, SPEED),
 }
-SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "way", "variant", "repetitions"}
+SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
+            "repetitions"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
@@ -76,6 +82,10 @@ BAD_INPUT = [
     (["bench", "yield", "--demo", "--quick"], "--quick"),
     (["bench", "pingpong", "--fibers", "3"], "--fibers"),
     (["bench", "skynet", "--fibers", "15"], "'15'"),
+    (["bench", "channel", "--fibers", "2,3"], "3"),
+    (["bench", "semaphore", "--fibers", "3"], "--fibers"),
+    (["bench", "select", "--fibers", "4"], "4"),
+    (["bench", "condvar", "--runtimes", "ums fair"], "'ums fair'"),
     (["bench", "yield", "--json"], "--json"),
     (["bench", "yield", "--json", ""], "--json"),
     (["bench", "yield", "--json", "--quick"], "--json"),
@@ -163,6 +173,30 @@ class Rows(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         (row,) = json.loads(done.stdout)["rows"]
         self.assertIn("yields_run", row)
+
+    def test_a_contended_mutex_says_among_how_many_it_went_round(self):
+        done = run("bench", "mutex", "--quick", "--fibers", "4", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual({row["way"] for row in rows}, {"uncontended", "contended", "contended_yield"})
+        for row in rows:
+            self.assertEqual(row["fibers"], 1 if row["way"] == "uncontended" else 4)
+            self.assertGreaterEqual(row["sharers_min"], 1, row)
+            self.assertLessEqual(row["sharers_max"], row["fibers"] * 1.001, row)
+            # The loop that computes may be off a little; a section that was left out is not.
+            self.assertGreater(row["ns_per_op"], row["section_ns"] / 3, row)
+
+    def test_ways_that_a_runtime_does_not_have_are_no_rows(self):
+        done = run("bench", "channel", "--quick", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        unbounded = {row["runtime"] for row in json.loads(done.stdout)["rows"] if row["way"] == "unbounded"}
+        self.assertEqual(unbounded, NATIVE)
+
+    def test_fibers_are_the_waiters_of_notify_all(self):
+        done = run("bench", "condvar", "--quick", "--fibers", "5,50", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = {(row["way"], row["fibers"]) for row in json.loads(done.stdout)["rows"]}
+        self.assertEqual(found, {("round_trip", 2), ("notify_all", 5), ("notify_all", 50)})
 
     def test_runtimes_selects(self):
         done = run("bench", "pingpong", "--quick", "--runtimes", "ums,std_thread", "--json", "-")

@@ -63,6 +63,11 @@ std::unique_ptr<workload> make_skynet();
 std::unique_ptr<workload> make_memory();
 std::unique_ptr<workload> make_sleepers();
 std::unique_ptr<workload> make_scaling();
+std::unique_ptr<workload> make_mutex();
+std::unique_ptr<workload> make_channel();
+std::unique_ptr<workload> make_condvar();
+std::unique_ptr<workload> make_semaphore();
+std::unique_ptr<workload> make_select();
 
 // Numbers given by the user, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,

@@ -5,6 +5,7 @@
 // One colour per runtime on the whole page; distinguishable for the colour-blind, on light and on dark.
 const colours = {
     "ums": "#2f7de1",
+    "ums fair": "#56b4e9",
     "boost.fiber": "#e08214",
     "boost.fiber static": "#b8860b",
     "std::thread": "#8a939c",

@@ -3,6 +3,7 @@
 // yield: the published comparison. N threads or fibers, each gives up the processor M times.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -102,7 +103,8 @@ public:
 
 private:
     // What more processors bring: each runtime's throughput beside its own with the fewest, for
-    // each number of fibers; over the numbers of yields, the median.
+    // each number of fibers, from the fewest yields to the most. (A run of 100 yields each is over
+    // before the others have their share of the fibers.)
     static std::vector<std::string> throughput(const result& got) {
         std::vector<std::string> lines;
         const auto fewest = got.options.processors.front();
@@ -116,10 +118,10 @@ private:
                     gains[few.runtime][few.fibers()].push_back(after->median / before->median);
             });
             for (const auto& [runtime, by_fibers] : gains) {
-                auto line = fmt::format("throughput with {} / with {}, {:<18}",
+                auto line = fmt::format("throughput with {} / with {}, by yields each, {:<18}",
                                         count(processors, "processor"), fewest, runtime);
                 for (const auto& [fibers, found] : by_fibers)
-                    line += fmt::format("   {:.2f} ({})", spread_of(found).median,
+                    line += fmt::format("   {:.2f} ({})", fmt::join(found, ", "),
                                         count(fibers, "fiber"));
                 lines.push_back(std::move(line));
             }

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// bench/common/on_boost.hpp: a workload on Boost.Fiber.
+
+#include <boost/fiber/fiber.hpp>
+
+#include <cstdint>
+
+#include "boost_workers.hpp"
+
+namespace bench {
+
+struct on_boost {
+    using runner = boost::fibers::fiber;
+    static constexpr bool is_native = false;
+    static void yield() { boost::this_fiber::yield(); }
+
+    template <class Body>
+    static void run(std::uint64_t processors, Body body) {
+        run_boost(processors, body);
+    }
+};
+
+}  // namespace bench

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// bench/common/on_threads.hpp: a workload on kernel threads. The driver confines the process to as
+// many CPUs as it gives the other runtimes processors.
+
+#include <sched.h>
+
+#include <cstdint>
+#include <latch>
+#include <thread>
+
+namespace bench {
+
+struct on_threads {
+    using runner = std::thread;
+    static constexpr bool is_native = true;
+    static void yield() { sched_yield(); }
+
+    // While a process has never had a second thread, the C library locks without atomic operations:
+    // a price that no program which needs a lock ever pays.
+    template <class Body>
+    static void run(std::uint64_t, Body body) {
+        std::latch over{1};
+        std::thread company{[&over] { over.wait(); }};
+        body();
+        over.count_down();
+        company.join();
+    }
+};
+
+}  // namespace bench

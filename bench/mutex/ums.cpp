@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+
+// mutex: ums::mutex, which lets a running fiber overtake those that wait.
+
+#include "../common/on_ums.hpp"
+#include "contest.hpp"
+
+int main(int argc, char** argv) {
+    return bench::run_mutex_peer<bench::on_ums, ums::mutex>(argc, argv);
+}
