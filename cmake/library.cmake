@@ -41,3 +41,6 @@ endforeach()
 set_target_properties(ums_static PROPERTIES EXPORT_NAME ums)
 set_target_properties(ums_shared PROPERTIES EXPORT_NAME shared
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# Nothing of the C++ library's templates leaks out; C symbols have a version.
+target_link_options(ums_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ums.map)
+set_target_properties(ums_shared PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ums.map)

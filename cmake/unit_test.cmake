@@ -50,9 +50,14 @@ function(ums_unit_test source)
     endif()
     ums_register_test(${name} ${target})
 
+    ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${target})
+endfunction()
+
+# Registers the variants that the file `source` names.
+function(ums_variants source name target)
     # Configure again when the line of variants may have changed.
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${source})
-    file(STRINGS ${PROJECT_SOURCE_DIR}/${source} line LIMIT_COUNT 1 REGEX "^// variants: ")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    file(STRINGS ${source} line LIMIT_COUNT 1 REGEX "^// variants: ")
     string(REGEX MATCHALL "[^ ]+" variants "${line}")
     list(REMOVE_ITEM variants "//" "variants:")
     foreach(variant IN LISTS variants)

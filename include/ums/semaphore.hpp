@@ -49,7 +49,10 @@ struct semaphore_calls {
     UMS_EXPORT static void acquire(semaphore_state& s) noexcept;
     UMS_EXPORT static bool try_acquire(semaphore_state& s) noexcept;
     UMS_EXPORT static bool acquire_until(semaphore_state& s, deadline limit);
-    UMS_EXPORT static bool acquire_or_stop(semaphore_state& s, const std::stop_token& stop);
+    UMS_EXPORT static bool acquire_or_stop(semaphore_state& s, const std::stop_token& stop,
+                                           deadline limit = deadline::max());
+    // The free ones at that moment.
+    UMS_EXPORT static std::ptrdiff_t permits(const semaphore_state& s) noexcept;
     UMS_EXPORT static void release(semaphore_state& s, std::ptrdiff_t n,
                                    std::ptrdiff_t most) noexcept;
     // One permit, unless there is one already.

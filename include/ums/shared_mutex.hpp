@@ -55,6 +55,10 @@ struct shared_mutex_calls {
     UMS_EXPORT static bool lock_shared_or_stop(shared_mutex_state& m, deadline limit,
                                                const std::stop_token& stop);
     UMS_EXPORT static void unlock_shared(shared_mutex_state& m) noexcept;
+
+    // Whether the caller is the writer; whether readers hold it.
+    UMS_EXPORT static bool is_writer(const shared_mutex_state& m) noexcept;
+    UMS_EXPORT static bool is_read(const shared_mutex_state& m) noexcept;
 };
 
 }  // namespace impl

@@ -121,8 +121,7 @@ public:
 
 private:
 #if defined(UMS_DEBUG)
-    // One bit for each rank the thread holds. Touched by noinline functions only: a caller that parks
-    // between two locks may go on on another thread, with this one's address in a register.
+    // One bit for each rank the thread holds.
     static inline thread_local constinit base::owned<unsigned> held_ranks_{0};
     [[gnu::noinline]] void check_order() noexcept {
         asm volatile("");

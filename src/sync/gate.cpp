@@ -125,8 +125,8 @@ bool gate_calls::wait_until(gate_state& g, deadline limit) {
     return is_open(g) || wait_slow(g, os::to_nanoseconds(limit), nullptr);
 }
 
-bool gate_calls::wait_or_stop(gate_state& g, const std::stop_token& stop) {
-    return is_open(g) || wait_slow(g, os::never, &stop);
+bool gate_calls::wait_or_stop(gate_state& g, const std::stop_token& stop, deadline limit) {
+    return is_open(g) || wait_slow(g, os::to_nanoseconds(limit), &stop);
 }
 
 }  // namespace ums::impl

@@ -179,8 +179,15 @@ bool semaphore_calls::acquire_until(semaphore_state& s, deadline limit) {
     return acquire_slow(s, os::to_nanoseconds(limit), nullptr);
 }
 
-bool semaphore_calls::acquire_or_stop(semaphore_state& s, const std::stop_token& stop) {
-    return acquire_slow(s, os::never, &stop);
+bool semaphore_calls::acquire_or_stop(semaphore_state& s, const std::stop_token& stop,
+                                      deadline limit) {
+    return acquire_slow(s, os::to_nanoseconds(limit), &stop);
+}
+
+std::ptrdiff_t semaphore_calls::permits(const semaphore_state& s) noexcept {
+    // relaxed: the answer is old when it is given.
+    const std::uintptr_t seen = word{const_cast<semaphore_state&>(s).word}.load(base::relaxed);
+    return (seen & waiting) != 0 ? 0 : static_cast<std::ptrdiff_t>(seen / permit);
 }
 
 void semaphore_calls::release(semaphore_state& s, std::ptrdiff_t n, std::ptrdiff_t most) noexcept {

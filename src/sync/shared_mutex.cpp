@@ -259,4 +259,14 @@ void shared_mutex_calls::unlock_shared(shared_mutex_state& m) noexcept {
     }
 }
 
+bool shared_mutex_calls::is_writer(const shared_mutex_state& m) noexcept {
+    // relaxed: only the caller itself stores its own address, or a hand-over that came before its wake.
+    return owner_of(word{const_cast<shared_mutex_state&>(m).holder}.load(base::relaxed)) == self();
+}
+
+bool shared_mutex_calls::is_read(const shared_mutex_state& m) noexcept {
+    // relaxed: the caller is one of them, or the answer is old when it is given.
+    return (word{const_cast<shared_mutex_state&>(m).holder}.load(base::relaxed) & has_readers) != 0;
+}
+
 }  // namespace ums::impl

@@ -3,7 +3,7 @@
 """Holds the pages to what the code does.
 
 check.py text [ROOT]             links, names of files, sync tags, variables, commands beside figures
-check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ block of the pages
+check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ and C block of the pages
 check.py program SOURCE PROGRAM  runs a program of examples/: it prints what its source says
 check.py self-test               proves that each of them can fail
 
@@ -14,6 +14,8 @@ it is:
     <!-- example: statements -->    what a fiber does
     <!-- example: main -->          what main() does, without a runtime
     <!-- example: from PATH -->     an excerpt of a file that is tested elsewhere, to the letter
+
+A ```c block is C11, and a program or an excerpt.
 
 A ```text block after the words "Output:" holds what the block before it prints.
 """
@@ -57,7 +59,7 @@ def without_code(lines):
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
-TAG = re.compile(r"sync\(([\w.]+)\)")
+TAG = re.compile(r"\bsync\(([\w.]+)\)")
 FIGURE = re.compile(r"\d ?(?:ns|us|ms|B)\b|TBD-FIGURES")
 COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|make |examples/|bench/)[^`]*`")
 
@@ -93,7 +95,7 @@ def candidates(name):
         yield name
     elif first in LAYERS:
         yield "src/" + name
-    elif first == "ums" and name.endswith(".hpp"):
+    elif first == "ums" and name.endswith((".hpp", ".h")):
         yield "include/" + name
 
 
@@ -178,8 +180,9 @@ using namespace std::chrono_literals;
 
 
 class Block:
-    def __init__(self, page, line, kind, code):
+    def __init__(self, page, line, kind, code, language="cpp"):
         self.page, self.line, self.kind, self.code = page, line, kind, code
+        self.language = language
         self.output = None
 
     def place(self):
@@ -208,13 +211,17 @@ def blocks(page, text):
         begin = at + 1
         end = lines.index("```", begin)
         code = "\n".join(lines[begin:end]) + "\n"
-        if line == "```cpp":
+        if line in ("```cpp", "```c"):
             if kind is None and "int main" in code:
                 kind = "program"
-            if not re.fullmatch(r"program|declarations|statements|main|from \S+", kind or ""):
-                raise BadPage(f"{page}:{at + 1}: a C++ block that is no program: say above it what "
+            kinds = r"program|from \S+"
+            if line == "```cpp":
+                kinds += "|declarations|statements|main"
+            if not re.fullmatch(kinds, kind or ""):
+                name = "C++" if line == "```cpp" else "C"
+                raise BadPage(f"{page}:{at + 1}: a {name} block that is no program: say above it what "
                               "it is (see tests/docs/check.py)")
-            found.append(Block(page, begin + 1, kind, code))
+            found.append(Block(page, begin + 1, kind, code, line[3:]))
         elif line == "```text" and expects_output and found:
             found[-1].output = code
         kind, expects_output = None, False
@@ -240,16 +247,21 @@ def unit_of_fragments(fragments):
 class Builder:
     def __init__(self, root, compiler, library, flags, folder):
         self.root, self.library, self.folder = root, library, folder
-        self.command = [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", *flags,
-                        f"-I{os.path.join(root, 'include')}"]
+        self.compiler = compiler
+        self.flags = ["-Wall", "-Wextra", "-Werror", *flags, f"-I{os.path.join(root, 'include')}"]
 
-    def build(self, name, text):
+    def build(self, name, text, language="cpp"):
         """Returns the program, or what the compiler said."""
-        source = os.path.join(self.folder, f"{name}.cpp")
+        source = os.path.join(self.folder, f"{name}.{language}")
         program = os.path.join(self.folder, name)
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-        done = subprocess.run([*self.command, source, self.library, "-pthread", "-o", program],
+        # The C++ compiler compiles C too.
+        compiles, libraries = ["-std=c++20", source], [self.library, "-pthread"]
+        if language == "c":
+            compiles = ["-std=c11", "-pedantic", "-x", "c", source, "-x", "none"]
+            libraries += ["-lstdc++", "-lm"]
+        done = subprocess.run([self.compiler, *self.flags, *compiles, *libraries, "-o", program],
                               cwd=self.root, capture_output=True, text=True, check=False)
         return (program, None) if done.returncode == 0 else (None, done.stderr)
 
@@ -279,7 +291,7 @@ def check_excerpt(root, block):
 
 def check_unit(builder, name, text, runs):
     """Builds one program and runs the blocks in it. `runs`: (block, arguments)."""
-    program, error = builder.build(name, text)
+    program, error = builder.build(name, text, runs[0][0].language)
     if program is None:
         return [f"{runs[0][0].page}: does not compile\n{error}"]
     return [wrong for block, words in runs if (wrong := run(block, [program, *words]))]
@@ -366,6 +378,9 @@ EXAMPLES = [
     ("```cpp\nint x;\n```\n", "a C++ block that is no program"),
     ("```cpp\nint main() { return 1; }\n```\n", "exit code 1"),
     ("```cpp\nint main() { return nothing; }\n```\n", "README.md:2"),
+    ("```c\nint main(void) { int class = 0; return class; }\n```\n", None),
+    ("```c\nint main(void) { return nothing; }\n```\n", "README.md:2"),
+    ("```c\nint x;\n```\n", "a C block that is no program"),
     ("```cpp\n#include <cstdio>\nint main() { std::puts(\"a\"); }\n```\n\nOutput:\n\n"
      "```text\na\n```\n", None),
     ("```cpp\n#include <cstdio>\nint main() { std::puts(\"a\"); }\n```\n\nOutput:\n\n"
@@ -444,7 +459,7 @@ def main(words):
         count, wrong = check_examples(root, rest[0], os.path.abspath(rest[1]), rest[2:])
         for complaint in wrong:
             print(complaint)
-        print(f"{count} C++ blocks, {len(wrong)} complaints")
+        print(f"{count} C++ and C blocks, {len(wrong)} complaints")
         return 1 if wrong or not count else 0
     if what == "program" and len(rest) == 2:
         complaint = check_program(*rest)

@@ -39,7 +39,8 @@ struct gate_calls {
     UMS_EXPORT static bool is_open(const gate_state& g) noexcept;
     UMS_EXPORT static void wait(gate_state& g) noexcept;
     UMS_EXPORT static bool wait_until(gate_state& g, deadline limit);
-    UMS_EXPORT static bool wait_or_stop(gate_state& g, const std::stop_token& stop);
+    UMS_EXPORT static bool wait_or_stop(gate_state& g, const std::stop_token& stop,
+                                        deadline limit = deadline::max());
 };
 
 }  // namespace ums::impl

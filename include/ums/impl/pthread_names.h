@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef UMS_IMPL_PTHREAD_NAMES_H
+#define UMS_IMPL_PTHREAD_NAMES_H
+
+/* ums/impl/pthread_names.h: the names of POSIX as macros for those of ums/ums_pthread.h, which includes this where
+ * UMS_PTHREAD_NAMES is defined. */
+
+/* First, so that they do no harm later. */
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+
+#include "ums/ums_pthread.h"
+
+/* Types */
+#undef pthread_t
+#define pthread_t ums_pthread_t
+#undef pthread_attr_t
+#define pthread_attr_t ums_pthread_attr_t
+#undef pthread_mutex_t
+#define pthread_mutex_t ums_pthread_mutex_t
+#undef pthread_mutexattr_t
+#define pthread_mutexattr_t ums_pthread_mutexattr_t
+#undef pthread_cond_t
+#define pthread_cond_t ums_pthread_cond_t
+#undef pthread_condattr_t
+#define pthread_condattr_t ums_pthread_condattr_t
+#undef pthread_rwlock_t
+#define pthread_rwlock_t ums_pthread_rwlock_t
+#undef pthread_key_t
+#define pthread_key_t ums_pthread_key_t
+#undef pthread_once_t
+#define pthread_once_t ums_pthread_once_t
+#undef pthread_barrier_t
+#define pthread_barrier_t ums_pthread_barrier_t
+#undef sem_t
+#define sem_t ums_sem_t
+
+/* Functions */
+#undef pthread_attr_init
+#define pthread_attr_init ums_pthread_attr_init
+#undef pthread_attr_destroy
+#define pthread_attr_destroy ums_pthread_attr_destroy
+#undef pthread_attr_setdetachstate
+#define pthread_attr_setdetachstate ums_pthread_attr_setdetachstate
+#undef pthread_attr_getdetachstate
+#define pthread_attr_getdetachstate ums_pthread_attr_getdetachstate
+#undef pthread_attr_setstacksize
+#define pthread_attr_setstacksize ums_pthread_attr_setstacksize
+#undef pthread_attr_getstacksize
+#define pthread_attr_getstacksize ums_pthread_attr_getstacksize
+#undef pthread_create
+#define pthread_create ums_pthread_create
+#undef pthread_join
+#define pthread_join ums_pthread_join
+#undef pthread_detach
+#define pthread_detach ums_pthread_detach
+#undef pthread_self
+#define pthread_self ums_pthread_self
+#undef pthread_equal
+#define pthread_equal ums_pthread_equal
+#undef pthread_exit
+#define pthread_exit ums_pthread_exit
+#undef sched_yield
+#define sched_yield ums_sched_yield
+#undef pthread_mutexattr_init
+#define pthread_mutexattr_init ums_pthread_mutexattr_init
+#undef pthread_mutexattr_destroy
+#define pthread_mutexattr_destroy ums_pthread_mutexattr_destroy
+#undef pthread_mutexattr_settype
+#define pthread_mutexattr_settype ums_pthread_mutexattr_settype
+#undef pthread_mutexattr_gettype
+#define pthread_mutexattr_gettype ums_pthread_mutexattr_gettype
+#undef pthread_mutex_init
+#define pthread_mutex_init ums_pthread_mutex_init
+#undef pthread_mutex_destroy
+#define pthread_mutex_destroy ums_pthread_mutex_destroy
+#undef pthread_mutex_lock
+#define pthread_mutex_lock ums_pthread_mutex_lock
+#undef pthread_mutex_trylock
+#define pthread_mutex_trylock ums_pthread_mutex_trylock
+#undef pthread_mutex_timedlock
+#define pthread_mutex_timedlock ums_pthread_mutex_timedlock
+#undef pthread_mutex_clocklock
+#define pthread_mutex_clocklock ums_pthread_mutex_clocklock
+#undef pthread_mutex_unlock
+#define pthread_mutex_unlock ums_pthread_mutex_unlock
+#undef pthread_condattr_init
+#define pthread_condattr_init ums_pthread_condattr_init
+#undef pthread_condattr_destroy
+#define pthread_condattr_destroy ums_pthread_condattr_destroy
+#undef pthread_condattr_setclock
+#define pthread_condattr_setclock ums_pthread_condattr_setclock
+#undef pthread_condattr_getclock
+#define pthread_condattr_getclock ums_pthread_condattr_getclock
+#undef pthread_cond_init
+#define pthread_cond_init ums_pthread_cond_init
+#undef pthread_cond_destroy
+#define pthread_cond_destroy ums_pthread_cond_destroy
+#undef pthread_cond_wait
+#define pthread_cond_wait ums_pthread_cond_wait
+#undef pthread_cond_timedwait
+#define pthread_cond_timedwait ums_pthread_cond_timedwait
+#undef pthread_cond_clockwait
+#define pthread_cond_clockwait ums_pthread_cond_clockwait
+#undef pthread_cond_signal
+#define pthread_cond_signal ums_pthread_cond_signal
+#undef pthread_cond_broadcast
+#define pthread_cond_broadcast ums_pthread_cond_broadcast
+#undef pthread_rwlock_init
+#define pthread_rwlock_init ums_pthread_rwlock_init
+#undef pthread_rwlock_destroy
+#define pthread_rwlock_destroy ums_pthread_rwlock_destroy
+#undef pthread_rwlock_rdlock
+#define pthread_rwlock_rdlock ums_pthread_rwlock_rdlock
+#undef pthread_rwlock_wrlock
+#define pthread_rwlock_wrlock ums_pthread_rwlock_wrlock
+#undef pthread_rwlock_tryrdlock
+#define pthread_rwlock_tryrdlock ums_pthread_rwlock_tryrdlock
+#undef pthread_rwlock_trywrlock
+#define pthread_rwlock_trywrlock ums_pthread_rwlock_trywrlock
+#undef pthread_rwlock_timedrdlock
+#define pthread_rwlock_timedrdlock ums_pthread_rwlock_timedrdlock
+#undef pthread_rwlock_timedwrlock
+#define pthread_rwlock_timedwrlock ums_pthread_rwlock_timedwrlock
+#undef pthread_rwlock_unlock
+#define pthread_rwlock_unlock ums_pthread_rwlock_unlock
+#undef pthread_key_create
+#define pthread_key_create ums_pthread_key_create
+#undef pthread_key_delete
+#define pthread_key_delete ums_pthread_key_delete
+#undef pthread_setspecific
+#define pthread_setspecific ums_pthread_setspecific
+#undef pthread_getspecific
+#define pthread_getspecific ums_pthread_getspecific
+#undef pthread_once
+#define pthread_once ums_pthread_once
+#undef pthread_barrier_init
+#define pthread_barrier_init ums_pthread_barrier_init
+#undef pthread_barrier_destroy
+#define pthread_barrier_destroy ums_pthread_barrier_destroy
+#undef pthread_barrier_wait
+#define pthread_barrier_wait ums_pthread_barrier_wait
+#undef sem_init
+#define sem_init ums_sem_init
+#undef sem_destroy
+#define sem_destroy ums_sem_destroy
+#undef sem_wait
+#define sem_wait ums_sem_wait
+#undef sem_trywait
+#define sem_trywait ums_sem_trywait
+#undef sem_timedwait
+#define sem_timedwait ums_sem_timedwait
+#undef sem_clockwait
+#define sem_clockwait ums_sem_clockwait
+#undef sem_post
+#define sem_post ums_sem_post
+#undef sem_getvalue
+#define sem_getvalue ums_sem_getvalue
+
+/* Values */
+#undef PTHREAD_CREATE_JOINABLE
+#define PTHREAD_CREATE_JOINABLE UMS_PTHREAD_CREATE_JOINABLE
+#undef PTHREAD_CREATE_DETACHED
+#define PTHREAD_CREATE_DETACHED UMS_PTHREAD_CREATE_DETACHED
+#undef PTHREAD_MUTEX_INITIALIZER
+#define PTHREAD_MUTEX_INITIALIZER UMS_PTHREAD_MUTEX_INITIALIZER
+#undef PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP
+#define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP UMS_PTHREAD_ERRORCHECK_MUTEX_INITIALIZER
+#undef PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP
+#define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP UMS_PTHREAD_RECURSIVE_MUTEX_INITIALIZER
+#undef PTHREAD_MUTEX_NORMAL
+#define PTHREAD_MUTEX_NORMAL UMS_PTHREAD_MUTEX_NORMAL
+#undef PTHREAD_MUTEX_RECURSIVE
+#define PTHREAD_MUTEX_RECURSIVE UMS_PTHREAD_MUTEX_RECURSIVE
+#undef PTHREAD_MUTEX_ERRORCHECK
+#define PTHREAD_MUTEX_ERRORCHECK UMS_PTHREAD_MUTEX_ERRORCHECK
+#undef PTHREAD_MUTEX_DEFAULT
+#define PTHREAD_MUTEX_DEFAULT UMS_PTHREAD_MUTEX_DEFAULT
+#undef PTHREAD_COND_INITIALIZER
+#define PTHREAD_COND_INITIALIZER UMS_PTHREAD_COND_INITIALIZER
+#undef PTHREAD_RWLOCK_INITIALIZER
+#define PTHREAD_RWLOCK_INITIALIZER UMS_PTHREAD_RWLOCK_INITIALIZER
+#undef PTHREAD_ONCE_INIT
+#define PTHREAD_ONCE_INIT UMS_PTHREAD_ONCE_INIT
+#undef PTHREAD_BARRIER_SERIAL_THREAD
+#define PTHREAD_BARRIER_SERIAL_THREAD UMS_PTHREAD_BARRIER_SERIAL_THREAD
+
+#endif /* UMS_IMPL_PTHREAD_NAMES_H */

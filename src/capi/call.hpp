@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// capi/call.hpp: between a C call and the C++ one it stands for.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <stop_token>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+#include "sched/access.hpp"
+#include "ums/deadline.hpp"
+#include "ums/ums.h"
+
+// Opaque to C. Whoever waits holds a token of it, so it may be destroyed meanwhile.
+struct ums_stop {
+    std::stop_source source;
+};
+
+namespace ums::capi {
+
+// Calls f() and returns what it returns (nothing: 0), or what it threw as a negative error number.
+template <class F>
+int call(F&& f) noexcept {
+    try {
+        if constexpr (std::is_void_v<std::invoke_result_t<F&>>)
+            return f(), 0;
+        else
+            return f();
+    } catch (const std::system_error& error) {
+        return -error.code().value();
+    } catch (const std::bad_alloc&) {
+        return -ENOMEM;
+    }
+}
+
+inline deadline to_deadline(std::int64_t ns) noexcept {
+    return deadline{std::chrono::nanoseconds{ns}};
+}
+
+// The result of a wait that may give up: wait(limit, token) returns whether it succeeded; no token
+// is null.
+template <class Wait>
+int wait_until(std::int64_t limit, const ums_stop_t* stop, Wait wait) noexcept {
+    return call([&] {
+        if (stop == nullptr) return wait(to_deadline(limit), nullptr) ? 0 : -ETIMEDOUT;
+        const std::stop_token token = stop->source.get_token();
+        if (wait(to_deadline(limit), &token)) return 0;
+        return token.stop_requested() ? -ECANCELED : -ETIMEDOUT;
+    });
+}
+
+inline ums_ref_t to_c(fiber_ref r) noexcept { return {sched::access::parkable_of(r)}; }
+inline fiber_ref from_c(ums_ref_t r) noexcept {
+    return sched::access::ref(static_cast<sched::parkable*>(r.who));
+}
+
+// The C++ object that lies in a C one.
+template <class T, class C>
+T& object(C* c) noexcept {
+    static_assert(sizeof(T) <= sizeof(C) && alignof(T) <= alignof(C));
+    return *reinterpret_cast<T*>(c);
+}
+
+// Writes text cut to bytes - 1, and a zero. Returns its length.
+inline std::size_t copy_text(std::string_view text, char* buffer, std::size_t bytes) noexcept {
+    if (bytes != 0) {
+        const std::size_t n = std::min(text.size(), bytes - 1);
+        std::memcpy(buffer, text.data(), n);
+        buffer[n] = 0;
+    }
+    return text.size();
+}
+
+// Copies a struct with a size from a caller of any version over `known`, which holds the defaults.
+template <class T>
+int copy_sized(T& known, const T* given, std::size_t smallest) noexcept {
+    if (given == nullptr) return 0;
+    const std::size_t size = given->size;
+    if (size < smallest || size > 4096) return -EINVAL;
+    const char* bytes = reinterpret_cast<const char*>(given);
+    for (std::size_t i = sizeof(T); i < size; ++i)
+        if (bytes[i] != 0) return -E2BIG;
+    std::memcpy(&known, bytes, std::min(size, sizeof(T)));
+    known.size = sizeof(T);
+    return 0;
+}
+
+}  // namespace ums::capi

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#include "ums/cluster.hpp"
+
+#include "capi/call.hpp"
+#include "capi/policy.hpp"
+
+using namespace ums;
+using namespace ums::capi;
+
+namespace {
+
+cluster& cluster_of(ums_cluster_t* c) noexcept { return *reinterpret_cast<cluster*>(c); }
+const cluster& cluster_of(const ums_cluster_t* c) noexcept {
+    return *reinterpret_cast<const cluster*>(c);
+}
+
+}  // namespace
+
+int ums_cluster_create(ums_cluster_t** made, const ums_cluster_options_t* given) {
+    *made = nullptr;
+    ums_cluster_options_t o = UMS_CLUSTER_OPTIONS_INIT;
+    if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
+    if (const int error = check_policy(o.policy_calls, o.policy); error != 0) return error;
+    return call([&] {
+        const cluster_options chosen{.name = o.name != nullptr ? o.name : "cluster",
+                                     .processors = o.processors,
+                                     .policy = to_kind(o.policy),
+                                     .make_policy = policy_maker(o.policy_calls, o.policy_argument),
+                                     .pin = o.pin};
+        *made = reinterpret_cast<ums_cluster_t*>(new cluster{chosen});
+    });
+}
+
+int ums_cluster_destroy(ums_cluster_t* c) {
+    if (c == ums_cluster_standard()) return -EINVAL;
+    delete &cluster_of(c);
+    return 0;
+}
+
+int ums_cluster_add_processor(ums_cluster_t* c, unsigned* index) {
+    return call([&] {
+        const unsigned added = cluster_of(c).add_processor();
+        if (index != nullptr) *index = added;
+    });
+}
+
+int ums_cluster_remove_processor(ums_cluster_t* c) {
+    return call([&] { cluster_of(c).remove_processor(); });
+}
+
+unsigned ums_cluster_processors(const ums_cluster_t* c) { return cluster_of(c).processors(); }
+
+size_t ums_cluster_name(const ums_cluster_t* c, char* buffer, size_t bytes) {
+    return copy_text(cluster_of(c).name(), buffer, bytes);
+}
+
+ums_cluster_t* ums_cluster_standard() {
+    return reinterpret_cast<ums_cluster_t*>(&cluster::standard());
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+#include "capi/call.hpp"
+#include "ums/condition_variable.hpp"
+
+using namespace ums;
+using namespace ums::capi;
+
+namespace {
+
+using calls = impl::condition_calls;
+
+impl::condition_state& state(ums_cond_t* c) noexcept { return object<impl::condition_state>(c); }
+
+void unlock(void* m) { (void)ums_mutex_unlock(static_cast<ums_mutex_t*>(m)); }
+
+}  // namespace
+
+int ums_cond_wait(ums_cond_t* c, ums_mutex_t* m) {
+    return ums_cond_wait_until(c, m, UMS_NEVER, nullptr);
+}
+
+int ums_cond_wait_until(ums_cond_t* c, ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
+    if (!impl::is_held_by_caller(object<impl::mutex_state>(m))) return -EPERM;
+    return wait_until(deadline, stop, [c, m](ums::deadline limit, const std::stop_token* token) {
+        const bool notified = calls::wait(state(c), impl::foreign_lock{m, &unlock}, limit, token);
+        // The condition variable may be gone. What the caller held it can hold again.
+        (void)ums_mutex_lock(m);
+        return notified;
+    });
+}
+
+void ums_cond_notify_one(ums_cond_t* c) { calls::notify_one(state(c)); }
+void ums_cond_notify_all(ums_cond_t* c) { calls::notify_all(state(c)); }

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "ums/fiber.hpp"
+
+#include <utility>
+
+#include "capi/call.hpp"
+#include "capi/exit_request.hpp"
+#include "ums/cluster.hpp"
+
+using namespace ums;
+using namespace ums::capi;
+
+namespace {
+
+sched::fiber* taken(ums_fiber_t* fiber) noexcept {
+    return static_cast<sched::fiber*>(std::exchange(fiber->handle, nullptr));
+}
+
+fiber_ref ref_of(const ums_fiber_t* fiber) noexcept {
+    auto* f = static_cast<sched::fiber*>(fiber->handle);
+    return f != nullptr ? impl::ref_of(f) : fiber_ref{};
+}
+
+}  // namespace
+
+int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (*function)(void*),
+                     void* argument) {
+    made->handle = nullptr;
+    ums_fiber_options_t o = UMS_FIBER_OPTIONS_INIT;
+    if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
+    if (function == nullptr || o.launch > UMS_LAUNCH_DISPATCH) return -EINVAL;
+    return call([&] {
+        const fiber_options chosen{
+            .name = o.name != nullptr ? o.name : "",
+            .stack_bytes = o.stack_bytes,
+            .pinned = o.pinned,
+            .cluster = reinterpret_cast<cluster*>(o.cluster),
+            .launch = o.launch == UMS_LAUNCH_DISPATCH ? launch::dispatch : launch::post,
+            .tag = o.tag};
+        made->handle =
+            impl::spawn(given != nullptr ? &chosen : nullptr, &run_function, function, argument);
+    });
+}
+
+int ums_fiber_join(ums_fiber_t* fiber) {
+    if (fiber->handle == nullptr) return -EINVAL;
+    return call([&] {
+        impl::join(static_cast<sched::fiber*>(fiber->handle));
+        fiber->handle = nullptr;
+    });
+}
+
+int ums_fiber_detach(ums_fiber_t* fiber) {
+    if (fiber->handle == nullptr) return -EINVAL;
+    impl::detach(taken(fiber));
+    return 0;
+}
+
+bool ums_fiber_joinable(const ums_fiber_t* fiber) { return fiber->handle != nullptr; }
+ums_ref_t ums_fiber_ref(const ums_fiber_t* fiber) { return to_c(ref_of(fiber)); }
+uint64_t ums_fiber_id(const ums_fiber_t* fiber) { return ums_ref_id(to_c(ref_of(fiber))); }
+
+unsigned ums_hardware_concurrency() { return fiber::hardware_concurrency(); }
+
+void ums_ref_unpark(ums_ref_t who) { from_c(who).unpark(); }
+uint64_t ums_ref_id(ums_ref_t who) { return from_c(who).id().value(); }
+
+const char* ums_ref_name(ums_ref_t who) {
+    const sched::fiber* f = sched::access::fiber_of(from_c(who));
+    return f != nullptr ? f->name : "";
+}
+
+uint64_t ums_ref_tag(ums_ref_t who) { return from_c(who).tag(); }
+void ums_ref_set_tag(ums_ref_t who, uint64_t tag) { from_c(who).set_tag(tag); }

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+
+// A ums_mutex_t holds what the C++ mutexes hold, a mutex_state, or around one a recursive_lock, and
+// its kind.
+
+#include "ums/mutex.hpp"
+
+#include "base/atomic.hpp"
+#include "capi/call.hpp"
+
+using namespace ums;
+using namespace ums::capi;
+
+namespace {
+
+using impl::mutex_state;
+using impl::recursive_lock;
+using barging = impl::mutex_calls<impl::handover::barging>;
+using fair = impl::mutex_calls<impl::handover::fair>;
+
+static_assert(sizeof(recursive_lock) <= sizeof(ums_mutex_t::words));
+static_assert(std::is_standard_layout_v<recursive_lock>, "its mutex_state comes first");
+
+mutex_state& state(ums_mutex_t* m) noexcept { return object<mutex_state>(m); }
+recursive_lock& recursive(ums_mutex_t* m) noexcept { return object<recursive_lock>(m); }
+
+}  // namespace
+
+int ums_mutex_init(ums_mutex_t* m, ums_mutex_kind_t kind) {
+    if (kind > UMS_MUTEX_RECURSIVE) return -EINVAL;
+    *m = ums_mutex_t{{}, static_cast<std::uint32_t>(kind), 0};
+    return 0;
+}
+
+int ums_mutex_destroy(ums_mutex_t* m) {
+    // relaxed: the answer is old when it is given.
+    return base::atomic_ref<std::uintptr_t>{state(m).owner}.load(base::relaxed) == 0 ? 0 : -EBUSY;
+}
+
+int ums_mutex_lock(ums_mutex_t* m) {
+    return call([m] {
+        switch (m->kind) {
+            case UMS_MUTEX_FAIR:
+                return fair::lock(state(m));
+            case UMS_MUTEX_RECURSIVE:
+                return recursive(m).lock();
+            default:
+                return barging::lock(state(m));
+        }
+    });
+}
+
+int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
+    return wait_until(deadline, stop, [m](ums::deadline limit, const std::stop_token* token) {
+        if (token == nullptr) {
+            switch (m->kind) {
+                case UMS_MUTEX_FAIR:
+                    return fair::lock_until(state(m), limit);
+                case UMS_MUTEX_RECURSIVE:
+                    return recursive(m).lock_until(limit);
+                default:
+                    return barging::lock_until(state(m), limit);
+            }
+        }
+        switch (m->kind) {
+            case UMS_MUTEX_FAIR:
+                return fair::lock_or_stop(state(m), limit, *token);
+            case UMS_MUTEX_RECURSIVE:
+                return recursive(m).lock_or_stop(limit, *token);
+            default:
+                return barging::lock_or_stop(state(m), limit, *token);
+        }
+    });
+}
+
+int ums_mutex_trylock(ums_mutex_t* m) {
+    switch (m->kind) {
+        case UMS_MUTEX_FAIR:
+            return fair::try_lock(state(m)) ? 0 : -EBUSY;
+        case UMS_MUTEX_RECURSIVE:
+            return recursive(m).try_lock() ? 0 : -EBUSY;
+        default:
+            return barging::try_lock(state(m)) ? 0 : -EBUSY;
+    }
+}
+
+int ums_mutex_unlock(ums_mutex_t* m) {
+    if (!impl::is_held_by_caller(state(m))) return -EPERM;
+    switch (m->kind) {
+        case UMS_MUTEX_FAIR:
+            fair::unlock(state(m));
+            break;
+        case UMS_MUTEX_RECURSIVE:
+            recursive(m).unlock();
+            break;
+        default:
+            barging::unlock(state(m));
+    }
+    return 0;
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#include "capi/policy.hpp"
+
+#include "capi/call.hpp"
+
+namespace ums::capi {
+
+namespace {
+
+class policy_of_calls final : public policy {
+public:
+    explicit policy_of_calls(const ums_policy_calls_t& calls, void* argument)
+        : calls_{calls}, self_{argument} {
+        if (calls.make == nullptr) return;
+        self_ = calls.make(argument);
+        if (self_ == nullptr) throw std::bad_alloc{};
+    }
+    ~policy_of_calls() override {
+        if (calls_.destroy != nullptr) calls_.destroy(self_);
+    }
+
+    void attach(unsigned processor) override { calls_.attach(self_, processor); }
+    void detach(unsigned processor) override { calls_.detach(self_, processor); }
+    void ready(fiber_ref f, unsigned processor) noexcept override {
+        calls_.ready(self_, to_c(f), processor);
+    }
+    fiber_ref next(unsigned processor) noexcept override {
+        return from_c(calls_.next(self_, processor));
+    }
+    fiber_ref steal(unsigned thief, unsigned victim) noexcept override {
+        return calls_.steal != nullptr ? from_c(calls_.steal(self_, thief, victim)) : fiber_ref{};
+    }
+    [[nodiscard]] bool empty(unsigned processor) const noexcept override {
+        return calls_.empty(self_, processor);
+    }
+
+private:
+    const ums_policy_calls_t calls_;
+    void* self_;
+};
+
+}  // namespace
+
+static_assert(policy::outside == UMS_OUTSIDE);
+
+int check_policy(const ums_policy_calls_t* given, ums_policy_t kind) noexcept {
+    if (kind != UMS_POLICY_STEAL && kind != UMS_POLICY_FIFO) return -EINVAL;
+    if (given == nullptr) return 0;
+    ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
+    if (const int error = copy_sized(calls, given, sizeof calls); error != 0) return error;
+    const bool complete = calls.attach != nullptr && calls.detach != nullptr &&
+                          calls.ready != nullptr && calls.next != nullptr && calls.empty != nullptr;
+    return complete ? 0 : -EINVAL;
+}
+
+std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* given,
+                                                      void* argument) {
+    if (given == nullptr) return {};
+    return [given, argument] {
+        ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
+        copy_sized(calls, given, sizeof calls);
+        return std::make_unique<policy_of_calls>(calls, argument);
+    };
+}
+
+}  // namespace ums::capi
+
+using namespace ums;
+using namespace ums::capi;
+
+void ums_fiber_queue_push_back(ums_fiber_queue_t* queue, ums_ref_t fiber) {
+    object<fiber_queue>(queue).push_back(from_c(fiber));
+}
+
+void ums_fiber_queue_push_front(ums_fiber_queue_t* queue, ums_ref_t fiber) {
+    object<fiber_queue>(queue).push_front(from_c(fiber));
+}
+
+ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue) {
+    return to_c(object<fiber_queue>(queue).pop_front());
+}
+
+size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue) {
+    return object<const fiber_queue>(queue).size();
+}

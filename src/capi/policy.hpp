@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// capi/policy.hpp: a policy made of C functions.
+
+#include <functional>
+#include <memory>
+
+#include "ums/options.hpp"
+#include "ums/policy.hpp"
+#include "ums/ums.h"
+
+namespace ums::capi {
+
+// 0, or a negative error number.
+int check_policy(const ums_policy_calls_t* calls, ums_policy_t kind) noexcept;
+
+// Empty if `calls` is null. Requires: they were checked.
+std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* calls,
+                                                      void* argument);
+
+inline policy_kind to_kind(ums_policy_t kind) noexcept {
+    return kind == UMS_POLICY_FIFO ? policy_kind::fifo : policy_kind::steal;
+}
+
+}  // namespace ums::capi

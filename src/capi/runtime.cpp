@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include <memory>
+
+#include "base/atomic.hpp"
+#include "capi/call.hpp"
+#include "capi/exit_request.hpp"
+#include "capi/policy.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+using namespace ums;
+using namespace ums::capi;
+
+namespace {
+
+// Made by ums_runtime_start().
+constinit base::atomic<runtime*> started;
+
+int to_options(const ums_options_t* given, options& out) noexcept {
+    ums_options_t o = UMS_OPTIONS_INIT;
+    if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
+    if (const int error = check_policy(o.policy_calls, o.policy); error != 0) return error;
+    if (o.guard > UMS_GUARD_MPROTECT) return -EINVAL;
+    return call([&] {
+        out.processors = o.processors;
+        out.stack_bytes = o.stack_bytes;
+        out.guard = o.guard == UMS_GUARD_LIGHTWEIGHT ? guard_kind::lightweight
+                    : o.guard == UMS_GUARD_MPROTECT  ? guard_kind::mprotect
+                                                     : guard_kind::automatic;
+        out.policy = to_kind(o.policy);
+        out.make_policy = policy_maker(o.policy_calls, o.policy_argument);
+        out.pin = o.pin;
+        out.spin_ns = o.spin_ns;
+        out.warm_stacks = o.warm_stacks;
+        out.migrate = o.migrate;
+        out.measure_stacks = o.measure_stacks;
+        out.membarrier = o.membarrier;
+        out.seed = o.seed;
+    });
+}
+
+}  // namespace
+
+int ums_run(const ums_options_t* given, void (*function)(void*), void* argument) {
+    return call([&] {
+        options chosen;
+        if (const int error = to_options(given, chosen); error != 0) return error;
+        const runtime running{chosen};
+        fiber main_fiber{fiber_options{.name = "main"}, &run_function, function, argument};
+        main_fiber.join();
+        return 0;
+    });
+}
+
+int ums_runtime_start(const ums_options_t* given) {
+    return call([&] {
+        options chosen;
+        if (const int error = to_options(given, chosen); error != 0) return error;
+        // sync(c-runtime): publishes the runtime to the thread that stops it.
+        started.store(new runtime{chosen}, base::release);
+        return 0;
+    });
+}
+
+int ums_runtime_stop() {
+    if (this_fiber::get_id() != fiber_id{}) return -EPERM;
+    // sync(c-runtime): sees the start.
+    const std::unique_ptr<runtime> stopped{started.exchange(nullptr, base::acq_rel)};
+    return stopped != nullptr ? 0 : -EINVAL;
+}

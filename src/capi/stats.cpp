@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#include "ums/stats.hpp"
+
+#include <algorithm>
+
+#include "capi/call.hpp"
+
+using namespace ums;
+using namespace ums::capi;
+
+int ums_stats_get(ums_stats_t* out) {
+    const std::size_t size = out->size;
+    if (size < sizeof(std::size_t) || size > 4096) return -EINVAL;
+    const runtime_stats s = stats();
+    const ums_stats_t known{.size = size,
+                            .spawned = s.spawned,
+                            .finished = s.finished,
+                            .steals = s.steals,
+                            .stolen = s.stolen,
+                            .idle_waits = s.idle_waits,
+                            .wakes = s.wakes,
+                            .slabs = s.slabs,
+                            .stacks_made = s.stacks_made,
+                            .stacks_warm = s.stacks_warm,
+                            .stacks_cold = s.stacks_cold,
+                            .stacks_trimmed = s.stacks_trimmed,
+                            .mapped_bytes = s.mapped_bytes,
+                            .stack_high_water_bytes = s.stack_high_water_bytes};
+    std::memset(static_cast<void*>(out), 0, size);
+    std::memcpy(static_cast<void*>(out), &known, std::min(size, sizeof known));
+    return 0;
+}
+
+void ums_trim() { trim(); }
+
+int ums_info(char* buffer, size_t bytes, size_t* length) {
+    return call([&] {
+        const std::size_t n = copy_text(info(), buffer, bytes);
+        if (length != nullptr) *length = n;
+    });
+}
+
+const char* ums_version() { return version(); }

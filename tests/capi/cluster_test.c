@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate
+#include <pthread.h>
+
+#include "check.h"
+
+static void add_one(void *argument) { atomic_fetch_add((atomic_int *)argument, 1); }
+
+static void use_one(void *argument) {
+    ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
+    options.name = "background";
+    options.processors = 2;
+    options.policy = UMS_POLICY_FIFO;
+    ums_cluster_t *cluster = NULL;
+    CHECK_IS(0, ums_cluster_create(&cluster, &options));
+    CHECK_IS(2, ums_cluster_processors(cluster));
+    char name[32], cut[5];
+    CHECK_IS(10, ums_cluster_name(cluster, name, sizeof name));
+    CHECK(strcmp(name, "background") == 0);
+    CHECK_IS(10, ums_cluster_name(cluster, cut, sizeof cut));
+    CHECK(strcmp(cut, "back") == 0);
+
+    unsigned index = 0;
+    CHECK_IS(0, ums_cluster_add_processor(cluster, &index));
+    CHECK_IS(2, index);
+    CHECK_IS(0, ums_cluster_add_processor(cluster, NULL));
+    CHECK_IS(4, ums_cluster_processors(cluster));
+
+    ums_fiber_options_t there = UMS_FIBER_OPTIONS_INIT;
+    there.cluster = cluster;
+    ums_fiber_t fiber;
+    CHECK_IS(0, ums_fiber_create(&fiber, &there, add_one, argument));
+    join(&fiber);
+
+    while (ums_cluster_processors(cluster) > 1) CHECK_IS(0, ums_cluster_remove_processor(cluster));
+    CHECK_IS(-EINVAL, ums_cluster_remove_processor(cluster));
+    CHECK_IS(-EINVAL, ums_cluster_destroy(ums_cluster_standard()));
+    CHECK_IS(0, ums_cluster_destroy(cluster));
+
+    CHECK_IS(0, ums_cluster_create(&cluster, NULL));
+    CHECK_IS(1, ums_cluster_processors(cluster));
+    CHECK_IS(0, ums_cluster_destroy(cluster));
+}
+static void clusters_come_and_go(void) {
+    atomic_int count = 0;
+    on_a_fiber_and_on_a_thread(use_one, &count);
+    CHECK_IS(2, count);
+}
+
+static void refuse(void *argument) {
+    ums_cluster_t *cluster = ums_cluster_standard();
+    (void)argument;
+    ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
+    options.processors = 0;
+    CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
+    CHECK(cluster == NULL);
+    options.processors = 1025;
+    CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
+    options = (ums_cluster_options_t)UMS_CLUSTER_OPTIONS_INIT;
+    options.policy = (ums_policy_t)5;
+    CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
+    options = (ums_cluster_options_t)UMS_CLUSTER_OPTIONS_INIT;
+    options.size = 0;
+    CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
+}
+static void bad_clusters_are_refused(void) {
+    ums_cluster_t *cluster;
+    CHECK_IS(-EPERM, ums_cluster_create(&cluster, NULL));
+    on_fibers(1, refuse, NULL);
+}
+
+static void migrate(void *argument) {
+    ums_cluster_t *cluster;
+    (void)argument;
+    CHECK_IS(0, ums_cluster_create(&cluster, NULL));
+    for (int i = 0; i < 10; ++i) {
+        CHECK_IS(0, ums_this_fiber_migrate(cluster));
+        CHECK_IS(0, ums_this_fiber_migrate(ums_cluster_standard()));
+    }
+    CHECK_IS(0, ums_cluster_destroy(cluster));
+}
+static void fibers_migrate_and_threads_do_not(void) {
+    on_fibers(1, migrate, NULL);
+    CHECK_IS(0, ums_runtime_start(NULL));
+    CHECK_IS(-EPERM, ums_this_fiber_migrate(ums_cluster_standard()));
+    CHECK_IS(0, ums_runtime_stop());
+}
+
+/* --- A policy of one's own: the last made ready runs first, or the first -------------------------- */
+
+struct stack_policy {
+    pthread_mutex_t lock;
+    ums_fiber_queue_t queue;
+    int attached, handed, destroyed;
+    bool first_in_first_out;
+};
+
+static void *stack_make(void *argument) {
+    struct stack_policy *p = argument;
+    pthread_mutex_init(&p->lock, NULL);
+    p->queue = (ums_fiber_queue_t)UMS_FIBER_QUEUE_INIT;
+    return p;
+}
+static void stack_destroy(void *self) {
+    struct stack_policy *p = self;
+    CHECK_IS(0, ums_fiber_queue_size(&p->queue));
+    pthread_mutex_destroy(&p->lock);
+    ++p->destroyed;
+}
+static void stack_attach(void *self, unsigned processor) {
+    struct stack_policy *p = self;
+    (void)processor;
+    pthread_mutex_lock(&p->lock);
+    ++p->attached;
+    pthread_mutex_unlock(&p->lock);
+}
+static void stack_detach(void *self, unsigned processor) {
+    struct stack_policy *p = self;
+    (void)processor;
+    pthread_mutex_lock(&p->lock);
+    --p->attached;
+    pthread_mutex_unlock(&p->lock);
+}
+static void stack_ready(void *self, ums_ref_t fiber, unsigned processor) {
+    struct stack_policy *p = self;
+    pthread_mutex_lock(&p->lock);
+    p->handed += processor == UMS_OUTSIDE || processor < 1024;
+    if (p->first_in_first_out)
+        ums_fiber_queue_push_back(&p->queue, fiber);
+    else
+        ums_fiber_queue_push_front(&p->queue, fiber);
+    pthread_mutex_unlock(&p->lock);
+}
+static ums_ref_t stack_next(void *self, unsigned processor) {
+    struct stack_policy *p = self;
+    (void)processor;
+    pthread_mutex_lock(&p->lock);
+    const ums_ref_t next = ums_fiber_queue_pop_front(&p->queue);
+    pthread_mutex_unlock(&p->lock);
+    return next;
+}
+static ums_ref_t stack_steal(void *self, unsigned thief, unsigned victim) {
+    (void)victim;
+    return stack_next(self, thief);
+}
+static bool stack_empty(void *self, unsigned processor) {
+    struct stack_policy *p = self;
+    (void)processor;
+    pthread_mutex_lock(&p->lock);
+    const bool is = ums_fiber_queue_size(&p->queue) == 0;
+    pthread_mutex_unlock(&p->lock);
+    return is;
+}
+static const ums_policy_calls_t stack_calls = {
+    sizeof(ums_policy_calls_t), stack_make, stack_destroy, stack_attach, stack_detach,
+    stack_ready,                stack_next, stack_steal,   stack_empty};
+
+static int order[8];
+static atomic_int ordered;
+static void note(void *argument) { order[ordered++] = *(int *)argument; }
+
+static void note_the_order(void *argument) {
+    const struct stack_policy *p = argument;
+    int numbers[8];
+    ums_fiber_t all[8];
+    ordered = 0;
+    for (int i = 0; i < 8; ++i) {
+        numbers[i] = i;
+        all[i] = start(note, &numbers[i]);
+    }
+    for (int i = 0; i < 8; ++i) join(&all[i]);
+    for (int i = 0; i < 8; ++i) CHECK_IS(p->first_in_first_out ? i : 7 - i, order[i]);
+}
+static void yield_often(void *argument) {
+    for (int i = 0; i < 100; ++i) ums_this_fiber_yield();
+    add_one(argument);
+}
+static void share(void *argument) {
+    atomic_int *count = argument;
+    ums_fiber_t all[32];
+    for (int i = 0; i < 32; ++i) all[i] = start(yield_often, count);
+    for (int i = 0; i < 32; ++i) join(&all[i]);
+}
+
+static void a_policy_of_c_functions_orders_the_fibers(void) {
+    for (int fifo = 0; fifo < 2; ++fifo) {
+        struct stack_policy policy = {.first_in_first_out = fifo != 0};
+        ums_options_t options = UMS_OPTIONS_INIT;
+        options.processors = 1;
+        options.policy_calls = &stack_calls;
+        options.policy_argument = &policy;
+        CHECK_IS(0, ums_run(&options, note_the_order, &policy));
+        CHECK(policy.handed >= 9);
+        CHECK(policy.attached >= 0);
+        CHECK_IS(1, policy.destroyed);
+
+        atomic_int count = 0;
+        options.processors = 2;
+        policy.first_in_first_out = true;
+        CHECK_IS(0, ums_run(&options, share, &count));
+        CHECK_IS(32, count);
+        CHECK_IS(2, policy.destroyed);
+    }
+}
+
+static void a_cluster_has_its_own(void *argument) {
+    struct stack_policy *policy = argument;
+    ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
+    ums_policy_calls_t calls = stack_calls;
+    calls.make = NULL; /* The argument itself. */
+    calls.destroy = NULL;
+    calls.steal = NULL;
+    stack_make(policy);
+    options.policy_calls = &calls;
+    options.policy_argument = policy;
+    ums_cluster_t *cluster;
+    CHECK_IS(0, ums_cluster_create(&cluster, &options));
+    CHECK_IS(0, ums_this_fiber_migrate(cluster));
+    CHECK_IS(0, ums_this_fiber_migrate(ums_cluster_standard()));
+    CHECK_IS(0, ums_cluster_destroy(cluster));
+    CHECK(policy->handed > 0);
+    stack_destroy(policy);
+}
+static void a_cluster_takes_a_policy(void) {
+    struct stack_policy policy = {.first_in_first_out = true};
+    on_fibers(1, a_cluster_has_its_own, &policy);
+}
+
+static void *make_none(void *argument) {
+    (void)argument;
+    return NULL;
+}
+static void bad_policies_are_refused(void) {
+    struct stack_policy policy = {.attached = 0};
+    ums_options_t options = UMS_OPTIONS_INIT;
+    ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
+    options.policy_calls = &calls;
+    CHECK_IS(-EINVAL, ums_run(&options, share, &policy));
+    calls = stack_calls;
+    calls.size = 1;
+    CHECK_IS(-EINVAL, ums_run(&options, share, &policy));
+    calls = stack_calls;
+    calls.make = make_none;
+    CHECK_IS(-ENOMEM, ums_run(&options, share, &policy));
+}
+
+int main(void) {
+    RUN(clusters_come_and_go);
+    RUN(bad_clusters_are_refused);
+    RUN(fibers_migrate_and_threads_do_not);
+    RUN(a_policy_of_c_functions_orders_the_fibers);
+    RUN(a_cluster_takes_a_policy);
+    RUN(bad_policies_are_refused);
+    return check_end();
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#include <ums/ums.h>
+#include <ums/ums.hpp>
+
+#include <gtest/gtest.h>
+
+#include "support/conservation.hpp"
+
+namespace {
+
+class capi_cxx_test : public conserving_test {};
+
+// Beside the C++ headers, and with the same objects underneath.
+TEST_F(capi_cxx_test, c_and_cxx_meet_in_one_program) {
+    ums_options_t options = UMS_OPTIONS_INIT;
+    options.processors = 2;
+    int ran = 0;
+    auto body = [](void* argument) {
+        EXPECT_EQ(ums_this_fiber_id(), ums::this_fiber::get_id().value());
+        ums_mutex_t m = UMS_MUTEX_INIT;
+        EXPECT_EQ(ums_mutex_lock(&m), 0);
+        ums::fiber{[&] { EXPECT_EQ(ums_mutex_trylock(&m), -EBUSY); }}.join();
+        EXPECT_EQ(ums_mutex_unlock(&m), 0);
+        *static_cast<int*>(argument) = 1;
+    };
+    EXPECT_EQ(ums_run(&options, body, &ran), 0);
+    EXPECT_EQ(ran, 1);
+}
+
+}  // namespace

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate p1
+#include "check.h"
+
+static void add_one(void *argument) { atomic_fetch_add((atomic_int *)argument, 1); }
+
+static void create_and_join(void *argument) {
+    atomic_int count = 0;
+    ums_fiber_t all[100];
+    (void)argument;
+    for (int i = 0; i < 100; ++i) all[i] = start(add_one, &count);
+    for (int i = 0; i < 100; ++i) {
+        CHECK(ums_fiber_joinable(&all[i]));
+        CHECK(ums_fiber_id(&all[i]) != 0);
+        CHECK_IS(ums_fiber_id(&all[i]), ums_ref_id(ums_fiber_ref(&all[i])));
+        join(&all[i]);
+        CHECK(!ums_fiber_joinable(&all[i]));
+        CHECK_IS(0, ums_fiber_id(&all[i]));
+        CHECK(ums_fiber_ref(&all[i]).who == NULL);
+        CHECK_IS(-EINVAL, ums_fiber_join(&all[i]));
+        CHECK_IS(-EINVAL, ums_fiber_detach(&all[i]));
+    }
+    CHECK_IS(100, count);
+}
+static void fibers_are_created_and_joined(void) { on_a_fiber_and_on_a_thread(create_and_join, NULL); }
+
+static void detached_fibers_end_before_the_runtime(void) {
+    atomic_int count = 0;
+    CHECK_IS(0, ums_runtime_start(NULL));
+    for (int i = 0; i < 100; ++i) {
+        ums_fiber_t fiber = start(add_one, &count);
+        CHECK_IS(0, ums_fiber_detach(&fiber));
+        CHECK(!ums_fiber_joinable(&fiber));
+    }
+    CHECK_IS(0, ums_runtime_stop());
+    CHECK_IS(100, count);
+}
+
+static void refuse(void *argument) {
+    ums_fiber_t fiber;
+    ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
+    options.stack_bytes = (size_t)2 << 30;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &options, add_one, argument));
+    CHECK(!ums_fiber_joinable(&fiber));
+    options = (ums_fiber_options_t)UMS_FIBER_OPTIONS_INIT;
+    options.launch = (ums_launch_t)9;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &options, add_one, argument));
+    options = (ums_fiber_options_t)UMS_FIBER_OPTIONS_INIT;
+    options.size = 1;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &options, add_one, argument));
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, NULL, NULL, argument));
+}
+static void bad_fibers_are_refused(void) {
+    atomic_int count = 0;
+    ums_fiber_t fiber;
+    CHECK_IS(-EPERM, ums_fiber_create(&fiber, NULL, add_one, &count));
+    on_a_fiber_and_on_a_thread(refuse, &count);
+    CHECK_IS(0, count);
+}
+
+static ums_fiber_t itself;
+static void join_itself(void *argument) {
+    ums_this_fiber_park();
+    CHECK_IS(-EDEADLK, ums_fiber_join(&itself));
+    add_one(argument);
+}
+static void itself_main(void *argument) {
+    itself = start(join_itself, argument);
+    ums_ref_unpark(ums_fiber_ref(&itself));
+    join(&itself);
+}
+static void a_fiber_cannot_join_itself(void) {
+    atomic_int count = 0;
+    on_fibers(2, itself_main, &count);
+    CHECK_IS(1, count);
+}
+
+static void look_at_itself(void *argument) {
+    CHECK(strcmp(ums_this_fiber_name(), "deep") == 0);
+    CHECK(strcmp(ums_ref_name(ums_this_fiber_ref()), "deep") == 0);
+    CHECK_IS(77, ums_ref_tag(ums_this_fiber_ref()));
+    ums_ref_set_tag(ums_this_fiber_ref(), 78);
+    CHECK_IS(78, ums_ref_tag(ums_this_fiber_ref()));
+    CHECK(ums_this_fiber_stack_high_water_bytes() > 0);
+    CHECK_IS(ums_this_fiber_id(), ums_ref_id(ums_this_fiber_ref()));
+    add_one(argument);
+}
+static void options_main(void *argument) {
+    ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
+    options.name = "deep";
+    options.stack_bytes = 1 << 20;
+    options.tag = 77;
+    options.pinned = true;
+    options.cluster = ums_cluster_standard();
+    options.launch = UMS_LAUNCH_DISPATCH;
+    ums_fiber_t fiber;
+    CHECK_IS(0, ums_fiber_create(&fiber, &options, look_at_itself, argument));
+    join(&fiber);
+}
+static void a_fibers_options_are_taken(void) {
+    atomic_int count = 0;
+    on_fibers(1, options_main, &count);
+    CHECK_IS(1, count);
+}
+
+static void a_plain_thread_has_no_name_and_no_id(void) {
+    CHECK_IS(0, ums_this_fiber_id());
+    CHECK(strcmp(ums_this_fiber_name(), "") == 0);
+    CHECK_IS(0, ums_ref_id(ums_this_fiber_ref()));
+    CHECK_IS(0, ums_this_fiber_stack_high_water_bytes());
+    CHECK(ums_this_fiber_ref().who == ums_this_fiber_ref().who);
+    CHECK_IS(0, ums_ref_id((ums_ref_t){NULL}));
+}
+
+struct pair {
+    ums_ref_t parent;
+    atomic_int turns;
+};
+static void answer(void *argument) {
+    struct pair *pair = argument;
+    for (int i = 0; i < 1000; ++i) {
+        ums_this_fiber_park();
+        atomic_fetch_add(&pair->turns, 1);
+        ums_ref_unpark(pair->parent);
+    }
+}
+static void ask(void *argument) {
+    struct pair pair = {ums_this_fiber_ref(), 0};
+    (void)argument;
+    ums_fiber_t fiber = start(answer, &pair);
+    const ums_ref_t other = ums_fiber_ref(&fiber);
+    for (int i = 1; i <= 1000; ++i) {
+        ums_ref_unpark(other);
+        while (pair.turns != i) ums_this_fiber_park();
+    }
+    join(&fiber);
+}
+static void parks_and_unparks_alternate(void) { on_a_fiber_and_on_a_thread(ask, NULL); }
+
+static void wait_three_ways(void *argument) {
+    ums_stop_t *stop = NULL;
+    (void)argument;
+    CHECK_IS(0, ums_stop_create(&stop));
+    CHECK_IS(-ETIMEDOUT, ums_this_fiber_park_until(ums_now(), NULL));
+    CHECK_IS(-ETIMEDOUT, ums_this_fiber_park_until(ums_deadline_after(MS), stop));
+    ums_ref_unpark(ums_this_fiber_ref());
+    CHECK_IS(0, ums_this_fiber_park_until(UMS_NEVER, stop));
+    ums_ref_unpark(ums_this_fiber_ref());
+    CHECK_IS(0, ums_this_fiber_park_until(0, NULL));
+    CHECK(!ums_stop_requested(stop));
+    CHECK(ums_stop_request(stop));
+    CHECK(!ums_stop_request(stop));
+    CHECK(ums_stop_requested(stop));
+    CHECK_IS(-ECANCELED, ums_this_fiber_park_until(UMS_NEVER, stop));
+    ums_stop_destroy(stop);
+}
+static void a_park_ends_in_three_ways(void) { on_a_fiber_and_on_a_thread(wait_three_ways, NULL); }
+
+static void sleep_well(void *argument) {
+    (void)argument;
+    int64_t begin = ums_now();
+    ums_this_fiber_sleep_ns(2 * MS);
+    CHECK(ums_now() - begin >= 2 * MS);
+    begin = ums_now();
+    ums_this_fiber_sleep_until(begin + 2 * MS);
+    CHECK(ums_now() - begin >= 2 * MS);
+    ums_this_fiber_sleep_ns(0);
+    ums_this_fiber_sleep_ns(-5);
+    ums_this_fiber_yield();
+}
+static void sleeps_are_not_short(void) { on_a_fiber_and_on_a_thread(sleep_well, NULL); }
+
+static void deadlines_do_not_overflow(void) {
+    CHECK_IS(UMS_NEVER, ums_deadline_after(UMS_NEVER));
+    CHECK_IS(UMS_NEVER, ums_deadline_after(UMS_NEVER - 1));
+    const int64_t now = ums_now();
+    CHECK(ums_deadline_after(-1) >= now && ums_deadline_after(-1) < now + 1000LL * 1000 * MS);
+    CHECK(ums_deadline_after(1000) >= now + 1000);
+}
+
+int main(void) {
+    RUN(fibers_are_created_and_joined);
+    RUN(detached_fibers_end_before_the_runtime);
+    RUN(bad_fibers_are_refused);
+    RUN(a_fiber_cannot_join_itself);
+    RUN(a_fibers_options_are_taken);
+    RUN(a_plain_thread_has_no_name_and_no_id);
+    RUN(parks_and_unparks_alternate);
+    RUN(a_park_ends_in_three_ways);
+    RUN(sleeps_are_not_short);
+    RUN(deadlines_do_not_overflow);
+    return check_end();
+}

@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""names.py             each function of the C headers is called by a test in C
+names.py LIBRARY     the shared library shows exactly those functions, ums_root and the C++ API, with versions
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+FUNCTION = re.compile(r"\b(ums_\w+)\(")
+CXX = re.compile(r"_Z(N|NK|TIN|TSN|TVN)3ums")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def declared():
+    names = set()
+    for header in glob.glob(os.path.join(ROOT, "include/ums/*.h")):
+        text = re.sub(r"/\*.*?\*/", "", read(header), flags=re.DOTALL)
+        for declaration in re.findall(r"^UMS_API [^;]*;", text, flags=re.MULTILINE):
+            names.add(FUNCTION.search(declaration)[1])
+    return names
+
+
+def check_calls():
+    calls = set()
+    for source in glob.glob(os.path.join(ROOT, "tests/capi/*_test.c")):
+        calls.update(FUNCTION.findall(read(source)))
+    calls.update(FUNCTION.findall(read(os.path.join(ROOT, "tests/capi/check.h"))))
+    for name in sorted(declared() - calls):
+        yield f"no test calls {name}()"
+
+
+def check_symbols(library):
+    table = subprocess.run(["readelf", "--dyn-syms", "-V", "-W", library], capture_output=True,
+                           text=True, check=True).stdout
+    found = {}
+    for line in table.splitlines():
+        words = line.split()
+        if len(words) >= 8 and words[0].rstrip(":").isdigit() and words[4] in ("GLOBAL", "WEAK") \
+                and words[6] != "UND":
+            name, _, version = words[7].partition("@@")
+            found[name] = (words[3], version)
+    for name in sorted(declared() - set(found)):
+        yield f"{name}() is not shown"
+    for name, (kind, version) in sorted(found.items()):
+        if name in ("UMS_0.1", "UMS_CXX_0.1"):
+            continue
+        if name in declared() or name == "ums_root":
+            wanted = "UMS_0.1"
+        elif CXX.match(name):
+            wanted = "UMS_CXX_0.1"
+        else:
+            yield f"{name} ({kind}) is shown and should not be"
+            continue
+        if version != wanted:
+            yield f"{name} has the version {version or 'none'}, should have {wanted}"
+    if not any(CXX.match(name) for name in found):
+        yield "no C++ name is shown"
+
+
+def main(words):
+    if not declared():
+        print("no function is declared")
+        return 1
+    complaints = list(check_symbols(words[0]) if words else check_calls())
+    for complaint in complaints:
+        print(complaint)
+    print(f"{len(declared())} functions of C, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
