@@ -5,6 +5,7 @@
 
 #include "ums/cluster.hpp"
 #include "ums/deadline.hpp"
+#include "ums/deadlock.hpp"
 #include "ums/fiber.hpp"
 #include "ums/fiber_ref.hpp"
 #include "ums/jfiber.hpp"

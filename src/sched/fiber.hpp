@@ -16,6 +16,7 @@
 #include "base/cache_line.hpp"
 #include "mem/slab.hpp"
 #include "sched/parkable.hpp"
+#include "sched/wait_note.hpp"
 
 namespace ums::sched {
 
@@ -49,6 +50,12 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
 
     // For the cluster's policy, which alone gives it a meaning.
     base::owned<std::uint64_t> tag;
+
+    // Written by the fiber itself:
+    wait_note waits;
+#if defined(UMS_DEBUG)
+    held_locks held;
+#endif
 
     arch::stack_shadow shadow;
     arch::race_context race;
