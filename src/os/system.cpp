@@ -82,7 +82,9 @@ const system_calls kernel_calls = {
         [](const void* at, void* into, std::size_t bytes) noexcept {
             errno_kept keep;
             const iovec from{const_cast<void*>(at), bytes}, to{into, bytes};
-            return checked(::syscall(SYS_process_vm_readv, ::getpid(), &to, 1, &from, 1, 0));
+            // As long: of an int on the stack, the kernel would see what lies beside it, too.
+            return checked(
+                ::syscall(SYS_process_vm_readv, long{::getpid()}, &to, 1ul, &from, 1ul, 0ul));
         },
     .read_through_pipe =
         [](const void* at, void* into, std::size_t bytes) noexcept {

@@ -23,7 +23,7 @@ constinit base::atomic<std::uint32_t> last_number;
 struct edge {
     std::uint32_t held = 0, locked = 0;  // The numbers of two mutexes; 0: free.
     bool is_reported = false;
-    char who[80];  // Was first to lock them in this order.
+    char who[80] = {};  // Was first to lock them in this order.
 };
 
 constexpr std::size_t edges = 4096, probes = 8;
