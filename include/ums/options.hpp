@@ -31,6 +31,13 @@ enum class policy_kind {
     fifo,   // One queue for all, in strict order of arrival.
 };
 
+// What happens when a cluster has nothing to run, and fibers wait for each other in a circle.
+enum class deadlock_check {
+    off,     // Nothing: nobody looks. find_deadlocks() does, when called.
+    report,  // Each cycle is written to standard error, once.
+    abort,   // The same, and then the program ends.
+};
+
 struct options {
     // Processors of the default cluster; 0: one for each CPU this process may use. 1 to 1024.
     // [UMS_PROCESSORS]
@@ -65,6 +72,13 @@ struct options {
     // Measure each ended fiber's stack (a system call or two per fiber), for
     // stats().stack_high_water_bytes. [UMS_MEASURE_STACKS=0|1]
     bool measure_stacks = false;
+
+    // Costs a look at every fiber each time the cluster comes to rest. [UMS_DEADLOCK=off|report|abort]
+    deadlock_check deadlock = deadlock_check::off;
+
+    // Debug builds of the library: a warning on standard error when two mutexes are locked in both
+    // orders. [UMS_LOCK_ORDER=on|off]
+    bool lock_order = true;
 
     // Use membarrier(2); off costs a full fence per scheduling operation. [UMS_MEMBARRIER=on|off]
     bool membarrier = true;

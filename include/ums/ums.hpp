@@ -9,6 +9,7 @@
 #include "ums/cluster.hpp"
 #include "ums/condition_variable.hpp"
 #include "ums/deadline.hpp"
+#include "ums/deadlock.hpp"
 #include "ums/event.hpp"
 #include "ums/fiber.hpp"
 #include "ums/fiber_local.hpp"

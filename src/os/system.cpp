@@ -2,10 +2,12 @@
 #include "os/system.hpp"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "os/errno.hpp"
@@ -75,6 +77,26 @@ const system_calls kernel_calls = {
     .clock_monotonic =
         [](timespec* now) noexcept {
             return static_cast<long>(::clock_gettime(CLOCK_MONOTONIC, now));
+        },
+    .read_own_memory =
+        [](const void* at, void* into, std::size_t bytes) noexcept {
+            errno_kept keep;
+            const iovec from{const_cast<void*>(at), bytes}, to{into, bytes};
+            // As long: of an int on the stack, the kernel would see what lies beside it, too.
+            return checked(
+                ::syscall(SYS_process_vm_readv, long{::getpid()}, &to, 1ul, &from, 1ul, 0ul));
+        },
+    .read_through_pipe =
+        [](const void* at, void* into, std::size_t bytes) noexcept {
+            errno_kept keep;
+            int ends[2];
+            if (const long error = checked(::pipe2(ends, O_CLOEXEC)); error != 0) return error;
+            // By number: a sanitizer would look at the bytes before write() does.
+            long n = checked(::syscall(SYS_write, ends[1], at, bytes));
+            if (n > 0) n = checked(::read(ends[0], into, static_cast<std::size_t>(n)));
+            ::close(ends[0]);
+            ::close(ends[1]);
+            return n;
         },
 };
 

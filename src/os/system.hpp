@@ -24,6 +24,9 @@ struct system_calls {
     long (*futex_wait)(const void* word, unsigned expected, const timespec* limit) noexcept;
     long (*futex_wake)(const void* word, int waiters) noexcept;
     long (*clock_monotonic)(timespec* now) noexcept;
+    // process_vm_readv of this process; the same by way of a pipe, for at most a page. How many bytes.
+    long (*read_own_memory)(const void* at, void* into, std::size_t bytes) noexcept;
+    long (*read_through_pipe)(const void* at, void* into, std::size_t bytes) noexcept;
 };
 
 // The kernel's own.

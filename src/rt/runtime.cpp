@@ -7,11 +7,13 @@
 #include "mem/overflow.hpp"
 #include "os/membarrier.hpp"
 #include "sched/carrier.hpp"
+#include "sched/deadlock.hpp"
 #include "sched/depot.hpp"
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
 #include "sched/spawn.hpp"
 #include "sched/policies/fifo.hpp"
+#include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
 namespace ums::rt {
@@ -38,6 +40,8 @@ void start(const options& asked) {
     sched::measure_stacks = o.measure_stacks;
     sched::stack_high_water.store(0, base::relaxed);
     base::describe_caller = &sched::describe_caller;
+    sched::watch_for_deadlocks(o.deadlock);
+    sync::check_lock_order(o.lock_order);
     made->standard = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = "main",
                              .processors = o.processors,

@@ -43,6 +43,13 @@ void read_environment(options& o) {
         static_cast<std::uint32_t>(number("UMS_WARM_STACKS", o.warm_stacks, 0, 1u << 31));
     o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
     o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
+    o.deadlock = static_cast<deadlock_check>(
+        word("UMS_DEADLOCK", static_cast<int>(o.deadlock),
+             {{"off", static_cast<int>(deadlock_check::off)},
+              {"report", static_cast<int>(deadlock_check::report)},
+              {"abort", static_cast<int>(deadlock_check::abort)}}));
+    // Accepted in every build; only debug builds heed it.
+    o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.

@@ -91,6 +91,12 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     EXPECT_TRUE(with("UMS_MIGRATE", "1").migrate);
     EXPECT_FALSE(with("UMS_MIGRATE", "0", {.migrate = true}).migrate);
     EXPECT_TRUE(with("UMS_MEASURE_STACKS", "1").measure_stacks);
+    EXPECT_EQ(with("UMS_DEADLOCK", "report").deadlock, deadlock_check::report);
+    EXPECT_EQ(with("UMS_DEADLOCK", "abort").deadlock, deadlock_check::abort);
+    EXPECT_EQ(with("UMS_DEADLOCK", "off", {.deadlock = deadlock_check::abort}).deadlock,
+              deadlock_check::off);
+    EXPECT_FALSE(with("UMS_LOCK_ORDER", "off").lock_order);
+    EXPECT_TRUE(with("UMS_LOCK_ORDER", "on", {.lock_order = false}).lock_order);
     EXPECT_FALSE(with("UMS_MEMBARRIER", "off").membarrier);
     EXPECT_TRUE(with("UMS_MEMBARRIER", "on", {.membarrier = false}).membarrier);
     EXPECT_EQ(with("UMS_SEED", "18446744073709551615").seed, ~std::uint64_t{0});
@@ -138,6 +144,8 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_WARM_STACKS", {"", "-1", "4294967296", "many"}},
         {"UMS_MIGRATE", {"", "2", "true"}},
         {"UMS_MEASURE_STACKS", {"", "2", "on"}},
+        {"UMS_DEADLOCK", {"", "1", "on", "Report"}},
+        {"UMS_LOCK_ORDER", {"", "1", "yes"}},
         {"UMS_MEMBARRIER", {"", "1", "no"}},
         {"UMS_SEED", {"", "-1", "18446744073709551616", "random"}},
         {"UMS_TSAN", {"", "nosync", "1"}},
@@ -167,6 +175,8 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
                                      {"UMS_WARM_STACKS", "10"},
                                      {"UMS_MIGRATE", "1"},
                                      {"UMS_MEASURE_STACKS", "1"},
+                                     {"UMS_DEADLOCK", "abort"},
+                                     {"UMS_LOCK_ORDER", "off"},
                                      {"UMS_MEMBARRIER", "off"},
                                      {"UMS_SEED", "42"},
                                      {"UMS_TSAN", "sync"}});

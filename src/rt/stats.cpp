@@ -62,6 +62,9 @@ std::string info() {
     line("fence", fence ? "membarrier (private expedited)"
                         : o.membarrier ? "full fences (the kernel refuses membarrier)"
                                        : "full fences (asked for)");
+    line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
+                      : o.deadlock == deadlock_check::report ? "reported when nothing can run"
+                                                             : "abort when nothing can run");
     line("switch", "x86-64 assembly, control words kept");
     return text;
 }

@@ -17,6 +17,7 @@
 #include "mem/slab.hpp"
 #include "sched/exit_hooks.hpp"
 #include "sched/parkable.hpp"
+#include "sched/wait_note.hpp"
 
 namespace ums::sched {
 
@@ -52,6 +53,11 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     base::owned<std::uint64_t> tag;
 
     belongings own;
+    // Written by the fiber itself:
+    wait_note waits;
+#if defined(UMS_DEBUG)
+    held_locks held;
+#endif
 
     arch::stack_shadow shadow;
     arch::race_context race;

@@ -155,6 +155,22 @@ void release_lock(const handover& h, carrier&) noexcept {
 
 parkable& plain_thread() noexcept { return thread_parkable; }
 
+std::uint32_t take_aside(fiber& f) noexcept {
+    std::uint32_t seen = f.word.load(base::relaxed);
+    for (;;) {
+        const std::uint32_t bit = seen & (parkable::parked | parkable::parked_user);
+        if (bit == 0) return 0;
+        // sync(park): sees the saved registers, as a waker does.
+        if (f.word.compare_exchange(seen, seen & ~bit, base::acq_rel, base::relaxed)) return bit;
+    }
+}
+
+void park_again(fiber& f, std::uint32_t bit) noexcept {
+    const bool parked = bit == parkable::parked ? commit<park_kind::internal>(f)
+                                                : commit<park_kind::user>(f);
+    if (!parked) resume(f);
+}
+
 void park(park_kind kind) noexcept {
     kind == park_kind::user ? park_here<park_kind::user>(os::never)
                             : park_here<park_kind::internal>(os::never);

@@ -37,6 +37,12 @@ inline parkable& this_parkable() noexcept {
 
 void park(park_kind kind) noexcept;
 
+// Takes a parked fiber aside, so that its stack holds still: whoever would wake it leaves a token or a
+// mark instead. Returns the bit to give to park_again(), or 0 if it is not parked.
+[[nodiscard]] std::uint32_t take_aside(fiber& f) noexcept;
+// Parks it again, or makes it ready if something came meanwhile.
+void park_again(fiber& f, std::uint32_t bit) noexcept;
+
 // Also returns once `until` has passed, or a stop was requested. Exactly one of wake, deadline and
 // stop ends the wait. A wake-up wins over a deadline that passed before the park was complete.
 parkable::reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept;

@@ -16,6 +16,8 @@ constexpr os::nanoseconds last_sample = 10'000'000;
 constexpr unsigned timer_batch = 256;
 }  // namespace
 
+void (*on_standstill)() noexcept = nullptr;
+
 fiber* search::find(processor& p, carrier& c) noexcept {
     cluster& home = p.home();
     bool searching = false;
@@ -175,10 +177,18 @@ os::nanoseconds search::earliest_deadline(const cluster& home) noexcept {
     return least;
 }
 
+// Of processors that go idle at once, the last to join the idle set sees the others there.
+bool search::nothing_can_run(const cluster& home) noexcept {
+    return home.idle.look().idle >= home.active() && earliest_deadline(home) == os::never;
+}
+
 // Returns whether something of another processor's must be rescued.
 bool search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
+    // A wake-up that comes meanwhile is kept by the driver.
+    if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
+        on_standstill();
     if (home.active() > 1) {
         processor* none = nullptr;
         if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {

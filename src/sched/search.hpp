@@ -19,6 +19,10 @@
 
 namespace ums::sched {
 
+// Called by a carrier that is about to wait, when all processors of its cluster are idle and have no
+// deadline. Null: not. Set before a runtime starts.
+extern void (*on_standstill)() noexcept;
+
 struct search {
     // Finds the next fiber, waiting as long as it takes. Called and returns inside `p`. Null: the
     // processor shall retire.
@@ -45,6 +49,7 @@ private:
     static bool watch(processor& p) noexcept;
     static os::nanoseconds earliest_deadline(const cluster& home) noexcept;
     static bool others_run(const cluster& home) noexcept;
+    static bool nothing_can_run(const cluster& home) noexcept;
     static bool sees_stuck_work(processor& watcher) noexcept;
     static bool must_look_again(processor& p) noexcept;
 };

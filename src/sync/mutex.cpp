@@ -25,6 +25,8 @@
 #include <system_error>
 
 #include "os/topology.hpp"
+#include "sched/wait_note.hpp"
+#include "sync/lock_order.hpp"
 #include "sync/wait_list.hpp"
 
 namespace ums::impl {
@@ -88,6 +90,8 @@ template <handover kind>
         }
     }
     lock_waiter w{*reinterpret_cast<parkable*>(me)};
+    const sched::waits_for note{
+        *w.who, m.owner, until == os::never && (stop == nullptr || !stop->stop_possible())};
     std::uintptr_t clear = 0;
     for (;;) {
         list_guard guard{m.waiters};
@@ -147,28 +151,37 @@ bool lock_until(mutex_state& m, nanoseconds until, const std::stop_token* stop) 
 
 template <handover kind>
 void mutex_calls<kind>::lock(mutex_state& m) {
+    before_lock(m);
     ums::impl::lock_until<kind>(m, os::never, nullptr);
+    after_lock(m);
 }
 
 template <handover kind>
 bool mutex_calls<kind>::try_lock(mutex_state& m) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
-    return barge(owner, self(), seen);
+    if (!barge(owner, self(), seen)) return false;
+    after_lock(m);
+    return true;
 }
 
 template <handover kind>
 bool mutex_calls<kind>::lock_until(mutex_state& m, deadline limit) {
-    return ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), nullptr);
+    if (!ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), nullptr)) return false;
+    after_lock(m);
+    return true;
 }
 
 template <handover kind>
 bool mutex_calls<kind>::lock_or_stop(mutex_state& m, deadline limit, const std::stop_token& stop) {
-    return ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), &stop);
+    if (!ums::impl::lock_until<kind>(m, os::to_nanoseconds(limit), &stop)) return false;
+    after_lock(m);
+    return true;
 }
 
 template <handover kind>
 void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
+    before_unlock(m);
     const std::uintptr_t me = self();
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);

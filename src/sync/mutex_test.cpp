@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync
+// variants: migrate fifo p1 nomembarrier nosync deadlock
 #include "ums/mutex.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: mprotect migrate fifo p1 nomembarrier nosync
+// variants: mprotect migrate fifo p1 nomembarrier nosync deadlock
 
 // Everything at once, from a seed, with everything counted.
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// arch/backtrace.hpp: the return addresses of a side that does not run.
+//
+// A small assembly routine calls the unwinder on the caller's own stack, and its unwind table says
+// that it was called by the side whose registers the context holds: the frame above it has that
+// stack pointer, instruction pointer and frame pointer. The other callee-saved registers were
+// clobbers of the switch, so the frames of that side have them on their stack. Nothing runs on the
+// other stack and no instrumented code reads it, so it works under the sanitizers as anywhere.
+
+#include <cstddef>
+
+#include "arch/context.hpp"
+
+namespace ums::arch {
+
+// Innermost first; returns how many. The first is where the side goes on. Requires: it has run,
+// does not run now, and stays so.
+std::size_t backtrace(const context& of, const void** addresses, std::size_t most) noexcept;
+
+}  // namespace ums::arch

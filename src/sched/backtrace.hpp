@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/backtrace.hpp: the stack of a parked fiber, as return addresses, and as text.
+//
+// The fiber is taken aside for that time as a waker would take it, so nobody resumes it meanwhile;
+// what comes is done afterwards. One that waits in join() parks elsewhere (sched/join.cpp) and is
+// not read.
+
+#include <string>
+#include <vector>
+
+namespace ums::sched {
+
+struct fiber;
+
+// Innermost first; empty if it does not park. Requires: the fiber does not end meanwhile.
+std::vector<const void*> backtrace(fiber& f);
+
+// "0xADDRESS NAME+0xOFFSET (FILE+0xOFFSET)", as far as the dynamic linker knows.
+std::string symbol(const void* return_address);
+
+}  // namespace ums::sched

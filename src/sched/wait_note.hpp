@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/wait_note.hpp: what a fiber, or a plain thread, waits for that somebody holds.
+//
+// A note for the deadlock report (sched/deadlock.cpp) and for nobody else: who waits without limit
+// for a lock writes the address of the lock's owner word, whose bits above the lowest three are the
+// holder's parkable. From the note's begin to its end the waiter does nothing but try to get that
+// lock; what it holds it keeps.
+//
+// The count tells one wait from the next: odd while it waits. A reader that finds the same odd
+// count of the same fiber twice knows that the wait lasted all the time in between. Cost: four
+// stores for each wait that is about to park; a plain thread, two short lock sections.
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "sched/parkable.hpp"
+
+namespace ums::sched {
+
+struct wait_note {
+    base::atomic<const std::uintptr_t*> owner;
+    base::atomic<std::uint64_t> count;
+};
+
+// The locks that a fiber holds, for the warnings of debug builds (sync/lock_order.hpp). Beyond the
+// first few they are not tracked.
+struct held_locks {
+    static constexpr unsigned most = 16;
+    unsigned count = 0;
+    void* lock[most] = {};
+};
+
+// A plain thread has no descriptor that can be found: its note is in a list while it waits.
+struct thread_wait {
+    const parkable* who = nullptr;
+    const std::uintptr_t* owner = nullptr;
+    std::uint64_t serial = 0;  // Never the same twice.
+    int thread = 0;            // The kernel's id.
+    thread_wait* next = nullptr;
+    thread_wait* previous = nullptr;
+
+    void begin() noexcept;
+    void end() noexcept;
+};
+
+// Calls each() for every note of a plain thread. They stay while it runs, which must be short.
+void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), void* context);
+
+// One wait, on the waiter's stack.
+class waits_for {
+public:
+    // `owner`: of the lock. If `is_endless` is false, the wait ends by itself and leaves no note.
+    waits_for(parkable& self, const std::uintptr_t& owner, bool is_endless) noexcept;
+    ~waits_for();
+    waits_for(const waits_for&) = delete;
+    waits_for& operator=(const waits_for&) = delete;
+
+private:
+    wait_note* note_ = nullptr;
+    thread_wait thread_;
+};
+
+}  // namespace ums::sched
