@@ -12,13 +12,13 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/jfiber.hpp"
@@ -170,7 +170,7 @@ TEST_F(channel_test, a_close_wakes_every_waiter) {
         for (int round = 0; round < scaled(300, 30); ++round) {
             channel<int> in, out;
             std::vector<fiber> all;
-            std::vector<std::thread> plain;
+            std::vector<plain_thread> plain;
             auto receiver = [&] { EXPECT_EQ(in.receive(), std::nullopt); };
             auto sender = [&] { EXPECT_EQ(out.send(1), channel_status::closed); };
             for (int i = 0; i < 8; ++i) {
@@ -183,7 +183,7 @@ TEST_F(channel_test, a_close_wakes_every_waiter) {
             in.close();
             out.close();
             for (fiber& f : all) f.join();
-            for (std::thread& t : plain) t.join();
+            for (plain_thread& t : plain) t.join();
         }
     });
 }
@@ -230,7 +230,7 @@ TEST_F(channel_test, a_stop_ends_the_wait_and_a_value_is_preferred) {
         fiber receiver{
             [&] { EXPECT_EQ(c.receive(stop.get_token()).status(), channel_status::stopped); }};
         fiber sender{[&] { EXPECT_EQ(full.send(2, stop.get_token()), channel_status::stopped); }};
-        std::thread plain{[&] {
+        plain_thread plain{[&] {
             EXPECT_EQ(c.receive_for(1h, stop.get_token()).status(), channel_status::stopped);
         }};
         this_fiber::yield();
@@ -373,7 +373,7 @@ void move_items(std::size_t capacity, int fiber_senders, int thread_senders, int
             for (const std::uint64_t value : c) log.push_back(value);
         };
         std::vector<fiber> fibers;
-        std::vector<std::thread> threads;
+        std::vector<plain_thread> threads;
         for (int i = 0; i < senders; ++i)
             i < fiber_senders
                 ? static_cast<void>(fibers.emplace_back([&, i] { send(static_cast<unsigned>(i)); }))
@@ -384,7 +384,7 @@ void move_items(std::size_t capacity, int fiber_senders, int thread_senders, int
                 ? static_cast<void>(fibers.emplace_back([&, i] { receive(logs[i]); }))
                 : static_cast<void>(threads.emplace_back([&, i] { receive(logs[i]); }));
         for (fiber& f : fibers) f.join();
-        for (std::thread& t : threads) t.join();
+        for (plain_thread& t : threads) t.join();
 
         std::vector<std::vector<bool>> seen(static_cast<std::size_t>(senders),
                                             std::vector<bool>(each));
@@ -451,11 +451,11 @@ TEST_F(channel_test, deadlines_stops_and_partners_race) {
                 }
             };
             std::vector<fiber> fibers;
-            std::vector<std::thread> threads;
+            std::vector<plain_thread> threads;
             for (unsigned i = 0; i < 12; ++i) fibers.emplace_back(work, i, i % 2 == 0);
             for (unsigned i = 0; i < 2; ++i) threads.emplace_back(work, 100 + i, i % 2 == 0);
             for (fiber& f : fibers) f.join();
-            for (std::thread& t : threads) t.join();
+            for (plain_thread& t : threads) t.join();
             while (auto rest = c.try_receive()) {
                 ++received;
                 out_sum += **rest;
@@ -482,7 +482,7 @@ TEST_F(channel_test, closes_race_with_senders_and_receivers) {
                     while (c.receive()) ++received;
                 });
             }
-            std::thread closer{[&] { c.close(); }};
+            plain_thread closer{[&] { c.close(); }};
             if (round % 2 == 0) this_fiber::yield();
             c.close();
             closer.join();

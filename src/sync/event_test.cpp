@@ -6,7 +6,6 @@
 #include <chrono>
 #include <random>
 #include <stop_token>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 
@@ -78,7 +78,7 @@ TYPED_TEST(event_test, a_wait_waits_for_a_set_by_anybody) {
             there.reset();
             back.reset();
             if (i % 8 != 0) continue;
-            std::thread t{partner};
+            plain_thread t{partner};
             rally();
             t.join();
         }
@@ -95,7 +95,7 @@ TYPED_TEST(event_test, a_deadline_or_a_stop_ends_the_wait_and_the_event_is_prefe
         EXPECT_FALSE(e.wait_until(std::chrono::system_clock::now() + 1ms));
         std::stop_source stop;
         fiber f{[&] { EXPECT_FALSE(e.wait(stop.get_token())); }};
-        std::thread t{[&] { EXPECT_FALSE(e.wait(stop.get_token())); }};
+        plain_thread t{[&] { EXPECT_FALSE(e.wait(stop.get_token())); }};
         stop.request_stop();
         f.join();
         t.join();
@@ -121,7 +121,7 @@ TYPED_TEST(event_test, may_be_destroyed_right_after_the_wake_up) {
                 delete e;
             };
             if (i % 16 == 15) {
-                std::thread waiter{last};
+                plain_thread waiter{last};
                 e->set();
                 waiter.join();
             } else {

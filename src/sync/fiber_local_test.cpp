@@ -9,7 +9,6 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -17,6 +16,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/fiber.hpp"
@@ -41,7 +41,7 @@ template <class F>
 void on_a_fiber_and_on_a_thread(F body) {
     ums::run({.processors = 2}, [&] { fiber{body}.join(); });
     ums::runtime started{{.processors = 2}};
-    std::thread{body}.join();
+    plain_thread{body}.join();
 }
 
 // How many there are.
@@ -67,7 +67,7 @@ TEST_F(fiber_local_test, a_value_is_made_on_first_use_and_is_the_fibers_own) {
             EXPECT_EQ(local.get(), 0);
             *local = 2;
         }}.join();
-        std::thread{[&local] {
+        plain_thread{[&local] {
             EXPECT_FALSE(local.has_value());
             *local = 3;
         }}.join();
@@ -122,7 +122,7 @@ TEST_F(fiber_local_test, values_are_destroyed_at_the_end_the_latest_first) {
         fiber{body}.join();
         EXPECT_EQ(order, "caB");
         order.clear();
-        std::thread{body}.join();
+        plain_thread{body}.join();
         EXPECT_EQ(order, "caB");
         order.clear();
         body();
@@ -156,7 +156,7 @@ TEST_F(fiber_local_test, a_destructor_may_use_others_and_block) {
             EXPECT_EQ(local->rounds, 2);
         };
         fiber{body}.join();
-        std::thread{body}.join();
+        plain_thread{body}.join();
     });
     EXPECT_EQ(destroyed, 4);
 }
@@ -178,7 +178,7 @@ TEST_F(fiber_local_test, a_destructor_that_uses_its_own_makes_one_more) {
         fiber_local<again> local;
         where = &local;
         fiber{[&] { local->rounds = 9; }}.join();
-        std::thread{[&] { local->rounds = 9; }}.join();
+        plain_thread{[&] { local->rounds = 9; }}.join();
     });
     EXPECT_EQ(destroyed, 40);
 }
@@ -317,11 +317,11 @@ TEST_F(fiber_local_test, many_at_random_keep_their_values_apart) {
             }
         };
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < 2; ++i) plain.emplace_back(work, 100 + i);
         for (int i = 0; i < fibers; ++i) all.emplace_back(work, i);
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
     });
 }
 

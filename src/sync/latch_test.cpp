@@ -8,7 +8,6 @@
 #include <memory>
 #include <random>
 #include <stop_token>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 
@@ -107,7 +107,7 @@ TEST_F(latch_test, a_stop_ends_the_wait_and_the_zero_is_preferred) {
         latch l{1};
         std::stop_source stop;
         fiber a{[&] { EXPECT_FALSE(l.wait(stop.get_token())); }};
-        std::thread b{[&] { EXPECT_FALSE(l.wait(stop.get_token())); }};
+        plain_thread b{[&] { EXPECT_FALSE(l.wait(stop.get_token())); }};
         fiber stays{[&] { l.wait(); }};
         stop.request_stop();
         a.join();
@@ -159,7 +159,7 @@ TEST_F(latch_test, may_be_destroyed_by_who_has_seen_it_open) {
                 delete l;
             };
             if (i % 16 == 15) {
-                std::thread waiter{last};
+                plain_thread waiter{last};
                 l->count_down();
                 waiter.join();
             } else {

@@ -8,13 +8,13 @@
 #include <random>
 #include <stop_token>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/jfiber.hpp"
@@ -73,7 +73,7 @@ TYPED_TEST(mutex_test, try_lock_fails_while_another_holds_it) {
         bool locked = true;
         fiber{[&] { locked = m.try_lock(); }}.join();
         EXPECT_FALSE(locked);
-        std::thread{[&] { locked = m.try_lock(); }}.join();
+        plain_thread{[&] { locked = m.try_lock(); }}.join();
         EXPECT_FALSE(locked);
         m.unlock();
         fiber{[&] {
@@ -101,11 +101,11 @@ TYPED_TEST(mutex_test, fibers_and_threads_exclude_each_other) {
             }
         };
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < threads; ++i) plain.emplace_back(work, i);
         for (int i = 0; i < fibers; ++i) all.emplace_back(work, i);
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
         EXPECT_EQ(count, std::uint64_t{fibers + threads} * rounds);
     });
 }
@@ -189,11 +189,11 @@ TYPED_TEST(timed_mutex_test, deadlines_and_unlocks_race) {
             }
         };
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < 2; ++i) plain.emplace_back(work, 100 + i);
         for (int i = 0; i < 16; ++i) all.emplace_back(work, i);
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
         EXPECT_EQ(count, got);
         EXPECT_EQ(got + gave_up, std::uint64_t{18} * rounds);
         EXPECT_TRUE(m.try_lock());

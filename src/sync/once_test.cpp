@@ -5,7 +5,6 @@
 #include <atomic>
 #include <memory>
 #include <stdexcept>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -13,6 +12,7 @@
 
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 
 namespace {
@@ -139,7 +139,7 @@ TEST_F(once_test, may_be_destroyed_by_who_finds_it_done) {
                 });
             };
             if (i % 16 == 15) {
-                std::thread waiter{last};
+                plain_thread waiter{last};
                 make();
                 waiter.join();
             } else {

@@ -12,12 +12,12 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/jfiber.hpp"
@@ -298,7 +298,7 @@ TEST_F(select_test, selects_that_meet_neither_lose_nor_double_nor_stand_still) {
             }
         };
         std::vector<fiber> fibers;
-        std::vector<std::thread> threads;
+        std::vector<plain_thread> threads;
         for (unsigned i = 0; i < pairs - 1; ++i) {
             fibers.emplace_back(send, i);
             fibers.emplace_back(receive, 100 + i);
@@ -306,7 +306,7 @@ TEST_F(select_test, selects_that_meet_neither_lose_nor_double_nor_stand_still) {
         threads.emplace_back(send, 50);
         threads.emplace_back(receive, 150);
         for (fiber& f : fibers) f.join();
-        for (std::thread& t : threads) t.join();
+        for (plain_thread& t : threads) t.join();
         EXPECT_EQ(count_in, std::uint64_t{pairs} * each);
         EXPECT_EQ(count_out, count_in);
         EXPECT_EQ(in, out);
@@ -361,11 +361,11 @@ TEST_F(select_test, everything_races_and_nothing_is_lost) {
                 }
             };
             std::vector<fiber> fibers;
-            std::vector<std::thread> threads;
+            std::vector<plain_thread> threads;
             for (unsigned i = 0; i < 8; ++i) fibers.emplace_back(work, i);
             for (unsigned i = 0; i < 2; ++i) threads.emplace_back(work, 100 + i);
             for (fiber& f : fibers) f.join();
-            for (std::thread& t : threads) t.join();
+            for (plain_thread& t : threads) t.join();
             a.close();
             b.close();
             for (auto& v : a) out += *v;

@@ -9,7 +9,6 @@
 #include <random>
 #include <semaphore>
 #include <stop_token>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -18,6 +17,7 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 
@@ -86,7 +86,7 @@ TEST_F(semaphore_test, an_acquire_waits_for_a_release_by_anybody) {
         fiber f{partner};
         rally();
         f.join();
-        std::thread t{partner};
+        plain_thread t{partner};
         rally();
         t.join();
         EXPECT_FALSE(there.try_acquire());
@@ -192,7 +192,7 @@ TEST_F(semaphore_test, a_stop_ends_the_wait_and_a_permit_is_preferred) {
         semaphore s{0};
         std::stop_source stop;
         fiber a{[&] { EXPECT_FALSE(s.acquire(stop.get_token())); }};
-        std::thread b{[&] { EXPECT_FALSE(s.acquire(stop.get_token())); }};
+        plain_thread b{[&] { EXPECT_FALSE(s.acquire(stop.get_token())); }};
         stop.request_stop();
         a.join();
         b.join();
@@ -293,7 +293,7 @@ TEST_F(semaphore_test, may_be_destroyed_right_after_the_wake_up) {
                 delete s;
             };
             if (i % 16 == 15) {
-                std::thread waiter{last};
+                plain_thread waiter{last};
                 s->release();
                 waiter.join();
             } else {

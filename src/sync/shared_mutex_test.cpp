@@ -8,13 +8,13 @@
 #include <random>
 #include <stop_token>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/jfiber.hpp"
@@ -132,11 +132,11 @@ TYPED_TEST(shared_mutex_test, fibers_and_threads_exclude_each_other) {
             }
         };
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < threads; ++i) plain.emplace_back(work, 1000 + i);
         for (int i = 0; i < fibers; ++i) all.emplace_back(work, i);
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
         EXPECT_EQ(first, writes);
         EXPECT_EQ(second, writes);
         EXPECT_TRUE(m.try_lock());
@@ -178,7 +178,7 @@ TYPED_TEST(shared_mutex_test, the_readers_at_the_head_go_in_together) {
         };
         m.lock();
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < readers; ++i) {
             if (i % 5 == 0)
                 plain.emplace_back(read);
@@ -188,7 +188,7 @@ TYPED_TEST(shared_mutex_test, the_readers_at_the_head_go_in_together) {
         }
         m.unlock();
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
     });
 }
 
@@ -437,7 +437,7 @@ TEST_F(shared_mutex_base_test, deadlines_stops_and_unlocks_race) {
             --busy;
         };
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < threads; ++i) plain.emplace_back(work, workers + i);
         for (int i = 0; i < workers; ++i) all.emplace_back(work, i);
         all.emplace_back([&] {
@@ -451,7 +451,7 @@ TEST_F(shared_mutex_base_test, deadlines_stops_and_unlocks_race) {
             }
         });
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
         EXPECT_EQ(first, writes);
         EXPECT_EQ(writes + reads + gave_up, std::uint64_t{workers + threads} * rounds);
         EXPECT_TRUE(m.try_lock());

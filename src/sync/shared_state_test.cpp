@@ -10,13 +10,13 @@
 #include <stdexcept>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/fiber_local.hpp"
@@ -133,7 +133,7 @@ TEST_F(future_test, a_value_set_before_or_after_is_got) {
         on_fiber.join();
 
         promise<int> other;
-        std::thread on_thread{[&other] { other.set_value(8); }};
+        plain_thread on_thread{[&other] { other.set_value(8); }};
         EXPECT_EQ(other.get_future().get(), 8);
         on_thread.join();
     });
@@ -208,7 +208,7 @@ TEST_F(future_test, a_promise_that_goes_without_a_value_is_broken) {
         auto p = std::make_unique<promise<void>>();
         shared_future<void> s = p->get_future();
         fiber waiter{[s] { expect_error(future_errc::broken_promise, [&] { s.get(); }); }};
-        std::thread thread{[s] { expect_error(future_errc::broken_promise, [&] { s.get(); }); }};
+        plain_thread thread{[s] { expect_error(future_errc::broken_promise, [&] { s.get(); }); }};
         p.reset();
         waiter.join();
         thread.join();
@@ -306,7 +306,7 @@ TEST_F(future_test, a_stop_ends_the_wait_and_ready_is_preferred) {
         EXPECT_TRUE(f.wait(stop.get_token()));
         promise<int> q;
         future<int> g = q.get_future();
-        std::thread thread{[&] { q.set_value(2); }};
+        plain_thread thread{[&] { q.set_value(2); }};
         EXPECT_TRUE(g.wait(std::stop_source{}.get_token()));
         thread.join();
     });
@@ -323,13 +323,13 @@ TEST_F(future_test, many_wait_for_one_shared_future_on_fibers_and_threads) {
             ++got;
         };
         std::vector<fiber> all;
-        std::vector<std::thread> plain;
+        std::vector<plain_thread> plain;
         for (int i = 0; i < threads; ++i) plain.emplace_back(wait);
         for (int i = 0; i < fibers; ++i) all.emplace_back(wait);
         this_fiber::yield();
         p.set_value(counted{42});
         for (fiber& f : all) f.join();
-        for (std::thread& t : plain) t.join();
+        for (plain_thread& t : plain) t.join();
         EXPECT_EQ(got, fibers + threads);
         EXPECT_EQ(counted::alive, 1);
     });
@@ -391,7 +391,7 @@ TEST_F(future_test, at_fiber_exit_works_on_a_plain_thread_and_for_each_kind) {
         future<void> fv = v.get_future();
         future<int&> fr = r.get_future();
         future<std::string> fo = o.get_future();
-        std::thread thread{[&] {
+        plain_thread thread{[&] {
             v.set_value_at_fiber_exit();
             r.set_value_at_fiber_exit(target);
             o.set_value_at_fiber_exit("text");
@@ -473,7 +473,7 @@ TEST_F(future_test, a_task_may_become_ready_at_the_exit) {
         EXPECT_EQ(f.get(), 2);
         task.reset();
         f = task.get_future();
-        std::thread{body, 3}.join();
+        plain_thread{body, 3}.join();
         EXPECT_EQ(f.get(), 3);
     });
 }
@@ -681,7 +681,7 @@ TEST_F(future_test, set_value_races_with_deadlines) {
             }
         };
         std::vector<fiber> all;
-        std::thread plain{work, 100, plain_rounds};
+        plain_thread plain{work, 100, plain_rounds};
         for (int i = 0; i < fibers; ++i) all.emplace_back(work, i, rounds);
         for (fiber& f : all) f.join();
         plain.join();

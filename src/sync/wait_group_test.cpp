@@ -6,7 +6,6 @@
 #include <chrono>
 #include <random>
 #include <stop_token>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 
@@ -62,8 +62,8 @@ TEST_F(wait_group_test, waits_for_work_that_grows) {
         };
         constexpr int depth = 9;
         g.add();
-        std::thread first{[&] { work(work, depth); }};
-        std::thread other{[&] {
+        plain_thread first{[&] { work(work, depth); }};
+        plain_thread other{[&] {
             g.wait();
             EXPECT_EQ(done, (2 << depth) - 1);
         }};
@@ -124,7 +124,7 @@ TEST_F(wait_group_test, a_deadline_or_a_stop_ends_the_wait_and_the_zero_is_prefe
         EXPECT_FALSE(g.wait_until(std::chrono::system_clock::now() + 1ms));
         std::stop_source stop;
         fiber f{[&] { EXPECT_FALSE(g.wait(stop.get_token())); }};
-        std::thread t{[&] { EXPECT_FALSE(g.wait(stop.get_token())); }};
+        plain_thread t{[&] { EXPECT_FALSE(g.wait(stop.get_token())); }};
         stop.request_stop();
         f.join();
         t.join();

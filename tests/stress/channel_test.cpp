@@ -9,12 +9,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "ums/channel.hpp"
 #include "ums/fiber.hpp"
@@ -82,7 +82,7 @@ TEST_P(channel_stress_test, a_thread_feeds_fibers) {
         channel<std::uint32_t> c{capacity};
         ledger book{n};
         const auto start = steady_clock::now();
-        std::thread producer{[&] {
+        plain_thread producer{[&] {
             for (std::uint32_t i = 0; i < n; ++i) ASSERT_EQ(c.send(i), channel_status::ok);
             c.close();
         }};
@@ -101,7 +101,7 @@ TEST_P(channel_stress_test, fibers_feed_a_thread) {
         channel<std::uint32_t> c{capacity};
         ledger book{n};
         const auto start = steady_clock::now();
-        std::thread consumer{[&] {
+        plain_thread consumer{[&] {
             for (const std::uint32_t item : c) book.note(item);
         }};
         std::vector<fiber> producers;

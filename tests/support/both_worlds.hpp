@@ -3,11 +3,10 @@
 
 // support/both_worlds.hpp: the same test on a fiber and on a plain kernel thread.
 
-#include <atomic>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "support/plain_thread.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -29,17 +28,10 @@ void yield_until(Condition is_true) {
 // Fibers and threads that all run the same body with numbers from zero on, threads first.
 template <class F>
 void on_threads_and_fibers(int threads, int fibers, F body) {
-    std::vector<std::thread> plain;
+    std::vector<plain_thread> plain;
     std::vector<ums::fiber> all;
-    std::atomic<int> running = threads;
-    for (int i = 0; i < threads; ++i)
-        plain.emplace_back([&body, &running, i] {
-            body(i);
-            --running;
-        });
+    for (int i = 0; i < threads; ++i) plain.emplace_back([&body, i] { body(i); });
     for (int i = threads; i < threads + fibers; ++i) all.emplace_back(body, i);
     for (ums::fiber& f : all) f.join();
-    // A std::thread's join() would keep the processor from the fibers that a thread may wait for.
-    yield_until([&] { return running == 0; });
-    for (std::thread& t : plain) t.join();
+    for (plain_thread& t : plain) t.join();
 }
