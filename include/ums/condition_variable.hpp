@@ -233,4 +233,14 @@ private:
     impl::condition_state state_;
 };
 
+// When the calling fiber has ended, with what belonged to it destroyed (on a plain thread: among the
+// destructors of its thread_local objects), unlocks `lock` and notifies all. Who waits must look at
+// something that was changed under the mutex. Errors: as wait(). Cost: one allocation.
+UMS_EXPORT void notify_all_at_fiber_exit(condition_variable& c, std::unique_lock<mutex> lock);
+
+// std's name for it.
+inline void notify_all_at_thread_exit(condition_variable& c, std::unique_lock<mutex> lock) {
+    notify_all_at_fiber_exit(c, std::move(lock));
+}
+
 }  // namespace ums

@@ -99,8 +99,11 @@ UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t *queue);
 
 /* --- Runtime (ums/run.hpp, ums/options.hpp) ----------------------------------------------------- */
 
-typedef enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT } ums_guard_t;
-typedef enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO } ums_policy_t;
+/* Kinds are ints: one that is none of those named is refused with -EINVAL. */
+enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT };
+typedef int ums_guard_t;
+enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO };
+typedef int ums_policy_t;
 
 /* Overridden by the variables UMS_*. */
 typedef struct ums_options {
@@ -137,7 +140,8 @@ UMS_API int ums_runtime_stop(void);
 
 /* --- Fibers (ums/fiber.hpp, ums/fiber_ref.hpp) -------------------------------------------------- */
 
-typedef enum ums_launch { UMS_LAUNCH_POST, UMS_LAUNCH_DISPATCH } ums_launch_t;
+enum ums_launch { UMS_LAUNCH_POST, UMS_LAUNCH_DISPATCH };
+typedef int ums_launch_t;
 
 typedef struct ums_fiber_options {
     size_t size;
@@ -264,11 +268,12 @@ UMS_API const char *ums_version(void);
 
 /* --- Mutexes (ums/mutex.hpp) -------------------------------------------------------------------- */
 
-typedef enum ums_mutex_kind {
+enum ums_mutex_kind {
     UMS_MUTEX_NORMAL,    /* Running fibers may overtake waiters, 16 times. */
     UMS_MUTEX_FAIR,      /* First come, first served. */
     UMS_MUTEX_RECURSIVE, /* As normal; its owner may lock it again, and unlocks it as often. */
-} ums_mutex_kind_t;
+};
+typedef int ums_mutex_kind_t;
 
 /* Zero is free, and normal. */
 typedef struct ums_mutex {
@@ -385,10 +390,11 @@ UMS_API UMS_CHECK int ums_wait_group_wait_until(ums_wait_group_t *group, int64_t
 
 /* --- Events (ums/event.hpp) --------------------------------------------------------------------- */
 
-typedef enum ums_event_kind {
+enum ums_event_kind {
     UMS_EVENT_AUTO,   /* A set() lets one waiter through. */
     UMS_EVENT_MANUAL, /* Lets everybody through until it is reset. */
-} ums_event_kind_t;
+};
+typedef int ums_event_kind_t;
 
 /* Zero is automatic and not set. */
 typedef struct ums_event {
@@ -481,7 +487,8 @@ UMS_API size_t ums_channel_capacity(const ums_channel_t *channel);
 
 /* --- Select (ums/select.hpp) -------------------------------------------------------------------- */
 
-typedef enum ums_select_kind { UMS_SELECT_RECEIVE, UMS_SELECT_SEND } ums_select_kind_t;
+enum ums_select_kind { UMS_SELECT_RECEIVE, UMS_SELECT_SEND };
+typedef int ums_select_kind_t;
 
 typedef struct ums_select_case {
     ums_channel_t *channel;

@@ -34,7 +34,10 @@
 
 #include <sched.h>
 
+#include <memory>
+
 #include "sync/wait_list.hpp"
+#include "ums/impl/at_exit.hpp"
 
 namespace ums::impl {
 
@@ -213,3 +216,30 @@ bool condition_calls::wait(condition_state& c, foreign_lock held, deadline limit
 }
 
 }  // namespace ums::impl
+
+namespace ums {
+
+namespace {
+
+struct notify_at_exit : impl::exit_hook {
+    notify_at_exit(condition_variable& c, std::unique_lock<mutex>& held) noexcept
+        : told{c}, lock{std::move(held)} {
+        run = [](exit_hook& self) noexcept {
+            const std::unique_ptr<notify_at_exit> last{static_cast<notify_at_exit*>(&self)};
+            last->lock.unlock();
+            last->told.notify_all();
+        };
+    }
+    condition_variable& told;
+    std::unique_lock<mutex> lock;
+};
+
+}  // namespace
+
+void notify_all_at_fiber_exit(condition_variable& c, std::unique_lock<mutex> lock) {
+    UMS_ASSERT(lock.owns_lock(), "notify_all_at_fiber_exit() with a lock that is not held");
+    auto hook = std::make_unique<notify_at_exit>(c, lock);
+    impl::at_fiber_exit(*hook.release(), impl::exit_stage::last);
+}
+
+}  // namespace ums

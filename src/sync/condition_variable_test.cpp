@@ -521,6 +521,35 @@ TEST(condition_misuse_test, a_wait_with_a_lock_that_is_not_held_ends_the_program
     EXPECT_NE(end.err.find("with a lock that is not held"), end.err.npos) << end;
 }
 
+TEST_F(condition_base_test, the_end_of_a_fiber_or_a_thread_notifies_after_all_of_it_is_gone) {
+    ums::run({.processors = 2}, [] {
+        for (const bool on_thread : {false, true}) {
+            ums::mutex m;
+            ums::condition_variable c;
+            bool is_over = false;  // Under m.
+            std::atomic<int> alive = 0;
+            struct counted {
+                std::atomic<int>& n;
+                explicit counted(std::atomic<int>& all) : n{all} { ++n; }
+                ~counted() { --n; }
+            };
+            runner last{on_thread, [&] {
+                            const counted one{alive};
+                            std::unique_lock lock{m};
+                            is_over = true;
+                            ums::notify_all_at_fiber_exit(c, std::move(lock));
+                            this_fiber::yield();
+                        }};
+            {
+                std::unique_lock lock{m};
+                c.wait(lock, [&] { return is_over; });
+                EXPECT_EQ(alive, 0);
+            }
+            last.join();
+        }
+    });
+}
+
 }  // namespace
 
 int main(int argc, char** argv) { return child_main(argc, argv); }
