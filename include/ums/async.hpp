@@ -12,9 +12,11 @@
 // no stack for another.
 //
 // Blocking:  the destructor of the last future of a function that runs on a fiber waits for that
-// fiber's end. Ordering:  when the future is ready the fiber's fiber_local values are destroyed.
+//            fiber's end.
+// Ordering:  when the future is ready the fiber's fiber_local values are destroyed.
 // Errors:    std::system_error as the constructor of ums::fiber. What the function throws goes to
-// the future. Cost:      a fiber and an allocation.
+//            the future.
+// Cost:      a fiber and an allocation.
 
 #include <functional>
 #include <optional>

@@ -14,31 +14,28 @@
 //   for (T& value : c) ...              receives until the end
 //
 // Blocking:  send() and receive() park the fiber, never its processor; a plain kernel thread waits
-// on
-//            a futex. try_ forms, close() and the observers never block. Not from a signal handler.
+//            on a futex. try_ forms, close() and the observers never block. Not from a signal
+//            handler.
 // Fairness:  values come out in the order they went in. Receivers are served first come, first
-// served,
-//            and so are senders; nobody overtakes those that wait.
+//            served, and so are senders; nobody overtakes those that wait.
 // Ordering:  what happens before a send is visible after the receive of its value, and what happens
-// before a
-//            close() is visible after the receive that saw the end. Unbuffered: also what happens
-//            before the receive is visible after the send. A channel of capacity n: what happens
-//            before the receive of a value is visible after the send of the nth after it.
+//            before a close() is visible after the receive that saw the end. Unbuffered: also what
+//            happens before the receive is visible after the send. A channel of capacity n: what
+//            happens before the receive of a value is visible after the send of the nth after it.
 // Lifetime:  may be destroyed as soon as the last operation that waited has returned, even while
-// the one that
-//            woke it is still returning. Nobody may wait in it. Values left in it are destroyed.
+//            the one that woke it is still returning. Nobody may wait in it. Values left in it are
+//            destroyed.
 // Errors:    An exception from T's move leaves the operation it happened in, which then has not
-// taken place: the
-//            value, in whatever state that move left it, is with its sender or in the channel
-//            still; it is never doubled. A buffered sender's value that is moved into the channel
-//            by a receiver: its sender tries again itself. A capacity that cannot be:
+//            taken place: the value, in whatever state that move left it, is with its sender or in
+//            the channel still; it is never doubled. A buffered sender's value that is moved into
+//            the channel by a receiver: its sender tries again itself. A capacity that cannot be:
 //            std::length_error; no memory: std::bad_alloc. The move constructor and the destructor
 //            of T run under the channel's lock: they must not block, nor use the channel. While a
 //            slow one runs, other users of the channel wait in the kernel.
 // Cost:      one read-modify-write and one move of T for each operation; a partner that waits is
-// handed the value
-//            directly. One that has to wait costs a switch more, none that is timed two
-//            read-modify-writes. No allocation, but of an unbounded one: a block for each 4 KiB.
+//            handed the value directly. One that has to wait costs a switch more, none that is
+//            timed two read-modify-writes. No allocation, but of an unbounded one: a block for each
+//            4 KiB.
 
 #include <chrono>
 #include <cstddef>

@@ -14,8 +14,8 @@
 //
 // Blocking: never parks. Nothing is stopped; a fiber of a cycle is taken aside for as long as its
 // stack is read. Lifetime: the runtime must not be stopped meanwhile. Errors:   std::bad_alloc.
-// Cost:     a read per fiber alive, a system call per mutex that is waited for. A wait costs four
-// stores more.
+// Cost:      a read per fiber alive, a system call per mutex that is waited for. A wait costs four
+//            stores more.
 
 #include <cstddef>
 #include <cstdint>

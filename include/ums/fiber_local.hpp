@@ -12,18 +12,18 @@
 //
 // Blocking:  never, unless the initialiser or a destructor does, which may.
 // Lifetime:  a fiber's values are destroyed on it when its function has returned, before join()
-// returns, the
-//            latest made first; a destructor that uses a fiber_local makes a new value, which is
-//            destroyed next. A plain thread's are destroyed among its thread_local objects. The
-//            fiber_local itself may be destroyed while fibers have values, if none uses it any
-//            more: that destroys the caller's value; another fiber's is destroyed when that fiber
-//            ends, or earlier when it makes a value of a later fiber_local in the same place. It is
-//            never taken for one of that. References to a value are good until it is destroyed.
+//            returns, the latest made first; a destructor that uses a fiber_local makes a new
+//            value, which is destroyed next. A plain thread's are destroyed among its thread_local
+//            objects. The fiber_local itself may be destroyed while fibers have values, if none
+//            uses it any more: that destroys the caller's value; another fiber's is destroyed when
+//            that fiber ends, or earlier when it makes a value of a later fiber_local in the same
+//            place. It is never taken for one of that. References to a value are good until it is
+//            destroyed.
 // Errors:    the constructor, and what makes a value: std::bad_alloc, and what the initialiser
-// throws (then there
-//            is no value). An initialiser that uses its own fiber_local ends the program.
+//            throws (then there is no value). An initialiser that uses its own fiber_local ends the
+//            program.
 // Cost:      to find a value: a call and about six loads. The first value of a fiber: three
-// allocations.
+//            allocations.
 
 #include <concepts>
 #include <functional>

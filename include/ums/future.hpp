@@ -8,17 +8,14 @@
 // future is for one who takes the value, shared_future for any number who look at it.
 //
 // Blocking:  get() and the waits park the fiber, never its processor; a plain kernel thread waits
-// on a futex. A
-//            timed wait whose time has passed already yields, so a loop that asks lets others run.
-//            The destructor of the last future of async() waits for its fiber.
+//            on a futex. A timed wait whose time has passed already yields, so a loop that asks
+//            lets others run. The destructor of the last future of async() waits for its fiber.
 // Fairness:  all that wait are woken at once, first come first.
 // Ordering:  what happens before the value is set is visible after the wait that sees it.
 // Lifetime:  promise and futures may be destroyed as soon as they are of no use to their own side,
-// also while
-//            the set_value() that made the future ready is still returning.
+//            also while the set_value() that made the future ready is still returning.
 // Errors:    std::future_error: no_state (not valid()), broken_promise (get(), if the promise went
-// without a
-//            value). get() rethrows the exception that was set.
+//            without a value). get() rethrows the exception that was set.
 // Cost:      an allocation for each promise; a wait of a ready future is one load.
 
 #include <chrono>

@@ -9,13 +9,14 @@
 // fair_mutex hands the lock to whoever waits longest, always: each unlock with waiters costs a
 // switch, and the lock goes round in the order of arrival.
 //
-// Blocking:  lock() parks the fiber, never its processor; a plain kernel thread waits on a futex. unlock()
-//            and try_lock() never block. Not from a signal handler.
-// Fairness:  mutex: a waiter is overtaken at most overtakes_most times after it has been first in the queue.
-//            fair_mutex: first come, first served; nobody overtakes.
+// Blocking:  lock() parks the fiber, never its processor; a plain kernel thread waits on a futex.
+//            unlock() and try_lock() never block. Not from a signal handler.
+// Fairness:  mutex: a waiter is overtaken at most overtakes_most times after it has been first in
+//            the queue. fair_mutex: first come, first served; nobody overtakes.
 // Ordering:  what happens before an unlock() is visible after the lock() that follows it.
-// Lifetime:  may be destroyed by whoever holds it last, as soon as its unlock() has returned, and by a fiber that
-//            has just locked and unlocked it, even while the unlock() that let it in is still returning.
+// Lifetime:  may be destroyed by whoever holds it last, as soon as its unlock() has returned, and
+//            by a fiber that has just locked and unlocked it, even while the unlock() that let it
+//            in is still returning.
 // Errors:    lock() by the owner (not of a recursive one): std::system_error,
 //            resource_deadlock_would_occur. unlock() by anyone but the owner ends the program with
 //            a message that names the caller. A recursive lock more than 2^32 - 1 deep:

@@ -9,9 +9,9 @@
 //
 // Blocking:  never.
 // Lifetime:  see ums/future.hpp. A promise that goes without a value breaks: get() throws
-// broken_promise. Errors:    std::future_error: promise_already_satisfied,
-// future_already_retrieved, no_state (moved from). An
-//            exception of the value's constructor leaves the promise as it was.
+//            broken_promise.
+// Errors:    std::future_error: promise_already_satisfied, future_already_retrieved, no_state
+//            (moved from). An exception of the value's constructor leaves the promise as it was.
 
 #include <exception>
 #include <memory>

@@ -16,13 +16,13 @@
 //
 // Blocking:  join() and the destructor wait for the children. spawn() never blocks.
 // Ordering:  everything a child did, its fiber_local destructors included, happens before join()
-// returns. Lifetime:  the destructor requests a stop if children are left, and waits for them;
-// exceptions come out of
-//            join() only, and are dropped if nobody calls it. A scope may be used again after
-//            join(), but if a stop was requested that stays so.
+//            returns.
+// Lifetime:  the destructor requests a stop if children are left, and waits for them; exceptions
+//            come out of join() only, and are dropped if nobody calls it. A scope may be used again
+//            after join(), but if a stop was requested that stays so.
 // Errors:    spawn(): std::system_error as the constructor of ums::fiber, and std::bad_alloc.
-// join(): what the first
-//            child threw, once. A child that joins its own scope waits for ever.
+//            join(): what the first child threw, once. A child that joins its own scope waits for
+//            ever.
 // Cost:      per child, that of a fiber, an allocation and three short lock sections.
 
 #include <cstddef>

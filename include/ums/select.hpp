@@ -17,19 +17,15 @@
 // a channel_status to be told. A send's value is moved from only if it was sent.
 //
 // Blocking:  parks the fiber, never its processor; a plain kernel thread waits on a futex. The
-// functions are
-//            called afterwards, by the caller, with no lock held.
+//            functions are called afterwards, by the caller, with no lock held.
 // Fairness:  of several that are possible at once each may be chosen, from a random start. One that
-// waits
-//            is served in its turn in each channel.
+//            waits is served in its turn in each channel.
 // Ordering:  as the operation that happened. A deadline orders nothing; what happens before a
-// request_stop() is
-//            visible after the stop case.
+//            request_stop() is visible after the stop case.
 // Lifetime:  channels must live until it has returned. Cases that are named may be used again.
 // Errors:    what a move of T, or the function, throws. None of the others has happened then.
 // Cost:      a lock of each channel while it looks, all at once, in the order of their addresses;
-// when it waits, all
-//            once more one by one. No allocation.
+//            when it waits, all once more one by one. No allocation.
 
 #include <array>
 #include <chrono>
