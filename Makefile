@@ -29,7 +29,7 @@ demo: build ## measure a yield against the peers, in five minutes at most, as a 
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
 test: build ## run the tests of the release build
-	@ctest --preset release -j $(JOBS)
+	@ctest --preset release
 
 bench: build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
@@ -37,15 +37,15 @@ bench: build ## run every benchmark; the page is build/report.html
 
 asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
 	$(call compile,asan)
-	@ctest --preset asan -j $(JOBS)
+	@ctest --preset asan
 
 tsan: ## the tests under ThreadSanitizer
 	$(call compile,tsan)
-	@ctest --preset tsan -j $(JOBS)
+	@ctest --preset tsan
 
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 	$(call compile,ubsan)
-	@ctest --preset ubsan -j $(JOBS)
+	@ctest --preset ubsan
 
 install: build ## install the release build under PREFIX (/usr/local), staged in DESTDIR
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null

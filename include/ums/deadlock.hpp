@@ -12,8 +12,11 @@
 // With options::deadlock (UMS_DEADLOCK) the runtime looks by itself when a cluster has nothing to
 // run and no deadline to wait for, and writes each cycle to standard error once.
 //
-// Blocking: never parks. Nothing is stopped; a fiber of a cycle is taken aside for as long as its
-// stack is read. Lifetime: the runtime must not be stopped meanwhile. Errors:   std::bad_alloc.
+// Blocking:  never parks. Nothing is stopped; a fiber of a cycle is taken aside for as long as its
+//            stack is read. One that has yet to park is waited for, by yielding; if that takes 10 s
+//            (its processor is blocked in the kernel) its stack stays empty.
+// Lifetime:  the runtime must not be stopped meanwhile.
+// Errors:    std::bad_alloc.
 // Cost:      a read per fiber alive, a system call per mutex that is waited for. A wait costs four
 //            stores more.
 

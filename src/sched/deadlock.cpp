@@ -43,12 +43,15 @@
 #include <utility>
 
 #include "mem/slab.hpp"
+#include "os/clock.hpp"
 #include "os/foreign.hpp"
 #include "os/lock.hpp"
 #include "sched/backtrace.hpp"
+#include "sched/carrier.hpp"
 #include "sched/fiber.hpp"
 #include "sched/search.hpp"
 #include "ums/deadlock.hpp"
+#include "ums/this_fiber.hpp"
 
 namespace ums::sched {
 
@@ -153,6 +156,17 @@ bool is_unchanged(const waiter& w, const std::vector<waiter>& threads_now) noexc
     return read_note(*static_cast<const fiber*>(w.who), now) && now == w;
 }
 
+constexpr os::nanoseconds longest_wait_for_a_stack = 10'000'000'000;
+
+// At a standstill the caller is a carrier that runs no fiber.
+void give_way() noexcept {
+    const carrier* c = this_carrier();
+    if (c != nullptr && c->running.get() != nullptr)
+        this_fiber::yield();
+    else
+        ::sched_yield();
+}
+
 // Of a confirmed cycle.
 deadlock_member describe(const waiter& w) {
     deadlock_member m;
@@ -164,11 +178,10 @@ deadlock_member describe(const waiter& w) {
     // sync(wait_note): sees the name, which was there before the wait.
     (void)f.waits.count.load(base::acquire);
     m.name = f.name;
-    // It may have been woken to try again, or be on its way to park. It will.
-    for (int tries = 0; m.stack.empty() && tries < 1000; ++tries) {
-        m.stack = backtrace(f);
-        if (m.stack.empty()) ::sched_yield();
-    }
+    // It may have been woken to try again, or be on its way to park. It will, unless its processor is
+    // blocked in the kernel; and it may be this one, so let others run.
+    const os::nanoseconds give_up = os::now() + longest_wait_for_a_stack;
+    while ((m.stack = backtrace(f)).empty() && os::now() < give_up) give_way();
     return m;
 }
 
