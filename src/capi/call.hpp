@@ -24,6 +24,9 @@ struct ums_stop {
 
 namespace ums::capi {
 
+// Whether a C program's number is one of an enumeration whose last value is `last`.
+constexpr bool is_kind(int value, int last) noexcept { return value >= 0 && value <= last; }
+
 // Calls f() and returns what it returns (nothing: 0), or what it threw as a negative error number.
 template <class F>
 int call(F&& f) noexcept {

@@ -22,7 +22,7 @@ impl::semaphore_state& semaphore_of(ums_event_t* e) noexcept {
 }  // namespace
 
 int ums_event_init(ums_event_t* e, ums_event_kind_t kind, bool is_set) {
-    if (kind != UMS_EVENT_AUTO && kind != UMS_EVENT_MANUAL) return -EINVAL;
+    if (!is_kind(kind, UMS_EVENT_MANUAL)) return -EINVAL;
     *e = ums_event_t{{}, static_cast<std::uint32_t>(kind), 0};
     if (is_manual(e))
         new (&gate_of(e)) impl::gate_state{is_set ? 0 : 1};

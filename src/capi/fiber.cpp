@@ -28,7 +28,7 @@ int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (
     made->handle = nullptr;
     ums_fiber_options_t o = UMS_FIBER_OPTIONS_INIT;
     if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
-    if (function == nullptr || o.launch > UMS_LAUNCH_DISPATCH) return -EINVAL;
+    if (function == nullptr || !is_kind(o.launch, UMS_LAUNCH_DISPATCH)) return -EINVAL;
     return call([&] {
         const fiber_options chosen{
             .name = o.name != nullptr ? o.name : "",

@@ -27,7 +27,7 @@ recursive_lock& recursive(ums_mutex_t* m) noexcept { return object<recursive_loc
 }  // namespace
 
 int ums_mutex_init(ums_mutex_t* m, ums_mutex_kind_t kind) {
-    if (kind > UMS_MUTEX_RECURSIVE) return -EINVAL;
+    if (!is_kind(kind, UMS_MUTEX_RECURSIVE)) return -EINVAL;
     *m = ums_mutex_t{{}, static_cast<std::uint32_t>(kind), 0};
     return 0;
 }

@@ -44,7 +44,7 @@ private:
 static_assert(policy::outside == UMS_OUTSIDE);
 
 int check_policy(const ums_policy_calls_t* given, ums_policy_t kind) noexcept {
-    if (kind != UMS_POLICY_STEAL && kind != UMS_POLICY_FIFO) return -EINVAL;
+    if (!is_kind(kind, UMS_POLICY_FIFO)) return -EINVAL;
     if (given == nullptr) return 0;
     ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
     if (const int error = copy_sized(calls, given, sizeof calls); error != 0) return error;

@@ -20,7 +20,7 @@ int to_options(const ums_options_t* given, options& out) noexcept {
     ums_options_t o = UMS_OPTIONS_INIT;
     if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
     if (const int error = check_policy(o.policy_calls, o.policy); error != 0) return error;
-    if (o.guard > UMS_GUARD_MPROTECT) return -EINVAL;
+    if (!is_kind(o.guard, UMS_GUARD_MPROTECT)) return -EINVAL;
     return call([&] {
         out.processors = o.processors;
         out.stack_bytes = o.stack_bytes;

@@ -46,7 +46,7 @@ template <class... Last>
 int select_with(const ums_select_case_t* given, std::size_t count, std::size_t* index,
                 Last&&... last) {
     for (std::size_t i = 0; i < count; ++i)
-        if (given[i].kind != UMS_SELECT_RECEIVE && given[i].kind != UMS_SELECT_SEND) return -EINVAL;
+        if (!is_kind(given[i].kind, UMS_SELECT_SEND)) return -EINVAL;
     return call([&] {
         std::vector<c_case> cases;
         std::vector<int> errors;

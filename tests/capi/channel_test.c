@@ -126,8 +126,9 @@ static void use_select(void *argument) {
                                          {words, UMS_SELECT_RECEIVE, got_word}};
     const ums_select_case_t send[] = {{numbers, UMS_SELECT_SEND, &number},
                                       {words, UMS_SELECT_SEND, word}};
-    const ums_select_case_t bad[] = {{numbers, (ums_select_kind_t)9, &number}};
+    const ums_select_case_t bad[] = {{numbers, 9, &number}, {numbers, -1, &number}};
     CHECK_IS(-EINVAL, ums_select(bad, 1, &index));
+    CHECK_IS(-EINVAL, ums_select(bad + 1, 1, &index));
     CHECK_IS(-EAGAIN, ums_tryselect(receive, 2, &index));
     CHECK_IS(-ETIMEDOUT, ums_select_until(receive, 2, &index, ums_deadline_after(MS / 10), NULL));
     CHECK_IS(-ETIMEDOUT, ums_select_until(receive, 2, &index, 0, stop));

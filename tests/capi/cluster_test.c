@@ -57,7 +57,7 @@ static void refuse(void *argument) {
     options.processors = 1025;
     CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
     options = (ums_cluster_options_t)UMS_CLUSTER_OPTIONS_INIT;
-    options.policy = (ums_policy_t)5;
+    options.policy = 5;
     CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
     options = (ums_cluster_options_t)UMS_CLUSTER_OPTIONS_INIT;
     options.size = 0;

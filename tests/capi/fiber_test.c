@@ -43,7 +43,9 @@ static void refuse(void *argument) {
     CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &options, add_one, argument));
     CHECK(!ums_fiber_joinable(&fiber));
     options = (ums_fiber_options_t)UMS_FIBER_OPTIONS_INIT;
-    options.launch = (ums_launch_t)9;
+    options.launch = 9;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &options, add_one, argument));
+    options.launch = -1;
     CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &options, add_one, argument));
     options = (ums_fiber_options_t)UMS_FIBER_OPTIONS_INIT;
     options.size = 1;

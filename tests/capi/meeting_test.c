@@ -63,7 +63,8 @@ static void use_event(void *argument) {
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     ums_event_t event = UMS_EVENT_INIT;
-    CHECK_IS(-EINVAL, ums_event_init(&event, (ums_event_kind_t)2, false));
+    CHECK_IS(-EINVAL, ums_event_init(&event, 2, false));
+    CHECK_IS(-EINVAL, ums_event_init(&event, -1, false));
     for (int kind = 0; kind < 2; ++kind) {
         const bool manual = kind == UMS_EVENT_MANUAL;
         CHECK_IS(0, ums_event_init(&event, (ums_event_kind_t)kind, true));

@@ -73,7 +73,8 @@ static void every_kind_locks_and_unlocks(void) {
         on_a_fiber_and_on_a_thread(lock_and_unlock, &statics[kind]);
     }
     on_a_fiber_and_on_a_thread(lock_and_unlock, &zero);
-    CHECK_IS(-EINVAL, ums_mutex_init(&zero, (ums_mutex_kind_t)3));
+    CHECK_IS(-EINVAL, ums_mutex_init(&zero, 3));
+    CHECK_IS(-EINVAL, ums_mutex_init(&zero, -1));
 }
 
 enum { SECTIONS = 500, FIBERS = 8 };

@@ -43,10 +43,14 @@ static void options_that_cannot_be_are_refused(void) {
     options.stack_bytes = 1;
     CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
     options = (ums_options_t)UMS_OPTIONS_INIT;
-    options.policy = (ums_policy_t)7;
+    options.policy = 7;
+    CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
+    options.policy = -1;
     CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
     options = (ums_options_t)UMS_OPTIONS_INIT;
-    options.guard = (ums_guard_t)7;
+    options.guard = 7;
+    CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
+    options.guard = -1;
     CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
     options = (ums_options_t)UMS_OPTIONS_INIT;
     options.size = 3;
