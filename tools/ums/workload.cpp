@@ -64,6 +64,16 @@ cell workload::make_cell(const std::string& runtime, std::uint64_t processors,
     return made;
 }
 
+cell workload::way_cell(const bench_options& options, const std::string& runtime,
+                        const std::string& way, std::uint64_t processors,
+                        std::uint64_t fibers) const {
+    cell made = make_cell(runtime, processors, fibers);
+    made.settings["way"] = way;
+    made.args.push_back("way=" + way);
+    if (options.quick) made.args.push_back("min_ms=20");
+    return made;
+}
+
 const std::vector<std::unique_ptr<workload>>& all_workloads() {
     static const auto all = [] {
         std::vector<std::unique_ptr<workload>> made;

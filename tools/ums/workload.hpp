@@ -52,6 +52,9 @@ protected:
     // A cell with the settings that every row has.
     cell make_cell(const std::string& runtime, std::uint64_t processors,
                    std::uint64_t fibers) const;
+    // One that does its work in one of several ways, and briefly with --quick.
+    cell way_cell(const bench_options& options, const std::string& runtime, const std::string& way,
+                  std::uint64_t processors, std::uint64_t fibers) const;
 };
 
 const std::vector<std::unique_ptr<workload>>& all_workloads();
