@@ -134,27 +134,26 @@ class Rows(unittest.TestCase):
         if "yields_run" in row:
             self.assertLess(row["yields_run"], row["yields"])
 
-    def test_a_median_lies_between_its_extremes_in_every_bench(self):
-        for bench in BENCHES:
-            with self.subTest(bench):
-                done = run("bench", bench, "--quick", "--json", "-")
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.check_document(json.loads(done.stdout), bench)
-                self.assertIn(f"{bench}: ", done.stderr)
-                self.assertNotIn("\r", done.stderr, "progress is for terminals only")
+    def test_a_median_lies_between_its_extremes_and_progress_is_for_terminals(self):
+        done = run("bench", "pingpong", "--quick", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_document(json.loads(done.stdout), "pingpong")
+        self.assertIn("pingpong: ", done.stderr)
+        self.assertNotIn("\r", done.stderr)
 
     def test_all_writes_every_bench_and_a_page_that_needs_no_network(self):
         with tempfile.TemporaryDirectory() as folder:
             rows, page = os.path.join(folder, "rows.json"), os.path.join(folder, "page.html")
-            done = run("bench", "all", "--quick", "--repetitions", "1", "--json", rows, "--html", page)
+            done = run("bench", "all", "--quick", "--repetitions", "2", "--json", rows, "--html", page)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr, "")
             documents = json.loads(pathlib.Path(rows).read_text())["benches"]
             self.assertEqual([one["bench"] for one in documents], list(BENCHES))
             for one in documents:
-                self.check_document(one, one["bench"])
+                with self.subTest(one["bench"]):
+                    self.check_document(one, one["bench"])
             html = pathlib.Path(page).read_text()
-        self.assertIn("--repetitions 1", html)
+        self.assertIn("--repetitions 2", html)
         for bench in BENCHES:
             self.assertIn(f"<h2>{bench}</h2>", html)
         for loads in ("<link", "<img", " src=", "@import", "url(", "{{"):
