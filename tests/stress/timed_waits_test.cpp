@@ -38,24 +38,23 @@ using generator = std::minstd_rand;
 
 constexpr std::size_t waiters = 64, wakers = 4, kinds = 4;
 
-// About as long as it takes until one is woken.
-nanoseconds some_time(generator& random) {
-    static const unsigned longest = is_scattered() ? 200'000 : scaled(4000, 40'000);
-    return nanoseconds{random() % longest};
-}
-
 class timed_waits_test : public conserving_test, public ::testing::WithParamInterface<unsigned> {
 public:
     timed_waits_test()
         : each_{static_cast<std::uint64_t>(
                     sized("TEST_WAITS", is_scattered() ? 20'000 : 400'000, 20'000)) /
-                kinds / waiters} {}
+                kinds / waiters},
+          longest_ns_{is_scattered() && GetParam() > 1 ? 200'000u
+                                                       : unsigned{scaled(4000, 20'000)}} {}
 
 protected:
     using wait_function = std::function<bool(std::size_t, generator&)>;
     using wake_function = std::function<void(generator&)>;
 
     std::uint64_t waits_each() const { return each_; }
+
+    // About as long as it takes until one is woken.
+    nanoseconds some_time(generator& random) const { return nanoseconds{random() % longest_ns_}; }
 
     // Each waiter calls wait(its number), which returns whether it was woken, and then after(its
     // number), when no waker is left. Wakers call wake() until all have waited.
@@ -100,6 +99,7 @@ protected:
 
 private:
     const std::uint64_t each_;
+    const unsigned longest_ns_;
 };
 
 // Each waiter has at most one unpark under way, so those it got and the one that it finds
