@@ -41,9 +41,10 @@ constexpr std::size_t waiters = 64, wakers = 4, kinds = 4;
 class timed_waits_test : public conserving_test, public ::testing::WithParamInterface<unsigned> {
 public:
     timed_waits_test()
-        : each_{static_cast<std::uint64_t>(
-                    sized("TEST_WAITS", is_scattered() ? 20'000 : 400'000, 20'000)) /
-                kinds / waiters},
+        : each_{(static_cast<std::uint64_t>(
+                     sized("TEST_WAITS", is_scattered() ? 20'000 : 400'000, 20'000)) +
+                 kinds * waiters - 1) /
+                (kinds * waiters)},
           longest_ns_{is_scattered() && GetParam() > 1 ? 200'000u
                                                        : unsigned{scaled(4000, 20'000)}} {}
 

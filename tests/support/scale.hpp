@@ -3,6 +3,7 @@
 
 // support/scale.hpp: a sanitizer makes everything ten times slower and a fiber a hundred times larger.
 
+#include <cstdio>
 #include <cstdlib>
 
 #if defined(__has_feature)
@@ -33,7 +34,12 @@ constexpr int scaled(int ordinary, int sanitized) noexcept {
 // The same, unless the environment asks for a long form: TEST_ROUNDS=1000000.
 inline int sized(const char* variable, int ordinary, int sanitized) noexcept {
     const char* const wanted = std::getenv(variable);
-    return wanted != nullptr ? std::atoi(wanted) : scaled(ordinary, sanitized);
+    if (wanted == nullptr) return scaled(ordinary, sanitized);
+    char* end = nullptr;
+    const long n = std::strtol(wanted, &end, 10);
+    if (n > 0 && n <= 1'000'000'000 && *end == '\0') return static_cast<int>(n);
+    std::fprintf(stderr, "%s=%s: expected a number from 1 to 1000000000\n", variable, wanted);
+    std::exit(2);
 }
 
 // Whether each park and yield moves the fiber to another processor. Where fibers go on in turn this
