@@ -62,10 +62,11 @@ UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
 template <park_kind kind>
 void finish_park(const handover& h, carrier& c) noexcept {
     if (commit<kind>(*h.self)) return;  // And then another processor may run it already.
-    if (c.proc.get()->may_run(*h.self))
-        c.proc.get()->make_ready(*h.self, true);
-    else
-        h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    if (!c.proc.get()->may_run(*h.self))
+        return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    c.proc.get()->make_ready(*h.self, true);
+    // Whoever ended the park left it at a mark, and woke nobody; what runs here now may be long.
+    c.proc.get()->wake_help();
 }
 
 // `until`: a deadline this fiber has just added to its processor, or never.
