@@ -75,10 +75,9 @@ void end(fiber* self) noexcept {
 void let_go_on(parkable& joiner, processor& p) noexcept {
     if (!joiner.is_fiber) return wake(joiner);
     auto& f = static_cast<fiber&>(joiner);
-    if (p.may_run(f))
-        p.make_ready(f, true);
-    else
-        f.home_cluster.get()->make_ready_from_outside(f);
+    if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);
+    p.make_ready(f, true);
+    p.wake_help();  // Who runs here next was chosen before, and may be long.
 }
 
 }  // namespace ums::sched
