@@ -19,7 +19,7 @@ namespace ums::os {
 class failing_calls {
 public:
     enum call { mmap, munmap, mremap, mprotect, madvise, mincore, membarrier, perf_event_open, perf_map,
-                cpu_timer_create, open_to_read, calls };
+                cpu_timer_create, open_to_read, event_make, calls };
 
     failing_calls() noexcept {
         heal();
@@ -74,6 +74,10 @@ public:
         table.cpu_timer_create = [](int clock, int tid, int signal, void* value, int* id) noexcept {
             const long error = due(cpu_timer_create);
             return error != 0 ? error : kernel_calls.cpu_timer_create(clock, tid, signal, value, id);
+        };
+        table.event_make = []() noexcept {
+            const long error = due(event_make);
+            return error != 0 ? error : kernel_calls.event_make();
         };
         table.open_to_read = [](const char* path) noexcept {
             const long error = due(open_to_read);

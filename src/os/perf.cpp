@@ -85,8 +85,9 @@ std::uint64_t switch_ring::word(std::uint64_t at) const noexcept {
     return *reinterpret_cast<const std::uint64_t*>(data + (at & (data_bytes_ - 1)));
 }
 
-// Steps over one record; false if it is of another kind.
-bool switch_ring::next(switch_record& record) noexcept {
+// Steps over one record; false if it is of another kind. The kernel puts one of a kind of its own where it
+// has refused some.
+bool switch_ring::next(switch_record& record, bool& all) noexcept {
     const std::uint64_t header = word(tail_);
     const auto type = static_cast<std::uint32_t>(header);
     const auto misc = static_cast<std::uint16_t>(header >> 32);
@@ -98,6 +99,7 @@ bool switch_ring::next(switch_record& record) noexcept {
         record.is_out = (misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
         record.is_preempted = (misc & out_preempted) != 0;
     }
+    if (type == PERF_RECORD_LOST) all = false;
     tail_ += bytes;
     return is_switch;
 }

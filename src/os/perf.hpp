@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/atomic.hpp"
 #include "os/clock.hpp"
 
 namespace ums::os {
@@ -42,17 +43,20 @@ public:
     // Readable when there are records; hung up once the root has ended.
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
-    // Calls f(const switch_record&) for each record there is now, oldest first. Returns false if the
-    // ring may have been too full for others.
+    // Calls f(const switch_record&) for each record there is now, oldest first. Returns false if others may
+    // have been refused since the last call, for want of room.
     template <class F>
     bool drain(F f) noexcept {
-        const std::uint64_t head = written();
-        const bool all = head - tail_ <= data_bytes_ - slack_bytes;
+        const std::uint64_t before = tail_, head = written();
+        bool all = true;
         switch_record record{};
         while (tail_ != head)
-            if (next(record)) f(static_cast<const switch_record&>(record));
+            if (next(record, all)) f(static_cast<const switch_record&>(record));
         give_back();
-        return all;
+        // Only now: the ring may have become full while it was read. What is refused from here on finds
+        // no room in spite of what was given back, and the next call sees that.
+        base::full_fence();
+        return all && written() - before <= data_bytes_ - slack_bytes;
     }
 
 private:
@@ -60,7 +64,7 @@ private:
     static constexpr std::uint64_t slack_bytes = 128;
 
     std::uint64_t written() const noexcept;
-    bool next(switch_record& record) noexcept;
+    bool next(switch_record& record, bool& all) noexcept;
     void give_back() noexcept;
     [[nodiscard]] std::uint64_t word(std::uint64_t at) const noexcept;
 

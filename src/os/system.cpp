@@ -2,11 +2,14 @@
 #include "os/system.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/perf_event.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -126,6 +129,22 @@ const system_calls kernel_calls = {
         [](int fd) noexcept {
             errno_kept keep;
             return checked(::close(fd));
+        },
+    .poll_fds =
+        [](pollfd* fds, unsigned long n, const timespec* limit) noexcept {
+            errno_kept keep;
+            return checked(::ppoll(fds, n, limit, nullptr));
+        },
+    .event_make =
+        []() noexcept {
+            errno_kept keep;
+            return checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        },
+    .event_raise =
+        [](int fd) noexcept {
+            errno_kept keep;
+            const std::uint64_t one = 1;
+            return checked(::write(fd, &one, sizeof one));
         },
     .futex_wait =
         [](const void* word, unsigned expected, const timespec* limit) noexcept {

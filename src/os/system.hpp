@@ -11,6 +11,7 @@
 #include <ctime>
 
 struct perf_event_attr;
+struct pollfd;
 
 namespace ums::os {
 
@@ -37,6 +38,10 @@ struct system_calls {
     long (*open_to_read)(const char* path) noexcept;
     long (*read_from_start)(int fd, void* into, std::size_t bytes) noexcept;
     long (*close_fd)(int fd) noexcept;
+    // ppoll without a signal mask (null limit: none); an eventfd, and one more for its count.
+    long (*poll_fds)(pollfd* fds, unsigned long n, const timespec* limit) noexcept;
+    long (*event_make)() noexcept;
+    long (*event_raise)(int fd) noexcept;
     // FUTEX_WAIT with an absolute CLOCK_MONOTONIC limit (null: none); FUTEX_WAKE.
     long (*futex_wait)(const void* word, unsigned expected, const timespec* limit) noexcept;
     long (*futex_wake)(const void* word, int waiters) noexcept;
