@@ -38,6 +38,15 @@ enum class deadlock_check {
     abort,   // The same, and then the program ends.
 };
 
+// How the runtime learns that a fiber has blocked in the kernel by a call that is not marked as blocking, or in
+// a page fault.
+enum class block_detection {
+    automatic,  // perf where the kernel permits it, else monitor
+    perf,       // The kernel's records of context switches: within about 100 us.
+    monitor,    // A thread that looks, every 20 us to 10 ms.
+    off,        // Not at all: only marked calls give their processor up.
+};
+
 struct options {
     // Processors of the default cluster; 0: one for each CPU this process may use. 1 to 1024.
     // [UMS_PROCESSORS]
@@ -82,6 +91,9 @@ struct options {
 
     // Use membarrier(2); off costs a full fence per scheduling operation. [UMS_MEMBARRIER=on|off]
     bool membarrier = true;
+
+    // What cannot be had, if it is asked for by name, is refused. [UMS_BLOCK=auto|perf|monitor|off]
+    block_detection block = block_detection::automatic;
 
     // Seed of every random choice the scheduler makes. [UMS_SEED]
     std::uint64_t seed = 1;

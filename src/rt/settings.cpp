@@ -51,6 +51,12 @@ void read_environment(options& o) {
     // Accepted in every build; only debug builds heed it.
     o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
+    o.block = static_cast<block_detection>(
+        word("UMS_BLOCK", static_cast<int>(o.block),
+             {{"auto", static_cast<int>(block_detection::automatic)},
+              {"perf", static_cast<int>(block_detection::perf)},
+              {"monitor", static_cast<int>(block_detection::monitor)},
+              {"off", static_cast<int>(block_detection::off)}}));
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
@@ -64,6 +70,16 @@ void read_environment(options& o) {
 }
 
 }  // namespace
+
+block::preference detection_of(const options& o) noexcept {
+    switch (o.block) {
+        case block_detection::perf: return block::preference::perf;
+        case block_detection::monitor: return block::preference::monitor;
+        case block_detection::off: return block::preference::off;
+        case block_detection::automatic: break;
+    }
+    return block::preference::automatic;
+}
 
 settings settle(const options& asked) {
     settings s{asked, mem::guard_kind::mprotect, ""};

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "block/detector.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "rt/runtime.hpp"
@@ -62,6 +63,9 @@ std::string info() {
     line("fence", fence ? "membarrier (private expedited)"
                         : o.membarrier ? "full fences (the kernel refuses membarrier)"
                                        : "full fences (asked for)");
+    const block::verdict found = block::would_choose(rt::detection_of(o));
+    line("blocking", std::string{found.is_possible ? "" : "refused: "} +
+                         block::name_of(found.kind) + " (" + found.reason + ")");
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");

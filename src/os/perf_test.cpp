@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#include "os/perf.hpp"
+
+#include <cerrno>
+#include <ctime>
+#include <memory>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "os/failing_calls.hpp"
+
+namespace {
+
+using namespace ums::os;
+
+int current_tid() { return static_cast<int>(::syscall(SYS_gettid)); }
+
+class switch_ring_test : public ::testing::Test {
+protected:
+    void SetUp() override {
+        const char* call = nullptr;
+        if (try_switch_records(call) != 0) GTEST_SKIP() << call << " is refused here";
+        cpu_set_t first;
+        CPU_ZERO(&first);
+        CPU_SET(0, &first);
+        ASSERT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+        if (::sched_setaffinity(0, sizeof first, &first) != 0) GTEST_SKIP() << "not on CPU 0";
+    }
+    void TearDown() override { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+    static std::vector<switch_record> drain(switch_ring& ring, bool& all) {
+        std::vector<switch_record> found;
+        all = ring.drain([&](const switch_record& r) { found.push_back(r); });
+        return found;
+    }
+    static void block(int times) {
+        const timespec brief{0, 1000};
+        for (int i = 0; i < times; ++i) ::syscall(SYS_nanosleep, &brief, nullptr);
+    }
+
+    const char* call_ = nullptr;
+    cpu_set_t before_;
+};
+
+TEST_F(switch_ring_test, holds_a_record_of_each_switch) {
+    switch_ring ring;
+    ASSERT_EQ(ring.open(current_tid(), 0, 16, call_), 0);
+    const nanoseconds begun = now();
+    block(100);
+    bool all = false;
+    const auto found = drain(ring, all);
+    EXPECT_TRUE(all);
+    int blocked = 0, came_back = 0;
+    nanoseconds last = begun;
+    for (const switch_record& r : found) {
+        EXPECT_EQ(r.tid, current_tid());
+        EXPECT_GE(r.when, last);
+        last = r.when;
+        blocked += r.is_out && !r.is_preempted;
+        came_back += !r.is_out;
+    }
+    EXPECT_LE(last, now());
+    EXPECT_EQ(blocked, 100);
+    EXPECT_GE(came_back, 100);  // After each preemption, too.
+    EXPECT_TRUE(drain(ring, all).size() < 10);
+}
+
+TEST_F(switch_ring_test, goes_round_and_says_when_it_was_full) {
+    switch_ring ring;
+    ASSERT_EQ(ring.open(current_tid(), 0, 1, call_), 0);
+    bool all = false;
+    std::size_t sum = 0;
+    for (int i = 0; i < 50; ++i) {
+        block(20);
+        sum += drain(ring, all).size();
+        EXPECT_TRUE(all);
+    }
+    EXPECT_GE(sum, 50u * 40 - 2);
+    block(200);  // 400 records; there is room for 170.
+    EXPECT_LE(drain(ring, all).size(), 170u);
+    EXPECT_FALSE(all);
+    block(1);
+    static_cast<void>(drain(ring, all));  // The kernel's own note of the loss.
+    block(1);
+    EXPECT_FALSE(drain(ring, all).empty());
+    EXPECT_TRUE(all);
+}
+
+TEST_F(switch_ring_test, takes_a_smaller_ring_where_little_may_be_locked) {
+    for (const int error : {EPERM, ENOMEM}) {
+        failing_calls failing;
+        failing.fail(failing_calls::perf_map, 1, 3, error);
+        switch_ring ring;
+        ASSERT_EQ(ring.open(current_tid(), 0, 16, call_), 0);
+        EXPECT_EQ(failing.made(failing_calls::perf_map), 4u);
+        block(5);
+        bool all = false;
+        EXPECT_GE(drain(ring, all).size(), 9u);
+    }
+    failing_calls failing;
+    failing.fail(failing_calls::perf_map, 1, ~std::uint64_t{0}, EPERM);
+    switch_ring ring;
+    EXPECT_EQ(ring.open(current_tid(), 0, 16, call_), -EPERM);
+    EXPECT_EQ(failing.made(failing_calls::perf_map), 5u);
+    EXPECT_EQ(ring.fd(), -1);
+}
+
+TEST_F(switch_ring_test, says_what_the_kernel_refused) {
+    failing_calls failing;
+    failing.fail(failing_calls::perf_event_open, 1, 1, EACCES);
+    EXPECT_EQ(try_switch_records(call_), -EACCES);
+    EXPECT_STREQ(call_, "perf_event_open");
+    EXPECT_GT(perf_event_paranoid(), -1000);
+}
+
+}  // namespace
