@@ -275,7 +275,6 @@ TEST_P(detector_test, finds_every_long_block_of_many_threads) {
 
 TEST_P(detector_test, never_calls_what_has_been_removed) {
     constexpr int threads = 4;
-    std::atomic<bool> is_over{false};
     std::vector<std::thread> all;
     const int rounds = scaled(2'000, 300);
     for (int n = 0; n < threads; ++n) {
@@ -352,6 +351,36 @@ TEST_P(detector_test, how_long_a_notice_takes) {
     std::cout << "from the call to the notice, us: median " << us[us.size() / 2] << ", p90 "
               << us[us.size() * 9 / 10] << ", p99 " << us[us.size() * 99 / 100] << ", most "
               << us.back() << std::endl;
+}
+
+// Two threads that are not of interest wake each other in turn: what an idle wait pays.
+double ns_per_wait(block::maker& maker, int rounds) {
+    pipe_pair there, back;
+    std::thread echo = maker.make([&] {
+        for (int i = 0; i < rounds; ++i) {
+            there.read();
+            back.write();
+        }
+    });
+    os::nanoseconds took = 0;
+    maker.make([&] {
+        const os::nanoseconds begun = os::now();
+        for (int i = 0; i < rounds; ++i) {
+            there.write();
+            back.read();
+        }
+        took = os::now() - begun;
+    }).join();
+    echo.join();
+    return static_cast<double>(took) / rounds / 2;
+}
+
+TEST_P(detector_test, what_an_idle_wait_costs) {
+    const int rounds = scaled(10'000, 1'000);
+    const double with = ns_per_wait(maker_, rounds);
+    block::maker unwatched;
+    const double without = ns_per_wait(unwatched, rounds);
+    std::cout << "a wait of a watched thread, ns: " << with << ", of others: " << without << std::endl;
 }
 
 INSTANTIATE_TEST_SUITE_P(both, detector_test,

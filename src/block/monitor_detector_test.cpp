@@ -100,9 +100,9 @@ TEST_F(monitor_detector_test, without_proc_it_does_not_start) {
 }
 
 TEST_F(monitor_detector_test, works_without_descriptors_to_spare) {
+    os::failing_calls failing;
     monitor_detector detector;
     ASSERT_EQ(detector.start(maker_.tid()), "");
-    os::failing_calls failing;
     failing.fail(os::failing_calls::open_to_read, 1, 1, EMFILE);  // The one that is kept.
     watched_thread t{maker_, detector,
                      [&](subject& self) { self.busy(detector, [&] { block(); }); },
@@ -110,9 +110,9 @@ TEST_F(monitor_detector_test, works_without_descriptors_to_spare) {
 }
 
 TEST_F(monitor_detector_test, works_where_proc_does_not_name_system_calls) {
+    os::failing_calls failing;
     monitor_detector detector;
     ASSERT_EQ(detector.start(maker_.tid()), "");
-    os::failing_calls failing;
     failing.fail(os::failing_calls::open_to_read, 1, 1, ENOENT);  // Then it is stat.
     std::atomic<int> why{-1};
     {

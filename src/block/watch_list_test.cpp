@@ -93,7 +93,6 @@ TEST(watch_list, finds_by_tid) {
 TEST(watch_list, a_removal_waits_for_the_pins) {
     watch_list list;
     const int rounds = scaled(20'000, 2'000);
-    std::atomic<dummy*> current{nullptr};
     std::atomic<bool> is_over{false};
     std::atomic<std::uint64_t> visits{0};
     std::thread visitor{[&] {

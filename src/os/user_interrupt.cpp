@@ -77,9 +77,20 @@ constinit owners all;
 // The clock of a thread's user CPU time, as clock_gettime(2) encodes it (CPUCLOCK_VIRT, per thread).
 constexpr int user_time_of(int tid) noexcept { return (~tid << 3) | 4 | 1; }
 
+// With PREEMPT_RT the signal of an event is sent by a kernel thread, some time after the interrupt.
+bool is_realtime_kernel() noexcept {
+    const long fd = system.open_to_read("/sys/kernel/realtime");
+    if (fd < 0) return false;
+    char text[2] = {};
+    const long n = system.read_from_start(static_cast<int>(fd), text, 1);
+    system.close_fd(static_cast<int>(fd));
+    return n == 1 && text[0] == '1';
+}
+
 }  // namespace
 
 user_interrupt::way user_interrupt::best_way() noexcept {
+    if (is_realtime_kernel()) return way::timer;
     perf_event_attr wanted{};
     wanted.size = sizeof wanted;
     wanted.type = PERF_TYPE_SOFTWARE;

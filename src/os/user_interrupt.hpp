@@ -11,7 +11,7 @@
 //
 // perf   a software clock event of the thread with exclude_kernel, whose overflow signals its owner.
 //        An hrtimer: precise to some 10 us, and repeated with the same period until it comes in
-//        user mode. The thread pays about 1 us more for each context switch while the event exists.
+//        user mode. Not on PREEMPT_RT kernels, which send the signal later, from a thread.
 // timer  a POSIX timer on the thread's *user* CPU time, which passes in whole scheduler ticks (1 to
 //        10 ms), at ticks that come in user mode. Works where perf is refused. Not with full
 //        dynticks (nohz_full), where the kernel counts user time exactly: there a tick in the
