@@ -75,6 +75,20 @@ struct options {
     // [UMS_WARM_STACKS]
     std::uint32_t warm_stacks = 16'384;
 
+    // Kernel threads of the default cluster, at most: one for each processor, and one for each fiber that is
+    // blocked in the kernel (ums/blocking.hpp). At least one more than there are processors, whatever is asked for.
+    // 2 to 1,000,000. [UMS_CARRIERS]
+    std::uint32_t carriers = 10'000;
+
+    // How long a fiber may run while others wait for its processor, in microseconds; then it is stopped, wherever it
+    // is, and goes to the back of the queue (docs/hand-off.md). 0: as long as it likes. At least 1,000.
+    // [UMS_TIME_SLICE_US]
+    std::uint32_t time_slice_us = 0;
+
+    // The real-time signal by which libums stops a fiber that runs on without a processor, or whose time slice is over;
+    // 0: one that nobody uses. [UMS_SIGNAL]
+    int signal = 0;
+
     // Debug: every park and every yield moves the fiber to another processor. [UMS_MIGRATE=0|1]
     bool migrate = false;
 

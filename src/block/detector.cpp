@@ -41,18 +41,30 @@ const char* name_of(detector_kind kind) noexcept {
     return "off";
 }
 
+namespace {
+
+std::string problem_of_start(detector& d, int root) {
+    try {
+        return d.start(root);
+    } catch (const std::system_error& e) {  // No kernel thread.
+        return e.what();
+    }
+}
+
+}  // namespace
+
 chosen_detector choose(preference wanted, int root) {
     if (wanted == preference::off) return {std::make_unique<no_detector>(), asked_for};
     std::string why = asked_for;
     if (wanted != preference::monitor) {
         auto perf = std::make_unique<perf_detector>();
-        std::string problem = perf->start(root);
+        std::string problem = problem_of_start(*perf, root);
         if (problem.empty()) return {std::move(perf), wanted == preference::perf ? asked_for : best};
         if (wanted == preference::perf) refuse("perf", problem);
         why = std::move(problem);
     }
     auto monitor = std::make_unique<monitor_detector>();
-    const std::string problem = monitor->start(root);
+    const std::string problem = problem_of_start(*monitor, root);
     if (problem.empty()) return {std::move(monitor), std::move(why)};
     if (wanted == preference::monitor) refuse("monitor", problem);
     return {std::make_unique<no_detector>(), why + "; " + problem};

@@ -69,7 +69,10 @@ public:
         };
         table.perf_map = [](int fd, std::size_t bytes) noexcept {
             const long error = due(perf_map);
-            return error != 0 ? error : kernel_calls.perf_map(fd, bytes);
+            if (error != 0) return error;
+            const long result = kernel_calls.perf_map(fd, bytes);
+            if (result >= 0 || result <= -4096) mapped_ += static_cast<long>(bytes);
+            return result;
         };
         table.cpu_timer_create = [](int clock, int tid, int signal, void* value, int* id) noexcept {
             const long error = due(cpu_timer_create);

@@ -20,6 +20,9 @@ struct settings {
 // the kernel cannot make.
 settings settle(const options& asked);
 
+// Throws std::system_error(invalid_argument).
+void check_slice(std::uint32_t us);
+
 [[nodiscard]] block::preference detection_of(const options& o) noexcept;
 
 }  // namespace ums::rt

@@ -26,6 +26,17 @@ runtime_stats stats() noexcept {
         s.idle_waits += n.idles.get();
         s.wakes += n.wakes_sent.get();
     }
+    const sched::carrier_counters n = r->standard->carriers.counters();
+    s.carriers = n.now;
+    s.carriers_peak = n.peak;
+    s.carriers_spare = n.spare;
+    s.carriers_made = n.made;
+    s.hand_offs = n.hand_offs;
+    s.stops = n.stops;
+    s.preemptions = n.preemptions;
+    s.carrier_waits = n.waits;
+    s.carrier_refusals = n.refused;
+    r->watch->add_to(s);
     const mem::depot_stats d = sched::depot().stats();
     s.slabs = d.slabs;
     s.stacks_made = d.carved;
