@@ -94,10 +94,11 @@ TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_s
     block::maker maker;
     perf_detector detector;
     ASSERT_EQ(detector.start(maker.tid()), "");
-    std::atomic<bool> is_over{false};
+    std::atomic<bool> is_over{false}, is_last{false};
     std::thread echo = maker.make([&] {
-        while (!is_over) {
+        for (;;) {
             wait_readable(there[0]);
+            if (is_last) return;
             make_readable(back[1]);
         }
     });
@@ -106,6 +107,7 @@ TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_s
             make_readable(there[1]);
             wait_readable(back[0]);
         }
+        is_last = true;
         make_readable(there[1]);
     });
     while (detector.lulls() < 2) std::this_thread::yield();
