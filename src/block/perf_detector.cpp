@@ -8,7 +8,8 @@
 //
 // Records are refused only by a full ring. A ring that has room for more when it is looked at has
 // refused none since it was emptied, for room only shrinks until then. If one has not, every thread
-// that is of interest is looked at, which finds all that block now; who blocks later writes a record.
+// that is of interest is looked at, which finds all that block now; who blocks later writes a record. The
+// same after a lull: first the rings record again, then all are looked at.
 #include "block/perf_detector.hpp"
 
 #include <algorithm>
@@ -102,18 +103,49 @@ void perf_detector::run() noexcept {
     while ((go = go_.load(base::acquire)) == 0) os::futex_wait(go_, 0);  // sync(block.start)
     if (go == 2) return;
     while (wait()) {
+        const std::uint64_t before = records_.get();
         read_rings();
         look_at_suspects();
         if (must_look_at_all_) look_at_all();
+        if (is_flooded(records_.get() - before)) lull();
     }
+}
+
+bool perf_detector::is_flooded(std::uint64_t records) noexcept {
+    const os::nanoseconds now = os::now();
+    if (now - window_begun_ > window) {
+        if (window_records_ <= flood) next_lull_ = shortest_lull;
+        window_begun_ = now;
+        window_records_ = 0;
+    }
+    window_records_ += records;
+    return window_records_ > flood;
+}
+
+void perf_detector::lull() noexcept {
+    lulls_.add(1);
+    for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(true);
+    const os::nanoseconds end = os::now() + next_lull_;
+    next_lull_ = std::min(next_lull_ * 2, longest_lull);
+    bool is_stopped = false;
+    while (!is_stopped && os::now() < end)
+        is_stopped = is_stopped_within(look_at_all() ? 100'000 : 400'000);
+    for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(false);
+    look_at_all();
+    window_begun_ = os::now();
+    window_records_ = 0;
+}
+
+bool perf_detector::is_stopped_within(os::nanoseconds time) noexcept {
+    const timespec brief{0, time};
+    return os::system.poll_fds(&polled_[rings_], 1, &brief) > 0;
 }
 
 // False if it is time to stop.
 bool perf_detector::wait() noexcept {
     pollfd* const stop = &polled_[rings_];
     // Only the end is waited for: the rings fill meanwhile.
-    const timespec brief{0, pause};
-    if (os::system.poll_fds(stop, 1, &brief) > 0) return false;
+    if (is_stopped_within(pause)) return false;
     if (os::system.poll_fds(polled_.get(), rings_ + 1, nullptr) < 0) return true;
     for (unsigned i = 0; i < rings_; ++i) {
         if ((polled_[i].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0) continue;
@@ -164,12 +196,14 @@ void perf_detector::look_at_suspects() noexcept {
     suspected_ = 0;
 }
 
-void perf_detector::look_at_all() noexcept {
+bool perf_detector::look_at_all() noexcept {
     must_look_at_all_ = false;
+    bool any_of_interest = false;
     all_.begin_scan();
     for (;;) {
         const auto pin = all_.next();
-        if (!pin) return;
+        if (!pin) return any_of_interest;
+        any_of_interest |= pin->is_of_interest();
         report_if_blocked(*pin, pin->state_, 0, false);
     }
 }

@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <future>
+#include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -12,6 +15,7 @@
 #include "block/subject.hpp"
 #include "os/failing_calls.hpp"
 #include "support/conservation.hpp"
+#include "support/scale.hpp"
 
 namespace {
 
@@ -84,6 +88,55 @@ TEST_F(perf_detector_test, a_block_whose_record_was_refused_is_found) {
     for (const int fd : {first[0], first[1], second[0], second[1]}) ::close(fd);
 }
 
+TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_same) {
+    int there[2], back[2], held[2];
+    for (auto* ends : {there, back, held}) ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    block::maker maker;
+    perf_detector detector;
+    ASSERT_EQ(detector.start(maker.tid()), "");
+    std::atomic<bool> is_over{false}, is_last{false};
+    std::thread echo = maker.make([&] {
+        for (;;) {
+            wait_readable(there[0]);
+            if (is_last) return;
+            make_readable(back[1]);
+        }
+    });
+    std::thread waits = maker.make([&] {
+        while (!is_over) {
+            make_readable(there[1]);
+            wait_readable(back[0]);
+        }
+        is_last = true;
+        make_readable(there[1]);
+    });
+    while (detector.lulls() < 2) std::this_thread::yield();
+    {
+        const int blocks = scaled(300, 50);
+        std::atomic<std::uint64_t> waiting{0};
+        watched_thread t{
+            maker, detector,
+            [&](subject& self) {
+                for (int i = 0; i < blocks; ++i)
+                    self.busy(detector, [&] {
+                        waiting = self.activity();
+                        wait_readable(held[0]);
+                    });
+            },
+            [&](const notice& what) {
+                std::uint64_t waits_for = what.activity;
+                if (waiting.compare_exchange_strong(waits_for, 0)) make_readable(held[1]);
+            }};
+    }
+    is_over = true;
+    waits.join();
+    echo.join();
+    for (auto* ends : {there, back, held}) {
+        ::close(ends[0]);
+        ::close(ends[1]);
+    }
+}
+
 TEST_F(perf_detector_test, an_idle_process_writes_no_records) {
     block::maker maker;
     perf_detector detector;
@@ -134,10 +187,7 @@ TEST_F(perf_detector_test, sees_threads_of_threads_that_the_root_made) {
 TEST_F(perf_detector_test, can_be_started_by_the_root_itself) {
     int pipe[2];
     ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
-    block::maker root;
     perf_detector detector;
-    std::string problem = "not started";
-    root.make([&] {}).join();
     // The reader is made before the events, so it writes no records of itself, to read for ever.
     std::promise<std::string> started;
     std::thread starter{[&] {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,6 +66,10 @@ void switch_ring::close() noexcept {
     map_ = nullptr;
     fd_ = -1;
     data_bytes_ = 0;
+}
+
+void switch_ring::pause(bool is_paused) noexcept {
+    system.perf_control(fd_, PERF_EVENT_IOC_PAUSE_OUTPUT, is_paused ? 1 : 0);
 }
 
 std::uint64_t switch_ring::written() const noexcept {

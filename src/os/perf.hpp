@@ -40,6 +40,9 @@ public:
     [[nodiscard]] long open(int root, int cpu, std::size_t pages, const char*& failed_at) noexcept;
     void close() noexcept;
 
+    // While it is paused nothing is recorded, and nobody is interrupted.
+    void pause(bool is_paused) noexcept;
+
     // Readable when there are records; hung up once the root has ended.
     [[nodiscard]] int fd() const noexcept { return fd_; }
 
