@@ -5,6 +5,7 @@
 
 #include "ums/async.hpp"
 #include "ums/barrier.hpp"
+#include "ums/blocking.hpp"
 #include "ums/channel.hpp"
 #include "ums/cluster.hpp"
 #include "ums/condition_variable.hpp"

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "block/detector.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "rt/runtime.hpp"
@@ -25,6 +26,17 @@ runtime_stats stats() noexcept {
         s.idle_waits += n.idles.get();
         s.wakes += n.wakes_sent.get();
     }
+    const sched::carrier_counters n = r->standard->carriers.counters();
+    s.carriers = n.now;
+    s.carriers_peak = n.peak;
+    s.carriers_spare = n.spare;
+    s.carriers_made = n.made;
+    s.hand_offs = n.hand_offs;
+    s.stops = n.stops;
+    s.preemptions = n.preemptions;
+    s.carrier_waits = n.waits;
+    s.carrier_refusals = n.refused;
+    r->watch->add_to(s);
     const mem::depot_stats d = sched::depot().stats();
     s.slabs = d.slabs;
     s.stacks_made = d.carved;
@@ -62,6 +74,9 @@ std::string info() {
     line("fence", fence ? "membarrier (private expedited)"
                         : o.membarrier ? "full fences (the kernel refuses membarrier)"
                                        : "full fences (asked for)");
+    const block::verdict found = block::would_choose(rt::detection_of(o));
+    line("blocking", std::string{found.is_possible ? "" : "refused: "} +
+                         block::name_of(found.kind) + " (" + found.reason + ")");
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");
