@@ -103,6 +103,9 @@ enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT 
 typedef int ums_guard_t;
 enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO };
 typedef int ums_policy_t;
+/* How a fiber that has blocked in the kernel is found. */
+enum ums_block { UMS_BLOCK_AUTOMATIC, UMS_BLOCK_PERF, UMS_BLOCK_MONITOR, UMS_BLOCK_OFF };
+typedef int ums_block_t;
 
 /* Overridden by the variables UMS_*. */
 typedef struct ums_options {
@@ -120,11 +123,15 @@ typedef struct ums_options {
     bool migrate;
     bool measure_stacks;
     bool membarrier; /* true */
+    ums_block_t block;
+    uint32_t carriers;      /* 10000; 2 to 1000000 */
+    uint32_t time_slice_us; /* 0: none; 1000 to 60000000 */
+    int signal;             /* 0: one that nobody uses */
 } ums_options_t;
 
 #define UMS_OPTIONS_INIT                                                                      \
     {sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
-     5000, 16384, false, false, false, true}
+     5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 0, 0}
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
  * stops the runtime. `options` may be NULL.
@@ -220,10 +227,12 @@ typedef struct ums_cluster_options {
     uint32_t processors; /* 1; at most 1024 */
     ums_policy_t policy;
     bool pin;
+    uint32_t carriers;      /* 10000; 2 to 1000000 */
+    uint32_t time_slice_us; /* 0: none; 1000 to 60000000 */
 } ums_cluster_options_t;
 
 #define UMS_CLUSTER_OPTIONS_INIT \
-    {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false}
+    {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 0}
 
 /* -EPERM: no runtime runs. -EINVAL: an option. -EAGAIN: no thread. -ENOMEM. */
 UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t **made, const ums_cluster_options_t *options);
@@ -243,6 +252,17 @@ UMS_API size_t ums_cluster_name(const ums_cluster_t *cluster, char *buffer, size
 /* The one the runtime started with. Requires: a runtime runs. */
 UMS_API ums_cluster_t *ums_cluster_standard(void);
 
+/* --- Calls that block in the kernel (ums/blocking.hpp) ------------------------------------------ */
+
+/* What lies between the two, on the same fiber, may block in the kernel: other fibers run on its processor
+ * meanwhile. They nest. leave() may wait for the fiber's turn, and keeps errno. */
+UMS_API void ums_blocking_enter(void);
+UMS_API void ums_blocking_leave(void);
+
+/* Between the two the fiber is not stopped by libums's signal. They nest. */
+UMS_API void ums_uninterruptible_enter(void);
+UMS_API void ums_uninterruptible_leave(void);
+
 /* --- What the runtime does (ums/stats.hpp) ------------------------------------------------------ */
 
 typedef struct ums_stats {
@@ -254,9 +274,15 @@ typedef struct ums_stats {
     uint64_t stacks_made, stacks_warm, stacks_cold, stacks_trimmed;
     uint64_t mapped_bytes;
     uint64_t stack_high_water_bytes;
+    uint32_t carriers, carriers_peak, carriers_spare;
+    uint64_t hand_offs;
+    uint64_t blocked_in_calls, blocked_in_faults, blocked_in_regions;
+    uint64_t stops, preemptions;
+    uint64_t carrier_waits, carrier_refusals;
 } ums_stats_t;
 
-#define UMS_STATS_INIT {sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define UMS_STATS_INIT \
+    {sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Fills what stats->size holds; zeros if no runtime runs. -EINVAL: the size. */
 UMS_API int ums_stats_get(ums_stats_t *stats);
