@@ -206,19 +206,6 @@ TEST_P(search_test, one_whose_deadline_passes_on_its_way_to_park_runs_while_a_pi
     });
 }
 
-TEST_P(search_test, a_joiner_runs_while_the_one_after_the_joined_computes) {
-    ums::run(options(), [] {
-        for (int i = 0; i < rounds / 4; ++i) {
-            std::atomic<bool> has_joined = false;
-            fiber joined{{.pinned = true}, [] {}};
-            fiber computes{{.pinned = true}, [&] { compute_until(has_joined); }};
-            joined.join();
-            has_joined = true;
-            computes.join();
-        }
-    });
-}
-
 // The sleeper leaves, then what computes comes from somewhere else.
 TEST_P(search_test, a_sleeper_wakes_while_what_came_after_it_computes) {
     const auto seed = test_seed();
