@@ -204,9 +204,10 @@ bool allocate(unsigned salt) {
     return right;
 }
 
+std::FILE* sink;
+
 bool print(unsigned salt) {
     char text[200];
-    static std::FILE* const sink = std::fopen("/dev/null", "w");
     bool right = true;
     for (unsigned i = 0; i < 50; ++i) {
         const int n = std::snprintf(text, sizeof text, "%u %.3f %s", salt + i, i / 8.0, "words");
@@ -283,6 +284,8 @@ bool exceptions(unsigned salt) {
 TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
     std::uint64_t wanted = static_cast<std::uint64_t>(scaled(300, 60));
     if (const char* given = std::getenv("TEST_PREEMPTIONS")) wanted = std::strtoull(given, nullptr, 10);
+    sink = std::fopen("/dev/null", "w");
+    ASSERT_NE(sink, nullptr);
     ums::run(on(2), [wanted] {
         const bool has_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
         std::atomic<std::uint64_t> wrong[7]{}, done = 0;
@@ -320,6 +323,7 @@ TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
                   << " pieces of work, peak of " << s.carriers_peak << " carriers"
                   << (has_wide ? "\n" : ", no AVX-512 here\n");
     });
+    std::fclose(sink);
 }
 
 INSTANTIATE_TEST_SUITE_P(detectors, preemption_test,
