@@ -4,6 +4,7 @@
 #include <string>
 
 #include "block/detector.hpp"
+#include "os/interrupt_signal.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "rt/runtime.hpp"
@@ -52,6 +53,20 @@ void trim() noexcept { sched::depot().trim(); }
 
 const char* version() noexcept { return "0.1.0"; }
 
+namespace {
+
+// The signal that stops fibers.
+std::string signal_line(const rt::running_runtime* r, const options& o) {
+    const int used = r != nullptr    ? r->watch->signal()
+                     : o.signal != 0 ? o.signal
+                                     : os::interrupt_signal::unused();
+    if (used == 0) return "none is left: fibers are not stopped";
+    return std::to_string(used) + (o.signal != 0 ? " (asked for)" : " (the highest that nobody uses)") +
+           (r != nullptr && !r->watch->can_stop() ? ", taken over by the application" : "");
+}
+
+}  // namespace
+
 std::string info() {
     const rt::running_runtime* r = rt::current();
     const rt::settings set = r != nullptr ? r->set : rt::settle({});
@@ -77,6 +92,9 @@ std::string info() {
     const block::verdict found = block::would_choose(rt::detection_of(o));
     line("blocking", std::string{found.is_possible ? "" : "refused: "} +
                          block::name_of(found.kind) + " (" + found.reason + ")");
+    line("signal", signal_line(r, o));
+    line("time slice", o.time_slice_us == 0 ? "none: fibers are not preempted"
+                                            : std::to_string(o.time_slice_us) + " us");
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");

@@ -70,8 +70,11 @@ void carrier::follow_processor() noexcept {
 void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
+    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
+    // for hand-offs or preemptions, no slice may ever end by its count.
+    fiber* f = p->pick_at_slice_end();
     for (;;) {
-        fiber* f = search::find(*p, *this);
+        if (f == nullptr) f = search::find(*p, *this);
         if (f == nullptr) return retire();
         running.set(f);
         if (const auto* by = carrier_pool::watched_by) by->runs();
@@ -85,6 +88,7 @@ void carrier::run_fibers() noexcept {
         // Inside its processor again, or (rejoin()) without one.
         p = proc.get();
         if (p == nullptr) return;
+        f = nullptr;
     }
 }
 

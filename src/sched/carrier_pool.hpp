@@ -39,7 +39,8 @@ struct carrier_counters {
 
 class carrier_pool {
 public:
-    static constexpr os::nanoseconds linger = 2'000'000'000;
+    // Set while no runtime runs; for tests.
+    static inline os::nanoseconds linger = 2'000'000'000;
 
     // How long a fiber may run while others wait; 0: as long as it likes.
     const os::nanoseconds time_slice;

@@ -40,9 +40,10 @@ BENCHES = {
     "condvar": (NATIVE, BOTH_BOOSTS, SPEED),
     "semaphore": (NATIVE, BOTH_BOOSTS - {"go"}, SPEED),
     "select": (NATIVE, {"go"}, SPEED),
+    "blocking": (NATIVE, {"boost.fiber", "go"}, {"throughput_kept", "p50_us", "p99_us", "blocks_per_s"}),
 }
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "repetitions"}
+            "detector", "block_ms", "repetitions"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
@@ -86,6 +87,7 @@ BAD_INPUT = [
     (["bench", "semaphore", "--fibers", "3"], "--fibers"),
     (["bench", "select", "--fibers", "4"], "4"),
     (["bench", "condvar", "--runtimes", "ums fair"], "'ums fair'"),
+    (["bench", "blocking", "--yields", "3"], "--yields"),
     (["bench", "yield", "--json"], "--json"),
     (["bench", "yield", "--json", ""], "--json"),
     (["bench", "yield", "--json", "--quick"], "--json"),
@@ -190,6 +192,18 @@ class Rows(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         unbounded = {row["runtime"] for row in json.loads(done.stdout)["rows"] if row["way"] == "unbounded"}
         self.assertEqual(unbounded, NATIVE)
+
+    def test_blocking_shows_every_detector_in_every_way(self):
+        done = run("bench", "blocking", "--quick", "--fibers", "4", "--runtimes", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        left_out = {word for word in ("perf", "fault", "getaddrinfo") if f"{word} was not run" in done.stderr}
+        ways = {"nanosleep", "read", "fault", "getaddrinfo", "fsync"} - left_out
+        detectors = {"perf", "monitor", "off", "marked"} - left_out
+        self.assertEqual({(row["way"], row["detector"]) for row in rows},
+                         {(way, detector) for way in ways for detector in detectors})
+        for row in rows:
+            self.assertGreater(row["blocks_per_s"], 0, row)
 
     def test_fibers_are_the_waiters_of_notify_all(self):
         done = run("bench", "condvar", "--quick", "--fibers", "5,50", "--json", "-")
