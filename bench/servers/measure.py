@@ -8,10 +8,13 @@ Everything listens on 127.0.0.1 at a port that nobody else has. The server and t
 answer is written, and die with this program whatever happens to it: they are told to when its life ends, and
 stay in its process group.
 
-The load of http is wrk. Its window is the whole run: the CPU time from before the first connection to after
-the last has ended, and all requests that were answered meanwhile. The loads of the other benches are programs
-of our own; they take the server's CPU time themselves, over a window inside of their run, and only what was
-answered in it counts.
+The load is a program of our own (bench/BENCH/client.cpp). It takes the server's CPU time itself, over a window
+inside of its run, and counts what was answered in it. client=wrk, for http, is wrk instead, to compare with:
+- Its window is its whole run: the CPU time from before the first connection to after the last has ended, and
+  all requests that were answered meanwhile.
+- It has no percentiles of pipelined requests (its correction for omitted requests takes each response of a
+  batch for one of its own, and breaks), and those of single ones are corrected.
+- It makes all connections at once: with thousands, more than a server's backlog.
 """
 
 import ctypes
@@ -42,13 +45,13 @@ class Failure(Exception):
 
 def arguments():
     """The key=value words of the command line; as for every peer, the later of two counts."""
-    given = {"ms": "2000", "pipeline": "1", "way": "", "processors": "2"}
+    given = {"ms": "2000", "pipeline": "1", "way": "", "client": "own", "processors": "2"}
     for word in sys.argv[1:]:
         key, equals, value = word.partition("=")
         if not equals or not key:
             raise Failure(f"expected key=value, got '{word}'")
         given[key] = value
-    known = {"bench", "runtime", "connections", "pipeline", "way", "ms", "processors"}
+    known = {"bench", "runtime", "connections", "pipeline", "way", "client", "ms", "processors"}
     for key in given:
         if key not in known:
             raise Failure(f"unknown argument '{key}'")
@@ -59,6 +62,8 @@ def arguments():
         if not given[key].isdecimal() or not 0 < int(given[key]) <= 1_000_000:
             raise Failure(f"{key}={given[key]}: expected a number from 1 to 1000000")
         given[key] = int(given[key])
+    if given["client"] not in ("own", "wrk") or (given["client"] == "wrk" and given["bench"] != "http"):
+        raise Failure(f"client={given['client']}: expected own, or for http wrk")
     return given
 
 
@@ -239,14 +244,13 @@ def start_server(cell, cpu, folder):
 
 
 WRK = """
-local request
 function init(args)
     local all = {}
     for i = 1, PIPELINE do all[i] = wrk.format() end
-    request_text = table.concat(all)
+    batch = table.concat(all)
 end
 if PIPELINE > 1 then
-    function request() return request_text end
+    function request() return batch end
 end
 function done(summary, latency, requests)
     local e = summary.errors
@@ -257,7 +261,7 @@ end
 """
 
 
-def load_http(cell, cpu, folder, server, port):
+def load_wrk(cell, cpu, folder, server, port):
     script = folder / "load.lua"
     script.write_text(WRK.replace("PIPELINE", str(cell["pipeline"])))
     rss, cpu_ns = server.resident_bytes(), server.cpu_ns()
@@ -278,12 +282,14 @@ def load_http(cell, cpu, folder, server, port):
         raise Failure(f"wrk counts {answer['errors']} errors")
     if answer["requests"] == 0:
         raise Failure("wrk got no response")
-    return {
-        "ops_per_s": answer["requests"] / answer["us"] * 1e6,
-        "cpu_us_per_request": cpu_ns / 1000 / answer["requests"],
-        "p50_us": answer["p50"], "p99_us": answer["p99"], "p999_us": answer["p999"],
-        "bytes_per_connection": rss / cell["connections"],
+    figures = {
+        "ops_per_s": round(answer["requests"] / answer["us"] * 1e6, 1),
+        "cpu_us_per_request": round(cpu_ns / 1000 / answer["requests"], 4),
+        "bytes_per_connection": round(rss / cell["connections"], 1),
     }
+    if cell["pipeline"] == 1:
+        figures |= {"p50_us": answer["p50"], "p99_us": answer["p99"], "p999_us": answer["p999"]}
+    return figures
 
 
 def load_own(cell, cpu, folder, server, port):
@@ -297,7 +303,7 @@ def load_own(cell, cpu, folder, server, port):
 def measure(cell):
     raise_descriptor_limit(cell["connections"] + 200)
     server_cpu, load_cpu = cpus()
-    load = load_http if cell["bench"] == "http" else load_own
+    load = load_wrk if cell["client"] == "wrk" else load_own
     # The idle connections are those of the echo servers.
     cell["load"] = cell["bench"]
     if cell["bench"] == "connections":
