@@ -28,18 +28,24 @@ public:
 
     void fill(std::uint16_t port) const {
         const int socket = bench::connect_to(port, 0, 0);
-        for (const auto& one : sets_) {
-            bench::checked(static_cast<int>(send(socket, one.data(), one.size(), MSG_NOSIGNAL)),
+        constexpr std::size_t at_once = 100;
+        for (std::size_t i = 0; i < keys; i += at_once) {
+            std::string all, wanted;
+            for (std::size_t j = i; j < i + at_once; ++j) {
+                all += sets_[j];
+                wanted += stored;
+            }
+            bench::checked(static_cast<int>(send(socket, all.data(), all.size(), MSG_NOSIGNAL)),
                            "send");
             std::string got;
-            while (got.size() < stored.size()) {
-                char buffer[64];
+            while (got.size() < wanted.size()) {
+                char buffer[4096];
                 const auto n = recv(socket, buffer, sizeof buffer, 0);
                 bench::checked(static_cast<int>(n), "recv");
                 if (n == 0) throw std::runtime_error{"the server closed the first connection"};
                 got.append(buffer, static_cast<std::size_t>(n));
             }
-            if (got != stored) throw std::runtime_error{"the server did not store a value"};
+            if (got != wanted) throw std::runtime_error{"the server did not store a value"};
         }
         close(socket);
     }

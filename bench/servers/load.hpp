@@ -85,7 +85,7 @@ public:
         connect_all();
         if (how_.is_idle) return measure_idle(out, resident);
         for (std::size_t i = 0; i < connections_.size(); ++i) send_batch(i);
-        turn_until(now_ns() + how_.window_ns / 4);
+        turn_until(now_ns() + how_.window_ns / 2);
         times_ = {};
         const auto cpu_begin = server_.cpu_ns();
         const auto begin = now_ns();

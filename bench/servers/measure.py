@@ -196,14 +196,15 @@ http {{
 def start_nginx(cell, cpu, folder):
     """One process, which is a worker: with a master beside it, the worker would outlive a master that was killed.
 
-    nginx cannot choose a free port, so one is kept for it by a socket that is bound and does not listen.
+    nginx cannot choose a free port, so one is kept for it by a socket that is bound and does not listen. It closes
+    idle connections when few of those it may have are left, so it may have many more.
     """
     kept = socket.socket()
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     kept.bind(("127.0.0.1", 0))
     port = kept.getsockname()[1]
     config = folder / "nginx.conf"
-    config.write_text(NGINX.format(folder=folder, port=port, connections=cell["connections"] + 100))
+    config.write_text(NGINX.format(folder=folder, port=port, connections=2 * cell["connections"] + 100))
     server = Child([installed("nginx"), "-e", "stderr", "-p", folder, "-c", config], cpu)
     server.kept = kept
     return server, lambda: server.start("event method") and port
