@@ -17,6 +17,7 @@ inside of its run, and counts what was answered in it. client=wrk, for http, is 
 - It makes all connections at once: with thousands, more than a server's backlog.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -310,8 +311,10 @@ def measure(cell):
     if cell["bench"] == "connections":
         cell["bench"] = cell["load"] = "echo"
         cell["way"] = "idle"
-    with tempfile.TemporaryDirectory(prefix="ums-bench-") as name:
-        folder = pathlib.Path(name)
+    with contextlib.ExitStack() as last:
+        folder = None
+        if cell["client"] == "wrk" or cell["runtime"] in ("nginx", "memcached"):
+            folder = pathlib.Path(last.enter_context(tempfile.TemporaryDirectory(prefix="ums-bench-")))
         server, listens = start_server(cell, server_cpu, folder)
         with server:
             figures = load(cell, load_cpu, folder, server, listens())
