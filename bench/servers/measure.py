@@ -233,6 +233,7 @@ def start_memcached(cell, cpu, folder):
 def start_server(cell, cpu, folder):
     """The server, and a function that starts to read what it says and returns its port."""
     bench, runtime = cell["bench"], cell["runtime"]
+    environment = {}
     if runtime == "nginx":
         return start_nginx(cell, cpu, folder)
     if runtime == "memcached":
@@ -240,8 +241,11 @@ def start_server(cell, cpu, folder):
     if runtime == "node":
         command = [installed("node"), HERE / f"{bench}-node.js"]
     else:
+        runtime, space, engine = runtime.partition(" ")
+        if space:
+            environment["UMS_IO"] = {"epoll": "epoll", "io_uring": "uring"}[engine]
         command = [built(f"{bench}-{runtime.replace('.', '_')}")]
-    server = Child(command, cpu)
+    server = Child(command, cpu, **environment)
     return server, lambda: int(server.start(r"listening on 127\.0\.0\.1:(\d+)").group(1))
 
 

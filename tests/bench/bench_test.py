@@ -49,7 +49,7 @@ BENCHES = {
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "repetitions", "connections", "pipeline", "client"}
+            "repetitions", "connections", "pipeline", "client", "engine"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
