@@ -163,11 +163,11 @@ def installed(program):
 
 
 def built(program):
-    """A program of this project, beside this one."""
-    path = HERE / program
-    if not os.access(path, os.X_OK):
-        raise Failure(f"{program} is not there")
-    return path
+    """A program of this project: beside this one, or an example of the same build."""
+    for folder in (HERE, HERE.parent / "examples"):
+        if os.access(folder / program, os.X_OK):
+            return folder / program
+    raise Failure(f"{program} is not there")
 
 
 NGINX = """
@@ -230,6 +230,16 @@ def start_memcached(cell, cpu, folder):
     return server, port
 
 
+def own_server(cell):
+    """The servers of examples/, as their users start them."""
+    where = ["-l", "127.0.0.1", "-p", "0", "-t", "1"]
+    if cell["bench"] == "http":
+        return [built("http-server"), *where]
+    if cell["bench"] == "memcached":
+        return [built("memcached-server"), *where, "-m", "1024", "-c", cell["connections"] + 100]
+    return [built("echo-ums")]
+
+
 def start_server(cell, cpu, folder):
     """The server, and a function that starts to read what it says and returns its port."""
     bench, runtime = cell["bench"], cell["runtime"]
@@ -244,7 +254,7 @@ def start_server(cell, cpu, folder):
         runtime, space, engine = runtime.partition(" ")
         if space:
             environment["UMS_IO"] = {"epoll": "epoll", "io_uring": "uring"}[engine]
-        command = [built(f"{bench}-{runtime.replace('.', '_')}")]
+        command = own_server(cell) if runtime == "ums" else [built(f"{bench}-{runtime.replace('.', '_')}")]
     server = Child(command, cpu, **environment)
     return server, lambda: int(server.start(r"listening on 127\.0\.0\.1:(\d+)").group(1))
 
