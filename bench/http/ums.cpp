@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: MIT
 
-// http: a fiber for each connection, which knows as much of HTTP as the hand-written loops: what
-// fibers and their I/O cost, without what a real server does.
+// echo: a fiber for each connection.
 
 #include <ums/net.hpp>
 #include <ums/ums.hpp>
 
 #include <array>
-#include <string>
 
 #include "../common/listen.hpp"
-#include "request_ends.hpp"
 
 namespace {
 
 void serve(ums::net::stream peer) {
-    std::array<char, 2048> buffer;
-    bench::request_ends ends;
-    std::string out;
+    std::array<std::byte, 2048> buffer;
     for (;;) {
-        const auto n = peer.read(buffer.data(), buffer.size());
+        const auto n = peer.read(buffer);
         if (!n || *n == 0) return;
-        out.clear();
-        for (auto left = ends.count({buffer.data(), *n}); left > 0; --left) out += bench::response;
-        if (!out.empty() && !peer.write(out)) return;
+        if (!peer.write(std::span{buffer}.first(*n))) return;
     }
 }
 
