@@ -30,7 +30,7 @@ struct service {
         virtual ~reporter() = default;
         virtual void general(replies& to) = 0;
         virtual void settings(replies& to) = 0;
-        virtual void connections(replies& to) = 0;
+        virtual void connections_of(replies& to) = 0;
     }* report = nullptr;
 };
 

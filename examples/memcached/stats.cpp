@@ -42,7 +42,7 @@ void session::stats(const words& line, replies& to) {
         return to.text("END\r\n");
     }
     if (what == "conns") {
-        if (report != nullptr) report->connections(to);
+        if (report != nullptr) report->connections_of(to);
         return to.text("END\r\n");
     }
     if (what == "detail") {  // Statistics by prefix of the key are not kept.

@@ -123,6 +123,9 @@ public:
         return used_.load(std::memory_order_relaxed);  // relaxed: a figure.
     }
     [[nodiscard]] const store_options& options() const noexcept { return options_; }
+    [[nodiscard]] std::size_t limit_bytes() const noexcept {
+        return limit_.load(std::memory_order_relaxed);  // relaxed: a figure.
+    }
     // The limit may be changed while the store is in use.
     void limit_memory(std::size_t bytes) noexcept {
         limit_.store(bytes, std::memory_order_relaxed);  // relaxed: a figure.
