@@ -49,9 +49,9 @@ std::optional<range> parse_range(std::string_view text, off_t bytes) {
     const std::size_t dash = text.find('-');
     if (dash == std::string_view::npos || text.find(',') != std::string_view::npos) return {};
     const auto number = [](std::string_view s, off_t& n) {
-        return !s.empty() && s[0] != '-' &&
-               std::from_chars(s.data(), s.data() + s.size(), n).ptr == s.data() + s.size() &&
-               n >= 0;
+        if (s.empty() || s[0] == '-') return false;
+        const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), n);
+        return error == std::errc{} && end == s.data() + s.size();
     };
     off_t first = 0, last = 0;
     const std::string_view from = text.substr(0, dash), to = text.substr(dash + 1);
