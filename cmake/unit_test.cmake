@@ -13,6 +13,8 @@ set(ums_variant_fifo UMS_POLICY=fifo)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEADLOCK=abort)
 set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
+set(ums_variant_epoll UMS_IO=epoll)
+set(ums_variant_uring UMS_IO=uring)
 set(ums_variant_nosync UMS_TSAN=no_sync)  # Only where TSan is.
 
 # The options the sanitizers run with. There are no suppressions.

@@ -38,6 +38,13 @@ enum class deadlock_check {
     abort,   // The same, and then the program ends.
 };
 
+// What waits for the events of descriptors (ums/io.hpp).
+enum class io_engine {
+    automatic,  // epoll
+    epoll,
+    uring,  // io_uring; epoll where the kernel refuses it
+};
+
 struct options {
     // Processors of the default cluster; 0: one for each CPU this process may use. 1 to 1024.
     // [UMS_PROCESSORS]
@@ -82,6 +89,9 @@ struct options {
 
     // Use membarrier(2); off costs a full fence per scheduling operation. [UMS_MEMBARRIER=on|off]
     bool membarrier = true;
+
+    // [UMS_IO=auto|epoll|uring]
+    io_engine io = io_engine::automatic;
 
     // Seed of every random choice the scheduler makes. [UMS_SEED]
     std::uint64_t seed = 1;

@@ -51,6 +51,10 @@ void read_environment(options& o) {
     // Accepted in every build; only debug builds heed it.
     o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
+    o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
+                                       {{"auto", static_cast<int>(io_engine::automatic)},
+                                        {"epoll", static_cast<int>(io_engine::epoll)},
+                                        {"uring", static_cast<int>(io_engine::uring)}}));
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
