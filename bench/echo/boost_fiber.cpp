@@ -74,7 +74,7 @@ private:
 };
 
 void serve(tcp::socket socket) {
-    std::array<char, 2048> buffer;
+    std::array<char, 1024> buffer;
     for (;;) {
         operation read;
         socket.async_read_some(asio::buffer(buffer), read.handler());

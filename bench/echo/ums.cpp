@@ -12,7 +12,7 @@
 namespace {
 
 void serve(ums::net::stream peer) {
-    std::array<std::byte, 2048> buffer;
+    std::array<std::byte, 1024> buffer;
     for (;;) {
         const auto n = peer.read(buffer);
         if (!n || *n == 0) return;

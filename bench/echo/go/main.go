@@ -16,7 +16,7 @@ func fail(err error) {
 
 func serve(connection net.Conn) {
 	defer connection.Close()
-	buffer := make([]byte, 2048)
+	buffer := make([]byte, 1024)
 	for {
 		n, err := connection.Read(buffer)
 		if err != nil {
