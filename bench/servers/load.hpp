@@ -32,22 +32,34 @@
 
 namespace bench {
 
-// A connection that is being made to 127.0.0.1, from the address that is the turn of `index`.
-inline int connect_to(std::uint16_t port, std::uint64_t index, int flags) {
-    constexpr std::uint64_t each = 20'000;
-    const int socket = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket");
+inline sockaddr_in loopback(std::uint32_t host, std::uint16_t port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + static_cast<std::uint32_t>(index / each));
-    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + host);
+    address.sin_port = htons(port);
+    return address;
+}
+
+// A socket with the address that is the turn of `index`.
+inline int make_socket(std::uint64_t index, int flags) {
+    constexpr std::uint64_t each = 20'000;
+    const int socket = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket");
+    const auto from = loopback(static_cast<std::uint32_t>(index / each), 0);
     const int on = 1;
     checked(setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on),
             "IP_BIND_ADDRESS_NO_PORT");
-    checked(bind(socket, any, sizeof address), "bind");
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address.sin_port = htons(port);
-    if (connect(socket, any, sizeof address) < 0 && errno != EINPROGRESS) checked(-1, "connect");
+    checked(bind(socket, reinterpret_cast<const sockaddr*>(&from), sizeof from), "bind");
     send_at_once(socket);
+    return socket;
+}
+
+// A connection that is being made to 127.0.0.1; made, if the flags have no SOCK_NONBLOCK.
+inline int connect_to(std::uint16_t port, std::uint64_t index, int flags) {
+    const int socket = make_socket(index, flags);
+    const auto to = loopback(0, port);
+    if (connect(socket, reinterpret_cast<const sockaddr*>(&to), sizeof to) < 0 &&
+        errno != EINPROGRESS)
+        checked(-1, "connect");
     return socket;
 }
 
@@ -68,15 +80,52 @@ struct load_settings {
           is_idle{false} {}
 };
 
+// Raises the limit of descriptors, and throws if it is still too low.
+inline void allow_descriptors(std::uint64_t connections) {
+    const auto needed = connections + 20;
+    if (raise_descriptor_limit() < needed)
+        throw std::runtime_error{"it needs " + std::to_string(needed) +
+                                 " descriptors, which the limit does not allow"};
+}
+
+// A window of time, from its construction to add_to().
+class window {
+public:
+    explicit window(const watched_process& server)
+        : server_{server}, cpu_ns_{server.cpu_ns()}, begin_ns_{now_ns()} {}
+
+    // `times`: of the batches that ended in the window, of `pipeline` requests each.
+    void add_to(line& out, const histogram& times, std::uint64_t pipeline) const {
+        const auto ns = now_ns() - begin_ns_;
+        const auto cpu_ns = server_.cpu_ns() - cpu_ns_;
+        if (times.count() == 0) throw std::runtime_error{"no response within the window"};
+        const auto requests = static_cast<double>(times.count() * pipeline);
+        out.add("ops_per_s", requests / static_cast<double>(ns) * 1e9);
+        out.add("cpu_us_per_request", static_cast<double>(cpu_ns) / requests / 1000);
+        out.add("p50_us", times.us_at(0.5)).add("p99_us", times.us_at(0.99));
+        out.add("p999_us", times.us_at(0.999));
+    }
+
+private:
+    const watched_process& server_;
+    std::uint64_t cpu_ns_;
+    std::uint64_t begin_ns_;
+};
+
+// Whether what came back is what the dialogue expects. `at`: how much had come before.
+template <class Dialogue>
+bool is_right(const Dialogue& dialogue, std::size_t at, std::size_t expected,
+              std::string_view bytes) {
+    return at + bytes.size() <= expected &&
+           dialogue.check(at == 0 ? bytes : "", at + bytes.size() == expected ? bytes : "");
+}
+
 template <class Dialogue>
 class load {
 public:
     load(const load_settings& how, Dialogue& dialogue)
         : how_{how}, dialogue_{dialogue}, server_{how.server}, connections_(how.connections) {
-        const auto needed = how.connections + 20;
-        if (raise_descriptor_limit() < needed)
-            throw std::runtime_error{"it needs " + std::to_string(needed) +
-                                     " descriptors, which the limit does not allow"};
+        allow_descriptors(how.connections);
         expected_ = how.pipeline * dialogue.response_bytes();
     }
 
@@ -87,17 +136,9 @@ public:
         for (std::size_t i = 0; i < connections_.size(); ++i) send_batch(i);
         turn_until(now_ns() + how_.window_ns / 2);
         times_ = {};
-        const auto cpu_begin = server_.cpu_ns();
-        const auto begin = now_ns();
-        turn_until(begin + how_.window_ns);
-        const auto ns = now_ns() - begin;
-        const auto cpu = server_.cpu_ns() - cpu_begin;
-        if (times_.count() == 0) throw std::runtime_error{"no response within the window"};
-        const auto requests = static_cast<double>(times_.count() * how_.pipeline);
-        out.add("ops_per_s", requests / static_cast<double>(ns) * 1e9);
-        out.add("cpu_us_per_request", static_cast<double>(cpu) / requests / 1000);
-        out.add("p50_us", times_.us_at(0.5)).add("p99_us", times_.us_at(0.99));
-        out.add("p999_us", times_.us_at(0.999));
+        const window measured{server_};
+        turn_until(now_ns() + how_.window_ns);
+        measured.add_to(out, times_, how_.pipeline);
         out.add("bytes_per_connection", each(server_.resident_bytes(), resident));
     }
 
@@ -206,14 +247,11 @@ private:
         if (got == 0) throw std::runtime_error{"the server closed a connection"};
         const std::string_view bytes{
             input_.data(), static_cast<std::size_t>(checked(static_cast<int>(got), "recv"))};
-        const bool is_first = one.received == 0;
-        one.received += bytes.size();
-        const bool is_last = one.received >= expected_;
-        if (one.received > expected_ ||
-            !dialogue_.check(is_first ? bytes : "", is_last ? bytes : ""))
+        if (!is_right(dialogue_, one.received, expected_, bytes))
             throw std::runtime_error{"the server answered something else: " +
                                      printable(bytes.substr(0, 60))};
-        if (!is_last) return;
+        one.received += bytes.size();
+        if (one.received < expected_) return;
         if (!is_running_) {
             ++served_;
             return;

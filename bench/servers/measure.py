@@ -15,6 +15,7 @@ inside of its run, and counts what was answered in it. client=wrk, for http, is 
 - It has no percentiles of pipelined requests (its correction for omitted requests takes each response of a
   batch for one of its own, and breaks), and those of single ones are corrected.
 - It makes all connections at once: with thousands, more than a server's backlog.
+client=ums, for echo, is the same load on fibers.
 """
 
 import contextlib
@@ -63,8 +64,9 @@ def arguments():
         if not given[key].isdecimal() or not 0 < int(given[key]) <= 1_000_000:
             raise Failure(f"{key}={given[key]}: expected a number from 1 to 1000000")
         given[key] = int(given[key])
-    if given["client"] not in ("own", "wrk") or (given["client"] == "wrk" and given["bench"] != "http"):
-        raise Failure(f"client={given['client']}: expected own, or for http wrk")
+    clients = ["own"] + [client for bench, client in (("http", "wrk"), ("echo", "ums")) if bench == given["bench"]]
+    if given["client"] not in clients:
+        raise Failure(f"client={given['client']}: expected one of {', '.join(clients)}")
     return given
 
 
@@ -310,7 +312,7 @@ def load_wrk(cell, cpu, folder, server, port):
 
 def load_own(cell, cpu, folder, server, port):
     words = [f"{key}={cell[key]}" for key in ("connections", "pipeline", "ms", "way") if cell[key]]
-    with Child([built(f"{cell['load']}-client"), f"port={port}", f"server={server.process.pid}", *words],
+    with Child([built(f"{cell['load']}-{'ums_' if cell['client'] == 'ums' else ''}client"), f"port={port}", f"server={server.process.pid}", *words],
                cpu) as load:
         load.start()
         return json.loads(load.end())

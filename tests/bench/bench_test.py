@@ -101,7 +101,9 @@ BAD_INPUT = [
     (["bench", "http", "--connections", "1000001"], "1000000"),
     (["bench", "http", "--pipeline", "1025"], "'1025'"),
     (["bench", "http", "--client", "ab"], "'ab'"),
-    (["bench", "echo", "--client", "wrk"], "--client"),
+    (["bench", "echo", "--client", "wrk"], "'wrk'"),
+    (["bench", "http", "--client", "ums"], "'ums'"),
+    (["bench", "connections", "--client", "own"], "--client"),
     (["bench", "echo", "--cycles"], "--cycles"),
     (["bench", "connections", "--pipeline", "1"], "--pipeline"),
     (["bench", "memcached", "--runtimes", "nginx"], "'nginx'"),
@@ -247,6 +249,13 @@ class Rows(unittest.TestCase):
         (row,) = json.loads(done.stdout)["rows"]
         self.assertEqual(row["client"], "wrk")
         self.check_row(row, SERVING, "connections")
+
+    def test_echo_can_be_loaded_by_fibers(self):
+        done = run("bench", "echo", "--quick", "--runtimes", "epoll,ums", "--client", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in json.loads(done.stdout)["rows"]:
+            self.assertEqual(row["client"], "ums")
+            self.check_row(row, SERVING, "connections")
 
     def test_a_signal_ends_server_and_load(self):
         before = self.servers()

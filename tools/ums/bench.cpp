@@ -55,9 +55,9 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
     if (asked.pipeline) options.pipeline = number_list("--pipeline", *asked.pipeline, 1, 1024);
     if (asked.client) {
         options.client = *asked.client;
-        if (options.client != "own" && options.client != "wrk")
+        if (options.client != "own" && options.client != "wrk" && options.client != "ums")
             throw usage_error{
-                fmt::format("--client: expected own or wrk, got '{}'", options.client)};
+                fmt::format("--client: expected own, wrk or ums, got '{}'", options.client)};
     }
     if (asked.repetitions) {
         const auto given = number_list("--repetitions", *asked.repetitions, 1, 1000);

@@ -80,8 +80,8 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
             "--pipeline", asked.pipeline,
             "http, echo, memcached: requests that are sent before a response is waited for")
         ->type_name("N[,N..]");
-    bench->add_option("--client", asked.client, "http: what loads the servers (default own)")
-        ->type_name("own|wrk");
+    bench->add_option("--client", asked.client, "http and echo: what loads the servers (default own)")
+        ->type_name("own|wrk|ums");
     bench->add_option("--repetitions", asked.repetitions, "how often each cell is measured")
         ->type_name("N");
     bench->add_option("--runtimes", asked.runtimes, "only these, such as ums,boost.fiber")

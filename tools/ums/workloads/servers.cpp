@@ -29,6 +29,7 @@ struct facts {
     std::vector<std::uint64_t> connections, quick_connections;
     std::vector<std::uint64_t> pipeline;  // Empty: nothing is sent.
     std::string_view note;
+    std::string_view other_client = {};  // Beside "own"; empty: none.
 };
 
 // wrk makes all connections at once; beyond this it overruns the backlogs of the servers.
@@ -75,7 +76,12 @@ public:
         };
         refuse(!options.fibers.empty(), "--fibers");
         refuse(!options.yields.empty(), "--yields");
-        refuse(!options.client.empty() && name() != "http", "--client");
+        const bool has_client = options.client.empty() || options.client == "own" ||
+                                options.client == facts_.other_client;
+        if (!has_client && !facts_.other_client.empty())
+            throw usage_error{fmt::format("--client: expected own or {} for {}, got '{}'",
+                                          facts_.other_client, name(), options.client)};
+        refuse(!options.client.empty() && facts_.other_client.empty(), "--client");
         refuse(!options.pipeline.empty() && facts_.pipeline.empty(), "--pipeline");
         if (options.client == "wrk" && !is_installed("wrk"))
             throw usage_error{"--client: wrk is not installed"};
@@ -254,7 +260,8 @@ std::unique_ptr<workload> make_memcached() {
                                            {16, 256, 1024, 10'000},
                                            {16},
                                            {1, 16},
-                                           "memcached runs one worker thread (-t 1)."});
+                                           "memcached runs one worker thread (-t 1).",
+                                           ""});
 }
 
 std::unique_ptr<workload> make_echo() {
@@ -266,7 +273,8 @@ std::unique_ptr<workload> make_echo() {
               {16, 256, 1024, 10'000},
               {16},
               {1, 16},
-              "boost.fiber waits in an I/O context of Boost.Asio."});
+              "boost.fiber waits in an I/O context of Boost.Asio.",
+              "ums"});
 }
 
 std::unique_ptr<workload> make_connections() {
@@ -278,7 +286,8 @@ std::unique_ptr<workload> make_connections() {
               {10'000, 100'000},
               {100},
               {},
-              "Resident memory of the process; what the kernel keeps for a socket is not in it."});
+              "Resident memory of the process; what the kernel keeps for a socket is not in it.",
+              ""});
 }
 
 }  // namespace tool
