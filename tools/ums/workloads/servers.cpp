@@ -25,10 +25,11 @@ struct facts {
     std::string_view name;
     std::string_view about;
     std::vector<std::string> runtimes;
-    std::vector<std::string> ways;  // Empty: there is only one.
-    std::vector<std::uint64_t> connections, quick_connections;
-    std::vector<std::uint64_t> pipeline;  // Empty: nothing is sent.
-    std::string_view note;
+    std::vector<std::string> ways = {};  // Empty: there is only one.
+    std::vector<std::uint64_t> connections = {16, 256, 1024, 10'000};
+    std::vector<std::uint64_t> quick_connections = {16};
+    std::vector<std::uint64_t> pipeline = {1, 16};  // Empty: nothing is sent.
+    std::string_view note = {};
     std::string_view other_client = {};  // Beside "own"; empty: none.
 };
 
@@ -56,6 +57,13 @@ std::uint64_t most_descriptors() {
     setrlimit(RLIMIT_NOFILE, &limit);
     return ~std::uint64_t{0};
 }
+
+// ums also with an engine that is not of its own choice; measured only where it is asked for.
+std::vector<std::string> with_engines(std::vector<std::string> runtimes) {
+    for (const auto* one : {"ums epoll", "ums io_uring"}) runtimes.emplace_back(one);
+    return runtimes;
+}
+bool has_engine(const std::string& runtime) { return runtime.starts_with("ums "); }
 
 class servers final : public workload {
 public:
@@ -156,9 +164,6 @@ private:
         return given_or(options.pipeline, facts_.pipeline);
     }
 
-    // "ums epoll": ums with an engine that is not of its own choice; only where it is asked for.
-    static bool has_engine(const std::string& runtime) { return runtime.starts_with("ums "); }
-
     cell one_cell(const std::string& runtime, const std::string& way, std::uint64_t pipeline,
                   std::uint64_t connections, const bench_options& options) const {
         cell made;
@@ -240,54 +245,42 @@ private:
 
 std::unique_ptr<workload> make_http() {
     return std::make_unique<servers>(facts{
-        "http",
-        "HTTP servers with keep-alive: CPU time, times, memory",
-        {"epoll", "io_uring", "nginx", "fasthttp", "node", "ums", "ums epoll", "ums io_uring"},
-        {},
-        {16, 256, 1024, 10'000},
-        {16},
-        {1, 16},
-        "epoll and io_uring only look for the end of a request: a bound, not servers. Which "
-        "headers "
-        "a response has is each server's own choice."});
+        .name = "http",
+        .about = "HTTP servers with keep-alive: CPU time, times, memory",
+        .runtimes = with_engines({"epoll", "io_uring", "nginx", "fasthttp", "node", "ums"}),
+        .note = "epoll and io_uring only look for the end of a request: a bound, not servers. "
+                "Which headers a response has is each server's own choice.",
+        .other_client = "wrk"});
 }
 
 std::unique_ptr<workload> make_memcached() {
-    return std::make_unique<servers>(facts{"memcached",
-                                           "gets and sets of 100 bytes: CPU time, times, memory",
-                                           {"memcached", "ums", "ums epoll", "ums io_uring"},
-                                           {"get", "set"},
-                                           {16, 256, 1024, 10'000},
-                                           {16},
-                                           {1, 16},
-                                           "memcached runs one worker thread (-t 1).",
-                                           ""});
+    return std::make_unique<servers>(
+        facts{.name = "memcached",
+              .about = "gets and sets of 100 bytes: CPU time, times, memory",
+              .runtimes = with_engines({"memcached", "ums"}),
+              .ways = {"get", "set"},
+              .note = "memcached runs one worker thread (-t 1)."});
 }
 
 std::unique_ptr<workload> make_echo() {
     return std::make_unique<servers>(
-        facts{"echo",
-              "64 bytes there and back: CPU time, times, memory",
-              {"epoll", "boost.fiber", "go", "ums", "ums epoll", "ums io_uring"},
-              {},
-              {16, 256, 1024, 10'000},
-              {16},
-              {1, 16},
-              "boost.fiber waits in an I/O context of Boost.Asio.",
-              "ums"});
+        facts{.name = "echo",
+              .about = "64 bytes there and back: CPU time, times, memory",
+              .runtimes = with_engines({"epoll", "boost.fiber", "go", "ums"}),
+              .note = "boost.fiber waits in an I/O context of Boost.Asio.",
+              .other_client = "ums"});
 }
 
 std::unique_ptr<workload> make_connections() {
-    return std::make_unique<servers>(
-        facts{"connections",
-              "idle connections of an echo server, each served once: memory, and CPU time",
-              {"epoll", "boost.fiber", "go", "ums", "ums epoll", "ums io_uring"},
-              {},
-              {10'000, 100'000},
-              {100},
-              {},
-              "Resident memory of the process; what the kernel keeps for a socket is not in it.",
-              ""});
+    return std::make_unique<servers>(facts{
+        .name = "connections",
+        .about = "idle connections of an echo server, each served once: memory, and CPU time",
+        .runtimes = with_engines({"epoll", "boost.fiber", "go", "ums"}),
+        .connections = {10'000, 100'000},
+        .quick_connections = {100},
+        .pipeline = {},
+        .note =
+            "Resident memory of the process; what the kernel keeps for a socket is not in it."});
 }
 
 }  // namespace tool
