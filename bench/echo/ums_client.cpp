@@ -36,9 +36,10 @@ public:
         start_.count_down();
         const std::chrono::nanoseconds window{how_.window_ns};
         ums::this_fiber::sleep_for(window / 2);
-        times_ = {};
         const bench::window measured{server_};
+        is_measured_ = true;
         ums::this_fiber::sleep_for(window);
+        enough_.wait();
         measured.add_to(out, times_, how_.pipeline);
         out.add("bytes_per_connection",
                 (static_cast<double>(server_.resident_bytes()) - static_cast<double>(resident)) /
@@ -69,7 +70,9 @@ private:
         while (!is_over_) {
             const auto begin = bench::now_ns();
             exchange(server);
+            if (!is_measured_) continue;
             times_.add(bench::now_ns() - begin);
+            if (times_.count() == how_.connections) enough_.count_down();
         }
     }
 
@@ -95,6 +98,8 @@ private:
     ums::counting_semaphore<128> making_{128};  // See bench/servers/load.hpp.
     ums::latch served_;
     ums::latch start_{1};
+    ums::latch enough_{1};
+    bool is_measured_ = false;
     bool is_over_ = false;
     bench::histogram times_;
 };

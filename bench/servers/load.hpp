@@ -6,8 +6,9 @@
 //
 // First all connections are made, a bounded number at a time (more than the server's backlog would
 // be answered with SYN cookies and then with resets), and each is served once. Then all run, and
-// after a warm-up the window is open for `ms`: only what ends in it is counted, and the server's
-// CPU time is taken at its two ends. The time of a request is that of its batch.
+// after a warm-up the window is open for `ms`, and until as many batches have ended as there are
+// connections: only what ends in it is counted, and the server's CPU time is taken at its two ends.
+// The time of a request is that of its batch.
 //
 // Connections have addresses of 127.0.0.0/8 as their sources, some thousands each, because an
 // address has only so many ports. It is an epoll loop on one thread, not fibers: what loads ums
@@ -94,11 +95,10 @@ public:
     explicit window(const watched_process& server)
         : server_{server}, cpu_ns_{server.cpu_ns()}, begin_ns_{now_ns()} {}
 
-    // `times`: of the batches that ended in the window, of `pipeline` requests each.
+    // `times`: of the batches that ended in the window, of `pipeline` requests each; at least one.
     void add_to(line& out, const histogram& times, std::uint64_t pipeline) const {
         const auto ns = now_ns() - begin_ns_;
         const auto cpu_ns = server_.cpu_ns() - cpu_ns_;
-        if (times.count() == 0) throw std::runtime_error{"no response within the window"};
         const auto requests = static_cast<double>(times.count() * pipeline);
         out.add("ops_per_s", requests / static_cast<double>(ns) * 1e9);
         out.add("cpu_us_per_request", static_cast<double>(cpu_ns) / requests / 1000);
@@ -138,6 +138,7 @@ public:
         times_ = {};
         const window measured{server_};
         turn_until(now_ns() + how_.window_ns);
+        while (times_.count() < connections_.size()) turn_or_throw();
         measured.add_to(out, times_, how_.pipeline);
         out.add("bytes_per_connection", each(server_.resident_bytes(), resident));
     }
@@ -163,7 +164,7 @@ private:
         while (served_ < connections_.size()) {
             for (; begun < connections_.size() && begun - served_ < most_at_once; ++begun)
                 start(begun);
-            if (turn(no_response_ns) == 0) throw std::runtime_error{"the server does not answer"};
+            turn_or_throw();
         }
         connecting_ns_ = now_ns() - begin;
         is_running_ = !how_.is_idle;
@@ -196,6 +197,10 @@ private:
 
     void turn_until(std::uint64_t limit_ns) {
         for (auto now = now_ns(); now < limit_ns; now = now_ns()) turn(limit_ns - now);
+    }
+
+    void turn_or_throw() {
+        if (turn(no_response_ns) == 0) throw std::runtime_error{"the server does not answer"};
     }
 
     // One round of the loop. Returns the number of events.
