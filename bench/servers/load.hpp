@@ -272,7 +272,7 @@ private:
         return text;
     }
 
-    static constexpr std::uint64_t no_response_ns = 20'000'000'000;
+    static constexpr std::uint64_t no_response_ns = 60'000'000'000;
 
     const load_settings how_;
     Dialogue& dialogue_;

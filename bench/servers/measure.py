@@ -35,7 +35,7 @@ import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-START_S = 20  # For a server to listen.
+START_S = 60  # For a server to listen.
 PAGE = os.sysconf("SC_PAGESIZE")
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1

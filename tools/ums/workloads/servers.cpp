@@ -174,7 +174,9 @@ private:
         made.settings["connections"] = connections;
         made.args = {fmt::format("bench={}", name()), fmt::format("runtime={}", runtime),
                      fmt::format("connections={}", connections),
-                     fmt::format("ms={}", options.quick ? 50 : 1000)};
+                     fmt::format("ms={}", !options.quick            ? 1000
+                                          : options.client == "wrk" ? 500
+                                                                    : 50)};
         if (pipeline != 0) {
             made.settings["pipeline"] = pipeline;
             made.args.push_back(fmt::format("pipeline={}", pipeline));
