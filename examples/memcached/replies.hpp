@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "item.hpp"
+#include "store.hpp"
 
 namespace memcached {
 
