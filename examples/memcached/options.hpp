@@ -16,6 +16,7 @@ struct options {
     std::vector<std::string> addresses;  // Empty: all.
     std::uint16_t port = 11211;
     std::uint16_t udp_port = 0;  // 0: none.
+    bool any_udp_port = false;   // Any free one, for tests.
     std::string unix_path;       // Not empty: neither TCP nor UDP.
     unsigned unix_mode = 0700;
     unsigned processors = 4;

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "item.hpp"
+#include "store.hpp"
 
 namespace memcached {
 
@@ -44,7 +44,7 @@ public:
     [[nodiscard]] mark here() const noexcept { return {text_.size(), values_.size()}; }
     void take_back(mark to);
 
-    // The next pieces to send; returns how many it filled in.
+    // The next pieces to send; returns how many it filled in. Requires: most is 2 at least.
     unsigned pieces(iovec* into, unsigned most) const noexcept;
     // So many bytes were sent.
     void sent(std::size_t bytes) noexcept { sent_ += bytes; }

@@ -2,6 +2,7 @@
 #include "server.hpp"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -36,12 +37,17 @@ server::server(const options& chosen)
     ums::net::listen_options how{.backlog = static_cast<int>(chosen.backlog)};
     if (!chosen.unix_path.empty()) {
         how.unix_mode = chosen.unix_mode;
+        // Left behind by a server that was killed. Nothing but a socket is removed.
+        struct stat status{};
+        if (lstat(chosen.unix_path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+            unlink(chosen.unix_path.c_str());
         listeners_.emplace_back(ums::net::endpoint::unix_socket(chosen.unix_path).value(), how);
         return;
     }
     for (const auto& at : endpoints(chosen, chosen.port)) listeners_.emplace_back(at, how);
     if (chosen.udp_port == 0) return;
-    for (const auto& at : endpoints(chosen, chosen.udp_port)) datagrams_.emplace_back(at);
+    const std::uint16_t port = chosen.any_udp_port ? std::uint16_t{0} : chosen.udp_port;
+    for (const auto& at : endpoints(chosen, port)) datagrams_.emplace_back(at);
 }
 
 std::vector<ums::net::endpoint> server::addresses() const {
@@ -154,10 +160,14 @@ void server::serve_datagrams(ums::net::datagram& at) {
         if (!got || *got < head || buffer[4] != 0 || buffer[5] != 1) continue;
         client.take({buffer.data() + head, *got - head}, out);
         std::string reply;
-        iovec piece{};
-        while (out.pieces(&piece, 1) != 0) {
-            reply.append(static_cast<const char*>(piece.iov_base), piece.iov_len);
-            out.sent(piece.iov_len);
+        std::array<iovec, 16> pieces;
+        while (const unsigned n = out.pieces(pieces.data(), pieces.size())) {
+            std::size_t bytes = 0;
+            for (const iovec& p : std::span{pieces}.first(n)) {
+                reply.append(static_cast<const char*>(p.iov_base), p.iov_len);
+                bytes += p.iov_len;
+            }
+            out.sent(bytes);
         }
         out.clear();
         client.reset();
