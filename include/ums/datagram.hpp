@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ums/endpoint.hpp"
+#include "ums/impl/owned_fd.hpp"
 #include "ums/io.hpp"
 
 namespace ums::net {
@@ -20,9 +21,9 @@ public:
     // Bound to `at`. Throws std::system_error.
     explicit datagram(const endpoint& at);
     datagram(datagram&& other) noexcept
-        : fd_{std::exchange(other.fd_, -1)}, path_{std::exchange(other.path_, {})} {}
+        : fd_{std::move(other.fd_)}, path_{std::exchange(other.path_, {})} {}
     datagram& operator=(datagram&& other) noexcept {
-        std::swap(fd_, other.fd_);
+        fd_ = std::move(other.fd_);
         std::swap(path_, other.path_);
         return *this;
     }
@@ -39,21 +40,21 @@ public:
     result<std::size_t> receive(void* into, std::size_t bytes, endpoint* from = nullptr,
                                 const limits& l = {});
     result<std::size_t> send(const void* from, std::size_t bytes, const limits& l = {}) {
-        return io::send(fd_, from, bytes, 0, l);
+        return io::send(fd_.get(), from, bytes, 0, l);
     }
     result<std::size_t> send_to(const void* from, std::size_t bytes, const endpoint& to,
                                 const limits& l = {}) {
-        return io::sendto(fd_, from, bytes, 0, to.data(), to.size(), l);
+        return io::sendto(fd_.get(), from, bytes, 0, to.data(), to.size(), l);
     }
 
     result<void> close();
 
     [[nodiscard]] result<endpoint> local() const;
-    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-    [[nodiscard]] int fd() const noexcept { return fd_; }
+    [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
+    [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
 private:
-    int fd_ = -1;
+    impl::owned_fd fd_;
     std::string path_;
 };
 

@@ -116,6 +116,6 @@ UMS_EXPORT result<std::size_t> epoll_wait(int epoll, epoll_event* events, int mo
 
 // Which engine waits for events: "epoll" or "io_uring", and why. What the next start would choose if
 // no runtime runs.
-[[nodiscard]] UMS_EXPORT std::string engine();
+[[nodiscard]] UMS_EXPORT std::string engine_name();
 
 }  // namespace ums::io

@@ -15,6 +15,7 @@
 #include <string>
 #include <utility>
 
+#include "ums/impl/owned_fd.hpp"
 #include "ums/stream.hpp"
 
 namespace ums::net {
@@ -47,11 +48,11 @@ public:
     result<void> close();
 
     [[nodiscard]] result<endpoint> local() const;  // With the port that was chosen for port 0.
-    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-    [[nodiscard]] int fd() const noexcept { return fd_; }
+    [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
+    [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 
 private:
-    int fd_ = -1;
+    impl::owned_fd fd_;
     std::string path_;  // To remove.
 };
 

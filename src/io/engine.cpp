@@ -2,14 +2,17 @@
 #include "io/engine.hpp"
 
 #include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "io/descriptor.hpp"
 #include "io/epoll_engine.hpp"
 #include "io/offload.hpp"
+#include "io/uring_engine.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
 #include "sched/carrier.hpp"
+#include "ums/io.hpp"
 
 namespace ums::io {
 
@@ -27,7 +30,22 @@ constinit engine_kind wanted = engine_kind::automatic;
 constinit base::atomic<std::uint32_t> users;
 constexpr std::uint32_t stop_waits = 1u << 31;
 
-std::unique_ptr<engine> make(long& error) noexcept { return epoll_engine::make(error); }
+// Guarded by engine_lock: what the one that was asked for said.
+constinit long refusal = 0;
+
+std::unique_ptr<engine> make(long& error) noexcept {
+    refusal = 0;
+    if (wanted == engine_kind::uring) {
+        if (std::unique_ptr<engine> made = make_uring_engine(error)) return made;
+        refusal = error;
+    }
+    return epoll_engine::make(error);
+}
+
+std::string epoll_because(long error) {
+    const char* name = strerrorname_np(static_cast<int>(-error));
+    return std::string{"epoll (the kernel refuses io_uring: "} + (name != nullptr ? name : "?") + ")";
+}
 
 }  // namespace
 
@@ -36,8 +54,13 @@ void choose_engine(engine_kind kind) noexcept {
     wanted = kind;
 }
 
-std::string describe_engine() {
-    return "epoll";
+std::string engine_name() {
+    const os::lock_guard guard{engine_lock};
+    if (wanted != engine_kind::uring)
+        return wanted == engine_kind::epoll ? "epoll (asked for)" : "epoll (the default)";
+    // Before the first wait nothing is known yet.
+    const long error = the_engine.load(base::relaxed) != nullptr ? refusal : probe_uring();
+    return error == 0 ? "io_uring (asked for)" : epoll_because(error);
 }
 
 

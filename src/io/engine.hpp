@@ -43,8 +43,6 @@ protected:
 
 // Which kind the next one is. Before a runtime starts.
 void choose_engine(engine_kind kind) noexcept;
-// The name and why: "epoll (asked for)".
-std::string describe_engine();
 
 // Null: none yet, or no runtime runs.
 engine* current_engine() noexcept;

@@ -41,16 +41,16 @@ listener::listener(const endpoint& at, const listen_options& o) {
 }
 
 listener::listener(listener&& other) noexcept
-    : fd_{std::exchange(other.fd_, -1)}, path_{std::exchange(other.path_, {})} {}
+    : fd_{std::move(other.fd_)}, path_{std::exchange(other.path_, {})} {}
 
 listener& listener::operator=(listener&& other) noexcept {
-    std::swap(fd_, other.fd_);
+    fd_ = std::move(other.fd_);
     std::swap(path_, other.path_);
     return *this;
 }
 
 listener::~listener() {
-    if (fd_ >= 0) close();
+    if (fd_.get() >= 0) close();
 }
 
 result<listener> listener::open(const endpoint& at, const listen_options& o) {
@@ -65,20 +65,21 @@ result<listener> listener::open(const endpoint& at, const listen_options& o) {
 
 result<stream> listener::accept(endpoint* peer, const limits& l) {
     socklen_t bytes = endpoint::capacity;
-    const result<int> fd = peer != nullptr ? io::accept(fd_, peer->data(), &bytes, l)
-                                           : io::accept(fd_, nullptr, nullptr, l);
+    const result<int> fd = peer != nullptr ? io::accept(fd_.get(), peer->data(), &bytes, l)
+                                           : io::accept(fd_.get(), nullptr, nullptr, l);
     if (!fd) return result<stream>::failure(fd.error().value());
     if (peer != nullptr) peer->resize(bytes);
     return stream{*fd};
 }
 
 result<void> listener::close() {
-    if (fd_ < 0) return result<void>::failure(EBADF);
+    const int fd = fd_.release();
+    if (fd < 0) return result<void>::failure(EBADF);
     if (!path_.empty()) os::io_call(SYS_unlinkat, AT_FDCWD, path_.c_str(), 0);
     path_.clear();
-    return io::close(std::exchange(fd_, -1));
+    return io::close(fd);
 }
 
-result<endpoint> listener::local() const { return name_of(fd_, SYS_getsockname); }
+result<endpoint> listener::local() const { return name_of(fd_.get(), SYS_getsockname); }
 
 }  // namespace ums::net

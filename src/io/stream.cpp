@@ -11,7 +11,7 @@
 namespace ums::net {
 
 stream::~stream() {
-    if (fd_ >= 0) io::close(fd_);
+    if (fd_.get() >= 0) close();
 }
 
 result<stream> stream::connect(const endpoint& to, const limits& l) {
@@ -34,7 +34,7 @@ result<std::pair<stream, stream>> stream::pair() {
 result<void> stream::write(std::span<iovec> pieces, const limits& l) {
     while (!pieces.empty()) {
         const auto count = static_cast<int>(std::min<std::size_t>(pieces.size(), IOV_MAX));
-        const result<std::size_t> n = io::writev(fd_, pieces.data(), count, l);
+        const result<std::size_t> n = io::writev(fd_.get(), pieces.data(), count, l);
         if (!n) return result<void>::from(n.number());
         std::size_t done = *n;
         while (!pieces.empty() && done >= pieces.front().iov_len) {
@@ -49,14 +49,14 @@ result<void> stream::write(std::span<iovec> pieces, const limits& l) {
 }
 
 result<void> stream::close() {
-    return fd_ >= 0 ? io::close(std::exchange(fd_, -1)) : result<void>::failure(EBADF);
+    return io::close(fd_.release());
 }
 
 result<void> stream::set_no_delay(bool on) {
-    return result<void>::from(set_option(fd_, IPPROTO_TCP, TCP_NODELAY, on));
+    return result<void>::from(set_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, on));
 }
 
-result<endpoint> stream::local() const { return name_of(fd_, SYS_getsockname); }
-result<endpoint> stream::peer() const { return name_of(fd_, SYS_getpeername); }
+result<endpoint> stream::local() const { return name_of(fd_.get(), SYS_getsockname); }
+result<endpoint> stream::peer() const { return name_of(fd_.get(), SYS_getpeername); }
 
 }  // namespace ums::net

@@ -41,12 +41,12 @@ TEST_F(stream_test, what_is_written_at_one_end_is_read_at_the_other) {
 TEST_F(stream_test, a_reader_waits_for_the_writer_and_then_for_the_end) {
     on_a_fiber_and_on_a_thread([] {
         auto [a, b] = stream::pair().value();
-        fiber writer{[&a = a] {
+        fiber writer{[&end = a] {
             for (int i = 0; i < scaled(500, 100); ++i) {
-                a.write("x").value();
+                end.write("x").value();
                 ums::this_fiber::yield();
             }
-            a.close();
+            end.close();
         }};
         char buffer[16];
         std::size_t sum = 0;
@@ -151,9 +151,9 @@ TEST_F(stream_test, a_read_gives_up_when_it_is_stopped) {
 TEST_F(stream_test, a_close_ends_the_wait_of_another_fiber) {
     on_a_fiber_and_on_a_thread([] {
         auto [a, b] = stream::pair().value();
-        fiber closer{[&b = b] {
+        fiber closer{[&end = b] {
             for (int i = 0; i < 100; ++i) ums::this_fiber::yield();
-            b.close();
+            end.close();
         }};
         char c;
         EXPECT_EQ(b.read(&c, 1).error(), std::errc::bad_file_descriptor);

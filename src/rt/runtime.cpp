@@ -29,12 +29,6 @@ void describe_stack(const mem::stack_head& head, char* buffer, unsigned long siz
     if (f.id.get() != 0) sched::describe(f, buffer, size);
 }
 
-io::engine_kind io_kind(io_engine kind) noexcept {
-    return kind == io_engine::epoll   ? io::engine_kind::epoll
-           : kind == io_engine::uring ? io::engine_kind::uring
-                                      : io::engine_kind::automatic;
-}
-
 void start(const options& asked) {
     auto made = std::make_unique<running_runtime>();
     made->set = settle(asked);
@@ -74,6 +68,12 @@ void start(const options& asked) {
 }
 
 }  // namespace
+
+io::engine_kind io_kind(io_engine kind) noexcept {
+    return kind == io_engine::epoll   ? io::engine_kind::epoll
+           : kind == io_engine::uring ? io::engine_kind::uring
+                                      : io::engine_kind::automatic;
+}
 
 running_runtime* current() noexcept {
     return the_runtime.load(base::acquire);  // sync(runtime)

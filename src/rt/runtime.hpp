@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "io/engine.hpp"
 #include "rt/settings.hpp"
 #include "sched/cluster.hpp"
 #include "ums/cluster.hpp"
@@ -19,6 +20,9 @@ struct running_runtime {
 
 // Null if none runs.
 running_runtime* current() noexcept;
+
+// As the engines call it.
+io::engine_kind io_kind(io_engine kind) noexcept;
 
 // What cluster::standard() returns. Set at each start.
 ums::cluster& standard_name() noexcept;
