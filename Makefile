@@ -3,9 +3,10 @@
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo peers test bench asan tsan ubsan install fmt clean
+.PHONY: help build demo peers test bench asan tsan ubsan fuzz install fmt clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -50,6 +51,14 @@ tsan: ## the tests under ThreadSanitizer
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 	$(call compile,ubsan)
 	@ctest --preset ubsan
+
+fuzz: ## the servers' protocols under libFuzzer, FUZZ_SECONDS (60) each
+	$(call compile,fuzz)
+	@for name in http memcached; do \
+		echo "== fuzz $$name, $(FUZZ_SECONDS) s"; mkdir -p build/fuzz/corpus/$$name; \
+		build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=4096 -verbosity=0 \
+			-print_final_stats=1 -artifact_prefix=build/fuzz/$$name- \
+			build/fuzz/corpus/$$name tests/fuzz/$$name || exit 1; done
 
 install: build ## install the release build under PREFIX (/usr/local), staged in DESTDIR
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null

@@ -50,3 +50,17 @@ if(EXISTS ${UMS_LLHTTP_DIR}/llhttp.c AND EXISTS ${UMS_LLHTTP_INCLUDE_DIR}/llhttp
 else()
     message(STATUS "No llhttp in ${UMS_LLHTTP_DIR}: the HTTP server is left out (tools/setup installs it)")
 endif()
+
+# The fuzz targets, with clang's libFuzzer: examples/NAME/session_fuzz.cpp becomes fuzz/NAME.
+option(UMS_BUILD_FUZZ "Build the fuzz targets (clang)" OFF)
+if(UMS_BUILD_FUZZ)
+    foreach(name IN ITEMS http memcached)
+        if(TARGET example-${name}-parts)
+            add_executable(fuzz-${name} ${PROJECT_SOURCE_DIR}/examples/${name}/session_fuzz.cpp)
+            target_link_libraries(fuzz-${name} PRIVATE example-${name}-parts)
+            target_link_options(fuzz-${name} PRIVATE -fsanitize=fuzzer)
+            set_target_properties(fuzz-${name} PROPERTIES
+                OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fuzz)
+        endif()
+    endforeach()
+endif()

@@ -58,21 +58,19 @@ std::time_t parse_date(std::string_view text) {
     return date_text(t) == text ? t : -1;
 }
 
-void date_line::append_to(std::string& out) {
-    timespec now{};
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    slot& s = slots_[static_cast<std::size_t>(now.tv_sec) % slots];
+const char* date_line::text_of(std::time_t second) {
+    slot& s = slots_[static_cast<std::size_t>(second) % slots];
     // sync(date): the text was written before its second.
-    if (s.second.load(std::memory_order_acquire) != now.tv_sec) {
+    if (s.second.load(std::memory_order_acquire) != second) {
         const std::lock_guard held{lock_};
         // relaxed: written under the lock.
-        if (s.second.load(std::memory_order_relaxed) != now.tv_sec) {
-            const std::string line = "Date: " + date_text(now.tv_sec) + "\r\n";
-            std::memcpy(s.text, line.data(), bytes);
-            s.second.store(now.tv_sec, std::memory_order_release);  // sync(date)
+        if (s.second.load(std::memory_order_relaxed) != second) {
+            const std::string lines = std::string{before} + "Date: " + date_text(second) + "\r\n";
+            std::memcpy(s.text, lines.data(), bytes);
+            s.second.store(second, std::memory_order_release);  // sync(date)
         }
     }
-    out.append(s.text, bytes);
+    return s.text;
 }
 
 }  // namespace http

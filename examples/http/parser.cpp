@@ -2,19 +2,36 @@
 #include "parser.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstring>
 
 namespace http {
 
 namespace {
 
-bool is_token(std::string_view s) noexcept {
-    return !s.empty() && std::all_of(s.begin(), s.end(), [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-               (c != '\0' && std::strchr("!#$%&'*+-.^_`|~", c) != nullptr);
-    });
-}
+// Which bytes are of a kind.
+class byte_set {
+public:
+    constexpr explicit byte_set(std::string_view others) noexcept {
+        for (char c = '0'; c <= '9'; ++c) add(c);
+        for (char c = 'a'; c <= 'z'; ++c) add(c);
+        for (char c = 'A'; c <= 'Z'; ++c) add(c);
+        for (const char c : others) add(c);
+    }
+    [[nodiscard]] constexpr bool holds(std::string_view s) const noexcept {
+        for (const char c : s)
+            if (!has_[static_cast<unsigned char>(c)]) return false;
+        return true;
+    }
+
+private:
+    constexpr void add(char c) noexcept { has_[static_cast<unsigned char>(c)] = true; }
+    bool has_[256] = {};
+};
+constexpr byte_set token_bytes{"!#$%&'*+-.^_`|~"};
+constexpr byte_set host_bytes{"-._~%!$&'()*+,;="};
+constexpr byte_set bracketed_bytes{"-._~%!$&'()*+,;=:[]"};
+
+bool is_token(std::string_view s) noexcept { return !s.empty() && token_bytes.holds(s); }
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
@@ -31,12 +48,7 @@ bool is_authority(std::string_view s) noexcept {
     std::string_view port = s.substr(host.size());
     if (!port.empty() && port[0] != ':') return false;
     if (!port.empty()) port.remove_prefix(1);
-    const bool bracketed = host.starts_with('[');
-    const bool good_host = std::all_of(host.begin(), host.end(), [&](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-               (c != '\0' && std::strchr("-._~%!$&'()*+,;=", c) != nullptr) ||
-               (bracketed && (c == ':' || c == '[' || c == ']'));
-    });
+    const bool good_host = (host.starts_with('[') ? bracketed_bytes : host_bytes).holds(host);
     return good_host && port.size() <= 5 && std::all_of(port.begin(), port.end(), is_digit);
 }
 
@@ -153,14 +165,7 @@ unsigned parser::read_request_line(std::string_view line, request& r) const noex
     const std::string_view name = line.substr(0, first);
     r.target = line.substr(first + 1, last - first - 1);
     const std::string_view version = line.substr(last + 1);
-    if (!is_token(name) || r.target.empty() || r.target.find(' ') != std::string_view::npos)
-        return 400;
-    if (version.size() != 8 || !version.starts_with("HTTP/") || !is_digit(version[5]) ||
-        version[6] != '.' || !is_digit(version[7]))
-        return 400;
-    if (version[5] != '1') return 505;
-    r.is_http_1_1 = version[7] != '0';
-    if (r.target.size() > limits_.target_bytes) return 414;
+    if (r.target.empty() || r.target.find(' ') != std::string_view::npos) return 400;
     if (name == "GET")
         r.method = method::get;
     else if (name == "HEAD")
@@ -169,8 +174,15 @@ unsigned parser::read_request_line(std::string_view line, request& r) const noex
         r.method = method::post;
     else if (name == "OPTIONS")
         r.method = method::options;
-    else
-        return 501;
+    else if (!is_token(name))
+        return 400;
+    if (version.size() != 8 || !version.starts_with("HTTP/") || !is_digit(version[5]) ||
+        version[6] != '.' || !is_digit(version[7]))
+        return 400;
+    if (version[5] != '1') return 505;
+    r.is_http_1_1 = version[7] != '0';
+    if (r.target.size() > limits_.target_bytes) return 414;
+    if (r.method == method::other) return 501;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 namespace http {
@@ -31,14 +32,26 @@ struct request {
     // The first header of that name, in any case; empty if there is none.
     [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
     [[nodiscard]] std::size_t header_count() const noexcept { return count_; }
-    [[nodiscard]] const header& operator[](std::size_t i) const noexcept { return headers_[i]; }
+    [[nodiscard]] header operator[](std::size_t i) const noexcept {
+        const entry& e = headers_[i];
+        return {{e.name, e.name_bytes}, {e.value, e.value_bytes}};
+    }
 
     // For the parser. False: there are too many.
     bool add_name(std::string_view name) noexcept;
-    void set_value(std::string_view value) noexcept { headers_[count_ - 1].value = value; }
+    void set_value(std::string_view value) noexcept {
+        headers_[count_ - 1].value = value.data();
+        headers_[count_ - 1].value_bytes = static_cast<std::uint32_t>(value.size());
+    }
 
 private:
-    std::array<header, headers_max> headers_;  // The first count_ of them are set.
+    // Not string_views: nothing is to be written to those that are not used.
+    struct entry {
+        const char* name;
+        const char* value;
+        std::uint32_t name_bytes, value_bytes;
+    };
+    std::array<entry, headers_max> headers_;  // The first count_ of them are set.
     std::size_t count_ = 0;
 };
 

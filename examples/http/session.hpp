@@ -80,6 +80,7 @@ private:
     site& site_;
     parser parser_;
     std::unique_ptr<upload> upload_;
+    std::time_t second_ = 0;  // Of the last take().
     bool over_ = false;
 };
 

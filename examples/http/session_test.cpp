@@ -37,7 +37,7 @@ protected:
     std::string sent(output& out) {
         std::string said = out.text;
         for (std::size_t at = 0; (at = said.find("Server: ums\r\n", at)) != std::string::npos;)
-            said.erase(at, 13 + date_line::bytes);
+            said.erase(at, 13 + date_line::date_bytes);
         if (out.from) {
             std::string piece(static_cast<std::size_t>(out.bytes), '\0');
             EXPECT_EQ(pread(out.from->fd(), piece.data(), piece.size(), out.offset), out.bytes);

@@ -18,12 +18,17 @@ namespace memcached {
 class clock {
 public:
     clock() noexcept : monotonic_start_(monotonic()), wall_start_(std::time(nullptr)) {}
+    // One that stands still but for advance(), for tests.
+    static clock stopped() noexcept {
+        return clock{true};
+    }
 
     // Never 0, which means "never" as an expiry, nor 1, which has always passed.
     [[nodiscard]] seconds now() const noexcept {
         // relaxed: only tests move it, and they wait for the reply.
         const auto ahead = ahead_.load(std::memory_order_relaxed);
-        return static_cast<seconds>(monotonic() - monotonic_start_) + first + ahead;
+        const std::int64_t passed = stands_ ? 0 : monotonic() - monotonic_start_;
+        return static_cast<seconds>(passed) + first + ahead;
     }
 
     // The time `exptime` of a command stands for: 0 never; up to 30 days from now; above that a Unix
@@ -52,8 +57,11 @@ private:
         return t.tv_sec;
     }
 
+    explicit clock(bool stands) noexcept : clock() { stands_ = stands; }
+
     std::int64_t monotonic_start_;
     std::int64_t wall_start_;
+    bool stands_ = false;
     std::atomic<seconds> ahead_ = 0;
 };
 

@@ -44,7 +44,7 @@ protected:
         return said + "<closed>";
     }
 
-    memcached::clock time;
+    memcached::clock time = memcached::clock::stopped();
     store items{options()};
     service all{items, time};
     session client{all};

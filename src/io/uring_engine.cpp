@@ -80,7 +80,10 @@ public:
     }
 
     void remove(int fd, std::uint32_t generation) noexcept override {
-        submit([=](io_uring_sqe* e) { io_uring_prep_poll_remove(e, data_of(fd, generation)); }, no_data);
+        // Not POLL_REMOVE, which gives up while an edge is being reported: the poll would stay, and with it
+        // the file, and the peer would not see the close.
+        submit([=](io_uring_sqe* e) { io_uring_prep_cancel64(e, data_of(fd, generation), 0); },
+               no_data);
         added_.fetch_sub(1, base::relaxed);
     }
 
