@@ -3,9 +3,10 @@
 
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench asan tsan ubsan install fmt clean
+.PHONY: help build demo peers test bench asan tsan ubsan fuzz install fmt clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -23,15 +24,19 @@ endef
 build: ## build/release: the library, the command build/release/ums, the tests
 	$(call compile,release)
 
+# The servers of others, for the benchmarks and the test that runs them; both do without those that are missing.
+peers:
+	@tools/setup bench || echo 'Going on without the servers that are missing.' >&2
+
 demo: build ## measure a yield against the peers, in five minutes at most, as a page
 	@mkdir -p build/demo
 	@build/release/ums bench yield --demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
-test: build ## run the tests of the release build
+test: peers build ## run the tests of the release build
 	@ctest --preset release
 
-bench: build ## run every benchmark; the page is build/report.html
+bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
 	@echo "The page is file://$(CURDIR)/build/report.html"
 
@@ -46,6 +51,14 @@ tsan: ## the tests under ThreadSanitizer
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 	$(call compile,ubsan)
 	@ctest --preset ubsan
+
+fuzz: ## the servers' protocols under libFuzzer, FUZZ_SECONDS (60) each
+	$(call compile,fuzz)
+	@for name in http memcached; do \
+		echo "== fuzz $$name, $(FUZZ_SECONDS) s"; mkdir -p build/fuzz/corpus/$$name; \
+		build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=4096 -verbosity=0 \
+			-print_final_stats=1 -artifact_prefix=build/fuzz/$$name- \
+			build/fuzz/corpus/$$name tests/fuzz/$$name || exit 1; done
 
 install: build ## install the release build under PREFIX (/usr/local), staged in DESTDIR
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # ums_unit_test(SOURCE): one test program, and its variants.
 #
-# SOURCE is src/X/NOUN_test.cpp or tests/X/NOUN_test.cpp, from the root of the project. The program
-# lands at the same path in the build folder; its test is called src/X/NOUN.
+# SOURCE is src/X/NOUN_test.cpp, tests/X/NOUN_test.cpp or examples/X/NOUN_test.cpp, from the root of the
+# project. The program lands at the same path in the build folder; its test is called src/X/NOUN.
 #
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
 # src/X/NOUN@p1. A variant is an environment variable:
@@ -13,6 +13,8 @@ set(ums_variant_fifo UMS_POLICY=fifo)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEADLOCK=abort)
 set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
+set(ums_variant_epoll UMS_IO=epoll)
+set(ums_variant_uring UMS_IO=uring)
 set(ums_variant_nosync UMS_TSAN=no_sync)  # Only where TSan is.
 
 # The options the sanitizers run with. There are no suppressions.
@@ -48,6 +50,13 @@ function(ums_unit_test source)
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # For support/.
     if(source MATCHES "^src/")  # tests/ sees the public headers only.
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    endif()
+    if(source MATCHES "^examples/([^/]+)/")
+        target_link_libraries(${target} PRIVATE example-${CMAKE_MATCH_1}-parts)
+        target_compile_definitions(${target} PRIVATE
+            EXAMPLE_SERVER="$<TARGET_FILE:example-${CMAKE_MATCH_1}>"
+            EXAMPLE_FOLDER="${PROJECT_SOURCE_DIR}/${folder}")
+        add_dependencies(${target} example-${CMAKE_MATCH_1})
     endif()
     ums_register_test(${name} ${target})
 

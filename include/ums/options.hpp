@@ -47,6 +47,13 @@ enum class block_detection {
     off,        // Not at all: only marked calls give their processor up.
 };
 
+// What waits for the events of descriptors (ums/io.hpp).
+enum class io_engine {
+    automatic,  // epoll
+    epoll,
+    uring,  // io_uring; epoll where the kernel refuses it
+};
+
 struct options {
     // Processors of the default cluster; 0: one for each CPU this process may use. 1 to 1024.
     // [UMS_PROCESSORS]
@@ -108,6 +115,9 @@ struct options {
 
     // What cannot be had, if it is asked for by name, is refused. [UMS_BLOCK=auto|perf|monitor|off]
     block_detection block = block_detection::automatic;
+
+    // [UMS_IO=auto|epoll|uring]
+    io_engine io = io_engine::automatic;
 
     // Seed of every random choice the scheduler makes. [UMS_SEED]
     std::uint64_t seed = 1;

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/assert.hpp"
+#include "io/engine.hpp"
 #include "mem/overflow.hpp"
 #include "os/membarrier.hpp"
 #include "sched/carrier.hpp"
@@ -61,6 +62,8 @@ void start(const options& asked) {
         mem::remove_overflow_report();
         throw;
     }
+    io::choose_engine(io_kind(o.io));
+    io::start();
     sched::cluster_access::set(standard_name(), made->standard.get());
     // sync(runtime): publishes the cluster to threads that make fibers.
     sched::default_cluster.store(made->standard.get(), base::release);
@@ -68,6 +71,12 @@ void start(const options& asked) {
 }
 
 }  // namespace
+
+io::engine_kind io_kind(io_engine kind) noexcept {
+    return kind == io_engine::epoll   ? io::engine_kind::epoll
+           : kind == io_engine::uring ? io::engine_kind::uring
+                                      : io::engine_kind::automatic;
+}
 
 running_runtime* current() noexcept {
     return the_runtime.load(base::acquire);  // sync(runtime)
@@ -114,6 +123,7 @@ void runtime::stop() noexcept {
     const mem::depot_stats left = sched::depot().stats();
     UMS_ASSERT(left.carved == left.warm + left.cold,
                "the runtime was stopped before all handles of fibers were joined or detached");
+    io::stop();
     mem::remove_overflow_report();
     delete r;
     sched::depot().clear();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "rt/carrier_watch.hpp"
+#include "io/engine.hpp"
 #include "rt/settings.hpp"
 #include "sched/cluster.hpp"
 #include "ums/cluster.hpp"
@@ -22,6 +23,9 @@ struct running_runtime {
 
 // Null if none runs.
 running_runtime* current() noexcept;
+
+// As the engines call it.
+io::engine_kind io_kind(io_engine kind) noexcept;
 
 // What cluster::standard() returns. Set at each start.
 ums::cluster& standard_name() noexcept;

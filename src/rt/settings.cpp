@@ -65,6 +65,10 @@ void read_environment(options& o) {
               {"perf", static_cast<int>(block_detection::perf)},
               {"monitor", static_cast<int>(block_detection::monitor)},
               {"off", static_cast<int>(block_detection::off)}}));
+    o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
+                                       {{"auto", static_cast<int>(io_engine::automatic)},
+                                        {"epoll", static_cast<int>(io_engine::epoll)},
+                                        {"uring", static_cast<int>(io_engine::uring)}}));
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});

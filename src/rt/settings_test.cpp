@@ -153,6 +153,7 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_DEADLOCK", {"", "1", "on", "Report"}},
         {"UMS_LOCK_ORDER", {"", "1", "yes"}},
         {"UMS_MEMBARRIER", {"", "1", "no"}},
+        {"UMS_IO", {"", "1", "io_uring"}},
         {"UMS_SEED", {"", "-1", "18446744073709551616", "random"}},
         {"UMS_TSAN", {"", "nosync", "1"}},
         {"UMS_NO_SUCH_THING", {"", "1"}},
@@ -185,6 +186,7 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
                                      {"UMS_LOCK_ORDER", "off"},
                                      {"UMS_MEMBARRIER", "off"},
                                      {"UMS_BLOCK", "monitor"},
+                                     {"UMS_IO", "uring"},
                                      {"UMS_SEED", "42"},
                                      {"UMS_TSAN", "sync"}});
     EXPECT_EQ(end.code, 0) << end;

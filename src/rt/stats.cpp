@@ -5,11 +5,13 @@
 
 #include "block/detector.hpp"
 #include "os/interrupt_signal.hpp"
+#include "io/engine.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "rt/runtime.hpp"
 #include "sched/depot.hpp"
 #include "sched/end.hpp"
+#include "ums/io.hpp"
 
 namespace ums {
 
@@ -98,6 +100,8 @@ std::string info() {
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");
+    if (r == nullptr) io::choose_engine(rt::io_kind(o.io));
+    line("io", io::engine_name());
     line("switch", "x86-64 assembly, control words kept");
     return text;
 }

@@ -1,50 +1,82 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/driver.hpp: what an idle processor waits in.
+// sched/driver.hpp: what an idle processor waits in: a futex, or the I/O engine.
 //
-// The futex driver knows only notify(); an I/O engine is a driver that also brings completions.
+// An event_source is the engine as the scheduler sees it. There is at most one, made by the first
+// operation that has to wait. One processor at a time waits inside it, the others each in its driver's
+// futex: a second one inside would only share the wake-ups. It is one that watches over the others of its
+// cluster (sched/search.hpp) or is alone there, so events are taken in as long as a cluster has an
+// idle processor. Those that run poll it, at least every 61 switches, unless somebody waits inside.
 //
 // wait() and poll() are called by the carrier that holds the processor; notify() by anybody.
-// A notify() that comes before wait() makes it return at once.
+//
+// No notify() is lost: one that comes before wait() is found in state_, by the exchange at its beginning,
+// by the kernel's comparison, or by the compare-and-swap to `in_source`; the engine keeps an interrupt() that
+// comes before its wait().
+//
+// The place inside is not left empty while somebody waits for it. Who finds it taken, or no engine, goes
+// on the list of standbys, then looks again. Who leaves it, or publishes an engine, does so
+// first and then takes a standby from the list to notify it. The list's lock orders the two: one of
+// them sees the other.
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
-#include "os/futex.hpp"
+#include "os/clock.hpp"
 
 namespace ums::sched {
 
-class driver {
+struct fiber;
+
+class event_source {
 public:
-    virtual ~driver() = default;
+    // Returns at an event, at an interrupt() that came since the last wait(), or at `limit`: fibers
+    // that the caller now owns, linked. One caller at a time.
+    virtual fiber* wait(os::nanoseconds limit) noexcept = 0;
+    // The same without waiting; by several at once.
+    virtual fiber* poll() noexcept = 0;
+    // Whether anything can come. A hint.
+    [[nodiscard]] virtual bool has_events() const noexcept = 0;
+    virtual void interrupt() noexcept = 0;
 
-    // Waits for a notify(), an event, or `limit`. May return early.
-    virtual void wait(os::nanoseconds limit) noexcept = 0;
-
-    // Takes in events without waiting. Called at least every 61 switches if has_events().
-    virtual void poll() noexcept {}
-    [[nodiscard]] virtual bool has_events() const noexcept { return false; }
-
-    virtual void notify() noexcept = 0;
+protected:
+    ~event_source() = default;
 };
 
-class futex_driver final : public driver {
+class driver {
 public:
-    void wait(os::nanoseconds limit) noexcept override {
-        // sync(futex_driver): sees what the notifier did before.
-        if (notified_.exchange(0, base::acquire) != 0) return;
-        os::futex_wait(notified_, 0, limit);
-        notified_.exchange(0, base::acquire);
+    // Waits for a notify() or `limit`; if `inside`, also for events. May return early. Returns fibers
+    // that the caller now owns and must make ready.
+    [[nodiscard]] fiber* wait(os::nanoseconds limit, bool inside) noexcept;
+
+    // Takes in events without waiting, if there may be some.
+    [[nodiscard]] fiber* poll() noexcept {
+        event_source* s = source_.load(base::acquire);  // sync(event_source): sees the engine.
+        // relaxed: a hint; who waits inside takes them in.
+        if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events()) return nullptr;
+        return s->poll();
     }
 
-    void notify() noexcept override {
-        // sync(futex_driver): publishes to the waiter. The exchange keeps a second notify from a
-        // second system call.
-        if (notified_.exchange(1, base::acq_rel) == 0) os::futex_wake(notified_.address());
-    }
+    void notify() noexcept;
+
+    // The engine appears while a runtime runs, and goes (null) when no processor is left.
+    static void set_source(event_source* s) noexcept;
 
 private:
-    alignas(base::cache_line) base::atomic<std::uint32_t> notified_;
+    static constexpr std::uint32_t nothing = 0, notified = 1, in_source = 2;
+
+    bool wait_inside(event_source& s, os::nanoseconds limit, fiber*& arrived) noexcept;
+    void stand_by() noexcept;
+    void stand_down() noexcept;
+    static void send_a_standby() noexcept;
+
+    static constinit base::atomic<event_source*> source_;
+    static constinit base::atomic<driver*> inside_;  // Who waits in it.
+
+    alignas(base::cache_line) base::atomic<std::uint32_t> state_;
+    // Guarded by the list's lock:
+    driver* next_standby_ = nullptr;
+    bool is_standby_ = false;
 };
 
 }  // namespace ums::sched

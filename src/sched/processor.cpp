@@ -68,7 +68,7 @@ void processor::make_ready(fiber& f, bool run_it_next) noexcept {
 fiber* processor::pick_at_slice_end() noexcept {
     start_slice();
     visit_timers();
-    if (driver_->has_events()) driver_->poll();
+    visit_driver();
     visit_inboxes();
     // relaxed: only has to be seen in the end. Null: the caller goes to the loop, which retires.
     if (retiring_.load(base::relaxed)) return nullptr;
@@ -139,6 +139,24 @@ void processor::visit_timers() noexcept {
     if (index_ == 0)
         for (unsigned i = home_.active(); i < home_.size(); ++i)
             queue_all(home_.at(i).timers_.fire(now, timer_batch));
+    if (queue_.size() > 1) wake_help();
+}
+
+void processor::visit_driver() noexcept {
+    receive(driver_->poll());
+}
+
+// Fibers that events made ready: of any cluster, and perhaps pinned.
+void processor::receive(fiber* list) noexcept {
+    if (list == nullptr) return;
+    while (list != nullptr) {
+        fiber* f = list;
+        list = f->link.get();
+        if (may_run(*f))
+            make_ready(*f, false);
+        else
+            f->home_cluster.get()->make_ready_from_outside(*f);
+    }
     if (queue_.size() > 1) wake_help();
 }
 

@@ -234,6 +234,8 @@ private:
     void wake_one() noexcept;
     void visit_inboxes() noexcept;
     void visit_timers() noexcept;
+    void visit_driver() noexcept;
+    void receive(fiber* list) noexcept;
     [[nodiscard]] os::nanoseconds next_deadline() const noexcept;
     void queue_all(fiber* list) noexcept;
     void queue_in_front(fiber* list) noexcept;
@@ -290,8 +292,9 @@ private:
     std::unique_ptr<unsigned char[]> distance_;
 
     // Owned by the carrier that holds the processor:
-    futex_driver futex_;
-    driver* driver_ = &futex_;
+    driver waiting_;
+    driver* driver_ = &waiting_;
+    fiber* arrived_ = nullptr;  // What the driver's last wait brought.
     base::random random_;
 };
 

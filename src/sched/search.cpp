@@ -2,6 +2,7 @@
 #include "sched/search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "os/membarrier.hpp"
 #include "sched/access.hpp"
@@ -25,7 +26,8 @@ fiber* search::find(processor& p, carrier& c) noexcept {
     for (;;) {
         p.start_slice();
         p.visit_timers();
-        if (p.driver_->has_events()) p.driver_->poll();
+        p.receive(std::exchange(p.arrived_, nullptr));
+        p.visit_driver();
         // sync(retire): sees who asked. At the latest after the notify that follows the request.
         if (p.retiring_.load(base::acquire)) {
             // With a look: somebody may have woken nobody because it saw this searcher.
@@ -214,7 +216,7 @@ bool search::wait(processor& p) noexcept {
         if (others_run(home) && !home.is_sampling.load(base::seq_cst))
             if (processor* w = home.watcher.load(base::seq_cst)) w->driver_->notify();
     }
-    p.driver_->wait(p.next_deadline());
+    p.arrived_ = p.driver_->wait(p.next_deadline(), home.active() <= 1);
     return false;
 }
 
@@ -244,8 +246,8 @@ bool search::watch(processor& p) noexcept {
             until = least;
             home.watch_until.store(until, base::seq_cst);
         }
-        p.driver_->wait(until);
-        if (!p.is_idle_.get()) return false;
+        p.arrived_ = p.driver_->wait(until, true);
+        if (!p.is_idle_.get() || p.arrived_ != nullptr) return false;
         if (earliest_deadline(home) <= os::now()) return true;
         home.sample_period.set(sampling ? period * 2 : first_sample);
         if (sampling && sees_stuck_work(p)) return true;

@@ -25,6 +25,23 @@ UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     p->wake_help();
 }
 
+// Whether the caller owns the target now.
+template <std::uint32_t parked, std::uint32_t token>
+UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
+    std::uint32_t seen = target.word.load(base::relaxed);
+    for (;;) {
+        if ((seen & parked) != 0) {
+            // sync(park): acquire sees the saved registers, release publishes what the caller did.
+            if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
+                return true;
+        } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel,
+                                                base::relaxed)) {
+            // sync(park): also if the token was there: ordered before its consumption.
+            return false;
+        }
+    }
+}
+
 // After the compare-and-swap a plain thread may be gone: nothing of it is read any more.
 UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
     if (is_fiber)
@@ -36,24 +53,21 @@ UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
 template <std::uint32_t parked, std::uint32_t token>
 UMS_ALWAYS_INLINE void wake_or_leave_token(parkable& target) noexcept {
     const bool is_fiber = target.is_fiber;
-    std::uint32_t seen = target.word.load(base::relaxed);
-    for (;;) {
-        if ((seen & parked) != 0) {
-            // sync(park): acquire sees the saved registers, release publishes what the caller did.
-            if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
-                return go_on(target, is_fiber);
-        } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel,
-                                                base::relaxed)) {
-            // sync(park): also if the token was there: ordered before its consumption.
-            return;
-        }
-    }
+    if (claim_or_leave_token<parked, token>(target)) go_on(target, is_fiber);
 }
 
 }  // namespace
 
 void wake(parkable& target) noexcept {
     wake_or_leave_token<parkable::parked, parkable::token>(target);
+}
+
+fiber* claim_for_wake(parkable& target) noexcept {
+    const bool is_fiber = target.is_fiber;
+    if (!claim_or_leave_token<parkable::parked, parkable::token>(target)) return nullptr;
+    if (is_fiber) return static_cast<fiber*>(&target);
+    os::futex_wake(target.word.address());
+    return nullptr;
 }
 
 void unpark(parkable& target) noexcept {

@@ -17,6 +17,10 @@ struct fiber;
 void wake(parkable& target) noexcept;
 void unpark(parkable& target) noexcept;
 
+// As wake(), but a parked fiber is only claimed: the caller owns it and must make it ready. Null: nothing is left
+// to do.
+[[nodiscard]] fiber* claim_for_wake(parkable& target) noexcept;
+
 // Takes a parked waiter, of either kind, for a deadline or a stop; if it has not completed its park yet,
 // leaves word for it. Returns whether the caller now owns it and must make it ready.
 bool claim_for(parkable& target, parkable::reason why) noexcept;

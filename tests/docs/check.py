@@ -261,7 +261,9 @@ class Builder:
         if language == "c":
             compiles = ["-std=c11", "-pedantic", "-x", "c", source, "-x", "none"]
             libraries += ["-lstdc++", "-lm"]
-        done = subprocess.run([self.compiler, *self.flags, *compiles, *libraries, "-o", program],
+        libraries += [flag for flag in self.flags if flag.startswith("-l")]
+        flags = [flag for flag in self.flags if not flag.startswith("-l")]
+        done = subprocess.run([self.compiler, *flags, *compiles, *libraries, "-o", program],
                               cwd=self.root, capture_output=True, text=True, check=False)
         return (program, None) if done.returncode == 0 else (None, done.stderr)
 

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: MIT
+#include "parser.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace http {
+
+namespace {
+
+// Which bytes are of a kind.
+class byte_set {
+public:
+    constexpr explicit byte_set(std::string_view others) noexcept {
+        for (char c = '0'; c <= '9'; ++c) add(c);
+        for (char c = 'a'; c <= 'z'; ++c) add(c);
+        for (char c = 'A'; c <= 'Z'; ++c) add(c);
+        for (const char c : others) add(c);
+    }
+    [[nodiscard]] constexpr bool holds(std::string_view s) const noexcept {
+        for (const char c : s)
+            if (!has_[static_cast<unsigned char>(c)]) return false;
+        return true;
+    }
+
+private:
+    constexpr void add(char c) noexcept { has_[static_cast<unsigned char>(c)] = true; }
+    bool has_[256] = {};
+};
+constexpr byte_set token_bytes{"!#$%&'*+-.^_`|~"};
+constexpr byte_set host_bytes{"-._~%!$&'()*+,;="};
+constexpr byte_set bracketed_bytes{"-._~%!$&'()*+,;=:[]"};
+
+bool is_token(std::string_view s) noexcept { return !s.empty() && token_bytes.holds(s); }
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// uri-host [ ":" port ], roughly: what could be none is refused, no name is looked up.
+bool is_authority(std::string_view s) noexcept {
+    std::string_view host = s;
+    if (s.starts_with('[')) {
+        const std::size_t end = s.find(']');
+        if (end == std::string_view::npos) return false;
+        host = s.substr(0, end + 1);
+    } else {
+        host = s.substr(0, s.find(':'));
+    }
+    std::string_view port = s.substr(host.size());
+    if (!port.empty() && port[0] != ':') return false;
+    if (!port.empty()) port.remove_prefix(1);
+    const bool good_host = (host.starts_with('[') ? bracketed_bytes : host_bytes).holds(host);
+    return good_host && port.size() <= 5 && std::all_of(port.begin(), port.end(), is_digit);
+}
+
+std::string_view trimmed(std::string_view s) noexcept {
+    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
+    while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
+    return s;
+}
+
+}  // namespace
+
+struct parser::calls {
+    static parser& of(llhttp_t* p) noexcept { return *static_cast<parser*>(p->data); }
+
+    static int name(llhttp_t* p, const char* at, std::size_t bytes) noexcept {
+        request* const r = of(p).request_;
+        if (r == nullptr) return 0;  // In a trailer: nobody asks for it.
+        if (bytes == 0) return -1;
+        if (r->add_name({at, bytes})) return 0;
+        of(p).status_ = 431;
+        return -1;
+    }
+    static int value(llhttp_t* p, const char* at, std::size_t bytes) noexcept {
+        if (request* const r = of(p).request_) r->set_value(trimmed({at, bytes}));
+        return 0;
+    }
+    static int headers_complete(llhttp_t* p) noexcept {
+        p->upgrade = 0;  // The offer is not taken up.
+        of(p).keep_alive_ = llhttp_should_keep_alive(p) != 0;
+        return 0;
+    }
+    static int chunk(llhttp_t* p) noexcept {
+        parser& self = of(p);
+        if (p->content_length <= self.limits_.body_bytes - self.body_->size()) return 0;
+        self.status_ = 413;
+        return -1;
+    }
+    static int body(llhttp_t* p, const char* at, std::size_t bytes) {
+        parser& self = of(p);
+        if ((p->flags & F_CHUNKED) != 0) {
+            if (!self.check_framing(at)) return -1;
+            self.framing_ = at + bytes;
+            self.framing_bytes_ = 0;
+            self.before_ = 'x';
+        }
+        self.body_->append(at, bytes);
+        return 0;
+    }
+    static int complete(llhttp_t* p) noexcept {
+        of(p).is_complete_ = true;
+        return of(p).in_body_ ? HPE_PAUSED : 0;
+    }
+
+    static const llhttp_settings_t& all() noexcept {
+        static const llhttp_settings_t settings = [] {
+            llhttp_settings_t s;
+            llhttp_settings_init(&s);
+            s.on_header_field = name;
+            s.on_header_value = value;
+            s.on_headers_complete = headers_complete;
+            s.on_chunk_header = chunk;
+            s.on_body = body;
+            s.on_message_complete = complete;
+            return s;
+        }();
+        return settings;
+    }
+};
+
+parser::parser(const limits& allowed) noexcept : limits_(allowed) {
+    llhttp_init(&llhttp_, HTTP_REQUEST, &calls::all());
+    llhttp_.data = this;
+    llhttp_.lenient_flags |= LENIENT_VERSION;  // read_request_line() is stricter.
+}
+
+parser::progress parser::find_end(std::string_view input, std::size_t& begin,
+                                  std::size_t& end) noexcept {
+    while (true) {
+        const void* const found =
+            std::memchr(input.data() + scanned_, '\n', input.size() - scanned_);
+        if (found == nullptr) {
+            scanned_ = input.size();
+            if (input.size() <= limits_.head_bytes) return progress::incomplete;
+            // Of the request line not even the target may have ended.
+            return fail(line_begin_ == head_begin_ ? 414 : 431);
+        }
+        const auto feed =
+            static_cast<std::size_t>(static_cast<const char*>(found) - input.data());
+        if (feed == line_begin_ || input[feed - 1] != '\r') return fail(400);
+        const std::size_t line_bytes = feed - 1 - line_begin_;
+        const char first = input[line_begin_];
+        const bool is_request_line = line_begin_ == head_begin_;
+        if (feed >= limits_.head_bytes) return fail(is_request_line ? 414 : 431);
+        scanned_ = line_begin_ = feed + 1;
+        if (line_bytes == 0) {
+            if (!is_request_line) {
+                begin = head_begin_;
+                end = scanned_;
+                return progress::complete;
+            }
+            head_begin_ = scanned_;  // An empty line in front of the request.
+            if (head_begin_ > 16) return fail(400);
+        } else if (first == ' ' || first == '\t' || first == ':') {
+            return fail(400);  // A folded header, or one without a name.
+        }
+    }
+}
+
+unsigned parser::read_request_line(std::string_view line, request& r) const noexcept {
+    const std::size_t first = line.find(' ');
+    const std::size_t last = line.rfind(' ');
+    if (first == std::string_view::npos || last == first) return 400;
+    const std::string_view name = line.substr(0, first);
+    r.target = line.substr(first + 1, last - first - 1);
+    const std::string_view version = line.substr(last + 1);
+    if (r.target.empty() || r.target.find(' ') != std::string_view::npos) return 400;
+    if (name == "GET")
+        r.method = method::get;
+    else if (name == "HEAD")
+        r.method = method::head;
+    else if (name == "POST")
+        r.method = method::post;
+    else if (name == "OPTIONS")
+        r.method = method::options;
+    else if (!is_token(name))
+        return 400;
+    if (version.size() != 8 || !version.starts_with("HTTP/") || !is_digit(version[5]) ||
+        version[6] != '.' || !is_digit(version[7]))
+        return 400;
+    if (version[5] != '1') return 505;
+    r.is_http_1_1 = version[7] != '0';
+    if (r.target.size() > limits_.target_bytes) return 414;
+    if (r.method == method::other) return 501;
+    return 0;
+}
+
+unsigned parser::read_target(request& r) noexcept {
+    std::string_view rest = r.target;
+    if (rest.find('#') != std::string_view::npos) return 400;
+    if (rest == "*") {
+        r.path = rest;
+        return r.method == method::options ? 0 : 400;
+    }
+    if (!rest.starts_with('/')) {  // As to a proxy: scheme://authority/path. The Host is this one's.
+        const std::size_t scheme = rest.find("://");
+        if (scheme == std::string_view::npos) return 400;
+        const std::string_view name = rest.substr(0, scheme);
+        if (!equal_ignoring_case(name, "http") && !equal_ignoring_case(name, "https")) return 400;
+        rest.remove_prefix(scheme + 3);
+        const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
+        if (end == 0 || !is_authority(rest.substr(0, end))) return 400;
+        rest.remove_prefix(end);
+    }
+    const std::size_t mark = rest.find('?');
+    r.path = rest.substr(0, mark);
+    if (r.path.empty()) r.path = "/";
+    r.query = mark == std::string_view::npos ? std::string_view{} : rest.substr(mark + 1);
+    return 0;
+}
+
+unsigned parser::check_headers(request& r) const noexcept {
+    unsigned hosts = 0;
+    for (std::size_t i = 0; i < r.header_count(); ++i) {
+        const auto& [name, value] = r[i];
+        switch (name.size()) {
+            case 4:
+                if (!equal_ignoring_case(name, "Host")) break;
+                ++hosts;
+                if (!is_authority(value)) return 400;
+                break;
+            case 6:
+                if (!equal_ignoring_case(name, "Expect")) break;
+                if (!equal_ignoring_case(value, "100-continue")) return 417;
+                r.expects_continue = r.is_http_1_1;
+                break;
+            case 17:
+                if (!equal_ignoring_case(name, "Transfer-Encoding")) break;
+                // With HTTP/1.0 the framing is faulty; other codings are not understood.
+                if (!r.is_http_1_1) return 400;
+                if (!equal_ignoring_case(value, "chunked")) return 501;
+                break;
+            default: break;
+        }
+    }
+    return hosts == 1 || (hosts == 0 && !r.is_http_1_1) ? 0 : 400;
+}
+
+parser::progress parser::head(std::string_view input, request& r, std::size_t& taken) {
+    std::size_t begin = 0, end = 0;
+    if (const progress p = find_end(input, begin, end); p != progress::complete) return p;
+    const std::string_view head = input.substr(begin, end - begin);
+    scanned_ = line_begin_ = head_begin_ = 0;
+
+    if (const unsigned refused = read_request_line(head.substr(0, head.find('\r')), r))
+        return fail(refused);
+    if (const unsigned refused = read_target(r)) return fail(refused);
+    request_ = &r;
+    is_complete_ = in_body_ = false;
+    status_ = 400;
+    const llhttp_errno_t error = llhttp_execute(&llhttp_, head.data(), head.size());
+    request_ = nullptr;
+    if (error == HPE_INVALID_TRANSFER_ENCODING) {
+        // Chunked is not the last: its end cannot be known. Or it is a coding not known here.
+        const std::string_view coding = r.find("Transfer-Encoding");
+        const bool names_chunked = coding.find("chunked") != std::string_view::npos;
+        return fail(names_chunked || !is_token(coding) ? 400 : 501);
+    }
+    if (error != HPE_OK) return fail(status_);
+    if (const unsigned refused = check_headers(r)) return fail(refused);
+    if ((llhttp_.flags & F_CHUNKED) == 0 && !is_complete_ &&
+        llhttp_.content_length > limits_.body_bytes)
+        return fail(413);
+    r.has_body = in_body_ = !is_complete_;
+    r.keep_alive = keep_alive_;
+    framing_bytes_ = 0;
+    before_ = '\n';
+    taken = end;
+    return progress::complete;
+}
+
+parser::progress parser::body(std::string_view input, std::string& body, std::size_t& taken) {
+    body_ = &body;
+    framing_ = input.data();
+    status_ = 400;
+    const bool is_chunked = (llhttp_.flags & F_CHUNKED) != 0;
+    const llhttp_errno_t error = llhttp_execute(&llhttp_, input.data(), input.size());
+    body_ = nullptr;
+    const char* const end =
+        error == HPE_PAUSED ? llhttp_get_error_pos(&llhttp_) : input.data() + input.size();
+    taken = static_cast<std::size_t>(end - input.data());
+    if (error != HPE_OK && error != HPE_PAUSED) return fail(status_);
+    if (is_chunked && !check_framing(end)) return fail(400);
+    if (error != HPE_PAUSED) return progress::incomplete;
+    llhttp_resume(&llhttp_);
+    in_body_ = false;
+    return progress::complete;
+}
+
+bool parser::check_framing(const char* end) noexcept {
+    for (; framing_ < end; ++framing_) {
+        const char c = *framing_;
+        // A line feed without its carriage return, or the reverse; a folded trailer field.
+        if ((c == '\n') != (before_ == '\r')) return false;
+        if (before_ == '\n' && (c == ' ' || c == '\t')) return false;
+        if (++framing_bytes_ > limits_.framing_bytes) return false;
+        before_ = c;
+    }
+    return true;
+}
+
+}  // namespace http

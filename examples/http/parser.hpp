@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// parser: HTTP/1.x requests, by llhttp (Node's parser), with the checks that RFC 9112 demands beyond it.
+//
+// llhttp tolerates what old clients send: lines that end without a carriage return, folded headers,
+// blanks in odd places, several Hosts. Each of those lets two servers in a row see different requests
+// in the same bytes (request smuggling), so here they are errors. What is wrong with a request comes
+// back as the status to answer with; after an error nothing more can be read from the connection.
+//
+// A head is parsed once it is there as a whole. A body is parsed as it comes.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <llhttp.h>
+
+#include "limits.hpp"
+#include "request.hpp"
+
+namespace http {
+
+class parser {
+public:
+    explicit parser(const limits& allowed) noexcept;
+    parser(const parser&) = delete;
+    parser& operator=(const parser&) = delete;
+
+    enum class progress {
+        incomplete,  // More bytes are needed.
+        complete,    // A head, or a body, is complete.
+        failed,      // status() says why.
+    };
+
+    // Looks for a head at the beginning of `input`, which begins where it began in the last call, and
+    // parses it. Complete: `taken` bytes make it up and `r` describes it, by views of `input`.
+    progress head(std::string_view input, request& r, std::size_t& taken);
+
+    // After a head that has_body: takes some of `input`, and appends what is the body to `body`.
+    progress body(std::string_view input, std::string& body, std::size_t& taken);
+
+    // What to answer when it failed.
+    [[nodiscard]] unsigned status() const noexcept { return status_; }
+
+    // Nothing of a request has come since the last one was complete.
+    [[nodiscard]] bool is_between_requests() const noexcept { return scanned_ == 0 && !in_body_; }
+
+private:
+    // The callbacks of llhttp.
+    struct calls;
+
+    progress fail(unsigned status) noexcept {
+        status_ = status;
+        return progress::failed;
+    }
+    // Finds the end of the head, line by line. `begin` skips empty lines in front.
+    progress find_end(std::string_view input, std::size_t& begin, std::size_t& end) noexcept;
+    // Each returns the status to refuse with, or 0.
+    [[nodiscard]] unsigned read_request_line(std::string_view line, request& r) const noexcept;
+    static unsigned read_target(request& r) noexcept;
+    unsigned check_headers(request& r) const noexcept;
+    // Checks the framing of chunks up to `end`.
+    bool check_framing(const char* end) noexcept;
+
+    const limits& limits_;
+    llhttp_t llhttp_;
+
+    std::size_t scanned_ = 0;     // Of the head that is not complete.
+    std::size_t line_begin_ = 0;  // Of the line that scanned_ is in.
+    std::size_t head_begin_ = 0;  // Behind the empty lines.
+    bool in_body_ = false;
+
+    // While llhttp runs:
+    request* request_ = nullptr;
+    std::string* body_ = nullptr;
+    const char* framing_ = nullptr;  // Chunk framing that has not been checked begins here.
+    std::size_t framing_bytes_ = 0;  // In a row.
+    char before_ = '\n';             // The last byte of framing.
+    bool is_complete_ = false;
+    bool keep_alive_ = false;
+    unsigned status_ = 400;
+};
+
+}  // namespace http

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include "server.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "input_buffer.hpp"
+
+namespace http {
+
+namespace {
+constexpr std::size_t file_piece = 256 * 1024;  // Sent under one write time-out.
+}
+
+server::server(const options& chosen)
+    : options_(chosen), places_(static_cast<std::ptrdiff_t>(chosen.max_connections)) {
+    site_.limits = chosen.limits;
+    if (!chosen.root.empty()) site_.root = std::make_unique<files>(chosen.root);
+    for (const ums::net::endpoint& at : chosen.listen) listeners_.emplace_back(at);
+}
+
+server::~server() = default;
+
+std::vector<ums::net::endpoint> server::addresses() const {
+    std::vector<ums::net::endpoint> all;
+    for (const auto& l : listeners_) all.push_back(l.local().value());
+    return all;
+}
+
+void server::run() {
+    std::vector<ums::fiber> acceptors;
+    for (auto& l : listeners_) acceptors.emplace_back([this, &l] { accept(l); });
+    for (auto& a : acceptors) a.join();
+    for (auto& l : listeners_) (void)l.close();  // Whoever comes now is refused, not kept waiting.
+    connections_.stop();
+    if (connections_.wait_until_empty(options_.grace)) return;
+    connections_.end_all();
+    (void)connections_.wait_until_empty(std::chrono::hours{1});
+}
+
+void server::stop() {
+    site_.closes.store(true, std::memory_order_relaxed);  // relaxed: see session::begin().
+    stops_.request_stop();
+}
+
+void server::accept(ums::net::listener& at) {
+    const std::stop_token stop = stops_.get_token();
+    while (places_.acquire(stop)) {
+        // At the limit of descriptors it waits until one is free.
+        auto peer = at.accept(ums::limits{stop});
+        if (!peer) {
+            places_.release();
+            if (stop.stop_requested()) return;
+            // Of one connection (aborted before it was accepted), or for good.
+            if (peer.error() == std::errc::connection_aborted) continue;
+            std::fprintf(stderr, "http-server: accept: %s\n", peer.error().message().c_str());
+            return;
+        }
+        ums::fiber{[this](ums::net::stream s) {
+                       serve(std::move(s));
+                       places_.release();
+                   },
+                   std::move(*peer)}
+            .detach();
+    }
+}
+
+void server::serve(ums::net::stream peer) {
+    connection c{connections_, std::move(peer)};
+    session client{site_};
+    input_buffer in;
+    output out;
+    enum class phase { idle, head, body };
+    phase now = phase::idle;
+    c.set_idle(true);
+    c.allow(options_.idle_timeout, false);
+    // Whoever stops the server ends the waits of those it finds idle; the others see it here.
+    while (!(now == phase::idle && c.must_end())) {
+        const auto space = in.space(site_.limits.head_bytes * 2);
+        const auto got = c.stream().read(space.data(), space.size());
+        if (!got || *got == 0) {
+            if (!got || !c.has_timed_out()) return;
+            client.time_out(out);
+            if (send(c, out)) linger(c);
+            return;
+        }
+        in.added(*got);
+        if (now == phase::idle) c.set_idle(false);
+        while (!in.data().empty()) {
+            const std::size_t taken = client.take(in.data(), out);
+            in.consume(taken);
+            const bool sends = !out.empty();
+            if (sends && !send(c, out)) return;
+            if (client.is_over()) return linger(c);
+            if (taken == 0 && !sends) break;
+        }
+        // A time begins with the phase, not with each byte of it: or a byte now and then would hold
+        // the connection for ever.
+        const phase next = client.is_between_requests() ? phase::idle
+                           : client.is_in_body()        ? phase::body
+                                                        : phase::head;
+        if (next == phase::idle) {
+            c.set_idle(true);
+            c.allow(options_.idle_timeout, false);
+        } else if (next != now) {
+            c.allow(next == phase::body ? options_.body_timeout : options_.header_timeout, false);
+        }
+        now = next;
+    }
+}
+
+bool server::send(connection& c, output& what) {
+    // An answer of a usual size goes out at once; the time-out of the last read still covers it.
+    const bool is_large = what.from || what.text.size() > input_buffer::large / 4;
+    if (is_large) c.allow(options_.write_timeout, true);
+    ums::net::stream& to = c.stream();
+    std::string_view text = what.text;
+    while (!text.empty()) {
+        const auto sent =
+            ums::io::send(to.fd(), text.data(), text.size(), what.from ? MSG_MORE : 0);
+        if (!sent) return false;
+        text.remove_prefix(*sent);
+    }
+    while (what.from && what.bytes > 0) {
+        c.allow(options_.write_timeout, true);
+        const auto piece = std::min<std::size_t>(static_cast<std::size_t>(what.bytes), file_piece);
+        const auto sent = ums::io::sendfile(to.fd(), what.from->fd(), &what.offset, piece);
+        if (!sent || *sent == 0) return false;  // 0: the file has shrunk.
+        what.bytes -= static_cast<off_t>(*sent);
+    }
+    what.from.reset();
+    if (what.text.capacity() > 16 * 1024) what.text = {};
+    what.text.clear();
+    return true;
+}
+
+void server::linger(connection& c) {
+    if (!c.stream().shutdown(SHUT_WR)) return;
+    c.allow(std::chrono::seconds{2}, false);
+    std::array<char, 2048> unwanted;
+    for (std::size_t most = 1 << 20; most > unwanted.size();) {
+        const auto got = c.stream().read(unwanted.data(), unwanted.size());
+        if (!got || *got == 0) return;
+        most -= *got;
+    }
+}
+
+}  // namespace http

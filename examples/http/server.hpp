@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// server: connections to the sessions of a site, a fiber for each.
+
+#include <memory>
+#include <vector>
+
+#include <ums/fiber.hpp>
+#include <ums/listener.hpp>
+#include <ums/semaphore.hpp>
+
+#include "connections.hpp"
+#include "options.hpp"
+#include "session.hpp"
+
+namespace http {
+
+class server {
+public:
+    // Listens. Throws std::system_error if an address or the root cannot be had. On a fiber.
+    explicit server(const options& chosen);
+    ~server();
+
+    // Where it listens, in the order of the options, with the ports that were chosen.
+    [[nodiscard]] std::vector<ums::net::endpoint> addresses() const;
+
+    // Serves until stop(), and then until what is in progress is finished.
+    void run();
+    // From any thread, at any time.
+    void stop();
+
+private:
+    void accept(ums::net::listener& at);
+    void serve(ums::net::stream peer);
+    bool send(connection& c, output& what);
+    // Lets the peer read the last answer before the socket is gone (RFC 9112, 9.6).
+    void linger(connection& c);
+
+    const options options_;
+    site site_;
+    std::vector<ums::net::listener> listeners_;
+    connections connections_;
+    ums::counting_semaphore<> places_;  // Of max_connections.
+    std::stop_source stops_;
+};
+
+}  // namespace http

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: MIT
+// variants: p1 migrate nosync
+
+// The server and its clients, over sockets, in one runtime. When it has stopped nothing is left of either.
+
+#include "server.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <ums/run.hpp>
+
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "test_client.hpp"
+
+namespace {
+
+using namespace http;
+using namespace std::chrono_literals;
+
+const std::string request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const std::string end_of_hello = "\r\n\r\nHello, World!";
+
+class server_test : public conserving_test {
+protected:
+    // Runs `body` with a server on any free port, then stops that.
+    void serve(std::function<void(server&, const ums::net::endpoint&)> body) {
+        ums::run([&] {
+            chosen.listen = {ums::net::endpoint::loopback(0)};
+            server s{chosen};
+            ums::fiber running{[&s] { s.run(); }};
+            body(s, s.addresses().front());
+            s.stop();
+            running.join();
+        });
+    }
+
+    options chosen;
+};
+
+TEST_F(server_test, it_answers_request_after_request) {
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        for (int i = 0; i < 10; ++i) {
+            client.send(request);
+            EXPECT_TRUE(client.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n"));
+        }
+        std::string many;
+        for (int i = 0; i < 1000; ++i) many += request;
+        client.send(many);
+        for (int i = 0; i < 1000; ++i)
+            ASSERT_TRUE(client.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n")) << i;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        EXPECT_TRUE(client.receive_all().ends_with(end_of_hello));
+    });
+}
+
+TEST_F(server_test, a_request_may_come_byte_by_byte) {
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        const std::string all = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+        for (const char c : all) client.send({&c, 1});
+        EXPECT_TRUE(client.receive_to("hello").starts_with("HTTP/1.1 200 OK\r\n"));
+    });
+}
+
+TEST_F(server_test, a_large_body_comes_back) {
+    chosen.limits.body_bytes = 8 << 20;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        std::string body;
+        for (int i = 0; body.size() < 3'000'000; ++i) body += std::to_string(i);
+        ums::fiber sender{[&] {
+            client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                        std::to_string(body.size()) + "\r\n\r\n" + body);
+        }};
+        EXPECT_TRUE(client.receive_to("\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+        EXPECT_EQ(client.receive(body.size()), body);
+        sender.join();
+    });
+}
+
+TEST_F(server_test, a_malformed_request_is_answered_though_more_of_it_comes) {
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        client.send("GET / HTTP/1.1\r\n\r\n" + std::string(100'000, 'x'));
+        EXPECT_TRUE(client.receive_all().starts_with("HTTP/1.1 400 Bad Request\r\n"));
+    });
+}
+
+TEST_F(server_test, who_is_slow_with_the_headers_gets_408) {
+    chosen.header_timeout = 200ms;
+    chosen.idle_timeout = 1h;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client slow{at};
+        // A byte now and then does not help.
+        ums::fiber trickle{[&slow] {
+            for (const char c : std::string(1000, 'G'))
+                if (!slow.stream().write_some(&c, 1) || !slow.is_silent_for(20ms)) return;
+        }};
+        EXPECT_TRUE(slow.receive_all().starts_with("HTTP/1.1 408 Request Timeout\r\n"));
+        trickle.join();
+    });
+}
+
+TEST_F(server_test, who_is_idle_or_slow_with_the_body_is_let_go) {
+    chosen.idle_timeout = chosen.body_timeout = 150ms;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client idle{at}, slow{at}, late{at};
+        slow.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
+        late.send(request);
+        EXPECT_TRUE(late.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n"));
+        EXPECT_EQ(idle.receive_all(), "");
+        EXPECT_EQ(late.receive_all(), "");
+        EXPECT_TRUE(slow.receive_all().starts_with("HTTP/1.1 408 Request Timeout\r\n"));
+    });
+}
+
+TEST_F(server_test, who_does_not_read_is_let_go) {
+    chosen.write_timeout = 150ms;
+    chosen.limits.body_bytes = 64 << 20;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        const std::string body(32 << 20, 'x');
+        client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+                    "\r\n\r\n" + body);
+        // It does not read, and sends until that fails.
+        while (client.stream().write_some(body.data(), body.size())) {
+        }
+    });
+}
+
+TEST_F(server_test, a_stop_ends_idle_connections_at_once_and_finishes_what_has_begun) {
+    chosen.idle_timeout = chosen.grace = 1h;
+    serve([](server& s, const ums::net::endpoint& at) {
+        test_client idle{at}, used{at}, busy{at};
+        used.send(request);
+        used.receive_to(end_of_hello);
+        busy.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        EXPECT_EQ(busy.receive_to("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+        s.stop();
+        EXPECT_EQ(idle.receive_all(), "");
+        EXPECT_EQ(used.receive_all(), "");
+        busy.send("hello");
+        const std::string said = busy.receive_all();
+        EXPECT_NE(said.find("\r\nConnection: close\r\n"), std::string::npos) << said;
+        EXPECT_TRUE(said.ends_with("\r\n\r\nhello")) << said;
+        EXPECT_FALSE(ums::net::stream::connect(at));
+    });
+}
+
+TEST_F(server_test, what_does_not_finish_in_the_time_of_grace_is_ended) {
+    chosen.grace = 100ms;
+    chosen.header_timeout = 1h;
+    serve([](server& s, const ums::net::endpoint& at) {
+        test_client busy{at};
+        busy.send("GET / HTTP/1.1\r\nHost");
+        EXPECT_TRUE(busy.is_silent_for(50ms));
+        s.stop();
+        EXPECT_EQ(busy.receive_all(), "");
+    });
+}
+
+TEST_F(server_test, more_connections_than_allowed_wait) {
+    chosen.max_connections = 2;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client first{at}, second{at};
+        for (test_client* c : {&first, &second}) {
+            c->send(request);
+            c->receive_to(end_of_hello);
+        }
+        test_client third{at};
+        third.send(request);
+        EXPECT_TRUE(third.is_silent_for(100ms));
+        (void)first.stream().close();
+        EXPECT_TRUE(third.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n"));
+    });
+}
+
+TEST_F(server_test, a_file_is_sent_whole) {
+    std::string folder = std::filesystem::temp_directory_path() / "ums-http-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    std::string content;
+    for (int i = 0; content.size() < 2'000'000; ++i) content += std::to_string(i);
+    std::ofstream{folder + "/file"} << content;
+    chosen.root = folder;
+    serve([&](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        for (int i = 0; i < 3; ++i) {
+            client.send("GET /file HTTP/1.1\r\nHost: a\r\n\r\n");
+            client.receive_to("\r\n\r\n");
+            EXPECT_EQ(client.receive(content.size()), content);
+        }
+        // Killed in the middle of it, again and again.
+        for (int i = 0; i < scaled(500, 50); ++i) {
+            test_client victim{at};
+            victim.send("GET /file HTTP/1.1\r\nHost: a\r\n\r\n");
+            if (i % 2 == 0) victim.receive(static_cast<std::size_t>(i) * 100);
+            victim.kill();
+        }
+    });
+    std::filesystem::remove_all(folder);
+}
+
+TEST_F(server_test, killed_clients_leave_nothing) {
+    serve([](server&, const ums::net::endpoint& at) {
+        std::string many;
+        for (int i = 0; i < 2000; ++i) many += request;
+        std::vector<ums::fiber> all;
+        for (int f = 0; f < 8; ++f)
+            all.emplace_back([&at, &many, f] {
+                for (int i = 0; i < scaled(100, 10); ++i) {
+                    test_client victim{at};
+                    (void)victim.stream().write_some(many.data(), many.size() * (f + 1) / 8);
+                    victim.kill();
+                }
+            });
+        for (auto& f : all) f.join();
+    });
+}
+
+TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) {
+    serve([](server&, const ums::net::endpoint& at) {
+        {
+            test_client before{at};  // The engine has its own descriptors now.
+            before.send(request);
+            before.receive_to(end_of_hello);
+        }
+        const int waits = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        rlimit usual{};
+        ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
+        rlimit low = usual;
+        low.rlim_cur = static_cast<rlim_t>(waits) + 20;
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+        std::vector<int> all;
+        for (int fd = 0; (fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0;) all.push_back(fd);
+
+        (void)ums::io::connect(waits, at.data(), at.size()).value();
+        ums::net::stream client{waits};
+        client.write(request).value();
+        char answer[1024];
+        const auto cpu = [] {
+            rusage used{};
+            getrusage(RUSAGE_SELF, &used);
+            return std::chrono::seconds{used.ru_utime.tv_sec + used.ru_stime.tv_sec} +
+                   std::chrono::microseconds{used.ru_utime.tv_usec + used.ru_stime.tv_usec};
+        };
+        const auto start = cpu();
+        EXPECT_EQ(client.read(answer, sizeof answer, ums::deadline_after(500ms)).error(),
+                  std::errc::timed_out);
+        EXPECT_LT(cpu() - start, 100ms);
+        for (const int fd : all) close(fd);
+        EXPECT_GT(client.read(answer, sizeof answer).value(), 0u);
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    });
+}
+
+}  // namespace

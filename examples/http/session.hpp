@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// session: one client's connection. It takes bytes and gives answers, and knows nothing of sockets, so
+// that the server, the tests and the fuzzer drive the same code. Pipelined requests are answered
+// together.
+//
+// What there is: /plaintext; /echo, which sends a POST's body back; and the files under the root, or,
+// without one, a greeting at /.
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "date.hpp"
+#include "files.hpp"
+#include "limits.hpp"
+#include "parser.hpp"
+
+namespace http {
+
+// What all sessions share.
+struct site {
+    http::limits limits;
+    std::unique_ptr<files> root;  // None: no files.
+    date_line date;
+    std::atomic<bool> closes = false;  // The server stops: each connection after its next answer.
+};
+
+// What is to be sent: the text, then a piece of a file.
+struct output {
+    std::string text;
+    std::optional<file> from;
+    off_t offset = 0;
+    off_t bytes = 0;
+
+    [[nodiscard]] bool empty() const noexcept { return text.empty() && !from; }
+};
+
+class session {
+public:
+    explicit session(site& of) noexcept : site_(of), parser_(of.limits) {}
+
+    // Takes the requests that are complete in `input` and adds the answers. Returns the bytes it took; call
+    // it again with the rest and more, when the answers have been sent.
+    std::size_t take(std::string_view input, output& to);
+
+    // Send what is there, then close.
+    [[nodiscard]] bool is_over() const noexcept { return over_; }
+    [[nodiscard]] bool is_between_requests() const noexcept {
+        return upload_ == nullptr && parser_.is_between_requests();
+    }
+    [[nodiscard]] bool is_in_body() const noexcept { return upload_ != nullptr; }
+    // The client took too long: answers a request that has begun, and is over.
+    void time_out(output& to);
+
+    static constexpr std::size_t much = 64 * 1024;  // Bytes of answers after which take() stops.
+
+private:
+    // A request whose body is being read.
+    struct upload {
+        http::method method;
+        std::string path;
+        bool is_http_1_1;
+        bool keep_alive;
+        std::string body;
+    };
+
+    void answer(const request& r, std::string_view body, output& to);
+    void answer_file(const request& r, output& to);
+    // Status line and headers but Content-Length's and what follows.
+    void begin(const request& r, unsigned status, std::string_view type, output& to);
+    void send(const request& r, unsigned status, std::string_view type, std::string_view body,
+              output& to, std::string_view headers = {});
+    void refuse(const request& r, unsigned status, output& to, std::string_view headers = {});
+    void fail(unsigned status, output& to);
+
+    site& site_;
+    parser parser_;
+    std::unique_ptr<upload> upload_;
+    std::time_t second_ = 0;  // Of the last take().
+    bool over_ = false;
+};
+
+std::string_view reason(unsigned status) noexcept;
+
+}  // namespace http

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// options: the command line of the server; the letters are memcached's.
+
+#include <string>
+#include <vector>
+
+#include <ums/endpoint.hpp>
+
+#include "store.hpp"
+
+namespace memcached {
+
+struct options {
+    std::vector<std::string> addresses;  // Empty: all.
+    std::uint16_t port = 11211;
+    std::uint16_t udp_port = 0;  // 0: none.
+    bool any_udp_port = false;   // Any free one, for tests.
+    std::string unix_path;       // Not empty: neither TCP nor UDP.
+    unsigned unix_mode = 0700;
+    unsigned processors = 4;
+    unsigned max_connections = 1024;
+    unsigned backlog = 1024;
+    unsigned verbosity = 0;
+    store_options store;
+};
+
+// Reads them. Ends the program after -h and -V, or with one line that says what is wrong (exit code 64).
+options read_options(int count, char** words);
+
+}  // namespace memcached

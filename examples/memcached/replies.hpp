@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// replies: what is to be sent, in order: text, and values that are sent straight from their items.
+//
+// Small values are copied: that costs less than a reference and one more piece for the kernel.
+
+#include <sys/uio.h>
+
+#include <charconv>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "store.hpp"
+
+namespace memcached {
+
+class replies {
+public:
+    // Up to this size a value is copied.
+    static constexpr std::size_t copied = 1024;
+
+    void text(std::string_view s) { text_.append(s); }
+    void character(char c) { text_.push_back(c); }
+    void number(std::uint64_t n) {
+        char digits[20];
+        text_.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
+    }
+    // The item's value; `it` keeps it until it is sent.
+    void value(item_ref it) {
+        values_.push_back({text_.size(), std::move(it)});
+        value_bytes_ += values_.back().it->value_bytes;
+    }
+
+    [[nodiscard]] bool empty() const noexcept { return text_.empty() && values_.empty(); }
+    [[nodiscard]] std::size_t bytes() const noexcept { return text_.size() + value_bytes_ - sent_; }
+
+    // Takes back what was added since mark().
+    struct mark {
+        std::size_t text, values;
+    };
+    [[nodiscard]] mark here() const noexcept { return {text_.size(), values_.size()}; }
+    void take_back(mark to);
+
+    // The next pieces to send; returns how many it filled in. Requires: most is 2 at least.
+    unsigned pieces(iovec* into, unsigned most) const noexcept;
+    // So many bytes were sent.
+    void sent(std::size_t bytes) noexcept { sent_ += bytes; }
+    // Everything was sent. Keeps little memory.
+    void clear() noexcept;
+    // Gives all memory back, too.
+    void release() noexcept;
+
+private:
+    struct piece {
+        std::size_t at;  // Comes after so much of the text.
+        item_ref it;
+    };
+    std::string text_;
+    std::vector<piece> values_;
+    std::size_t value_bytes_ = 0;
+    std::size_t sent_ = 0;
+};
+
+}  // namespace memcached

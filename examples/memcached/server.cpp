@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: MIT
+#include "server.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "input_buffer.hpp"
+#include "size_classes.hpp"
+
+namespace memcached {
+
+namespace {
+
+constexpr std::size_t line_bytes = 4u << 20;  // The session itself refuses longer ones.
+
+std::vector<ums::net::endpoint> endpoints(const options& chosen, std::uint16_t port) {
+    std::vector<ums::net::endpoint> all;
+    if (chosen.addresses.empty()) all.push_back(ums::net::endpoint::any_ipv6(port));
+    for (const std::string& text : chosen.addresses) {
+        auto parsed = ums::net::endpoint::ip(text, port);
+        if (!parsed) parsed = ums::net::endpoint::parse(text);
+        if (!parsed) throw std::system_error(parsed.error(), "-l " + text);
+        all.push_back(*parsed);
+    }
+    return all;
+}
+
+}  // namespace
+
+server::server(const options& chosen)
+    : options_(chosen), items_(chosen.store), service_{items_, time_, this} {
+    ums::net::listen_options how{.backlog = static_cast<int>(chosen.backlog)};
+    if (!chosen.unix_path.empty()) {
+        how.unix_mode = chosen.unix_mode;
+        // Left behind by a server that was killed. Nothing but a socket is removed.
+        struct stat status{};
+        if (lstat(chosen.unix_path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
+            unlink(chosen.unix_path.c_str());
+        listeners_.emplace_back(ums::net::endpoint::unix_socket(chosen.unix_path).value(), how);
+        return;
+    }
+    for (const auto& at : endpoints(chosen, chosen.port)) listeners_.emplace_back(at, how);
+    if (chosen.udp_port == 0) return;
+    const std::uint16_t port = chosen.any_udp_port ? std::uint16_t{0} : chosen.udp_port;
+    for (const auto& at : endpoints(chosen, port)) datagrams_.emplace_back(at);
+}
+
+std::vector<ums::net::endpoint> server::addresses() const {
+    std::vector<ums::net::endpoint> all;
+    for (const auto& l : listeners_) all.push_back(l.local().value());
+    return all;
+}
+
+std::vector<ums::net::endpoint> server::udp_addresses() const {
+    std::vector<ums::net::endpoint> all;
+    for (const auto& d : datagrams_) all.push_back(d.local().value());
+    return all;
+}
+
+void server::run() {
+    std::vector<ums::fiber> fibers;
+    for (auto& l : listeners_) fibers.emplace_back([this, &l] { accept(l); });
+    for (auto& d : datagrams_) fibers.emplace_back([this, &d] { serve_datagrams(d); });
+    for (auto& f : fibers) f.join();
+    for (auto& l : listeners_) (void)l.close();
+    connections_.stop();
+    if (connections_.wait_until_empty(std::chrono::seconds{2})) return;
+    connections_.end_all();
+    (void)connections_.wait_until_empty(std::chrono::hours{1});
+}
+
+void server::accept(ums::net::listener& at) {
+    const std::stop_token stop = stops_.get_token();
+    while (true) {
+        // At the limit of descriptors it waits until one is free.
+        auto peer = at.accept(ums::limits{stop});
+        if (!peer) {
+            if (stop.stop_requested()) return;
+            if (peer.error() == std::errc::connection_aborted) continue;
+            std::fprintf(stderr, "memcached-server: accept: %s\n", peer.error().message().c_str());
+            return;
+        }
+        if (connections_.count() >= options_.max_connections) {
+            rejected_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a figure.
+            // What there is room for in the socket; nobody waits for this client.
+            constexpr std::string_view full = "ERROR Too many open connections\r\n";
+            (void)peer->write_some(full.data(), full.size());
+            continue;
+        }
+        ums::fiber{[this](ums::net::stream s) { serve(std::move(s)); }, std::move(*peer)}.detach();
+    }
+}
+
+void server::serve(ums::net::stream peer) {
+    connection c{connections_, std::move(peer)};
+    session client{service_};
+    input_buffer in;
+    replies out;
+    c.set_idle(true);
+    while (!c.must_end()) {
+        // The rest of a large value is read to where it stays.
+        const std::span<char> value = in.data().empty() ? client.wanted() : std::span<char>{};
+        const bool direct = value.size() >= input_buffer::small;
+        const std::span<char> space = direct ? value : in.space(line_bytes);
+        const auto got = c.stream().read(space.data(), space.size());
+        if (!got || *got == 0) return;
+        if (direct) {
+            client.filled(*got, out);
+        } else {
+            in.added(*got);
+        }
+        while (true) {
+            const std::size_t taken = client.take(in.data(), out);
+            in.consume(taken);
+            const bool sends = !out.empty();
+            if (sends && !send(c, out)) return;
+            if (client.is_over()) return;
+            if (in.data().empty() || (taken == 0 && !sends)) break;
+        }
+    }
+}
+
+bool server::send(connection& c, replies& what) {
+    std::array<iovec, 64> pieces;
+    while (const unsigned n = what.pieces(pieces.data(), pieces.size())) {
+        ums::result<std::size_t> sent{0};
+        if (n == 1) {
+            sent = ums::io::send(c.stream().fd(), pieces[0].iov_base, pieces[0].iov_len);
+        } else {
+            msghdr message{};
+            message.msg_iov = pieces.data();
+            message.msg_iovlen = n;
+            sent = ums::io::sendmsg(c.stream().fd(), &message);
+        }
+        if (!sent) return false;
+        what.sent(*sent);
+    }
+    what.clear();
+    return true;
+}
+
+// A datagram is a conversation: eight bytes in front of it (the request's number, this datagram's, how many
+// there are, nothing), and the reply in as many as it takes. As memcached's, requests fit one datagram.
+void server::serve_datagrams(ums::net::datagram& at) {
+    constexpr std::size_t head = 8, payload = 1400 - head;
+    const std::stop_token stop = stops_.get_token();
+    session client{service_};
+    replies out;
+    std::string buffer(65536, '\0');
+    while (true) {
+        ums::net::endpoint from;
+        const auto got = at.receive(buffer.data(), buffer.size(), &from, ums::limits{stop});
+        if (!got && stop.stop_requested()) return;
+        // A datagram of several is not for us: which others belong to it cannot be trusted.
+        if (!got || *got < head || buffer[4] != 0 || buffer[5] != 1) continue;
+        client.take({buffer.data() + head, *got - head}, out);
+        std::string reply;
+        std::array<iovec, 16> pieces;
+        while (const unsigned n = out.pieces(pieces.data(), pieces.size())) {
+            std::size_t bytes = 0;
+            for (const iovec& p : std::span{pieces}.first(n)) {
+                reply.append(static_cast<const char*>(p.iov_base), p.iov_len);
+                bytes += p.iov_len;
+            }
+            out.sent(bytes);
+        }
+        out.clear();
+        client.reset();
+        const std::size_t count = (reply.size() + payload - 1) / payload;
+        for (std::size_t i = 0; i < count && count <= 65535; ++i) {
+            std::string datagram{buffer, 0, 2};
+            for (const std::size_t n : {i, count, std::size_t{0}}) {
+                datagram += static_cast<char>(n >> 8);
+                datagram += static_cast<char>(n & 0xff);
+            }
+            datagram += std::string_view{reply}.substr(i * payload, payload);
+            (void)at.send_to(datagram.data(), datagram.size(), from);
+        }
+    }
+}
+
+namespace {
+
+void say(replies& to, std::string_view name, std::string_view value) {
+    to.text("STAT ");
+    to.text(name);
+    to.character(' ');
+    to.text(value);
+    to.text("\r\n");
+}
+void say(replies& to, std::string_view name, std::uint64_t value) {
+    say(to, name, std::string_view{std::to_string(value)});
+}
+
+}  // namespace
+
+void server::general(replies& to) {
+    const counters sum = items_.count();
+    rusage used{};
+    getrusage(RUSAGE_SELF, &used);
+    const auto time = [](const timeval& t) {
+        char text[40];
+        std::snprintf(text, sizeof text, "%ld.%06ld", static_cast<long>(t.tv_sec),
+                      static_cast<long>(t.tv_usec));
+        return std::string{text};
+    };
+    say(to, "pid", static_cast<std::uint64_t>(getpid()));
+    say(to, "uptime", time_.uptime());
+    say(to, "time", static_cast<std::uint64_t>(std::time(nullptr)));
+    say(to, "version", session::version);
+    say(to, "pointer_size", 64u);
+    say(to, "rusage_user", time(used.ru_utime));
+    say(to, "rusage_system", time(used.ru_stime));
+    say(to, "max_connections", options_.max_connections);
+    say(to, "curr_connections", connections_.count());
+    say(to, "total_connections", connections_.total());
+    say(to, "rejected_connections", rejected_.load(std::memory_order_relaxed));  // relaxed: a figure.
+    say(to, "cmd_get", sum.cmd_get);
+    say(to, "cmd_set", sum.cmd_set);
+    say(to, "cmd_touch", sum.cmd_touch);
+    say(to, "get_hits", sum.get_hits);
+    say(to, "get_misses", sum.get_misses);
+    say(to, "get_expired", sum.get_expired);
+    say(to, "get_flushed", sum.get_flushed);
+    say(to, "delete_misses", sum.delete_misses);
+    say(to, "delete_hits", sum.delete_hits);
+    say(to, "incr_misses", sum.incr_misses);
+    say(to, "incr_hits", sum.incr_hits);
+    say(to, "decr_misses", sum.decr_misses);
+    say(to, "decr_hits", sum.decr_hits);
+    say(to, "cas_misses", sum.cas_misses);
+    say(to, "cas_hits", sum.cas_hits);
+    say(to, "cas_badval", sum.cas_badval);
+    say(to, "touch_hits", sum.touch_hits);
+    say(to, "touch_misses", sum.touch_misses);
+    say(to, "limit_maxbytes", items_.limit_bytes());
+    say(to, "threads", options_.processors);
+    say(to, "bytes", items_.used_bytes());
+    say(to, "curr_items", items_.items());
+    say(to, "total_items", sum.total_items);
+    say(to, "expired_unfetched", sum.expired_unfetched);
+    say(to, "evicted_unfetched", sum.evicted_unfetched);
+    say(to, "evictions", sum.evictions);
+}
+
+void server::settings(replies& to) {
+    say(to, "maxbytes", items_.limit_bytes());
+    say(to, "maxconns", options_.max_connections);
+    say(to, "tcpport", options_.port);
+    say(to, "udpport", options_.udp_port);
+    say(to, "inter", options_.addresses.empty() ? "NULL" : options_.addresses.front());
+    say(to, "verbosity", options_.verbosity);
+    say(to, "evictions", options_.store.evict ? "on" : "off");
+    say(to, "domain_socket", options_.unix_path.empty() ? "NULL" : options_.unix_path);
+    say(to, "growth_factor", "1.25");
+    say(to, "num_threads", options_.processors);
+    say(to, "cas_enabled", "yes");
+    say(to, "tcp_backlog", options_.backlog);
+    say(to, "auth_enabled_sasl", "no");
+    say(to, "item_size_max", items_.options().item_bytes_max);
+    say(to, "maxconns_fast", "yes");
+    say(to, "flush_enabled", "yes");
+}
+
+void server::connections_of(replies& to) { say(to, "curr_connections", connections_.count()); }
+
+}  // namespace memcached

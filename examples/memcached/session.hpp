@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// session: one client's conversation. It takes bytes and gives replies, and knows nothing of sockets,
+// so that the server, the datagram front, the tests and the fuzzer drive the same code.
+//
+// The replies are those of memcached 1.6.18, byte for byte, also for what is wrong with a command.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "clock.hpp"
+#include "replies.hpp"
+#include "store.hpp"
+#include "words.hpp"
+
+namespace memcached {
+
+// How a value is stored.
+enum class storing { set, add, replace, append, prepend, cas };
+
+// What all sessions of a server share.
+struct service {
+    store& items;
+    memcached::clock& time;
+    // Writes what `stats WHAT` shows; false if there is no such thing. For stats and stats settings.
+    struct reporter {
+        virtual ~reporter() = default;
+        virtual void general(replies& to) = 0;
+        virtual void settings(replies& to) = 0;
+        virtual void connections_of(replies& to) = 0;
+    }* report = nullptr;
+};
+
+class session {
+public:
+    explicit session(service& of) noexcept : service_(of) {}
+
+    // Takes the commands that are complete in `input` and adds their replies. Returns the bytes it
+    // took; call it again with the rest and more. Stops early when much is to be sent.
+    std::size_t take(std::string_view input, replies& to);
+
+    // The session is over: send what is there, then close.
+    [[nodiscard]] bool is_over() const noexcept { return over_; }
+
+    // While the rest of a large value is awaited: the memory to read it into, instead of a buffer.
+    [[nodiscard]] std::span<char> wanted() noexcept;
+    // So much was read into it.
+    void filled(std::size_t bytes, replies& to);
+
+    // A new conversation, for the next datagram.
+    void reset() noexcept;
+
+    static constexpr std::size_t much = 256 * 1024;  // Bytes of replies after which take() stops.
+    static constexpr std::size_t key_bytes_max = 250;
+    static constexpr std::string_view version = "1.6.18";
+
+private:
+    // How the value that is being read is stored, and answered.
+    struct pending {
+        item_ref it;
+        std::size_t have = 0;
+        storing how = storing::set;
+        std::uint64_t cas = 0;         // That the item must have; 0: any.
+        std::uint64_t stored_cas = 0;  // That it got.
+        bool quiet = false;
+        bool is_meta = false;
+        bool may_be_stale = false;
+        std::string line;  // The meta command, for the flags that its reply repeats.
+    };
+    enum class result { stored, not_stored, exists, not_found };
+
+    // A line that is complete, without its end.
+    void command(std::string_view line, replies& to);
+    [[nodiscard]] bool is_hopeless(std::string_view input) const noexcept;
+    void finish_value(replies& to);
+    result store_value(store::access& held);
+    void await_value(item_ref it, storing how);
+
+    // text_commands.cpp
+    void text_command(const words& line, replies& to);
+    void get(const words& line, replies& to, bool with_cas, bool touches);
+    void update(const words& line, replies& to, storing how);
+    void arithmetic(const words& line, replies& to, bool increment);
+    void remove(const words& line, replies& to);
+    void touch(const words& line, replies& to);
+    void flush_all(const words& line, replies& to);
+    void verbosity(const words& line, replies& to);
+    void memory_limit(const words& line, replies& to);
+
+    // stats.cpp
+    void stats(const words& line, replies& to);
+
+    // meta_commands.cpp
+    void meta_command(const words& line, std::string_view text, replies& to);
+    void meta_get(const words& line, replies& to);
+    void meta_set(const words& line, std::string_view text, replies& to);
+    void finish_meta_set(result outcome, replies& to);
+    void meta_delete(const words& line, replies& to);
+    void meta_arithmetic(const words& line, replies& to);
+    void meta_debug(const words& line, replies& to);
+
+    enum class delta_result { done, not_number, not_found, exists, no_memory };
+    // Adds to or subtracts from the number that is the value: in place, or by a new item. `value`
+    // becomes the new number, `it` its item.
+    static delta_result apply_delta(store::access& held, std::string_view key, bool increment,
+                                    std::uint64_t delta, std::uint64_t cas, std::uint64_t& value,
+                                    item*& it);
+
+    service& service_;
+    pending pending_;
+    std::uint64_t swallow_ = 0;  // Bytes of a value that nobody wants.
+    seconds now_ = 0;
+    bool over_ = false;
+};
+
+}  // namespace memcached

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+#include "store.hpp"
+
+#include <new>
+
+#include "size_classes.hpp"
+
+namespace memcached {
+
+store::store(const store_options& chosen) : options_(chosen), limit_(chosen.memory_bytes) {}
+
+store::~store() {
+    for (shard& s : shards_)
+        while (s.oldest != nullptr) unlink(s, *s.oldest);
+}
+
+std::size_t store::block_bytes(const item& it) noexcept {
+    return classes.rounded(sizeof(item) + it.key_bytes + it.value_bytes);
+}
+
+std::uint32_t store::hash_of(std::string_view key) noexcept {
+    const std::uint64_t wide = std::hash<std::string_view>{}(key);
+    return static_cast<std::uint32_t>(wide ^ wide >> 32);
+}
+
+allocation store::make(std::string_view key, std::uint32_t flags, seconds expires_at,
+                       std::uint32_t value_bytes, item_ref& made) {
+    return allocate(key, flags, expires_at, value_bytes, true, made);
+}
+
+allocation store::allocate(std::string_view key, std::uint32_t flags, seconds expires_at,
+                           std::uint32_t value_bytes, bool may_evict, item_ref& made) {
+    if (!fits(key.size(), flags, value_bytes)) return allocation::too_large;
+    const std::size_t bytes = classes.rounded(sizeof(item) + key.size() + value_bytes);
+    if (may_evict || !options_.evict) {
+        if (!make_room(bytes)) return allocation::no_memory;
+    } else {
+        used_.fetch_add(bytes, std::memory_order_relaxed);  // relaxed: a figure.
+    }
+    void* const block = ::operator new(bytes, std::nothrow);
+    if (block == nullptr) {
+        used_.fetch_sub(bytes, std::memory_order_relaxed);  // relaxed: a figure.
+        return allocation::no_memory;
+    }
+    item* const it = new (block) item;
+    it->key_bytes = static_cast<std::uint8_t>(key.size());
+    it->hash = hash_of(key);
+    it->flags = flags;
+    it->value_bytes = value_bytes;
+    it->expires_at = expires_at;
+    std::memcpy(it->key_begin(), key.data(), key.size());
+    made = item_ref{*this, it};
+    return allocation::done;
+}
+
+// Claims `bytes` of the memory, at the cost of the oldest items. Gives up when every shard is empty:
+// then replies that are being sent hold the memory.
+bool store::make_room(std::size_t bytes) noexcept {
+    // relaxed, all of it: a sum that is compared with a limit. Nothing is read because of it.
+    const std::size_t limit = limit_.load(std::memory_order_relaxed);
+    std::size_t used = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+    for (unsigned empty = 0; used > limit;) {
+        if (!options_.evict || empty == shards) {
+            used_.fetch_sub(bytes, std::memory_order_relaxed);
+            return false;
+        }
+        shard& s = shards_[next_victim_.fetch_add(1, std::memory_order_relaxed) % shards];
+        {
+            const std::lock_guard held{s.lock};
+            if (s.oldest == nullptr) {
+                ++empty;
+                continue;
+            }
+            empty = 0;
+            ++s.count.evictions;
+            if (!s.oldest->fetched) ++s.count.evicted_unfetched;
+            unlink(s, *s.oldest);
+        }
+        used = used_.load(std::memory_order_relaxed);
+    }
+    return true;
+}
+
+void store::release(item* it) noexcept {
+    // sync(item): the last reader's reads come before the memory is given back.
+    if (it->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const std::size_t bytes = block_bytes(*it);
+    it->~item();
+    ::operator delete(it, bytes);
+    used_.fetch_sub(bytes, std::memory_order_relaxed);  // relaxed: a figure.
+}
+
+void store::unlink(shard& s, item& it) noexcept {
+    item** at = &bucket_of(s, it.hash);
+    while (*at != &it) at = &(*at)->next_in_bucket;
+    *at = it.next_in_bucket;
+    (it.newer != nullptr ? it.newer->older : s.newest) = it.older;
+    (it.older != nullptr ? it.older->newer : s.oldest) = it.newer;
+    it.linked = false;
+    --s.linked;
+    release(&it);
+}
+
+void store::grow(shard& s) {
+    std::vector<item*> before(s.buckets.size() * 2);
+    before.swap(s.buckets);
+    for (item* it : before)
+        while (it != nullptr) {
+            item* const next = it->next_in_bucket;
+            item*& bucket = bucket_of(s, it->hash);
+            it->next_in_bucket = bucket;
+            bucket = it;
+            it = next;
+        }
+}
+
+bool store::is_flushed(const item& it, seconds now) const noexcept {
+    // relaxed, both: a flush concerns what this shard held when its command came, and a command of the
+    // same client comes later by the order of the connection.
+    const seconds at = flush_at_.load(std::memory_order_relaxed);
+    return it.cas <= flushed_cas_.load(std::memory_order_relaxed) ||
+           (at != 0 && at <= now && it.used_at <= at);
+}
+
+void store::flush(seconds at, seconds now) noexcept {
+    // relaxed, both: see is_flushed().
+    if (at <= now)
+        flushed_cas_.store(next_cas(), std::memory_order_relaxed);
+    else
+        flush_at_.store(at - 1, std::memory_order_relaxed);
+}
+
+store::access::access(store& of, std::string_view key, seconds now)
+    : store_(of),
+      key_(key),
+      hash_(hash_of(key)),
+      now_(now),
+      shard_(of.shard_of(hash_)),
+      held_(shard_.lock) {}
+
+item* store::access::find() noexcept {
+    item* it = bucket_of(shard_, hash_);
+    while (it != nullptr && (it->hash != hash_ || it->key() != key_)) it = it->next_in_bucket;
+    if (it == nullptr) return nullptr;
+    const bool expired = it->expires_at != 0 && it->expires_at <= now_;
+    if (!expired && !store_.is_flushed(*it, now_)) return it;
+    ++(expired ? shard_.count.get_expired : shard_.count.get_flushed);
+    if (expired && !it->fetched) ++shard_.count.expired_unfetched;
+    store_.unlink(shard_, *it);
+    return nullptr;
+}
+
+item* store::access::get() noexcept {
+    item* const it = find();
+    ++shard_.count.cmd_get;
+    ++(it != nullptr ? shard_.count.get_hits : shard_.count.get_misses);
+    return it;
+}
+
+void store::access::bump(item& it) noexcept {
+    // The time of use is that of the second read on, as memcached has it (`me`, `mg l`).
+    if (!it.fetched) {
+        it.fetched = true;
+    } else if (!it.active || it.used_at != now_) {
+        it.active = true;
+        it.used_at = now_;
+    }
+    if (it.newer == nullptr) return;
+    (it.newer->older) = it.older;
+    (it.older != nullptr ? it.older->newer : shard_.oldest) = it.newer;
+    it.newer = nullptr;
+    it.older = shard_.newest;
+    shard_.newest->newer = &it;
+    shard_.newest = &it;
+}
+
+void store::access::link(item& made, item* old) noexcept {
+    if (old != nullptr) unlink(*old);
+    if (shard_.linked >= shard_.buckets.size() * 3 / 2) grow(shard_);
+    made.references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller holds one.
+    made.cas = store_.next_cas();
+    made.used_at = now_;
+    item*& bucket = bucket_of(shard_, hash_);
+    made.next_in_bucket = bucket;
+    bucket = &made;
+    made.newer = nullptr;
+    made.older = shard_.newest;
+    (shard_.newest != nullptr ? shard_.newest->newer : shard_.oldest) = &made;
+    shard_.newest = &made;
+    made.linked = true;
+    ++shard_.linked;
+    ++shard_.count.total_items;
+}
+
+void store::access::unlink(item& it) noexcept { store_.unlink(shard_, it); }
+
+item_ref store::access::share(item& it) noexcept {
+    it.references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the store holds one.
+    return {store_, &it};
+}
+
+counters& store::access::count() noexcept { return shard_.count; }
+
+counters store::count() {
+    counters sum;
+    for (shard& s : shards_) {
+        const std::lock_guard held{s.lock};
+        sum += s.count;
+    }
+    return sum;
+}
+
+void store::reset_counters() {
+    for (shard& s : shards_) {
+        const std::lock_guard held{s.lock};
+        s.count = {};
+    }
+}
+
+std::vector<store::class_use> store::uses() {
+    std::vector<class_use> sum(classes.count() + 1);
+    for_each([&sum](const item& it) {
+        const std::uint64_t bytes = nominal_bytes(it.key_bytes, it.flags, it.value_bytes);
+        class_use& use = sum[classes.of(bytes)];
+        ++use.items;
+        use.bytes += bytes;
+    });
+    return sum;
+}
+
+std::uint64_t store::items() {
+    std::uint64_t sum = 0;
+    for (shard& s : shards_) {
+        const std::lock_guard held{s.lock};
+        sum += s.linked;
+    }
+    return sum;
+}
+
+void store::for_each(const std::function<void(const item&)>& f) {
+    for (shard& s : shards_) {
+        const std::lock_guard held{s.lock};
+        for (const item* it = s.newest; it != nullptr; it = it->older) f(*it);
+    }
+}
+
+}  // namespace memcached

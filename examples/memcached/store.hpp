@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// store: the items by key, with a limit of memory and the least recently used going first.
+//
+// It is split into shards by the hash of the key, each with a lock, a hash table and a list in order
+// of use. All work on a key is done through a store::access, which holds the lock of its shard;
+// nothing waits while it is held, so the sections are short.
+//
+// Memory is counted for the store as a whole, in blocks of the size classes. When an item does not
+// fit, the oldest item of one shard after the other goes: keys are spread evenly, so that is close to
+// the order of use of all.
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include <ums/mutex.hpp>
+
+#include "counters.hpp"
+#include "item.hpp"
+
+namespace memcached {
+
+struct store_options {
+    std::size_t memory_bytes = 64u << 20;
+    std::size_t item_bytes_max = 1u << 20;  // Nominal bytes of one item.
+    bool evict = true;                      // Or fail to store when the memory is used up.
+};
+
+enum class allocation { done, too_large, no_memory };
+
+class store {
+    struct shard;
+
+public:
+    explicit store(const store_options& chosen = {});
+    ~store();  // Requires: no item_ref is left.
+    store(const store&) = delete;
+    store& operator=(const store&) = delete;
+
+    // An item that is not linked yet, its value not set. May take locks, so not with an access held.
+    // `value_bytes` includes the "\r\n".
+    allocation make(std::string_view key, std::uint32_t flags, seconds expires_at,
+                    std::uint32_t value_bytes, item_ref& made);
+
+    // Gives memory back if more is in use than the limit allows: access::make() may exceed it.
+    void trim() noexcept { (void)make_room(0); }
+
+    [[nodiscard]] bool fits(std::size_t key_bytes, std::uint32_t flags,
+                            std::uint64_t value_bytes) const noexcept {
+        return nominal_bytes(key_bytes, flags, value_bytes) <= options_.item_bytes_max;
+    }
+
+    // Each is used once.
+    std::uint64_t next_cas() noexcept {
+        // relaxed: a number; what it orders is ordered by the shard's lock.
+        return cas_.fetch_add(1, std::memory_order_relaxed) + 1;
+    }
+
+    // The lock of the shard that holds `key`, and what can be done with it.
+    class access {
+    public:
+        access(store& of, std::string_view key, seconds now);
+
+        // The item, unless it has expired or was flushed. The pointer is good while the access lives.
+        [[nodiscard]] item* find() noexcept;
+        // The same, for a command that reads: counts the hit or miss.
+        [[nodiscard]] item* get() noexcept;
+        // It was read: fetched, and the most recently used.
+        void bump(item& it) noexcept;
+        // Puts `made` in, in the place of `old` unless that is null, and gives it a new cas.
+        void link(item& made, item* old) noexcept;
+        // Takes it out.
+        void unlink(item& it) noexcept;
+        // As store::make(), but evicts nothing; the next store::make() or trim() does.
+        allocation make(std::string_view key, std::uint32_t flags, seconds expires_at,
+                        std::uint32_t value_bytes, item_ref& made) {
+            return store_.allocate(key, flags, expires_at, value_bytes, false, made);
+        }
+        // Its value was changed in place.
+        void changed(item& it) noexcept { it.cas = store_.next_cas(); }
+        // Whether nobody else has a reference.
+        [[nodiscard]] static bool is_mine(const item& it) noexcept {
+            // sync(item): a reader that has let go of it has finished reading.
+            return it.references.load(std::memory_order_acquire) == 1;
+        }
+        // One more reference.
+        [[nodiscard]] item_ref share(item& it) noexcept;
+        [[nodiscard]] counters& count() noexcept;
+        [[nodiscard]] seconds now() const noexcept { return now_; }
+
+    private:
+        store& store_;
+        std::string_view key_;
+        std::uint32_t hash_;
+        seconds now_;
+        shard& shard_;
+        std::unique_lock<ums::mutex> held_;
+    };
+
+    // From `at` on (or now), items stored before are gone.
+    void flush(seconds at, seconds now) noexcept;
+
+    // Statistics. Each shard is locked in turn.
+    [[nodiscard]] counters count();
+    void reset_counters();
+    struct class_use {
+        std::uint64_t items = 0, bytes = 0;
+    };
+    // By class number, and the number of items linked in all.
+    [[nodiscard]] std::vector<class_use> uses();
+    [[nodiscard]] std::uint64_t items();
+    // Calls f for each item, with the lock of its shard held.
+    void for_each(const std::function<void(const item&)>& f);
+
+    [[nodiscard]] std::size_t used_bytes() const noexcept {
+        return used_.load(std::memory_order_relaxed);  // relaxed: a figure.
+    }
+    [[nodiscard]] const store_options& options() const noexcept { return options_; }
+    [[nodiscard]] std::size_t limit_bytes() const noexcept {
+        return limit_.load(std::memory_order_relaxed);  // relaxed: a figure.
+    }
+    // The limit may be changed while the store is in use.
+    void limit_memory(std::size_t bytes) noexcept {
+        limit_.store(bytes, std::memory_order_relaxed);  // relaxed: a figure.
+    }
+
+private:
+    friend class item_ref;
+    static constexpr unsigned shards = 64;
+
+    struct alignas(64) shard {
+        ums::mutex lock;
+        // Guarded by lock:
+        std::vector<item*> buckets = std::vector<item*>(64);
+        std::size_t linked = 0;
+        item* newest = nullptr;
+        item* oldest = nullptr;
+        counters count;
+    };
+
+    static std::size_t block_bytes(const item& it) noexcept;
+    static std::uint32_t hash_of(std::string_view key) noexcept;
+    [[nodiscard]] shard& shard_of(std::uint32_t hash) noexcept { return shards_[hash % shards]; }
+    [[nodiscard]] static item*& bucket_of(shard& s, std::uint32_t hash) noexcept {
+        return s.buckets[hash / shards & (s.buckets.size() - 1)];
+    }
+    [[nodiscard]] bool is_flushed(const item& it, seconds now) const noexcept;
+    void unlink(shard& s, item& it) noexcept;
+    static void grow(shard& s);
+    allocation allocate(std::string_view key, std::uint32_t flags, seconds expires_at,
+                        std::uint32_t value_bytes, bool may_evict, item_ref& made);
+    bool make_room(std::size_t bytes) noexcept;
+    void release(item* it) noexcept;
+
+    const store_options options_;
+    std::atomic<std::size_t> limit_;
+    std::atomic<std::size_t> used_ = 0;  // Bytes of the blocks of all items, linked or not.
+    std::atomic<unsigned> next_victim_ = 0;
+    std::atomic<std::uint64_t> cas_ = 0;
+    // What was stored with this cas or before is gone...
+    std::atomic<std::uint64_t> flushed_cas_ = 0;
+    // ... and from this time on, what was stored before it.
+    std::atomic<seconds> flush_at_ = 0;
+    std::array<shard, shards> shards_;
+};
+
+inline item_ref::~item_ref() {
+    if (item_ != nullptr) store_->release(item_);
+}
+
+}  // namespace memcached

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+
+// The text protocol's commands, and how memcached answers each kind of mistake.
+
+#include "session.hpp"
+#include "size_classes.hpp"
+
+namespace memcached {
+
+namespace {
+
+constexpr std::string_view error = "ERROR\r\n";
+constexpr std::string_view bad_format = "CLIENT_ERROR bad command line format\r\n";
+constexpr std::string_view bad_exptime = "CLIENT_ERROR invalid exptime argument\r\n";
+
+bool is_quiet(const words& line) noexcept { return line[line.count() - 1] == "noreply"; }
+
+// The reply of a command that may have said noreply.
+void answer(replies& to, bool quiet, std::string_view text) {
+    if (!quiet) to.text(text);
+}
+
+}  // namespace
+
+void session::text_command(const words& line, replies& to) {
+    const std::string_view name = line[0];
+    const unsigned n = line.count();
+    const auto either = [n](unsigned a, unsigned b) { return n == a || n == b; };
+    const auto is = [&](std::string_view what, bool fits) { return name == what && fits; };
+
+    if (is("get", n >= 2) || is("bget", n >= 2)) return get(line, to, false, false);
+    if (is("gets", n >= 2)) return get(line, to, true, false);
+    if (is("gat", n >= 2)) return get(line, to, false, true);
+    if (is("gats", n >= 2)) return get(line, to, true, true);
+    if (is("set", either(5, 6))) return update(line, to, storing::set);
+    if (is("add", either(5, 6))) return update(line, to, storing::add);
+    if (is("replace", either(5, 6))) return update(line, to, storing::replace);
+    if (is("append", either(5, 6))) return update(line, to, storing::append);
+    if (is("prepend", either(5, 6))) return update(line, to, storing::prepend);
+    if (is("cas", either(6, 7))) return update(line, to, storing::cas);
+    if (is("incr", either(3, 4))) return arithmetic(line, to, true);
+    if (is("decr", either(3, 4))) return arithmetic(line, to, false);
+    if (is("delete", n >= 2 && n <= 4)) return remove(line, to);
+    if (is("touch", either(3, 4))) return touch(line, to);
+    if (is("flush_all", n <= 3)) return flush_all(line, to);
+    if (is("verbosity", either(2, 3))) return verbosity(line, to);
+    if (is("cache_memlimit", either(2, 3))) return memory_limit(line, to);
+    if (name == "stats") return stats(line, to);
+    if (name == "shutdown") return to.text("ERROR: shutdown not enabled\r\n");
+    if (name == "version") {
+        to.text("VERSION ");
+        to.text(version);
+        return to.text("\r\n");
+    }
+    // A browser, or somebody who makes one send a form here, gets no second chance.
+    if (name == "quit" || line[n - 1].starts_with("HTTP/")) {
+        over_ = true;
+        return;
+    }
+    to.text(error);
+}
+
+void session::get(const words& line, replies& to, bool with_cas, bool touches) {
+    const replies::mark before = to.here();
+    seconds expires_at = 0;
+    unsigned first = 1;
+    if (touches) {
+        std::int32_t exptime = 0;
+        if (!parse(line[1], exptime)) return to.text(bad_exptime);
+        expires_at = service_.time.expiry(exptime, now_);
+        first = 2;
+    }
+    std::string_view rest = line.rest();
+    for (unsigned i = first;; ++i) {
+        const std::string_view key = i < line.count() ? line[i] : words::next(rest);
+        if (key.empty()) break;
+        if (key.size() > key_bytes_max) {
+            to.take_back(before);
+            return to.text(bad_format);
+        }
+        store::access held{service_.items, key, now_};
+        item* const it = held.get();
+        if (touches) {
+            ++held.count().cmd_touch;
+            ++(it != nullptr ? held.count().touch_hits : held.count().touch_misses);
+        }
+        if (it == nullptr) continue;
+        held.bump(*it);
+        if (touches) it->expires_at = expires_at;
+        to.text("VALUE ");
+        to.text(key);
+        to.character(' ');
+        to.number(it->flags);
+        to.character(' ');
+        to.number(it->value_bytes - 2);
+        if (with_cas) {
+            to.character(' ');
+            to.number(it->cas);
+        }
+        to.text("\r\n");
+        if (it->value_bytes <= replies::copied)
+            to.text(it->value());
+        else
+            to.value(held.share(*it));
+    }
+    to.text("END\r\n");
+}
+
+void session::update(const words& line, replies& to, storing how) {
+    const bool quiet = is_quiet(line);
+    const std::string_view key = line[1];
+    std::uint32_t flags = 0;
+    std::int32_t exptime = 0, length = 0;
+    std::uint64_t cas = 0;
+    if (key.size() > key_bytes_max || !parse(line[2], flags) || !parse(line[3], exptime) ||
+        !parse(line[4], length) || (how == storing::cas && !parse(line[5], cas)) || length < 0 ||
+        length > INT32_MAX - 2)
+        return answer(to, quiet, bad_format);
+
+    const std::uint32_t bytes = static_cast<std::uint32_t>(length) + 2;
+    item_ref it;
+    const allocation made =
+        service_.items.make(key, flags, service_.time.expiry(exptime, now_), bytes, it);
+    if (made != allocation::done) {
+        if (made == allocation::too_large)
+            answer(to, quiet, "SERVER_ERROR object too large for cache\r\n");
+        else
+            to.text("SERVER_ERROR out of memory storing object\r\n");
+        swallow_ = bytes;
+        if (how == storing::set) {  // The old value is not the one this client wants others to see.
+            store::access held{service_.items, key, now_};
+            if (item* const old = held.find()) held.unlink(*old);
+        }
+        return;
+    }
+    pending_.is_meta = false;
+    pending_.quiet = quiet;
+    pending_.cas = cas;
+    await_value(std::move(it), how);
+}
+
+void session::arithmetic(const words& line, replies& to, bool increment) {
+    const bool quiet = is_quiet(line);
+    const std::string_view key = line[1];
+    std::uint64_t delta = 0, value = 0;
+    if (key.size() > key_bytes_max) return answer(to, quiet, bad_format);
+    if (!parse(line[2], delta))
+        return answer(to, quiet, "CLIENT_ERROR invalid numeric delta argument\r\n");
+    service_.items.trim();
+    store::access held{service_.items, key, now_};
+    item* it = nullptr;
+    counters& count = held.count();
+    switch (apply_delta(held, key, increment, delta, 0, value, it)) {
+        case delta_result::done:
+            ++(increment ? count.incr_hits : count.decr_hits);
+            if (quiet) return;
+            to.number(value);
+            return to.text("\r\n");
+        case delta_result::not_number:
+            return answer(to, quiet,
+                          "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+        case delta_result::no_memory: return to.text("SERVER_ERROR out of memory\r\n");
+        default:
+            ++(increment ? count.incr_misses : count.decr_misses);
+            return answer(to, quiet, "NOT_FOUND\r\n");
+    }
+}
+
+void session::remove(const words& line, replies& to) {
+    const unsigned n = line.count();
+    const bool quiet = n > 2 && is_quiet(line);
+    // Old clients send a time of 0.
+    const bool is_zero = n > 2 && line[2] == "0";
+    if (n > 2 && !(n == 3 ? is_zero || quiet : is_zero && quiet))
+        return answer(
+            to, quiet,
+            "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n");
+    const std::string_view key = line[1];
+    if (key.size() > key_bytes_max) return answer(to, quiet, bad_format);
+    store::access held{service_.items, key, now_};
+    item* const it = held.find();
+    ++(it != nullptr ? held.count().delete_hits : held.count().delete_misses);
+    if (it != nullptr) held.unlink(*it);
+    answer(to, quiet, it != nullptr ? "DELETED\r\n" : "NOT_FOUND\r\n");
+}
+
+void session::touch(const words& line, replies& to) {
+    const bool quiet = is_quiet(line);
+    const std::string_view key = line[1];
+    std::int32_t exptime = 0;
+    if (key.size() > key_bytes_max) return answer(to, quiet, bad_format);
+    if (!parse(line[2], exptime)) return answer(to, quiet, bad_exptime);
+    store::access held{service_.items, key, now_};
+    item* const it = held.find();
+    ++held.count().cmd_touch;
+    ++(it != nullptr ? held.count().touch_hits : held.count().touch_misses);
+    if (it != nullptr) {
+        held.bump(*it);
+        it->expires_at = service_.time.expiry(exptime, now_);
+    }
+    answer(to, quiet, it != nullptr ? "TOUCHED\r\n" : "NOT_FOUND\r\n");
+}
+
+void session::flush_all(const words& line, replies& to) {
+    const bool quiet = is_quiet(line);
+    std::int32_t delay = 0;
+    if (line.count() != (quiet ? 2u : 1u) && !parse(line[1], delay))
+        return answer(to, quiet, bad_exptime);
+    service_.items.flush(delay > 0 ? service_.time.expiry(delay, now_) : now_, now_);
+    answer(to, quiet, "OK\r\n");
+}
+
+void session::verbosity(const words& line, replies& to) {
+    const bool quiet = is_quiet(line);
+    std::uint32_t level = 0;
+    if (!parse(line[1], level)) return answer(to, quiet, bad_format);
+    answer(to, quiet, "OK\r\n");  // There is nothing that would be said.
+}
+
+void session::memory_limit(const words& line, replies& to) {
+    const bool quiet = is_quiet(line);
+    std::uint32_t megabytes = 0;
+    if (!parse(line[1], megabytes)) return answer(to, quiet, error);
+    if (megabytes < 8)
+        return answer(to, quiet,
+                      "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
+    service_.items.limit_memory(static_cast<std::size_t>(megabytes) << 20);
+    answer(to, quiet, "OK\r\n");
+}
+
+}  // namespace memcached

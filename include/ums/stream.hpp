@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/stream.hpp: a connection: TCP, or a Unix stream.
+//
+// Owns its descriptor, as std::fstream owns a file; the destructor closes it. Two fibers may use one at
+// once, one of them reading and the other writing; shutdown() by anybody wakes both.
+//
+// Blocking, Errors, Cost: as ums/io.hpp.
+// Lifetime: moved and destroyed only while no other fiber uses it. To end another fiber's wait, call
+//           shutdown() or close().
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "ums/endpoint.hpp"
+#include "ums/impl/owned_fd.hpp"
+#include "ums/io.hpp"
+
+namespace ums::net {
+
+class UMS_EXPORT stream {
+public:
+    stream() noexcept = default;  // None.
+    // Takes over a connected descriptor.
+    explicit stream(int fd) noexcept : fd_{fd} {}
+    stream(stream&& other) noexcept : fd_{std::move(other.fd_)} {}
+    stream& operator=(stream&& other) noexcept {
+        fd_ = std::move(other.fd_);
+        return *this;
+    }
+    ~stream();
+
+    // TCP connections are without Nagle's delay (set_no_delay).
+    static result<stream> connect(const endpoint& to, const limits& l = {});
+    // Two ends of a Unix connection.
+    static result<std::pair<stream, stream>> pair();
+
+    // What is there, at least one byte; 0: the end.
+    result<std::size_t> read(std::span<std::byte> into, const limits& l = {}) {
+        return io::recv(fd_.get(), into.data(), into.size(), 0, l);
+    }
+    result<std::size_t> read(void* into, std::size_t bytes, const limits& l = {}) {
+        return io::recv(fd_.get(), into, bytes, 0, l);
+    }
+    // All of it; see io::read_all().
+    [[nodiscard]] result<void> read_all(void* into, std::size_t bytes, const limits& l = {}) {
+        return io::read_all(fd_.get(), into, bytes, l);
+    }
+    // What there is room for, at least one byte.
+    result<std::size_t> write_some(const void* from, std::size_t bytes, const limits& l = {}) {
+        return io::send(fd_.get(), from, bytes, 0, l);
+    }
+    // All of it.
+    [[nodiscard]] result<void> write(const void* from, std::size_t bytes, const limits& l = {}) {
+        return io::write_all(fd_.get(), from, bytes, l);
+    }
+    [[nodiscard]] result<void> write(std::string_view text, const limits& l = {}) {
+        return io::write_all(fd_.get(), text.data(), text.size(), l);
+    }
+    [[nodiscard]] result<void> write(std::span<const std::byte> from, const limits& l = {}) {
+        return io::write_all(fd_.get(), from.data(), from.size(), l);
+    }
+    // All of it. The pieces are changed: what has been sent is cut off.
+    [[nodiscard]] result<void> write(std::span<iovec> pieces, const limits& l = {});
+
+    // SHUT_RD, SHUT_WR, SHUT_RDWR.
+    result<void> shutdown(int how = SHUT_RDWR) { return io::shutdown(fd_.get(), how); }
+    // Those that wait in it fail with bad_file_descriptor.
+    result<void> close();
+
+    result<void> set_no_delay(bool on);
+    [[nodiscard]] result<endpoint> local() const;
+    [[nodiscard]] result<endpoint> peer() const;
+
+    [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
+    [[nodiscard]] int fd() const noexcept { return fd_.get(); }
+    // Gives the descriptor up.
+    [[nodiscard]] int release() noexcept { return fd_.release(); }
+
+private:
+    impl::owned_fd fd_;
+};
+
+}  // namespace ums::net

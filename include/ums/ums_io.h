@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef UMS_UMS_IO_H
+#define UMS_UMS_IO_H
+
+/* ums/ums_io.h: I/O that parks the fiber instead of blocking its kernel thread. The C face of ums/io.hpp, which
+ * holds the contract.
+ *
+ * Each does what the system call of its name does on a blocking descriptor, and returns what that returns, or
+ * a negative error number; errno is not touched. NAME_until() also gives up at `deadline` with -ETIMEDOUT and, if
+ * `stop` is not NULL, once that is requested with -ECANCELED. -EBADF: also to those that wait when
+ * another fiber closes the descriptor. Never -EINTR, never -EAGAIN, never SIGPIPE.
+ *
+ * poll, select and epoll_wait return 0 at their deadline. read_all and write_all return 0, or an error;
+ * read_all -ENOMSG at the end. A descriptor that was used here is closed by ums_close().
+ */
+
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "ums/ums.h"
+
+struct epoll_event;
+struct mmsghdr;
+struct pollfd;
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+UMS_API ssize_t ums_read(int fd, void *into, size_t bytes);
+UMS_API ssize_t ums_read_until(int fd, void *into, size_t bytes, int64_t deadline,
+                               ums_stop_t *stop);
+UMS_API ssize_t ums_write(int fd, const void *from, size_t bytes);
+UMS_API ssize_t ums_write_until(int fd, const void *from, size_t bytes, int64_t deadline,
+                                ums_stop_t *stop);
+UMS_API ssize_t ums_readv(int fd, const struct iovec *into, int count);
+UMS_API ssize_t ums_readv_until(int fd, const struct iovec *into, int count, int64_t deadline,
+                                ums_stop_t *stop);
+UMS_API ssize_t ums_writev(int fd, const struct iovec *from, int count);
+UMS_API ssize_t ums_writev_until(int fd, const struct iovec *from, int count, int64_t deadline,
+                                 ums_stop_t *stop);
+UMS_API int ums_read_all(int fd, void *into, size_t bytes);
+UMS_API int ums_read_all_until(int fd, void *into, size_t bytes, int64_t deadline,
+                               ums_stop_t *stop);
+UMS_API int ums_write_all(int fd, const void *from, size_t bytes);
+UMS_API int ums_write_all_until(int fd, const void *from, size_t bytes, int64_t deadline,
+                                ums_stop_t *stop);
+UMS_API ssize_t ums_recv(int fd, void *into, size_t bytes, int flags);
+UMS_API ssize_t ums_recv_until(int fd, void *into, size_t bytes, int flags, int64_t deadline,
+                               ums_stop_t *stop);
+UMS_API ssize_t ums_send(int fd, const void *from, size_t bytes, int flags);
+UMS_API ssize_t ums_send_until(int fd, const void *from, size_t bytes, int flags,
+                               int64_t deadline, ums_stop_t *stop);
+UMS_API ssize_t ums_recvfrom(int fd, void *into, size_t bytes, int flags, struct sockaddr *from,
+                             socklen_t *from_bytes);
+UMS_API ssize_t ums_recvfrom_until(int fd, void *into, size_t bytes, int flags,
+                                   struct sockaddr *from, socklen_t *from_bytes, int64_t deadline,
+                                   ums_stop_t *stop);
+UMS_API ssize_t ums_sendto(int fd, const void *from, size_t bytes, int flags,
+                           const struct sockaddr *to, socklen_t to_bytes);
+UMS_API ssize_t ums_sendto_until(int fd, const void *from, size_t bytes, int flags,
+                                 const struct sockaddr *to, socklen_t to_bytes, int64_t deadline,
+                                 ums_stop_t *stop);
+UMS_API ssize_t ums_recvmsg(int fd, struct msghdr *message, int flags);
+UMS_API ssize_t ums_recvmsg_until(int fd, struct msghdr *message, int flags, int64_t deadline,
+                                  ums_stop_t *stop);
+UMS_API ssize_t ums_sendmsg(int fd, const struct msghdr *message, int flags);
+UMS_API ssize_t ums_sendmsg_until(int fd, const struct msghdr *message, int flags,
+                                  int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+UMS_API int ums_recvmmsg_until(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                               int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
+UMS_API int ums_sendmmsg_until(int fd, struct mmsghdr *messages, unsigned count, int flags,
+                               int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_connect(int fd, const struct sockaddr *to, socklen_t to_bytes);
+UMS_API int ums_connect_until(int fd, const struct sockaddr *to, socklen_t to_bytes,
+                              int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_accept(int fd, struct sockaddr *peer, socklen_t *peer_bytes);
+UMS_API int ums_accept_until(int fd, struct sockaddr *peer, socklen_t *peer_bytes,
+                             int64_t deadline, ums_stop_t *stop);
+UMS_API ssize_t ums_sendfile(int out, int in, off_t *offset, size_t bytes);
+UMS_API ssize_t ums_sendfile_until(int out, int in, off_t *offset, size_t bytes, int64_t deadline,
+                                   ums_stop_t *stop);
+UMS_API ssize_t ums_splice(int in, off_t *in_offset, int out, off_t *out_offset, size_t bytes,
+                           unsigned flags);
+UMS_API ssize_t ums_splice_until(int in, off_t *in_offset, int out, off_t *out_offset,
+                                 size_t bytes, unsigned flags, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_poll(struct pollfd *fds, size_t count);
+UMS_API int ums_poll_until(struct pollfd *fds, size_t count, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_select_fds(int count, fd_set *in, fd_set *out, fd_set *except);
+UMS_API int ums_select_fds_until(int count, fd_set *in, fd_set *out, fd_set *except,
+                                 int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_epoll_wait(int epoll, struct epoll_event *events, int most);
+UMS_API int ums_epoll_wait_until(int epoll, struct epoll_event *events, int most,
+                                 int64_t deadline, ums_stop_t *stop);
+
+UMS_API int ums_socket(int domain, int type, int protocol);
+UMS_API int ums_socketpair(int domain, int type, int protocol, int ends[2]);
+UMS_API int ums_shutdown(int fd, int how);
+UMS_API int ums_close(int fd);
+UMS_API int ums_dup(int fd);
+UMS_API int ums_pipe(int ends[2]);
+UMS_API int ums_open(const char *path, int flags, mode_t mode);
+UMS_API ssize_t ums_pread(int fd, void *into, size_t bytes, off_t offset);
+UMS_API ssize_t ums_pwrite(int fd, const void *from, size_t bytes, off_t offset);
+UMS_API int ums_fsync(int fd);
+UMS_API int ums_fdatasync(int fd);
+
+/* Calls function(argument), which truly blocks, on a thread of the off-load pool (ums/offload.hpp), and
+ * waits for it. -EAGAIN: no thread. */
+UMS_API int ums_offload(void (*function)(void *), void *argument);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* UMS_UMS_IO_H */

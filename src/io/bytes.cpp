@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+
+#include "io/file.hpp"
+#include "io/operation.hpp"
+#include "io/sigpipe.hpp"
+#include "ums/io.hpp"
+
+namespace ums::io {
+
+namespace {
+
+using number = result<std::size_t>;
+
+number bad_descriptor() noexcept { return number::failure(EBADF); }
+
+number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, const limits& l) {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return bad_descriptor();
+    const long traits = d->learn(fd);
+    if (traits < 0) return number::from(traits);
+    if ((traits & descriptor::file) != 0) return number::from(file_read(fd, into, count, -1));
+    return number::from(perform(*d, fd, side::in, wanted, l, [=]() noexcept {
+        return count == 1 ? os::io_call(SYS_read, fd, into->iov_base, into->iov_len)
+                          : os::io_call(SYS_readv, fd, into, count);
+    }));
+}
+
+number write_pieces(int fd, const iovec* from, int count, const limits& l) {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return bad_descriptor();
+    const long traits = d->learn(fd);
+    if (traits < 0) return number::from(traits);
+    if ((traits & descriptor::file) != 0) return number::from(file_write(fd, from, count, -1));
+    if ((traits & descriptor::socket) != 0) {
+        msghdr message{};
+        message.msg_iov = const_cast<iovec*>(from);
+        message.msg_iovlen = static_cast<std::size_t>(count);
+        return number::from(perform(*d, fd, side::out, 0, l, [&]() noexcept {
+            return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
+                                            MSG_NOSIGNAL, nullptr, 0)
+                              : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
+        }));
+    }
+    return number::from(perform(*d, fd, side::out, 0, l, [=]() noexcept {
+        auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
+        return without_sigpipe(call);
+    }));
+}
+
+}  // namespace
+
+number read(int fd, void* into, std::size_t bytes, const limits& l) {
+    const iovec one{into, bytes};
+    return read_pieces(fd, &one, 1, bytes, l);
+}
+
+number write(int fd, const void* from, std::size_t bytes, const limits& l) {
+    const iovec one{const_cast<void*>(from), bytes};
+    return write_pieces(fd, &one, 1, l);
+}
+
+number readv(int fd, const iovec* into, int count, const limits& l) {
+    if (count < 0 || count > IOV_MAX) return number::failure(EINVAL);
+    return read_pieces(fd, into, count, 0, l);
+}
+
+number writev(int fd, const iovec* from, int count, const limits& l) {
+    if (count < 0 || count > IOV_MAX) return number::failure(EINVAL);
+    return write_pieces(fd, from, count, l);
+}
+
+result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l) {
+    auto* at = static_cast<char*>(into);
+    while (bytes != 0) {
+        const number n = read(fd, at, bytes, l);
+        if (!n) return result<void>::from(n.number());
+        if (*n == 0) return result<void>::failure(ENOMSG);
+        at += *n;
+        bytes -= *n;
+    }
+    return {};
+}
+
+result<void> write_all(int fd, const void* from, std::size_t bytes, const limits& l) {
+    const auto* at = static_cast<const char*>(from);
+    while (bytes != 0) {
+        const number n = write(fd, at, bytes, l);
+        if (!n) return result<void>::from(n.number());
+        at += *n;
+        bytes -= *n;
+    }
+    return {};
+}
+
+}  // namespace ums::io

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: MIT
+#include "io/descriptor.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <memory>
+#include <netinet/in.h>
+#include <new>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "io/engine.hpp"
+#include "os/io_calls.hpp"
+#include "os/lock.hpp"
+#include "sched/park.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::io {
+
+namespace {
+
+// The table: blocks of descriptors, made when the first of their numbers is used and kept. Its size
+// does not depend on the limit of open files.
+constexpr int block_size = 1024;
+constexpr int blocks = 16 * 1024;
+constinit base::atomic<descriptor*> table[blocks];
+
+class guard {
+public:
+    explicit guard(std::uint32_t& lock) noexcept : lock_{lock} { os::lock_word::acquire(lock_); }
+    ~guard() { os::lock_word::release(lock_); }
+    guard(const guard&) = delete;
+    guard& operator=(const guard&) = delete;
+
+private:
+    std::uint32_t& lock_;
+};
+
+descriptor* make_block(base::atomic<descriptor*>& at) noexcept {
+    auto* made = new (std::nothrow) descriptor[block_size];
+    if (made == nullptr) return nullptr;
+    descriptor* seen = nullptr;
+    // sync(io.table): publishes the block.
+    if (at.compare_exchange(seen, made, base::acq_rel, base::acquire)) return made;
+    delete[] made;
+    return seen;
+}
+
+bool is_file(int fd) noexcept {
+    struct stat is;
+    if (os::io_call(SYS_fstat, fd, &is) < 0) return false;
+    return S_ISREG(is.st_mode) || S_ISDIR(is.st_mode) || S_ISBLK(is.st_mode);
+}
+
+int socket_option(int fd, int name) noexcept {
+    int value = -1;
+    socklen_t bytes = sizeof value;
+    if (os::io_call(SYS_getsockopt, fd, SOL_SOCKET, name, &value, &bytes) < 0) return -1;
+    return value;
+}
+
+}  // namespace
+
+descriptor* descriptor::find(int fd) noexcept {
+    if (fd < 0 || fd / block_size >= blocks) return nullptr;
+    auto& block = table[fd / block_size];
+    descriptor* d = block.load(base::acquire);  // sync(io.table)
+    if (d == nullptr) [[unlikely]]
+        if (d = make_block(block); d == nullptr) return nullptr;
+    return d + fd % block_size;
+}
+
+void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
+    descriptor* d = find(fd);
+    if (d == nullptr) return;
+    const guard locked{d->lock_};
+    if (d->traits_.load(base::relaxed) != 0) d->renew(fd);
+    // sync(io.descriptor)
+    d->traits_.store(traits != 0 ? traits | known : 0, base::release);
+}
+
+// Under the lock: the file that had the number is gone, or goes.
+void descriptor::renew(int fd) noexcept {
+    const std::uint32_t old = generation_.load(base::relaxed);
+    generation_.store(old + 1, base::seq_cst);
+    if (is_registered_.load(base::relaxed)) {
+        is_registered_.store(false, base::relaxed);
+        const engine_use use;
+        if (engine* e = use.get(); e != nullptr) e->remove(fd, old);
+    }
+    traits_.store(0, base::relaxed);
+    hung_up_.store(false, base::relaxed);
+    expel(side::in);
+    expel(side::out);
+}
+
+void descriptor::expel(side s) noexcept {
+    // sync(io.descriptor): sees the waiters' fields.
+    const std::uintptr_t seen = at(s).exchange(maybe, base::seq_cst);
+    if (seen == maybe || seen == nothing) return;
+    for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
+        waiter* next = w->next;
+        w->is_closed = true;
+        sched::wake(*w->who);
+        w = next;
+    }
+}
+
+long descriptor::close(int fd) noexcept {
+    {
+        const guard locked{lock_};
+        if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed))
+            renew(fd);
+    }
+    const long result = os::io_call(SYS_close, fd);
+    // Linux has closed it.
+    return result == -EINTR ? 0 : result;
+}
+
+long descriptor::learn_slow(int fd) noexcept {
+    const guard locked{lock_};
+    if (const std::uint32_t t = traits_.load(base::relaxed); t != 0) return t;
+    const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
+    if (flags < 0) return flags;
+    std::uint32_t t = known;
+    if (is_file(fd)) {
+        t |= file;
+    } else {
+        if (const int type = socket_option(fd, SO_TYPE); type >= 0) {
+            t |= socket;
+            if (type == SOCK_STREAM && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP) t |= tcp;
+        }
+        if ((flags & O_NONBLOCK) == 0) {
+            if (fd <= 2)
+                t |= ask_first;
+            else if (const long r = os::io_call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK); r < 0)
+                return r;
+        }
+    }
+    traits_.store(t, base::release);  // sync(io.descriptor)
+    return t;
+}
+
+void descriptor::restore(side s) noexcept {
+    std::uintptr_t seen = at(s).load(base::relaxed);
+    if (seen == maybe) return;
+    if (seen == nothing && at(s).compare_exchange(seen, maybe, base::release, base::relaxed)) return;
+    if (seen == maybe) return;
+    // Somebody has begun to wait meanwhile: for what this caller has left, perhaps.
+    fiber_list woken;
+    edge(s, woken);
+    for (sched::fiber* f = woken.first; f != nullptr;) {
+        sched::fiber* next = f->link.get();
+        sched::resume(*f);
+        f = next;
+    }
+}
+
+void descriptor::edge(side s, fiber_list& woken) noexcept {
+    std::uintptr_t seen = at(s).load(base::seq_cst);
+    for (;;) {
+        if (seen == maybe) return;
+        const std::uintptr_t next = seen == nothing ? maybe : nothing;
+        // sync(io.descriptor): sees the waiters' fields; publishes what came before the edge.
+        if (at(s).compare_exchange(seen, next, base::seq_cst, base::seq_cst)) break;
+    }
+    if (seen == nothing) return;
+    for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
+        waiter* next = w->next;
+        woken.add(sched::claim_for_wake(*w->who));
+        w = next;
+    }
+}
+
+void descriptor::ready(std::uint32_t generation, bool in, bool out, bool hung_up,
+                       fiber_list& woken) noexcept {
+    if (generation_.load(base::acquire) != generation) return;  // sync(io.descriptor)
+    // Before the word: who takes `maybe` after this sees it.
+    if (hung_up) hung_up_.store(true, base::seq_cst);
+    if (in) edge(side::in, woken);
+    if (out) edge(side::out, woken);
+}
+
+long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
+    const engine_use use;
+    long error = 0;
+    engine* e = obtain_engine(error);
+    if (e == nullptr) return error;  // 0: no runtime.
+    const guard locked{lock_};
+    if (is_registered_.load(base::relaxed)) return 0;
+    if (generation_.load(base::relaxed) != generation) return -EBADF;
+    error = e->add(fd, generation);
+    if (error == 0) is_registered_.store(true, base::release);  // sync(io.descriptor)
+    return error;
+}
+
+bool descriptor::withdraw(side s, waiter& me) noexcept {
+    std::uintptr_t seen = at(s).load(base::acquire);
+    do {
+        if (seen == maybe || seen == nothing) return false;
+        // sync(io.descriptor): sees the others' fields.
+    } while (!at(s).compare_exchange(seen, nothing, base::acq_rel, base::acquire));
+    bool found = false;
+    for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
+        waiter* next = w->next;
+        if (w == &me)
+            found = true;
+        else
+            sched::wake(*w->who);
+        w = next;
+    }
+    return found;
+}
+
+long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+                      const std::stop_token* stop) noexcept {
+    sched::parkable& self = sched::this_parkable();
+    if (!is_registered_.load(base::acquire)) [[unlikely]]  // sync(io.descriptor)
+        if (const long error = add_to_engine(fd, generation); error != 0) return error;
+    if (current_engine() == nullptr) return wait_alone(fd, s, until, stop);
+
+    waiter me{&self, nullptr, false};
+    std::uintptr_t seen = at(s).load(base::relaxed);
+    for (;;) {
+        if (seen == maybe) {
+            if (at(s).compare_exchange(seen, nothing, base::seq_cst, base::relaxed)) return 0;
+            continue;
+        }
+        me.next = seen == nothing ? nullptr : reinterpret_cast<waiter*>(seen);
+        // sync(io.descriptor): publishes the waiter's fields. seq_cst: see the header.
+        if (at(s).compare_exchange(seen, reinterpret_cast<std::uintptr_t>(&me), base::seq_cst,
+                                   base::relaxed))
+            break;
+    }
+    if (generation_.load(base::seq_cst) != generation) {
+        if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
+        return -EBADF;
+    }
+    if (!self.is_fiber && current_engine() == nullptr) {  // The sweep of forget_all() may be over.
+        if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
+        return me.is_closed ? -EBADF : 0;
+    }
+    const auto why = sched::park(sched::park_kind::internal, until, stop);
+    if (why == sched::parkable::reason::wake) return me.is_closed ? -EBADF : 0;
+    if (!withdraw(s, me)) {
+        sched::park(sched::park_kind::internal);  // The wake() is on its way.
+        return me.is_closed ? -EBADF : 0;
+    }
+    return why == sched::parkable::reason::deadline ? -ETIMEDOUT : -ECANCELED;
+}
+
+// A plain thread, while no runtime runs.
+long descriptor::wait_alone(int fd, side s, os::nanoseconds until,
+                            const std::stop_token* stop) noexcept {
+    pollfd fds[2] = {{fd, static_cast<short>(s == side::in ? POLLIN | POLLRDHUP : POLLOUT), 0},
+                     {-1, POLLIN, 0}};
+    const bool stoppable = stop != nullptr && stop->stop_possible();
+    if (stoppable) {
+        const long bell = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC);
+        if (bell < 0) return bell;
+        fds[1].fd = static_cast<int>(bell);
+    }
+    timespec left{};
+    long result;
+    {
+        auto ring = [fd = fds[1].fd] {
+            const std::uint64_t one = 1;
+            os::io_call(SYS_write, fd, &one, sizeof one);
+        };
+        std::stop_token none;
+        const std::stop_callback on_stop{stoppable ? *stop : none, ring};
+        do {
+            if (until != os::never) {
+                const os::nanoseconds ns = std::max(until - os::now(), 0l);
+                left = {ns / 1'000'000'000, ns % 1'000'000'000};
+            }
+            result = os::io_call(SYS_ppoll, fds, 2, until == os::never ? nullptr : &left, nullptr, 8);
+        } while (result == -EINTR);
+    }
+    if (stoppable) os::io_call(SYS_close, fds[1].fd);
+    if (result < 0) return result;
+    if (result == 0) return -ETIMEDOUT;
+    if ((fds[0].revents & POLLNVAL) != 0) return -EBADF;
+    if (fds[0].revents == 0) return -ECANCELED;
+    return 0;
+}
+
+void descriptor::forget_all() noexcept {
+    for (auto& block : table) {
+        descriptor* d = block.load(base::acquire);  // sync(io.table)
+        if (d == nullptr) continue;
+        for (int i = 0; i < block_size; ++i, ++d) {
+            if (!d->is_registered_.load(base::relaxed)) continue;
+            const guard locked{d->lock_};
+            d->is_registered_.store(false, base::relaxed);
+            fiber_list none;
+            d->edge(side::in, none);
+            d->edge(side::out, none);
+        }
+    }
+}
+
+}  // namespace ums::io

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/descriptor.hpp: what libums knows about a file descriptor number, and who waits for it.
+//
+// One word for each direction:
+//
+//   maybe    trying is worth a system call
+//   nothing  an attempt after the last edge found nothing to do, or all there was
+//   address  the same, and fibers or threads wait: a stack of waiters, last come first
+//
+// No edge is lost. Who is about to try to read takes `maybe` away first (to `nothing`), then makes the
+// system call. An edge that comes after that, for something the call did not see, puts `maybe` back or takes
+// the waiters. Who finds nothing becomes a waiter by compare-and-swap from `nothing`, which fails if an edge came.
+// If the call succeeded, `maybe` is put back, except when it is certain that nothing is left: a TCP
+// socket gave less than it was asked for, and has not been hung up (an end that was already
+// there when the edge was reported has no edge of its own). That saves a system call for each
+// request that a server waits for. Writing mostly succeeds, so a writer takes `maybe` away only after an attempt
+// failed, and tries again.
+//
+// Who gives up takes the whole stack by compare-and-swap, takes itself out, and wakes the others, who try
+// again; if it is not in there, somebody else has taken it and will wake it, and it waits for that. A waiter is
+// taken from the stack exactly once, and woken exactly once by who took it.
+//
+// Close. The closer raises the generation, then takes the waiters, marks and wakes them, then closes. A waiter puts
+// itself into the word, then reads the generation again. Both are sequentially consistent: the
+// closer finds the waiter or the waiter sees the new generation. The lock makes the
+// registration exclude the closing, so a number is never registered for the file that had it before.
+//
+// Numbers that are reused. An engine's event carries the generation, and is dropped if that is not the
+// present one. If a file is closed behind our back by ::close(), the number is cleaned when one of our
+// own calls gets it again (adopt()).
+
+#include <cstdint>
+#include <stop_token>
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "os/clock.hpp"
+#include "sched/fiber.hpp"
+#include "sched/parkable.hpp"
+
+namespace ums::io {
+
+enum class side : unsigned char { in, out };
+
+// A list of fibers that were claimed and shall be made ready.
+struct fiber_list {
+    sched::fiber* first = nullptr;
+    sched::fiber* last = nullptr;
+    void add(sched::fiber* f) noexcept {
+        if (f == nullptr) return;
+        f->link.set(nullptr);
+        if (last != nullptr)
+            last->link.set(f);
+        else
+            first = f;
+        last = f;
+    }
+};
+
+class alignas(base::cache_line) descriptor {
+public:
+    enum traits : std::uint32_t {
+        known = 1,
+        file = 2,        // Regular, directory, block device: always ready, and blocks.
+        socket = 4,
+        tcp = 8,
+        ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
+    };
+
+    // Null: no descriptor can have this number (or there is no memory).
+    static descriptor* find(int fd) noexcept;
+    // A number that one of our calls has just made. No traits: find out when it is used.
+    static void adopt(int fd, std::uint32_t traits) noexcept;
+    // No engine any more: waits of plain threads try again, registrations are gone.
+    static void forget_all() noexcept;
+
+    // Finds out what it is, and makes it non-blocking. Returns the traits, or -errno.
+    long learn(int fd) noexcept {
+        const std::uint32_t t = traits_.load(base::acquire);  // sync(io.descriptor)
+        return (t & known) != 0 ? static_cast<long>(t) : learn_slow(fd);
+    }
+
+    [[nodiscard]] std::uint32_t generation() const noexcept {
+        // seq_cst: see the header.
+        return generation_.load(base::seq_cst);
+    }
+
+    [[nodiscard]] bool may_be_ready(side s) const noexcept {
+        return at(s).load(base::relaxed) == maybe;  // relaxed: a hint.
+    }
+    // Before an attempt.
+    bool take(side s) noexcept {
+        std::uintptr_t seen = maybe;
+        // seq_cst: ordered before the reading of is_hung_up(), and the attempt's system call.
+        return at(s).compare_exchange(seen, nothing, base::seq_cst, base::relaxed);
+    }
+    // After an attempt that may have left something.
+    void restore(side s) noexcept;
+    [[nodiscard]] bool is_hung_up() const noexcept {
+        return hung_up_.load(base::seq_cst);  // seq_cst: see take().
+    }
+
+    // Waits for an edge. 0: try again, `maybe` has been taken. -ETIMEDOUT, -ECANCELED (a stop),
+    // -EBADF (closed), or why it cannot be waited for.
+    long wait(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+              const std::stop_token* stop) noexcept;
+
+    // An engine's edges.
+    void ready(std::uint32_t generation, bool in, bool out, bool hung_up, fiber_list& woken) noexcept;
+
+    // Wakes all that wait, then closes. 0 or -errno.
+    long close(int fd) noexcept;
+
+private:
+    struct waiter {
+        sched::parkable* who;
+        waiter* next;
+        bool is_closed;
+    };
+    using word = base::atomic<std::uintptr_t>;
+    // Zero is `maybe`: memory begins as zeros.
+    static constexpr std::uintptr_t maybe = 0, nothing = 1;
+
+    word& at(side s) noexcept { return words_[static_cast<int>(s)]; }
+    const word& at(side s) const noexcept { return words_[static_cast<int>(s)]; }
+
+    long learn_slow(int fd) noexcept;
+    long add_to_engine(int fd, std::uint32_t generation) noexcept;
+    long wait_alone(int fd, side s, os::nanoseconds until, const std::stop_token* stop) noexcept;
+    bool withdraw(side s, waiter& me) noexcept;
+    void edge(side s, fiber_list& woken) noexcept;
+    void expel(side s) noexcept;
+    void renew(int fd) noexcept;
+
+    word words_[2];
+    base::atomic<std::uint32_t> generation_;
+    base::atomic<std::uint32_t> traits_;
+    base::atomic<bool> hung_up_;        // An end, an error or urgent data was reported.
+    base::atomic<bool> is_registered_;  // Written under lock_.
+    std::uint32_t lock_ = 0;            // Excludes registration, closing and learning.
+};
+
+}  // namespace ums::io

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+#include "io/engine.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <csignal>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "io/uring_engine.hpp"
+#include "os/io_calls.hpp"
+#include "support/child.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/fiber.hpp"
+#include "ums/io.hpp"
+#include "ums/net.hpp"
+#include "ums/run.hpp"
+#include "ums/stats.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace {
+
+using namespace ums;
+using namespace std::chrono_literals;
+
+// Makes one kind of call fail, every `each`th time, while it exists.
+class failing_io {
+public:
+    failing_io(long number, int error, int each = 1) {
+        number_ = number;
+        error_ = error;
+        each_ = each;
+        count_ = 0;
+        os::io_system.call = [](long n, long a, long b, long c, long d, long e, long f) noexcept {
+            if (n == number_ && ++count_ % each_ == 0) return -static_cast<long>(error_);
+            return os::kernel_io.call(n, a, b, c, d, e, f);
+        };
+    }
+    ~failing_io() { os::io_system = os::kernel_io; }
+    [[nodiscard]] int count() const { return count_; }
+
+private:
+    static inline long number_;
+    static inline int error_, each_;
+    static inline std::atomic<int> count_;
+};
+
+class engine_test : public conserving_test {};
+
+// A byte through a pipe, with a wait.
+int waits_for_a_byte() {
+    int ends[2];
+    io::pipe(ends).value();
+    fiber writer{[&] {
+        this_fiber::yield();
+        io::write_all(ends[1], "x", 1).value();
+    }};
+    char c = 0;
+    const bool got = io::read(ends[0], &c, 1).value() == 1 && c == 'x';
+    writer.join();
+    io::close(ends[0]);
+    io::close(ends[1]);
+    return got ? 0 : 1;
+}
+
+TEST_F(engine_test, any_error_of_io_uring_setup_falls_back_to_epoll_and_is_reported) {
+    for (const int error : {EPERM, ENOSYS, ENOMEM, EMFILE, EINVAL, EOPNOTSUPP, EACCES, EAGAIN}) {
+        const failing_io refused{SYS_io_uring_setup, error};
+        run({.processors = 2, .io = io_engine::uring}, [&] {
+            EXPECT_EQ(waits_for_a_byte(), 0);
+            const std::string name = io::engine_name();
+            EXPECT_EQ(name, std::string{"epoll (the kernel refuses io_uring: "} +
+                                strerrorname_np(error) + ")");
+            EXPECT_NE(info().find("io: " + name + "\n"), std::string::npos) << info();
+        });
+    }
+}
+
+TEST_F(engine_test, info_says_what_was_chosen) {
+    const bool has_uring = io::probe_uring() == 0;
+    run({.processors = 1, .io = io_engine::epoll}, [] {
+        EXPECT_EQ(waits_for_a_byte(), 0);
+        EXPECT_EQ(io::engine_name(), "epoll (asked for)");
+    });
+    run({.processors = 1, .io = io_engine::uring}, [&] {
+        EXPECT_EQ(waits_for_a_byte(), 0);
+        EXPECT_EQ(io::engine_name() == "io_uring (asked for)", has_uring);
+    });
+    run({.processors = 1}, [] { EXPECT_EQ(io::engine_name(), "epoll (the default)"); });
+}
+
+TEST_F(engine_test, without_a_wait_there_is_no_engine) {
+    run({.processors = 2}, [] {
+        const auto before = conservation::fds();
+        int ends[2];
+        io::pipe(ends).value();
+        io::write_all(ends[1], "x", 1).value();
+        char c;
+        io::read_all(ends[0], &c, 1).value();
+        io::close(ends[0]);
+        io::close(ends[1]);
+        EXPECT_EQ(conservation::fds(), before);
+    });
+}
+
+TEST_F(engine_test, no_descriptor_for_the_engine_is_the_operations_error) {
+    for (const long call : {long{SYS_epoll_create1}, long{SYS_eventfd2}, long{SYS_epoll_ctl}}) {
+        run({.processors = 1, .io = io_engine::epoll}, [&] {
+            int ends[2];
+            io::pipe(ends).value();
+            char c;
+            {
+                const failing_io none{call, EMFILE};
+                EXPECT_EQ(io::read(ends[0], &c, 1).error(), std::errc::too_many_files_open);
+            }
+            EXPECT_EQ(waits_for_a_byte(), 0);
+            io::close(ends[0]);
+            io::close(ends[1]);
+        });
+    }
+}
+
+TEST_F(engine_test, interrupted_calls_are_made_again) {
+    for (const long call : {long{SYS_recvfrom}, long{SYS_sendto}, long{SYS_accept4}, long{SYS_read},
+                            long{SYS_epoll_pwait2}, long{SYS_epoll_pwait}}) {
+        const failing_io interrupted{call, EINTR, 2};
+        run({.processors = 2}, [] {
+            for (int i = 0; i < 20; ++i) {
+                EXPECT_EQ(waits_for_a_byte(), 0);
+                net::listener door{net::endpoint::loopback(0)};
+                const net::endpoint at = door.local().value();
+                fiber client{[&] {
+                    net::stream s = net::stream::connect(at).value();
+                    s.write("hello").value();
+                }};
+                net::stream s = door.accept().value();
+                char buffer[5];
+                s.read_all(buffer, 5).value();
+                client.join();
+            }
+        });
+    }
+}
+
+TEST_F(engine_test, a_storm_of_signals_disturbs_nothing) {
+    struct sigaction handler {}, before;
+    handler.sa_handler = [](int) {};
+    sigaction(SIGALRM, &handler, &before);
+    const itimerval storm{{0, 200}, {0, 200}}, calm{};
+    setitimer(ITIMER_REAL, &storm, nullptr);
+    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
+        run({.processors = 2, .io = engine}, [] {
+            for (int i = 0; i < scaled(500, 100); ++i) EXPECT_EQ(waits_for_a_byte(), 0);
+        });
+    setitimer(ITIMER_REAL, &calm, nullptr);
+    sigaction(SIGALRM, &before, nullptr);
+}
+
+TEST_F(engine_test, a_processor_that_computes_does_not_keep_events_from_an_idle_one) {
+    run({.processors = 2}, [] {
+        if (cluster::standard().processors() < 2) GTEST_SKIP() << "needs two processors";
+        int ends[2];
+        io::pipe(ends).value();
+        std::atomic<bool> got = false;
+        fiber reader{[&] {
+            char c;
+            io::read_all(ends[0], &c, 1).value();
+            got = true;
+        }};
+        this_fiber::yield();
+        io::write_all(ends[1], "x", 1).value();
+        while (!got) {  // Computes, and never switches.
+        }
+        reader.join();
+        io::close(ends[0]);
+        io::close(ends[1]);
+    });
+}
+
+TEST_F(engine_test, processors_come_and_go_while_fibers_wait) {
+    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
+        run({.processors = 1, .io = engine}, [] {
+            std::atomic<bool> over = false;
+            fiber speaker{[&] {
+                while (!over) EXPECT_EQ(waits_for_a_byte(), 0);
+            }};
+            for (int i = 0; i < scaled(100, 20); ++i) {
+                cluster::standard().add_processor();
+                EXPECT_EQ(waits_for_a_byte(), 0);
+                cluster::standard().remove_processor();
+            }
+            over = true;
+            speaker.join();
+        });
+}
+
+#if defined(__x86_64__)
+// Docker's way to say no.
+const child_program refused{"refused", [](const child_arguments& arguments) {
+    const auto error = static_cast<unsigned>(std::stoi(arguments[0]));
+    sock_filter program[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    sock_fprog filter{4, program};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 3;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 4;
+    return run({.processors = 1, .io = io_engine::uring}, [] {
+        if (waits_for_a_byte() != 0) return 5;
+        std::fprintf(stderr, "%s\n", io::engine_name().c_str());
+        return 0;
+    });
+}};
+
+TEST_F(engine_test, a_seccomp_filter_that_refuses_io_uring_means_epoll) {
+    for (const int error : {EPERM, ENOSYS, ENOMEM, EMFILE, EINVAL, EOPNOTSUPP}) {
+        const child_end end = run_child("refused", {std::to_string(error)});
+        EXPECT_EQ(end.code, 0) << end;
+        EXPECT_EQ(end.err, std::string{"epoll (the kernel refuses io_uring: "} +
+                               strerrorname_np(error) + ")\n");
+    }
+}
+#endif
+
+}  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+#include "io/epoll_engine.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <new>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "io/descriptor.hpp"
+#include "os/io_calls.hpp"
+
+namespace ums::io {
+
+namespace {
+
+constexpr std::uint64_t bell_data = ~std::uint64_t{0};
+constexpr int wait_batch = 256;
+constexpr int poll_batch = 64;  // On the stack of a fiber.
+
+}  // namespace
+
+std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
+    const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+    if (epoll < 0) return error = epoll, nullptr;
+    const long bell = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell < 0) {
+        os::io_call(SYS_close, epoll);
+        return error = bell, nullptr;
+    }
+    std::unique_ptr<engine> made{
+        new (std::nothrow) epoll_engine{static_cast<int>(epoll), static_cast<int>(bell)}};
+    if (made == nullptr) {
+        os::io_call(SYS_close, epoll);
+        os::io_call(SYS_close, bell);
+        return error = -ENOMEM, nullptr;
+    }
+    epoll_event on_bell{EPOLLIN | EPOLLET, {.u64 = bell_data}};
+    error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, bell, &on_bell);
+    if (error < 0) made.reset();
+    return made;
+}
+
+epoll_engine::~epoll_engine() {
+    os::io_call(SYS_close, epoll_);
+    os::io_call(SYS_close, bell_);
+}
+
+long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
+    epoll_event on{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
+                   {.u64 = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd)}};
+    long error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_ADD, fd, &on);
+    // The number's last file was closed elsewhere, and a duplicate keeps it, and this.
+    if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_MOD, fd, &on);
+    if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
+    return error;
+}
+
+void epoll_engine::remove(int fd, std::uint32_t) noexcept {
+    epoll_event none{};
+    os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_DEL, fd, &none);
+    added_.fetch_sub(1, base::relaxed);
+}
+
+sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexcept {
+    fiber_list woken;
+    for (long i = 0; i < count; ++i) {
+        const std::uint64_t data = events[i].data.u64;
+        const std::uint32_t e = events[i].events;
+        if (data == bell_data) continue;
+        constexpr std::uint32_t over = EPOLLHUP | EPOLLERR, odd = EPOLLRDHUP | EPOLLPRI;
+        descriptor::find(static_cast<int>(data))
+            ->ready(static_cast<std::uint32_t>(data >> 32), (e & (EPOLLIN | over | odd)) != 0,
+                    (e & (EPOLLOUT | over)) != 0, (e & (over | odd)) != 0, woken);
+    }
+    return woken.first;
+}
+
+sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
+    epoll_event events[wait_batch];
+    os::nanoseconds left = limit;
+    if (limit != os::never) left = std::max(limit - os::now(), 0l);
+    long n = -ENOSYS;
+    if (has_pwait2_) {
+        const timespec t{left / 1'000'000'000, left % 1'000'000'000};
+        n = os::io_call(SYS_epoll_pwait2, epoll_, events, wait_batch,
+                        limit == os::never ? nullptr : &t, nullptr, 8);
+        if (n == -ENOSYS) has_pwait2_ = false;  // Valgrind knows only the older one.
+    }
+    if (n == -ENOSYS) {
+        const long ms = limit == os::never ? -1 : std::min((left + 999'999) / 1'000'000, long{INT_MAX});
+        n = os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, ms, nullptr, 8);
+    }
+    return deliver(events, n);
+}
+
+sched::fiber* epoll_engine::poll() noexcept {
+    epoll_event events[poll_batch];
+    return deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, poll_batch, 0, nullptr, 8));
+}
+
+void epoll_engine::interrupt() noexcept {
+    const std::uint64_t one = 1;
+    os::io_call(SYS_write, bell_, &one, sizeof one);
+}
+
+}  // namespace ums::io

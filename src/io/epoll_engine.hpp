@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/epoll_engine.hpp: the engine on epoll.
+//
+// Cost: one epoll_ctl() for each descriptor that ever waits, and one when it is closed; one epoll_wait() takes
+// up to 256 edges.
+
+#include <memory>
+
+#include "io/engine.hpp"
+
+struct epoll_event;
+
+namespace ums::io {
+
+class epoll_engine final : public engine {
+public:
+    // Null and -errno if the kernel has no descriptor to give.
+    static std::unique_ptr<engine> make(long& error) noexcept;
+    ~epoll_engine() override;
+
+    sched::fiber* wait(os::nanoseconds limit) noexcept override;
+    sched::fiber* poll() noexcept override;
+    void interrupt() noexcept override;
+
+    long add(int fd, std::uint32_t generation) noexcept override;
+    void remove(int fd, std::uint32_t generation) noexcept override;
+    [[nodiscard]] const char* name() const noexcept override { return "epoll"; }
+
+private:
+    epoll_engine(int epoll, int bell) noexcept : epoll_{epoll}, bell_{bell} {}
+    static sched::fiber* deliver(const epoll_event* events, long count) noexcept;
+
+    const int epoll_;
+    const int bell_;  // An eventfd. Edge-triggered, so it is never read.
+    bool has_pwait2_ = true;
+};
+
+}  // namespace ums::io

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/file.hpp: what blocks on a disk, away from the carrier.
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "os/io_calls.hpp"
+#include "sched/park.hpp"
+#include "ums/offload.hpp"
+
+namespace ums::io {
+
+// Makes the call on a thread of the off-load pool; -EAGAIN if there is none.
+template <class Call>
+long away(Call call) noexcept {
+    const auto uninterrupted = [&call]() noexcept {
+        long n;
+        do n = call();
+        while (n == -EINTR);
+        return n;
+    };
+    if (!sched::this_parkable().is_fiber) return uninterrupted();
+    try {
+        return offload(uninterrupted);
+    } catch (...) {
+        return -EAGAIN;
+    }
+}
+
+// Offset -1: the file's own.
+long file_read(int fd, const iovec* into, int count, off_t offset) noexcept;
+long file_write(int fd, const iovec* from, int count, off_t offset) noexcept;
+
+}  // namespace ums::io

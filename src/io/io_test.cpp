@@ -1,0 +1,621 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate fifo p1 nosync epoll uring
+#include "ums/io.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <netinet/in.h>
+#include <stdexcept>
+#include <string>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/fiber.hpp"
+#include "ums/net.hpp"
+#include "ums/offload.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using ums::deadline_after;
+using ums::fiber;
+using ums::net::endpoint;
+using ums::net::listener;
+using ums::net::stream;
+namespace io = ums::io;
+namespace this_fiber = ums::this_fiber;
+
+class io_test : public conserving_test {};
+
+struct pipe_ends {
+    int in, out;
+    pipe_ends() {
+        int ends[2];
+        io::pipe(ends).value();
+        in = ends[0];
+        out = ends[1];
+    }
+    ~pipe_ends() {
+        if (in >= 0) io::close(in);
+        if (out >= 0) io::close(out);
+    }
+    void close_in() { io::close(std::exchange(in, -1)); }
+    void close_out() { io::close(std::exchange(out, -1)); }
+};
+
+void yield_often() {
+    for (int i = 0; i < 50; ++i) this_fiber::yield();
+}
+
+TEST_F(io_test, a_pipe_carries_bytes_and_then_its_end) {
+    on_a_fiber_and_on_a_thread([] {
+        pipe_ends p;
+        fiber writer{[&] {
+            yield_often();
+            io::write_all(p.out, "hello", 5).value();
+            p.close_out();
+        }};
+        char buffer[8];
+        io::read_all(p.in, buffer, 5).value();
+        EXPECT_EQ(std::string(buffer, 5), "hello");
+        EXPECT_EQ(io::read(p.in, buffer, 1).value(), 0u);
+        EXPECT_EQ(io::read_all(p.in, buffer, 1).error().value(), ENOMSG);
+        writer.join();
+    });
+}
+
+TEST_F(io_test, a_full_pipe_makes_the_writer_wait) {
+    on_a_fiber_and_on_a_thread([] {
+        pipe_ends p;
+        const std::size_t bytes = 1u << 20;
+        fiber writer{[&] {
+            const std::vector<char> data(bytes, 'x');
+            io::write_all(p.out, data.data(), bytes).value();
+            p.close_out();
+        }};
+        std::vector<char> buffer(5000);
+        std::size_t got = 0;
+        while (const std::size_t n = io::read(p.in, buffer.data(), buffer.size()).value()) got += n;
+        EXPECT_EQ(got, bytes);
+        writer.join();
+    });
+}
+
+TEST_F(io_test, writing_where_nobody_reads_is_an_error_and_no_signal) {
+    on_a_fiber_and_on_a_thread([] {
+        pipe_ends p;
+        p.close_in();
+        EXPECT_EQ(io::write(p.out, "x", 1).error(), std::errc::broken_pipe);
+        int ends[2];
+        io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+        io::close(ends[1]);
+        EXPECT_EQ(io::write(ends[0], "x", 1).error(), std::errc::broken_pipe);
+        EXPECT_EQ(io::send(ends[0], "x", 1).error(), std::errc::broken_pipe);
+        const iovec pieces[2] = {{const_cast<char*>("a"), 1}, {const_cast<char*>("b"), 1}};
+        EXPECT_EQ(io::writev(ends[0], pieces, 2).error(), std::errc::broken_pipe);
+        io::close(ends[0]);
+        sigset_t pending;
+        sigpending(&pending);
+        EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    });
+}
+
+TEST_F(io_test, a_bad_number_is_an_error) {
+    on_a_fiber_and_on_a_thread([] {
+        char c;
+        for (const int fd : {-1, -1000, 1'000'000, 1 << 30}) {
+            EXPECT_EQ(io::read(fd, &c, 1).error(), std::errc::bad_file_descriptor) << fd;
+            EXPECT_EQ(io::write(fd, &c, 1).error(), std::errc::bad_file_descriptor) << fd;
+            EXPECT_EQ(io::recv(fd, &c, 1).error(), std::errc::bad_file_descriptor) << fd;
+            EXPECT_EQ(io::accept(fd).error(), std::errc::bad_file_descriptor) << fd;
+            EXPECT_EQ(io::close(fd).error(), std::errc::bad_file_descriptor) << fd;
+            EXPECT_EQ(io::poll(fd, POLLIN).error(), std::errc::bad_file_descriptor) << fd;
+            EXPECT_EQ(io::dup(fd).error(), std::errc::bad_file_descriptor) << fd;
+        }
+    });
+}
+
+TEST_F(io_test, a_blocking_descriptor_from_elsewhere_does_not_block_the_processor) {
+    ums::run({.processors = 1}, [] {
+        int ends[2];
+        ASSERT_EQ(::pipe(ends), 0);
+        fiber writer{[&] { io::write_all(ends[1], "x", 1).value(); }};
+        char c;
+        EXPECT_EQ(io::read(ends[0], &c, 1).value(), 1u);
+        writer.join();
+        io::close(ends[0]);
+        io::close(ends[1]);
+    });
+}
+
+TEST_F(io_test, several_fibers_may_wait_for_one_descriptor) {
+    ums::run({.processors = 2}, [] {
+        pipe_ends p;
+        std::atomic<int> got = 0;
+        std::vector<fiber> readers;
+        for (int i = 0; i < 20; ++i)
+            readers.emplace_back([&] {
+                char c;
+                got += static_cast<int>(io::read(p.in, &c, 1).value());
+            });
+        for (int i = 0; i < 20; ++i) {
+            io::write_all(p.out, "x", 1).value();
+            if (i % 3 == 0) this_fiber::yield();
+        }
+        for (fiber& f : readers) f.join();
+        EXPECT_EQ(got, 20);
+    });
+}
+
+TEST_F(io_test, one_of_several_waiters_gives_up_and_the_others_get_what_comes) {
+    ums::run({.processors = 2}, [] {
+        pipe_ends p;
+        for (int round = 0; round < scaled(200, 40); ++round) {
+            std::vector<fiber> readers;
+            std::atomic<int> got = 0, late = 0;
+            for (int i = 0; i < 6; ++i)
+                readers.emplace_back([&, i] {
+                    char c;
+                    const auto n = io::read(p.in, &c, 1, i % 2 == 0 ? ums::limits{} : deadline_after(100us));
+                    n ? ++got : ++late;
+                });
+            this_fiber::yield();
+            for (int i = 0; i < 6; ++i) io::write_all(p.out, "x", 1).value();
+            for (fiber& f : readers) f.join();
+            EXPECT_EQ(got + late, 6);
+            EXPECT_GE(got, 3);
+            char rest[8];
+            if (late != 0) {
+                EXPECT_EQ(io::read(p.in, rest, sizeof rest).value(), std::size_t(late));
+            }
+        }
+    });
+}
+
+// libfibre: an error event wakes only the reader.
+TEST_F(io_test, a_hang_up_wakes_both_directions) {
+    on_a_fiber_and_on_a_thread([] {
+        int ends[2];
+        io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+        std::vector<char> much(4u << 20, 'x');
+        fiber writer{[&] { EXPECT_FALSE(io::write_all(ends[0], much.data(), much.size())); }};
+        fiber reader{[&] {
+            char c;
+            const auto n = io::read(ends[0], &c, 1);
+            EXPECT_TRUE(!n || *n == 0);
+        }};
+        yield_often();
+        io::close(ends[1]);
+        writer.join();
+        reader.join();
+        io::close(ends[0]);
+    });
+}
+
+// libfibre, uThreads: close() does not wake a waiter.
+TEST_F(io_test, a_close_wakes_all_that_wait_in_both_directions) {
+    ums::run({.processors = 2}, [] {
+        for (int round = 0; round < scaled(200, 40); ++round) {
+            int ends[2];
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+            std::vector<char> much(1u << 20, 'x');
+            std::vector<fiber> all;
+            for (int i = 0; i < 3; ++i)
+                all.emplace_back([&] {
+                    char c;
+                    EXPECT_EQ(io::read(ends[0], &c, 1).error(), std::errc::bad_file_descriptor);
+                });
+            all.emplace_back([&] {
+                EXPECT_EQ(io::write_all(ends[0], much.data(), much.size()).error(),
+                          std::errc::bad_file_descriptor);
+            });
+            for (int i = 0; i < round % 10; ++i) this_fiber::yield();
+            if (round % 2 == 0) yield_often();
+            io::close(ends[0]);
+            for (fiber& f : all) f.join();
+            io::close(ends[1]);
+        }
+    });
+}
+
+TEST_F(io_test, a_number_that_is_used_again_gets_no_event_of_the_old_file) {
+    ums::run({.processors = 2}, [] {
+        for (int round = 0; round < scaled(1000, 100); ++round) {
+            int a[2], b[2];
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, a).value();
+            fiber reader{[&] {
+                char c;
+                // The byte may come before the close.
+                static_cast<void>(io::read(a[0], &c, 1));
+            }};
+            if (round % 2 == 0) yield_often();
+            fiber writer{[&, fd = a[1]] {
+                static_cast<void>(io::write(fd, "x", 1));
+                io::close(fd);
+            }};
+            if (round % 3 == 0) this_fiber::yield();
+            io::close(a[0]);
+            reader.join();
+            writer.join();
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, b).value();
+            char c = 0;
+            EXPECT_EQ(io::read(b[0], &c, 1, deadline_after(50us)).error(), std::errc::timed_out);
+            fiber late{[&] { io::write_all(b[1], "y", 1).value(); }};
+            EXPECT_EQ(io::read(b[0], &c, 1).value(), 1u);
+            EXPECT_EQ(c, 'y');
+            late.join();
+            io::close(b[0]);
+            io::close(b[1]);
+        }
+    });
+}
+
+TEST_F(io_test, a_number_that_was_closed_behind_our_back_is_clean_when_it_comes_again) {
+    ums::run({.processors = 2}, [] {
+        pipe_ends first;
+        char c;
+        EXPECT_EQ(io::read(first.in, &c, 1, deadline_after(1ms)).error(), std::errc::timed_out);
+        ::close(first.in);
+        ::close(first.out);
+        pipe_ends again;
+        EXPECT_EQ(first.in, again.in);
+        first.in = first.out = -1;
+        fiber writer{[&] {
+            yield_often();
+            io::write_all(again.out, "x", 1).value();
+        }};
+        EXPECT_EQ(io::read(again.in, &c, 1).value(), 1u);
+        writer.join();
+    });
+}
+
+TEST_F(io_test, poll_waits_for_one_direction_or_both) {
+    on_a_fiber_and_on_a_thread([] {
+        int ends[2];
+        io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+        EXPECT_EQ(io::poll(ends[0], POLLIN | POLLOUT).value(), POLLOUT);
+        EXPECT_EQ(io::poll(ends[0], POLLIN, deadline_after(1ms)).error(), std::errc::timed_out);
+        fiber writer{[&] {
+            yield_often();
+            io::write_all(ends[1], "x", 1).value();
+        }};
+        EXPECT_EQ(io::poll(ends[0], POLLIN).value(), POLLIN);
+        EXPECT_EQ(io::poll(ends[0], POLLIN | POLLOUT).value(), POLLIN | POLLOUT);
+        writer.join();
+        io::close(ends[1]);
+        EXPECT_EQ(io::poll(ends[0], POLLIN).value() & POLLHUP, POLLHUP);
+        io::close(ends[0]);
+    });
+}
+
+TEST_F(io_test, poll_and_select_wait_for_the_first_of_many) {
+    on_a_fiber_and_on_a_thread([] {
+        std::vector<pipe_ends> pipes(10);
+        std::vector<pollfd> fds;
+        for (const pipe_ends& p : pipes) fds.push_back({p.in, POLLIN, 0});
+        fds.push_back({-1, POLLIN, 0});
+        EXPECT_EQ(io::poll(fds.data(), fds.size(), deadline_after(1ms)).value(), 0u);
+        fiber writer{[&] {
+            yield_often();
+            io::write_all(pipes[7].out, "x", 1).value();
+        }};
+        EXPECT_EQ(io::poll(fds.data(), fds.size()).value(), 1u);
+        for (std::size_t i = 0; i < fds.size(); ++i) EXPECT_EQ(fds[i].revents, i == 7 ? POLLIN : 0);
+        writer.join();
+        fd_set in;
+        FD_ZERO(&in);
+        FD_SET(pipes[3].in, &in);
+        EXPECT_EQ(io::select(pipes[3].in + 1, &in, nullptr, nullptr, deadline_after(1ms)).value(), 0u);
+        EXPECT_FALSE(FD_ISSET(pipes[3].in, &in));
+        FD_SET(pipes[3].in, &in);
+        FD_SET(pipes[7].in, &in);
+        EXPECT_EQ(io::select(pipes[7].in + 1, &in, nullptr, nullptr).value(), 1u);
+        EXPECT_TRUE(FD_ISSET(pipes[7].in, &in) && !FD_ISSET(pipes[3].in, &in));
+    });
+}
+
+TEST_F(io_test, an_epoll_loop_of_somebody_else_runs_in_a_fiber) {
+    on_a_fiber_and_on_a_thread([] {
+        const int ep = ::epoll_create1(EPOLL_CLOEXEC);
+        pipe_ends p;
+        epoll_event on{EPOLLIN, {.u32 = 42}};
+        ASSERT_EQ(::epoll_ctl(ep, EPOLL_CTL_ADD, p.in, &on), 0);
+        epoll_event got[4];
+        EXPECT_EQ(io::epoll_wait(ep, got, 4, deadline_after(1ms)).value(), 0u);
+        for (int i = 0; i < 10; ++i) {
+            fiber writer{[&] {
+                yield_often();
+                io::write_all(p.out, "x", 1).value();
+            }};
+            EXPECT_EQ(io::epoll_wait(ep, got, 4).value(), 1u);
+            EXPECT_EQ(got[0].data.u32, 42u);
+            char c;
+            EXPECT_EQ(io::read(p.in, &c, 1).value(), 1u);
+            writer.join();
+        }
+        io::close(ep);
+    });
+}
+
+TEST_F(io_test, files_are_read_and_written) {
+    on_a_fiber_and_on_a_thread([] {
+        char path[] = "/tmp/ums-io-test-XXXXXX";
+        ::close(::mkstemp(path));
+        const int fd = io::open(path, O_RDWR).value();
+        EXPECT_EQ(io::pwrite(fd, "hello world", 11, 0).value(), 11u);
+        io::fsync(fd).value();
+        io::fdatasync(fd).value();
+        char buffer[32];
+        EXPECT_EQ(io::pread(fd, buffer, sizeof buffer, 6).value(), 5u);
+        EXPECT_EQ(std::string(buffer, 5), "world");
+        EXPECT_EQ(io::read(fd, buffer, 5).value(), 5u);
+        EXPECT_EQ(std::string(buffer, 5), "hello");
+        EXPECT_EQ(io::write(fd, "!", 1).value(), 1u);
+        EXPECT_EQ(io::pread(fd, buffer, 6, 0).value(), 6u);
+        EXPECT_EQ(std::string(buffer, 6), "hello!");
+        EXPECT_EQ(io::pread(fd, buffer, 6, 100).value(), 0u);
+        EXPECT_EQ(io::pread(fd, buffer, 6, -1).error(), std::errc::invalid_argument);
+        // To a socket.
+        auto [a, b] = stream::pair().value();
+        off_t from = 0;
+        EXPECT_EQ(io::sendfile(a.fd(), fd, &from, 100).value(), 11u);
+        EXPECT_EQ(b.read(buffer, sizeof buffer).value(), 11u);
+        io::close(fd);
+        ::unlink(path);
+        EXPECT_EQ(io::open("/nonexistent/file", O_RDONLY).error(),
+                  std::errc::no_such_file_or_directory);
+    });
+}
+
+TEST_F(io_test, splice_moves_from_a_socket_through_a_pipe) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        pipe_ends p;
+        fiber writer{[&end = a] {
+            yield_often();
+            end.write("hello").value();
+        }};
+        EXPECT_EQ(io::splice(b.fd(), nullptr, p.out, nullptr, 100).value(), 5u);
+        char buffer[8];
+        EXPECT_EQ(io::read(p.in, buffer, sizeof buffer).value(), 5u);
+        writer.join();
+    });
+}
+
+TEST_F(io_test, messages_keep_their_boundaries) {
+    on_a_fiber_and_on_a_thread([] {
+        ums::net::datagram a{endpoint::loopback(0)}, b{endpoint::loopback(0)};
+        const endpoint at = b.local().value();
+        fiber writer{[&] {
+            yield_often();
+            for (const char* text : {"one", "three", ""})
+                EXPECT_EQ(a.send_to(text, std::strlen(text), at).value(), std::strlen(text));
+        }};
+        char buffer[16];
+        endpoint from;
+        EXPECT_EQ(b.receive(buffer, sizeof buffer, &from).value(), 3u);
+        EXPECT_EQ(from, a.local().value());
+        EXPECT_EQ(b.receive(buffer, sizeof buffer).value(), 5u);
+        EXPECT_EQ(b.receive(buffer, sizeof buffer).value(), 0u);
+        writer.join();
+        EXPECT_EQ(b.receive(buffer, sizeof buffer, nullptr, deadline_after(1ms)).error(),
+                  std::errc::timed_out);
+        std::array<mmsghdr, 3> many{};
+        std::array<iovec, 3> pieces{};
+        char texts[3][8];
+        for (int i = 0; i < 3; ++i) {
+            pieces[i] = {texts[i], sizeof texts[i]};
+            many[i].msg_hdr.msg_iov = &pieces[i];
+            many[i].msg_hdr.msg_iovlen = 1;
+        }
+        a.connect(at).value();
+        EXPECT_EQ(io::sendmmsg(a.fd(), many.data(), 3).value(), 3u);
+        EXPECT_EQ(io::recvmmsg(b.fd(), many.data(), 3).value(), 3u);
+    });
+}
+
+// A short read of a TCP socket says that it is empty; not so when it was hung up before.
+TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
+    on_a_fiber_and_on_a_thread([] {
+        listener door{endpoint::loopback(0)};
+        const endpoint at = door.local().value();
+        for (int round = 0; round < scaled(300, 50); ++round) {
+            stream s = stream::connect(at).value();
+            stream t = door.accept().value();
+            char buffer[100];
+            // Registers it.
+            EXPECT_FALSE(t.read(buffer, sizeof buffer, deadline_after(round % 2 == 0 ? 0us : 20us)));
+            s.write("bytes").value();
+            s.close();
+            if (round % 3 == 0) this_fiber::sleep_for(20us);
+            EXPECT_EQ(t.read(buffer, sizeof buffer).value(), 5u);
+            EXPECT_EQ(t.read(buffer, sizeof buffer).value(), 0u);
+            EXPECT_EQ(t.read(buffer, sizeof buffer).value(), 0u);
+        }
+    });
+}
+
+TEST_F(io_test, peeked_bytes_are_still_there) {
+    on_a_fiber_and_on_a_thread([] {
+        listener door{endpoint::loopback(0)};
+        stream s = stream::connect(door.local().value()).value();
+        stream t = door.accept().value();
+        char buffer[100];
+        EXPECT_FALSE(t.read(buffer, sizeof buffer, deadline_after(1ms)));
+        s.write("bytes").value();
+        EXPECT_EQ(io::recv(t.fd(), buffer, 100, MSG_PEEK).value(), 5u);
+        EXPECT_EQ(io::recv(t.fd(), buffer, 100, MSG_PEEK).value(), 5u);
+        EXPECT_EQ(io::poll(t.fd(), POLLIN).value(), POLLIN);
+        EXPECT_EQ(io::recv(t.fd(), buffer, 2).value(), 2u);
+        EXPECT_EQ(io::recv(t.fd(), buffer, 100).value(), 3u);
+        fiber writer{[&] {
+            yield_often();
+            s.write("12").value();
+            yield_often();
+            s.write("345").value();
+        }};
+        EXPECT_EQ(io::recv(t.fd(), buffer, 5, MSG_WAITALL).value(), 5u);
+        writer.join();
+    });
+}
+
+TEST_F(io_test, urgent_data_does_not_hide_what_follows) {
+    ums::run({.processors = 1}, [] {
+        listener door{endpoint::loopback(0)};
+        stream s = stream::connect(door.local().value()).value();
+        stream t = door.accept().value();
+        char buffer[100];
+        EXPECT_FALSE(t.read(buffer, sizeof buffer, deadline_after(1ms)));
+        s.write("ab").value();
+        EXPECT_EQ(io::send(s.fd(), "!", 1, MSG_OOB).value(), 1u);
+        s.write("cd").value();
+        std::string all;
+        while (all.size() < 4) all.append(buffer, t.read(buffer, sizeof buffer).value());
+        EXPECT_EQ(all, "abcd");
+    });
+}
+
+// EMFILE in accept() must neither fail nor burn the CPU, nor lose the connection.
+TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
+    ums::run({.processors = 2}, [] {
+        listener door{endpoint::loopback(0)};
+        stream s = stream::connect(door.local().value()).value();
+        char c;
+        pipe_ends spare;
+        EXPECT_FALSE(io::read(spare.in, &c, 1, deadline_after(1ms)));  // Makes the engine.
+        rlimit before{};
+        getrlimit(RLIMIT_NOFILE, &before);
+        int top = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        const rlimit low{static_cast<rlim_t>(top + 1), before.rlim_max};
+        ::close(top);
+        // Fill what is left below.
+        setrlimit(RLIMIT_NOFILE, &low);
+        std::vector<int> fill;
+        for (int fd; (fd = ::dup(0)) >= 0;) fill.push_back(fd);
+        EXPECT_EQ(door.accept(deadline_after(1ms)).error(), std::errc::timed_out);
+        std::stop_source source;
+        fiber stopper{[&] { source.request_stop(); }};
+        EXPECT_EQ(door.accept(source.get_token()).error(), std::errc::operation_canceled);
+        stopper.join();
+        fiber closer{[&] {
+            yield_often();
+            spare.close_in();
+        }};
+        stream t = door.accept().value();
+        EXPECT_TRUE(t.is_open());
+        closer.join();
+        setrlimit(RLIMIT_NOFILE, &before);
+        for (const int fd : fill) ::close(fd);
+    });
+}
+
+TEST_F(io_test, a_connect_to_a_full_unix_socket_waits_for_room) {
+    ums::run({.processors = 2}, [] {
+        char path[64];
+        std::snprintf(path, sizeof path, "@ums-io-test-%d", ::getpid());
+        listener door{endpoint::unix_socket(path).value(), {.backlog = 1}};
+        const endpoint at = door.local().value();
+        std::vector<stream> waiting;
+        for (int i = 0; i < 2; ++i) waiting.push_back(stream::connect(at).value());
+        EXPECT_EQ(stream::connect(at, deadline_after(5ms)).error(), std::errc::timed_out);
+        fiber one_more{[&] { EXPECT_TRUE(stream::connect(at)); }};
+        yield_often();
+        std::vector<stream> got;
+        for (int i = 0; i < 3; ++i) got.push_back(door.accept().value());
+        one_more.join();
+    });
+}
+
+TEST_F(io_test, resolve_knows_this_host) {
+    on_a_fiber_and_on_a_thread([] {
+        const auto found = ums::net::resolve("127.0.0.1", "80");
+        ASSERT_TRUE(found) << found.error.message();
+        EXPECT_EQ(found.value().front(), endpoint::loopback(80));
+        EXPECT_EQ(ums::net::resolve("not a name", "80").error.category(),
+                  ums::net::resolve_category());
+    });
+}
+
+TEST_F(io_test, addresses_are_read_and_written) {
+    for (const char* text : {"127.0.0.1:80", "[::1]:8080", "0.0.0.0:0", "[::]:65535", "unix:/tmp/x",
+                             "unix:@abstract"})
+        EXPECT_EQ(endpoint::parse(text).value().text(), text);
+    EXPECT_EQ(endpoint::parse(":80").value(), endpoint::any_ipv6(80));
+    for (const char* text : {"", "80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:80",
+                             "[::1]", "[127.0.0.1]:80", "localhost:80", "unix:", "1.2.3:4"})
+        EXPECT_EQ(endpoint::parse(text).error(), std::errc::invalid_argument) << text;
+    EXPECT_EQ(endpoint::unix_socket(std::string(108, 'x')).error(), std::errc::filename_too_long);
+}
+
+TEST_F(io_test, offloaded_calls_run_beside_the_fibers) {
+    ums::run({.processors = 1}, [] {
+        pipe_ends p;
+        int ends[2];
+        ASSERT_EQ(::pipe(ends), 0);
+        std::vector<fiber> all;
+        for (int i = 0; i < 10; ++i)
+            all.emplace_back([&] {
+                const char c = ums::offload([&] {
+                    char got = 0;
+                    EXPECT_EQ(::read(ends[0], &got, 1), 1);  // Truly blocks.
+                    return got;
+                });
+                EXPECT_EQ(c, 'x');
+            });
+        yield_often();
+        for (int i = 0; i < 10; ++i) ASSERT_EQ(::write(ends[1], "x", 1), 1);
+        for (fiber& f : all) f.join();
+        EXPECT_EQ(ums::offload_stats().calls, 10u);
+        EXPECT_LE(ums::offload_stats().threads, 10u);
+        EXPECT_THROW(ums::offload([] { throw std::runtime_error{"x"}; }), std::runtime_error);
+        ::close(ends[0]);
+        ::close(ends[1]);
+    });
+    EXPECT_EQ(ums::offload([] { return 7; }), 7);
+}
+
+TEST_F(io_test, without_a_runtime_a_plain_thread_waits_as_well) {
+    pipe_ends p;
+    char c;
+    EXPECT_EQ(io::read(p.in, &c, 1, deadline_after(1ms)).error(), std::errc::timed_out);
+    std::stop_source source;
+    std::thread stopper{[&] { source.request_stop(); }};
+    EXPECT_EQ(io::read(p.in, &c, 1, source.get_token()).error(), std::errc::operation_canceled);
+    stopper.join();
+    std::thread writer{[&] { io::write_all(p.out, "x", 1).value(); }};
+    EXPECT_EQ(io::read(p.in, &c, 1).value(), 1u);
+    writer.join();
+}
+
+TEST_F(io_test, a_plain_thread_that_waits_outlives_the_runtime) {
+    pipe_ends p;
+    std::thread reader;
+    for (int i = 0; i < scaled(50, 10); ++i) {
+        char c = 0;
+        ums::run({.processors = 1}, [&] {
+            char d;
+            EXPECT_FALSE(io::read(p.in, &d, 1, deadline_after(10us)));
+            reader = std::thread{[&] { EXPECT_EQ(io::read(p.in, &c, 1).value(), 1u); }};
+            if (i % 2 == 0) this_fiber::sleep_for(50us);
+        });
+        io::write_all(p.out, "x", 1).value();
+        reader.join();
+    }
+}
+
+}  // namespace

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/operation.hpp: how an operation on a descriptor that can wait is carried out.
+//
+// perform() makes the system call, and waits for an edge and makes it again while it would block.
+// When the wait is given up, the call is made once more, so that what came before the deadline is not lost by being
+// noticed late.
+
+#include <cerrno>
+#include <poll.h>
+
+#include "io/descriptor.hpp"
+#include "os/io_calls.hpp"
+#include "ums/limits.hpp"
+
+namespace ums::io {
+
+template <class Call>
+long without_interruption(Call& call) noexcept {
+    long n;
+    do n = call();
+    while (n == -EINTR);
+    return n;
+}
+
+// Whether a blocking descriptor that must stay so would block now.
+inline bool would_block(int fd, side s) noexcept {
+    pollfd one{fd, static_cast<short>(s == side::in ? POLLIN : POLLOUT), 0};
+    const timespec zero{};
+    return os::io_call(SYS_ppoll, &one, 1, &zero, nullptr, 8) == 0;
+}
+
+// `wanted`: how many bytes the call asks for; a TCP socket that gave fewer has no more. 0: not known.
+template <class Call>
+long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
+             Call call) noexcept {
+    const std::uint32_t generation = d.generation();
+    const long traits = d.learn(fd);
+    if (traits < 0) return traits;
+    const bool ask_first = (traits & descriptor::ask_first) != 0;
+    const bool may_empty = s == side::in && (traits & descriptor::tcp) != 0;
+    bool is_due = false;       // An edge came, or this is the last attempt.
+    bool take_first = s == side::in;
+    long gave_up = 0;
+    for (;;) {
+        const bool has_mark = d.may_be_ready(s);
+        if (has_mark || is_due) {
+            const bool taken = has_mark && take_first && d.take(s);
+            const long n = ask_first && would_block(fd, s) ? -EAGAIN : without_interruption(call);
+            if (n != -EAGAIN) {
+                const bool is_empty = may_empty && n > 0 &&
+                                      static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
+                if ((taken || is_due) && !is_empty) d.restore(s);
+                return n;
+            }
+            if (gave_up != 0) return gave_up;
+            if (has_mark && !taken) {
+                take_first = is_due = true;
+                continue;
+            }
+        }
+        const long r = d.wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
+        if (r == -ETIMEDOUT || r == -ECANCELED)
+            gave_up = r;
+        else if (r != 0)
+            return r;
+        is_due = true;
+    }
+}
+
+}  // namespace ums::io

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+//
+// A wait for one direction of one descriptor is a wait as any other. A wait for more is one for an epoll descriptor,
+// made for the purpose, that watches them all: it becomes readable when one of them is ready.
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <poll.h>
+#include <vector>
+
+#include "io/operation.hpp"
+#include "ums/io.hpp"
+
+namespace ums::io {
+
+namespace {
+
+using number = result<std::size_t>;
+
+long poll_now(pollfd* fds, std::size_t count) noexcept {
+    const timespec zero{};
+    auto call = [&]() noexcept {
+        return os::io_call(SYS_ppoll, fds, count, &zero, nullptr, 8);
+    };
+    return without_interruption(call);
+}
+
+// Waits until one of them is ready, and fills in revents.
+long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
+    long n = poll_now(fds, count);
+    if (n != 0) return n;
+    const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+    if (epoll < 0) return epoll;
+    const int ep = static_cast<int>(epoll);
+    descriptor::adopt(ep, descriptor::known);
+    for (std::size_t i = 0; i < count && n == 0; ++i) {
+        if (fds[i].fd < 0) continue;
+        std::uint32_t events = 0;  // The same descriptor may be there several times.
+        for (std::size_t k = 0; k < count; ++k)
+            if (fds[k].fd == fds[i].fd) events |= static_cast<std::uint16_t>(fds[k].events);
+        epoll_event on{events, {.fd = fds[i].fd}};
+        n = os::io_call(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fds[i].fd, &on);
+        if (n == -EEXIST) n = 0;
+    }
+    if (n == 0 || n == -EPERM || n == -EBADF) {
+        n = perform(*descriptor::find(ep), ep, side::in, 0, l, [=]() noexcept -> long {
+            const long ready = poll_now(fds, count);
+            return ready != 0 ? ready : -EAGAIN;
+        });
+    }
+    close(ep);
+    return n;
+}
+
+constexpr short in_events = POLLIN | POLLPRI | POLLRDHUP | POLLRDNORM | POLLRDBAND;
+constexpr short out_events = POLLOUT | POLLWRNORM | POLLWRBAND;
+
+}  // namespace
+
+result<short> poll(int fd, short events, const limits& l) {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return result<short>::failure(EBADF);
+    pollfd one{fd, events, 0};
+    long n;
+    const bool in = (events & in_events) != 0, out = (events & out_events) != 0;
+    if (in && out) {
+        n = poll_all(&one, 1, l);
+    } else {
+        n = perform(*d, fd, out ? side::out : side::in, 0, l, [&]() noexcept -> long {
+            const long ready = poll_now(&one, 1);
+            return ready != 0 ? ready : -EAGAIN;
+        });
+    }
+    if (n < 0) return result<short>::failure(static_cast<int>(-n));
+    if ((one.revents & POLLNVAL) != 0) return result<short>::failure(EBADF);
+    return one.revents;
+}
+
+number poll(pollfd* fds, std::size_t count, const limits& l) {
+    const long n = poll_all(fds, count, l);
+    return number::from(n == -ETIMEDOUT ? 0 : n);
+}
+
+number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& l) {
+    if (count < 0 || count > FD_SETSIZE) return number::failure(EINVAL);
+    try {
+        std::vector<pollfd> fds;
+        const auto is_in = [](int fd, fd_set* set) { return set != nullptr && FD_ISSET(fd, set); };
+        for (int fd = 0; fd < count; ++fd) {
+            const short events = static_cast<short>((is_in(fd, in) ? POLLIN : 0) |
+                                                    (is_in(fd, out) ? POLLOUT : 0) |
+                                                    (is_in(fd, except) ? POLLPRI : 0));
+            if (events != 0) fds.push_back({fd, events, 0});
+        }
+        const number n = poll(fds.data(), fds.size(), l);
+        if (!n) return n;
+        for (const pollfd& f : fds)
+            if ((f.revents & POLLNVAL) != 0) return number::failure(EBADF);
+        for (fd_set* set : {in, out, except})
+            if (set != nullptr) FD_ZERO(set);
+        std::size_t bits = 0;
+        for (const pollfd& f : fds) {
+            const auto put = [&](short asked, int any, fd_set* set) {
+                if ((f.events & asked) == 0 || (f.revents & any) == 0) return;
+                FD_SET(f.fd, set);
+                ++bits;
+            };
+            put(POLLIN, POLLIN | POLLHUP | POLLERR, in);
+            put(POLLOUT, POLLOUT | POLLERR, out);
+            put(POLLPRI, POLLPRI, except);
+        }
+        return bits;
+    } catch (const std::bad_alloc&) {
+        return number::failure(ENOMEM);
+    }
+}
+
+number epoll_wait(int epoll, epoll_event* events, int most, const limits& l) {
+    descriptor* d = descriptor::find(epoll);
+    if (d == nullptr) return number::failure(EBADF);
+    const long n = perform(*d, epoll, side::in, 0, l, [=]() noexcept -> long {
+        const long ready = os::io_call(SYS_epoll_pwait, epoll, events, most, 0, nullptr, 8);
+        return ready != 0 ? ready : -EAGAIN;
+    });
+    return number::from(n == -ETIMEDOUT ? 0 : n);
+}
+
+}  // namespace ums::io

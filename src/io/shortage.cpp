@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#include "io/shortage.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "os/clock.hpp"
+#include "os/lock.hpp"
+#include "sched/park.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::io::shortage {
+
+namespace {
+
+constexpr os::nanoseconds period = 50'000'000;
+
+struct waiter {
+    sched::parkable* who;
+    waiter* next = nullptr;
+};
+
+constinit os::lock list_lock;
+// Guarded by list_lock:
+constinit waiter* first = nullptr;
+// The same, for who has no lock:
+constinit base::atomic<std::uint32_t> count;
+
+// Returns whether it was there.
+bool remove(waiter& w) noexcept {
+    const os::lock_guard guard{list_lock};
+    for (waiter** at = &first; *at != nullptr; at = &(*at)->next) {
+        if (*at != &w) continue;
+        *at = w.next;
+        count.fetch_sub(1, base::relaxed);  // relaxed: a missed close() costs one period.
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+long wait(const limits& l) noexcept {
+    const os::nanoseconds until = os::to_nanoseconds(l.until);
+    const os::nanoseconds soon = os::now() + period;
+    waiter me{&sched::this_parkable()};
+    {
+        const os::lock_guard guard{list_lock};
+        waiter** at = &first;
+        while (*at != nullptr) at = &(*at)->next;
+        *at = &me;
+        count.fetch_add(1, base::relaxed);
+    }
+    const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), l.stop);
+    if (why == sched::parkable::reason::wake) return 0;
+    if (!remove(me)) {
+        sched::park(sched::park_kind::internal);
+        return 0;
+    }
+    if (why == sched::parkable::reason::stop) return -ECANCELED;
+    return until <= soon ? -ETIMEDOUT : 0;
+}
+
+void end() noexcept {
+    if (count.load(base::relaxed) == 0) return;  // relaxed: as above.
+    sched::parkable* who = nullptr;
+    {
+        const os::lock_guard guard{list_lock};
+        waiter* w = first;
+        if (w == nullptr) return;
+        first = w->next;
+        count.fetch_sub(1, base::relaxed);
+        who = w->who;
+    }
+    sched::wake(*who);
+}
+
+}  // namespace ums::io::shortage

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include <algorithm>
+#include <cerrno>
+#include <netinet/in.h>
+
+#include "io/file.hpp"
+#include "io/operation.hpp"
+#include "io/shortage.hpp"
+#include "ums/io.hpp"
+
+namespace ums::io {
+
+namespace {
+
+using number = result<std::size_t>;
+
+template <class Call>
+long operate(int fd, side s, std::size_t wanted, const limits& l, Call call) noexcept {
+    descriptor* d = descriptor::find(fd);
+    return d != nullptr ? perform(*d, fd, s, wanted, l, call) : -EBADF;
+}
+
+result<int> to_descriptor(long fd, std::uint32_t traits) {
+    if (fd < 0) return result<int>::failure(static_cast<int>(-fd));
+    descriptor::adopt(static_cast<int>(fd), traits);
+    return static_cast<int>(fd);
+}
+
+// What accept(2) reports of the new connection, or of the network: the next one may be well.
+bool is_passing(long error) noexcept {
+    switch (error) {
+        case -ECONNABORTED:
+        case -EPROTO:
+        case -ENETDOWN:
+        case -ENOPROTOOPT:
+        case -EHOSTDOWN:
+        case -ENONET:
+        case -EHOSTUNREACH:
+        case -ENETUNREACH: return true;
+        default: return false;
+    }
+}
+
+bool is_shortage(long error) noexcept {
+    return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
+}
+
+// A Unix socket whose listener's queue is full: there is nothing to wait for but the call itself.
+long connect_blocking(int fd, const sockaddr* to, socklen_t bytes, const limits& l) noexcept {
+    const os::nanoseconds until = os::to_nanoseconds(l.until);
+    const std::stop_token* stop = l.stop;
+    return away([=]() noexcept -> long {
+        const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
+        if (flags < 0) return flags;
+        os::io_call(SYS_fcntl, fd, F_SETFL, flags & ~O_NONBLOCK);
+        long r;
+        for (;;) {
+            os::nanoseconds ns = 50'000'000;
+            if (until != os::never) ns = std::min(ns, std::max(until - os::now(), 1000l));
+            const timeval piece{0, ns / 1000};
+            os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &piece, sizeof piece);
+            r = os::io_call(SYS_connect, fd, to, bytes);
+            if (r != -EAGAIN && r != -EINTR) break;
+            if (stop != nullptr && stop->stop_requested()) r = -ECANCELED;
+            if (until != os::never && os::now() >= until) r = -ETIMEDOUT;
+            if (r != -EAGAIN && r != -EINTR) break;
+        }
+        const timeval none{};
+        os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
+        os::io_call(SYS_fcntl, fd, F_SETFL, flags);
+        return r;
+    });
+}
+
+}  // namespace
+
+number recv(int fd, void* into, std::size_t bytes, int flags, const limits& l) {
+    return recvfrom(fd, into, bytes, flags, nullptr, nullptr, l);
+}
+
+number send(int fd, const void* from, std::size_t bytes, int flags, const limits& l) {
+    return sendto(fd, from, bytes, flags, nullptr, 0, l);
+}
+
+number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from,
+                socklen_t* from_bytes, const limits& l) {
+    const bool consumes = (flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)) == 0;
+    // The kernel does not wait for all on a non-blocking socket.
+    const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+    const int once = (flags & ~MSG_WAITALL) | MSG_DONTWAIT;
+    std::size_t done = 0;
+    for (;;) {
+        auto* at = static_cast<char*>(into) + done;
+        const std::size_t rest = bytes - done;
+        const long n = operate(fd, side::in, consumes || all ? rest : 0, l, [=]() noexcept {
+            return os::io_call(SYS_recvfrom, fd, at, rest, once, from, from_bytes);
+        });
+        if (n <= 0) return done != 0 ? number{done} : number::from(n);
+        done += static_cast<std::size_t>(n);
+        if (!all || done >= bytes) return done;
+    }
+}
+
+number sendto(int fd, const void* from, std::size_t bytes, int flags, const sockaddr* to,
+              socklen_t to_bytes, const limits& l) {
+    return number::from(operate(fd, side::out, 0, l, [=]() noexcept {
+        return os::io_call(SYS_sendto, fd, from, bytes, flags | MSG_NOSIGNAL | MSG_DONTWAIT, to,
+                           to_bytes);
+    }));
+}
+
+number recvmsg(int fd, msghdr* message, int flags, const limits& l) {
+    return number::from(operate(fd, side::in, 0, l, [=]() noexcept {
+        return os::io_call(SYS_recvmsg, fd, message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+    }));
+}
+
+number sendmsg(int fd, const msghdr* message, int flags, const limits& l) {
+    return number::from(operate(fd, side::out, 0, l, [=]() noexcept {
+        return os::io_call(SYS_sendmsg, fd, message, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+    }));
+}
+
+number recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, const limits& l) {
+    return number::from(operate(fd, side::in, 0, l, [=]() noexcept {
+        return os::io_call(SYS_recvmmsg, fd, messages, count,
+                           (flags & ~MSG_WAITFORONE) | MSG_DONTWAIT, nullptr);
+    }));
+}
+
+number sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags, const limits& l) {
+    return number::from(operate(fd, side::out, 0, l, [=]() noexcept {
+        return os::io_call(SYS_sendmmsg, fd, messages, count, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
+    }));
+}
+
+result<int> socket(int domain, int type, int protocol) {
+    const long fd =
+        os::io_call(SYS_socket, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    const bool tcp = (domain == AF_INET || domain == AF_INET6) &&
+                     (type & 0xff) == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP);
+    return to_descriptor(fd, descriptor::socket | (tcp ? descriptor::tcp : 0u));
+}
+
+result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
+    const long r =
+        os::io_call(SYS_socketpair, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends);
+    if (r == 0)
+        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::socket);
+    return result<void>::from(r);
+}
+
+result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limits& l) {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return result<void>::failure(EBADF);
+    if (const long traits = d->learn(fd); traits < 0) return result<void>::from(traits);
+    long r = os::io_call(SYS_connect, fd, to, to_bytes);
+    if (r == -EAGAIN) return result<void>::from(connect_blocking(fd, to, to_bytes, l));
+    if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
+    r = perform(*d, fd, side::out, 0, l, [=]() noexcept -> long {
+        if (would_block(fd, side::out)) return -EAGAIN;
+        int error = 0;
+        socklen_t bytes = sizeof error;
+        const long asked =
+            os::io_call(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+        return asked < 0 ? asked : -error;
+    });
+    return result<void>::from(r);
+}
+
+result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& l) {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return result<int>::failure(EBADF);
+    const long traits = d->learn(fd);
+    if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
+    for (;;) {
+        const long made = perform(*d, fd, side::in, 0, l, [=]() noexcept {
+            return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        });
+        if (is_passing(made)) continue;
+        if (is_shortage(made)) {
+            if (const long r = shortage::wait(l); r != 0) return result<int>::failure(static_cast<int>(-r));
+            continue;
+        }
+        return to_descriptor(made, descriptor::socket |
+                                       (static_cast<std::uint32_t>(traits) & descriptor::tcp));
+    }
+}
+
+result<void> shutdown(int fd, int how) {
+    return result<void>::from(os::io_call(SYS_shutdown, fd, how));
+}
+
+}  // namespace ums::io

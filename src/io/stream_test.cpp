@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate fifo p1 nomembarrier nosync epoll uring
+#include "ums/stream.hpp"
+
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/listener.hpp"
+#include "ums/ums.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using ums::deadline_after;
+using ums::fiber;
+using ums::net::endpoint;
+using ums::net::listener;
+using ums::net::stream;
+
+class stream_test : public conserving_test {};
+
+std::string text(char c, std::size_t n) { return std::string(n, c); }
+
+TEST_F(stream_test, what_is_written_at_one_end_is_read_at_the_other) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        a.write("hello").value();
+        char buffer[16];
+        EXPECT_EQ(b.read(buffer, sizeof buffer).value(), 5u);
+        EXPECT_EQ(std::string(buffer, 5), "hello");
+    });
+}
+
+TEST_F(stream_test, a_reader_waits_for_the_writer_and_then_for_the_end) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        fiber writer{[&end = a] {
+            for (int i = 0; i < scaled(500, 100); ++i) {
+                end.write("x").value();
+                ums::this_fiber::yield();
+            }
+            end.close();
+        }};
+        char buffer[16];
+        std::size_t sum = 0;
+        for (;;) {
+            const std::size_t n = b.read(buffer, sizeof buffer).value();
+            if (n == 0) break;
+            sum += n;
+        }
+        EXPECT_EQ(sum, std::size_t(scaled(500, 100)));
+        writer.join();
+    });
+}
+
+void echo(stream s) {
+    char buffer[1024];
+    for (;;) {
+        const auto n = s.read(buffer, sizeof buffer);
+        if (!n || *n == 0) return;
+        if (!s.write(buffer, *n)) return;
+    }
+}
+
+TEST_F(stream_test, many_connections_speak_at_once) {
+    ums::run({.processors = 2}, [] {
+        listener door{endpoint::loopback(0)};
+        const endpoint at = door.local().value();
+        fiber server{[&door] {
+            std::vector<fiber> all;
+            while (auto s = door.accept()) all.emplace_back(echo, std::move(*s));
+            for (fiber& f : all) f.join();
+        }};
+        std::vector<fiber> clients;
+        for (int c = 0; c < scaled(100, 30); ++c)
+            clients.emplace_back([&at, c] {
+                stream s = stream::connect(at).value();
+                char buffer[1024];
+                for (int i = 1; i < scaled(50, 10); ++i) {
+                    const std::string sent = text(static_cast<char>('a' + (i + c) % 26), i * 17u % 1000 + 1);
+                    s.write(sent).value();
+                    s.read_all(buffer, sent.size()).value();
+                    ASSERT_EQ(std::string(buffer, sent.size()), sent);
+                }
+            });
+        for (fiber& f : clients) f.join();
+        door.close();
+        server.join();
+    });
+}
+
+TEST_F(stream_test, large_data_in_both_directions_at_once_arrives_whole) {
+    on_a_fiber_and_on_a_thread([] {
+        listener door{endpoint::loopback(0)};
+        const endpoint at = door.local().value();
+        fiber server{[&] { echo(door.accept().value()); }};
+        stream s = stream::connect(at).value();
+        constexpr std::size_t bytes = 8u << 20;
+        fiber writer{[&s] {
+            std::vector<unsigned char> out(bytes);
+            for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<unsigned char>(i * 2654435761u >> 24);
+            s.write(out.data(), bytes).value();
+            s.shutdown(SHUT_WR);
+        }};
+        std::vector<unsigned char> in(64 * 1024);
+        std::size_t got = 0;
+        bool same = true;
+        for (;;) {
+            const std::size_t n = s.read(in.data(), in.size()).value();
+            if (n == 0) break;
+            for (std::size_t i = 0; i < n; ++i, ++got)
+                same &= in[i] == static_cast<unsigned char>(got * 2654435761u >> 24);
+        }
+        EXPECT_EQ(got, bytes);
+        EXPECT_TRUE(same);
+        writer.join();
+        server.join();
+    });
+}
+
+TEST_F(stream_test, a_read_gives_up_at_its_deadline_and_can_be_tried_again) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        char c;
+        EXPECT_EQ(b.read(&c, 1, deadline_after(5ms)).error(), std::errc::timed_out);
+        EXPECT_EQ(b.read(&c, 1, deadline_after(-1s)).error(), std::errc::timed_out);
+        a.write("x").value();
+        // What is there is taken, though the time has passed.
+        EXPECT_EQ(b.read(&c, 1, deadline_after(-1s)).value(), 1u);
+    });
+}
+
+TEST_F(stream_test, a_read_gives_up_when_it_is_stopped) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        std::stop_source source;
+        fiber stopper{[&] { source.request_stop(); }};
+        char c;
+        EXPECT_EQ(b.read(&c, 1, source.get_token()).error(), std::errc::operation_canceled);
+        stopper.join();
+    });
+}
+
+TEST_F(stream_test, a_close_ends_the_wait_of_another_fiber) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        fiber closer{[&end = b] {
+            for (int i = 0; i < 100; ++i) ums::this_fiber::yield();
+            end.close();
+        }};
+        char c;
+        EXPECT_EQ(b.read(&c, 1).error(), std::errc::bad_file_descriptor);
+        closer.join();
+    });
+}
+
+TEST_F(stream_test, a_refused_connect_fails_at_once) {
+    on_a_fiber_and_on_a_thread([] {
+        endpoint at;
+        {
+            listener gone{endpoint::loopback(0)};
+            at = gone.local().value();
+        }
+        EXPECT_EQ(stream::connect(at).error(), std::errc::connection_refused);
+    });
+}
+
+}  // namespace

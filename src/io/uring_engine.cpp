@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+#include "io/uring_engine.hpp"
+
+#include <cerrno>
+
+#if defined(UMS_HAS_URING)
+
+#include <algorithm>
+#include <liburing.h>
+#include <new>
+#include <poll.h>
+
+#include "io/descriptor.hpp"
+#include "os/io_calls.hpp"
+#include "os/lock.hpp"
+
+namespace ums::io {
+
+namespace {
+
+constexpr unsigned submissions = 256, completions = 8192;
+constexpr std::uint64_t no_data = ~std::uint64_t{0};
+constexpr unsigned poll_batch = 64;
+
+class uring_engine final : public engine {
+public:
+    long open() noexcept {
+        io_uring_params p{};
+        p.flags = IORING_SETUP_CQSIZE;
+        p.cq_entries = completions;
+        const int error = io_uring_queue_init_params(submissions, &ring_, &p);
+        is_open_ = error == 0;
+        if (error != 0) return error;
+        // Linux 5.13, as multishot poll.
+        return (p.features & IORING_FEAT_RSRC_TAGS) != 0 ? 0 : -ENOSYS;
+    }
+    ~uring_engine() override {
+        if (is_open_) io_uring_queue_exit(&ring_);
+    }
+
+    sched::fiber* wait(os::nanoseconds limit) noexcept override {
+        os::lock_word::acquire(completion_lock_);
+        fiber_list woken;
+        if (!reap(woken, completions)) {
+            __kernel_timespec left{};
+            if (limit != os::never) {
+                const os::nanoseconds ns = std::max(limit - os::now(), 0l);
+                left = {ns / 1'000'000'000, ns % 1'000'000'000};
+            }
+            io_uring_getevents_arg arg{};
+            arg.sigmask_sz = 8;
+            arg.ts = limit != os::never ? reinterpret_cast<std::uint64_t>(&left) : 0;
+            os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 1,
+                        IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
+            reap(woken, completions);
+        }
+        os::lock_word::release(completion_lock_);
+        return woken.first;
+    }
+
+    sched::fiber* poll() noexcept override {
+        if (!os::lock_word::try_acquire(completion_lock_)) return nullptr;
+        fiber_list woken;
+        if (io_uring_cq_has_overflow(&ring_))
+            os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 0, IORING_ENTER_GETEVENTS, nullptr, 0);
+        reap(woken, poll_batch);
+        os::lock_word::release(completion_lock_);
+        return woken.first;
+    }
+
+    void interrupt() noexcept override {
+        submit([](io_uring_sqe* e) { io_uring_prep_nop(e); }, no_data);
+    }
+
+    long add(int fd, std::uint32_t generation) noexcept override {
+        // An edge-triggered poll accepts what epoll refuses because it is always ready.
+        const long error = arm(fd, generation);
+        if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
+        return error;
+    }
+
+    void remove(int fd, std::uint32_t generation) noexcept override {
+        // Not POLL_REMOVE, which gives up while an edge is being reported: the poll would stay, and with it
+        // the file, and the peer would not see the close.
+        submit([=](io_uring_sqe* e) { io_uring_prep_cancel64(e, data_of(fd, generation), 0); },
+               no_data);
+        added_.fetch_sub(1, base::relaxed);
+    }
+
+    [[nodiscard]] const char* name() const noexcept override { return "io_uring"; }
+
+private:
+    static std::uint64_t data_of(int fd, std::uint32_t generation) noexcept {
+        return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+    }
+
+    template <class Prepare>
+    long submit(Prepare prepare, std::uint64_t data) noexcept {
+        os::lock_word::acquire(submission_lock_);
+        io_uring_sqe* e = io_uring_get_sqe(&ring_);
+        long n = -EBUSY;
+        if (e != nullptr) {  // Each is submitted at once: there is room unless the kernel refused.
+            prepare(e);
+            io_uring_sqe_set_data64(e, data);
+        }
+        do n = io_uring_submit(&ring_);
+        while (n == -EINTR || n == -EAGAIN || n == -EBUSY);
+        os::lock_word::release(submission_lock_);
+        return e == nullptr ? -EBUSY : n < 0 ? n : 0;
+    }
+
+    long arm(int fd, std::uint32_t generation) noexcept {
+        return submit(
+            [=](io_uring_sqe* e) {
+                io_uring_prep_poll_multishot(e, fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP);
+            },
+            data_of(fd, generation));
+    }
+
+    // Under the completions' lock. Whether there were any.
+    bool reap(fiber_list& woken, unsigned most) noexcept {
+        io_uring_cqe* c;
+        unsigned head, n = 0;
+        io_uring_for_each_cqe(&ring_, head, c) {
+            if (n == most) break;
+            ++n;
+            if (c->user_data != no_data) deliver(*c, woken);
+        }
+        io_uring_cq_advance(&ring_, n);
+        return n != 0;
+    }
+
+    void deliver(const io_uring_cqe& c, fiber_list& woken) noexcept {
+        const int fd = static_cast<int>(c.user_data);
+        const auto generation = static_cast<std::uint32_t>(c.user_data >> 32);
+        descriptor& d = *descriptor::find(fd);
+        const bool is_over = (c.flags & IORING_CQE_F_MORE) == 0;
+        if (c.res >= 0) {
+            const auto e = static_cast<unsigned>(c.res);
+            constexpr unsigned over = POLLHUP | POLLERR, odd = POLLRDHUP | POLLPRI;
+            d.ready(generation, (e & (POLLIN | over | odd)) != 0, (e & (POLLOUT | over)) != 0,
+                    (e & (over | odd)) != 0 || is_over, woken);
+            // A hung-up one would complete at once, again and again, and is ready for ever.
+            if ((e & over) != 0) return;
+        } else if (c.res != -ECANCELED) {
+            d.ready(generation, true, true, true, woken);  // The operation will say why.
+            return;
+        }
+        // The thread that armed it has ended, or the queue was full.
+        if (is_over && d.generation() == generation) arm(fd, generation);
+    }
+
+    io_uring ring_{};
+    bool is_open_ = false;
+    std::uint32_t submission_lock_ = 0;
+    std::uint32_t completion_lock_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<engine> make_uring_engine(long& error) noexcept {
+    error = probe_uring();
+    if (error != 0) return nullptr;
+    std::unique_ptr<uring_engine> made{new (std::nothrow) uring_engine};
+    error = made != nullptr ? made->open() : -ENOMEM;
+    if (error != 0) made.reset();
+    return made;
+}
+
+long probe_uring() noexcept {
+    io_uring_params p{};
+    const long fd = os::io_call(SYS_io_uring_setup, 1, &p);
+    if (fd < 0) return fd;
+    os::io_call(SYS_close, fd);
+    return (p.features & IORING_FEAT_RSRC_TAGS) != 0 ? 0 : -ENOSYS;
+}
+
+}  // namespace ums::io
+
+#else
+
+namespace ums::io {
+std::unique_ptr<engine> make_uring_engine(long& error) noexcept { return error = -ENOSYS, nullptr; }
+long probe_uring() noexcept { return -ENOSYS; }
+}  // namespace ums::io
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "os/io_calls.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "os/errno.hpp"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define UMS_INTERCEPTED 1
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UMS_INTERCEPTED 1
+#endif
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
+#define UMS_CLOSES_IN_USE 1
+#endif
+#endif
+
+namespace ums::os {
+
+namespace {
+
+#if defined(UMS_CLOSES_IN_USE)
+// To close a descriptor that others use is allowed here (io/descriptor.hpp), and no race.
+long close_in_use(int fd) noexcept {
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    const long result = ::close(fd);
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    return result;
+}
+#else
+[[maybe_unused]] long close_in_use(int fd) noexcept { return ::close(fd); }
+#endif
+
+#if defined(UMS_INTERCEPTED)
+template <class T>
+T* pointer(long word) noexcept {
+    return reinterpret_cast<T*>(word);
+}
+
+// By way of the functions that the sanitizers intercept: they check the memory, and know that what comes
+// out of a descriptor is ordered after what went in.
+long make(long number, long a, long b, long c, long d, long e, long f) noexcept {
+    const int fd = static_cast<int>(a);
+    const auto size = [](long n) { return static_cast<std::size_t>(n); };
+    const auto flags = [](long n) { return static_cast<int>(n); };
+    switch (number) {
+        case SYS_read: return ::read(fd, pointer<void>(b), size(c));
+        case SYS_write: return ::write(fd, pointer<void>(b), size(c));
+        case SYS_readv: return ::readv(fd, pointer<iovec>(b), flags(c));
+        case SYS_writev: return ::writev(fd, pointer<iovec>(b), flags(c));
+        case SYS_pread64: return ::pread(fd, pointer<void>(b), size(c), d);
+        case SYS_pwrite64: return ::pwrite(fd, pointer<void>(b), size(c), d);
+        case SYS_recvfrom:
+            if (e == 0) return ::recv(fd, pointer<void>(b), size(c), flags(d));
+            return ::recvfrom(fd, pointer<void>(b), size(c), flags(d), pointer<sockaddr>(e),
+                              pointer<socklen_t>(f));
+        case SYS_sendto:
+            if (e == 0) return ::send(fd, pointer<void>(b), size(c), flags(d));
+            return ::sendto(fd, pointer<void>(b), size(c), flags(d), pointer<sockaddr>(e),
+                            static_cast<socklen_t>(f));
+        case SYS_recvmsg: return ::recvmsg(fd, pointer<msghdr>(b), flags(c));
+        case SYS_sendmsg: return ::sendmsg(fd, pointer<msghdr>(b), flags(c));
+        case SYS_accept4:
+            return ::accept4(fd, pointer<sockaddr>(b), pointer<socklen_t>(c), flags(d));
+        case SYS_connect:
+            return ::connect(fd, pointer<sockaddr>(b), static_cast<socklen_t>(c));
+        case SYS_socket: return ::socket(fd, flags(b), flags(c));
+        case SYS_socketpair: return ::socketpair(fd, flags(b), flags(c), pointer<int>(d));
+        case SYS_pipe2: return ::pipe2(pointer<int>(a), flags(b));
+        case SYS_close: return close_in_use(fd);
+        case SYS_shutdown: return ::shutdown(fd, flags(b));
+        case SYS_epoll_create1: return ::epoll_create1(fd);
+        case SYS_epoll_ctl: return ::epoll_ctl(fd, flags(b), flags(c), pointer<epoll_event>(d));
+        case SYS_epoll_pwait:
+            return ::epoll_wait(fd, pointer<epoll_event>(b), flags(c), flags(d));
+        case SYS_eventfd2: return ::eventfd(static_cast<unsigned>(a), flags(b));
+        default: return ::syscall(number, a, b, c, d, e, f);
+    }
+}
+#else
+long make(long number, long a, long b, long c, long d, long e, long f) noexcept {
+    return ::syscall(number, a, b, c, d, e, f);
+}
+#endif
+
+long call_kernel(long number, long a, long b, long c, long d, long e, long f) noexcept {
+    int* const at = &errno;
+    const int before = read_errno(at);
+    const long result = make(number, a, b, c, d, e, f);
+    if (result != -1) return result;
+    const int error = read_errno(at);
+    write_errno(at, before);
+    return -error;
+}
+
+}  // namespace
+
+const io_calls kernel_io = {.call = &call_kernel};
+constinit io_calls io_system = {.call = &call_kernel};
+
+}  // namespace ums::os

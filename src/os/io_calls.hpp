@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/io_calls.hpp: the system calls of I/O, by number.
+//
+// One function makes them all, so that tests can put a failing or a counting one in its place. They go around
+// the C library's wrappers, which are cancellation points and write errno; under a sanitizer, which sees only
+// those, through them. Result: a value, or -errno.
+
+#include <type_traits>
+#include <sys/syscall.h>
+
+namespace ums::os {
+
+struct io_calls {
+    long (*call)(long number, long a, long b, long c, long d, long e, long f) noexcept;
+};
+
+extern const io_calls kernel_io;
+
+// The one in use. Replace it only while nothing uses it.
+extern io_calls io_system;
+
+namespace impl {
+template <class T>
+long to_word(T value) noexcept {
+    if constexpr (std::is_pointer_v<T>)
+        return reinterpret_cast<long>(value);
+    else if constexpr (std::is_null_pointer_v<T>)
+        return 0;
+    else
+        return static_cast<long>(value);
+}
+}  // namespace impl
+
+template <class A = long, class B = long, class C = long, class D = long, class E = long, class F = long>
+long io_call(long number, A a = {}, B b = {}, C c = {}, D d = {}, E e = {}, F f = {}) noexcept {
+    using impl::to_word;
+    return io_system.call(number, to_word(a), to_word(b), to_word(c), to_word(d), to_word(e),
+                          to_word(f));
+}
+
+}  // namespace ums::os
