@@ -106,11 +106,12 @@ void run_scheduler(crowd& all, int index, std::uint64_t seed) {
 void run_crowd(int n, int schedulers, const std::function<void(int)>& work) {
     const std::uint64_t seed = test_seed();
     crowd all{n};
-    std::vector<std::thread> threads;
-    for (int i = 0; i < schedulers; ++i) threads.emplace_back([&, i] { run_scheduler(all, i, seed); });
+    // All of them live at once.
     std::vector<std::unique_ptr<test_worker>> workers;
     for (int i = 0; i < n; ++i)
         workers.push_back(std::make_unique<test_worker>(all.lists[i % 2], [&work, i] { work(i); }));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < schedulers; ++i) threads.emplace_back([&, i] { run_scheduler(all, i, seed); });
     for (auto& w : workers) w->join();
     for (std::thread& t : threads) t.join();
     for (const completion_list& l : all.lists)

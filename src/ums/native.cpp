@@ -129,7 +129,7 @@ int ums_worker_terminate(ums_worker_t w, intptr_t code) { return terminate_worke
 int ums_worker_exit(intptr_t code) {
     context* c = free_worker();
     if (c == nullptr) return -EPERM;
-    c->thread.get()->exit_code = code;
+    c->thread.get()->exit_code.set(code);
     if (!c->at_home) go_home(*c);
     end_here(*c);
 }
