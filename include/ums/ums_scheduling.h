@@ -134,7 +134,7 @@ UMS_API int ums_worker_exit_code(ums_worker_t worker, intptr_t *exit_code);
 UMS_API ums_context_t ums_worker_context(ums_worker_t worker); /* 0: unknown */
 /* The thread's own id, wherever it runs; 0: unknown. Known as soon as ums_worker_create() returned. */
 UMS_API int ums_worker_tid(ums_worker_t worker);
-/* The handle of the calling worker; 0: no worker. It may have been detached since. */
+/* The handle of the calling worker; 0: no worker, or it has been detached. */
 UMS_API ums_worker_t ums_worker_current(void);
 
 /* Suspensions are counted: *previous (may be NULL) gets the count before the call. A suspended worker cannot be

@@ -197,6 +197,7 @@ int execute(handle h) noexcept {
     if (w == nullptr) return -EBADF;
     while (!claim(*w)) [[unlikely]]
         if (const int why = refusal(*w); why != 0) return why;
+    arch::happens_after(w);
     scheduler_thread& s = *self->scheduler;
     w->runner = &s;
     w->list.set(s.list_handle);
