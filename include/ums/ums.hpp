@@ -31,6 +31,7 @@
 #include "ums/queue.hpp"
 #include "ums/result.hpp"
 #include "ums/run.hpp"
+#include "ums/scheduling.hpp"
 #include "ums/scope.hpp"
 #include "ums/select.hpp"
 #include "ums/semaphore.hpp"

@@ -47,6 +47,7 @@ BENCHES = {
     "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
     "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},
                     {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
+    "ums": (NATIVE | {"ums-worker"}, BOTH_BOOSTS - {"go"}, SPEED),
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",

@@ -82,6 +82,7 @@ std::unique_ptr<workload> make_http();
 std::unique_ptr<workload> make_memcached();
 std::unique_ptr<workload> make_echo();
 std::unique_ptr<workload> make_connections();
+std::unique_ptr<workload> make_ums();
 
 // Numbers given by the user, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
