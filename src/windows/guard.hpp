@@ -33,17 +33,28 @@ public:
     blocking& operator=(const blocking&) = delete;
 };
 
+// os/lock.hpp without a rank: the scheduler may call out to us with a lock of its own held
+// (ums_completion_list_set_notify()), and under ours nothing of it is called.
+class plain_lock {
+public:
+    void acquire() noexcept { os::lock_states::acquire(word_, word_.address()); }
+    void release() noexcept { os::lock_states::release(word_, word_.address()); }
+
+private:
+    base::atomic<std::uint32_t> word_;
+};
+
 // Held in uninterrupted sections only.
 class guard {
 public:
-    explicit guard(os::lock& of) noexcept : lock_{of} { lock_.acquire(); }
+    explicit guard(plain_lock& of) noexcept : lock_{of} { lock_.acquire(); }
     ~guard() { lock_.release(); }
     guard(const guard&) = delete;
     guard& operator=(const guard&) = delete;
 
 private:
     uninterrupted section_;
-    os::lock& lock_;
+    plain_lock& lock_;
 };
 
 }  // namespace ums::windows

@@ -7,7 +7,7 @@
 
 namespace ums::windows {
 
-constinit os::lock dispatcher{os::lock_rank::change};
+constinit plain_lock dispatcher;
 
 // A wait that is under way. On the stack of who waits.
 struct waiter {
@@ -73,6 +73,7 @@ void object::changed() noexcept {
 object* object::unshare() noexcept {
     if (--references_ != 0) return nullptr;
     if (has_name) forget_name(*this);
+    vanish();
     return this;
 }
 
@@ -96,6 +97,9 @@ unsigned wait_for(object* const* objects, std::size_t count, bool all,
         w.result = w.try_take();
         if (w.result != timed_out || limit <= 0) return w.result;
         for (std::size_t i = 0; i < count; ++i) {
+            bool is_again = false;  // A second mention of an object is never reached.
+            for (std::size_t k = 0; k < i; ++k) is_again |= objects[k] == objects[i];
+            if (is_again) continue;
             places[i].by = &w;
             objects[i]->queue(places[i]);
         }

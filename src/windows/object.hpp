@@ -27,7 +27,7 @@ namespace ums::windows {
 class thread;
 struct waiter;
 
-extern os::lock dispatcher;
+extern plain_lock dispatcher;
 
 // A place in an object's list.
 struct wait_place {
@@ -56,6 +56,9 @@ public:
 
     void queue(wait_place& place) noexcept;
     void unqueue(wait_place& place) noexcept;
+    // The last reference is gone.
+    virtual void vanish() noexcept {}
+
     void share() noexcept { ++references_; }
     // Drops a reference. Returns who must be deleted, outside the lock, or null.
     [[nodiscard]] object* unshare() noexcept;

@@ -10,10 +10,8 @@
 
 typedef VOID(CALLBACK *PFIBER_START_ROUTINE)(LPVOID parameter);
 typedef PFIBER_START_ROUTINE LPFIBER_START_ROUTINE;
-typedef VOID(NTAPI *PFLS_CALLBACK_FUNCTION)(PVOID value);
 
 #define FIBER_FLAG_FLOAT_SWITCH 1u /* Always done. */
-#define FLS_OUT_OF_INDEXES 0xFFFFFFFFu
 
 UMS_WIN_BEGIN
 
@@ -33,11 +31,6 @@ UMS_WIN(VOID, DeleteFiber, (LPVOID fiber));
 UMS_WIN(BOOL, IsThreadAFiber, (void));
 UMS_WIN(PVOID, GetCurrentFiber, (void));
 UMS_WIN(PVOID, GetFiberData, (void));
-
-UMS_WIN(DWORD, FlsAlloc, (PFLS_CALLBACK_FUNCTION callback));
-UMS_WIN(PVOID, FlsGetValue, (DWORD index));
-UMS_WIN(BOOL, FlsSetValue, (DWORD index, PVOID value));
-UMS_WIN(BOOL, FlsFree, (DWORD index));
 
 UMS_WIN_END
 
