@@ -49,6 +49,9 @@ function(ums_unit_test source)
     if(source MATCHES "^src/")  # tests/ sees the public headers only.
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     endif()
+    if(source MATCHES "^tests/windows/")
+        target_link_libraries(${target} PRIVATE ums::windows)
+    endif()
     ums_register_test(${name} ${target})
 
     ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${target})

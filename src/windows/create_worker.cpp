@@ -68,6 +68,7 @@ HANDLE create_worker(const UMS_CREATE_THREAD_ATTRIBUTES& as, SIZE_T stack_bytes,
     if (!made) return fail(ERROR_NOT_ENOUGH_MEMORY);
     made->start = start;
     made->argument = argument;
+    made->is_joined = true;  // Until there is one.
     const HANDLE handle = open_handle(*made);
     if (handle == nullptr) return nullptr;
     {
@@ -92,6 +93,7 @@ HANDLE create_worker(const UMS_CREATE_THREAD_ATTRIBUTES& as, SIZE_T stack_bytes,
                                                          : ERROR_INVALID_PARAMETER);
     }
     made->worker = worker;
+    made->is_joined = false;
     const auto tid = static_cast<std::uint32_t>(ums_worker_tid(worker));
     note_thread(tid, *made);
     // sync(windows.thread): who finds it by a handle sees the id.

@@ -55,7 +55,7 @@ void destroy(fiber* f) noexcept {
 }
 
 // On the stack that was switched to, whose fiber is `self`.
-void arrive(arch::arrival a, fiber& self) noexcept {
+void arrive(arch::arrival a, fiber& self) {
     arch::after_switch(self.shadow);
     arch::exception_state_of_thread()->put(self.exceptions);
     auto& now = *static_cast<thread*>(a.carrier);
@@ -68,7 +68,7 @@ void arrive(arch::arrival a, fiber& self) noexcept {
     if (now.leaves_fiber) now.exit(now.exit_code_asked);
 }
 
-[[gnu::noinline]] void switch_to(thread& t, fiber& to) noexcept {
+[[gnu::noinline]] void switch_to(thread& t, fiber& to) {
     fiber& self = *t.running;
     self.exceptions = arch::exception_state_of_thread()->take();
     t.running = &to;
@@ -78,7 +78,7 @@ void arrive(arch::arrival a, fiber& self) noexcept {
     arrive(a, self);
 }
 
-void run(void* carrier, void* left, void* argument) noexcept {
+void run(void* carrier, void* left, void* argument) {
     auto& self = *static_cast<fiber*>(argument);
     arrive({carrier, left}, self);
     self.start(self.parameter);
@@ -100,7 +100,7 @@ void note_own_bounds([[maybe_unused]] fiber& f) noexcept {
 
 }  // namespace
 
-void leave_fiber(thread& t) noexcept {
+void leave_fiber(thread& t) {
     t.leaves_fiber = false;
     if (t.running == t.own) return;
     // sync(windows.fiber): as in SwitchToFiber().

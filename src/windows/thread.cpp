@@ -90,7 +90,7 @@ void thread::end() noexcept {
     forget_thread(id.load(base::relaxed), *this);  // relaxed: this thread, or one that joined it.
 }
 
-void thread::exit(DWORD code) noexcept {
+void thread::exit(DWORD code) {
     exit_code_asked = code;
     leave_fiber(*this);
     if (from == origin::worker) {
@@ -108,19 +108,24 @@ void thread::exit(DWORD code) noexcept {
     ::pthread_exit(nullptr);
 }
 
-thread::~thread() {
-    if (from == origin::worker) {
-        if (worker == 0) return;  // It was never made.
-        if (this == ending)
-            ums_worker_detach(worker);
-        else
-            ums_worker_join(worker, nullptr);
-    } else if (from == origin::made && !is_joined) {
-        if (this == ending)
-            ::pthread_detach(handle);
-        else
-            ::pthread_join(handle, nullptr);
+void thread::join() noexcept {
+    if (from == origin::adopted || this == ending) return;
+    const uninterrupted section;
+    {
+        const guard hold{dispatcher};
+        if (std::exchange(is_joined, true)) return;
     }
+    if (from == origin::worker)
+        ums_worker_join(worker, nullptr);
+    else
+        ::pthread_join(handle, nullptr);
+}
+
+thread::~thread() {
+    if (this == ending && !is_joined && from != origin::adopted)
+        from == origin::worker ? ums_worker_detach(worker) : ::pthread_detach(handle);
+    else
+        join();
 }
 
 }  // namespace ums::windows

@@ -50,10 +50,13 @@ public:
     // The worker has a result. On its own thread, which may not have begun; under no lock.
     void note_worker_end(DWORD code) noexcept;
     // Ends the calling thread, which this is.
-    [[noreturn]] void exit(DWORD code) noexcept;
+    [[noreturn]] void exit(DWORD code);  // pthread_exit() unwinds an adopted thread.
     // Under the lock: it has a result; signals its end and gives up what it owns.
     void set_exit_code(DWORD code) noexcept;
     void end() noexcept;
+
+    // It has ended: waits until the kernel has nothing of it either. Not under the lock.
+    void join() noexcept;
 
     const origin from;
 

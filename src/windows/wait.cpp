@@ -24,6 +24,15 @@ ums::os::nanoseconds limit_of(DWORD milliseconds) noexcept {
     return milliseconds == 0 ? 0 : deadline_of(milliseconds);
 }
 
+// Waits. Who was told that a thread has ended finds nothing of it.
+DWORD wait(object* const* objects, DWORD count, bool all, DWORD milliseconds) noexcept {
+    const DWORD result = wait_for(objects, count, all, limit_of(milliseconds));
+    for (DWORD i = 0; i < count && result < abandoned; ++i)
+        if ((all || i == result) && objects[i]->what == object::kind::thread)
+            static_cast<thread*>(objects[i])->join();
+    return result;
+}
+
 }  // namespace
 
 DWORD WaitForMultipleObjectsEx(DWORD count, const HANDLE* handles, BOOL all, DWORD milliseconds,
@@ -40,7 +49,7 @@ DWORD WaitForMultipleObjectsEx(DWORD count, const HANDLE* handles, BOOL all, DWO
         for (DWORD k = 0; all != FALSE && k < i; ++k)
             if (objects[k] == objects[i]) return fail_wait(ERROR_INVALID_PARAMETER);
     }
-    return wait_for(objects, count, all != FALSE, limit_of(milliseconds));
+    return wait(objects, count, all != FALSE, milliseconds);
 }
 
 DWORD WaitForMultipleObjects(DWORD count, const HANDLE* handles, BOOL all, DWORD milliseconds) {
@@ -51,7 +60,7 @@ DWORD WaitForSingleObjectEx(HANDLE handle, DWORD milliseconds, BOOL) {
     const ref<object> held = find_object(handle);
     if (!held) return WAIT_FAILED;
     object* const one = held.get();
-    return wait_for(&one, 1, false, limit_of(milliseconds));
+    return wait(&one, 1, false, milliseconds);
 }
 
 DWORD WaitForSingleObject(HANDLE handle, DWORD milliseconds) {
@@ -70,5 +79,5 @@ DWORD SignalObjectAndWait(HANDLE to_signal, HANDLE to_wait_on, DWORD millisecond
     }
     if (is_done == FALSE) return WAIT_FAILED;
     object* const one = waited.get();
-    return wait_for(&one, 1, false, limit_of(milliseconds));
+    return wait(&one, 1, false, milliseconds);
 }
