@@ -10,6 +10,7 @@
 set(ums_variant_mprotect UMS_GUARD=mprotect)
 set(ums_variant_migrate UMS_MIGRATE=1)
 set(ums_variant_fifo UMS_POLICY=fifo)
+set(ums_variant_futex UMS_FSGSBASE=off)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEADLOCK=abort)
 set(ums_variant_nomembarrier UMS_MEMBARRIER=off)

@@ -245,7 +245,7 @@ typedef struct {
 #define UMS_SCHEDULING_STATS_INIT {sizeof(ums_scheduling_stats_t), 0, 0, 0, 0, 0, 0, 0}
 
 /* -EINVAL, -E2BIG: the size. */
-UMS_API int ums_scheduling_stats(ums_scheduling_stats_t *stats);
+UMS_API int ums_scheduling_get_stats(ums_scheduling_stats_t *stats);
 
 /* Of one scheduler or worker. Read while it runs, so each number is of a slightly different moment. */
 typedef struct {
@@ -268,7 +268,7 @@ typedef struct {
 #define UMS_CONTEXT_STATS_INIT \
     {sizeof(ums_context_stats_t), 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-UMS_API int ums_context_stats(ums_context_t context, ums_context_stats_t *stats);
+UMS_API int ums_context_get_stats(ums_context_t context, ums_context_stats_t *stats);
 
 /* Writes at most `room` contexts, those of entered schedulers first, then those with a worker. Returns how many
  * there are. */

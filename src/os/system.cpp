@@ -2,9 +2,11 @@
 #include "os/system.hpp"
 
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -97,6 +99,38 @@ const system_calls kernel_calls = {
             ::close(ends[0]);
             ::close(ends[1]);
             return n;
+        },
+    .event_create =
+        []() noexcept {
+            errno_kept keep;
+            return checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        },
+    .event_signal =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::eventfd_write(fd, 1));
+        },
+    .duplicate =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+        },
+    .close_fd =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::close(fd));
+        },
+    .signal_mask =
+        [](const std::uint64_t* mask, std::uint64_t* old) noexcept {
+            errno_kept keep;
+            // By number: the C library's function leaves its own signals out.
+            return checked(::syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, old, sizeof *mask));
+        },
+    .rseq_unregister =
+        [](void* area, unsigned bytes, unsigned signature) noexcept {
+            errno_kept keep;
+            constexpr int unregister = 1;  // RSEQ_FLAG_UNREGISTER
+            return checked(::syscall(SYS_rseq, area, bytes, unregister, signature));
         },
 };
 

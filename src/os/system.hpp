@@ -8,6 +8,7 @@
 // None is on a path that a fiber's switch takes.
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
 
 namespace ums::os {
@@ -27,6 +28,14 @@ struct system_calls {
     // process_vm_readv of this process; the same by way of a pipe, for at most a page. How many bytes.
     long (*read_own_memory)(const void* at, void* into, std::size_t bytes) noexcept;
     long (*read_through_pipe)(const void* at, void* into, std::size_t bytes) noexcept;
+    // An event to poll for, whose reads and writes do not wait; sets it; a second descriptor of it.
+    long (*event_create)() noexcept;
+    long (*event_signal)(int fd) noexcept;
+    long (*duplicate)(int fd) noexcept;
+    long (*close_fd)(int fd) noexcept;
+    // Sets the calling thread's mask, 64 signals, the C library's own included. `old` may be null.
+    long (*signal_mask)(const std::uint64_t* mask, std::uint64_t* old) noexcept;
+    long (*rseq_unregister)(void* area, unsigned bytes, unsigned signature) noexcept;
 };
 
 // The kernel's own.
