@@ -37,6 +37,7 @@ void give_back(scheduler_thread& s, arrival_reason why, void* argument) noexcept
 void switch_to_scheduler(context& self, scheduler_thread& s, arrival_reason why) noexcept {
     s.reason = why;
     arch::happens_before(&self);
+    arch::happens_before(&s);
     arch::switch_identity(self.registers, s.base.at, s.pointer, &s.base);
     arch::happens_after(&self);
 }

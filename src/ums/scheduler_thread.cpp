@@ -62,6 +62,7 @@ void hand_over_and_wait(scheduler_thread& s) noexcept {
 // noexcept.
 void activate(void* argument) {
     auto& s = *static_cast<scheduler_thread*>(argument);
+    arch::happens_after(&s);
     if (s.reason == arrival_reason::hand_over) hand_over_and_wait(s);
     context* w = s.running;
     switch (s.reason) {

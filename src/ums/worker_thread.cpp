@@ -93,7 +93,8 @@ void worker_arrival(void* argument) {
     if (c.has_ended) return;
     // Nobody else runs this worker, so nobody has to wait for it to be parked.
     // sync(ums.state): publishes the thread's start to who executes it.
-    c.state.fetch_and(~std::uint32_t{locked | awaited}, base::release);
+    if ((c.state.fetch_and(~std::uint32_t{locked | awaited}, base::release) & awaited) != 0)
+        os::futex_wake(c.state.address(), 0x7fffffff);
     if (!become_available(c)) return;
     wait_for_order(c);
     run_worker(t);
