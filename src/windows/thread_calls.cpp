@@ -95,7 +95,9 @@ DWORD fail_count(DWORD error) noexcept {
 DWORD worker_count(int error, unsigned previous, bool is_resume) noexcept {
     if (error == 0) return previous;
     if (error == -EINVAL && is_resume) return 0;
-    return fail_count(error == -ESRCH ? ERROR_ACCESS_DENIED : ERROR_GEN_FAILURE);
+    const bool has_ended = error == -ESRCH || error == -EBADF;
+    if (has_ended && is_resume) return 0;
+    return fail_count(has_ended ? ERROR_ACCESS_DENIED : ERROR_GEN_FAILURE);
 }
 
 }  // namespace
@@ -138,7 +140,8 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
     if (t.get() == &thread::current()) ExitThread(code);
     if (t->from == thread::origin::worker) {
         const int error = ums_worker_terminate(t->worker, static_cast<intptr_t>(code));
-        return error == 0 || error == -ESRCH ? TRUE : fail(ERROR_GEN_FAILURE);
+        // It has ended, and was joined.
+        return error == 0 || error == -ESRCH || error == -EBADF ? TRUE : fail(ERROR_GEN_FAILURE);
     }
     // Of a thread that we did not make, nobody could tell when it is gone.
     const uninterrupted section;
@@ -175,7 +178,8 @@ DWORD SuspendThread(HANDLE handle) {
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
-        return worker_count(ums_worker_suspend(t->worker, &previous), previous, false);
+        const int error = ums_worker_suspend(t->worker, &previous);
+        return worker_count(error, previous, false);
     }
     constexpr std::uint32_t most = 127;
     std::uint32_t previous = 0;
@@ -204,7 +208,8 @@ DWORD ResumeThread(HANDLE handle) {
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
-        return worker_count(ums_worker_resume(t->worker, &previous), previous, true);
+        const int error = ums_worker_resume(t->worker, &previous);
+        return worker_count(error, previous, true);
     }
     const guard hold{dispatcher};
     const std::uint32_t previous = t->stop.count.load(base::relaxed);  // relaxed: under the lock.
