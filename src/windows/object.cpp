@@ -9,36 +9,33 @@ namespace ums::windows {
 
 constinit plain_lock dispatcher;
 
-// A wait that is under way. On the stack of who waits.
-struct waiter {
-    thread& who;
-    object* const* objects;
-    wait_place* places;
-    std::size_t count;
-    bool all;
-    unsigned result = timed_out;
-    base::atomic<std::uint32_t> is_served{0};
-
-    // Under the lock: takes what it waits for if it can go on now. The result, or `timed_out`.
-    unsigned try_take() noexcept {
-        if (all) {
-            for (std::size_t i = 0; i < count; ++i)
-                if (!objects[i]->is_ready(who)) return timed_out;
-            unsigned was_abandoned = 0;
-            for (std::size_t i = 0; i < count; ++i)
-                if (objects[i]->take(who)) was_abandoned = abandoned;
-            return was_abandoned;
-        }
-        for (std::size_t i = 0; i < count; ++i)
-            if (objects[i]->is_ready(who))
-                return static_cast<unsigned>(i) + (objects[i]->take(who) ? abandoned : 0);
-        return timed_out;
+unsigned waiter::try_take(thread& who) noexcept {
+    if (all) {
+        for (const auto& one : objects)
+            if (!one->is_ready(who)) return timed_out;
+        unsigned was_abandoned = 0;
+        for (const auto& one : objects)
+            if (one->take(who)) was_abandoned = abandoned;
+        return was_abandoned;
     }
+    for (std::size_t i = 0; i < objects.size(); ++i)
+        if (objects[i]->is_ready(who))
+            return static_cast<unsigned>(i) + (objects[i]->take(who) ? abandoned : 0);
+    return timed_out;
+}
 
-    void unqueue() noexcept {
-        for (std::size_t i = 0; i < count; ++i) objects[i]->unqueue(places[i]);
-    }
-};
+void waiter::serve(unsigned with) noexcept {
+    result = with;
+    unqueue();
+    const void* const word = is_served.address();
+    // sync(windows.wait): publishes the result. The thread may be gone after this.
+    is_served.store(1, base::release);
+    os::futex_wake(word);
+}
+
+void waiter::unqueue() noexcept {
+    for (std::size_t i = 0; i < places.size(); ++i) objects[i]->unqueue(places[i]);
+}
 
 void object::queue(wait_place& place) noexcept {
     place.is_queued = true;
@@ -56,17 +53,12 @@ void object::unqueue(wait_place& place) noexcept {
 
 void object::changed() noexcept {
     for (wait_place* at = first_; at != nullptr;) {
-        waiter& w = *at->by;
-        wait_place* const next = at->next;  // Another's: a wait queues once on an object.
-        at = next;
-        const unsigned result = w.try_take();
+        thread& who = *at->by;
+        waiter& w = who.wait;
+        at = at->next;  // Another's: a wait queues once on an object.
+        const unsigned result = w.try_take(who);
         if (result == timed_out) continue;
-        w.result = result;
-        w.unqueue();
-        const void* const word = w.is_served.address();
-        // sync(windows.wait): publishes the result. The waiter may be gone after this.
-        w.is_served.store(1, base::release);
-        os::futex_wake(word);
+        w.serve(result);
     }
 }
 
@@ -88,32 +80,34 @@ void drop(object* o) noexcept {
     delete dead;
 }
 
-unsigned wait_for(object* const* objects, std::size_t count, bool all,
-                  os::nanoseconds limit) noexcept {
-    wait_place places[64];
-    waiter w{thread::current(), objects, places, count, all};
+unsigned waiter::wait(thread& self, os::nanoseconds limit) noexcept {
+    const std::size_t count = objects.size();
     {
+        const uninterrupted section;
+        places.assign(count, {});
+        // relaxed: not queued yet.
+        is_served.store(0, base::relaxed);
         const guard hold{dispatcher};
-        w.result = w.try_take();
-        if (w.result != timed_out || limit <= 0) return w.result;
+        result = try_take(self);
+        if (result != timed_out || limit <= 0) return result;
         for (std::size_t i = 0; i < count; ++i) {
             bool is_again = false;  // A second mention of an object is never reached.
-            for (std::size_t k = 0; k < i; ++k) is_again |= objects[k] == objects[i];
+            for (std::size_t k = 0; k < i; ++k) is_again |= objects[k].get() == objects[i].get();
             if (is_again) continue;
-            places[i].by = &w;
+            places[i].by = &self;
             objects[i]->queue(places[i]);
         }
     }
     {
-        const blocking wait;
+        const blocking region;
         // sync(windows.wait): sees the result, and what was done before the object was signalled.
-        while (w.is_served.load(base::acquire) == 0)
-            if (!os::futex_wait(w.is_served, 0, limit)) break;
+        while (is_served.load(base::acquire) == 0)
+            if (!os::futex_wait(is_served, 0, limit)) break;
     }
     const guard hold{dispatcher};
     // relaxed: under the lock.
-    if (w.is_served.load(base::relaxed) == 0) w.unqueue();
-    return w.result;
+    if (is_served.load(base::relaxed) == 0) unqueue();
+    return result;
 }
 
 }  // namespace ums::windows

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
@@ -31,7 +32,7 @@ extern plain_lock dispatcher;
 
 // A place in an object's list.
 struct wait_place {
-    waiter* by = nullptr;
+    thread* by = nullptr;
     wait_place* next = nullptr;
     wait_place* previous = nullptr;
     bool is_queued = false;
@@ -102,11 +103,27 @@ private:
     T* to_ = nullptr;
 };
 
-// Waits for any, or all, of `count` objects (at most MAXIMUM_WAIT_OBJECTS), until `limit`. The index of the
-// one, or 0; plus `abandoned` if one was abandoned; `timed_out`.
 inline constexpr unsigned timed_out = 0x102, abandoned = 0x80;
-[[nodiscard]] unsigned wait_for(object* const* objects, std::size_t count, bool all,
-                                os::nanoseconds limit) noexcept;
+
+// A thread's wait. It is part of the thread's record: a thread that is terminated while it waits leaves its
+// stack as it is.
+struct waiter {
+    std::vector<ref<object>> objects;  // What it waits for, each with a reference.
+    std::vector<wait_place> places;
+    bool all = false;
+    unsigned result = timed_out;
+    base::atomic<std::uint32_t> is_served{0};
+
+    // Waits for any, or all, of the objects (at most MAXIMUM_WAIT_OBJECTS), until `limit`. The index of the
+    // one, or 0; plus `abandoned` if one was abandoned; `timed_out`. By the thread itself.
+    [[nodiscard]] unsigned wait(thread& self, os::nanoseconds limit) noexcept;
+
+    // Under the dispatcher's lock: takes what `who` waits for if it can go on now. The result, or `timed_out`.
+    unsigned try_take(thread& who) noexcept;
+    // Likewise: sets the result of a wait that is under way.
+    void serve(unsigned with) noexcept;
+    void unqueue() noexcept;
+};
 
 // The deadline of Windows' milliseconds.
 inline os::nanoseconds deadline_of(unsigned milliseconds) noexcept {

@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,7 +46,10 @@ void obey_suspension() noexcept {
     if (own == nullptr) return;
     for (;;) {
         // sync(windows.suspend): sees what was decided before the signal was sent.
-        if (own->is_condemned.load(base::acquire) != 0) ::syscall(SYS_exit, 0);
+        if (own->is_condemned.load(base::acquire) != 0) {
+            ::syscall(SYS_set_tid_address, own->is_there.address());
+            ::syscall(SYS_exit, 0);
+        }
         const std::uint32_t count = own->count.load(base::acquire);
         if (count == 0) break;
         // sync(windows.suspend): who suspended it sees what it did before.
@@ -68,7 +72,15 @@ void wait_until_stopped(suspension& of) noexcept {
         os::futex_wait(of.is_stopped, 0);
 }
 
+void wait_until_gone(suspension& of) noexcept {
+    // sync(windows.suspend): sees what the thread did.
+    while (of.is_there.load(base::acquire) != 0)
+        ::syscall(SYS_futex, of.is_there.address(), FUTEX_WAIT, 1, nullptr, nullptr, 0);
+}
+
 void let_go(suspension& of) noexcept {
+    // Not a private futex: the kernel's own wake-up is none.
+    ::syscall(SYS_futex, of.is_there.address(), FUTEX_WAKE, 64, nullptr, nullptr, 0);
     os::futex_wake(of.count.address(), 64);
     os::futex_wake(of.is_stopped.address(), 64);
 }

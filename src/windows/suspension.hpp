@@ -6,6 +6,10 @@
 // A signal reaches the thread; its handler waits on a futex until the count of suspensions is zero, or leaves the
 // thread for ever. In an uninterrupted section the handler only takes a note, and the end of the
 // section does the rest. Not for workers, which their scheduler stops.
+//
+// A thread that leaves runs no destructor, so the C library must not use its stack and thread-locals for a new
+// thread: they are lost, as they are on Windows. Therefore it is not joined; the kernel itself clears a word of
+// ours when the thread is gone.
 
 #include <cstdint>
 #include <pthread.h>
@@ -19,6 +23,7 @@ struct suspension {
     base::atomic<std::uint32_t> count{0};
     base::atomic<std::uint32_t> is_stopped{0};
     base::atomic<std::uint32_t> is_condemned{0};
+    base::atomic<std::uint32_t> is_there{1};  // The kernel clears it when a condemned thread is gone.
 };
 
 // The calling thread's, from now on; null: none.
@@ -32,6 +37,9 @@ bool interrupt(pthread_t thread) noexcept;
 
 // Waits until the thread, interrupted before, has stopped. Not under the lock.
 void wait_until_stopped(suspension& of) noexcept;
+
+// Waits until the thread, condemned and interrupted, is gone or has ended by itself. Not under the lock.
+void wait_until_gone(suspension& of) noexcept;
 
 // After the count became zero.
 void let_go(suspension& of) noexcept;

@@ -22,8 +22,9 @@ pthread_key_t end_key() noexcept {
         pthread_key_t made;
         const int error = ::pthread_key_create(&made, [](void* record) {
             auto* const t = static_cast<thread*>(record);
-            // The last round: other keys' destructors may still call these functions.
-            if (++end_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
+            // The last round but one: other keys' destructors may still call these functions; the
+            // last is when sanitizers forget the thread.
+            if (++end_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
                 ::pthread_setspecific(end_key(), record);
                 return;
             }
@@ -37,6 +38,7 @@ pthread_key_t end_key() noexcept {
             self = nullptr;
             ending = t;
             forget_fiber(*t);
+            t->wait.objects.clear();  // One of them may be the thread itself.
             drop(t);
         });
         UMS_ASSERT(error == 0, "no pthread key for the Windows threads");
@@ -82,9 +84,13 @@ void thread::set_exit_code(DWORD code) noexcept {
 
 void thread::end() noexcept {
     if (std::exchange(has_ended, true)) return;
+    wait.unqueue();  // It may have been terminated while it waited.
+    wait.places.clear();
     while (owned != nullptr) owned->abandon();
     // relaxed: under the lock; who waits for it to stop looks at the count again.
     stop.count.store(0, base::relaxed);
+    // sync(windows.suspend): who terminates it sees that it has ended by itself.
+    stop.is_there.store(0, base::release);
     let_go(stop);
     changed();
     forget_thread(id.load(base::relaxed), *this);  // relaxed: this thread, or one that joined it.

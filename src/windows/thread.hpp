@@ -76,6 +76,7 @@ public:
     bool has_exit_code = false;
     int priority = THREAD_PRIORITY_NORMAL;
     mutex* owned = nullptr;
+    waiter wait;  // What the thread alone uses, but for what waiters share.
     suspension stop;
 
     // The thread's own:

@@ -135,11 +135,19 @@ HANDLE OpenThread(DWORD, BOOL, DWORD id) {
 VOID ExitThread(DWORD code) { thread::current().exit(code); }
 
 BOOL TerminateThread(HANDLE handle, DWORD code) {
-    const ref<thread> t = find<thread>(handle);
+    ref<thread> t = find<thread>(handle);
     if (!t) return FALSE;
-    if (t.get() == &thread::current()) ExitThread(code);
+    if (t.get() == &thread::current()) {
+        t = {};  // Nothing of this frame is destroyed.
+        ExitThread(code);
+    }
     if (t->from == thread::origin::worker) {
         const int error = ums_worker_terminate(t->worker, static_cast<intptr_t>(code));
+        {
+            // A wait for handles ends at once, and the worker with it; other calls end first.
+            const guard hold{dispatcher};
+            if (error == 0) t->wait.serve(WAIT_FAILED);
+        }
         // It has ended, and was joined.
         return error == 0 || error == -ESRCH || error == -EBADF ? TRUE : fail(ERROR_GEN_FAILURE);
     }
@@ -149,36 +157,35 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
         const guard hold{dispatcher};
         if (t->has_ended) return TRUE;
         if (t->from != thread::origin::made || t->is_scheduler) return fail(ERROR_ACCESS_DENIED);
-        if (t->is_joined) return TRUE;  // By another who terminates it.
-        t->is_joined = true;
         // sync(windows.suspend): the thread leaves.
         t->stop.is_condemned.store(1, base::release);
         let_go(t->stop);
         if (!interrupt(t->handle)) {
-            t->is_joined = false;
             t->stop.is_condemned.store(0, base::relaxed);  // relaxed: nobody was told.
             return fail(ERROR_NO_SYSTEM_RESOURCES);
         }
     }
-    // The kernel says when it is gone, in whatever way it left.
-    ::pthread_join(t->handle, nullptr);
-    bool is_cleaned_up = false;
+    wait_until_gone(t->stop);
     {
         const guard hold{dispatcher};
-        is_cleaned_up = t->has_ended;  // It was faster, and ended by itself.
+        if (t->has_ended) return TRUE;  // By itself, or by another who terminated it.
+        t->is_joined = true;
         t->set_exit_code(code);
         t->end();
     }
-    if (!is_cleaned_up) drop(t.get());  // Its own reference.
+    ::pthread_detach(t->handle);
+    drop(t.get());  // Its own reference.
     return TRUE;
 }
 
 DWORD SuspendThread(HANDLE handle) {
-    const ref<thread> t = find<thread>(handle);
+    ref<thread> t = find<thread>(handle);
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
-        const int error = ums_worker_suspend(t->worker, &previous);
+        const ums_worker_t worker = t->worker;
+        t = {};  // Itself, it may be terminated in there.
+        const int error = ums_worker_suspend(worker, &previous);
         return worker_count(error, previous, false);
     }
     constexpr std::uint32_t most = 127;
@@ -196,10 +203,12 @@ DWORD SuspendThread(HANDLE handle) {
             return fail_count(ERROR_NO_SYSTEM_RESOURCES);
         }
     }
-    if (t.get() == &thread::current())
+    if (t.get() == &thread::current()) {
+        t = {};  // As above.
         obey_suspension();
-    else
+    } else {
         wait_until_stopped(t->stop);
+    }
     return previous;
 }
 

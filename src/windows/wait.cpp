@@ -24,13 +24,26 @@ ums::os::nanoseconds limit_of(DWORD milliseconds) noexcept {
     return milliseconds == 0 ? 0 : deadline_of(milliseconds);
 }
 
-// Waits. Who was told that a thread has ended finds nothing of it.
-DWORD wait(object* const* objects, DWORD count, bool all, DWORD milliseconds) noexcept {
-    const DWORD result = wait_for(objects, count, all, limit_of(milliseconds));
-    for (DWORD i = 0; i < count && result < abandoned; ++i)
-        if ((all || i == result) && objects[i]->what == object::kind::thread)
-            static_cast<thread*>(objects[i])->join();
+// Waits for what `self.wait.objects` names. Who was told that a thread has ended finds nothing of it.
+DWORD wait(thread& self, bool all, DWORD milliseconds) noexcept {
+    waiter& w = self.wait;
+    w.all = all;
+    const DWORD result = w.wait(self, limit_of(milliseconds));
+    for (std::size_t i = 0; i < w.objects.size() && result < abandoned; ++i)
+        if ((all || i == result) && w.objects[i]->what == object::kind::thread)
+            static_cast<thread*>(w.objects[i].get())->join();
+    const uninterrupted section;
+    w.objects.clear();
     return result;
+}
+
+// Adds what a handle stands for. False: it is none.
+bool add(waiter& w, HANDLE handle) noexcept {
+    const uninterrupted section;
+    ref<object> found = find_object(handle);
+    if (!found) return w.objects.clear(), false;
+    w.objects.push_back(std::move(found));
+    return true;
 }
 
 }  // namespace
@@ -39,17 +52,16 @@ DWORD WaitForMultipleObjectsEx(DWORD count, const HANDLE* handles, BOOL all, DWO
                                BOOL) {
     if (count == 0 || count > MAXIMUM_WAIT_OBJECTS || handles == nullptr)
         return fail_wait(ERROR_INVALID_PARAMETER);
-    ref<object> held[MAXIMUM_WAIT_OBJECTS];
-    object* objects[MAXIMUM_WAIT_OBJECTS];
+    thread& self = thread::current();
+    auto& objects = self.wait.objects;
     for (DWORD i = 0; i < count; ++i) {
-        held[i] = find_object(handles[i]);
-        if (!held[i]) return WAIT_FAILED;
-        objects[i] = held[i].get();
+        if (!add(self.wait, handles[i])) return WAIT_FAILED;
         // All of them at once: none twice.
         for (DWORD k = 0; all != FALSE && k < i; ++k)
-            if (objects[k] == objects[i]) return fail_wait(ERROR_INVALID_PARAMETER);
+            if (objects[k].get() == objects[i].get())
+                return objects.clear(), fail_wait(ERROR_INVALID_PARAMETER);
     }
-    return wait(objects, count, all != FALSE, milliseconds);
+    return wait(self, all != FALSE, milliseconds);
 }
 
 DWORD WaitForMultipleObjects(DWORD count, const HANDLE* handles, BOOL all, DWORD milliseconds) {
@@ -57,10 +69,8 @@ DWORD WaitForMultipleObjects(DWORD count, const HANDLE* handles, BOOL all, DWORD
 }
 
 DWORD WaitForSingleObjectEx(HANDLE handle, DWORD milliseconds, BOOL) {
-    const ref<object> held = find_object(handle);
-    if (!held) return WAIT_FAILED;
-    object* const one = held.get();
-    return wait(&one, 1, false, milliseconds);
+    thread& self = thread::current();
+    return add(self.wait, handle) ? wait(self, false, milliseconds) : WAIT_FAILED;
 }
 
 DWORD WaitForSingleObject(HANDLE handle, DWORD milliseconds) {
@@ -68,16 +78,21 @@ DWORD WaitForSingleObject(HANDLE handle, DWORD milliseconds) {
 }
 
 DWORD SignalObjectAndWait(HANDLE to_signal, HANDLE to_wait_on, DWORD milliseconds, BOOL) {
-    const ref<object> signalled = find_object(to_signal), waited = find_object(to_wait_on);
-    if (!signalled || !waited) return WAIT_FAILED;
+    thread& self = thread::current();
+    object::kind what{};
+    {
+        const ref<object> signalled = find_object(to_signal);
+        if (!signalled) return WAIT_FAILED;
+        what = signalled->what;
+    }
+    if (!add(self.wait, to_wait_on)) return WAIT_FAILED;
     BOOL is_done = FALSE;
-    switch (signalled->what) {
+    switch (what) {
         case object::kind::event: is_done = SetEvent(to_signal); break;
         case object::kind::semaphore: is_done = ReleaseSemaphore(to_signal, 1, nullptr); break;
         case object::kind::mutex: is_done = ReleaseMutex(to_signal); break;
         case object::kind::thread: SetLastError(ERROR_INVALID_HANDLE); break;
     }
-    if (is_done == FALSE) return WAIT_FAILED;
-    object* const one = waited.get();
-    return wait(&one, 1, false, milliseconds);
+    if (is_done == FALSE) return self.wait.objects.clear(), WAIT_FAILED;
+    return wait(self, false, milliseconds);
 }

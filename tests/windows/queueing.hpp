@@ -111,6 +111,7 @@ public:
     }
 
     int startups = 0, yields = 0, in_syscall = 0, in_fault = 0;
+    std::atomic<int> blocked{0};  // For other threads: in_syscall + in_fault.
     // Called at each activation, if there is one; true: it has decided, do nothing else.
     bool (*hook)(round_robin&, UMS_SCHEDULER_REASON, ULONG_PTR, PVOID) = nullptr;
     void* hook_data = nullptr;
@@ -158,7 +159,7 @@ private:
     void activate(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID given) {
         switch (reason) {
             case UmsSchedulerStartup: ++startups; break;
-            case UmsSchedulerThreadBlocked: ++(payload == 1 ? in_syscall : in_fault); break;
+            case UmsSchedulerThreadBlocked: ++(payload == 1 ? in_syscall : in_fault), ++blocked; break;
             case UmsSchedulerThreadYield: ++yields; break;
         }
         running = nullptr;

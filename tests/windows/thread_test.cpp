@@ -181,7 +181,7 @@ TEST_F(threads, a_thread_suspends_itself) {
     EXPECT_EQ(exit_code(thread), 1u);
 }
 
-// ThreadSanitizer's pthread_join() waits for an end that a terminated thread never tells it of.
+// ThreadSanitizer keeps a signal back until the thread calls something it knows.
 TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
     if (under_tsan) GTEST_SKIP();
     static std::atomic<bool> is_there;
@@ -201,6 +201,15 @@ TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
     EXPECT_EQ(WaitForSingleObject(mutex, 0), DWORD{WAIT_ABANDONED});
     EXPECT_TRUE(TerminateThread(thread, 45));
     EXPECT_EQ(exit_code(thread), 44u);
+    std::thread{[] { SetLastError(GetCurrentThreadId()); }}.join();  // Not on what is left of the other.
+
+    const holder never{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    HANDLE event = never;
+    const auto wait = [](LPVOID e) -> DWORD { return WaitForSingleObject(*static_cast<HANDLE*>(e), INFINITE); };
+    const holder waits{CreateThread(nullptr, 0, wait, &event, 0, nullptr)};
+    EXPECT_TRUE(TerminateThread(waits, 47));
+    EXPECT_TRUE(SetEvent(never));
+    EXPECT_EQ(WaitForSingleObject(never, 0), WAIT_OBJECT_0);
 
     const auto self = [](LPVOID) -> DWORD { return TerminateThread(GetCurrentThread(), 46), 0; };
     const holder second{CreateThread(nullptr, 0, self, nullptr, 0, nullptr)};

@@ -412,6 +412,23 @@ TEST_F(windows_ums, a_terminated_worker_ends_without_running) {
     EXPECT_EQ(w.exit_code(), 31u);
 }
 
+TEST_F(windows_ums, a_worker_that_is_terminated_while_it_waits_leaves_nothing_behind) {
+    const holder event{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    std::atomic<HANDLE> thread{nullptr};
+    worker w{list, [&] { return WaitForSingleObject(event, INFINITE); }};
+    thread = w.thread();
+    ends_ = 1;
+    {
+        scheduler_thread s{scheduler};
+        while (scheduler.blocked == 0) SwitchToThread();
+        EXPECT_TRUE(TerminateThread(thread, 33));
+    }
+    EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE), WAIT_OBJECT_0);
+    EXPECT_EQ(w.exit_code(), 33u);
+    EXPECT_TRUE(SetEvent(event));
+    EXPECT_EQ(WaitForSingleObject(event, 0), WAIT_OBJECT_0);
+}
+
 TEST_F(windows_ums, entering_again_and_again) {
     for (int i = 0; i < 10; ++i) {
         worker w{list, [] { return UmsThreadYield(nullptr), 0; }};
