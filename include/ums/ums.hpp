@@ -25,6 +25,7 @@
 #include "ums/promise.hpp"
 #include "ums/queue.hpp"
 #include "ums/run.hpp"
+#include "ums/scheduling.hpp"
 #include "ums/scope.hpp"
 #include "ums/select.hpp"
 #include "ums/semaphore.hpp"

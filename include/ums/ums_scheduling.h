@@ -134,7 +134,7 @@ UMS_API int ums_worker_exit_code(ums_worker_t worker, intptr_t *exit_code);
 UMS_API ums_context_t ums_worker_context(ums_worker_t worker); /* 0: unknown */
 /* The thread's own id, wherever it runs; 0: unknown. Known as soon as ums_worker_create() returned. */
 UMS_API int ums_worker_tid(ums_worker_t worker);
-/* The handle of the calling worker; 0: no worker. It may have been detached since. */
+/* The handle of the calling worker; 0: no worker, or it has been detached. */
 UMS_API ums_worker_t ums_worker_current(void);
 
 /* Suspensions are counted: *previous (may be NULL) gets the count before the call. A suspended worker cannot be
@@ -273,6 +273,11 @@ UMS_API int ums_context_get_stats(ums_context_t context, ums_context_stats_t *st
 /* Writes at most `room` contexts, those of entered schedulers first, then those with a worker. Returns how many
  * there are. */
 UMS_API size_t ums_context_list(ums_context_t *contexts, size_t room);
+
+/* Brings the files of statistics up to date: $XDG_RUNTIME_DIR/ums/PID/schedulers/N/{info,workers/TID}, or below
+ * /tmp/ums-UID; see docs/ums.md. False: they are turned off, by UMS_STATS_FILES=off or because they cannot be
+ * written. */
+UMS_API bool ums_scheduling_write_stats(void);
 
 /* Whether switches are timed (two readings of the clock each). At first not, unless UMS_TIMES=1. */
 UMS_API void ums_scheduling_measure(bool on);

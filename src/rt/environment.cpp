@@ -17,6 +17,7 @@ constexpr const char* known[] = {
     "UMS_PIN",        "UMS_SPIN_NS",     "UMS_MIGRATE", "UMS_MEASURE_STACKS",
     "UMS_MEMBARRIER", "UMS_SEED",        "UMS_TSAN",    "UMS_WARM_STACKS",
     "UMS_DEADLOCK",   "UMS_LOCK_ORDER",  "UMS_FSGSBASE", "UMS_TIMES",
+    "UMS_STATS_FILES",
 };
 
 [[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {

@@ -84,8 +84,8 @@ void queue_if_held(context& c) noexcept {
 
 bool become_available(context& self) noexcept {
     base::full_fence();
-    // relaxed: the fence.
-    const std::uint32_t control = self.control.load(base::relaxed);
+    // sync(ums.control): sees what was done before the end was ordered; else the fence.
+    const std::uint32_t control = self.control.load(base::acquire);
     if (control == 0) queue_if_held(self);
     if ((control & killed) == 0) return true;
     std::uint32_t seen = self.state.load(base::relaxed);

@@ -15,6 +15,7 @@
 #include "ums/crossing.hpp"
 #include "ums/mode.hpp"
 #include "ums/scheduler_thread.hpp"
+#include "ums/stats_files.hpp"
 #include "ums/totals.hpp"
 #include "ums/worker_thread.hpp"
 
@@ -61,6 +62,7 @@ int ums_completion_list_dequeue(ums_completion_list_t list, int64_t deadline, um
     context* found = nullptr;
     int failed = dequeue(list, 0, found);
     if (failed == 0 && found == nullptr && deadline != 0) {
+        if (is_scheduler(current)) stats_files::write_if_old();
         ums_worker_blocking_enter();
         failed = dequeue(list, deadline, found);
         ums_worker_blocking_leave();
@@ -129,7 +131,7 @@ int ums_worker_terminate(ums_worker_t w, intptr_t code) { return terminate_worke
 int ums_worker_exit(intptr_t code) {
     context* c = free_worker();
     if (c == nullptr) return -EPERM;
-    c->thread.get()->exit_code = code;
+    c->thread.get()->exit_code.set(code);
     if (!c->at_home) go_home(*c);
     end_here(*c);
 }
@@ -251,5 +253,7 @@ size_t ums_context_list(ums_context_t* all, size_t room) {
     });
     return n;
 }
+
+bool ums_scheduling_write_stats(void) { return stats_files::write(); }
 
 void ums_scheduling_measure(bool on) { measure(on); }

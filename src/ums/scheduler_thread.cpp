@@ -10,6 +10,7 @@
 #include "rt/environment.hpp"
 #include "sched/carrier.hpp"
 #include "ums/mode.hpp"
+#include "ums/stats_files.hpp"
 #include "ums/totals.hpp"
 #include "ums/worker_thread.hpp"
 
@@ -99,6 +100,7 @@ public:
         s_.self->scheduler = &s_;
         current = s_.self;
         totals.scheduler_entered();
+        stats_files::write_if_old();
     }
     ~entered() {
         context* self = s_.self;
@@ -108,6 +110,7 @@ public:
         self->scheduler = nullptr;
         contexts.give(*self);
         leave_list(*s_.list);
+        stats_files::write_if_old();
     }
     entered(const entered&) = delete;
     entered& operator=(const entered&) = delete;
@@ -197,6 +200,7 @@ int execute(handle h) noexcept {
     if (w == nullptr) return -EBADF;
     while (!claim(*w)) [[unlikely]]
         if (const int why = refusal(*w); why != 0) return why;
+    arch::happens_after(w);
     scheduler_thread& s = *self->scheduler;
     w->runner = &s;
     w->list.set(s.list_handle);

@@ -44,7 +44,7 @@ void drop(worker_thread& t) noexcept {
 // The worker's last act, on its own kernel thread: after it the context is anybody's.
 void finish(worker_thread& t) noexcept {
     context& c = *t.scheduled;
-    if (t.ended != nullptr) t.ended(t.ended_argument, t.exit_code);
+    if (t.ended != nullptr) t.ended(t.ended_argument, t.exit_code.get());
     current = nullptr;
     const handle last = c.list.get();
     completion_list* first = t.list;
@@ -67,7 +67,7 @@ void finish(worker_thread& t) noexcept {
 void run_worker(worker_thread& t) {
     context& c = *t.scheduled;
     try {
-        t.exit_code = t.function(t.argument);
+        t.exit_code.set(t.function(t.argument));
     } catch (abi::__forced_unwind&) {
         // The C library ends the kernel thread that runs this: it must be the worker's own.
         if (!c.at_home) go_home(c);
@@ -111,6 +111,7 @@ void worker_arrival(void* argument) {
     arch::happens_before(&c);
     if (!become_available(c)) return;  // Terminated before it was ever queued.
     home_loop(c);
+    arch::happens_after(&c);
     arch::unpoison(reinterpret_cast<void*>(c.registers.sp),
                    top - reinterpret_cast<std::uintptr_t>(c.registers.sp));
 }
@@ -132,7 +133,7 @@ void* start(void* argument) {
         land(here);
     }
     finish(t);
-    auto* result = reinterpret_cast<void*>(t.exit_code);
+    auto* result = reinterpret_cast<void*>(t.exit_code.get());
     if (mode() == switch_mode::user) unmask_signals(t);
     drop(t);
     return result;
@@ -206,7 +207,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         t->colour = next_colour.fetch_add(1, base::relaxed);  // relaxed: any will do.
         t->stack_bytes = options.stack_bytes != 0 ? (options.stack_bytes + page - 1) / page * page
                                                   : usual_stack;
-        t->exit_code = 0;
+        t->exit_code.set(0);
         // relaxed, all: published by the handle and by the thread's start.
         t->tid.store(0, base::relaxed);
         t->has_ended.store(false, base::relaxed);
@@ -265,7 +266,7 @@ int exit_code_of(handle h, std::intptr_t* exit_code) noexcept {
     if (t == nullptr) return -EBADF;
     // sync(ums.thread): sees the exit code.
     if (!t->has_ended.load(base::acquire)) return -EBUSY;
-    if (exit_code != nullptr) *exit_code = t->exit_code;
+    if (exit_code != nullptr) *exit_code = t->exit_code.get();
     return 0;
 }
 
@@ -296,6 +297,7 @@ bool end_parked(context& c) noexcept {
                                      base::acq_rel, base::relaxed))
             break;
     }
+    arch::happens_before(&c);
     order_home(c, end);
     return true;
 }
@@ -349,7 +351,7 @@ int terminate_worker(handle h, std::intptr_t exit_code) noexcept {
     context* c = live(h, failed);
     if (c == nullptr) return failed;
     if (c == current) return ums_worker_exit(exit_code);
-    c->thread.get()->exit_code = exit_code;
+    c->thread.get()->exit_code.set(exit_code);
     // The argument of crossing.cpp asks for this order.
     c->control.fetch_or(killed, base::seq_cst);
     end_parked(*c);

@@ -39,7 +39,7 @@ struct worker_thread : entry {
     // Written by the thread itself:
     base::atomic<std::uint32_t> tid{0};
     base::atomic<bool> has_ended{false};
-    std::intptr_t exit_code;
+    base::owned<std::intptr_t> exit_code;
     landing* start;            // In futex mode, what an end discards its frames to.
     std::uint64_t signals = 0;  // The mask it runs with when at home.
 

@@ -40,6 +40,7 @@ BENCHES = {
     "condvar": (NATIVE, BOTH_BOOSTS, SPEED),
     "semaphore": (NATIVE, BOTH_BOOSTS - {"go"}, SPEED),
     "select": (NATIVE, {"go"}, SPEED),
+    "ums": (NATIVE | {"ums-worker"}, BOTH_BOOSTS - {"go"}, SPEED),
 }
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
             "repetitions"}

@@ -124,14 +124,17 @@ struct round_robin {
     }
     void run() {
         schedule(list, [this](ums_reason_t reason, std::uintptr_t payload, void*) {
-            startups += reason == UMS_REASON_STARTUP;
-            blocked += reason == UMS_REASON_BLOCKED;
-            if (reason == UMS_REASON_YIELD) {
-                ++yields;
-                ready.push_back(payload);
-            }
-            pick();
+            decide(reason, payload);
         });
+    }
+    void decide(ums_reason_t reason, std::uintptr_t payload) {
+        startups += reason == UMS_REASON_STARTUP;
+        blocked += reason == UMS_REASON_BLOCKED;
+        if (reason == UMS_REASON_YIELD) {
+            ++yields;
+            ready.push_back(payload);
+        }
+        pick();
     }
 
 private:

@@ -69,7 +69,7 @@ const std::vector<std::unique_ptr<workload>>& all_workloads() {
         std::vector<std::unique_ptr<workload>> made;
         for (const auto make : {make_yield, make_spawn, make_pingpong, make_skynet, make_memory,
                                 make_sleepers, make_scaling, make_mutex, make_channel, make_condvar,
-                                make_semaphore, make_select})
+                                make_semaphore, make_select, make_ums})
             made.push_back(make());
         return made;
     }();

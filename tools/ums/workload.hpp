@@ -68,6 +68,7 @@ std::unique_ptr<workload> make_channel();
 std::unique_ptr<workload> make_condvar();
 std::unique_ptr<workload> make_semaphore();
 std::unique_ptr<workload> make_select();
+std::unique_ptr<workload> make_ums();
 
 // Numbers given by the user, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
