@@ -7,6 +7,7 @@
 #include "ums/compat/windows/windows.h"
 #include "windows/guard.hpp"
 #include "windows/object.hpp"
+#include "windows/suspension.hpp"
 
 using namespace ums;
 using namespace ums::windows;
@@ -21,8 +22,7 @@ DWORD SleepEx(DWORD milliseconds, BOOL) {
     const os::nanoseconds limit = deadline_of(milliseconds);
     const std::uint32_t nothing = 0;
     const blocking wait;
-    while (os::futex_wait(&nothing, 0, limit)) {
-    }
+    while (os::futex_wait(&nothing, 0, limit)) obey_late_signals();
     return 0;
 }
 

@@ -101,8 +101,10 @@ unsigned waiter::wait(thread& self, os::nanoseconds limit) noexcept {
     {
         const blocking region;
         // sync(windows.wait): sees the result, and what was done before the object was signalled.
-        while (is_served.load(base::acquire) == 0)
+        while (is_served.load(base::acquire) == 0) {
             if (!os::futex_wait(is_served, 0, limit)) break;
+            obey_late_signals();
+        }
     }
     const guard hold{dispatcher};
     // relaxed: under the lock.

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <pthread.h>
 
+#include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 
 namespace ums::windows {
@@ -31,6 +32,14 @@ void set_suspension(suspension* own) noexcept;
 
 // Stops or leaves as the caller's suspension says. Async-signal-safe.
 void obey_suspension() noexcept;
+
+// After a wait in the kernel: ThreadSanitizer keeps a signal back until the thread calls something it knows, and
+// a wait of ours is not. Nothing in other builds.
+inline void obey_late_signals() noexcept {
+#if defined(UMS_TSAN)
+    obey_suspension();
+#endif
+}
 
 // Makes the thread look at its suspension. False: there is no free signal.
 bool interrupt(pthread_t thread) noexcept;

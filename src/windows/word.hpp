@@ -8,6 +8,7 @@
 #include "base/atomic.hpp"
 #include "os/futex.hpp"
 #include "windows/guard.hpp"
+#include "windows/suspension.hpp"
 
 namespace ums::windows {
 
@@ -18,7 +19,9 @@ using word = base::atomic_ref<std::uint32_t>;
 inline bool wait_while(const std::uint32_t& at, std::uint32_t value,
                        os::nanoseconds limit = os::never) noexcept {
     const blocking wait;
-    return os::futex_wait(&at, value, limit);
+    const bool in_time = os::futex_wait(&at, value, limit);
+    obey_late_signals();
+    return in_time;
 }
 
 inline void wake_one(const std::uint32_t& at) noexcept { os::futex_wake(&at, 1); }
