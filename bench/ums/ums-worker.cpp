@@ -68,27 +68,35 @@ struct scheduler {
 
 thread_local scheduler* mine = nullptr;
 
+void wait_for_workers(scheduler& s) {
+    ums_context_t c = 0;
+    check(ums_completion_list_dequeue(s.list, UMS_NEVER, &c));
+    while (c != 0) {
+        const ums_context_t next = ums_context_next(c);
+        unsigned char ended = 0;
+        check(ums_context_query(c, UMS_INFORMATION_TERMINATED, &ended, 1, nullptr));
+        if (ended != 0) {
+            --s.left;
+            check(ums_context_destroy(c));
+        } else {
+            s.add(c);
+        }
+        c = next;
+    }
+}
+
 void decide(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
-    if (reason == UMS_REASON_STARTUP) mine = static_cast<scheduler*>(parameter);
+    if (reason == UMS_REASON_STARTUP) {
+        mine = static_cast<scheduler*>(parameter);
+        // All, before any: those that wait for the start yield for ever.
+        while (mine->count < mine->left) wait_for_workers(*mine);
+    }
     scheduler& s = *mine;
     if (reason == UMS_REASON_YIELD) s.add(payload);
     for (;;) {
         while (s.count != 0) check(ums_worker_execute(s.take()));
         if (s.left == 0) return;
-        ums_context_t c = 0;
-        check(ums_completion_list_dequeue(s.list, UMS_NEVER, &c));
-        while (c != 0) {
-            const ums_context_t next = ums_context_next(c);
-            unsigned char ended = 0;
-            check(ums_context_query(c, UMS_INFORMATION_TERMINATED, &ended, 1, nullptr));
-            if (ended != 0) {
-                --s.left;
-                check(ums_context_destroy(c));
-            } else {
-                s.add(c);
-            }
-            c = next;
-        }
+        wait_for_workers(s);
     }
 }
 

@@ -118,7 +118,7 @@ public:
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
 
-    bool write() {
+    bool write(bool with_workers) {
         if (at_.empty() || pid_ != ::getpid()) return false;  // A child has no tree.
         const std::lock_guard hold{lock_};
         std::error_code ignored;
@@ -132,6 +132,7 @@ public:
             if (ums_context_get_stats(h, &mine) != 0) return;
             if (mine.is_running) (void)ums_context_get_stats(mine.partner, &its);
             put(folder / "info", info(mine, its));
+            if (!with_workers) return;
             contexts.for_each([&](handle w, const context& worker) {
                 if (!is_worker(&worker) || worker.partner.get() != h || left == 0) return;
                 --left;
@@ -154,16 +155,22 @@ private:
 
 }  // namespace
 
-bool write() noexcept {
+namespace {
+
+bool write(bool with_workers) noexcept {
     if (!is_wanted() || tree::is_over.load(base::relaxed)) return false;  // relaxed: see ~tree().
     try {
         static tree own;
         written_at.store(os::now(), base::relaxed);  // relaxed: a hint.
-        return own.write();
+        return own.write(with_workers);
     } catch (const std::exception&) {
         return false;  // No memory.
     }
 }
+
+}  // namespace
+
+bool write() noexcept { return write(true); }
 
 void write_if_old() noexcept {
     const os::nanoseconds now = os::now();
@@ -171,7 +178,7 @@ void write_if_old() noexcept {
     // relaxed: one of those that find them old writes them.
     if (now - last > 1'000'000'000 &&
         written_at.compare_exchange(last, now, base::relaxed, base::relaxed))
-        write();
+        write(false);
 }
 
 }  // namespace ums::scheduling::stats_files

@@ -4,7 +4,8 @@
 // ums/stats_files.hpp: the statistics as a tree of files, of the shape that the Linux module had in /proc/ums.
 //
 //   DIRECTORY/PID/schedulers/N/info          one line for each figure, "name: value"
-//   DIRECTORY/PID/schedulers/N/workers/TID   the workers it executed last, at most 1000
+//   DIRECTORY/PID/schedulers/N/workers/TID   the workers it executed last, at most 1000: by
+//                                            ums_scheduling_write_stats() only, for there may be many
 //
 // DIRECTORY is $XDG_RUNTIME_DIR/ums, or /tmp/ums-UID, which is then made with mode 0700 and not used if it is
 // somebody else's. Plain files, so they are as old as the last time somebody wrote them: a scheduler does when it
