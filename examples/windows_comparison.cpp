@@ -42,7 +42,8 @@ static DWORD WINAPI KernelThread(LPVOID) {
 static void MeasureKernelThreads() {
     std::vector<HANDLE> all;
     const double start = Now();
-    for (unsigned i = 0; i < threads; ++i) all.push_back(CreateThread(NULL, 0, KernelThread, NULL, 0, NULL));
+    for (unsigned i = 0; i < threads; ++i)
+        all.push_back(CreateThread(NULL, 0, KernelThread, NULL, 0, NULL));
     for (HANDLE h : all) {
         WaitForSingleObject(h, INFINITE);
         CloseHandle(h);
@@ -53,7 +54,8 @@ static void MeasureKernelThreads() {
 // --- UMS ---
 
 static PUMS_COMPLETION_LIST list;
-static std::vector<PUMS_CONTEXT> ready;  // A ring; its memory is taken before the first worker runs.
+static std::vector<PUMS_CONTEXT>
+    ready;  // A ring; its memory is taken before the first worker runs.
 static size_t first, last;
 static unsigned alive;
 
@@ -101,7 +103,8 @@ static void MeasureUms() {
         InitializeProcThreadAttributeList(NULL, 1, 0, &size);
         auto attributes = static_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(std::malloc(size));
         InitializeProcThreadAttributeList(attributes, 1, 0, &size);
-        UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as, NULL, NULL);
+        UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as,
+                                  NULL, NULL);
         all.push_back(CreateRemoteThreadEx(GetCurrentProcess(), NULL, 128 * 1024, UmsWorker, NULL,
                                            STACK_SIZE_PARAM_IS_A_RESERVATION, attributes, NULL));
         DeleteProcThreadAttributeList(attributes);

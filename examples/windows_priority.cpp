@@ -78,8 +78,10 @@ static HANDLE Start(Task& task) {
     std::vector<char> memory(size);
     const auto attributes = reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(memory.data());
     InitializeProcThreadAttributeList(attributes, 1, 0, &size);
-    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as, nullptr, nullptr);
-    return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, Run, &task, 0, attributes, nullptr);
+    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as,
+                              nullptr, nullptr);
+    return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, Run, &task, 0, attributes,
+                                nullptr);
 }
 
 int main() {

@@ -91,9 +91,11 @@ static HANDLE StartHandler(Connection& connection) {
     std::vector<char> memory(size);
     const auto attributes = reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(memory.data());
     InitializeProcThreadAttributeList(attributes, 1, 0, &size);
-    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as, nullptr, nullptr);
+    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as,
+                              nullptr, nullptr);
     ++alive;
-    return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, Serve, &connection, 0, attributes, nullptr);
+    return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, Serve, &connection, 0, attributes,
+                                nullptr);
 }
 
 struct Client {
@@ -117,7 +119,8 @@ int main() {
         clients.push_back({&c});
     }
     threads.push_back(CreateThread(nullptr, 0, RunScheduler, nullptr, 0, nullptr));
-    for (Client& c : clients) threads.push_back(CreateThread(nullptr, 0, Client::Run, &c, 0, nullptr));
+    for (Client& c : clients)
+        threads.push_back(CreateThread(nullptr, 0, Client::Run, &c, 0, nullptr));
     WaitForMultipleObjects(static_cast<DWORD>(threads.size()), threads.data(), TRUE, INFINITE);
     for (HANDLE thread : threads) CloseHandle(thread);
     DeleteUmsCompletionList(list);

@@ -24,19 +24,20 @@ static LONG ended, counted;
 /* A scheduler's own. */
 static __declspec(thread) int self;
 
-static void Push(Queue *queue, PUMS_CONTEXT context) {
+static void Push(Queue* queue, PUMS_CONTEXT context) {
     AcquireSRWLockExclusive(&queue->lock);
     queue->items[queue->count++] = context;
     ReleaseSRWLockExclusive(&queue->lock);
 }
 
-static PUMS_CONTEXT Pop(Queue *queue) {
+static PUMS_CONTEXT Pop(Queue* queue) {
     PUMS_CONTEXT context = NULL;
     AcquireSRWLockExclusive(&queue->lock);
     if (queue->count > 0) {
         /* The oldest first, so that all get on. */
         context = queue->items[0];
-        MoveMemory(&queue->items[0], &queue->items[1], (size_t)--queue->count * sizeof queue->items[0]);
+        MoveMemory(&queue->items[0], &queue->items[1],
+                   (size_t)--queue->count * sizeof queue->items[0]);
     }
     ReleaseSRWLockExclusive(&queue->lock);
     return context;
@@ -44,7 +45,8 @@ static PUMS_CONTEXT Pop(Queue *queue) {
 
 static PUMS_CONTEXT Steal(void) {
     PUMS_CONTEXT context = NULL;
-    for (int i = 1; i < SCHEDULERS && context == NULL; ++i) context = Pop(&queues[(self + i) % SCHEDULERS]);
+    for (int i = 1; i < SCHEDULERS && context == NULL; ++i)
+        context = Pop(&queues[(self + i) % SCHEDULERS]);
     return context;
 }
 
@@ -54,7 +56,8 @@ static void TakeNew(DWORD milliseconds) {
     for (PUMS_CONTEXT context = next; context != NULL; context = next) {
         BOOLEAN terminated = FALSE;
         next = GetNextUmsListItem(context);
-        QueryUmsThreadInformation(context, UmsThreadIsTerminated, &terminated, sizeof terminated, NULL);
+        QueryUmsThreadInformation(context, UmsThreadIsTerminated, &terminated, sizeof terminated,
+                                  NULL);
         if (terminated) {
             DeleteUmsThreadContext(context);
             InterlockedIncrement(&ended);
@@ -65,7 +68,7 @@ static void TakeNew(DWORD milliseconds) {
 }
 
 static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID parameter) {
-    if (reason == UmsSchedulerStartup) self = (int)((Queue *)parameter - queues);
+    if (reason == UmsSchedulerStartup) self = (int)((Queue*)parameter - queues);
     if (reason == UmsSchedulerThreadYield) Push(&queues[self], (PUMS_CONTEXT)payload);
     while (InterlockedCompareExchange(&ended, 0, 0) < WORKERS) {
         TakeNew(0);
@@ -99,8 +102,10 @@ static HANDLE StartWorker(void) {
     InitializeProcThreadAttributeList(NULL, 1, 0, &size);
     LPPROC_THREAD_ATTRIBUTE_LIST attributes = malloc(size);
     InitializeProcThreadAttributeList(attributes, 1, 0, &size);
-    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as, NULL, NULL);
-    HANDLE thread = CreateRemoteThreadEx(GetCurrentProcess(), NULL, 0, Work, NULL, 0, attributes, NULL);
+    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as, NULL,
+                              NULL);
+    HANDLE thread =
+        CreateRemoteThreadEx(GetCurrentProcess(), NULL, 0, Work, NULL, 0, attributes, NULL);
     DeleteProcThreadAttributeList(attributes);
     free(attributes);
     return thread;
@@ -111,7 +116,8 @@ int main(void) {
     HANDLE schedulers[SCHEDULERS];
     CreateUmsCompletionList(&list);
     for (int i = 0; i < WORKERS; ++i) workers[i] = StartWorker();
-    for (int i = 0; i < SCHEDULERS; ++i) schedulers[i] = CreateThread(NULL, 0, RunScheduler, &queues[i], 0, NULL);
+    for (int i = 0; i < SCHEDULERS; ++i)
+        schedulers[i] = CreateThread(NULL, 0, RunScheduler, &queues[i], 0, NULL);
     WaitForMultipleObjects(SCHEDULERS, schedulers, TRUE, INFINITE);
     for (int i = 0; i < SCHEDULERS; ++i) CloseHandle(schedulers[i]);
     for (int i = 0; i < WORKERS; ++i) {

@@ -41,7 +41,8 @@ struct list {
     handle* owner = nullptr;
 
     void move_on() noexcept {
-        epoch.fetch_add(1, base::release);  // sync(linux-ums): what came can be seen by who wakes up.
+        epoch.fetch_add(1,
+                        base::release);  // sync(linux-ums): what came can be seen by who wakes up.
         os::futex_wake(epoch.address(), 0x7FFFFFFF);
     }
 };
@@ -121,7 +122,8 @@ void list_has_items(void* of) { static_cast<list*>(of)->move_on(); }
 // By the worker's thread: the UMS API may not be called.
 void worker_ended(void* of, std::intptr_t) {
     auto* const adder = static_cast<handle*>(of);
-    adder->ends.fetch_add(1, base::release);  // sync(linux-ums): release_ums() sees what the workers did.
+    adder->ends.fetch_add(
+        1, base::release);  // sync(linux-ums): release_ums() sees what the workers did.
     os::futex_wake(adder->ends.address(), 0x7FFFFFFF);
 }
 
@@ -253,10 +255,13 @@ int add_worker_thread(int number, int (*work)(void*), void* args, int list_numbe
         options.suspended = true;  // Until it can be found.
         options.ended = worker_ended;
         options.ended_argument = w->adder;
-        const int failed = ums_worker_create(&w->thread, &options, [](void* self) -> std::intptr_t {
-            const auto& shown = static_cast<worker*>(self)->shown;
-            return shown.work(shown.args);
-        }, w);
+        const int failed = ums_worker_create(
+            &w->thread, &options,
+            [](void* self) -> std::intptr_t {
+                const auto& shown = static_cast<worker*>(self)->shown;
+                return shown.work(shown.args);
+            },
+            w);
         const locked hold;
         if (failed != 0) {
             --w->adder->left;
@@ -396,7 +401,8 @@ int ums_close(int number) {
             for (const auto& [other_number, other] : all().handles)
                 if (other->has_scheduler && other->of == l.get()) return -EBUSY;
             for (const auto& [context, w] : all().by_context)
-                if (w->from == l.get() && w->adder != h && w->is != worker::state::ended) return -EBUSY;
+                if (w->from == l.get() && w->adder != h && w->is != worker::state::ended)
+                    return -EBUSY;
         }
     }
     for (list* const l : seen) collect(*l);

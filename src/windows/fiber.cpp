@@ -105,7 +105,8 @@ void leave_fiber(thread& t) {
     if (t.running == t.own) return;
     // sync(windows.fiber): as in SwitchToFiber().
     const bool is_elsewhere = t.own == nullptr || t.own->is_running.exchange(true, base::acquire);
-    UMS_ASSERT(!is_elsewhere, "a thread ends on a fiber while its own stack runs on another thread");
+    UMS_ASSERT(!is_elsewhere,
+               "a thread ends on a fiber while its own stack runs on another thread");
     t.leaves_fiber = true;
     switch_to(t, *t.own);
 }
@@ -145,8 +146,8 @@ BOOL ConvertFiberToThread() {
     return TRUE;
 }
 
-LPVOID CreateFiberEx(SIZE_T commit_bytes, SIZE_T reserve_bytes, DWORD,
-                     LPFIBER_START_ROUTINE start, LPVOID parameter) {
+LPVOID CreateFiberEx(SIZE_T commit_bytes, SIZE_T reserve_bytes, DWORD, LPFIBER_START_ROUTINE start,
+                     LPVOID parameter) {
     if (start == nullptr) return fail(ERROR_INVALID_PARAMETER);
     std::size_t bytes = reserve_bytes > commit_bytes ? reserve_bytes : commit_bytes;
     if (reserve_bytes == 0 && bytes < default_bytes) bytes = default_bytes;

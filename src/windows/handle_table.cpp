@@ -41,8 +41,8 @@ place* find_place(HANDLE handle) noexcept {
     table& all = handles();
     if (index >= all.places.size()) return nullptr;
     place& found = all.places[index];
-    const bool is_it = found.to != nullptr &&
-                       to_handle(static_cast<std::uint32_t>(index), found.use) == handle;
+    const bool is_it =
+        found.to != nullptr && to_handle(static_cast<std::uint32_t>(index), found.use) == handle;
     return is_it ? &found : nullptr;
 }
 

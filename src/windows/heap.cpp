@@ -159,13 +159,11 @@ SIZE_T HeapSize(HANDLE handle, DWORD, LPCVOID at) {
 }
 
 HLOCAL LocalAlloc(UINT flags, SIZE_T bytes) {
-    void* const at = HeapAlloc(&process_heap, (flags & LMEM_ZEROINIT) != 0 ? HEAP_ZERO_MEMORY : 0,
-                               bytes);
+    void* const at =
+        HeapAlloc(&process_heap, (flags & LMEM_ZEROINIT) != 0 ? HEAP_ZERO_MEMORY : 0, bytes);
     if (at == nullptr) SetLastError(ERROR_NOT_ENOUGH_MEMORY);
     return at;
 }
-HLOCAL LocalFree(HLOCAL at) {
-    return HeapFree(&process_heap, 0, at) != FALSE ? nullptr : at;
-}
+HLOCAL LocalFree(HLOCAL at) { return HeapFree(&process_heap, 0, at) != FALSE ? nullptr : at; }
 HGLOBAL GlobalAlloc(UINT flags, SIZE_T bytes) { return LocalAlloc(flags, bytes); }
 HGLOBAL GlobalFree(HGLOBAL at) { return LocalFree(at); }

@@ -2,8 +2,8 @@
 
 // Interlocked singly linked lists, behind a lock of one word each: what pops needs no care for an entry that comes back.
 
-#include "ums/compat/windows/windows.h"
 #include "os/lock.hpp"
+#include "ums/compat/windows/windows.h"
 #include "windows/guard.hpp"
 
 using namespace ums;

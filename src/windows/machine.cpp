@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include <cstdlib>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sched.h>
 #include <unistd.h>
@@ -36,9 +36,7 @@ DWORD GetCurrentProcessorNumber() {
     return cpu;
 }
 
-VOID ExitProcess(UINT code) {
-    std::exit(static_cast<int>(code));
-}
+VOID ExitProcess(UINT code) { std::exit(static_cast<int>(code)); }
 
 BOOL IsDebuggerPresent() {
     const uninterrupted section;

@@ -35,13 +35,20 @@ reservations& all() {
 // PROT_ flags, or -1.
 int flags_of(DWORD protection) noexcept {
     switch (protection) {
-        case PAGE_NOACCESS: return PROT_NONE;
-        case PAGE_READONLY: return PROT_READ;
-        case PAGE_READWRITE: return PROT_READ | PROT_WRITE;
-        case PAGE_EXECUTE: return PROT_EXEC;
-        case PAGE_EXECUTE_READ: return PROT_READ | PROT_EXEC;
-        case PAGE_EXECUTE_READWRITE: return PROT_READ | PROT_WRITE | PROT_EXEC;
-        default: return -1;
+        case PAGE_NOACCESS:
+            return PROT_NONE;
+        case PAGE_READONLY:
+            return PROT_READ;
+        case PAGE_READWRITE:
+            return PROT_READ | PROT_WRITE;
+        case PAGE_EXECUTE:
+            return PROT_EXEC;
+        case PAGE_EXECUTE_READ:
+            return PROT_READ | PROT_EXEC;
+        case PAGE_EXECUTE_READWRITE:
+            return PROT_READ | PROT_WRITE | PROT_EXEC;
+        default:
+            return -1;
     }
 }
 
@@ -57,13 +64,16 @@ struct range {
         if (next == all().begin() || size == 0) return;
         --next;
         std::uintptr_t end = 0;
-        if (__builtin_add_overflow(at, size, &end) || end > next->first + next->second.bytes) return;
+        if (__builtin_add_overflow(at, size, &end) || end > next->first + next->second.bytes)
+            return;
         in = next;
         from = at / page * page;
         bytes = (end + page - 1) / page * page - from;
     }
     [[nodiscard]] bool is_there() const noexcept { return in != all().end(); }
-    [[nodiscard]] DWORD& first() const noexcept { return in->second.protection[(from - in->first) / page]; }
+    [[nodiscard]] DWORD& first() const noexcept {
+        return in->second.protection[(from - in->first) / page];
+    }
     template <class F>
     void each(F f) const {
         for (std::size_t i = 0; i < bytes / page; ++i) f((&first())[i]);

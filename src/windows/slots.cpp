@@ -24,7 +24,8 @@ DWORD TlsAlloc() {
     for (DWORD i = 0; i < slot_count; ++i) {
         std::uint32_t use = slot_uses[i].load(base::relaxed);  // relaxed: the exchange decides.
         // relaxed: who gets the index from the caller is ordered by that.
-        if ((use & 1) == 0 && slot_uses[i].compare_exchange(use, use + 1, base::relaxed, base::relaxed))
+        if ((use & 1) == 0 &&
+            slot_uses[i].compare_exchange(use, use + 1, base::relaxed, base::relaxed))
             return i;
     }
     SetLastError(ERROR_NO_MORE_ITEMS);
@@ -56,7 +57,8 @@ BOOL TlsSetValue(DWORD index, LPVOID value) {
 }
 
 BOOL TlsFree(DWORD index) {
-    std::uint32_t use = index < slot_count ? slot_uses[index].load(base::relaxed) : 0;  // relaxed: as above.
+    std::uint32_t use =
+        index < slot_count ? slot_uses[index].load(base::relaxed) : 0;  // relaxed: as above.
     if ((use & 1) == 0 ||
         !slot_uses[index].compare_exchange(use, use + 1, base::relaxed, base::relaxed))  // relaxed.
         return fail(ERROR_INVALID_PARAMETER);

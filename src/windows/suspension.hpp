@@ -24,7 +24,8 @@ struct suspension {
     base::atomic<std::uint32_t> count{0};
     base::atomic<std::uint32_t> is_stopped{0};
     base::atomic<std::uint32_t> is_condemned{0};
-    base::atomic<std::uint32_t> is_there{1};  // The kernel clears it when a condemned thread is gone.
+    base::atomic<std::uint32_t> is_there{
+        1};  // The kernel clears it when a condemned thread is gone.
 };
 
 // The calling thread's, from now on; null: none.

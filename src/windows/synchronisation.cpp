@@ -156,7 +156,6 @@ HANDLE OpenMutexW(DWORD, BOOL, LPCWSTR name) { return open<mutex>(name); }
 
 BOOL ReleaseMutex(HANDLE handle) {
     const thread& self = thread::current();
-    return with<mutex>(handle, [&](mutex& m) {
-        return m.release(self) ? TRUE : BOOL{fail(ERROR_NOT_OWNER)};
-    });
+    return with<mutex>(
+        handle, [&](mutex& m) { return m.release(self) ? TRUE : BOOL{fail(ERROR_NOT_OWNER)}; });
 }

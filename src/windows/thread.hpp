@@ -81,10 +81,11 @@ public:
 
     // The thread's own:
     PUMS_SCHEDULER_ENTRY_POINT procedure = nullptr;
-    bool exits_scheduling = false;  // EnterUmsSchedulingMode() ends the thread with `exit_code_asked`.
+    bool exits_scheduling =
+        false;  // EnterUmsSchedulingMode() ends the thread with `exit_code_asked`.
     DWORD exit_code_asked = 0;
-    fiber* running = nullptr;  // If it is a fiber.
-    fiber* own = nullptr;      // The one that it became.
+    fiber* running = nullptr;   // If it is a fiber.
+    fiber* own = nullptr;       // The one that it became.
     bool leaves_fiber = false;  // It ends as soon as it is on its own stack.
     std::unique_ptr<slot_value[]> slots;
     std::jmp_buf bottom;  // Where exit() goes. `made` only.

@@ -253,8 +253,9 @@ BOOL SwitchToThread() { return ::sched_yield() == 0 ? TRUE : FALSE; }
 BOOL SetThreadPriority(HANDLE handle, int priority) {
     const ref<thread> t = find<thread>(handle);
     if (!t) return FALSE;
-    const bool is_level = (priority >= THREAD_PRIORITY_LOWEST && priority <= THREAD_PRIORITY_HIGHEST) ||
-                          priority == THREAD_PRIORITY_IDLE || priority == THREAD_PRIORITY_TIME_CRITICAL;
+    const bool is_level =
+        (priority >= THREAD_PRIORITY_LOWEST && priority <= THREAD_PRIORITY_HIGHEST) ||
+        priority == THREAD_PRIORITY_IDLE || priority == THREAD_PRIORITY_TIME_CRITICAL;
     if (!is_level) return fail(ERROR_INVALID_PARAMETER);
     const guard hold{dispatcher};
     t->priority = priority;

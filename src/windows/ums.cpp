@@ -35,14 +35,19 @@ PVOID pointer(std::uint64_t number) noexcept { return reinterpret_cast<PVOID>(nu
 
 DWORD error_of(int error) noexcept {
     switch (-error) {
-        case EBADF: return ERROR_INVALID_HANDLE;
+        case EBADF:
+            return ERROR_INVALID_HANDLE;
         case ENOMEM:
         case EAGAIN:
         case EMFILE:
-        case ENFILE: return ERROR_NOT_ENOUGH_MEMORY;
-        case EMSGSIZE: return ERROR_BAD_LENGTH;
-        case EPERM: return ERROR_NOT_SUPPORTED;
-        default: return ERROR_INVALID_PARAMETER;
+        case ENFILE:
+            return ERROR_NOT_ENOUGH_MEMORY;
+        case EMSGSIZE:
+            return ERROR_BAD_LENGTH;
+        case EPERM:
+            return ERROR_NOT_SUPPORTED;
+        default:
+            return ERROR_INVALID_PARAMETER;
     }
 }
 BOOL result(int error) noexcept { return error == 0 ? TRUE : BOOL{fail(error_of(error))}; }
@@ -203,12 +208,15 @@ BOOL EnterUmsSchedulingMode(PUMS_SCHEDULER_STARTUP_INFO info) {
 }
 
 BOOL ExecuteUmsThread(PUMS_CONTEXT context) {
-    switch (const int error = ums_worker_execute(number(context)); -error) {
-        case EAGAIN: return fail(ERROR_RETRY);
+    switch (const int error = ums_worker_execute(number(context)); - error) {
+        case EAGAIN:
+            return fail(ERROR_RETRY);
         case EBUSY:
         case EACCES:
-        case ESRCH: return fail(ERROR_GEN_FAILURE);  // Runs elsewhere, suspended, ended.
-        default: return result(error);
+        case ESRCH:
+            return fail(ERROR_GEN_FAILURE);  // Runs elsewhere, suspended, ended.
+        default:
+            return result(error);
     }
 }
 

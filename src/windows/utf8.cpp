@@ -8,9 +8,7 @@ namespace {
 
 constexpr std::uint32_t unknown = 0xFFFD;
 
-constexpr bool is_character(std::uint32_t c) {
-    return c < 0xD800 || (c > 0xDFFF && c <= 0x10FFFF);
-}
+constexpr bool is_character(std::uint32_t c) { return c < 0xD800 || (c > 0xDFFF && c <= 0x10FFFF); }
 
 }  // namespace
 
@@ -46,7 +44,11 @@ std::wstring to_wide(std::string_view text) {
             return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
         };
         const std::uint32_t head = byte(i++);
-        const int more = head < 0x80 ? 0 : head >> 5 == 6 ? 1 : head >> 4 == 14 ? 2 : head >> 3 == 30 ? 3 : -1;
+        const int more = head < 0x80       ? 0
+                         : head >> 5 == 6  ? 1
+                         : head >> 4 == 14 ? 2
+                         : head >> 3 == 30 ? 3
+                                           : -1;
         static constexpr std::uint32_t least[] = {0, 0x80, 0x800, 0x10000};
         std::uint32_t c = more < 0 ? unknown : more == 0 ? head : head & (0x3Fu >> more);
         for (int k = 0; k < more; ++k) {

@@ -88,10 +88,18 @@ DWORD SignalObjectAndWait(HANDLE to_signal, HANDLE to_wait_on, DWORD millisecond
     if (!add(self.wait, to_wait_on)) return WAIT_FAILED;
     BOOL is_done = FALSE;
     switch (what) {
-        case object::kind::event: is_done = SetEvent(to_signal); break;
-        case object::kind::semaphore: is_done = ReleaseSemaphore(to_signal, 1, nullptr); break;
-        case object::kind::mutex: is_done = ReleaseMutex(to_signal); break;
-        case object::kind::thread: SetLastError(ERROR_INVALID_HANDLE); break;
+        case object::kind::event:
+            is_done = SetEvent(to_signal);
+            break;
+        case object::kind::semaphore:
+            is_done = ReleaseSemaphore(to_signal, 1, nullptr);
+            break;
+        case object::kind::mutex:
+            is_done = ReleaseMutex(to_signal);
+            break;
+        case object::kind::thread:
+            SetLastError(ERROR_INVALID_HANDLE);
+            break;
     }
     if (is_done == FALSE) return self.wait.objects.clear(), WAIT_FAILED;
     return wait(self, false, milliseconds);

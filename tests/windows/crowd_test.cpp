@@ -94,15 +94,18 @@ TEST_F(windows_crowd, two_consumers_share_a_list) {
     const auto consume = [&]() -> DWORD {
         while (stop == 0) {
             PUMS_CONTEXT one = nullptr;
-            if (!DequeueUmsCompletionListItems(list, 5, &one) && GetLastError() != ERROR_TIMEOUT) return 1;
-            for (; one != nullptr; one = GetNextUmsListItem(one)) taken[static_cast<std::size_t>(found++)] = one;
+            if (!DequeueUmsCompletionListItems(list, 5, &one) && GetLastError() != ERROR_TIMEOUT)
+                return 1;
+            for (; one != nullptr; one = GetNextUmsListItem(one))
+                taken[static_cast<std::size_t>(found++)] = one;
         }
         return 0;
     };
     {
         other_thread first{consume};
         other_thread second{[&] { return consume(); }};
-        for (int i = 0; i < n; ++i) workers.push_back(std::make_unique<worker>(list, [] { return 0; }));
+        for (int i = 0; i < n; ++i)
+            workers.push_back(std::make_unique<worker>(list, [] { return 0; }));
         while (found < n) SwitchToThread();
         stop = 1;
     }

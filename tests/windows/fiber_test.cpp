@@ -49,12 +49,15 @@ TEST_F(windows_fibers, a_fiber_knows_itself_and_its_data) {
     struct seen {
         LPVOID back, current, data;
     } s{main_, nullptr, nullptr};
-    const LPVOID fiber = CreateFiberEx(64 * 1024, 128 * 1024, FIBER_FLAG_FLOAT_SWITCH, [](LPVOID p) {
-        auto& in = *static_cast<seen*>(p);
-        in.current = GetCurrentFiber();
-        in.data = GetFiberData();
-        SwitchToFiber(in.back);
-    }, &s);
+    const LPVOID fiber = CreateFiberEx(
+        64 * 1024, 128 * 1024, FIBER_FLAG_FLOAT_SWITCH,
+        [](LPVOID p) {
+            auto& in = *static_cast<seen*>(p);
+            in.current = GetCurrentFiber();
+            in.data = GetFiberData();
+            SwitchToFiber(in.back);
+        },
+        &s);
     SwitchToFiber(fiber);
     EXPECT_EQ(s.current, fiber);
     EXPECT_EQ(s.data, &s);
@@ -83,22 +86,25 @@ TEST_F(windows_fibers, exceptions_and_rounding_modes_stay_on_their_fiber) {
         std::string caught;
         int rounding;
     } b{main_, "", 0};
-    const LPVOID fiber = CreateFiber(0, [](LPVOID p) {
-        auto& in = *static_cast<both*>(p);
-        std::fesetround(FE_UPWARD);
-        try {
-            throw std::runtime_error{"inner"};
-        } catch (const std::exception&) {
-            SwitchToFiber(in.back);
+    const LPVOID fiber = CreateFiber(
+        0,
+        [](LPVOID p) {
+            auto& in = *static_cast<both*>(p);
+            std::fesetround(FE_UPWARD);
             try {
-                throw;
-            } catch (const std::exception& e) {
-                in.caught = e.what();
+                throw std::runtime_error{"inner"};
+            } catch (const std::exception&) {
+                SwitchToFiber(in.back);
+                try {
+                    throw;
+                } catch (const std::exception& e) {
+                    in.caught = e.what();
+                }
             }
-        }
-        in.rounding = std::fegetround();
-        SwitchToFiber(in.back);
-    }, &b);
+            in.rounding = std::fegetround();
+            SwitchToFiber(in.back);
+        },
+        &b);
     try {
         throw std::runtime_error{"outer"};
     } catch (const std::exception& e) {
@@ -157,13 +163,16 @@ DWORD run_fiber_thread(LPFIBER_START_ROUTINE start, LPVOID* made) {
         LPFIBER_START_ROUTINE start;
         LPVOID* made;
     } arguments{start, made};
-    const holder thread{CreateThread(nullptr, 0, [](LPVOID p) -> DWORD {
-        auto& a = *static_cast<in*>(p);
-        ConvertThreadToFiber(nullptr);
-        *a.made = CreateFiber(0, a.start, GetCurrentFiber());
-        SwitchToFiber(*a.made);
-        return 1000;
-    }, &arguments, 0, nullptr)};
+    const holder thread{CreateThread(
+        nullptr, 0,
+        [](LPVOID p) -> DWORD {
+            auto& a = *static_cast<in*>(p);
+            ConvertThreadToFiber(nullptr);
+            *a.made = CreateFiber(0, a.start, GetCurrentFiber());
+            SwitchToFiber(*a.made);
+            return 1000;
+        },
+        &arguments, 0, nullptr)};
     EXPECT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
     DWORD code = 0;
     EXPECT_TRUE(GetExitCodeThread(thread, &code));

@@ -23,8 +23,9 @@ HANDLE make_event(BOOL manual, BOOL set) {
 TEST_F(handles, what_is_no_handle_is_refused_by_every_call) {
     const HANDLE closed = make_event(TRUE, TRUE);
     ASSERT_TRUE(CloseHandle(closed));
-    for (const HANDLE bad : {HANDLE{nullptr}, closed, reinterpret_cast<HANDLE>(std::uintptr_t{0x123454}),
-                             reinterpret_cast<HANDLE>(~std::uintptr_t{0} / 3)}) {
+    for (const HANDLE bad :
+         {HANDLE{nullptr}, closed, reinterpret_cast<HANDLE>(std::uintptr_t{0x123454}),
+          reinterpret_cast<HANDLE>(~std::uintptr_t{0} / 3)}) {
         const auto refused = [](auto result, auto failure) {
             EXPECT_EQ(result, failure);
             EXPECT_EQ(GetLastError(), DWORD{ERROR_INVALID_HANDLE});
@@ -46,7 +47,8 @@ TEST_F(handles, what_is_no_handle_is_refused_by_every_call) {
         refused(GetThreadId(bad), DWORD{0});
         HANDLE copy = nullptr;
         refused(DuplicateHandle(GetCurrentProcess(), bad, GetCurrentProcess(), &copy, 0, FALSE,
-                                DUPLICATE_SAME_ACCESS), FALSE);
+                                DUPLICATE_SAME_ACCESS),
+                FALSE);
     }
 }
 
@@ -108,7 +110,8 @@ TEST_F(handles, a_wait_ends_when_its_time_is_over_and_not_before) {
 }
 
 TEST_F(handles, a_wait_for_any_takes_the_first_that_is_ready_and_leaves_the_others) {
-    const holder a{make_event(FALSE, FALSE)}, b{make_event(FALSE, TRUE)}, c{make_event(FALSE, TRUE)};
+    const holder a{make_event(FALSE, FALSE)}, b{make_event(FALSE, TRUE)},
+        c{make_event(FALSE, TRUE)};
     const HANDLE all[] = {a, b, c};
     EXPECT_EQ(WaitForMultipleObjects(3, all, FALSE, INFINITE), WAIT_OBJECT_0 + 1);
     EXPECT_EQ(WaitForMultipleObjectsEx(3, all, FALSE, INFINITE, FALSE), WAIT_OBJECT_0 + 2);
@@ -180,14 +183,16 @@ TEST_F(handles, names_find_the_same_object) {
     EXPECT_EQ(OpenSemaphoreW(SEMAPHORE_ALL_ACCESS, FALSE, L"a name"), nullptr);
     EXPECT_EQ(GetLastError(), DWORD{ERROR_INVALID_HANDLE});
     for (const HANDLE h : {one, two, three, four}) EXPECT_TRUE(CloseHandle(h));
-    EXPECT_EQ(OpenEventA(EVENT_ALL_ACCESS, FALSE, "a name"), nullptr);  // Gone with its last handle.
+    EXPECT_EQ(OpenEventA(EVENT_ALL_ACCESS, FALSE, "a name"),
+              nullptr);  // Gone with its last handle.
 
     const holder semaphore{CreateSemaphoreW(nullptr, 0, 2, L"s\u00e9maphore")};
     const holder again{OpenSemaphoreA(SEMAPHORE_ALL_ACCESS, FALSE, "s\u00e9maphore")};
     EXPECT_TRUE(ReleaseSemaphore(again, 1, nullptr));
     EXPECT_EQ(WaitForSingleObject(semaphore, 0), WAIT_OBJECT_0);
     const holder mutex{CreateMutexW(nullptr, TRUE, L"m")};
-    const holder same{OpenMutexA(MUTEX_ALL_ACCESS, FALSE, "m")}, third{OpenMutexW(MUTEX_ALL_ACCESS, FALSE, L"m")};
+    const holder same{OpenMutexA(MUTEX_ALL_ACCESS, FALSE, "m")},
+        third{OpenMutexW(MUTEX_ALL_ACCESS, FALSE, L"m")};
     EXPECT_TRUE(ReleaseMutex(same));
     const holder ninth{CreateSemaphoreA(nullptr, 0, 1, "ninth")};
 }
@@ -264,7 +269,8 @@ TEST_F(handles, random_waits_conserve_what_they_wait_for) {
                 const auto first = random() % objects, count = 1 + random() % (objects - first);
                 const bool is_all = random() % 2 != 0;
                 const DWORD ms = random() % 4 == 0 ? random() % 2 : INFINITE;
-                const DWORD got = WaitForMultipleObjects(static_cast<DWORD>(count), all + first, is_all, ms);
+                const DWORD got =
+                    WaitForMultipleObjects(static_cast<DWORD>(count), all + first, is_all, ms);
                 if (got == WAIT_TIMEOUT) continue;
                 if (got >= count) ++errors;
                 for (std::size_t k = 0; k < count; ++k)
@@ -291,7 +297,8 @@ TEST_F(handles, ten_thousand_events_are_made_and_closed) {
     std::vector<HANDLE> all;
     for (int i = 0; i < 10'000; ++i) all.push_back(make_event(TRUE, i % 2));
     for (int i = 0; i < 10'000; ++i)
-        ASSERT_EQ(WaitForSingleObject(all[static_cast<std::size_t>(i)], 0), i % 2 ? WAIT_OBJECT_0 : WAIT_TIMEOUT);
+        ASSERT_EQ(WaitForSingleObject(all[static_cast<std::size_t>(i)], 0),
+                  i % 2 ? WAIT_OBJECT_0 : WAIT_TIMEOUT);
     for (const HANDLE h : all) ASSERT_TRUE(CloseHandle(h));
 }
 

@@ -33,7 +33,8 @@ static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
         while (context != NULL) {
             PUMS_CONTEXT next = GetNextUmsListItem(context);
             BOOLEAN terminated = FALSE;
-            QueryUmsThreadInformation(context, UmsThreadIsTerminated, &terminated, sizeof terminated, NULL);
+            QueryUmsThreadInformation(context, UmsThreadIsTerminated, &terminated,
+                                      sizeof terminated, NULL);
             if (terminated) {
                 DeleteUmsThreadContext(context);
                 ++ended;
@@ -45,7 +46,7 @@ static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
     }
 }
 
-int _tmain(int argc, TCHAR *argv[]) {
+int _tmain(int argc, TCHAR* argv[]) {
     HANDLE threads[2];
     int i;
     UMS_SCHEDULER_STARTUP_INFO info;
@@ -62,10 +63,11 @@ int _tmain(int argc, TCHAR *argv[]) {
         InitializeProcThreadAttributeList(NULL, 1, 0, &size);
         attributes = (LPPROC_THREAD_ATTRIBUTE_LIST)HeapAlloc(GetProcessHeap(), 0, size);
         if (!InitializeProcThreadAttributeList(attributes, 1, 0, &size)) return 3;
-        if (!UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof as, NULL, NULL))
+        if (!UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as,
+                                       sizeof as, NULL, NULL))
             return 4;
-        threads[i] = CreateRemoteThreadEx(GetCurrentProcess(), NULL, 0, Work, i == 0 ? NULL : (LPVOID)&list, 0,
-                                          attributes, NULL);
+        threads[i] = CreateRemoteThreadEx(GetCurrentProcess(), NULL, 0, Work,
+                                          i == 0 ? NULL : (LPVOID)&list, 0, attributes, NULL);
         if (threads[i] == NULL) return 5;
         DeleteProcThreadAttributeList(attributes);
         HeapFree(GetProcessHeap(), 0, attributes);

@@ -36,19 +36,24 @@ private:
 // The attributes that make a thread a worker.
 class worker_attributes {
 public:
-    worker_attributes(PUMS_COMPLETION_LIST list, PUMS_CONTEXT context) : as_{UMS_VERSION, context, list} {
+    worker_attributes(PUMS_COMPLETION_LIST list, PUMS_CONTEXT context)
+        : as_{UMS_VERSION, context, list} {
         SIZE_T bytes = 0;
         InitializeProcThreadAttributeList(nullptr, 1, 0, &bytes);
         memory_.resize(bytes);
         must(InitializeProcThreadAttributeList(get(), 1, 0, &bytes));
-        must(UpdateProcThreadAttribute(get(), 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as_, sizeof as_, nullptr, nullptr));
+        must(UpdateProcThreadAttribute(get(), 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as_, sizeof as_,
+                                       nullptr, nullptr));
     }
     ~worker_attributes() { DeleteProcThreadAttributeList(get()); }
     worker_attributes(const worker_attributes&) = delete;
     worker_attributes& operator=(const worker_attributes&) = delete;
 
-    LPPROC_THREAD_ATTRIBUTE_LIST get() { return reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(memory_.data()); }
-    HANDLE create(LPTHREAD_START_ROUTINE start, LPVOID argument, DWORD flags = 0, LPDWORD id = nullptr) {
+    LPPROC_THREAD_ATTRIBUTE_LIST get() {
+        return reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(memory_.data());
+    }
+    HANDLE create(LPTHREAD_START_ROUTINE start, LPVOID argument, DWORD flags = 0,
+                  LPDWORD id = nullptr) {
         return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 256 * 1024, start, argument,
                                     flags | STACK_SIZE_PARAM_IS_A_RESERVATION, get(), id);
     }
@@ -61,7 +66,8 @@ private:
 // A worker that runs a function and is waited for at its end; so is its context deleted.
 class worker {
 public:
-    worker(PUMS_COMPLETION_LIST list, std::function<DWORD()> run, DWORD flags = 0) : run_{std::move(run)} {
+    worker(PUMS_COMPLETION_LIST list, std::function<DWORD()> run, DWORD flags = 0)
+        : run_{std::move(run)} {
         must(CreateUmsThreadContext(&context_));
         thread_ = worker_attributes{list, context_}.create(
             [](LPVOID self) { return static_cast<worker*>(self)->run_(); }, this, flags, &id_);
@@ -130,7 +136,8 @@ public:
             if (ends_ <= 0) return;
             PUMS_CONTEXT next = nullptr;
             // Another scheduler may take the last end from a list that is shared.
-            if (!DequeueUmsCompletionListItems(list_, 10, &next) && GetLastError() != ERROR_TIMEOUT) must(FALSE);
+            if (!DequeueUmsCompletionListItems(list_, 10, &next) && GetLastError() != ERROR_TIMEOUT)
+                must(FALSE);
             for (PUMS_CONTEXT one = next; one != nullptr; one = next) {
                 next = GetNextUmsListItem(one);
                 if (is_terminated(one))
@@ -158,9 +165,15 @@ private:
     }
     void activate(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID given) {
         switch (reason) {
-            case UmsSchedulerStartup: ++startups; break;
-            case UmsSchedulerThreadBlocked: ++(payload == 1 ? in_syscall : in_fault), ++blocked; break;
-            case UmsSchedulerThreadYield: ++yields; break;
+            case UmsSchedulerStartup:
+                ++startups;
+                break;
+            case UmsSchedulerThreadBlocked:
+                ++(payload == 1 ? in_syscall : in_fault), ++blocked;
+                break;
+            case UmsSchedulerThreadYield:
+                ++yields;
+                break;
         }
         running = nullptr;
         parameter = given;

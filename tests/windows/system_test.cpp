@@ -118,12 +118,15 @@ TEST_F(windows_system, messages_of_errors) {
     char text[128] = "";
     constexpr DWORD from_system = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
     const DWORD language = MAKELANGID(LANG_NEUTRAL, SUBLANG_DEFAULT);
-    const DWORD length = FormatMessageA(from_system, nullptr, ERROR_TIMEOUT, language, text, sizeof text, nullptr);
+    const DWORD length =
+        FormatMessageA(from_system, nullptr, ERROR_TIMEOUT, language, text, sizeof text, nullptr);
     EXPECT_EQ(length, std::strlen(text));
     EXPECT_STREQ(text, "The time is over.\r\n");
     char* made = nullptr;
-    EXPECT_NE(FormatMessageA(from_system | FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_MAX_WIDTH_MASK, nullptr, ERROR_RETRY,
-                             language, reinterpret_cast<LPSTR>(&made), 0, nullptr), 0u);
+    EXPECT_NE(
+        FormatMessageA(from_system | FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_MAX_WIDTH_MASK,
+                       nullptr, ERROR_RETRY, language, reinterpret_cast<LPSTR>(&made), 0, nullptr),
+        0u);
     EXPECT_STREQ(made, "Try again.");
     EXPECT_EQ(LocalFree(made), nullptr);
     wchar_t wide[64];
@@ -131,24 +134,28 @@ TEST_F(windows_system, messages_of_errors) {
     EXPECT_STREQ(wide, L"\u00e9");
     EXPECT_EQ(FormatMessageA(from_system, nullptr, ERROR_TIMEOUT, language, text, 3, nullptr), 0u);
     EXPECT_ERROR(ERROR_INSUFFICIENT_BUFFER);
-    EXPECT_EQ(FormatMessageA(from_system, nullptr, 0xFFFF, language, text, sizeof text, nullptr), 0u);
+    EXPECT_EQ(FormatMessageA(from_system, nullptr, 0xFFFF, language, text, sizeof text, nullptr),
+              0u);
     EXPECT_ERROR(ERROR_MR_MID_NOT_FOUND);
-    EXPECT_EQ(FormatMessageA(FORMAT_MESSAGE_FROM_STRING, "%1", 0, 0, text, sizeof text, nullptr), 0u);
+    EXPECT_EQ(FormatMessageA(FORMAT_MESSAGE_FROM_STRING, "%1", 0, 0, text, sizeof text, nullptr),
+              0u);
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
     EXPECT_EQ(FormatMessageA(from_system, nullptr, 0, 0, nullptr, 0, nullptr), 0u);
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
 }
 
 const child_program debug_output{"debug_output", [](const child_arguments&) {
-    OutputDebugStringA("narrow ");
-    OutputDebugStringW(L"w\u00efde\n");
-    OutputDebugString(nullptr);
-    return 0;
-}};
-const child_program exit_process{"exit_process", [](const child_arguments&) {
-    const holder thread{CreateThread(nullptr, 0, [](LPVOID) -> DWORD { ExitProcess(17); }, nullptr, 0, nullptr)};
-    return static_cast<int>(WaitForSingleObject(thread, INFINITE));
-}};
+                                     OutputDebugStringA("narrow ");
+                                     OutputDebugStringW(L"w\u00efde\n");
+                                     OutputDebugString(nullptr);
+                                     return 0;
+                                 }};
+const child_program exit_process{
+    "exit_process", [](const child_arguments&) {
+        const holder thread{CreateThread(
+            nullptr, 0, [](LPVOID) -> DWORD { ExitProcess(17); }, nullptr, 0, nullptr)};
+        return static_cast<int>(WaitForSingleObject(thread, INFINITE));
+    }};
 
 TEST_F(windows_system, debug_output_goes_to_standard_error_if_asked_for) {
     EXPECT_EQ(run_child("debug_output", {}, {{"UMS_DEBUG_OUTPUT", "1"}}).err, "narrow w\u00efde\n");
@@ -178,19 +185,25 @@ TEST_F(windows_system, small_macros) {
     FillMemory(array, 4, 1);
     EXPECT_EQ(array[0], 0x01010101);
     EXPECT_EQ(ARRAYSIZE(array) + _countof(array), 6u);
-    static_assert(sizeof(DWORD) == 4 && sizeof(LONG) == 4 && sizeof(LONGLONG) == 8 && sizeof(HANDLE) == 8);
-    static_assert(sizeof(CRITICAL_SECTION) == 40 && sizeof(SRWLOCK) == 8 && sizeof(CONDITION_VARIABLE) == 8);
+    static_assert(sizeof(DWORD) == 4 && sizeof(LONG) == 4 && sizeof(LONGLONG) == 8 &&
+                  sizeof(HANDLE) == 8);
+    static_assert(sizeof(CRITICAL_SECTION) == 40 && sizeof(SRWLOCK) == 8 &&
+                  sizeof(CONDITION_VARIABLE) == 8);
     static_assert(_WIN32_WINNT >= _WIN32_WINNT_WIN7);
 }
 
 // What tchar.h calls when UNICODE is defined.
 TEST_F(windows_system, wide_formats_mean_what_they_mean_on_windows) {
     wchar_t text[64];
-    EXPECT_EQ(tchar_snwprintf(text, 64, L"%s %S %d%% %I64d %5s|%c", L"w\u00efde", "narrow", 7, 1LL << 40, L"ab", L'\u00e9'), 36);
+    EXPECT_EQ(tchar_snwprintf(text, 64, L"%s %S %d%% %I64d %5s|%c", L"w\u00efde", "narrow", 7,
+                              1LL << 40, L"ab", L'\u00e9'),
+              36);
     EXPECT_STREQ(text, L"w\u00efde narrow 7% 1099511627776    ab|\u00e9");
     EXPECT_EQ(tchar_snwprintf(text, 3, L"%s", L"long"), -1);
     EXPECT_EQ(std::wstring(text, 3), L"lon");
-    const auto wmain = [](int argc, wchar_t** argv) { return argc == 2 && std::wstring{argv[1]} == L"\u00e9" && argv[2] == nullptr ? 5 : 6; };
+    const auto wmain = [](int argc, wchar_t** argv) {
+        return argc == 2 && std::wstring{argv[1]} == L"\u00e9" && argv[2] == nullptr ? 5 : 6;
+    };
     char program[] = "p", word[] = "\xc3\xa9";
     char* argv[] = {program, word, nullptr};
     EXPECT_EQ(tchar_wmain(wmain, 2, argv), 5);

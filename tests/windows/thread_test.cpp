@@ -21,9 +21,7 @@ DWORD exit_code(HANDLE thread) {
     return code;
 }
 
-void join(HANDLE thread) {
-    ASSERT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
-}
+void join(HANDLE thread) { ASSERT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0); }
 
 DWORD WINAPI its_argument(LPVOID argument) {
     return static_cast<DWORD>(reinterpret_cast<ULONG_PTR>(argument));
@@ -31,7 +29,8 @@ DWORD WINAPI its_argument(LPVOID argument) {
 
 TEST_F(threads, a_thread_runs_and_its_result_is_its_exit_code) {
     DWORD id = 0;
-    const holder thread{CreateThread(nullptr, 0, its_argument, reinterpret_cast<LPVOID>(ULONG_PTR{77}), 0, &id)};
+    const holder thread{
+        CreateThread(nullptr, 0, its_argument, reinterpret_cast<LPVOID>(ULONG_PTR{77}), 0, &id)};
     EXPECT_NE(id, 0u);
     EXPECT_EQ(GetThreadId(thread), id);
     join(thread);
@@ -45,9 +44,12 @@ TEST_F(threads, a_thread_runs_and_its_result_is_its_exit_code) {
 
 TEST_F(threads, a_thread_that_runs_is_still_active) {
     const holder go{CreateEvent(nullptr, TRUE, FALSE, nullptr)};
-    const auto wait = [](LPVOID event) -> DWORD { return WaitForSingleObject(*static_cast<HANDLE*>(event), INFINITE); };
+    const auto wait = [](LPVOID event) -> DWORD {
+        return WaitForSingleObject(*static_cast<HANDLE*>(event), INFINITE);
+    };
     HANDLE event = go;
-    const holder thread{CreateThread(nullptr, 256 * 1024, wait, &event, STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr)};
+    const holder thread{CreateThread(nullptr, 256 * 1024, wait, &event,
+                                     STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr)};
     EXPECT_EQ(exit_code(thread), STILL_ACTIVE);
     EXPECT_EQ(WaitForSingleObject(thread, 0), DWORD{WAIT_TIMEOUT});
     const holder found{OpenThread(THREAD_ALL_ACCESS, FALSE, GetThreadId(thread))};
@@ -98,7 +100,8 @@ TEST_F(threads, thread_locals_are_destroyed_before_the_end_and_frames_are_not_un
 TEST_F(threads, the_c_librarys_way_to_start_and_end_a_thread) {
     unsigned id = 0;
     const auto leave = [](void*) -> unsigned { _endthreadex(9); };
-    const holder thread{reinterpret_cast<HANDLE>(_beginthreadex(nullptr, 0, leave, nullptr, 0, &id))};
+    const holder thread{
+        reinterpret_cast<HANDLE>(_beginthreadex(nullptr, 0, leave, nullptr, 0, &id))};
     EXPECT_EQ(GetThreadId(thread), id);
     join(thread);
     EXPECT_EQ(exit_code(thread), 9u);
@@ -106,9 +109,12 @@ TEST_F(threads, the_c_librarys_way_to_start_and_end_a_thread) {
 
 TEST_F(threads, a_suspended_thread_does_not_start_until_it_is_resumed) {
     std::atomic<bool> ran{false};
-    const auto run = [](LPVOID at) -> DWORD { static_cast<std::atomic<bool>*>(at)->store(true);
-        return 1; };
-    const holder thread{CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, run, &ran, CREATE_SUSPENDED, nullptr, nullptr)};
+    const auto run = [](LPVOID at) -> DWORD {
+        static_cast<std::atomic<bool>*>(at)->store(true);
+        return 1;
+    };
+    const holder thread{CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, run, &ran,
+                                             CREATE_SUSPENDED, nullptr, nullptr)};
     EXPECT_EQ(SuspendThread(thread), 1u);
     EXPECT_EQ(WaitForSingleObject(thread, 20), DWORD{WAIT_TIMEOUT});
     EXPECT_FALSE(ran);
@@ -159,7 +165,9 @@ TEST_F(threads, a_running_thread_stands_still_while_it_is_suspended) {
 TEST_F(threads, a_thread_that_waits_is_suspended_and_goes_on_waiting) {
     const holder event{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
     HANDLE shared = event;
-    const auto wait = [](LPVOID e) -> DWORD { return WaitForSingleObject(*static_cast<HANDLE*>(e), INFINITE) + 3; };
+    const auto wait = [](LPVOID e) -> DWORD {
+        return WaitForSingleObject(*static_cast<HANDLE*>(e), INFINITE) + 3;
+    };
     const holder thread{CreateThread(nullptr, 0, wait, &shared, 0, nullptr)};
     EXPECT_EQ(SuspendThread(thread), 0u);
     EXPECT_EQ(SuspendThread(thread), 1u);
@@ -201,11 +209,15 @@ TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
     EXPECT_EQ(WaitForSingleObject(mutex, 0), DWORD{WAIT_ABANDONED});
     EXPECT_TRUE(TerminateThread(thread, 45));
     EXPECT_EQ(exit_code(thread), 44u);
-    std::thread{[] { SetLastError(GetCurrentThreadId()); }}.join();  // Not on what is left of the other.
+    std::thread{[] {
+        SetLastError(GetCurrentThreadId());
+    }}.join();  // Not on what is left of the other.
 
     const holder never{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
     HANDLE event = never;
-    const auto wait = [](LPVOID e) -> DWORD { return WaitForSingleObject(*static_cast<HANDLE*>(e), INFINITE); };
+    const auto wait = [](LPVOID e) -> DWORD {
+        return WaitForSingleObject(*static_cast<HANDLE*>(e), INFINITE);
+    };
     const holder waits{CreateThread(nullptr, 0, wait, &event, 0, nullptr)};
     EXPECT_TRUE(TerminateThread(waits, 47));
     EXPECT_TRUE(SetEvent(never));
@@ -238,8 +250,8 @@ TEST_F(threads, the_last_error_and_the_id_are_each_threads_own) {
 TEST_F(threads, a_thread_that_windows_names_did_not_make_has_handles_too) {
     HANDLE thread = nullptr;
     std::thread plain{[&] {
-        ASSERT_TRUE(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &thread, 0, FALSE,
-                                    DUPLICATE_SAME_ACCESS));
+        ASSERT_TRUE(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(),
+                                    &thread, 0, FALSE, DUPLICATE_SAME_ACCESS));
         EXPECT_EQ(WaitForSingleObject(thread, 0), DWORD{WAIT_TIMEOUT});
     }};
     plain.join();

@@ -64,7 +64,8 @@ TEST_F(windows_ums, a_yield_brings_its_context_and_its_argument) {
         PVOID argument, param_at_block;
     } s{w.context(), nullptr, nullptr, &given};
     scheduler.hook_data = &s;
-    scheduler.hook = [](round_robin& r, UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID parameter) {
+    scheduler.hook = [](round_robin& r, UMS_SCHEDULER_REASON reason, ULONG_PTR payload,
+                        PVOID parameter) {
         auto& in = *static_cast<seen*>(r.hook_data);
         if (reason == UmsSchedulerThreadYield) {
             in.yielded = reinterpret_cast<PUMS_CONTEXT>(payload);
@@ -91,9 +92,9 @@ TEST_F(windows_ums, the_scheduler_is_called_at_the_same_depth_of_its_stack) {
     // ThreadSanitizer takes discarded frames for a deep stack.
     const int n = scaled(1'000'000, 1'500);
     worker w{list, [&] {
-        for (int i = 0; i < n; ++i) UmsThreadYield(nullptr);
-        return 0;
-    }};
+                 for (int i = 0; i < n; ++i) UmsThreadYield(nullptr);
+                 return 0;
+             }};
     scheduler.hook = [](round_robin&, UMS_SCHEDULER_REASON reason, ULONG_PTR, PVOID) {
         const auto at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
         if (reason != UmsSchedulerStartup) {
@@ -130,7 +131,8 @@ TEST_F(windows_ums, what_is_a_threads_own_is_the_workers_and_moves_with_it) {
                 UmsThreadYield(nullptr);
             wrong += GetLastError() != static_cast<DWORD>(1000 + k);
             wrong += errno != k;
-            wrong += value_of_thread != k || declared != k || GetCurrentThreadId() != id || pthread_self() != self;
+            wrong += value_of_thread != k || declared != k || GetCurrentThreadId() != id ||
+                     pthread_self() != self;
             wrong += TlsGetValue(slot) != &value_of_thread;
         }
         return static_cast<DWORD>(wrong);
@@ -155,7 +157,8 @@ TEST_F(windows_ums, what_is_a_threads_own_is_the_workers_and_moves_with_it) {
 }
 
 TEST_F(windows_ums, every_way_to_wait_is_reported_and_what_need_not_wait_is_not) {
-    const holder set{CreateEvent(nullptr, TRUE, TRUE, nullptr)}, reset{CreateEvent(nullptr, TRUE, FALSE, nullptr)};
+    const holder set{CreateEvent(nullptr, TRUE, TRUE, nullptr)},
+        reset{CreateEvent(nullptr, TRUE, FALSE, nullptr)};
     CRITICAL_SECTION section;
     InitializeCriticalSection(&section);
     SRWLOCK lock = SRWLOCK_INIT;
@@ -166,33 +169,34 @@ TEST_F(windows_ums, every_way_to_wait_is_reported_and_what_need_not_wait_is_not)
     blocked = 0;
     std::vector<int> counts;
     counts.reserve(32);
-    worker w{list, [&] {
-        const auto measure = [&](auto call) {
-            const int before = blocked;
-            call();
-            counts.push_back(blocked - before);
-        };
-        measure([&] { WaitForSingleObject(set, INFINITE); });
-        measure([&] { WaitForSingleObject(reset, 0); });
-        measure([&] { EnterCriticalSection(&section), LeaveCriticalSection(&section); });
-        measure([&] { AcquireSRWLockExclusive(&lock), ReleaseSRWLockExclusive(&lock); });
-        measure([&] { HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, 10)); });
-        measure([&] { SetEvent(set); });
-        measure([&] { Sleep(0); });
-        counts.push_back(-1);
-        measure([&] { Sleep(1); });
-        measure([&] { SleepEx(1, TRUE); });
-        measure([&] { WaitForSingleObject(reset, 1); });
-        const HANDLE both[] = {reset, set};
-        measure([&] { WaitForMultipleObjects(2, both, TRUE, 1); });
-        AcquireSRWLockExclusive(&lock);
-        measure([&] { SleepConditionVariableSRW(&variable, &lock, 1, 0); });
-        ReleaseSRWLockExclusive(&lock);
-        EnterCriticalSection(&section);
-        measure([&] { SleepConditionVariableCS(&variable, &section, 1); });
-        LeaveCriticalSection(&section);
-        return 0;
-    }};
+    worker w{
+        list, [&] {
+            const auto measure = [&](auto call) {
+                const int before = blocked;
+                call();
+                counts.push_back(blocked - before);
+            };
+            measure([&] { WaitForSingleObject(set, INFINITE); });
+            measure([&] { WaitForSingleObject(reset, 0); });
+            measure([&] { EnterCriticalSection(&section), LeaveCriticalSection(&section); });
+            measure([&] { AcquireSRWLockExclusive(&lock), ReleaseSRWLockExclusive(&lock); });
+            measure([&] { HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, 10)); });
+            measure([&] { SetEvent(set); });
+            measure([&] { Sleep(0); });
+            counts.push_back(-1);
+            measure([&] { Sleep(1); });
+            measure([&] { SleepEx(1, TRUE); });
+            measure([&] { WaitForSingleObject(reset, 1); });
+            const HANDLE both[] = {reset, set};
+            measure([&] { WaitForMultipleObjects(2, both, TRUE, 1); });
+            AcquireSRWLockExclusive(&lock);
+            measure([&] { SleepConditionVariableSRW(&variable, &lock, 1, 0); });
+            ReleaseSRWLockExclusive(&lock);
+            EnterCriticalSection(&section);
+            measure([&] { SleepConditionVariableCS(&variable, &section, 1); });
+            LeaveCriticalSection(&section);
+            return 0;
+        }};
     scheduler.hook = [](round_robin&, UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID) {
         if (reason == UmsSchedulerThreadBlocked) {
             EXPECT_EQ(payload, 1u);
@@ -230,7 +234,8 @@ TEST_F(windows_ums, workers_that_wait_for_each_other_do) {
             return 0;
         });
     run(3);
-    for (const worker& w : workers) EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE) + w.exit_code(), 0u);
+    for (const worker& w : workers)
+        EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE) + w.exit_code(), 0u);
     DeleteCriticalSection(&section);
 }
 
@@ -276,7 +281,8 @@ TEST_F(windows_ums, a_batch_is_a_chain) {
     std::deque<worker> workers;
     for (int i = 0; i < 5; ++i) workers.emplace_back(list, [] { return 0; });
     std::set<PUMS_CONTEXT> found;
-    for (PUMS_CONTEXT one = dequeue(list); one != nullptr; one = GetNextUmsListItem(one)) found.insert(one);
+    for (PUMS_CONTEXT one = dequeue(list); one != nullptr; one = GetNextUmsListItem(one))
+        found.insert(one);
     EXPECT_EQ(found.size(), 5u);
     EXPECT_EQ(dequeue(list), nullptr);
     for (const worker& w : workers) {
@@ -297,7 +303,8 @@ TEST_F(windows_ums, the_event_of_a_list_is_signalled_when_it_is_no_longer_empty)
         const HANDLE both[] = {never, event};
         worker w{list, [] { return 0; }};
         EXPECT_EQ(WaitForMultipleObjects(2, both, FALSE, INFINITE), WAIT_OBJECT_0 + 1);
-        EXPECT_EQ(WaitForSingleObject(again, 0), DWORD{WAIT_TIMEOUT});  // One event, which resets itself.
+        EXPECT_EQ(WaitForSingleObject(again, 0),
+                  DWORD{WAIT_TIMEOUT});  // One event, which resets itself.
         run(1);
     }
     EXPECT_TRUE(CloseHandle(event));
@@ -341,8 +348,8 @@ TEST_F(windows_ums, executing_what_cannot_run_fails) {
         return false;
     };
     run(3);
-    EXPECT_EQ(errors, (std::vector<DWORD>{ERROR_INVALID_HANDLE, ERROR_INVALID_HANDLE, ERROR_INVALID_HANDLE,
-                                          ERROR_GEN_FAILURE}));
+    EXPECT_EQ(errors, (std::vector<DWORD>{ERROR_INVALID_HANDLE, ERROR_INVALID_HANDLE,
+                                          ERROR_INVALID_HANDLE, ERROR_GEN_FAILURE}));
     WaitForSingleObject(runs.thread(), INFINITE);
     EXPECT_EQ(runs.exit_code(), DWORD{ERROR_NOT_SUPPORTED});  // A worker is no scheduler.
     errors = {};
@@ -456,9 +463,9 @@ TEST_F(windows_ums, entering_with_wrong_arguments_is_refused) {
     EXPECT_FAILS(ERROR_NOT_SUPPORTED, UmsThreadYield(nullptr));
     // By a worker, and by a scheduler.
     worker w{list, [&] {
-        UMS_SCHEDULER_STARTUP_INFO mine{UMS_VERSION, list, leave_at_once, nullptr};
-        return EnterUmsSchedulingMode(&mine) ? 0 : GetLastError();
-    }};
+                 UMS_SCHEDULER_STARTUP_INFO mine{UMS_VERSION, list, leave_at_once, nullptr};
+                 return EnterUmsSchedulingMode(&mine) ? 0 : GetLastError();
+             }};
     scheduler.hook_data = list;
     scheduler.hook = [](round_robin& r, UMS_SCHEDULER_REASON reason, ULONG_PTR, PVOID) {
         if (reason == UmsSchedulerStartup) {
@@ -486,9 +493,10 @@ TEST_F(windows_ums, a_scheduler_thread_that_exits_in_its_procedure_ends) {
             if (r.hook_data != nullptr) TerminateThread(GetCurrentThread(), 61);
             return ExitThread(60), true;
         };
-        const holder thread{CreateThread(nullptr, 0, [](LPVOID r) -> DWORD {
-            return static_cast<round_robin*>(r)->enter() ? 1 : 2;
-        }, &scheduler, 0, nullptr)};
+        const holder thread{CreateThread(
+            nullptr, 0,
+            [](LPVOID r) -> DWORD { return static_cast<round_robin*>(r)->enter() ? 1 : 2; },
+            &scheduler, 0, nullptr)};
         EXPECT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
         DWORD code = 0;
         EXPECT_TRUE(GetExitCodeThread(thread, &code));
@@ -502,11 +510,13 @@ TEST_F(windows_ums, user_data_of_workers_and_schedulers) {
     PVOID data = &list;
     ULONG length = 0;
     worker w{list, [&] {
-        PVOID mine = nullptr;
-        EXPECT_TRUE(QueryUmsThreadInformation(GetCurrentUmsThread(), UmsThreadUserContext, &mine, sizeof mine, nullptr));
-        return mine == this ? 0u : 1u;
-    }};
-    EXPECT_TRUE(QueryUmsThreadInformation(w.context(), UmsThreadUserContext, &data, sizeof data, &length));
+                 PVOID mine = nullptr;
+                 EXPECT_TRUE(QueryUmsThreadInformation(GetCurrentUmsThread(), UmsThreadUserContext,
+                                                       &mine, sizeof mine, nullptr));
+                 return mine == this ? 0u : 1u;
+             }};
+    EXPECT_TRUE(
+        QueryUmsThreadInformation(w.context(), UmsThreadUserContext, &data, sizeof data, &length));
     EXPECT_EQ(data, nullptr);
     EXPECT_EQ(length, sizeof data);
     data = this;
@@ -514,16 +524,23 @@ TEST_F(windows_ums, user_data_of_workers_and_schedulers) {
 
     BOOLEAN flag = 7;
     const PUMS_CONTEXT c = w.context();
-    EXPECT_FAILS(ERROR_BAD_LENGTH, QueryUmsThreadInformation(c, UmsThreadUserContext, &data, 4, &length));
-    EXPECT_FAILS(ERROR_BAD_LENGTH, QueryUmsThreadInformation(c, UmsThreadIsSuspended, &data, sizeof data, &length));
+    EXPECT_FAILS(ERROR_BAD_LENGTH,
+                 QueryUmsThreadInformation(c, UmsThreadUserContext, &data, 4, &length));
+    EXPECT_FAILS(ERROR_BAD_LENGTH,
+                 QueryUmsThreadInformation(c, UmsThreadIsSuspended, &data, sizeof data, &length));
     EXPECT_FAILS(ERROR_BAD_LENGTH, SetUmsThreadInformation(c, UmsThreadUserContext, &data, 1));
-    EXPECT_FAILS(ERROR_INVALID_PARAMETER, SetUmsThreadInformation(c, UmsThreadIsTerminated, &flag, 1));
-    for (const UMS_THREAD_INFO_CLASS none : {UmsThreadInvalidInfoClass, UmsThreadPriority, UmsThreadAffinity, UmsThreadMaxInfoClass}) {
-        EXPECT_FAILS(ERROR_INVALID_PARAMETER, QueryUmsThreadInformation(c, none, &data, sizeof data, nullptr));
+    EXPECT_FAILS(ERROR_INVALID_PARAMETER,
+                 SetUmsThreadInformation(c, UmsThreadIsTerminated, &flag, 1));
+    for (const UMS_THREAD_INFO_CLASS none :
+         {UmsThreadInvalidInfoClass, UmsThreadPriority, UmsThreadAffinity, UmsThreadMaxInfoClass}) {
+        EXPECT_FAILS(ERROR_INVALID_PARAMETER,
+                     QueryUmsThreadInformation(c, none, &data, sizeof data, nullptr));
         EXPECT_FAILS(ERROR_INVALID_PARAMETER, SetUmsThreadInformation(c, none, &data, sizeof data));
     }
-    EXPECT_FAILS(ERROR_INVALID_HANDLE, QueryUmsThreadInformation(&flag, UmsThreadUserContext, &data, sizeof data, nullptr));
-    EXPECT_FAILS(ERROR_INVALID_HANDLE, SetUmsThreadInformation(nullptr, UmsThreadUserContext, &data, sizeof data));
+    EXPECT_FAILS(ERROR_INVALID_HANDLE, QueryUmsThreadInformation(&flag, UmsThreadUserContext, &data,
+                                                                 sizeof data, nullptr));
+    EXPECT_FAILS(ERROR_INVALID_HANDLE,
+                 SetUmsThreadInformation(nullptr, UmsThreadUserContext, &data, sizeof data));
 
     scheduler.hook = [](round_robin& r, UMS_SCHEDULER_REASON reason, ULONG_PTR, PVOID) {
         const PUMS_CONTEXT own = GetCurrentUmsThread();
@@ -533,7 +550,8 @@ TEST_F(windows_ums, user_data_of_workers_and_schedulers) {
             PVOID value = &r;
             EXPECT_TRUE(SetUmsThreadInformation(own, UmsThreadUserContext, &value, sizeof value));
         } else {
-            EXPECT_TRUE(QueryUmsThreadInformation(own, UmsThreadUserContext, &mine, sizeof mine, nullptr));
+            EXPECT_TRUE(
+                QueryUmsThreadInformation(own, UmsThreadUserContext, &mine, sizeof mine, nullptr));
             EXPECT_EQ(mine, &r);
         }
         return false;
@@ -564,16 +582,18 @@ TEST_F(windows_ums, what_kind_of_thread_it_is) {
     };
     static const auto kind = is;
     const auto expect = [](HANDLE thread, ULONG right) {
-        for (ULONG flags = 0; flags < 4; ++flags) EXPECT_EQ(kind(thread, flags), flags == right) << flags;
+        for (ULONG flags = 0; flags < 4; ++flags)
+            EXPECT_EQ(kind(thread, flags), flags == right) << flags;
     };
     static const auto check = expect;
-    must(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(), &scheduler_handle, 0, FALSE, 2));
+    must(DuplicateHandle(GetCurrentProcess(), GetCurrentThread(), GetCurrentProcess(),
+                         &scheduler_handle, 0, FALSE, 2));
     check(GetCurrentThread(), 0);
     worker w{list, [&] {
-        check(GetCurrentThread(), 2);
-        check(scheduler_handle, 1);
-        return 0;
-    }};
+                 check(GetCurrentThread(), 2);
+                 check(scheduler_handle, 1);
+                 return 0;
+             }};
     worker_handle = w.thread();
     check(worker_handle, 2);
     scheduler.hook = [](round_robin&, UMS_SCHEDULER_REASON, ULONG_PTR, PVOID) {
@@ -584,7 +604,8 @@ TEST_F(windows_ums, what_kind_of_thread_it_is) {
     run(1);
     check(scheduler_handle, 0);
     UMS_SYSTEM_THREAD_INFORMATION information{0x0200, {}};
-    EXPECT_FAILS(ERROR_INVALID_PARAMETER, GetUmsSystemThreadInformation(scheduler_handle, &information));
+    EXPECT_FAILS(ERROR_INVALID_PARAMETER,
+                 GetUmsSystemThreadInformation(scheduler_handle, &information));
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, GetUmsSystemThreadInformation(scheduler_handle, nullptr));
     information.UmsVersion = UMS_VERSION;
     EXPECT_FAILS(ERROR_INVALID_HANDLE, GetUmsSystemThreadInformation(nullptr, &information));
@@ -593,7 +614,8 @@ TEST_F(windows_ums, what_kind_of_thread_it_is) {
 
 TEST_F(windows_ums, errors_of_attribute_lists) {
     SIZE_T bytes = 0;
-    EXPECT_FAILS(ERROR_INSUFFICIENT_BUFFER, InitializeProcThreadAttributeList(nullptr, 1, 0, &bytes));
+    EXPECT_FAILS(ERROR_INSUFFICIENT_BUFFER,
+                 InitializeProcThreadAttributeList(nullptr, 1, 0, &bytes));
     EXPECT_GT(bytes, 0u);
     std::vector<char> memory(bytes);
     const auto attributes = reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(memory.data());
@@ -604,9 +626,12 @@ TEST_F(windows_ums, errors_of_attribute_lists) {
     const DWORD_PTR ums = PROC_THREAD_ATTRIBUTE_UMS_THREAD;
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, update(0, ums, &as, sizeof as));  // Not initialised yet.
     SIZE_T less = bytes - 1;
-    EXPECT_FAILS(ERROR_INSUFFICIENT_BUFFER, InitializeProcThreadAttributeList(attributes, 1, 0, &less));
-    EXPECT_FAILS(ERROR_INVALID_PARAMETER, InitializeProcThreadAttributeList(attributes, 1, 1, &bytes));
-    EXPECT_FAILS(ERROR_INVALID_PARAMETER, InitializeProcThreadAttributeList(attributes, 1, 0, nullptr));
+    EXPECT_FAILS(ERROR_INSUFFICIENT_BUFFER,
+                 InitializeProcThreadAttributeList(attributes, 1, 0, &less));
+    EXPECT_FAILS(ERROR_INVALID_PARAMETER,
+                 InitializeProcThreadAttributeList(attributes, 1, 1, &bytes));
+    EXPECT_FAILS(ERROR_INVALID_PARAMETER,
+                 InitializeProcThreadAttributeList(attributes, 1, 0, nullptr));
     EXPECT_TRUE(InitializeProcThreadAttributeList(attributes, 1, 0, &bytes));
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, update(1, ums, &as, sizeof as));
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, update(0, ums, nullptr, sizeof as));
@@ -616,7 +641,9 @@ TEST_F(windows_ums, errors_of_attribute_lists) {
     EXPECT_FAILS(ERROR_GEN_FAILURE, update(0, ums, &as, sizeof as));  // Full.
 
     const auto create = [&] {
-        return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, [](LPVOID) -> DWORD { return 0; }, nullptr, 0, attributes, nullptr);
+        return CreateRemoteThreadEx(
+            GetCurrentProcess(), nullptr, 0, [](LPVOID) -> DWORD { return 0; }, nullptr, 0,
+            attributes, nullptr);
     };
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, create());  // No context.
     PUMS_CONTEXT context = nullptr;
@@ -642,7 +669,8 @@ TEST_F(windows_ums, a_context_has_one_live_thread_and_lives_as_long_as_it) {
     {
         worker w{list, [] { return UmsThreadYield(nullptr), 0; }};
         worker_attributes again{list, w.context()};
-        EXPECT_FAILS(ERROR_INVALID_PARAMETER, again.create([](LPVOID) -> DWORD { return 0; }, nullptr));
+        EXPECT_FAILS(ERROR_INVALID_PARAMETER,
+                     again.create([](LPVOID) -> DWORD { return 0; }, nullptr));
         EXPECT_FAILS(ERROR_INVALID_PARAMETER, DeleteUmsThreadContext(w.context()));
         EXPECT_FAILS(ERROR_INVALID_PARAMETER, DeleteUmsCompletionList(list));  // It is not empty.
         run(1);
@@ -653,18 +681,21 @@ TEST_F(windows_ums, a_context_has_one_live_thread_and_lives_as_long_as_it) {
 
 TEST_F(windows_ums, a_worker_may_use_fibers) {
     worker w{list, []() -> DWORD {
-        const LPVOID self = ConvertThreadToFiber(nullptr);
-        const LPVOID other = CreateFiber(0, [](LPVOID back) {
-            for (;;) {
-                UmsThreadYield(nullptr);
-                Sleep(1);
-                SwitchToFiber(back);
-            }
-        }, self);
-        for (int i = 0; i < 3; ++i) SwitchToFiber(other);
-        DeleteFiber(other);
-        return ConvertFiberToThread() ? 0 : 1;
-    }};
+                 const LPVOID self = ConvertThreadToFiber(nullptr);
+                 const LPVOID other = CreateFiber(
+                     0,
+                     [](LPVOID back) {
+                         for (;;) {
+                             UmsThreadYield(nullptr);
+                             Sleep(1);
+                             SwitchToFiber(back);
+                         }
+                     },
+                     self);
+                 for (int i = 0; i < 3; ++i) SwitchToFiber(other);
+                 DeleteFiber(other);
+                 return ConvertFiberToThread() ? 0 : 1;
+             }};
     run(1);
     WaitForSingleObject(w.thread(), INFINITE);
     EXPECT_EQ(w.exit_code(), 0u);
@@ -687,7 +718,8 @@ TEST_F(windows_ums, a_scheduler_and_its_workers_allocate_at_the_same_time) {
             return 0;
         });
     scheduler.hook = [](round_robin&, UMS_SCHEDULER_REASON, ULONG_PTR, PVOID) {
-        for (SIZE_T i = 1; i < 20; ++i) HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, i * 1000));
+        for (SIZE_T i = 1; i < 20; ++i)
+            HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, i * 1000));
         return false;
     };
     run(8);

@@ -14,4 +14,7 @@
 #define WINVER _WIN32_WINNT
 #endif
 
+/* A translation unit of C must declare something. */
+typedef int ums_windows_version;
+
 #endif
