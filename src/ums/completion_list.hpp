@@ -15,6 +15,7 @@
 namespace ums::scheduling {
 
 struct completion_list : entry {
+    entry_links links;
     base::atomic<context*> head{nullptr};
     // Changes with each change from empty to not empty that somebody may wait for.
     base::atomic<std::uint32_t> sequence{0};

@@ -16,7 +16,7 @@ int create_context(context*& made) noexcept {
     made->state.store(none, base::relaxed);
     made->control.store(0, base::relaxed);
     made->user_data.store(nullptr, base::relaxed);
-    made->scheduler = nullptr;
+    made->scheduler.set(nullptr);
     made->thread.set(nullptr);
     made->list.set(0);
     made->tid.set(0);

@@ -53,6 +53,7 @@ inline constexpr std::uint32_t most_suspensions = 127;
 // What the word `home` tells the worker's own kernel thread.
 enum home_order : std::uint32_t { stay, run, end };
 
+// The two lines of the cache that a yield and an execution touch come first.
 struct alignas(64) context : entry {
     // Guarded by `state`, see above:
     base::atomic<std::uint32_t> state{none};
@@ -62,33 +63,36 @@ struct alignas(64) context : entry {
     arch::context registers{};
     void* pointer{nullptr};  // Thread pointer. Set when the worker's thread starts.
     scheduler_thread* runner{nullptr};
-    // Set when it is executed, read when it is queued the next time.
-    base::owned<handle> list{0};
+
+    // The second line. `thread` is null for a scheduler's, and once the worker has ended.
+    base::owned<worker_thread*> thread{nullptr};
     std::uint32_t critical{0};
     std::uint32_t blocking{0};
     bool at_home{false};
     bool has_ended{false};
+    // Set when it is executed: the list to be queued on the next time, and by whom.
+    base::owned<handle> list{0};
+    base::owned<handle> partner{0};
+    // Written by who runs it, read as a hint:
+    struct counters {
+        base::owned<std::uint64_t> switches, yields;
+        base::owned<std::uint64_t> executed_at;  // 0: times are not measured.
+        base::owned<std::uint64_t> syscalls, faults, running_ns, switch_ns, measured;
+    } count;
 
     // On its own kernel thread:
     base::atomic<std::uint32_t> home{stay};
     arch::context home_registers{};
-    base::owned<worker_thread*> thread{nullptr};  // Null: a scheduler's, or ended.
 
     // Links: on a list, by who pushed it; in a batch, by who dequeued it.
     context* next_listed{nullptr};
     base::owned<context*> next_in_batch{nullptr};
 
     // Set once when it becomes a scheduler's, null otherwise.
-    scheduler_thread* scheduler{nullptr};
+    base::owned<scheduler_thread*> scheduler{nullptr};
     base::atomic<void*> user_data{nullptr};
-
-    // Written by who runs it, read as a hint:
-    struct counters {
-        base::owned<std::uint64_t> switches, yields, syscalls, faults;
-        base::owned<std::uint64_t> running_ns, executed_at, switch_ns, measured;
-    } count;
     base::owned<int> tid{0};
-    base::owned<handle> partner{0};
+    entry_links links;
 };
 
 using context_table = handle_table<context, 1>;

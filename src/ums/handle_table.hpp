@@ -22,9 +22,13 @@ using handle = std::uint64_t;
 // What the objects of a table begin with.
 struct entry {
     base::atomic<handle> self{0};  // 0: free.
-    handle first{0};               // Set once: kind and index.
-    std::uint32_t generation{0};   // Guarded by the table's lock.
-    entry* next_free{nullptr};     // Guarded by the table's lock.
+};
+
+// What they have somewhere as `links`, for the table.
+struct entry_links {
+    handle first{0};              // Set once: kind and index.
+    std::uint32_t generation{0};  // Owned by who took the object.
+    void* next_free{nullptr};     // Guarded by the table's lock.
 };
 
 template <class T, unsigned kind>
@@ -47,7 +51,7 @@ public:
         const os::lock_guard hold{lock_};
         if (free_ != nullptr) {
             T* taken = static_cast<T*>(free_);
-            free_ = taken->next_free;
+            free_ = taken->links.next_free;
             return taken;
         }
         if (carved_ == blocks * per_block) return nullptr;
@@ -60,16 +64,17 @@ public:
             block.store(all, base::release);
         }
         T* taken = &all[carved_ % per_block];
-        taken->first = (handle{kind} << kind_shift) | carved_;
+        taken->links.first = (handle{kind} << kind_shift) | carved_;
         ++carved_;
         return taken;
     }
 
     // From here on it can be found.
     handle publish(T& object) noexcept {
-        object.generation = (object.generation + 1) & 0x7fffffffu;
-        if (object.generation == 0) object.generation = 1;
-        const handle h = (handle{object.generation} << 32) | object.first;
+        entry_links& links = object.links;
+        links.generation = (links.generation + 1) & 0x7fffffffu;
+        if (links.generation == 0) links.generation = 1;
+        const handle h = (handle{links.generation} << 32) | links.first;
         // sync(ums.handle): publishes the object to find().
         object.self.store(h, base::release);
         return h;
@@ -81,7 +86,7 @@ public:
     }
     void give(T& object) noexcept {
         const os::lock_guard hold{lock_};
-        object.next_free = free_;
+        object.links.next_free = free_;
         free_ = &object;
     }
 
@@ -107,7 +112,7 @@ private:
     mutable os::lock lock_{os::lock_rank::leaf};
     // Guarded by lock_:
     std::size_t carved_ = 0;
-    entry* free_ = nullptr;
+    void* free_ = nullptr;
 };
 
 }  // namespace ums::scheduling

@@ -24,6 +24,8 @@ namespace ums::scheduling {
 struct landing;
 
 struct worker_thread : entry {
+    entry_links links;
+
     // Set once by who makes it:
     ums_worker_function_t function;
     void* argument;
