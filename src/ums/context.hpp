@@ -104,7 +104,7 @@ extern constinit thread_local context* current;
 
 inline bool is_worker(const context* c) noexcept { return c != nullptr && c->thread.get() != nullptr; }
 inline bool is_scheduler(const context* c) noexcept {
-    return c != nullptr && c->scheduler != nullptr;
+    return c != nullptr && c->scheduler.get() != nullptr;
 }
 
 int create_context(context*& made) noexcept;
