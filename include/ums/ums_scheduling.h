@@ -232,7 +232,7 @@ enum ums_worker_state {
 };
 
 /* Of the process, since its start. */
-typedef struct ums_scheduling_stats {
+typedef struct {
     size_t size;
     uint64_t switches; /* executions of a worker */
     uint64_t yields;
@@ -248,7 +248,7 @@ typedef struct ums_scheduling_stats {
 UMS_API int ums_scheduling_get_stats(ums_scheduling_stats_t *stats);
 
 /* Of one scheduler or worker. Read while it runs, so each number is of a slightly different moment. */
-typedef struct ums_context_stats {
+typedef struct {
     size_t size;
     int pid;
     int tid;
