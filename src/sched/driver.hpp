@@ -53,7 +53,8 @@ public:
     [[nodiscard]] fiber* poll() noexcept {
         event_source* s = source_.load(base::acquire);  // sync(event_source): sees the engine.
         // relaxed: a hint; who waits inside takes them in.
-        if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events()) return nullptr;
+        if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events())
+            return nullptr;
         return s->poll();
     }
 
