@@ -51,9 +51,10 @@ UMS_EXPORT result<std::size_t> readv(int fd, const iovec* into, int count, const
 UMS_EXPORT result<std::size_t> writev(int fd, const iovec* from, int count, const limits& l = {});
 // All of it, or an error: then it is not known how much was done. read_all() that meets the end fails with
 // no_message (ENOMSG).
-[[nodiscard]] UMS_EXPORT result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l = {});
+[[nodiscard]] UMS_EXPORT result<void> read_all(int fd, void* into, std::size_t bytes,
+                                               const limits& l = {});
 [[nodiscard]] UMS_EXPORT result<void> write_all(int fd, const void* from, std::size_t bytes,
-                                  const limits& l = {});
+                                                const limits& l = {});
 
 // --- Sockets ---
 UMS_EXPORT result<std::size_t> recv(int fd, void* into, std::size_t bytes, int flags = 0,
@@ -64,8 +65,7 @@ UMS_EXPORT result<std::size_t> recvfrom(int fd, void* into, std::size_t bytes, i
                                         sockaddr* from, socklen_t* from_bytes,
                                         const limits& l = {});
 UMS_EXPORT result<std::size_t> sendto(int fd, const void* from, std::size_t bytes, int flags,
-                                      const sockaddr* to, socklen_t to_bytes,
-                                      const limits& l = {});
+                                      const sockaddr* to, socklen_t to_bytes, const limits& l = {});
 UMS_EXPORT result<std::size_t> recvmsg(int fd, msghdr* message, int flags = 0,
                                        const limits& l = {});
 UMS_EXPORT result<std::size_t> sendmsg(int fd, const msghdr* message, int flags = 0,
@@ -79,7 +79,7 @@ UMS_EXPORT result<std::size_t> sendmmsg(int fd, mmsghdr* messages, unsigned coun
 UMS_EXPORT result<int> socket(int domain, int type, int protocol = 0);
 [[nodiscard]] UMS_EXPORT result<void> socketpair(int domain, int type, int protocol, int ends[2]);
 [[nodiscard]] UMS_EXPORT result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes,
-                                const limits& l = {});
+                                              const limits& l = {});
 // At the limit of descriptors (EMFILE, ENFILE) it waits until it is worth another try, without using
 // the CPU, as long as its limits allow: a connection that is refused for want of one would be lost.
 UMS_EXPORT result<int> accept(int fd, sockaddr* peer = nullptr, socklen_t* peer_bytes = nullptr,
@@ -94,8 +94,7 @@ UMS_EXPORT result<int> dup(int fd);
 UMS_EXPORT result<std::size_t> sendfile(int out, int in, off_t* offset, std::size_t bytes,
                                         const limits& l = {});
 UMS_EXPORT result<std::size_t> splice(int in, off_t* in_offset, int out, off_t* out_offset,
-                                      std::size_t bytes, unsigned flags = 0,
-                                      const limits& l = {});
+                                      std::size_t bytes, unsigned flags = 0, const limits& l = {});
 
 // --- Files ---
 UMS_EXPORT result<int> open(const char* path, int flags, mode_t mode = 0);

@@ -26,12 +26,12 @@
 namespace ums {
 
 struct offload_statistics {
-    std::uint64_t calls;     // Since the runtime started.
-    std::uint64_t waited;    // Of them, those that found no thread free and the limit reached.
-    std::uint32_t threads;   // Now.
-    std::uint32_t busy;      // Now.
-    std::uint32_t queued;    // Now.
-    std::uint32_t most;      // The limit.
+    std::uint64_t calls;    // Since the runtime started.
+    std::uint64_t waited;   // Of them, those that found no thread free and the limit reached.
+    std::uint32_t threads;  // Now.
+    std::uint32_t busy;     // Now.
+    std::uint32_t queued;   // Now.
+    std::uint32_t most;     // The limit.
 };
 [[nodiscard]] UMS_EXPORT offload_statistics offload_stats() noexcept;
 
@@ -49,7 +49,9 @@ std::invoke_result_t<F&> offload(F&& f) {
     struct call {
         std::remove_reference_t<F>* function;
         std::exception_ptr thrown;
-        std::conditional_t<std::is_void_v<R>, bool, std::optional<std::conditional_t<std::is_void_v<R>, int, R>>> result;
+        std::conditional_t<std::is_void_v<R>, bool,
+                           std::optional<std::conditional_t<std::is_void_v<R>, int, R>>>
+            result;
     } c{&f, nullptr, {}};
     impl::offload(
         [](void* argument) {

@@ -112,8 +112,7 @@ void descriptor::expel(side s) noexcept {
 long descriptor::close(int fd) noexcept {
     {
         const guard locked{lock_};
-        if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed))
-            renew(fd);
+        if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed)) renew(fd);
     }
     const long result = os::io_call(SYS_close, fd);
     // Linux has closed it.
@@ -147,7 +146,8 @@ long descriptor::learn_slow(int fd) noexcept {
 void descriptor::restore(side s) noexcept {
     std::uintptr_t seen = at(s).load(base::relaxed);
     if (seen == maybe) return;
-    if (seen == nothing && at(s).compare_exchange(seen, maybe, base::release, base::relaxed)) return;
+    if (seen == nothing && at(s).compare_exchange(seen, maybe, base::release, base::relaxed))
+        return;
     if (seen == maybe) return;
     // Somebody has begun to wait meanwhile: for what this caller has left, perhaps.
     fiber_list woken;
@@ -277,7 +277,8 @@ long descriptor::wait_alone(int fd, side s, os::nanoseconds until,
                 const os::nanoseconds ns = std::max(until - os::now(), 0l);
                 left = {ns / 1'000'000'000, ns % 1'000'000'000};
             }
-            result = os::io_call(SYS_ppoll, fds, 2, until == os::never ? nullptr : &left, nullptr, 8);
+            result =
+                os::io_call(SYS_ppoll, fds, 2, until == os::never ? nullptr : &left, nullptr, 8);
         } while (result == -EINTR);
     }
     if (stoppable) os::io_call(SYS_close, fds[1].fd);

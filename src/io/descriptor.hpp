@@ -63,7 +63,7 @@ class alignas(base::cache_line) descriptor {
 public:
     enum traits : std::uint32_t {
         known = 1,
-        file = 2,        // Regular, directory, block device: always ready, and blocks.
+        file = 2,  // Regular, directory, block device: always ready, and blocks.
         socket = 4,
         tcp = 8,
         ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
@@ -108,7 +108,8 @@ public:
               const std::stop_token* stop) noexcept;
 
     // An engine's edges.
-    void ready(std::uint32_t generation, bool in, bool out, bool hung_up, fiber_list& woken) noexcept;
+    void ready(std::uint32_t generation, bool in, bool out, bool hung_up,
+               fiber_list& woken) noexcept;
 
     // Wakes all that wait, then closes. 0 or -errno.
     long close(int fd) noexcept;

@@ -93,9 +93,9 @@ found endpoint::unix_socket(std::string_view path) {
     std::memcpy(a.sun_path, path.data(), path.size());
     const bool abstract = path.front() == '@';
     if (abstract) a.sun_path[0] = 0;
-    return endpoint{reinterpret_cast<const sockaddr*>(&a),
-                    static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() +
-                                           (abstract ? 0 : 1))};
+    return endpoint{
+        reinterpret_cast<const sockaddr*>(&a),
+        static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + path.size() + (abstract ? 0 : 1))};
 }
 
 endpoint endpoint::loopback(std::uint16_t port) noexcept { return ipv4(INADDR_LOOPBACK, port); }
@@ -131,7 +131,8 @@ std::string endpoint::text() const {
     }
     if (family() == AF_UNIX) {
         const auto a = get<sockaddr_un>(storage_);
-        const std::size_t bytes = bytes_ - std::min<std::size_t>(bytes_, offsetof(sockaddr_un, sun_path));
+        const std::size_t bytes =
+            bytes_ - std::min<std::size_t>(bytes_, offsetof(sockaddr_un, sun_path));
         if (bytes == 0) return "unix:";  // Without a name.
         if (a.sun_path[0] == 0) return "unix:@" + std::string(a.sun_path + 1, bytes - 1);
         return "unix:" + std::string(a.sun_path, strnlen(a.sun_path, bytes));

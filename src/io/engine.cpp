@@ -44,7 +44,8 @@ std::unique_ptr<engine> make(long& error) noexcept {
 
 std::string epoll_because(long error) {
     const char* name = strerrorname_np(static_cast<int>(-error));
-    return std::string{"epoll (the kernel refuses io_uring: "} + (name != nullptr ? name : "?") + ")";
+    return std::string{"epoll (the kernel refuses io_uring: "} + (name != nullptr ? name : "?") +
+           ")";
 }
 
 }  // namespace
@@ -62,7 +63,6 @@ std::string engine_name() {
     const long error = the_engine.load(base::relaxed) != nullptr ? refusal : probe_uring();
     return error == 0 ? "io_uring (asked for)" : epoll_because(error);
 }
-
 
 engine* current_engine() noexcept {
     return the_engine.load(base::seq_cst);  // sync(io.engine): sees the engine. See stop().
@@ -102,7 +102,8 @@ void stop() noexcept {
             os::futex_wait(users, seen);
             seen = users.load(base::acquire);  // sync(io.users): what they did with the engine.
         }
-        users.fetch_and(~stop_waits, base::relaxed);  // relaxed: the next engine is ordered by its lock.
+        users.fetch_and(~stop_waits,
+                        base::relaxed);  // relaxed: the next engine is ordered by its lock.
         descriptor::forget_all();
         delete gone;
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <linux/audit.h>
@@ -13,7 +14,6 @@
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/time.h>
-#include <csignal>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -155,7 +155,8 @@ TEST_F(engine_test, interrupted_calls_are_made_again) {
 }
 
 TEST_F(engine_test, a_storm_of_signals_disturbs_nothing) {
-    struct sigaction handler {}, before;
+    struct sigaction handler {
+    }, before;
     handler.sa_handler = [](int) {};
     sigaction(SIGALRM, &handler, &before);
     const itimerval storm{{0, 200}, {0, 200}}, calm{};
@@ -209,22 +210,23 @@ TEST_F(engine_test, processors_come_and_go_while_fibers_wait) {
 #if defined(__x86_64__)
 // Docker's way to say no.
 const child_program refused{"refused", [](const child_arguments& arguments) {
-    const auto error = static_cast<unsigned>(std::stoi(arguments[0]));
-    sock_filter program[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    sock_fprog filter{4, program};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 3;
-    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) return 4;
-    return run({.processors = 1, .io = io_engine::uring}, [] {
-        if (waits_for_a_byte() != 0) return 5;
-        std::fprintf(stderr, "%s\n", io::engine_name().c_str());
-        return 0;
-    });
-}};
+                                const auto error = static_cast<unsigned>(std::stoi(arguments[0]));
+                                sock_filter program[] = {
+                                    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
+                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                                };
+                                sock_fprog filter{4, program};
+                                if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 3;
+                                if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+                                    return 4;
+                                return run({.processors = 1, .io = io_engine::uring}, [] {
+                                    if (waits_for_a_byte() != 0) return 5;
+                                    std::fprintf(stderr, "%s\n", io::engine_name().c_str());
+                                    return 0;
+                                });
+                            }};
 
 TEST_F(engine_test, a_seccomp_filter_that_refuses_io_uring_means_epoll) {
     for (const int error : {EPERM, ENOSYS, ENOMEM, EMFILE, EINVAL, EOPNOTSUPP}) {

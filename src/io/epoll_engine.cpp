@@ -29,8 +29,8 @@ std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
         os::io_call(SYS_close, epoll);
         return error = bell, nullptr;
     }
-    std::unique_ptr<engine> made{
-        new (std::nothrow) epoll_engine{static_cast<int>(epoll), static_cast<int>(bell)}};
+    std::unique_ptr<engine> made{new (std::nothrow)
+                                     epoll_engine{static_cast<int>(epoll), static_cast<int>(bell)}};
     if (made == nullptr) {
         os::io_call(SYS_close, epoll);
         os::io_call(SYS_close, bell);
@@ -89,7 +89,8 @@ sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
         if (n == -ENOSYS) has_pwait2_ = false;  // Valgrind knows only the older one.
     }
     if (n == -ENOSYS) {
-        const long ms = limit == os::never ? -1 : std::min((left + 999'999) / 1'000'000, long{INT_MAX});
+        const long ms =
+            limit == os::never ? -1 : std::min((left + 999'999) / 1'000'000, long{INT_MAX});
         n = os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, ms, nullptr, 8);
     }
     return deliver(events, n);

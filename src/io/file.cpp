@@ -29,15 +29,12 @@ long file_read(int fd, const iovec* into, int count, off_t offset) noexcept {
     if (n == 0 || (n > 0 && static_cast<std::size_t>(n) == total(into, count))) return n;
     if (n > 0 && offset < 0) return n;  // Already moved on: as a signal would have cut it.
     if (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP && n != -ENOSYS && n != -EINTR) return n;
-    return away([=]() noexcept {
-        return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0);
-    });
+    return away([=]() noexcept { return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0); });
 }
 
 long file_write(int fd, const iovec* from, int count, off_t offset) noexcept {
-    return away([=]() noexcept {
-        return os::io_call(SYS_pwritev2, fd, from, count, offset, 0, 0);
-    });
+    return away(
+        [=]() noexcept { return os::io_call(SYS_pwritev2, fd, from, count, offset, 0, 0); });
 }
 
 result<std::size_t> pread(int fd, void* into, std::size_t bytes, off_t offset) {

@@ -171,7 +171,8 @@ TEST_F(io_test, one_of_several_waiters_gives_up_and_the_others_get_what_comes) {
             for (int i = 0; i < 6; ++i)
                 readers.emplace_back([&, i] {
                     char c;
-                    const auto n = io::read(p.in, &c, 1, i % 2 == 0 ? ums::limits{} : deadline_after(100us));
+                    const auto n =
+                        io::read(p.in, &c, 1, i % 2 == 0 ? ums::limits{} : deadline_after(100us));
                     n ? ++got : ++late;
                 });
             this_fiber::yield();
@@ -320,7 +321,8 @@ TEST_F(io_test, poll_and_select_wait_for_the_first_of_many) {
         fd_set in;
         FD_ZERO(&in);
         FD_SET(pipes[3].in, &in);
-        EXPECT_EQ(io::select(pipes[3].in + 1, &in, nullptr, nullptr, deadline_after(1ms)).value(), 0u);
+        EXPECT_EQ(io::select(pipes[3].in + 1, &in, nullptr, nullptr, deadline_after(1ms)).value(),
+                  0u);
         EXPECT_FALSE(FD_ISSET(pipes[3].in, &in));
         FD_SET(pipes[3].in, &in);
         FD_SET(pipes[7].in, &in);
@@ -439,7 +441,8 @@ TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
             stream t = door.accept().value();
             char buffer[100];
             // Registers it.
-            EXPECT_FALSE(t.read(buffer, sizeof buffer, deadline_after(round % 2 == 0 ? 0us : 20us)));
+            EXPECT_FALSE(
+                t.read(buffer, sizeof buffer, deadline_after(round % 2 == 0 ? 0us : 20us)));
             s.write("bytes").value();
             s.close();
             if (round % 3 == 0) this_fiber::sleep_for(20us);
@@ -552,8 +555,8 @@ TEST_F(io_test, resolve_knows_this_host) {
 }
 
 TEST_F(io_test, addresses_are_read_and_written) {
-    for (const char* text : {"127.0.0.1:80", "[::1]:8080", "0.0.0.0:0", "[::]:65535", "unix:/tmp/x",
-                             "unix:@abstract"})
+    for (const char* text :
+         {"127.0.0.1:80", "[::1]:8080", "0.0.0.0:0", "[::]:65535", "unix:/tmp/x", "unix:@abstract"})
         EXPECT_EQ(endpoint::parse(text).value().text(), text);
     EXPECT_EQ(endpoint::parse(":80").value(), endpoint::any_ipv6(80));
     for (const char* text : {"", "80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:80",

@@ -7,9 +7,9 @@
 #include <csignal>
 #include <list>
 #include <mutex>
+#include <pthread.h>
 #include <system_error>
 #include <thread>
-#include <pthread.h>
 
 #include "sched/park.hpp"
 #include "sched/wake.hpp"
@@ -32,7 +32,8 @@ struct pool {
     std::list<std::thread> ended;  // To be joined.
     unsigned idle = 0;
     bool is_stopping = false;
-    offload_statistics stats{.calls = 0, .waited = 0, .threads = 0, .busy = 0, .queued = 0, .most = 64};
+    offload_statistics stats{
+        .calls = 0, .waited = 0, .threads = 0, .busy = 0, .queued = 0, .most = 64};
 };
 
 pool& the_pool() noexcept {
@@ -47,8 +48,8 @@ void work(std::list<std::thread>::iterator self) noexcept {
         if (p.first == nullptr) {
             if (p.is_stopping) break;
             ++p.idle;
-            const bool in_time =
-                p.work.wait_for(lock, idle_time, [&] { return p.first != nullptr || p.is_stopping; });
+            const bool in_time = p.work.wait_for(
+                lock, idle_time, [&] { return p.first != nullptr || p.is_stopping; });
             --p.idle;
             if (!in_time) break;
             continue;

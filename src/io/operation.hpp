@@ -40,7 +40,7 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
     if (traits < 0) return traits;
     const bool ask_first = (traits & descriptor::ask_first) != 0;
     const bool may_empty = s == side::in && (traits & descriptor::tcp) != 0;
-    bool is_due = false;       // An edge came, or this is the last attempt.
+    bool is_due = false;  // An edge came, or this is the last attempt.
     bool take_first = s == side::in;
     long gave_up = 0;
     for (;;) {
@@ -49,8 +49,8 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
             const bool taken = has_mark && take_first && d.take(s);
             const long n = ask_first && would_block(fd, s) ? -EAGAIN : without_interruption(call);
             if (n != -EAGAIN) {
-                const bool is_empty = may_empty && n > 0 &&
-                                      static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
+                const bool is_empty =
+                    may_empty && n > 0 && static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
                 if ((taken || is_due) && !is_empty) d.restore(s);
                 return n;
             }

@@ -20,9 +20,7 @@ using number = result<std::size_t>;
 
 long poll_now(pollfd* fds, std::size_t count) noexcept {
     const timespec zero{};
-    auto call = [&]() noexcept {
-        return os::io_call(SYS_ppoll, fds, count, &zero, nullptr, 8);
-    };
+    auto call = [&]() noexcept { return os::io_call(SYS_ppoll, fds, count, &zero, nullptr, 8); };
     return without_interruption(call);
 }
 
@@ -88,9 +86,9 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
         std::vector<pollfd> fds;
         const auto is_in = [](int fd, fd_set* set) { return set != nullptr && FD_ISSET(fd, set); };
         for (int fd = 0; fd < count; ++fd) {
-            const short events = static_cast<short>((is_in(fd, in) ? POLLIN : 0) |
-                                                    (is_in(fd, out) ? POLLOUT : 0) |
-                                                    (is_in(fd, except) ? POLLPRI : 0));
+            const short events =
+                static_cast<short>((is_in(fd, in) ? POLLIN : 0) | (is_in(fd, out) ? POLLOUT : 0) |
+                                   (is_in(fd, except) ? POLLPRI : 0));
             if (events != 0) fds.push_back({fd, events, 0});
         }
         const number n = poll(fds.data(), fds.size(), l);

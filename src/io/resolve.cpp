@@ -26,10 +26,14 @@ struct eai_category final : std::error_category {
     [[nodiscard]] std::string message(int code) const override { return gai_strerror(code); }
     [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
         switch (code) {
-            case EAI_AGAIN: return std::errc::resource_unavailable_try_again;
-            case EAI_MEMORY: return std::errc::not_enough_memory;
-            case EAI_FAMILY: return std::errc::address_family_not_supported;
-            default: return {code, *this};
+            case EAI_AGAIN:
+                return std::errc::resource_unavailable_try_again;
+            case EAI_MEMORY:
+                return std::errc::not_enough_memory;
+            case EAI_FAMILY:
+                return std::errc::address_family_not_supported;
+            default:
+                return {code, *this};
         }
     }
 };
@@ -51,8 +55,10 @@ struct question {
             answer.error = {errno, std::system_category()};
         else if (error != 0)
             answer.error = {error, resolve_category()};
-        const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned{
-            list, [](addrinfo* l) { if (l != nullptr) freeaddrinfo(l); }};
+        const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned{list, [](addrinfo* l) {
+                                                                       if (l != nullptr)
+                                                                           freeaddrinfo(l);
+                                                                   }};
         try {
             for (const addrinfo* a = list; error == 0 && a != nullptr; a = a->ai_next)
                 answer.endpoints.emplace_back(a->ai_addr, a->ai_addrlen);

@@ -36,8 +36,10 @@ bool is_passing(long error) noexcept {
         case -EHOSTDOWN:
         case -ENONET:
         case -EHOSTUNREACH:
-        case -ENETUNREACH: return true;
-        default: return false;
+        case -ENETUNREACH:
+            return true;
+        default:
+            return false;
     }
 }
 
@@ -135,10 +137,9 @@ number sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags, const limi
 }
 
 result<int> socket(int domain, int type, int protocol) {
-    const long fd =
-        os::io_call(SYS_socket, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-    const bool tcp = (domain == AF_INET || domain == AF_INET6) &&
-                     (type & 0xff) == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP);
+    const long fd = os::io_call(SYS_socket, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    const bool tcp = (domain == AF_INET || domain == AF_INET6) && (type & 0xff) == SOCK_STREAM &&
+                     (protocol == 0 || protocol == IPPROTO_TCP);
     return to_descriptor(fd, descriptor::socket | (tcp ? descriptor::tcp : 0u));
 }
 
@@ -161,8 +162,7 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
         if (would_block(fd, side::out)) return -EAGAIN;
         int error = 0;
         socklen_t bytes = sizeof error;
-        const long asked =
-            os::io_call(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+        const long asked = os::io_call(SYS_getsockopt, fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
         return asked < 0 ? asked : -error;
     });
     return result<void>::from(r);
@@ -179,11 +179,12 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
         });
         if (is_passing(made)) continue;
         if (is_shortage(made)) {
-            if (const long r = shortage::wait(l); r != 0) return result<int>::failure(static_cast<int>(-r));
+            if (const long r = shortage::wait(l); r != 0)
+                return result<int>::failure(static_cast<int>(-r));
             continue;
         }
-        return to_descriptor(made, descriptor::socket |
-                                       (static_cast<std::uint32_t>(traits) & descriptor::tcp));
+        return to_descriptor(
+            made, descriptor::socket | (static_cast<std::uint32_t>(traits) & descriptor::tcp));
     }
 }
 

@@ -48,9 +48,7 @@ result<void> stream::write(std::span<iovec> pieces, const limits& l) {
     return {};
 }
 
-result<void> stream::close() {
-    return io::close(fd_.release());
-}
+result<void> stream::close() { return io::close(fd_.release()); }
 
 result<void> stream::set_no_delay(bool on) {
     return result<void>::from(set_option(fd_.get(), IPPROTO_TCP, TCP_NODELAY, on));

@@ -84,7 +84,8 @@ TEST_F(stream_test, many_connections_speak_at_once) {
                 stream s = stream::connect(at).value();
                 char buffer[1024];
                 for (int i = 1; i < scaled(50, 10); ++i) {
-                    const std::string sent = text(static_cast<char>('a' + (i + c) % 26), i * 17u % 1000 + 1);
+                    const std::string sent =
+                        text(static_cast<char>('a' + (i + c) % 26), i * 17u % 1000 + 1);
                     s.write(sent).value();
                     s.read_all(buffer, sent.size()).value();
                     ASSERT_EQ(std::string(buffer, sent.size()), sent);
@@ -105,7 +106,8 @@ TEST_F(stream_test, large_data_in_both_directions_at_once_arrives_whole) {
         constexpr std::size_t bytes = 8u << 20;
         fiber writer{[&s] {
             std::vector<unsigned char> out(bytes);
-            for (std::size_t i = 0; i < bytes; ++i) out[i] = static_cast<unsigned char>(i * 2654435761u >> 24);
+            for (std::size_t i = 0; i < bytes; ++i)
+                out[i] = static_cast<unsigned char>(i * 2654435761u >> 24);
             s.write(out.data(), bytes).value();
             s.shutdown(SHUT_WR);
         }};

@@ -62,7 +62,8 @@ public:
         if (!os::lock_word::try_acquire(completion_lock_)) return nullptr;
         fiber_list woken;
         if (io_uring_cq_has_overflow(&ring_))
-            os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 0, IORING_ENTER_GETEVENTS, nullptr, 0);
+            os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 0, IORING_ENTER_GETEVENTS, nullptr,
+                        0);
         reap(woken, poll_batch);
         os::lock_word::release(completion_lock_);
         return woken.first;

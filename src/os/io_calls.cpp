@@ -58,12 +58,18 @@ long make(long number, long a, long b, long c, long d, long e, long f) noexcept 
     const auto size = [](long n) { return static_cast<std::size_t>(n); };
     const auto flags = [](long n) { return static_cast<int>(n); };
     switch (number) {
-        case SYS_read: return ::read(fd, pointer<void>(b), size(c));
-        case SYS_write: return ::write(fd, pointer<void>(b), size(c));
-        case SYS_readv: return ::readv(fd, pointer<iovec>(b), flags(c));
-        case SYS_writev: return ::writev(fd, pointer<iovec>(b), flags(c));
-        case SYS_pread64: return ::pread(fd, pointer<void>(b), size(c), d);
-        case SYS_pwrite64: return ::pwrite(fd, pointer<void>(b), size(c), d);
+        case SYS_read:
+            return ::read(fd, pointer<void>(b), size(c));
+        case SYS_write:
+            return ::write(fd, pointer<void>(b), size(c));
+        case SYS_readv:
+            return ::readv(fd, pointer<iovec>(b), flags(c));
+        case SYS_writev:
+            return ::writev(fd, pointer<iovec>(b), flags(c));
+        case SYS_pread64:
+            return ::pread(fd, pointer<void>(b), size(c), d);
+        case SYS_pwrite64:
+            return ::pwrite(fd, pointer<void>(b), size(c), d);
         case SYS_recvfrom:
             if (e == 0) return ::recv(fd, pointer<void>(b), size(c), flags(d));
             return ::recvfrom(fd, pointer<void>(b), size(c), flags(d), pointer<sockaddr>(e),
@@ -72,23 +78,34 @@ long make(long number, long a, long b, long c, long d, long e, long f) noexcept 
             if (e == 0) return ::send(fd, pointer<void>(b), size(c), flags(d));
             return ::sendto(fd, pointer<void>(b), size(c), flags(d), pointer<sockaddr>(e),
                             static_cast<socklen_t>(f));
-        case SYS_recvmsg: return ::recvmsg(fd, pointer<msghdr>(b), flags(c));
-        case SYS_sendmsg: return ::sendmsg(fd, pointer<msghdr>(b), flags(c));
+        case SYS_recvmsg:
+            return ::recvmsg(fd, pointer<msghdr>(b), flags(c));
+        case SYS_sendmsg:
+            return ::sendmsg(fd, pointer<msghdr>(b), flags(c));
         case SYS_accept4:
             return ::accept4(fd, pointer<sockaddr>(b), pointer<socklen_t>(c), flags(d));
         case SYS_connect:
             return ::connect(fd, pointer<sockaddr>(b), static_cast<socklen_t>(c));
-        case SYS_socket: return ::socket(fd, flags(b), flags(c));
-        case SYS_socketpair: return ::socketpair(fd, flags(b), flags(c), pointer<int>(d));
-        case SYS_pipe2: return ::pipe2(pointer<int>(a), flags(b));
-        case SYS_close: return close_in_use(fd);
-        case SYS_shutdown: return ::shutdown(fd, flags(b));
-        case SYS_epoll_create1: return ::epoll_create1(fd);
-        case SYS_epoll_ctl: return ::epoll_ctl(fd, flags(b), flags(c), pointer<epoll_event>(d));
+        case SYS_socket:
+            return ::socket(fd, flags(b), flags(c));
+        case SYS_socketpair:
+            return ::socketpair(fd, flags(b), flags(c), pointer<int>(d));
+        case SYS_pipe2:
+            return ::pipe2(pointer<int>(a), flags(b));
+        case SYS_close:
+            return close_in_use(fd);
+        case SYS_shutdown:
+            return ::shutdown(fd, flags(b));
+        case SYS_epoll_create1:
+            return ::epoll_create1(fd);
+        case SYS_epoll_ctl:
+            return ::epoll_ctl(fd, flags(b), flags(c), pointer<epoll_event>(d));
         case SYS_epoll_pwait:
             return ::epoll_wait(fd, pointer<epoll_event>(b), flags(c), flags(d));
-        case SYS_eventfd2: return ::eventfd(static_cast<unsigned>(a), flags(b));
-        default: return ::syscall(number, a, b, c, d, e, f);
+        case SYS_eventfd2:
+            return ::eventfd(static_cast<unsigned>(a), flags(b));
+        default:
+            return ::syscall(number, a, b, c, d, e, f);
     }
 }
 #else

@@ -7,8 +7,8 @@
 // the C library's wrappers, which are cancellation points and write errno; under a sanitizer, which sees only
 // those, through them. Result: a value, or -errno.
 
-#include <type_traits>
 #include <sys/syscall.h>
+#include <type_traits>
 
 namespace ums::os {
 
@@ -33,7 +33,8 @@ long to_word(T value) noexcept {
 }
 }  // namespace impl
 
-template <class A = long, class B = long, class C = long, class D = long, class E = long, class F = long>
+template <class A = long, class B = long, class C = long, class D = long, class E = long,
+          class F = long>
 long io_call(long number, A a = {}, B b = {}, C c = {}, D d = {}, E e = {}, F f = {}) noexcept {
     using impl::to_word;
     return io_system.call(number, to_word(a), to_word(b), to_word(c), to_word(d), to_word(e),

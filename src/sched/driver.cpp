@@ -27,7 +27,8 @@ fiber* driver::wait(os::nanoseconds limit, bool inside) noexcept {
             if (s != nullptr && wait_inside(*s, limit, arrived)) return arrived;
             stand_by();
             // Again, after the list's lock: see the header.
-            if (source_.load(base::acquire) == nullptr || inside_.load(base::acquire) != nullptr) break;
+            if (source_.load(base::acquire) == nullptr || inside_.load(base::acquire) != nullptr)
+                break;
             stand_down();
         }
     }

@@ -53,8 +53,15 @@ public:
     [[nodiscard]] fiber* poll() noexcept {
         event_source* s = source_.load(base::acquire);  // sync(event_source): sees the engine.
         // relaxed: a hint; who waits inside takes them in.
-        if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events()) return nullptr;
+        if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events())
+            return nullptr;
         return s->poll();
+    }
+
+    // Whether some may be there. A hint, also for a signal handler.
+    [[nodiscard]] static bool has_events() noexcept {
+        const event_source* s = source_.load(base::acquire);  // sync(event_source): sees the engine.
+        return s != nullptr && s->has_events();
     }
 
     void notify() noexcept;

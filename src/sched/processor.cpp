@@ -210,7 +210,7 @@ void processor::wake_one() noexcept {
 
 bool processor::is_wanted() const noexcept {
     return looks_stranded() || !pinned_queue_.looks_empty() || !pinned_.looks_empty() ||
-           !home_.shared_inbox.looks_empty() || home_.policy_ != nullptr || driver_->has_events() ||
+           !home_.shared_inbox.looks_empty() || home_.policy_ != nullptr || driver::has_events() ||
            next_deadline() <= os::now();
 }
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate p1 nosync epoll uring
+#include "ums/signals.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/child.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using ums::deadline_after;
+using ums::signal_events;
+
+class signals_test : public conserving_test {};
+
+TEST_F(signals_test, a_signal_wakes_who_waits_for_it) {
+    on_a_fiber_and_on_a_thread([] {
+        signal_events events{SIGUSR1, SIGUSR2};
+        EXPECT_EQ(events.wait(deadline_after(1ms)).error(), std::errc::timed_out);
+        ::kill(::getpid(), SIGUSR2);
+        EXPECT_EQ(events.wait().value(), SIGUSR2);
+        for (int i = 0; i < scaled(100, 20); ++i) {
+            ums::fiber sender{[] { ::kill(::getpid(), SIGUSR1); }};
+            EXPECT_EQ(events.wait().value(), SIGUSR1);
+            sender.join();
+        }
+    });
+}
+
+TEST_F(signals_test, what_a_signal_did_before_is_put_back) {
+    const auto before = std::signal(SIGUSR1, SIG_IGN);
+    {
+        signal_events outer{SIGUSR1};
+        {
+            signal_events inner{SIGUSR1};
+            ::raise(SIGUSR1);
+            EXPECT_EQ(inner.wait().value(), SIGUSR1);
+        }
+        ::raise(SIGUSR1);
+        EXPECT_EQ(outer.wait().value(), SIGUSR1);
+    }
+    EXPECT_EQ(std::signal(SIGUSR1, before), SIG_IGN);
+}
+
+TEST_F(signals_test, a_number_that_is_no_signal_is_refused) {
+    for (const int number : {0, -1, 65, 1000, SIGKILL, SIGSTOP})
+        EXPECT_THROW((signal_events{SIGUSR1, number}), std::system_error) << number;
+}
+
+TEST_F(signals_test, the_end_of_a_child_is_waited_for) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const char* command : {"exit 7", "read x; exit 7"}) {
+            int ends[2];
+            ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+            posix_spawn_file_actions_t actions;
+            posix_spawn_file_actions_init(&actions);
+            posix_spawn_file_actions_adddup2(&actions, ends[0], 0);
+            std::string text{command};
+            char shell[] = "sh", flag[] = "-c";
+            char* argv[] = {shell, flag, text.data(), nullptr};
+            pid_t pid = 0;
+            ASSERT_EQ(posix_spawn(&pid, "/bin/sh", &actions, nullptr, argv, environ), 0);
+            posix_spawn_file_actions_destroy(&actions);
+            if (text.starts_with("read")) {
+                EXPECT_EQ(ums::wait_child(pid, deadline_after(1ms)).error(), std::errc::timed_out);
+            }
+            ::close(ends[0]);
+            ::close(ends[1]);
+            const int status = ums::wait_child(pid).value();
+            EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+            EXPECT_EQ(ums::wait_child(pid).error(), std::errc::no_child_process);
+        }
+    });
+}
+
+}  // namespace
