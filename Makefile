@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test bench asan tsan ubsan fuzz install fmt clean
+.PHONY: help build demo peers test bench asan tsan ubsan fuzz install fmt clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -24,15 +24,19 @@ endef
 build: ## build/release: the library, the command build/release/ums, the tests
 	$(call compile,release)
 
+# The servers of others, for the benchmarks and the test that runs them; both do without those that are missing.
+peers:
+	@tools/setup bench || echo 'Going on without the servers that are missing.' >&2
+
 demo: build ## measure a yield against the peers, in five minutes at most, as a page
 	@mkdir -p build/demo
 	@build/release/ums bench yield --demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
-test: build ## run the tests of the release build
+test: peers build ## run the tests of the release build
 	@ctest --preset release
 
-bench: build ## run every benchmark; the page is build/report.html
+bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
 	@echo "The page is file://$(CURDIR)/build/report.html"
 

@@ -6,6 +6,9 @@ foreach(source IN LISTS examples)
     get_filename_component(name ${source} NAME_WE)
     add_executable(example-${name} ${source})
     target_link_libraries(example-${name} PRIVATE ums::ums)
+    if(name MATCHES "^windows_")
+        target_link_libraries(example-${name} PRIVATE ums::windows)
+    endif()
     set_target_properties(example-${name} PROPERTIES
         C_STANDARD 11 C_STANDARD_REQUIRED ON
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
@@ -31,6 +34,9 @@ function(ums_example_server name)  # ARGN: libraries
     target_link_libraries(example-${name} PRIVATE example-${name}-parts)
     set_target_properties(example-${name} PROPERTIES
         OUTPUT_NAME ${name}-server RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
+    if(UMS_BUILD_BENCH)  # As peers of the installed `ums bench`.
+        install(TARGETS example-${name} RUNTIME DESTINATION libexec/ums/bench)
+    endif()
 endfunction()
 
 ums_example_server(memcached)

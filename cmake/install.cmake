@@ -2,7 +2,7 @@
 # Libraries, headers, CMake package and ums.pc. All paths are relative: the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS ums_static ums_shared EXPORT ums-targets
+install(TARGETS ums_static ums_shared ums_windows EXPORT ums-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ums DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}

@@ -10,6 +10,7 @@
 set(ums_variant_mprotect UMS_GUARD=mprotect)
 set(ums_variant_migrate UMS_MIGRATE=1)
 set(ums_variant_fifo UMS_POLICY=fifo)
+set(ums_variant_futex UMS_FSGSBASE=off)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEADLOCK=abort)
 set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
@@ -57,6 +58,9 @@ function(ums_unit_test source)
             EXAMPLE_SERVER="$<TARGET_FILE:example-${CMAKE_MATCH_1}>"
             EXAMPLE_FOLDER="${PROJECT_SOURCE_DIR}/${folder}")
         add_dependencies(${target} example-${CMAKE_MATCH_1})
+    endif()
+    if(source MATCHES "^tests/windows/")
+        target_link_libraries(${target} PRIVATE ums::windows)
     endif()
     ums_register_test(${name} ${target})
 

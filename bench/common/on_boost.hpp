@@ -5,6 +5,7 @@
 
 #include <boost/fiber/fiber.hpp>
 
+#include <chrono>
 #include <cstdint>
 
 #include "boost_workers.hpp"
@@ -15,6 +16,9 @@ struct on_boost {
     using runner = boost::fibers::fiber;
     static constexpr bool is_native = false;
     static void yield() { boost::this_fiber::yield(); }
+    static void sleep_ns(std::uint64_t ns) {
+        boost::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
+    }
 
     template <class Body>
     static void run(std::uint64_t processors, Body body) {

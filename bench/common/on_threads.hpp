@@ -6,6 +6,7 @@
 
 #include <sched.h>
 
+#include <chrono>
 #include <cstdint>
 #include <latch>
 #include <thread>
@@ -16,6 +17,9 @@ struct on_threads {
     using runner = std::thread;
     static constexpr bool is_native = true;
     static void yield() { sched_yield(); }
+    static void sleep_ns(std::uint64_t ns) {
+        std::this_thread::sleep_for(std::chrono::nanoseconds{ns});
+    }
 
     // While a process has never had a second thread, the C library locks without atomic operations:
     // a price that no program which needs a lock ever pays.

@@ -5,6 +5,7 @@
 
 #include <ums/ums.hpp>
 
+#include <chrono>
 #include <cstdint>
 
 namespace bench {
@@ -13,6 +14,9 @@ struct on_ums {
     using runner = ums::fiber;
     static constexpr bool is_native = false;
     static void yield() { ums::this_fiber::yield(); }
+    static void sleep_ns(std::uint64_t ns) {
+        ums::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
+    }
 
     template <class Body>
     static void run(std::uint64_t processors, Body body) {

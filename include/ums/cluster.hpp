@@ -36,6 +36,10 @@ struct cluster_options {
     // A policy of your own; wins over `policy`.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
     bool pin = false;
+    // As options::carriers.
+    std::uint32_t carriers = 10'000;
+    // As options::time_slice_us.
+    std::uint32_t time_slice_us = 0;
 };
 
 class UMS_EXPORT cluster {

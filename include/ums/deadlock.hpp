@@ -4,8 +4,9 @@
 // ums/deadlock.hpp: who waits for whom in a circle.
 //
 // A deadlock is a cycle of fibers (and plain threads), each of which waits for a mutex that the
-// next one holds. Found are cycles of the mutexes of ums/mutex.hpp, in all clusters, also while
-// other fibers run on. A wait with a deadline or a stop token ends by itself and is no part of any.
+// next one holds. Found are cycles of the mutexes of ums/mutex.hpp and ums/shared_mutex.hpp, in all
+// clusters, also while other fibers run on. Of a shared mutex only the writer is known: who waits for
+// readers is in no cycle. A wait with a deadline or a stop token ends by itself and is no part of any.
 // What is found is certain, and stays until the process ends: see src/sched/deadlock.cpp. What
 // exists when the call begins is found.
 //

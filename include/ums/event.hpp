@@ -28,36 +28,15 @@
 
 namespace ums {
 
-class manual_reset_event {
+// try_wait(), wait(), wait_for(duration), wait_until(time_point) and wait(std::stop_token) as those of
+// auto_reset_event below, except that they leave it set.
+class manual_reset_event : public impl::gate {
 public:
-    constexpr explicit manual_reset_event(bool is_set = false) noexcept : state_{is_set ? 0 : 1} {}
-    manual_reset_event(const manual_reset_event&) = delete;
-    manual_reset_event& operator=(const manual_reset_event&) = delete;
+    constexpr explicit manual_reset_event(bool is_set = false) noexcept : gate{is_set ? 0 : 1} {}
 
     void set() noexcept { calls::open(state_); }
     void reset() noexcept { calls::close(state_); }
-    [[nodiscard]] bool is_set() const noexcept { return calls::is_open(state_); }
-    [[nodiscard]] bool try_wait() const noexcept { return is_set(); }
-    void wait() const { calls::wait(state_); }
-
-    // False once the time has passed. Prefers the event if both happen.
-    template <class Rep, class Period>
-    [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
-        return calls::wait_until(state_, deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool wait_until(const std::chrono::time_point<Clock, Duration>& t) const {
-        return impl::until(t, [this](deadline limit) { return calls::wait_until(state_, limit); });
-    }
-
-    // False once a stop is requested. Prefers the event if both happen.
-    [[nodiscard]] bool wait(const std::stop_token& stop) const {
-        return calls::wait_or_stop(state_, stop);
-    }
-
-private:
-    using calls = impl::gate_calls;
-    mutable impl::gate_state state_;
+    [[nodiscard]] bool is_set() const noexcept { return try_wait(); }
 };
 
 class auto_reset_event {

@@ -23,13 +23,13 @@
 //            resource_unavailable_try_again.
 // Cost:      lock and unlock one compare-and-swap each when nobody waits.
 
-#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <stop_token>
 
 #include "ums/deadline.hpp"
 #include "ums/export.hpp"
+#include "ums/impl/lockable.hpp"
 #include "ums/impl/wait_list.hpp"
 
 namespace ums {
@@ -61,171 +61,88 @@ UMS_EXPORT bool is_held_by_caller(const mutex_state& m) noexcept;
 // How often a barging mutex lets a waiter be overtaken.
 inline constexpr unsigned overtakes_most = 16;
 
-class mutex {
-public:
-    constexpr mutex() noexcept = default;
-    mutex(const mutex&) = delete;
-    mutex& operator=(const mutex&) = delete;
-
-    void lock() { calls::lock(state_); }
-    [[nodiscard]] bool try_lock() noexcept { return calls::try_lock(state_); }
-    void unlock() noexcept { calls::unlock(state_); }
-
-    // Locks it, or returns false once a stop is requested. Prefers the lock if both happen.
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return calls::lock_or_stop(state_, deadline::max(), stop);
-    }
-
-private:
-    using calls = impl::mutex_calls<impl::handover::barging>;
-    friend struct mutex_access;
-    impl::mutex_state state_;
-};
-
-class timed_mutex {
-public:
-    constexpr timed_mutex() noexcept = default;
-    timed_mutex(const timed_mutex&) = delete;
-    timed_mutex& operator=(const timed_mutex&) = delete;
-
-    void lock() { calls::lock(state_); }
-    [[nodiscard]] bool try_lock() noexcept { return calls::try_lock(state_); }
-    void unlock() noexcept { calls::unlock(state_); }
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return calls::lock_or_stop(state_, deadline::max(), stop);
-    }
-
-    // False once the time has passed. Tries at least once.
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
-        return calls::lock_until(state_, deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-        return impl::until(t, [this](deadline limit) { return calls::lock_until(state_, limit); });
-    }
-
-private:
-    using calls = impl::mutex_calls<impl::handover::barging>;
-    friend struct mutex_access;
-    impl::mutex_state state_;
-};
-
-// First come, first served. Has the timed forms too.
-class fair_mutex {
-public:
-    constexpr fair_mutex() noexcept = default;
-    fair_mutex(const fair_mutex&) = delete;
-    fair_mutex& operator=(const fair_mutex&) = delete;
-
-    void lock() { calls::lock(state_); }
-    [[nodiscard]] bool try_lock() noexcept { return calls::try_lock(state_); }
-    void unlock() noexcept { calls::unlock(state_); }
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return calls::lock_or_stop(state_, deadline::max(), stop);
-    }
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
-        return calls::lock_until(state_, deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-        return impl::until(t, [this](deadline limit) { return calls::lock_until(state_, limit); });
-    }
-
-private:
-    using calls = impl::mutex_calls<impl::handover::fair>;
-    friend struct mutex_access;
-    impl::mutex_state state_;
-};
-
 namespace impl {
 
+// How often its owner holds it, too; see recursive_calls.
+struct recursive_state {
+    mutex_state mutex;
+    std::uint32_t depth = 0;  // The owner's.
+};
+
 // The owner may lock it again, and unlocks it as often.
-class recursive_lock {
-public:
-    void lock() {
-        if (again()) return;
-        calls::lock(state_);
-        depth_ = 1;
+struct recursive_calls {
+    static void lock(recursive_state& m) {
+        if (again(m)) return;
+        calls::lock(m.mutex);
+        m.depth = 1;
     }
-    [[nodiscard]] bool try_lock() noexcept {
-        if (is_held_by_caller(state_)) return depth_ != most && ++depth_ != 0;
-        return first(calls::try_lock(state_));
+    static bool try_lock(recursive_state& m) noexcept {
+        if (is_held_by_caller(m.mutex)) return m.depth != most && ++m.depth != 0;
+        return first(m, calls::try_lock(m.mutex));
     }
-    void unlock() noexcept {
+    static bool lock_until(recursive_state& m, deadline limit) {
+        return again(m) || first(m, calls::lock_until(m.mutex, limit));
+    }
+    static bool lock_or_stop(recursive_state& m, deadline limit, const std::stop_token& stop) {
+        return again(m) || first(m, calls::lock_or_stop(m.mutex, limit, stop));
+    }
+    static void unlock(recursive_state& m) noexcept {
         // A caller that does not own it may not touch the depth; unlock() tells it so.
-        if (is_held_by_caller(state_) && --depth_ != 0) return;
-        calls::unlock(state_);
-    }
-    [[nodiscard]] bool lock_until(deadline limit) {
-        return again() || first(calls::lock_until(state_, limit));
-    }
-    [[nodiscard]] bool lock_or_stop(deadline limit, const std::stop_token& stop) {
-        return again() || first(calls::lock_or_stop(state_, limit, stop));
+        if (is_held_by_caller(m.mutex) && --m.depth != 0) return;
+        calls::unlock(m.mutex);
     }
 
 private:
     using calls = mutex_calls<handover::barging>;
     static constexpr std::uint32_t most = ~std::uint32_t{0};
 
-    bool again() {
-        if (!is_held_by_caller(state_)) return false;
-        if (depth_ == most) throw_too_deep();
-        ++depth_;
+    static bool again(recursive_state& m) {
+        if (!is_held_by_caller(m.mutex)) return false;
+        if (m.depth == most) throw_too_deep();
+        ++m.depth;
         return true;
     }
-    bool first(bool locked) noexcept {
-        if (locked) depth_ = 1;
+    static bool first(recursive_state& m, bool locked) noexcept {
+        if (locked) m.depth = 1;
         return locked;
     }
-
-    mutex_state state_;
-    std::uint32_t depth_ = 0;  // The owner's.
 };
+
+using barging_lock = lockable<mutex_state, mutex_calls<handover::barging>>;
+using fair_lock = lockable<mutex_state, mutex_calls<handover::fair>>;
+using recursive_lock = lockable<recursive_state, recursive_calls>;
 
 }  // namespace impl
 
-class recursive_mutex {
+// lock(), try_lock(), unlock() as std's; and lock(std::stop_token), which returns false once a stop
+// is requested and prefers the lock if both happen.
+class mutex : public impl::barging_lock {
 public:
-    constexpr recursive_mutex() noexcept = default;
-    recursive_mutex(const recursive_mutex&) = delete;
-    recursive_mutex& operator=(const recursive_mutex&) = delete;
-
-    void lock() { lock_.lock(); }
-    [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
-    void unlock() noexcept { lock_.unlock(); }
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return lock_.lock_or_stop(deadline::max(), stop);
-    }
-
-private:
-    impl::recursive_lock lock_;
+    constexpr mutex() noexcept = default;
 };
 
-class recursive_timed_mutex {
+// And try_lock_for(duration), try_lock_until(time_point): false once the time has passed; they try
+// at least once.
+class timed_mutex : public impl::timed<impl::barging_lock> {
+public:
+    constexpr timed_mutex() noexcept = default;
+};
+
+// First come, first served. Has the timed forms too.
+class fair_mutex : public impl::timed<impl::fair_lock> {
+public:
+    constexpr fair_mutex() noexcept = default;
+};
+
+// Its owner may lock it again, and unlocks it as often.
+class recursive_mutex : public impl::recursive_lock {
+public:
+    constexpr recursive_mutex() noexcept = default;
+};
+
+class recursive_timed_mutex : public impl::timed<impl::recursive_lock> {
 public:
     constexpr recursive_timed_mutex() noexcept = default;
-    recursive_timed_mutex(const recursive_timed_mutex&) = delete;
-    recursive_timed_mutex& operator=(const recursive_timed_mutex&) = delete;
-
-    void lock() { lock_.lock(); }
-    [[nodiscard]] bool try_lock() noexcept { return lock_.try_lock(); }
-    void unlock() noexcept { lock_.unlock(); }
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return lock_.lock_or_stop(deadline::max(), stop);
-    }
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
-        return lock_.lock_until(deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-        return impl::until(t, [this](deadline limit) { return lock_.lock_until(limit); });
-    }
-
-private:
-    impl::recursive_lock lock_;
 };
 
 // As in std, which they are: they work with any of the types above.

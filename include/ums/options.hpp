@@ -38,6 +38,15 @@ enum class deadlock_check {
     abort,   // The same, and then the program ends.
 };
 
+// How the runtime learns that a fiber has blocked in the kernel by a call that is not marked as blocking, or in
+// a page fault.
+enum class block_detection {
+    automatic,  // perf where the kernel permits it, else monitor
+    perf,       // The kernel's records of context switches: within about 100 us.
+    monitor,    // A thread that looks, every 20 us to 10 ms.
+    off,        // Not at all: only marked calls give their processor up.
+};
+
 // What waits for the events of descriptors (ums/io.hpp).
 enum class io_engine {
     automatic,  // epoll
@@ -73,6 +82,20 @@ struct options {
     // [UMS_WARM_STACKS]
     std::uint32_t warm_stacks = 16'384;
 
+    // Kernel threads of the default cluster, at most: one for each processor, and one for each fiber that is
+    // blocked in the kernel (ums/blocking.hpp). At least one more than there are processors, whatever is asked for.
+    // 2 to 1,000,000. [UMS_CARRIERS]
+    std::uint32_t carriers = 10'000;
+
+    // How long a fiber may run while others wait for its processor, in microseconds; then it is stopped, wherever it
+    // is, and goes to the back of the queue (docs/hand-off.md). 0: as long as it likes. At least 1,000.
+    // [UMS_TIME_SLICE_US]
+    std::uint32_t time_slice_us = 0;
+
+    // The real-time signal by which libums stops a fiber that runs on without a processor, or whose time slice is over;
+    // 0: one that nobody uses. [UMS_SIGNAL]
+    int signal = 0;
+
     // Debug: every park and every yield moves the fiber to another processor. [UMS_MIGRATE=0|1]
     bool migrate = false;
 
@@ -89,6 +112,9 @@ struct options {
 
     // Use membarrier(2); off costs a full fence per scheduling operation. [UMS_MEMBARRIER=on|off]
     bool membarrier = true;
+
+    // What cannot be had, if it is asked for by name, is refused. [UMS_BLOCK=auto|perf|monitor|off]
+    block_detection block = block_detection::automatic;
 
     // [UMS_IO=auto|epoll|uring]
     io_engine io = io_engine::automatic;

@@ -21,13 +21,13 @@
 // Cost:      each lock and each unlock one compare-and-swap when nobody waits. A hand-over to the
 //            queue, one short lock section and a wake-up for each that goes in.
 
-#include <chrono>
 #include <cstdint>
 #include <shared_mutex>
 #include <stop_token>
 
 #include "ums/deadline.hpp"
 #include "ums/export.hpp"
+#include "ums/impl/lockable.hpp"
 #include "ums/impl/wait_list.hpp"
 #include "ums/mutex.hpp"
 
@@ -61,78 +61,23 @@ struct shared_mutex_calls {
     UMS_EXPORT static bool is_read(const shared_mutex_state& m) noexcept;
 };
 
+using reader_writer_lock = shared_lockable<shared_mutex_state, shared_mutex_calls>;
+
 }  // namespace impl
 
-class shared_mutex {
+// lock(), lock_shared() and their tries and unlocks as std's; and lock(std::stop_token),
+// lock_shared(std::stop_token), which return false once a stop is requested and prefer the lock if
+// both happen.
+class shared_mutex : public impl::reader_writer_lock {
 public:
     constexpr shared_mutex() noexcept = default;
-    shared_mutex(const shared_mutex&) = delete;
-    shared_mutex& operator=(const shared_mutex&) = delete;
-
-    void lock() { calls::lock(state_); }
-    [[nodiscard]] bool try_lock() noexcept { return calls::try_lock(state_); }
-    void unlock() noexcept { calls::unlock(state_); }
-
-    void lock_shared() { calls::lock_shared(state_); }
-    [[nodiscard]] bool try_lock_shared() noexcept { return calls::try_lock_shared(state_); }
-    void unlock_shared() noexcept { calls::unlock_shared(state_); }
-
-    // Lock it, or return false once a stop is requested. Prefer the lock if both happen.
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return calls::lock_or_stop(state_, deadline::max(), stop);
-    }
-    [[nodiscard]] bool lock_shared(const std::stop_token& stop) {
-        return calls::lock_shared_or_stop(state_, deadline::max(), stop);
-    }
-
-private:
-    using calls = impl::shared_mutex_calls;
-    impl::shared_mutex_state state_;
 };
 
-class shared_timed_mutex {
+// And try_lock_for(duration), try_lock_until(time_point), try_lock_shared_for(duration),
+// try_lock_shared_until(time_point): false once the time has passed; they try at least once.
+class shared_timed_mutex : public impl::shared_timed<impl::reader_writer_lock> {
 public:
     constexpr shared_timed_mutex() noexcept = default;
-    shared_timed_mutex(const shared_timed_mutex&) = delete;
-    shared_timed_mutex& operator=(const shared_timed_mutex&) = delete;
-
-    void lock() { calls::lock(state_); }
-    [[nodiscard]] bool try_lock() noexcept { return calls::try_lock(state_); }
-    void unlock() noexcept { calls::unlock(state_); }
-
-    void lock_shared() { calls::lock_shared(state_); }
-    [[nodiscard]] bool try_lock_shared() noexcept { return calls::try_lock_shared(state_); }
-    void unlock_shared() noexcept { calls::unlock_shared(state_); }
-
-    [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return calls::lock_or_stop(state_, deadline::max(), stop);
-    }
-    [[nodiscard]] bool lock_shared(const std::stop_token& stop) {
-        return calls::lock_shared_or_stop(state_, deadline::max(), stop);
-    }
-
-    // False once the time has passed. Try at least once.
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_for(const std::chrono::duration<Rep, Period>& d) {
-        return calls::lock_until(state_, deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_until(const std::chrono::time_point<Clock, Duration>& t) {
-        return impl::until(t, [this](deadline limit) { return calls::lock_until(state_, limit); });
-    }
-    template <class Rep, class Period>
-    [[nodiscard]] bool try_lock_shared_for(const std::chrono::duration<Rep, Period>& d) {
-        return calls::lock_shared_until(state_, deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool try_lock_shared_until(const std::chrono::time_point<Clock, Duration>& t) {
-        return impl::until(
-            t, [this](deadline limit) { return calls::lock_shared_until(state_, limit); });
-    }
-
-private:
-    using calls = impl::shared_mutex_calls;
-    impl::shared_mutex_state state_;
 };
 
 using std::shared_lock;

@@ -21,6 +21,26 @@ struct runtime_stats {
     // Waits of a processor that had nothing to run; idle processors woken by others.
     std::uint64_t idle_waits;
     std::uint64_t wakes;
+    // Kernel threads of the default cluster that run fibers: now, and at most so far; those that wait for use.
+    std::uint32_t carriers;
+    std::uint32_t carriers_peak;
+    std::uint32_t carriers_spare;
+    std::uint64_t carriers_made;
+    // Processors that went on to another carrier while a fiber was blocked in the kernel; why: a system call, a page
+    // fault (or what is none of both), a marked region (ums::blocking) that a detector found blocked. Of all clusters.
+    std::uint64_t hand_offs;
+    std::uint64_t blocked_in_calls;
+    std::uint64_t blocked_in_faults;
+    std::uint64_t blocked_in_regions;
+    // Fibers stopped: because they ran on without a processor, because their time slice was over.
+    std::uint64_t stops;
+    std::uint64_t preemptions;
+    // Past the bound (options::carriers): regions that waited, blocked calls that kept their processor.
+    std::uint64_t carrier_waits;
+    std::uint64_t carrier_refusals;
+    // How long after a block its processor went on: notice_us[i] counts those of less than 2^i us. The last: all others.
+    static constexpr std::size_t notice_buckets = 24;
+    std::uint64_t notice_us[notice_buckets];
     // Stacks.
     std::size_t slabs;
     std::size_t stacks_made;

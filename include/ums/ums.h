@@ -24,8 +24,7 @@
  * Threads:   what may be called from a fiber may be called from a plain kernel thread; exceptions are
  *            marked.
  *
- * Not in C: what is made of templates (future, promise, async, value_fiber, scope, queue); a jfiber is a
- * fiber and a ums_stop_t.
+ * Not in C: a jfiber is a fiber and a ums_stop_t; a packaged_task and a value_fiber are ums_async().
  */
 
 #include <stdbool.h>
@@ -104,6 +103,9 @@ enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT 
 typedef int ums_guard_t;
 enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO };
 typedef int ums_policy_t;
+/* How a fiber that has blocked in the kernel is found. */
+enum ums_block { UMS_BLOCK_AUTOMATIC, UMS_BLOCK_PERF, UMS_BLOCK_MONITOR, UMS_BLOCK_OFF };
+typedef int ums_block_t;
 
 /* Overridden by the variables UMS_*. */
 typedef struct ums_options {
@@ -121,11 +123,15 @@ typedef struct ums_options {
     bool migrate;
     bool measure_stacks;
     bool membarrier; /* true */
+    ums_block_t block;
+    uint32_t carriers;      /* 10000; 2 to 1000000 */
+    uint32_t time_slice_us; /* 0: none; 1000 to 60000000 */
+    int signal;             /* 0: one that nobody uses */
 } ums_options_t;
 
 #define UMS_OPTIONS_INIT                                                                      \
     {sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
-     5000, 16384, false, false, false, true}
+     5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 0, 0}
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
  * stops the runtime. `options` may be NULL.
@@ -221,10 +227,12 @@ typedef struct ums_cluster_options {
     uint32_t processors; /* 1; at most 1024 */
     ums_policy_t policy;
     bool pin;
+    uint32_t carriers;      /* 10000; 2 to 1000000 */
+    uint32_t time_slice_us; /* 0: none; 1000 to 60000000 */
 } ums_cluster_options_t;
 
 #define UMS_CLUSTER_OPTIONS_INIT \
-    {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false}
+    {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 0}
 
 /* -EPERM: no runtime runs. -EINVAL: an option. -EAGAIN: no thread. -ENOMEM. */
 UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t **made, const ums_cluster_options_t *options);
@@ -244,6 +252,17 @@ UMS_API size_t ums_cluster_name(const ums_cluster_t *cluster, char *buffer, size
 /* The one the runtime started with. Requires: a runtime runs. */
 UMS_API ums_cluster_t *ums_cluster_standard(void);
 
+/* --- Calls that block in the kernel (ums/blocking.hpp) ------------------------------------------ */
+
+/* What lies between the two, on the same fiber, may block in the kernel: other fibers run on its processor
+ * meanwhile. They nest. leave() may wait for the fiber's turn, and keeps errno. */
+UMS_API void ums_blocking_enter(void);
+UMS_API void ums_blocking_leave(void);
+
+/* Between the two the fiber is not stopped by libums's signal. They nest. */
+UMS_API void ums_uninterruptible_enter(void);
+UMS_API void ums_uninterruptible_leave(void);
+
 /* --- What the runtime does (ums/stats.hpp) ------------------------------------------------------ */
 
 typedef struct ums_stats {
@@ -255,9 +274,15 @@ typedef struct ums_stats {
     uint64_t stacks_made, stacks_warm, stacks_cold, stacks_trimmed;
     uint64_t mapped_bytes;
     uint64_t stack_high_water_bytes;
+    uint32_t carriers, carriers_peak, carriers_spare;
+    uint64_t hand_offs;
+    uint64_t blocked_in_calls, blocked_in_faults, blocked_in_regions;
+    uint64_t stops, preemptions;
+    uint64_t carrier_waits, carrier_refusals;
 } ums_stats_t;
 
-#define UMS_STATS_INIT {sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define UMS_STATS_INIT \
+    {sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Fills what stats->size holds; zeros if no runtime runs. -EINVAL: the size. */
 UMS_API int ums_stats_get(ums_stats_t *stats);
@@ -484,6 +509,89 @@ UMS_API void ums_channel_close(ums_channel_t *channel);
 UMS_API bool ums_channel_is_closed(const ums_channel_t *channel);
 UMS_API size_t ums_channel_size(const ums_channel_t *channel);
 UMS_API size_t ums_channel_capacity(const ums_channel_t *channel);
+
+/* --- Queues (ums/queue.hpp) --------------------------------------------------------------------- */
+
+/* A channel that has room, with the names of a queue. Elements and errors as a channel's. */
+typedef struct ums_queue ums_queue_t;
+
+/* -EINVAL: also a capacity of 0. */
+UMS_API UMS_CHECK int ums_queue_create(ums_queue_t **made, size_t element_bytes, size_t capacity);
+UMS_API void ums_queue_destroy(ums_queue_t *queue);
+
+/* Waits while it is full. -EPIPE: it is closed. Unbounded: -ENOMEM. */
+UMS_API UMS_CHECK int ums_queue_push(ums_queue_t *queue, const void *element);
+UMS_API UMS_CHECK int ums_queue_push_until(ums_queue_t *queue, const void *element,
+                                           int64_t deadline, ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_queue_trypush(ums_queue_t *queue, const void *element); /* -EAGAIN */
+/* Waits while it is empty. -EPIPE: it is closed, and all was popped. */
+UMS_API UMS_CHECK int ums_queue_pop(ums_queue_t *queue, void *element);
+UMS_API UMS_CHECK int ums_queue_pop_until(ums_queue_t *queue, void *element, int64_t deadline,
+                                          ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_queue_trypop(ums_queue_t *queue, void *element); /* -EAGAIN */
+
+UMS_API void ums_queue_close(ums_queue_t *queue);
+UMS_API bool ums_queue_is_closed(const ums_queue_t *queue);
+UMS_API size_t ums_queue_size(const ums_queue_t *queue);
+UMS_API size_t ums_queue_capacity(const ums_queue_t *queue);
+/* For a select. Lives as long as the queue. */
+UMS_API ums_channel_t *ums_queue_channel(ums_queue_t *queue);
+
+/* --- Futures (ums/future.hpp, ums/promise.hpp, ums/async.hpp) ----------------------------------- */
+
+/* The two sides of one outcome: `value_bytes` bytes, which are copied, or a negative error number. Any number
+ * may wait with one future, whose value stays (a shared_future). */
+typedef struct ums_promise ums_promise_t;
+typedef struct ums_future ums_future_t;
+
+/* -ENOMEM. */
+UMS_API UMS_CHECK int ums_promise_create(ums_promise_t **made, ums_future_t **future,
+                                         size_t value_bytes);
+/* Without an outcome: the futures get -EPIPE. */
+UMS_API void ums_promise_destroy(ums_promise_t *promise);
+/* `value` may be NULL if value_bytes is 0. -EALREADY: there is an outcome. */
+UMS_API int ums_promise_set(ums_promise_t *promise, const void *value);
+/* -EALREADY. -EINVAL: error is not negative. */
+UMS_API int ums_promise_fail(ums_promise_t *promise, int error);
+
+/* Waits for the outcome: copies the value, unless `value` is NULL, or returns the error.
+ * -EPIPE: the promise went without an outcome. */
+UMS_API int ums_future_get(ums_future_t *future, void *value);
+/* An outcome of -ETIMEDOUT or -ECANCELED is told from a wait that ended by ums_future_is_ready(). */
+UMS_API UMS_CHECK int ums_future_get_until(ums_future_t *future, void *value, int64_t deadline,
+                                           ums_stop_t *stop);
+UMS_API bool ums_future_is_ready(const ums_future_t *future);
+/* Another future of the same outcome. -ENOMEM. */
+UMS_API UMS_CHECK int ums_future_copy(ums_future_t **made, const ums_future_t *future);
+/* Never waits. Nobody may be waiting with this one. */
+UMS_API void ums_future_destroy(ums_future_t *future);
+
+/* Runs function(argument, value) on a new fiber; the outcome is what it has written to *value, which is all
+ * zero before, or the negative number that it returns. `options` may be NULL.
+ * Errors as ums_fiber_create(). */
+UMS_API UMS_CHECK int ums_async(ums_future_t **made, const ums_fiber_options_t *options,
+                                size_t value_bytes, int (*function)(void *argument, void *value),
+                                void *argument);
+
+/* --- Scopes (ums/scope.hpp) --------------------------------------------------------------------- */
+
+/* Fibers that end before their scope does. */
+typedef struct ums_scope ums_scope_t;
+
+/* A request of `parent`, unless that is NULL, stops the children too. -ENOMEM. */
+UMS_API UMS_CHECK int ums_scope_create(ums_scope_t **made, ums_stop_t *parent);
+/* Requests a stop if children are left, and waits for them. */
+UMS_API void ums_scope_destroy(ums_scope_t *scope);
+
+/* Runs function(argument, stop) on a new fiber; `stop` is the scope's. A result other than 0 is a failure,
+ * the first of which requests a stop. `options` may be NULL. Errors as ums_fiber_create(). */
+UMS_API UMS_CHECK int ums_scope_spawn(ums_scope_t *scope, const ums_fiber_options_t *options,
+                                      int (*function)(void *argument, ums_stop_t *stop),
+                                      void *argument);
+/* Waits until no child is left. Returns the first failure since the last join, or 0. */
+UMS_API int ums_scope_join(ums_scope_t *scope);
+/* The scope's, to request or to wait with. Lives as long as the scope: do not destroy it. */
+UMS_API ums_stop_t *ums_scope_stop(ums_scope_t *scope);
 
 /* --- Select (ums/select.hpp) -------------------------------------------------------------------- */
 

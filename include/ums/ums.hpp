@@ -5,6 +5,7 @@
 
 #include "ums/async.hpp"
 #include "ums/barrier.hpp"
+#include "ums/blocking.hpp"
 #include "ums/channel.hpp"
 #include "ums/cluster.hpp"
 #include "ums/condition_variable.hpp"
@@ -30,6 +31,7 @@
 #include "ums/queue.hpp"
 #include "ums/result.hpp"
 #include "ums/run.hpp"
+#include "ums/scheduling.hpp"
 #include "ums/scope.hpp"
 #include "ums/select.hpp"
 #include "ums/semaphore.hpp"

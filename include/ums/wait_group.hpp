@@ -18,50 +18,26 @@
 // Errors:    a count that would become negative ends the program with a message.
 // Cost:      add() and done() one compare-and-swap; wait() one load if the count is zero.
 
-#include <chrono>
 #include <cstddef>
-#include <stop_token>
 
-#include "ums/deadline.hpp"
 #include "ums/impl/gate.hpp"
 
 namespace ums {
 
-class wait_group {
+// try_wait(), wait(), wait_for(duration), wait_until(time_point) and wait(std::stop_token) wait for
+// the zero; the last three return false once the time has passed or a stop is requested, and prefer
+// the zero if both happen.
+class wait_group : public impl::gate {
 public:
-    constexpr wait_group() noexcept = default;
+    constexpr wait_group() noexcept : gate{0} {}
 
     // Requires: 0 <= count.
-    constexpr explicit wait_group(std::ptrdiff_t count) noexcept : state_{count} {}
-    wait_group(const wait_group&) = delete;
-    wait_group& operator=(const wait_group&) = delete;
+    constexpr explicit wait_group(std::ptrdiff_t count) noexcept : gate{count} {}
 
     // Adds `n`, which may be negative, to the count. The add() for some work comes before a wait()
     // for it, so not from within that work.
     void add(std::ptrdiff_t n = 1) noexcept { calls::add(state_, n); }
     void done() noexcept { calls::count_down(state_, 1); }
-
-    [[nodiscard]] bool try_wait() const noexcept { return calls::is_open(state_); }
-    void wait() const { calls::wait(state_); }
-
-    // False once the time has passed. Prefers the zero if both happen.
-    template <class Rep, class Period>
-    [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
-        return calls::wait_until(state_, deadline_after(d));
-    }
-    template <class Clock, class Duration>
-    [[nodiscard]] bool wait_until(const std::chrono::time_point<Clock, Duration>& t) const {
-        return impl::until(t, [this](deadline limit) { return calls::wait_until(state_, limit); });
-    }
-
-    // False once a stop is requested. Prefers the zero if both happen.
-    [[nodiscard]] bool wait(const std::stop_token& stop) const {
-        return calls::wait_or_stop(state_, stop);
-    }
-
-private:
-    using calls = impl::gate_calls;
-    mutable impl::gate_state state_{0};
 };
 
 }  // namespace ums

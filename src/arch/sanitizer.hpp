@@ -93,6 +93,8 @@ inline void poison(const void* bottom, std::size_t size) noexcept {
 inline void unpoison(const void* bottom, std::size_t size) noexcept {
     __asan_unpoison_memory_region(bottom, size);
 }
+// The frames below the caller's, up to the stack's top, are about to be discarded.
+UMS_ALWAYS_INLINE void forget_frames() noexcept { __asan_handle_no_return(); }
 // What a parked fiber's stack points to is not leaked.
 inline void add_leak_root(const void* bottom, std::size_t size) noexcept {
     __lsan_register_root_region(bottom, size);
@@ -107,6 +109,7 @@ UMS_ALWAYS_INLINE void before_last_switch(const stack_shadow&) noexcept {}
 UMS_ALWAYS_INLINE void after_switch(stack_shadow&) noexcept {}
 inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
+UMS_ALWAYS_INLINE void forget_frames() noexcept {}
 inline void add_leak_root(const void*, std::size_t) noexcept {}
 inline void remove_leak_root(const void*, std::size_t) noexcept {}
 #endif

@@ -26,7 +26,9 @@ int ums_cluster_create(ums_cluster_t** made, const ums_cluster_options_t* given)
                                      .processors = o.processors,
                                      .policy = to_kind(o.policy),
                                      .make_policy = policy_maker(o.policy_calls, o.policy_argument),
-                                     .pin = o.pin};
+                                     .pin = o.pin,
+                                     .carriers = o.carriers,
+                                     .time_slice_us = o.time_slice_us};
         *made = reinterpret_cast<ums_cluster_t*>(new cluster{chosen});
     });
 }

@@ -5,7 +5,7 @@
 
 #include "capi/call.hpp"
 #include "capi/exit_request.hpp"
-#include "ums/cluster.hpp"
+#include "capi/fiber_options.hpp"
 
 using namespace ums;
 using namespace ums::capi;
@@ -26,17 +26,10 @@ fiber_ref ref_of(const ums_fiber_t* fiber) noexcept {
 int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (*function)(void*),
                      void* argument) {
     made->handle = nullptr;
-    ums_fiber_options_t o = UMS_FIBER_OPTIONS_INIT;
-    if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
-    if (function == nullptr || !is_kind(o.launch, UMS_LAUNCH_DISPATCH)) return -EINVAL;
+    fiber_options chosen;
+    if (const int error = to_options(chosen, given); error != 0) return error;
+    if (function == nullptr) return -EINVAL;
     return call([&] {
-        const fiber_options chosen{
-            .name = o.name != nullptr ? o.name : "",
-            .stack_bytes = o.stack_bytes,
-            .pinned = o.pinned,
-            .cluster = reinterpret_cast<cluster*>(o.cluster),
-            .launch = o.launch == UMS_LAUNCH_DISPATCH ? launch::dispatch : launch::post,
-            .tag = o.tag};
         made->handle =
             impl::spawn(given != nullptr ? &chosen : nullptr, &run_function, function, argument);
     });

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A ums_mutex_t holds what the C++ mutexes hold, a mutex_state, or around one a recursive_lock, and
-// its kind.
+// A ums_mutex_t holds what the C++ mutexes hold, a mutex_state or a recursive_state, and its kind.
 
 #include "ums/mutex.hpp"
 
@@ -14,15 +13,16 @@ using namespace ums::capi;
 namespace {
 
 using impl::mutex_state;
-using impl::recursive_lock;
+using impl::recursive_state;
 using barging = impl::mutex_calls<impl::handover::barging>;
 using fair = impl::mutex_calls<impl::handover::fair>;
+using recursive = impl::recursive_calls;
 
-static_assert(sizeof(recursive_lock) <= sizeof(ums_mutex_t::words));
-static_assert(std::is_standard_layout_v<recursive_lock>, "its mutex_state comes first");
+static_assert(sizeof(recursive_state) <= sizeof(ums_mutex_t::words));
+static_assert(std::is_standard_layout_v<recursive_state>, "its mutex_state comes first");
 
 mutex_state& state(ums_mutex_t* m) noexcept { return object<mutex_state>(m); }
-recursive_lock& recursive(ums_mutex_t* m) noexcept { return object<recursive_lock>(m); }
+recursive_state& nested(ums_mutex_t* m) noexcept { return object<recursive_state>(m); }
 
 }  // namespace
 
@@ -43,7 +43,7 @@ int ums_mutex_lock(ums_mutex_t* m) {
             case UMS_MUTEX_FAIR:
                 return fair::lock(state(m));
             case UMS_MUTEX_RECURSIVE:
-                return recursive(m).lock();
+                return recursive::lock(nested(m));
             default:
                 return barging::lock(state(m));
         }
@@ -57,7 +57,7 @@ int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
                 case UMS_MUTEX_FAIR:
                     return fair::lock_until(state(m), limit);
                 case UMS_MUTEX_RECURSIVE:
-                    return recursive(m).lock_until(limit);
+                    return recursive::lock_until(nested(m), limit);
                 default:
                     return barging::lock_until(state(m), limit);
             }
@@ -66,7 +66,7 @@ int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
             case UMS_MUTEX_FAIR:
                 return fair::lock_or_stop(state(m), limit, *token);
             case UMS_MUTEX_RECURSIVE:
-                return recursive(m).lock_or_stop(limit, *token);
+                return recursive::lock_or_stop(nested(m), limit, *token);
             default:
                 return barging::lock_or_stop(state(m), limit, *token);
         }
@@ -78,7 +78,7 @@ int ums_mutex_trylock(ums_mutex_t* m) {
         case UMS_MUTEX_FAIR:
             return fair::try_lock(state(m)) ? 0 : -EBUSY;
         case UMS_MUTEX_RECURSIVE:
-            return recursive(m).try_lock() ? 0 : -EBUSY;
+            return recursive::try_lock(nested(m)) ? 0 : -EBUSY;
         default:
             return barging::try_lock(state(m)) ? 0 : -EBUSY;
     }
@@ -91,7 +91,7 @@ int ums_mutex_unlock(ums_mutex_t* m) {
             fair::unlock(state(m));
             break;
         case UMS_MUTEX_RECURSIVE:
-            recursive(m).unlock();
+            recursive::unlock(nested(m));
             break;
         default:
             barging::unlock(state(m));

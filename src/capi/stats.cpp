@@ -25,7 +25,18 @@ int ums_stats_get(ums_stats_t* out) {
                             .stacks_cold = s.stacks_cold,
                             .stacks_trimmed = s.stacks_trimmed,
                             .mapped_bytes = s.mapped_bytes,
-                            .stack_high_water_bytes = s.stack_high_water_bytes};
+                            .stack_high_water_bytes = s.stack_high_water_bytes,
+                            .carriers = s.carriers,
+                            .carriers_peak = s.carriers_peak,
+                            .carriers_spare = s.carriers_spare,
+                            .hand_offs = s.hand_offs,
+                            .blocked_in_calls = s.blocked_in_calls,
+                            .blocked_in_faults = s.blocked_in_faults,
+                            .blocked_in_regions = s.blocked_in_regions,
+                            .stops = s.stops,
+                            .preemptions = s.preemptions,
+                            .carrier_waits = s.carrier_waits,
+                            .carrier_refusals = s.carrier_refusals};
     std::memset(static_cast<void*>(out), 0, size);
     std::memcpy(static_cast<void*>(out), &known, std::min(size, sizeof known));
     return 0;

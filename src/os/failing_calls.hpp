@@ -18,7 +18,8 @@ namespace ums::os {
 
 class failing_calls {
 public:
-    enum call { mmap, munmap, mremap, mprotect, madvise, mincore, membarrier, calls };
+    enum call { mmap, munmap, mremap, mprotect, madvise, mincore, membarrier, perf_event_open, perf_map,
+                cpu_timer_create, open_to_read, event_make, calls };
 
     failing_calls() noexcept {
         heal();
@@ -61,6 +62,29 @@ public:
         table.membarrier = [](int command) noexcept {
             const long error = due(membarrier);
             return error != 0 ? error : kernel_calls.membarrier(command);
+        };
+        table.perf_event_open = [](perf_event_attr* wanted, int tid, int cpu) noexcept {
+            const long error = due(perf_event_open);
+            return error != 0 ? error : kernel_calls.perf_event_open(wanted, tid, cpu);
+        };
+        table.perf_map = [](int fd, std::size_t bytes) noexcept {
+            const long error = due(perf_map);
+            if (error != 0) return error;
+            const long result = kernel_calls.perf_map(fd, bytes);
+            if (result >= 0 || result <= -4096) mapped_ += static_cast<long>(bytes);
+            return result;
+        };
+        table.cpu_timer_create = [](int clock, int tid, int signal, void* value, int* id) noexcept {
+            const long error = due(cpu_timer_create);
+            return error != 0 ? error : kernel_calls.cpu_timer_create(clock, tid, signal, value, id);
+        };
+        table.event_make = []() noexcept {
+            const long error = due(event_make);
+            return error != 0 ? error : kernel_calls.event_make();
+        };
+        table.open_to_read = [](const char* path) noexcept {
+            const long error = due(open_to_read);
+            return error != 0 ? error : kernel_calls.open_to_read(path);
         };
         system = table;
     }

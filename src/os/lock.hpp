@@ -26,10 +26,11 @@
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
+#include "os/no_stop.hpp"
 
 namespace ums::os {
 
-enum class lock_rank : unsigned char { change, depot, timers, idle, policy, leaf };
+enum class lock_rank : unsigned char { change, depot, timers, idle, policy, carriers, leaf };
 
 // How a lock's word is taken. Word: base::atomic or base::atomic_ref.
 struct lock_states {
@@ -100,12 +101,14 @@ public:
     constexpr explicit lock(lock_rank rank = lock_rank::leaf) noexcept : rank_{rank} {}
 
     void acquire() noexcept {
+        forbid_stop();
         check_order();
         lock_states::acquire(word_, word_.address());
     }
     void release() noexcept {
         forget();
         lock_states::release(word_, word_.address());
+        permit_stop();
     }
 
 #if defined(UMS_DEBUG)

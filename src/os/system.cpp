@@ -2,9 +2,15 @@
 #include "os/system.hpp"
 
 #include <cerrno>
+#include <csignal>
+#include <cstdint>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -63,6 +69,84 @@ const system_calls kernel_calls = {
             errno_kept keep;
             return checked(::syscall(SYS_membarrier, command, 0, 0));
         },
+    .perf_event_open =
+        [](perf_event_attr* wanted, int tid, int cpu) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_perf_event_open, wanted, tid, cpu, -1,
+                                     static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+        },
+    .perf_map =
+        [](int fd, std::size_t bytes) noexcept {
+            errno_kept keep;
+            return checked(reinterpret_cast<long>(
+                ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)));
+        },
+    .perf_control =
+        [](int fd, unsigned long request, unsigned long argument) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_ioctl, fd, request, argument));
+        },
+    .signal_from =
+        [](int fd, int tid, int signal) noexcept {
+            errno_kept keep;
+            f_owner_ex owner{F_OWNER_TID, tid};
+            long result = checked(::fcntl(fd, F_SETOWN_EX, &owner));
+            if (result == 0) result = checked(::fcntl(fd, F_SETSIG, signal));
+            if (result == 0) result = checked(::fcntl(fd, F_SETFL, O_RDONLY | O_ASYNC));
+            return result;
+        },
+    .cpu_timer_create =
+        [](int clock, int tid, int signal, void* value, int* id) noexcept {
+            errno_kept keep;
+            sigevent event{};
+            event.sigev_notify = SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_value.sival_ptr = value;
+            event._sigev_un._tid = tid;
+            return checked(::syscall(SYS_timer_create, clock, &event, id));
+        },
+    .cpu_timer_arm =
+        [](int id, long ns) noexcept {
+            errno_kept keep;
+            const itimerspec once{{0, 0}, {ns / 1'000'000'000, ns % 1'000'000'000}};
+            return checked(::syscall(SYS_timer_settime, id, 0, &once, nullptr));
+        },
+    .cpu_timer_delete =
+        [](int id) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_timer_delete, id));
+        },
+    .open_to_read =
+        [](const char* path) noexcept {
+            errno_kept keep;
+            return checked(::open(path, O_RDONLY | O_CLOEXEC));
+        },
+    .read_from_start =
+        [](int fd, void* into, std::size_t bytes) noexcept {
+            errno_kept keep;
+            return checked(::pread(fd, into, bytes, 0));
+        },
+    .close_fd =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::close(fd));
+        },
+    .poll_fds =
+        [](pollfd* fds, unsigned long n, const timespec* limit) noexcept {
+            errno_kept keep;
+            return checked(::ppoll(fds, n, limit, nullptr));
+        },
+    .event_make =
+        []() noexcept {
+            errno_kept keep;
+            return checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        },
+    .event_raise =
+        [](int fd) noexcept {
+            errno_kept keep;
+            const std::uint64_t one = 1;
+            return checked(::write(fd, &one, sizeof one));
+        },
     .futex_wait =
         [](const void* word, unsigned expected, const timespec* limit) noexcept {
             errno_kept keep;
@@ -97,6 +181,38 @@ const system_calls kernel_calls = {
             ::close(ends[0]);
             ::close(ends[1]);
             return n;
+        },
+    .event_create =
+        []() noexcept {
+            errno_kept keep;
+            return checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        },
+    .event_signal =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::eventfd_write(fd, 1));
+        },
+    .duplicate =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+        },
+    .close_fd =
+        [](int fd) noexcept {
+            errno_kept keep;
+            return checked(::close(fd));
+        },
+    .signal_mask =
+        [](const std::uint64_t* mask, std::uint64_t* old) noexcept {
+            errno_kept keep;
+            // By number: the C library's function leaves its own signals out.
+            return checked(::syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, old, sizeof *mask));
+        },
+    .rseq_unregister =
+        [](void* area, unsigned bytes, unsigned signature) noexcept {
+            errno_kept keep;
+            constexpr int unregister = 1;  // RSEQ_FLAG_UNREGISTER
+            return checked(::syscall(SYS_rseq, area, bytes, unregister, signature));
         },
 };
 

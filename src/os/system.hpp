@@ -8,7 +8,11 @@
 // None is on a path that a fiber's switch takes.
 
 #include <cstddef>
+#include <cstdint>
 #include <ctime>
+
+struct perf_event_attr;
+struct pollfd;
 
 namespace ums::os {
 
@@ -20,6 +24,25 @@ struct system_calls {
     long (*madvise)(void* at, std::size_t bytes, int advice) noexcept;
     long (*mincore)(void* at, std::size_t bytes, unsigned char* pages) noexcept;
     long (*membarrier)(int command) noexcept;
+    // Opens an event that closes on exec; a shared mapping of its ring; a request to it (PERF_EVENT_IOC_*).
+    long (*perf_event_open)(perf_event_attr* wanted, int tid, int cpu) noexcept;
+    long (*perf_map)(int fd, std::size_t bytes) noexcept;
+    long (*perf_control)(int fd, unsigned long request, unsigned long argument) noexcept;
+    // What happens at `fd` sends `signal` to the thread `tid` (F_SETOWN_EX, F_SETSIG, O_ASYNC).
+    long (*signal_from)(int fd, int tid, int signal) noexcept;
+    // A timer of another thread's CPU clock, which sends `signal` with `value` to that thread; armed
+    // once by a number of nanoseconds from now, disarmed by 0.
+    long (*cpu_timer_create)(int clock, int tid, int signal, void* value, int* id) noexcept;
+    long (*cpu_timer_arm)(int id, long ns) noexcept;
+    long (*cpu_timer_delete)(int id) noexcept;
+    // Files that are only read, from offset 0.
+    long (*open_to_read)(const char* path) noexcept;
+    long (*read_from_start)(int fd, void* into, std::size_t bytes) noexcept;
+    long (*close_fd)(int fd) noexcept;
+    // ppoll without a signal mask (null limit: none); an eventfd, and one more for its count.
+    long (*poll_fds)(pollfd* fds, unsigned long n, const timespec* limit) noexcept;
+    long (*event_make)() noexcept;
+    long (*event_raise)(int fd) noexcept;
     // FUTEX_WAIT with an absolute CLOCK_MONOTONIC limit (null: none); FUTEX_WAKE.
     long (*futex_wait)(const void* word, unsigned expected, const timespec* limit) noexcept;
     long (*futex_wake)(const void* word, int waiters) noexcept;
@@ -27,6 +50,14 @@ struct system_calls {
     // process_vm_readv of this process; the same by way of a pipe, for at most a page. How many bytes.
     long (*read_own_memory)(const void* at, void* into, std::size_t bytes) noexcept;
     long (*read_through_pipe)(const void* at, void* into, std::size_t bytes) noexcept;
+    // An event to poll for, whose reads and writes do not wait; sets it; a second descriptor of it.
+    long (*event_create)() noexcept;
+    long (*event_signal)(int fd) noexcept;
+    long (*duplicate)(int fd) noexcept;
+    long (*close_fd)(int fd) noexcept;
+    // Sets the calling thread's mask, 64 signals, the C library's own included. `old` may be null.
+    long (*signal_mask)(const std::uint64_t* mask, std::uint64_t* old) noexcept;
+    long (*rseq_unregister)(void* area, unsigned bytes, unsigned signature) noexcept;
 };
 
 // The kernel's own.

@@ -30,6 +30,10 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
     if (options.processors == 0 || options.processors > sched::cluster::max_processors)
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster_options::processors: expected 1 to 1024"};
+    if (options.carriers < 2 || options.carriers > 1'000'000)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster_options::carriers: expected 2 to 1,000,000"};
+    rt::check_slice(options.time_slice_us);
     auto made = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = options.name,
                              .processors = options.processors,
@@ -37,6 +41,8 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
                              .pin = options.pin,
                              .scatter = r->set.chosen.migrate,
                              .spin = r->set.chosen.spin_ns,
+                             .carriers = options.carriers,
+                             .time_slice = options.time_slice_us * 1000L,
                              .seed = r->set.chosen.seed + 1});
     try {
         made->start();

@@ -16,7 +16,9 @@ constexpr const char* known[] = {
     "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_GUARD",   "UMS_POLICY",
     "UMS_PIN",        "UMS_SPIN_NS",     "UMS_MIGRATE", "UMS_MEASURE_STACKS",
     "UMS_MEMBARRIER", "UMS_SEED",        "UMS_TSAN",    "UMS_WARM_STACKS",
-    "UMS_DEADLOCK",   "UMS_LOCK_ORDER",  "UMS_IO",
+    "UMS_DEADLOCK",   "UMS_LOCK_ORDER",  "UMS_CARRIERS", "UMS_BLOCK",
+    "UMS_SIGNAL",     "UMS_TIME_SLICE_US", "UMS_IO",
+    "UMS_FSGSBASE",   "UMS_TIMES",       "UMS_STATS_FILES",
 };
 
 [[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {

@@ -43,6 +43,7 @@ void start(const options& asked) {
     base::describe_caller = &sched::describe_caller;
     sched::watch_for_deadlocks(o.deadlock);
     sync::check_lock_order(o.lock_order);
+    made->watch.emplace(made->set);
     made->standard = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = "main",
                              .processors = o.processors,
@@ -50,6 +51,8 @@ void start(const options& asked) {
                              .pin = o.pin,
                              .scatter = o.migrate,
                              .spin = o.spin_ns,
+                             .carriers = o.carriers,
+                             .time_slice = o.time_slice_us * 1000L,
                              .seed = o.seed});
     mem::install_overflow_report(&describe_stack);
     try {

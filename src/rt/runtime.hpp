@@ -4,7 +4,9 @@
 // rt/runtime.hpp: what exists while a runtime runs.
 
 #include <memory>
+#include <optional>
 
+#include "rt/carrier_watch.hpp"
 #include "io/engine.hpp"
 #include "rt/settings.hpp"
 #include "sched/cluster.hpp"
@@ -14,6 +16,7 @@ namespace ums::rt {
 
 struct running_runtime {
     settings set;
+    std::optional<carrier_watch> watch;  // Before the clusters, and longer.
     std::unique_ptr<sched::cluster> standard;
     base::atomic<unsigned> clusters;  // The application's own.
 };

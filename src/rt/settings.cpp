@@ -6,6 +6,7 @@
 
 #include "arch/sanitizer.hpp"
 #include "mem/stack_depot.hpp"
+#include "os/interrupt_signal.hpp"
 #include "os/topology.hpp"
 #include "rt/environment.hpp"
 #include "sched/cluster.hpp"
@@ -17,6 +18,8 @@ namespace {
 using mem::stack_depot;
 
 constexpr std::uint32_t most_spin_ns = 1'000'000'000;
+constexpr std::uint32_t most_carriers = 1'000'000;
+constexpr std::uint32_t least_slice_us = 1'000, most_slice_us = 60'000'000;
 
 void read_environment(options& o) {
     using namespace environment;
@@ -41,6 +44,11 @@ void read_environment(options& o) {
     o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
     o.warm_stacks =
         static_cast<std::uint32_t>(number("UMS_WARM_STACKS", o.warm_stacks, 0, 1u << 31));
+    o.carriers =
+        static_cast<std::uint32_t>(number("UMS_CARRIERS", o.carriers, 2, most_carriers));
+    o.time_slice_us = static_cast<std::uint32_t>(
+        number("UMS_TIME_SLICE_US", o.time_slice_us, 0, most_slice_us));
+    o.signal = static_cast<int>(number("UMS_SIGNAL", static_cast<std::uint64_t>(o.signal), 0, 64));
     o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
     o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
     o.deadlock = static_cast<deadlock_check>(
@@ -51,6 +59,12 @@ void read_environment(options& o) {
     // Accepted in every build; only debug builds heed it.
     o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
+    o.block = static_cast<block_detection>(
+        word("UMS_BLOCK", static_cast<int>(o.block),
+             {{"auto", static_cast<int>(block_detection::automatic)},
+              {"perf", static_cast<int>(block_detection::perf)},
+              {"monitor", static_cast<int>(block_detection::monitor)},
+              {"off", static_cast<int>(block_detection::off)}}));
     o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
@@ -69,6 +83,22 @@ void read_environment(options& o) {
 
 }  // namespace
 
+void check_slice(std::uint32_t us) {
+    if (us != 0 && (us < least_slice_us || us > most_slice_us))
+        refuse(std::errc::invalid_argument,
+               "ums: time_slice_us: expected 0, or 1,000 to 60,000,000");
+}
+
+block::preference detection_of(const options& o) noexcept {
+    switch (o.block) {
+        case block_detection::perf: return block::preference::perf;
+        case block_detection::monitor: return block::preference::monitor;
+        case block_detection::off: return block::preference::off;
+        case block_detection::automatic: break;
+    }
+    return block::preference::automatic;
+}
+
 settings settle(const options& asked) {
     settings s{asked, mem::guard_kind::mprotect, ""};
     options& o = s.chosen;
@@ -82,6 +112,12 @@ settings settle(const options& asked) {
                "ums: options::stack_bytes: expected 16 KiB to 1 GiB");
     if (o.spin_ns > most_spin_ns)
         refuse(std::errc::invalid_argument, "ums: options::spin_ns: expected at most 1 s");
+    if (o.carriers < 2 || o.carriers > most_carriers)
+        refuse(std::errc::invalid_argument, "ums: options::carriers: expected 2 to 1,000,000");
+    check_slice(o.time_slice_us);
+    if (o.signal != 0 && !os::interrupt_signal::is_usable(o.signal))
+        refuse(std::errc::invalid_argument,
+               "ums: options::signal: expected 0 or the number of a real-time signal");
     o.stack_bytes = std::bit_ceil(o.stack_bytes);
 
     const bool can = mem::has_lightweight_guards();

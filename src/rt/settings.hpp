@@ -3,6 +3,7 @@
 
 // rt/settings.hpp: the options in force: what the program chose, overridden by the environment.
 
+#include "block/detector.hpp"
 #include "mem/guard.hpp"
 #include "ums/options.hpp"
 
@@ -18,5 +19,10 @@ struct settings {
 // 2. Throws std::system_error(invalid_argument) for an option out of range, or (operation_not_supported) for a guard
 // the kernel cannot make.
 settings settle(const options& asked);
+
+// Throws std::system_error(invalid_argument).
+void check_slice(std::uint32_t us);
+
+[[nodiscard]] block::preference detection_of(const options& o) noexcept;
 
 }  // namespace ums::rt

@@ -99,6 +99,11 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     EXPECT_TRUE(with("UMS_LOCK_ORDER", "on", {.lock_order = false}).lock_order);
     EXPECT_FALSE(with("UMS_MEMBARRIER", "off").membarrier);
     EXPECT_TRUE(with("UMS_MEMBARRIER", "on", {.membarrier = false}).membarrier);
+    EXPECT_EQ(with("UMS_BLOCK", "perf").block, block_detection::perf);
+    EXPECT_EQ(with("UMS_BLOCK", "monitor").block, block_detection::monitor);
+    EXPECT_EQ(with("UMS_BLOCK", "off").block, block_detection::off);
+    EXPECT_EQ(with("UMS_BLOCK", "auto", {.block = block_detection::off}).block,
+              block_detection::automatic);
     EXPECT_EQ(with("UMS_SEED", "18446744073709551615").seed, ~std::uint64_t{0});
     with("UMS_TSAN", "no_sync");
     with("UMS_TSAN", "sync");
@@ -137,6 +142,7 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
     } cases[] = {
         {"UMS_PROCESSORS", {"", "0", "1025", "two", "-1"}},
         {"UMS_STACK_BYTES", {"", "16383", "2G", "64k", "big"}},
+        {"UMS_BLOCK", {"", "on", "PERF", "perf "}},
         {"UMS_GUARD", {"", "none", "MPROTECT"}},
         {"UMS_POLICY", {"", "lifo", "own"}},
         {"UMS_PIN", {"", "2", "yes"}},
@@ -179,6 +185,7 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
                                      {"UMS_DEADLOCK", "abort"},
                                      {"UMS_LOCK_ORDER", "off"},
                                      {"UMS_MEMBARRIER", "off"},
+                                     {"UMS_BLOCK", "monitor"},
                                      {"UMS_IO", "uring"},
                                      {"UMS_SEED", "42"},
                                      {"UMS_TSAN", "sync"}});

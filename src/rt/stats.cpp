@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "block/detector.hpp"
+#include "os/interrupt_signal.hpp"
 #include "io/engine.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
@@ -27,6 +29,17 @@ runtime_stats stats() noexcept {
         s.idle_waits += n.idles.get();
         s.wakes += n.wakes_sent.get();
     }
+    const sched::carrier_counters n = r->standard->carriers.counters();
+    s.carriers = n.now;
+    s.carriers_peak = n.peak;
+    s.carriers_spare = n.spare;
+    s.carriers_made = n.made;
+    s.hand_offs = n.hand_offs;
+    s.stops = n.stops;
+    s.preemptions = n.preemptions;
+    s.carrier_waits = n.waits;
+    s.carrier_refusals = n.refused;
+    r->watch->add_to(s);
     const mem::depot_stats d = sched::depot().stats();
     s.slabs = d.slabs;
     s.stacks_made = d.carved;
@@ -41,6 +54,20 @@ runtime_stats stats() noexcept {
 void trim() noexcept { sched::depot().trim(); }
 
 const char* version() noexcept { return "0.1.0"; }
+
+namespace {
+
+// The signal that stops fibers.
+std::string signal_line(const rt::running_runtime* r, const options& o) {
+    const int used = r != nullptr    ? r->watch->signal()
+                     : o.signal != 0 ? o.signal
+                                     : os::interrupt_signal::unused();
+    if (used == 0) return "none is left: fibers are not stopped";
+    return std::to_string(used) + (o.signal != 0 ? " (asked for)" : " (the highest that nobody uses)") +
+           (r != nullptr && !r->watch->can_stop() ? ", taken over by the application" : "");
+}
+
+}  // namespace
 
 std::string info() {
     const rt::running_runtime* r = rt::current();
@@ -64,6 +91,12 @@ std::string info() {
     line("fence", fence ? "membarrier (private expedited)"
                         : o.membarrier ? "full fences (the kernel refuses membarrier)"
                                        : "full fences (asked for)");
+    const block::verdict found = block::would_choose(rt::detection_of(o));
+    line("blocking", std::string{found.is_possible ? "" : "refused: "} +
+                         block::name_of(found.kind) + " (" + found.reason + ")");
+    line("signal", signal_line(r, o));
+    line("time slice", o.time_slice_us == 0 ? "none: fibers are not preempted"
+                                            : std::to_string(o.time_slice_us) + " us");
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");

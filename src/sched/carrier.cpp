@@ -3,11 +3,13 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 #include <pthread.h>
+#include <unistd.h>
 
+#include "os/membarrier.hpp"
 #include "os/signal_stack.hpp"
 #include "os/topology.hpp"
+#include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/search.hpp"
 #include "sched/switch.hpp"
@@ -15,39 +17,23 @@
 
 namespace ums::sched {
 
-carrier* carrier::start(processor& p) {
-    auto* c = new carrier;
-    c->proc.set(&p);
-    c->made_by_carrier = this_carrier() != nullptr;
-    p.carrier_ = c;
-    try {
-        c->thread = std::thread{[c] { c->run(); }};
-    } catch (...) {
-        p.carrier_ = nullptr;
-        delete c;
-        try {
-            throw;
-        } catch (const std::system_error& e) {
-            throw std::system_error{e.code(), "ums: no kernel thread for another processor"};
-        }
-    }
-    return c;
-}
-
-void carrier::join(carrier* c) noexcept {
-    c->thread.join();
-    delete c;
+carrier::carrier(carrier_pool& p) noexcept : pool{p} {
+    own.reset(os::asymmetric());
+    own.vacate();
 }
 
 void carrier::run() noexcept {
     char name[16];
-    std::snprintf(name, sizeof name, "ums %.4s/%u", proc.get()->home().name().c_str(),
-                  proc.get()->index() % 10000);
+    const processor* first = proc.get();
+    if (first != nullptr)
+        std::snprintf(name, sizeof name, "ums %.4s/%u", pool.home().name().c_str(),
+                      first->index() % 10000);
+    else
+        std::snprintf(name, sizeof name, "ums %.4s/+", pool.home().name().c_str());
     pthread_setname_np(pthread_self(), name);
-    if (proc.get()->home().setup_.pin)
-        os::pin_this_thread(proc.get()->index());
-    else if (made_by_carrier)
-        os::unpin_this_thread();
+    tid.set(gettid());
+    pinned_to = -1;
+    deferrals = 0;
 
     const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     errno_at = &errno;
@@ -64,14 +50,34 @@ void carrier::run() noexcept {
 #endif
     arch::happens_before(this);  // Fibers that run here come after this thread's start.
     os::set_thread_slot(this);
-    run_loop();
+    if (carrier_pool::watched_by != nullptr) carrier_pool::watched_by->started(*this);
+    while (pool.wait_for_processor(*this)) {
+        if (proc.get() == nullptr) continue;  // Put back.
+        follow_processor();
+        run_fibers();
+    }
+    if (carrier_pool::watched_by != nullptr) carrier_pool::watched_by->ending(*this);
     os::set_thread_slot(nullptr);
 }
 
-void carrier::run_loop() noexcept {
-    proc.get()->enter();
-    while (fiber* f = search::find(*proc.get(), *this)) {
+void carrier::follow_processor() noexcept {
+    const int place = static_cast<int>(proc.get()->index());
+    if (pool.home().pins() && place != pinned_to) os::pin_this_thread(static_cast<unsigned>(place));
+    pinned_to = place;
+}
+
+// Until the processor is gone: taken while a fiber was blocked, or retired.
+void carrier::run_fibers() noexcept {
+    processor* p = enter();
+    UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
+    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
+    // for hand-offs or preemptions, no slice may ever end by its count.
+    fiber* f = p->pick_at_slice_end();
+    for (;;) {
+        if (f == nullptr) f = search::find(*p, *this);
+        if (f == nullptr) return retire();
         running.set(f);
+        if (const auto* by = carrier_pool::watched_by) by->runs();
         arch::before_switch(loop_shadow, f->shadow);
         const arch::arrival a = arch::switch_context(loop, f->context, this, nullptr);
         arch::after_switch(loop_shadow);
@@ -79,13 +85,25 @@ void carrier::run_loop() noexcept {
             const auto* h = static_cast<const handover*>(a.handover);
             h->finish(*h, *this);
         }
+        // Inside its processor again, or (rejoin()) without one.
+        p = proc.get();
+        if (p == nullptr) return;
+        f = nullptr;
     }
-    search::give_all_away(*proc.get());
+}
+
+void carrier::retire() noexcept {
     processor& left = *proc.get();
+    search::give_all_away(left);
     proc.set(nullptr);
+    own.vacate();
+    left.last_holder_ = this;
+    // relaxed: thieves that still see this carrier find that it holds nothing.
+    left.holder_.store(nullptr, base::relaxed);
+    turn.store(shall_end, base::relaxed);  // Its own, as long as it is in no list.
     parkable* remover = left.remover_;
     arch::happens_before(&left);  // All that ran here comes before this thread's end.
-    left.leave(race);
+    leave(race);
     arch::happens_after(&left);
     if (remover != nullptr) wake(*remover);
 }

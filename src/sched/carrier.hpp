@@ -6,7 +6,11 @@
 // It holds at most one processor and runs at most one fiber. Its own stack runs the loop that looks for
 // work when a fiber stops and nothing else is ready; between two ready fibers the switch is direct.
 // Which fiber runs belongs to the carrier and not to the processor, because a carrier that blocks in
-// the kernel keeps its fiber while its processor goes on elsewhere.
+// the kernel keeps its fiber while its processor goes on elsewhere (sched/hand_off.hpp).
+//
+// Life: made by the maker's thread (sched/carrier_maker.hpp) for a pool (sched/carrier_pool.hpp); holds a
+// processor, runs fibers; when it has none left and no fiber, it waits in the pool as a spare. The object outlives
+// its kernel thread: a thief may still look at it. It goes with its pool.
 
 #include <thread>
 
@@ -15,35 +19,104 @@
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "os/no_stop.hpp"
 #include "os/thread_slot.hpp"
+#include "sched/handover.hpp"
+#include "sched/ownership.hpp"
+#include "sched/processor.hpp"
 
 namespace ums::sched {
 
 struct fiber;
-class processor;
+class carrier_pool;
+}
+namespace ums::os {
+class user_interrupt;
+}
+namespace ums::sched {
 
-struct alignas(base::cache_line) carrier {
-    // Hot, owned by the thread itself:
-    base::owned<processor*> proc;
-    base::owned<fiber*> running;  // Null: the loop.
+struct alignas(base::cache_line) carrier : os::slot_head {
+    explicit carrier(carrier_pool& pool) noexcept;
+    carrier(const carrier&) = delete;
+    carrier& operator=(const carrier&) = delete;
+
+    // The bracket around all work on the processor it holds. Null, and nothing was entered: it holds none any
+    // more, because it was blocked in the kernel. leave() names who continues, for ThreadSanitizer.
+    [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() noexcept {
+        if (!own.enter()) [[unlikely]]
+            return nullptr;
+        processor* p = proc.get();
+        if (p == nullptr) __builtin_unreachable();
+        p->race().enter();
+        return p;
+    }
+    UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
+        own.leave();
+        continues.resume();
+    }
+    // For a fiber's first function, which changes the TSan context by itself.
+    void leave_ownership() noexcept { own.leave(); }
+
+    // Fills in what the next switch leaves to do.
+    [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(
+        void (*finish)(const handover&, carrier&) noexcept, fiber* self, void* other = nullptr,
+        std::uintptr_t word = 0) noexcept {
+        after.finish = finish;
+        after.self = self;
+        after.other = other;
+        after.word = word;
+        return &after;
+    }
+
+    // Hot:
+    ownership own;
+    base::owned<processor*> proc;  // Written by who is inside, or has a claim.
+    base::owned<fiber*> running;   // Written by the thread itself. Null: the loop.
     // Set once at the thread's start:
     int* errno_at = nullptr;
     arch::exception_state* exceptions = nullptr;
+
     arch::context loop{};
+    handover after;
     arch::stack_shadow loop_shadow;
     arch::race_context race;
 
-    bool made_by_carrier = false;
+    // --- The pool's (sched/carrier_pool.hpp) ---
+    enum state : std::uint32_t { waits, holds, shall_end };
+    base::atomic<std::uint32_t> turn;  // One of `state`: what the thread waits on while it holds no processor.
+    base::owned<int> tid;
+    carrier_pool& pool;
+    carrier* next = nullptr;         // In the one of the pool's lists that it is in. Guarded by the pool's lock.
+    bool is_wanting = false;         // Waits in the pool for a spare that takes its processor. Likewise.
+    carrier* next_wanting = nullptr;
+    std::uint64_t wanting_since = 0; // activity() at that time.
+    bool has_borrowed = false;       // A permit, for an unmarked block. Changed under a claim, or by itself.
     std::thread thread;
 
-    // Starts the kernel thread, which holds `p` until it retires. Throws std::system_error.
-    static carrier* start(processor& p);
-    // Waits until the thread has ended, and frees it.
-    static void join(carrier* c) noexcept;
+    // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
+    os::user_interrupt* interrupt = nullptr;  // Set once, by who watches it.
+    void* watch = nullptr;                    // Likewise.
+    char* crossing = nullptr;                 // A small stack.
+    arch::stack_shadow crossing_shadow;
+    std::uint64_t seen_at_tick = 0;
+    unsigned deferrals = 0;
+    int pinned_to = -1;
+
+    // Changes whenever the fiber that runs changes. For anybody; a hint.
+    [[nodiscard]] std::uint64_t activity() const noexcept {
+        const processor* p = proc.get();
+        return p != nullptr ? p->activity() : 0;
+    }
+
+    // The kernel thread's function.
+    void run() noexcept;
+
+    // To the CPU of the processor it holds, if the cluster wants that.
+    void follow_processor() noexcept;
 
 private:
-    void run() noexcept;
-    void run_loop() noexcept;
+    void run_fibers() noexcept;
+    void retire() noexcept;
 };
 
 // The calling thread's, or null on a thread that is none. Never cached across a switch.

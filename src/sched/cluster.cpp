@@ -6,6 +6,7 @@
 
 #include "os/futex.hpp"
 #include "os/membarrier.hpp"
+#include "os/no_stop.hpp"
 #include "os/topology.hpp"
 #include "sched/access.hpp"
 #include "sched/carrier.hpp"
@@ -14,7 +15,10 @@
 
 namespace ums::sched {
 
-cluster::cluster(cluster_setup setup) : setup_{std::move(setup)}, policy_{std::move(setup_.policy)} {
+cluster::cluster(cluster_setup setup)
+    : carriers{*this, setup.carriers, setup.time_slice},
+      setup_{std::move(setup)},
+      policy_{std::move(setup_.policy)} {
     for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
 }
 
@@ -78,7 +82,8 @@ private:
 
 void cluster::start() {
     change turn{*this};
-    for (unsigned i = 0; i < size(); ++i) carrier::start(at(i));
+    maker_.emplace();
+    for (unsigned i = 0; i < size(); ++i) carriers.hold(at(i));
     running_ = true;
 }
 
@@ -86,8 +91,8 @@ void cluster::stop() noexcept {
     change turn{*this};
     for (unsigned i = 0; i < active(); ++i) at(i).retiring_.store(true, base::seq_cst);
     for (unsigned i = 0; i < active(); ++i) at(i).driver_->notify();
-    for (unsigned i = 0; i < active(); ++i)
-        if (at(i).carrier_ != nullptr) carrier::join(std::exchange(at(i).carrier_, nullptr));
+    carriers.stop();
+    maker_.reset();
     wait_for_visitors();
     running_ = false;
 }
@@ -109,7 +114,7 @@ unsigned cluster::add_processor() {
         p = make_processor(index);
     }
     try {
-        carrier::start(*p);
+        carriers.hold(*p);
     } catch (...) {
         active_.store(index, base::release);
         if (policy_ != nullptr) policy_->detach(index);
@@ -137,7 +142,7 @@ void cluster::remove_processor() {
     p.driver_->notify();
     park(park_kind::internal);
     p.remover_ = nullptr;
-    carrier::join(std::exchange(p.carrier_, nullptr));  // It is past its last switch: short.
+    carriers.join(*p.last_holder_);  // It is past its last switch: short.
     if (policy_ != nullptr) policy_->detach(left);
     // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
     // one pushed after it is forwarded by its pusher.
@@ -210,6 +215,7 @@ void cluster::wait_for_visitors() noexcept {
 }
 
 void cluster::make_ready_from_outside(fiber& f) noexcept {
+    const os::no_stop claimed_and_not_yet_woken;
     const visit registered{*this};
     if (processor* only = f.pinned_to.get()) {
         if (only->retired_.load(base::acquire)) f.pin(only = &successor());

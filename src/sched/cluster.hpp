@@ -8,11 +8,14 @@
 // still name it, and is used again by the next add.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "os/lock.hpp"
+#include "sched/carrier_maker.hpp"
+#include "sched/carrier_pool.hpp"
 #include "sched/idle_set.hpp"
 #include "sched/inbox.hpp"
 #include "sched/processor.hpp"
@@ -27,6 +30,8 @@ struct cluster_setup {
     bool pin = false;                     // Each processor to one CPU.
     bool scatter = false;                 // Debug: migrate at every park and yield.
     os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
+    unsigned carriers = 10'000;           // At most; more than there are processors.
+    os::nanoseconds time_slice = 0;       // Of a fiber while others wait; 0: none.
     std::uint64_t seed = 1;
 };
 
@@ -91,7 +96,9 @@ public:
 
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
+    [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
 
+    carrier_pool carriers;
     idle_set idle;
     inbox shared_inbox;
 
@@ -117,6 +124,7 @@ private:
 
     cluster_setup setup_;
     std::unique_ptr<ums::policy> policy_;
+    std::optional<carrier_maker::use> maker_;  // While it runs.
 
     base::atomic<processor*> all_[max_processors];
     base::atomic<unsigned> size_;    // Slots of all_ in use.

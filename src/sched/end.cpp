@@ -3,6 +3,7 @@
 
 #include "os/memory.hpp"
 #include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
 #include "sched/wake.hpp"
@@ -53,8 +54,7 @@ void finish_end(const handover& h, carrier& c) noexcept {
 void end(fiber* self) noexcept {
     arch::happens_before(&self->joiner);
     carrier* c = this_carrier();
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = enter_surely(c);
     // A fiber that waits in join() here continues at once, without a queue in between.
     // sync(join): sees the joiner.
     const std::uintptr_t word = self->joiner.load(base::acquire);
@@ -63,7 +63,7 @@ void end(fiber* self) noexcept {
         auto* joiner = static_cast<fiber*>(reinterpret_cast<parkable*>(word));
         if (p->may_run(*joiner) && p->may_continue_directly()) next = joiner;
     }
-    handover* after = p->leave_behind(&finish_end, self, next, word);
+    handover* after = c->leave_behind(&finish_end, self, next, word);
     if (next == nullptr) next = p->pick();
     c->running.set(next);
     arch::before_last_switch(next != nullptr ? next->shadow : c->loop_shadow);
@@ -75,10 +75,9 @@ void end(fiber* self) noexcept {
 void let_go_on(parkable& joiner, processor& p) noexcept {
     if (!joiner.is_fiber) return wake(joiner);
     auto& f = static_cast<fiber&>(joiner);
-    if (p.may_run(f))
-        p.make_ready(f, true);
-    else
-        f.home_cluster.get()->make_ready_from_outside(f);
+    if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);
+    p.make_ready(f, true);
+    p.wake_help();  // Who runs here next was chosen before, and may be long.
 }
 
 }  // namespace ums::sched

@@ -15,6 +15,7 @@
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "mem/slab.hpp"
+#include "sched/blocking_note.hpp"
 #include "sched/exit_hooks.hpp"
 #include "sched/parkable.hpp"
 #include "sched/wait_note.hpp"
@@ -55,6 +56,7 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     belongings own;
     // Written by the fiber itself:
     wait_note waits;
+    blocking_note blocks;
 #if defined(UMS_DEBUG)
     held_locks held;
 #endif

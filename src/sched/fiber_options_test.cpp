@@ -281,7 +281,6 @@ TEST_F(fiber_options_test, pinned_in_another_cluster_it_runs_on_that_ones_first_
 // --- launch ---
 
 // Options::migrate moves a dispatched fiber away from its creator: nothing is dispatched then.
-bool is_scattered() { return std::getenv("UMS_MIGRATE") != nullptr; }
 
 TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
     ums::run({.processors = 1}, [] {

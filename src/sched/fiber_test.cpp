@@ -535,7 +535,7 @@ TEST_F(fiber_test, a_chain_of_joins_unwinds) {
 // The end and the join hit each other at every distance.
 TEST_F(fiber_test, join_and_end_race) {
     from_a_fiber_and_from_a_thread([] {
-        for (int i = 0; i < scaled(20'000, 1000); ++i) {
+        for (int i = 0; i < scaled(8000, 1000); ++i) {
             int written = 0;
             fiber f{[&, spins = i % 97] {
                 compute(spins);
@@ -577,7 +577,7 @@ TEST_F(fiber_test, detaching_after_the_end_frees_it) {
 
 TEST_F(fiber_test, detach_and_end_race) {
     std::atomic<int> runs = 0;
-    constexpr int many = scaled(20'000, 1000);
+    constexpr int many = scaled(8000, 1000);
     from_a_fiber_and_from_a_thread([&] {
         for (int i = 0; i < many; ++i) {
             fiber f{[&runs, spins = i % 97] {

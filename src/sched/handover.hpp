@@ -4,8 +4,8 @@
 // sched/handover.hpp: what must happen only when the registers of the side that is left are saved.
 //
 // Complete its park, put it into a queue that others can see, free its stack. The side that is left fills
-// in its processor's one handover, inside the ownership; the side that continues runs it first thing,
-// still inside. It lies in the processor and not on the stack that is left: that may be running again,
+// in its carrier's one handover, inside the ownership; the side that continues runs it first thing,
+// still inside. It lies in the carrier and not on the stack that is left: that may be running again,
 // or be free, before the handover is over.
 
 #include <cstdint>

@@ -11,6 +11,7 @@
 #include "sched/access.hpp"
 #include "sched/cluster.hpp"
 #include "sched/end.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/park.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
@@ -39,10 +40,9 @@ void wait_for_end(carrier* c, fiber* target) noexcept {
     if (c->exceptions->active()) [[unlikely]]
         return keeping_exceptions([target] { wait_for_end(this_carrier(), target); });
     fiber* self = c->running.get();
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = enter_surely(c);
     fiber* next = p->pick();
-    switch_to(c, self, next, p->leave_behind(&finish_join, self, target));
+    switch_to(c, self, next, c->leave_behind(&finish_join, self, target));
 }
 
 // A plain thread's.

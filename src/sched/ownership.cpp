@@ -6,16 +6,17 @@
 
 namespace ums::sched {
 
-void ownership::enter_slow() noexcept {
+bool ownership::enter_slow() noexcept {
     for (;;) {
         busy_.store(1, base::relaxed);
         // Orders the store before the load when thieves cannot (see `symmetric`).
         base::full_fence();
         // sync(ownership.claim): as in enter().
         std::uint32_t seen = claim_.load(base::acquire);
-        if ((seen & claimed) == 0) return;
+        if ((seen & (claimed | vacant)) == 0) return true;
         // sync(ownership.busy): nothing was done inside; release for uniformity with leave().
         busy_.store(0, base::release);
+        if ((seen & claimed) == 0) return false;
         for (int i = 0; i < 100 && (seen & claimed) != 0; ++i) {
             base::spin_pause();
             seen = claim_.load(base::relaxed);
@@ -33,7 +34,7 @@ void ownership::enter_slow() noexcept {
 
 bool ownership::try_claim() noexcept {
     std::uint32_t seen = claim_.load(base::relaxed);
-    if ((seen & claimed) != 0) return false;
+    if ((seen & (claimed | vacant)) != 0) return false;
     // sync(ownership.claim): sees what an earlier thief did.
     if (!claim_.compare_exchange(seen, seen | claimed, base::acquire, base::relaxed)) return false;
     os::heavy_fence();

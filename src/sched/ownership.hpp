@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/ownership.hpp: a lock biased to the holder of a processor.
+// sched/ownership.hpp: a lock biased to the carrier it lies in, over the processor that carrier holds.
 //
-// The holder enters and leaves for the price of two plain stores and a load; a thief pays a system
+// The carrier enters and leaves for the price of two plain stores and a load; a thief pays a system
 // call (os/membarrier.hpp). Everything of a processor that a thief may take (run queue, run-next
 // slot) is touched only between enter() and leave(), or by a thief between try_claim() and
 // unclaim(). A switch happens between enter() by the side that is left and leave() by the side that
 // continues, so a fiber may be put into the queue before its registers are saved: nobody can see it
 // until they are.
 //
-// Exclusion. Holder: busy := 1; compiler fence; load claim. Thief: claim := 1; heavy fence; load busy. By the
-// argument in os/membarrier.hpp at least one sees the other. The holder that sees a claim takes
-// busy back and waits; the thief that sees busy waits a little, then gives up. So never both inside,
-// and as only the holder waits without bound, and only for a thief that is inside, no deadlock.
+// The processor itself may be taken too (sched/hand_off.hpp): vacate(), by who is inside or has a claim. From then
+// on enter() fails until somebody gives the carrier a processor: occupy(). That is why the lock is the carrier's
+// and not the processor's: a carrier that comes back from the kernel must find out by its own word, before it
+// touches a processor that has another holder by now.
 //
-// Without membarrier the word carries `symmetric` forever: the holder always takes the slow path,
+// Exclusion. Carrier: busy := 1; compiler fence; load claim. Thief: claim := 1; heavy fence; load busy. By the
+// argument in os/membarrier.hpp at least one sees the other. The carrier that sees a claim takes
+// busy back and waits; the thief that sees busy waits a little, then gives up. So never both inside,
+// and as only the carrier waits without bound, and only for a thief that is inside, no deadlock.
+//
+// Without membarrier the word carries `symmetric` forever: the carrier always takes the slow path,
 // which has a full fence.
 //
 // Rejected: a compare-and-swap per operation (11 ns of a 10 ns budget); rseq (a registration that the C
@@ -35,13 +40,15 @@ public:
         claim_.store(asymmetric ? 0 : symmetric, base::relaxed);
     }
 
-    UMS_ALWAYS_INLINE void enter() noexcept {
+    // False, and nothing was entered: the carrier holds no processor.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept {
         // relaxed: ordered before the load below by the thief's heavy fence.
         busy_.store(1, base::relaxed);
         base::compiler_fence();
         // sync(ownership.claim): zero here sees what the last thief did before unclaim().
         if (claim_.load(base::acquire) != 0) [[unlikely]]
-            enter_slow();
+            return enter_slow();
+        return true;
     }
 
     UMS_ALWAYS_INLINE void leave() noexcept {
@@ -49,14 +56,29 @@ public:
         busy_.store(0, base::release);
     }
 
-    // For a thief. Costs a system call; false if the holder is inside for long or another thief came first.
+    // For a signal handler on the carrier's thread.
+    [[nodiscard]] bool is_inside() const noexcept { return busy_.load(base::relaxed) != 0; }
+
+    // For a thief. Costs a system call; false if the carrier is inside for long, holds no processor, or another
+    // thief came first.
     bool try_claim() noexcept;
     void unclaim() noexcept;
 
-private:
-    static constexpr std::uint32_t claimed = 1, holder_waits = 2, symmetric = 4;
+    // The carrier holds no processor any more. By who is inside, or has a claim.
+    void vacate() noexcept {
+        // sync(ownership.claim): what was done to the processor is visible to who claims this carrier later.
+        claim_.fetch_or(vacant, base::release);
+    }
+    // It holds one. By who gives it.
+    void occupy() noexcept {
+        // sync(ownership.claim): publishes the processor to a thief, and to enter().
+        claim_.fetch_and(~vacant, base::release);
+    }
 
-    [[gnu::noinline]] void enter_slow() noexcept;
+private:
+    static constexpr std::uint32_t claimed = 1, holder_waits = 2, symmetric = 4, vacant = 8;
+
+    [[nodiscard, gnu::noinline]] bool enter_slow() noexcept;
 
     base::atomic<std::uint32_t> busy_;
     base::atomic<std::uint32_t> claim_;

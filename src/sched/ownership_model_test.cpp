@@ -29,7 +29,8 @@ struct program {
     bool asymmetric = true;
     int holder_sections = 2;
     int thieves = 1;
-    int thefts = 1;  // Of each.
+    int thefts = 1;      // Of each.
+    bool takes = false;  // Somebody takes the processor itself away, and works on it as its new holder.
 };
 
 // What holder and thieves share: the lock, and a number that only the lock protects.
@@ -54,6 +55,7 @@ struct shared {
 
 // That the search has been where it should: a thief got in at least once.
 bool has_thief_been_inside;
+bool has_processor_been_taken;
 
 model::report explore(const program& p, model& m) {
     has_thief_been_inside = false;
@@ -62,7 +64,7 @@ model::report explore(const program& p, model& m) {
         of.strand("holder", [s, &of, &p] {
             for (int i = 0; i < p.holder_sections; ++i) {
                 of.forget(static_cast<model::value>(i));
-                s->own.enter();
+                if (!s->own.enter()) return;
                 s->section();
                 s->own.leave();
             }
@@ -77,9 +79,17 @@ model::report explore(const program& p, model& m) {
                     s->own.unclaim();
                 }
             });
+        if (p.takes)
+            of.strand("taker", [s] {
+                if (!s->own.try_claim()) return;
+                has_processor_been_taken = true;
+                s->own.vacate();
+                s->own.unclaim();
+                s->section();
+            });
         of.at_rest([s, &of, &p]() -> std::string {
             const model::value sections = of.at(s->sections);
-            if (sections < static_cast<model::value>(p.holder_sections))
+            if (!p.takes && sections < static_cast<model::value>(p.holder_sections))
                 return "the holder never got in";
             return of.at(s->number.cell()) == sections ? "" : "an addition was lost";
         });
@@ -110,6 +120,17 @@ TEST(ownership_model_test, excludes_two_thieves) {
 TEST(ownership_model_test, excludes_two_thieves_without_membarrier) {
     is_correct(
         {.asymmetric = false, .holder_sections = scaled(2, 1), .thieves = 2, .thefts = 1});
+}
+
+TEST(ownership_model_test, excludes_a_carrier_whose_processor_was_taken) {
+    has_processor_been_taken = false;
+    is_correct({.holder_sections = 2, .thieves = 1, .thefts = 1, .takes = true});
+    EXPECT_TRUE(has_processor_been_taken);
+}
+
+TEST(ownership_model_test, excludes_a_carrier_whose_processor_was_taken_without_membarrier) {
+    is_correct(
+        {.asymmetric = false, .holder_sections = 2, .thieves = 1, .thefts = 1, .takes = true});
 }
 
 // That the search would find a mistake: take away what the proof rests on.

@@ -42,14 +42,14 @@ private:
 TEST_P(ownership_test, a_thief_gets_in_while_the_holder_is_outside) {
     EXPECT_TRUE(own_.try_claim());
     own_.unclaim();
-    own_.enter();
+    ASSERT_TRUE(own_.enter());
     own_.leave();
     EXPECT_TRUE(own_.try_claim());
     own_.unclaim();
 }
 
 TEST_P(ownership_test, a_thief_gives_up_while_the_holder_is_inside) {
-    own_.enter();
+    ASSERT_TRUE(own_.enter());
     EXPECT_FALSE(own_.try_claim());
     own_.leave();
     EXPECT_TRUE(own_.try_claim());
@@ -71,7 +71,7 @@ TEST_P(ownership_test, the_holder_waits_for_a_thief) {
         ASSERT_TRUE(own_.try_claim());
         std::thread holder{[&] {
             coming = true;
-            own_.enter();
+            ASSERT_TRUE(own_.enter());
             inside = true;
             EXPECT_EQ(number, 1);
             own_.leave();
@@ -116,7 +116,7 @@ TEST_P(ownership_test, holder_and_thieves_change_one_structure) {
         std::minstd_rand own_random{static_cast<unsigned>(seed)};
         std::uint64_t n = 0;
         while (n < wanted_sections || thefts < wanted_thefts) {
-            own_.enter();
+            ASSERT_TRUE(own_.enter());
             torn += shared.first != shared.last;
             shared.change(static_cast<int>(n));
             own_.leave();

@@ -5,6 +5,7 @@
 #include "os/futex.hpp"
 #include "os/lock.hpp"
 #include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/search.hpp"
 #include "sched/switch.hpp"
 #include "sched/wake.hpp"
@@ -62,26 +63,30 @@ UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
 template <park_kind kind>
 void finish_park(const handover& h, carrier& c) noexcept {
     if (commit<kind>(*h.self)) return;  // And then another processor may run it already.
-    if (c.proc.get()->may_run(*h.self))
-        c.proc.get()->make_ready(*h.self, true);
-    else
-        h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    if (!c.proc.get()->may_run(*h.self))
+        return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    c.proc.get()->make_ready(*h.self, true);
+    // Whoever ended the park left it at a mark, and woke nobody; what runs here now may be long.
+    c.proc.get()->wake_help();
 }
 
-// `until`: a deadline this fiber has just added to its processor, or never.
+// `until`: a deadline this fiber has just added to the processor `timed`, or never and null.
 template <park_kind kind>
-UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until) noexcept {
+UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until,
+                                    processor* timed) noexcept {
     if ((self->word.load(base::relaxed) & token_bit<kind>) != 0) {
         // sync(park): sees what the early waker did.
         self->word.fetch_and(~token_bit<kind>, base::acquire);
         return reason::wake;
     }
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = enter_surely(c);
+    // Its other holder may wait in the driver by now, for a later deadline than the one just added.
+    if (until != os::never && p != timed) [[unlikely]]
+        timed->kick();
     fiber* next = p->pick();
     // A processor that goes idle waits for its own deadlines; one that goes on may be long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
-    switch_to(c, self, next, p->leave_behind(&finish_park<kind>, self));
+    switch_to(c, self, next, c->leave_behind(&finish_park<kind>, self));
     return take_reason(*self);
 }
 
@@ -105,25 +110,31 @@ reason park_thread(parkable& self, os::nanoseconds until) noexcept {
 }
 
 template <park_kind kind>
-reason park_here(os::nanoseconds until) noexcept {
+reason park_here(os::nanoseconds until, processor* timed) noexcept {
     carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return park_thread<kind>(plain_thread(), os::never);
     if (c->exceptions->active()) [[unlikely]]
-        return keeping_exceptions([until] { return park_here<kind>(until); });
-    return park_fiber<kind>(c, c->running.get(), until);
+        return keeping_exceptions([=] { return park_here<kind>(until, timed); });
+    return park_fiber<kind>(c, c->running.get(), until, timed);
+}
+
+// The one that the carrier holds; without one any of the fiber's cluster, for its timers.
+processor& some_processor(carrier& c) noexcept {
+    processor* p = c.proc.get();
+    return p != nullptr ? *p : c.running.get()->home_cluster.get()->successor();
 }
 
 template <park_kind kind>
 reason park_until(os::nanoseconds until) noexcept {
     carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return park_thread<kind>(plain_thread(), until);
-    if (until == os::never) return park_here<kind>(os::never);
+    if (until == os::never) return park_here<kind>(os::never, nullptr);
     fiber& self = *c->running.get();
-    processor& p = *c->proc.get();
+    processor& p = some_processor(*c);
     fiber_timer timer{self};
     timer.at = until;
     p.timers().add(timer);
-    const reason why = park_here<kind>(until);
+    const reason why = park_here<kind>(until, &p);
     if (!p.timers().cancel(timer) && why != reason::deadline) clear(self, parkable::expired);
     return why;
 }
@@ -172,8 +183,8 @@ void park_again(fiber& f, std::uint32_t bit) noexcept {
 }
 
 void park(park_kind kind) noexcept {
-    kind == park_kind::user ? park_here<park_kind::user>(os::never)
-                            : park_here<park_kind::internal>(os::never);
+    kind == park_kind::user ? park_here<park_kind::user>(os::never, nullptr)
+                            : park_here<park_kind::internal>(os::never, nullptr);
 }
 
 reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept {
@@ -184,8 +195,8 @@ reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) 
 void come_after_processor() noexcept {
     carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return;
-    c->proc.get()->enter();
-    c->proc.get()->leave_ownership();
+    if (c->enter() == nullptr) return;
+    c->leave_ownership();
     c->running.get()->race.enter();
 }
 
@@ -194,14 +205,15 @@ bool park_holding(std::uint32_t& lock) noexcept {
     if (c == nullptr) return false;
     fiber* self = c->running.get();
     if (self == nullptr || c->exceptions->active()) return false;
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = c->enter();
+    if (p == nullptr) [[unlikely]]
+        return false;
     fiber* next = p->pick_at_hand();
     if (next == nullptr) {
-        p->leave(self->race);
+        c->leave(self->race);
         return false;
     }
-    switch_to(c, self, next, p->leave_behind(&release_lock, self, &lock));
+    switch_to(c, self, next, c->leave_behind(&release_lock, self, &lock));
     arch::happens_after(self);  // resume_held(). The queue it went through has ordered the two.
     return true;
 }

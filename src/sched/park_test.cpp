@@ -131,7 +131,7 @@ TEST_F(park_test, threads_unpark_each_other) {
 
 TEST_F(park_test, fibers_unpark_each_other) {
     ums::run({.processors = 2}, [] {
-        constexpr int rounds = scaled(100'000, 2000);
+        const int rounds = is_scattered() ? scaled(10'000, 2000) : scaled(100'000, 2000);
         int balls = 0;
         const fiber_ref main = this_fiber::ref();
         fiber f{[&] {

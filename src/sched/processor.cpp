@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "os/membarrier.hpp"
+#include "os/no_stop.hpp"
 #include "sched/access.hpp"
 #include "sched/cluster.hpp"
 #include "sched/depot.hpp"
@@ -32,7 +33,6 @@ processor::processor(cluster& home, unsigned index, std::uint64_t seed) noexcept
       cached_class_{depot().default_class()},
       random_{seed} {
     asymmetric_ = os::asymmetric();
-    own_.reset(asymmetric_);
     race_.create_processor();
 }
 
@@ -193,6 +193,7 @@ void processor::queue_in_front(fiber* list) noexcept {
 }
 
 void processor::help_wanted() noexcept {
+    const os::no_stop claimed_and_not_yet_woken;
     if (home_.idle.look().searching != 0) return;
     if (looks_busy() || home_.policy_ != nullptr)
         wake_one();
@@ -205,6 +206,12 @@ void processor::wake_one() noexcept {
     if (idle == nullptr) return;
     counters.wakes_sent.add(1);
     idle->driver_->notify();
+}
+
+bool processor::is_wanted() const noexcept {
+    return looks_stranded() || !pinned_queue_.looks_empty() || !pinned_.looks_empty() ||
+           !home_.shared_inbox.looks_empty() || home_.policy_ != nullptr || driver_->has_events() ||
+           next_deadline() <= os::now();
 }
 
 void processor::adopt_stacks(mem::stack_head* list, std::uint32_t n) noexcept {

@@ -3,8 +3,8 @@
 
 // sched/processor.hpp: the right to run fibers, with what is ready to run.
 //
-// At most one carrier holds a processor. The holder works on it between enter() and leave()
-// (sched/ownership.hpp); a switch happens inside. What runs next, in order: the run-next slot (the
+// At most one carrier holds a processor. The holder works on it between its enter() and leave()
+// (sched/carrier.hpp, sched/ownership.hpp): "inside"; a switch happens inside. What runs next, in order: the run-next slot (the
 // fiber made ready last by the one that runs now: its data is warm), the front of the run queue, the
 // cluster's policy, the inboxes, and then (sched/search.hpp) other processors.
 //
@@ -22,9 +22,7 @@
 #include "mem/stack_depot.hpp"
 #include "sched/driver.hpp"
 #include "sched/fiber.hpp"
-#include "sched/handover.hpp"
 #include "sched/inbox.hpp"
-#include "sched/ownership.hpp"
 #include "sched/run_queue.hpp"
 #include "sched/timer_queue.hpp"
 
@@ -53,17 +51,19 @@ public:
     processor(const processor&) = delete;
     processor& operator=(const processor&) = delete;
 
-    // The holder's bracket. leave() names who continues, for ThreadSanitizer.
-    UMS_ALWAYS_INLINE void enter() noexcept {
-        own_.enter();
-        race_.enter();
+    // What works inside it, for ThreadSanitizer.
+    [[nodiscard]] const arch::race_context& race() const noexcept { return race_; }
+
+    // Changes with each switch. For anybody; a hint.
+    [[nodiscard]] std::uint64_t activity() const noexcept {
+        return (std::uint64_t{index_} + 1) << 50 | (counters.slices.get() * 64 + ticks_left_.get());
     }
-    UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
-        own_.leave();
-        continues.resume();
-    }
-    // For a fiber's first function, which changes the TSan context by itself.
-    void leave_ownership() noexcept { own_.leave(); }
+
+    // Whether somebody else waits for it, or could. For its holder, from a signal handler.
+    [[nodiscard]] bool is_wanted() const noexcept;
+
+    // Lets the carrier that waits in its driver look again.
+    void kick() noexcept { driver_->notify(); }
 
     // Counts a switch. Whether it may take the shortest path: nothing in the run-next slot and the
     // slice not over.
@@ -115,17 +115,6 @@ public:
             return nullptr;
         ticks_left_.set(left - 1);
         return f;
-    }
-
-    // Fills in what the next switch leaves to do. Inside.
-    [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(
-        void (*finish)(const handover&, carrier&) noexcept, fiber* self, void* other = nullptr,
-        std::uintptr_t word = 0) noexcept {
-        handover_.finish = finish;
-        handover_.self = self;
-        handover_.other = other;
-        handover_.word = word;
-        return &handover_;
     }
 
     // Inside. `next`: run it before the others. Neither wakes anybody: see wake_help().
@@ -236,6 +225,8 @@ private:
     friend class idle_set;
     friend struct search;
     friend struct carrier;
+    friend class carrier_pool;
+    friend struct hand_off;
 
     [[gnu::noinline]] fiber* pick_at_slice_end() noexcept;
     [[gnu::noinline]] fiber* pick_elsewhere() noexcept;
@@ -254,8 +245,7 @@ private:
         ticks_left_.set(every_switch_slow_ || !pinned_queue_.looks_empty() ? 1 : slice_);
     }
 
-    // Touched by the holder between enter() and leave(), and by a thief with a claim:
-    ownership own_;
+    // Touched by the holder between enter() and leave(), and by a thief with a claim on the holder:
     base::owned<std::uint32_t> ticks_left_;
     base::owned<fiber*> run_next_;
     run_queue queue_;         // Fibers that any processor of the cluster may run.
@@ -266,7 +256,6 @@ private:
     std::uint32_t timer_credit_ = 0;       // Switches since the last visit that no sleeper has used.
     std::uint32_t sleepers_before_ = 0;    // Where the queue's front was before the last ones came.
     std::uint64_t creators_turn_ = 0;      // The slice in which a creator last went to the back.
-    handover handover_;
     mem::stack_head* free_stacks_ = nullptr;
     std::uint32_t free_stack_count_ = 0;
     std::uint64_t next_id_ = 0, last_id_ = 0;
@@ -279,6 +268,10 @@ private:
     bool every_switch_slow_ = false;  // A policy of the user's, or scatter_: no short path.
     bool asymmetric_ = true;
     arch::race_context race_;
+
+    // Who holds it. Changed by who is inside, or has a claim on the carrier it names; null: retired.
+    base::atomic<carrier*> holder_;
+    carrier* last_holder_ = nullptr;  // Who retired it. Set before its remover is woken.
 
     // Written by anybody:
     inbox inbox_;   // Debug: fibers scattered to this processor, which others may run in need.
@@ -303,7 +296,6 @@ private:
     driver* driver_ = &waiting_;
     fiber* arrived_ = nullptr;  // What the driver's last wait brought.
     base::random random_;
-    carrier* carrier_ = nullptr;
 };
 
 }  // namespace ums::sched

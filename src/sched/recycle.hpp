@@ -28,10 +28,10 @@ UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
 UMS_ALWAYS_INLINE void free_fiber(fiber& f, carrier* c) noexcept {
     if (c == nullptr || c->running.get() == nullptr) return give_back(f, nullptr);
     arch::race_context& self = c->running.get()->race;
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = c->enter();
     give_back(f, p);
-    p->leave(self);
+    if (p != nullptr) [[likely]]
+        c->leave(self);
 }
 
 }  // namespace ums::sched

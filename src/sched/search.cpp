@@ -30,7 +30,8 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         p.visit_driver();
         // sync(retire): sees who asked. At the latest after the notify that follows the request.
         if (p.retiring_.load(base::acquire)) {
-            if (searching) home.idle.stop_searching();
+            // With a look: somebody may have woken nobody because it saw this searcher.
+            if (searching) stop_searching(p);
             return nullptr;
         }
         if (rescue) fire_timers_of_others(p);
@@ -53,7 +54,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         }
 
         if (!searching) home.idle.start_searching();
-        p.leave(c.race);
+        c.leave(c.race);
         home.idle.join(p);
         // The idler's side of the protocol in idle_set.hpp. Work in an inbox or a policy was made
         // visible by a read-modify-write, so a lone processor needs no fence beyond join()'s.
@@ -61,7 +62,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         rescue = must_look_again(p) ? false : wait(p);
         home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
         searching = true;
-        p.enter();
+        static_cast<void>(c.enter());  // It runs no fiber, so nobody has taken its processor.
     }
 }
 
@@ -143,7 +144,14 @@ bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcep
     }
     const bool slot_too = stranded_too && victim.run_next_.get() != nullptr;
     if (victim.queue_.looks_empty() && !slot_too) return false;
-    if (!victim.own_.try_claim()) return false;
+    // sync(holder): sees the carrier.
+    carrier* holder = victim.holder_.load(base::acquire);
+    if (holder == nullptr || !holder->own.try_claim()) return false;
+    // relaxed: the claim orders it: only who has one moves the processor on.
+    if (victim.holder_.load(base::relaxed) != holder) {
+        holder->own.unclaim();
+        return false;
+    }
     std::uint32_t n = thief.queue_.take_half(victim.queue_, most_stolen);
     fiber* next = victim.run_next_.get();
     if (n == 0 && stranded_too && next != nullptr && next->pinned_to.get() == nullptr) {
@@ -151,7 +159,7 @@ bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcep
         thief.queue_.push_back(*next);
         n = 1;
     }
-    victim.own_.unclaim();
+    holder->own.unclaim();
     if (n == 0) return false;
     thief.counters.steals.add(1);
     thief.counters.stolen.add(n);
@@ -181,7 +189,8 @@ os::nanoseconds search::earliest_deadline(const cluster& home) noexcept {
 
 // Of processors that go idle at once, the last to join the idle set sees the others there.
 bool search::nothing_can_run(const cluster& home) noexcept {
-    return home.idle.look().idle >= home.active() && earliest_deadline(home) == os::never;
+    return home.idle.look().idle >= home.active() && earliest_deadline(home) == os::never &&
+           !home.carriers.any_away();
 }
 
 // Returns whether something of another processor's must be rescued.
@@ -253,7 +262,7 @@ bool search::sees_stuck_work(processor& watcher) noexcept {
     for (unsigned i = 0; i < home.size(); ++i) {
         processor& other = home.at(i);
         if (&other == &watcher) continue;
-        const std::uint64_t now = other.counters.slices.get() * 64 + other.ticks_left();
+        const std::uint64_t now = other.activity();
         const bool moved = other.watched_ != now;
         other.watched_ = now;
         if (other.looks_busy() || (!moved && other.looks_stranded())) stuck = true;

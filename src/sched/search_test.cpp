@@ -189,6 +189,23 @@ TEST_P(search_test, a_sleeper_wakes_while_a_pinned_fiber_computes) {
     });
 }
 
+// The deadline comes while it is on its way to park, which so ends before it has begun.
+TEST_P(search_test, one_whose_deadline_passes_on_its_way_to_park_runs_while_a_pinned_fiber_computes) {
+    ums::run(options(), [] {
+        fiber{{.pinned = true}, [] {
+                  for (int i = 0; i < rounds; ++i) {
+                      std::atomic<bool> woken = false;
+                      fiber f{now, [&] {
+                                  this_fiber::sleep_for(10ns * (i % 50));
+                                  woken = true;
+                              }};
+                      compute_until(woken);
+                      f.join();
+                  }
+              }}.join();
+    });
+}
+
 // The sleeper leaves, then what computes comes from somewhere else.
 TEST_P(search_test, a_sleeper_wakes_while_what_came_after_it_computes) {
     const auto seed = test_seed();

@@ -32,7 +32,7 @@ char* align_down(char* at, std::size_t alignment) noexcept {
 // What the first switch to a fiber must finish. In the processor's TSan context from entry to return.
 [[gnu::noinline]] void arrive(carrier* c, const handover* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
-    c->proc.get()->leave_ownership();
+    c->leave_ownership();
 }
 
 void report_and_terminate(const fiber& f) noexcept {
@@ -76,20 +76,24 @@ UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* handover_, void* fiber_
 }
 
 // Takes a stack of the default class from the calling processor's cache, which the depot refills.
-[[gnu::noinline]] mem::stack_head* take_default_stack(processor* p,
+[[gnu::noinline]] mem::stack_head* take_default_stack(carrier& c,
                                                       const arch::race_context& self) noexcept {
-    p->enter();
-    mem::stack_head* cached = p->take_stack();
-    p->leave(self);
-    if (cached != nullptr) return cached;
     mem::stack_head* list = nullptr;
+    if (processor* p = c.enter()) {
+        mem::stack_head* cached = p->take_stack();
+        c.leave(self);
+        if (cached != nullptr) return cached;
+    }
     const std::uint32_t n = depot().take(depot().default_class(), processor::stack_batch, list);
     if (n == 0) return nullptr;
     mem::stack_head* head = list;
     list = list->next_free;
-    p->enter();
-    p->adopt_stacks(list, n - 1);
-    p->leave(self);
+    if (processor* p = c.enter()) {
+        p->adopt_stacks(list, n - 1);
+        c.leave(self);
+    } else if (list != nullptr) {
+        depot().give(list);
+    }
     return head;
 }
 
@@ -108,7 +112,7 @@ struct origin {
     const bool here = c != nullptr && c->running.get() != nullptr;
     if (home == nullptr)
         // sync(runtime): sees the cluster.
-        home = here ? &c->proc.get()->home() : default_cluster.load(base::acquire);
+        home = here ? c->running.get()->home_cluster.get() : default_cluster.load(base::acquire);
     if (home == nullptr)
         throw_error(std::errc::operation_not_permitted,
                     "ums: no runtime is running: create fibers inside ums::run()");
@@ -119,7 +123,7 @@ struct origin {
         wanted == 0 ? depot().default_class() : mem::stack_depot::class_of(wanted);
     origin from{nullptr, processor::outside_id()};
     if (here && size_class == depot().default_class())
-        from.head = take_default_stack(c->proc.get(), c->running.get()->race);
+        from.head = take_default_stack(*c, c->running.get()->race);
     else
         depot().take(size_class, 1, from.head);
     if (from.head == nullptr)
@@ -133,22 +137,36 @@ struct origin {
 UMS_ALWAYS_INLINE origin take_stack(carrier* c, const fiber_options* options, cluster*& home) {
     if (c != nullptr && c->running.get() != nullptr &&
         (options == nullptr || options->stack_bytes == 0)) [[likely]] {
-        processor* p = c->proc.get();
-        if (home == nullptr || home == &p->home()) [[likely]] {
+        sched::cluster* here = c->running.get()->home_cluster.get();
+        if (home == nullptr) home = here;
+        if (home == here) [[likely]] {
             origin from;
-            p->enter();
-            from.head = p->take_stack();
-            if (from.head != nullptr) [[likely]] {
-                from.id = p->take_id();
-                p->counters.spawned.add(1);
+            processor* p = c->enter();
+            if (p != nullptr) [[likely]] {
+                from.head = p->take_stack();
+                if (from.head != nullptr) [[likely]] {
+                    from.id = p->take_id();
+                    p->counters.spawned.add(1);
+                }
+                c->leave(c->running.get()->race);
+                if (from.head != nullptr) [[likely]]
+                    return from;
             }
-            p->leave(c->running.get()->race);
-            home = &p->home();
-            if (from.head != nullptr) [[likely]]
-                return from;
         }
     }
     return take_stack_slow(options, home);
+}
+
+// Enters the carrier's processor if `f` may run there. Null: it was made ready elsewhere.
+UMS_ALWAYS_INLINE processor* enter_for(carrier& c, fiber& f) noexcept {
+    processor* p = c.enter();
+    if (p != nullptr) [[likely]] {
+        if (p->may_run(f)) [[likely]]
+            return p;
+        c.leave(c.running.get()->race);
+    }
+    f.home_cluster.get()->make_ready_from_outside(f);
+    return nullptr;
 }
 
 // The creator of a dispatched fiber, for a policy of the user's: others see it there at once.
@@ -163,10 +181,10 @@ void dispatch(fiber* f) noexcept {
     carrier* c = this_carrier();
     if (c->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });
     fiber* self = c->running.get();
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = enter_for(*c, *f);
+    if (p == nullptr) return;
     if (p->has_policy()) {
-        switch_to(c, self, f, p->leave_behind(&finish_dispatch, self));
+        switch_to(c, self, f, c->leave_behind(&finish_dispatch, self));
         return;
     }
     // Nobody sees it there before its registers are saved: the ownership is left after that.
@@ -188,8 +206,8 @@ void dispatch(fiber* f) noexcept {
     f.tag.set(options.tag);
     if (options.pinned) {
         carrier* c = this_carrier();
-        const bool here = c != nullptr && c->running.get() != nullptr && &c->proc.get()->home() == home;
-        f.pin(here ? c->proc.get() : &home->at(0));
+        processor* p = c != nullptr && c->running.get() != nullptr ? c->proc.get() : nullptr;
+        f.pin(p != nullptr && &p->home() == home ? p : &home->at(0));
     }
     return top;
 }
@@ -234,16 +252,13 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     f->callable = callable;
     f->race.create(f->name[0] != 0 ? f->name : "fiber");
     carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr || !c->proc.get()->may_run(*f)) {
-        f->home_cluster.get()->make_ready_from_outside(*f);
-        return;
-    }
-    processor* p = c->proc.get();
-    sched::fiber* self = c->running.get();
+    if (c == nullptr || c->running.get() == nullptr)
+        return f->home_cluster.get()->make_ready_from_outside(*f);
     if (when == launch::dispatch) return dispatch(f);
-    p->enter();
+    processor* p = enter_for(*c, *f);
+    if (p == nullptr) return;
     p->make_ready(*f, true);
-    p->leave(self->race);
+    c->leave(c->running.get()->race);
     p->wake_help();
 }
 

@@ -18,7 +18,7 @@
 
 namespace ums::sched {
 
-// The caller is on `self`'s stack and inside c->proc.get(). Continues `next`, or the loop if it is null. Returns on
+// The caller is on `self`'s stack and inside c's processor. Continues `next`, or the loop if it is null. Returns on
 // whichever carrier resumes `self`, outside.
 UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next, handover* after) noexcept {
     const int kept_errno = os::read_errno(c->errno_at);
@@ -33,7 +33,7 @@ UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next, handover*
         h->finish(*h, *c);
     }
     os::write_errno(c->errno_at, kept_errno);
-    c->proc.get()->leave(self->race);
+    c->leave(self->race);
     arch::happens_after(c);  // Its kernel thread's start, and nothing else.
 }
 

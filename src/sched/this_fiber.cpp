@@ -7,6 +7,7 @@
 #include "sched/access.hpp"
 #include "sched/cluster.hpp"
 #include "sched/depot.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/park.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -45,8 +46,8 @@ wake_reason to_public(parkable::reason why) noexcept {
 
 }  // namespace
 
-// The hottest function of the library. Two stores and a load take the processor's ownership (the load tests for
-// a thief); one fiber leaves the ring and one enters; the switch; a store gives the ownership back.
+// The hottest function of the library. Two stores and a load take the ownership (the load tests for
+// a thief, and for a processor that has gone); one fiber leaves the ring and one enters; the switch; a store gives the ownership back.
 void this_fiber::yield() noexcept {
     carrier* c = this_carrier();
     if (c == nullptr) [[unlikely]] {
@@ -55,15 +56,16 @@ void this_fiber::yield() noexcept {
     }
     if (c->exceptions->active()) [[unlikely]]
         return keeping_exceptions([] { yield(); });
-    processor* p = c->proc.get();
     sched::fiber* self = c->running.get();
-    p->enter();
+    processor* p = c->enter();
+    if (p == nullptr) [[unlikely]]
+        return static_cast<void>(rejoin(c));
     sched::fiber* next = p->rotate(*self);
     if (next != nullptr) [[likely]]
         return switch_to(c, self, next, nullptr);
     next = p->pick_for_yield();
-    if (next == nullptr && !p->is_retiring()) return p->leave(self->race);
-    switch_to(c, self, next, p->leave_behind(&finish_yield, self));
+    if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
+    switch_to(c, self, next, c->leave_behind(&finish_yield, self));
 }
 
 fiber_id this_fiber::get_id() noexcept { return ref().id(); }
@@ -99,10 +101,9 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     if (c->running.get()->home_cluster.get() == target) return;
     if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
     sched::fiber* self = c->running.get();
-    processor* p = c->proc.get();
-    p->enter();
+    processor* p = enter_surely(c);
     sched::fiber* next = p->pick();
-    switch_to(c, self, next, p->leave_behind(&finish_migration, self, target));
+    switch_to(c, self, next, c->leave_behind(&finish_migration, self, target));
 }
 
 std::size_t this_fiber::stack_high_water_bytes() noexcept {

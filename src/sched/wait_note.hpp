@@ -5,7 +5,7 @@
 //
 // A note for the deadlock report (sched/deadlock.cpp) and for nobody else: who waits without limit
 // for a lock writes the address of the lock's owner word, whose bits above the lowest three are the
-// holder's parkable. From the note's begin to its end the waiter does nothing but try to get that
+// holder's parkable (of a lock that readers hold: a number, which is no address). From the note's begin to its end the waiter does nothing but try to get that
 // lock; what it holds it keeps.
 //
 // The count tells one wait from the next: odd while it waits. A reader that finds the same odd
@@ -27,9 +27,13 @@ struct wait_note {
 // The locks that a fiber holds, for the warnings of debug builds (sync/lock_order.hpp). Beyond the
 // first few they are not tracked.
 struct held_locks {
+    struct one {
+        const void* lock = nullptr;  // For its address: it may be gone.
+        std::uint32_t number = 0;
+    };
     static constexpr unsigned most = 16;
     unsigned count = 0;
-    void* lock[most] = {};
+    one lock[most] = {};
 };
 
 // A plain thread has no descriptor that can be found: its note is in a list while it waits.

@@ -12,14 +12,16 @@ namespace {
 // A claimed fiber's way into a queue, from outside any processor's ownership.
 UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr || !c->proc.get()->may_run(f)) {
-        f.home_cluster.get()->make_ready_from_outside(f);
-        return;
+    if (c == nullptr || c->running.get() == nullptr) return f.home_cluster.get()->make_ready_from_outside(f);
+    processor* p = c->enter();
+    if (p == nullptr) [[unlikely]]
+        return f.home_cluster.get()->make_ready_from_outside(f);
+    if (!p->may_run(f)) {
+        c->leave(c->running.get()->race);
+        return f.home_cluster.get()->make_ready_from_outside(f);
     }
-    processor* p = c->proc.get();
-    p->enter();
     p->make_ready(f, true);
-    p->leave(c->running.get()->race);
+    c->leave(c->running.get()->race);
     p->wake_help();
 }
 

@@ -285,7 +285,8 @@ TYPED_TEST(condition_test, waiters_are_notified_in_the_order_in_which_they_came)
 TYPED_TEST(condition_test, may_be_destroyed_right_after_notify_all) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
-        constexpr int waiters = 6, rounds = scaled(400, 60);
+        constexpr int waiters = 6;
+        const int rounds = is_scattered() ? 60 : scaled(400, 60);
         std::minstd_rand random{static_cast<unsigned>(seed)};
         for (int round = 0; round < rounds; ++round) {
             auto changed = std::make_unique<typename TypeParam::condition>();
@@ -334,7 +335,8 @@ TYPED_TEST(condition_test, may_be_destroyed_right_after_notify_all) {
 TYPED_TEST(condition_test, permits_are_conserved_while_waits_give_up) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
-        constexpr int givers = 4, takers = 12, each = scaled(900, 90);
+        constexpr int givers = 4, takers = 12;
+        const int each = is_scattered() ? 90 : scaled(900, 90);
         typename TypeParam::condition given;
         typename TypeParam::mutex m;
         int permits = 0, taken = 0;
@@ -395,7 +397,8 @@ class notify_race_test : public condition_base_test, public ::testing::WithParam
 TEST_P(notify_race_test, every_notify_of_a_queued_waiter_wakes_exactly_one) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed, foreign = GetParam()] {
-        constexpr int hasty = 12, rounds = scaled(1500, 100);
+        constexpr int hasty = 12;
+        const int rounds = is_scattered() ? 150 : scaled(1500, 100);
         ums::impl::condition_state changed;
         ums::mutex m;
         // Under the mutex:

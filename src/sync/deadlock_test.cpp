@@ -10,6 +10,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <shared_mutex>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -25,6 +26,7 @@
 #include "ums/fiber.hpp"
 #include "ums/mutex.hpp"
 #include "ums/run.hpp"
+#include "ums/shared_mutex.hpp"
 #include "ums/this_fiber.hpp"
 
 namespace {
@@ -49,7 +51,7 @@ class deadlock_test : public conserving_test {};
 
 // Any of the mutexes, as one.
 struct any_mutex {
-    explicit any_mutex(unsigned kind) noexcept : kind_{kind % 4} {}
+    explicit any_mutex(unsigned kind) noexcept : kind_{kind % 6} {}
     void lock() {
         switch (kind_) {
             case 0:
@@ -61,8 +63,11 @@ struct any_mutex {
             case 2:
                 recursive_.lock();
                 break;
-            default:
+            case 3:
                 timed_.lock();
+                break;
+            default:
+                shared_.lock();
                 break;
         }
     }
@@ -77,11 +82,16 @@ struct any_mutex {
             case 2:
                 recursive_.unlock();
                 break;
-            default:
+            case 3:
                 timed_.unlock();
+                break;
+            default:
+                shared_.unlock();
                 break;
         }
     }
+    // As lock(), or as a reader.
+    void want() { kind_ == 5 ? shared_.lock_shared() : lock(); }
     bool holds(const void* address) const noexcept { return address >= this && address < this + 1; }
 
 private:
@@ -90,6 +100,7 @@ private:
     ums::fair_mutex fair_;
     ums::recursive_mutex recursive_;
     ums::timed_mutex timed_;
+    ums::shared_mutex shared_;
 };
 
 struct ring {
@@ -110,7 +121,7 @@ struct ring {
     r.mutexes[i]->lock();
     ++r.ready;
     while (r.ready < n) this_fiber::yield();
-    r.mutexes[(i + 1) % n]->lock();
+    r.mutexes[(i + 1) % n]->want();
     CHECK(false, "%s: a deadlock went on", r.member(i).c_str());
 }
 
@@ -245,6 +256,32 @@ TEST_F(deadlock_test, cycles_of_2_to_16_are_found_with_names_and_stacks) {
         EXPECT_EQ(end.code, 0) << end;
         EXPECT_EQ(end.err, "found 10\n");
     }
+}
+
+// A reader among its holders is not known, so there is no cycle to find; and nothing else is taken
+// for one.
+TEST_F(deadlock_test, who_waits_for_readers_is_in_no_cycle) {
+    ums::run({.processors = 2}, [] {
+        ums::shared_mutex one, other;
+        std::atomic<int> ready = 0;
+        auto take = [&](ums::shared_mutex& first, ums::shared_mutex& second) {
+            const std::shared_lock outer{first};
+            ++ready;
+            while (ready < 3) this_fiber::yield();
+            const std::shared_lock inner{second};
+        };
+        fiber f{[&] { take(one, other); }}, g{[&] { take(other, one); }};
+        fiber writer{[&] {
+            while (ready < 2) this_fiber::yield();
+            EXPECT_TRUE(ums::find_deadlocks().empty());
+            ++ready;
+            const std::scoped_lock both{one, other};
+        }};
+        for (int i = 0; i < 10; ++i) EXPECT_TRUE(ums::find_deadlocks().empty());
+        f.join();
+        g.join();
+        writer.join();
+    });
 }
 
 // --- At a standstill ---

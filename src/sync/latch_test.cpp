@@ -58,7 +58,7 @@ TEST_F(latch_test, is_open_once_it_has_been_counted_down) {
 
 TEST_F(latch_test, all_that_happened_before_is_visible_to_who_waited) {
     ums::run({.processors = 2}, [] {
-        for (int round = 0; round < scaled(100, 10); ++round) {
+        for (int round = 0; round < scaled(40, 10); ++round) {
             constexpr int arrivals = 12, waiters = 12;
             latch l{arrivals};
             int written[arrivals] = {};
@@ -146,7 +146,7 @@ TEST_F(latch_test, deadlines_race_with_the_last_count_down) {
 
 TEST_F(latch_test, may_be_destroyed_by_who_has_seen_it_open) {
     on_a_fiber_and_on_a_thread([] {
-        for (int i = 0; i < scaled(1500, 150); ++i) {
+        for (int i = 0; i < scaled(600, 150); ++i) {
             auto* l = new latch{1};
             auto last = [l, i] {
                 // Polling is rare: where there are few CPUs it costs whole time slices.

@@ -14,7 +14,7 @@ namespace ums::sync {
 
 namespace {
 
-using impl::mutex_state;
+using impl::wait_list;
 using sched::held_locks;
 
 constinit base::atomic<bool> is_on{true};
@@ -42,9 +42,9 @@ held_locks& held_by_caller() noexcept {
     return self.is_fiber ? static_cast<sched::fiber&>(self).held : of_thread();
 }
 
-std::uint32_t number_of(mutex_state& m) noexcept {
+std::uint32_t number_of(wait_list& list) noexcept {
     // relaxed: a number, and nothing else, is agreed on.
-    const base::atomic_ref<std::uint32_t> word{m.waiters.spare};
+    const base::atomic_ref<std::uint32_t> word{list.spare};
     std::uint32_t number = word.load(base::relaxed);
     if (number != 0) return number;
     const std::uint32_t fresh = last_number.fetch_add(1, base::relaxed) + 1;
@@ -79,9 +79,9 @@ void insert(std::uint32_t held, std::uint32_t locked, const char* who) noexcept 
     std::snprintf(into->who, sizeof into->who, "%s", who);
 }
 
-void note_edge(mutex_state& held, mutex_state& locked) noexcept {
+void note_edge(const held_locks::one& held, const held_locks::one& locked) noexcept {
     char me[80] = "a plain thread", other[80];
-    const std::uint32_t h = number_of(held), l = number_of(locked);
+    const std::uint32_t h = held.number, l = locked.number;
     {
         const os::lock_guard guard{table_lock};
         if (find(h, l) != nullptr) return;
@@ -96,29 +96,32 @@ void note_edge(mutex_state& held, mutex_state& locked) noexcept {
         stderr,
         "ums: lock order: %s locks mutex %p while it holds mutex %p; %s has locked them the "
         "other way round, and two who do so at once deadlock\n",
-        me, static_cast<void*>(&locked), static_cast<void*>(&held), other);
+        me, locked.lock, held.lock, other);
 }
 
 }  // namespace
 
 void check_lock_order(bool on) noexcept { is_on.store(on, base::relaxed); }
 
-void before_lock(mutex_state& m) noexcept {
+void before_lock(const void* lock, wait_list& list) noexcept {
     if (!is_on.load(base::relaxed)) return;
-    held_locks& held = held_by_caller();
+    const held_locks& held = held_by_caller();
+    if (held.count == 0) return;
+    const held_locks::one wanted{lock, number_of(list)};
     for (unsigned i = 0; i < held.count; ++i)
-        if (held.lock[i] != &m) note_edge(*static_cast<mutex_state*>(held.lock[i]), m);
+        if (held.lock[i].number != wanted.number) note_edge(held.lock[i], wanted);
 }
 
-void after_lock(mutex_state& m) noexcept {
+void after_lock(const void* lock, wait_list& list) noexcept {
     held_locks& held = held_by_caller();
-    if (held.count < held_locks::most) held.lock[held.count++] = &m;
+    if (held.count < held_locks::most) held.lock[held.count++] = {lock, number_of(list)};
 }
 
-void before_unlock(mutex_state& m) noexcept {
+void before_unlock(wait_list& list) noexcept {
     held_locks& held = held_by_caller();
+    const std::uint32_t number = number_of(list);
     for (unsigned i = held.count; i-- != 0;)
-        if (held.lock[i] == &m) {
+        if (held.lock[i].number == number) {
             held.lock[i] = held.lock[--held.count];
             return;
         }

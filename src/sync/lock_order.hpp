@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sync/lock_order.hpp: debug builds warn when two mutexes are locked in both orders.
+// sync/lock_order.hpp: debug builds warn when two mutexes, shared ones too, are locked in
+// both orders.
 //
 // Each lock() without limit, by someone who holds other mutexes, leaves an edge "held, then locked"
 // for each of them. Who then locks a pair the other way round is told, once for each pair, although
 // it went well this time. try_lock() and the timed and stop-aware forms leave no edge, for they do
-// not wait for ever; but what they got is held.
+// not wait for ever; but what they got is held. A shared lock is as good as any: two readers who lock
+// a pair in both orders deadlock as soon as a writer waits for each.
 //
-// A mutex is known by a number, which it gets when it first takes part in an edge and keeps in its
-// own spare word. A new mutex in the same place has none, so the edges of one that is gone concern
+// A mutex is known by a number, which it gets when it is first locked and keeps in its own spare
+// word. A new mutex in the same place has none, so the edges of one that is gone concern
 // nobody: nothing must be forgotten when it is destroyed, and it has no destructor. The table is
 // bounded; when it is full, new edges overwrite old ones, and a warning may be missed.
 //
@@ -19,20 +21,35 @@
 //
 // Cost: release builds nothing. Debug builds a short section under one lock for each mutex held.
 
-#include "ums/mutex.hpp"
+#include "ums/impl/wait_list.hpp"
 
 namespace ums::sync {
 
 #if defined(UMS_DEBUG)
 void check_lock_order(bool on) noexcept;
-void before_lock(impl::mutex_state& m) noexcept;
-void after_lock(impl::mutex_state& m) noexcept;
-void before_unlock(impl::mutex_state& m) noexcept;
+// `lock`: what its user knows it by; `list` has the spare word.
+void before_lock(const void* lock, impl::wait_list& list) noexcept;
+void after_lock(const void* lock, impl::wait_list& list) noexcept;
+void before_unlock(impl::wait_list& list) noexcept;
 #else
 inline void check_lock_order(bool) noexcept {}
-inline void before_lock(impl::mutex_state&) noexcept {}
-inline void after_lock(impl::mutex_state&) noexcept {}
-inline void before_unlock(impl::mutex_state&) noexcept {}
+inline void before_lock(const void*, impl::wait_list&) noexcept {}
+inline void after_lock(const void*, impl::wait_list&) noexcept {}
+inline void before_unlock(impl::wait_list&) noexcept {}
 #endif
+
+// Of a mutex_state or a shared_mutex_state.
+template <class State>
+void before_lock(State& m) noexcept {
+    before_lock(&m, m.waiters);
+}
+template <class State>
+void after_lock(State& m) noexcept {
+    after_lock(&m, m.waiters);
+}
+template <class State>
+void before_unlock(State& m) noexcept {
+    before_unlock(m.waiters);
+}
 
 }  // namespace ums::sync

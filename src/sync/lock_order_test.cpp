@@ -3,8 +3,10 @@
 #include "sync/lock_order.hpp"
 
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <shared_mutex>
 #include <string>
 #include <thread>
 
@@ -14,6 +16,7 @@
 #include "support/conservation.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
+#include "ums/shared_mutex.hpp"
 
 namespace {
 
@@ -74,6 +77,47 @@ const deed deeds[] = {
      [] {
          ums::mutex a, b;
          for (ums::mutex* m : {&a, &b, &b, &a}) const std::lock_guard guard{*m};
+     }},
+    {"shared mutexes, and one of them as a reader", 1,
+     [] {
+         ums::shared_mutex a;
+         ums::shared_timed_mutex b;
+         lock_both(a, b);
+         const std::shared_lock reader{b};
+         a.lock();
+         a.unlock();
+     }},
+    {"a mutex and a shared one, by readers", 1,
+     [] {
+         ums::mutex a;
+         ums::shared_mutex b;
+         {
+             const std::lock_guard guard{a};
+             const std::shared_lock reader{b};
+         }
+         const std::shared_lock reader{b};
+         a.lock();
+         a.unlock();
+     }},
+    {"readers, by tries and in one order", 0,
+     [] {
+         ums::shared_mutex a, b;
+         for (int i = 0; i < 10; ++i) {
+             const std::shared_lock outer{a};
+             const std::shared_lock inner{b};
+         }
+         const std::shared_lock other{b};
+         if (a.try_lock_shared()) a.unlock_shared();
+     }},
+    {"a reader's lock that another has given back", 0,
+     [] {
+         ums::mutex a;
+         {
+             auto shared = std::make_unique<ums::shared_mutex>();
+             shared->lock_shared();
+             fiber{[&] { shared->unlock_shared(); }}.join();
+         }
+         const std::lock_guard guard{a};
      }},
     {"a recursive lock inside another", 0,
      [] {

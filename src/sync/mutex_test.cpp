@@ -87,7 +87,7 @@ TYPED_TEST(mutex_test, try_lock_fails_while_another_holds_it) {
 // Counts without atomics; a second one inside would be seen.
 TYPED_TEST(mutex_test, fibers_and_threads_exclude_each_other) {
     ums::run({.processors = 2}, [] {
-        constexpr int fibers = 40, threads = 4, rounds = scaled(2000, 200);
+        constexpr int fibers = 40, threads = 4, rounds = scaled(700, 200);
         TypeParam m;
         int inside = 0;
         std::uint64_t count = 0;
@@ -170,7 +170,7 @@ TYPED_TEST(timed_mutex_test, a_deadline_ends_the_wait_and_none_is_early) {
 TYPED_TEST(timed_mutex_test, deadlines_and_unlocks_race) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
-        constexpr int rounds = scaled(3000, 300);
+        constexpr int rounds = scaled(1500, 300);
         TypeParam m;
         std::uint64_t count = 0;
         std::atomic<std::uint64_t> got = 0, gave_up = 0;

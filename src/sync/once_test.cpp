@@ -43,7 +43,7 @@ TEST_F(once_test, the_call_is_made_once_and_gets_its_arguments) {
 
 TEST_F(once_test, one_makes_the_call_and_the_others_wait_for_it) {
     ums::run({.processors = 2}, [] {
-        for (int round = 0; round < scaled(200, 20); ++round) {
+        for (int round = 0; round < scaled(60, 20); ++round) {
             once_flag flag;
             int made = 0;
             on_threads_and_fibers(4, 20, [&](int) {
@@ -74,7 +74,7 @@ TEST_F(once_test, a_call_that_throws_leaves_it_to_the_next) {
 
 TEST_F(once_test, those_who_wait_try_in_turn_until_a_call_returns) {
     ums::run({.processors = 2}, [] {
-        for (int round = 0; round < scaled(200, 20); ++round) {
+        for (int round = 0; round < scaled(60, 20); ++round) {
             constexpr int throwing = 7;
             once_flag flag;
             int calls = 0;
@@ -124,7 +124,7 @@ TEST_F(once_test, a_turn_goes_to_who_waits_longest) {
 // By who finds it done, however far the one who made the call is.
 TEST_F(once_test, may_be_destroyed_by_who_finds_it_done) {
     on_a_fiber_and_on_a_thread([] {
-        for (int i = 0; i < scaled(1000, 100); ++i) {
+        for (int i = 0; i < scaled(400, 100); ++i) {
             auto* flag = new once_flag;
             std::atomic<bool> is_running = false;
             auto last = [flag, &is_running] {

@@ -132,8 +132,8 @@ bool shared_state::wait_until(deadline limit) {
     return wait_for_ready(waiters_, word_, os::to_nanoseconds(limit), nullptr);
 }
 
-bool shared_state::wait_or_stop(const std::stop_token& stop) {
-    return wait_for_ready(waiters_, word_, os::never, &stop);
+bool shared_state::wait_or_stop(const std::stop_token& stop, deadline limit) {
+    return wait_for_ready(waiters_, word_, os::to_nanoseconds(limit), &stop);
 }
 
 }  // namespace ums::impl

@@ -25,6 +25,7 @@ UMS = ""
 NATIVE = {"std::thread", "ums"}
 BOTH_BOOSTS = {"boost.fiber", "boost.fiber static", "go"}
 SPEED = {"ns_per_op", "ops_per_s"}
+SERVING = {"ops_per_s", "cpu_us_per_request", "p50_us", "p99_us", "p999_us", "bytes_per_connection"}
 BENCHES = {
     "yield": (NATIVE, BOTH_BOOSTS, SPEED),
     "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
@@ -40,9 +41,17 @@ BENCHES = {
     "condvar": (NATIVE, BOTH_BOOSTS, SPEED),
     "semaphore": (NATIVE, BOTH_BOOSTS - {"go"}, SPEED),
     "select": (NATIVE, {"go"}, SPEED),
+    "blocking": (NATIVE, {"boost.fiber", "go"}, {"throughput_kept", "p50_us", "p99_us", "blocks_per_s"}),
+    "http": ({"epoll", "ums"}, {"io_uring", "nginx", "fasthttp", "node"}, SERVING),
+    "memcached": ({"ums"}, {"memcached"}, SERVING),
+    "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
+    "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},
+                    {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
+    "ums": (NATIVE | {"ums-worker"}, BOTH_BOOSTS - {"go"}, SPEED),
 }
+SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "repetitions"}
+            "detector", "block_ms", "repetitions", "connections", "pipeline", "client", "engine"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
@@ -86,6 +95,21 @@ BAD_INPUT = [
     (["bench", "semaphore", "--fibers", "3"], "--fibers"),
     (["bench", "select", "--fibers", "4"], "4"),
     (["bench", "condvar", "--runtimes", "ums fair"], "'ums fair'"),
+    (["bench", "blocking", "--yields", "3"], "--yields"),
+    (["bench", "yield", "--connections", "10"], "--connections"),
+    (["bench", "spawn", "--client", "wrk"], "--client"),
+    (["bench", "all", "--pipeline", "2"], "--pipeline"),
+    (["bench", "http", "--fibers", "10"], "--fibers"),
+    (["bench", "http", "--connections", "0"], "--connections"),
+    (["bench", "http", "--connections", "1000001"], "1000000"),
+    (["bench", "http", "--pipeline", "1025"], "'1025'"),
+    (["bench", "http", "--client", "ab"], "'ab'"),
+    (["bench", "echo", "--client", "wrk"], "'wrk'"),
+    (["bench", "http", "--client", "ums"], "'ums'"),
+    (["bench", "connections", "--client", "own"], "--client"),
+    (["bench", "echo", "--cycles"], "--cycles"),
+    (["bench", "connections", "--pipeline", "1"], "--pipeline"),
+    (["bench", "memcached", "--runtimes", "nginx"], "'nginx'"),
     (["bench", "yield", "--json"], "--json"),
     (["bench", "yield", "--json", ""], "--json"),
     (["bench", "yield", "--json", "--quick"], "--json"),
@@ -103,6 +127,9 @@ def run(*args, ums=None, timeout=300):
 
 
 def has_peer(bench, runtime):
+    if runtime in ("nginx", "memcached", "node"):
+        return shutil.which(runtime, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin") is not None
+    bench = "echo" if bench == "connections" else bench
     peer = runtime.replace("::", "_").replace(".", "_").replace(" ", "_")
     return (pathlib.Path(UMS).resolve().parent / "bench" / f"{bench}-{peer}").exists()
 
@@ -118,12 +145,12 @@ class Rows(unittest.TestCase):
         expected = always | {one for one in where_built if has_peer(bench, one)}
         self.assertEqual({row["runtime"] for row in document["rows"]}, expected)
         for row in document["rows"]:
-            self.check_row(row, figures)
+            self.check_row(row, figures, "connections" if bench in SERVERS else "fibers")
 
-    def check_row(self, row, figures):
+    def check_row(self, row, figures, runners="fibers"):
         self.assertNotIn("error", row)
         self.assertIn("processors", row)
-        self.assertIn("fibers", row)
+        self.assertIn(runners, row)
         found = {key for key in row if key not in SETTINGS and not key.endswith(("_min", "_max"))}
         self.assertEqual(found, figures, row)
         for figure in found:
@@ -134,27 +161,26 @@ class Rows(unittest.TestCase):
         if "yields_run" in row:
             self.assertLess(row["yields_run"], row["yields"])
 
-    def test_a_median_lies_between_its_extremes_in_every_bench(self):
-        for bench in BENCHES:
-            with self.subTest(bench):
-                done = run("bench", bench, "--quick", "--json", "-")
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.check_document(json.loads(done.stdout), bench)
-                self.assertIn(f"{bench}: ", done.stderr)
-                self.assertNotIn("\r", done.stderr, "progress is for terminals only")
+    def test_a_median_lies_between_its_extremes_and_progress_is_for_terminals(self):
+        done = run("bench", "pingpong", "--quick", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_document(json.loads(done.stdout), "pingpong")
+        self.assertIn("pingpong: ", done.stderr)
+        self.assertNotIn("\r", done.stderr)
 
     def test_all_writes_every_bench_and_a_page_that_needs_no_network(self):
         with tempfile.TemporaryDirectory() as folder:
             rows, page = os.path.join(folder, "rows.json"), os.path.join(folder, "page.html")
-            done = run("bench", "all", "--quick", "--repetitions", "1", "--json", rows, "--html", page)
+            done = run("bench", "all", "--quick", "--repetitions", "2", "--json", rows, "--html", page)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(done.stderr, "")
             documents = json.loads(pathlib.Path(rows).read_text())["benches"]
             self.assertEqual([one["bench"] for one in documents], list(BENCHES))
             for one in documents:
-                self.check_document(one, one["bench"])
+                with self.subTest(one["bench"]):
+                    self.check_document(one, one["bench"])
             html = pathlib.Path(page).read_text()
-        self.assertIn("--repetitions 1", html)
+        self.assertIn("--repetitions 2", html)
         for bench in BENCHES:
             self.assertIn(f"<h2>{bench}</h2>", html)
         for loads in ("<link", "<img", " src=", "@import", "url(", "{{"):
@@ -192,11 +218,86 @@ class Rows(unittest.TestCase):
         unbounded = {row["runtime"] for row in json.loads(done.stdout)["rows"] if row["way"] == "unbounded"}
         self.assertEqual(unbounded, NATIVE)
 
+    def test_blocking_shows_every_detector_in_every_way(self):
+        done = run("bench", "blocking", "--quick", "--fibers", "4", "--runtimes", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        left_out = {word for word in ("perf", "fault", "getaddrinfo") if f"{word} was not run" in done.stderr}
+        ways = {"nanosleep", "read", "fault", "getaddrinfo", "fsync"} - left_out
+        detectors = {"perf", "monitor", "off", "marked"} - left_out
+        self.assertEqual({(row["way"], row["detector"]) for row in rows},
+                         {(way, detector) for way in ways for detector in detectors})
+        for row in rows:
+            self.assertGreater(row["blocks_per_s"], 0, row)
+
     def test_fibers_are_the_waiters_of_notify_all(self):
         done = run("bench", "condvar", "--quick", "--fibers", "5,50", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = {(row["way"], row["fibers"]) for row in json.loads(done.stdout)["rows"]}
         self.assertEqual(found, {("round_trip", 2), ("notify_all", 5), ("notify_all", 50)})
+
+    def test_a_server_is_measured_for_every_number_of_connections_and_requests(self):
+        done = run("bench", "echo", "--quick", "--runtimes", "epoll", "--connections", "1,40", "--pipeline", "1,3",
+                   "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = {(row["connections"], row["pipeline"]) for row in json.loads(done.stdout)["rows"]}
+        self.assertEqual(found, {(1, 1), (1, 3), (40, 1), (40, 3)})
+
+    def test_connections_beyond_the_limit_are_left_out_with_a_note(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 1000; exec "$0" "$@"', UMS, "bench", "connections", "--quick",
+                               "--runtimes", "epoll", "--connections", "100,2000", "--json", "-"],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        if len(rows) == 1:  # As root the limit can be raised.
+            self.assertIn("2000 connections were left out", done.stderr)
+        else:
+            self.assertEqual(os.geteuid(), 0)
+
+    def test_http_can_be_loaded_by_wrk(self):
+        if not shutil.which("wrk"):
+            self.skipTest("wrk is not installed")
+        done = run("bench", "http", "--quick", "--runtimes", "epoll", "--client", "wrk", "--pipeline", "1", "--json",
+                   "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        (row,) = json.loads(done.stdout)["rows"]
+        self.assertEqual(row["client"], "wrk")
+        self.check_row(row, SERVING, "connections")
+
+    def test_echo_can_be_loaded_by_fibers(self):
+        done = run("bench", "echo", "--quick", "--runtimes", "epoll,ums", "--client", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in json.loads(done.stdout)["rows"]:
+            self.assertEqual(row["client"], "ums")
+            self.check_row(row, SERVING, "connections")
+
+    def test_a_signal_ends_server_and_load(self):
+        before = self.servers()
+        with subprocess.Popen([UMS, "bench", "echo", "--runtimes", "epoll", "--json", "-"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as bench:
+            until = time.monotonic() + 60
+            while len(self.servers()) < len(before) + 2 and time.monotonic() < until:
+                time.sleep(0.01)
+            self.assertEqual(len(self.servers()), len(before) + 2)
+            bench.send_signal(signal.SIGTERM)
+            self.assertEqual(bench.wait(60), 128 + signal.SIGTERM)
+        until = time.monotonic() + 60
+        while self.servers() != before and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assertEqual(self.servers(), before)
+
+    @staticmethod
+    def servers():
+        """The processes that run a program of the echo bench of this build."""
+        found = set()
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                program = os.readlink(process / "exe")
+            except OSError:
+                continue
+            if program.startswith(str(pathlib.Path(UMS).resolve().parent / "bench" / "echo-")):
+                found.add(process.name)
+        return found
 
     def test_runtimes_selects(self):
         done = run("bench", "pingpong", "--quick", "--runtimes", "ums,std_thread", "--json", "-")

@@ -65,7 +65,7 @@ COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|make |examples/|bench/)[^`]*`
 
 # Where a path in a page may begin, and what stands for it in the tree.
 TOPS = ["src", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]
-LAYERS = ["base", "os", "arch", "mem", "time", "sched", "rt"]
+LAYERS = ["base", "os", "arch", "mem", "time", "sched", "block", "rt"]
 
 
 def anchors(text):

@@ -65,7 +65,7 @@ TEST_F(idle_test, parked_and_sleeping_fibers_wake_nobody) {
             if (now == before) break;
             before = now;
         }
-        std::this_thread::sleep_for(1s);
+        std::this_thread::sleep_for(500ms);
         EXPECT_LE(voluntary_switches() - before, 2u);
     }
 }

@@ -14,7 +14,7 @@ import tempfile
 # The folders of src/, top first. A folder includes itself and the folders of the lines below it.
 # include/ums may be included from everywhere.
 LAYERS = [
-    ["preload"],
+    ["preload", "windows", "linux_ums"],
     ["capi", "ums"],
     ["rt"],
     ["sync", "io"],

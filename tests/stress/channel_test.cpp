@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <vector>
 
@@ -32,9 +31,8 @@ class channel_stress_test : public conserving_test,
 public:
     // With little room a plain thread waits in the kernel for nearly each item.
     [[nodiscard]] static std::size_t items(std::size_t capacity) {
-        const char* wanted = std::getenv("TEST_ITEMS");
-        if (wanted != nullptr) return std::strtoull(wanted, nullptr, 0);
-        return capacity > 100 ? scaled(1'000'000, 50'000) : scaled(20'000, 2'000);
+        return static_cast<std::size_t>(capacity > 100 ? sized("TEST_ITEMS", 1'000'000, 50'000)
+                                                       : sized("TEST_ITEMS", 20'000, 2'000));
     }
 };
 

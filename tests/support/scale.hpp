@@ -3,6 +3,9 @@
 
 // support/scale.hpp: a sanitizer makes everything ten times slower and a fiber a hundred times larger.
 
+#include <cstdio>
+#include <cstdlib>
+
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define UMS_TEST_TSAN 1
@@ -27,3 +30,19 @@ inline constexpr bool under_asan = false;
 constexpr int scaled(int ordinary, int sanitized) noexcept {
     return under_tsan || under_asan ? sanitized : ordinary;
 }
+
+// The same, unless the environment asks for a long form: TEST_ROUNDS=1000000.
+inline int sized(const char* variable, int ordinary, int sanitized) noexcept {
+    const char* const wanted = std::getenv(variable);
+    if (wanted == nullptr) return scaled(ordinary, sanitized);
+    char* end = nullptr;
+    const long n = std::strtol(wanted, &end, 10);
+    if (n > 0 && n <= 1'000'000'000 && *end == '\0') return static_cast<int>(n);
+    std::fprintf(stderr, "%s=%s: expected a number from 1 to 1000000000\n", variable, wanted);
+    std::exit(2);
+}
+
+// Whether each park and yield moves the fiber to another processor. Where fibers go on in turn this
+// costs a wake-up of a kernel thread each time, and, with more of these than CPUs, often a whole
+// time slice.
+inline bool is_scattered() noexcept { return std::getenv("UMS_MIGRATE") != nullptr; }

@@ -50,6 +50,15 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
                         cpus < 1024 ? " (the CPUs available here)" : "");
     if (asked.fibers) options.fibers = number_list("--fibers", *asked.fibers, 1, 10'000'000);
     if (asked.yields) options.yields = number_list("--yields", *asked.yields, 1, 1'000'000'000);
+    if (asked.connections)
+        options.connections = number_list("--connections", *asked.connections, 1, 1'000'000);
+    if (asked.pipeline) options.pipeline = number_list("--pipeline", *asked.pipeline, 1, 1024);
+    if (asked.client) {
+        options.client = *asked.client;
+        if (options.client != "own" && options.client != "wrk" && options.client != "ums")
+            throw usage_error{
+                fmt::format("--client: expected own, wrk or ums, got '{}'", options.client)};
+    }
     if (asked.repetitions) {
         const auto given = number_list("--repetitions", *asked.repetitions, 1, 1000);
         if (given.size() != 1)
@@ -69,6 +78,9 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
                     fmt::format("{}: expected one bench, not all, beside it", option)};
         };
         needs_one(!options.fibers.empty(), "--fibers");
+        needs_one(!options.connections.empty(), "--connections");
+        needs_one(!options.pipeline.empty(), "--pipeline");
+        needs_one(!options.client.empty(), "--client");
         needs_one(!options.runtimes.empty(), "--runtimes");
     }
     if (options.demo) {
@@ -120,11 +132,12 @@ void open_output(std::optional<output_file>& file, const char* option,
 
 int list(const bench_request& asked) {
     if (asked.json || asked.html || asked.processors || asked.fibers || asked.yields ||
-        asked.repetitions || asked.runtimes || asked.quick || asked.cycles || asked.demo)
+        asked.connections || asked.pipeline || asked.client || asked.repetitions ||
+        asked.runtimes || asked.quick || asked.cycles || asked.demo)
         throw usage_error{"list: it takes no options"};
     std::string text;
     for (const auto& one : all_workloads())
-        text += fmt::format("{:<10}{} ({})\n", one->name(), one->about(),
+        text += fmt::format("{:<12}{} ({})\n", one->name(), one->about(),
                             fmt::join(one->runtimes(), ", "));
     print(stdout, text);
     return 0;

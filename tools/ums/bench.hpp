@@ -13,6 +13,7 @@ struct bench_request {
     std::optional<std::string> name;
     std::optional<std::string> json, html;
     std::optional<std::string> processors, fibers, yields, repetitions, runtimes;
+    std::optional<std::string> connections, pipeline, client;
     bool quick = false;
     bool cycles = false;
     bool demo = false;

@@ -20,7 +20,7 @@ struct cell {
     std::string runtime;             // "boost.fiber"
     std::string program;             // "yield-boost_fiber"
     std::vector<std::string> args;   // "fibers=10"
-    json settings = json::object();  // As the row shows them; always has processors and fibers.
+    json settings = json::object();  // As the row shows them; always has processors.
     std::uint64_t processors = 1;
 
     // Ways to do the same, of which the fastest is kept: the arguments of each ("stack=pooled").
@@ -41,7 +41,8 @@ struct cell {
     // How many repetitions have succeeded.
     std::size_t runs() const { return samples.empty() ? 0 : samples.begin()->second.size(); }
     std::optional<spread> figure(const std::string& name) const;
-    std::uint64_t fibers() const { return settings.at("fibers").get<std::uint64_t>(); }
+    // 0 where there is no such setting.
+    std::uint64_t fibers() const { return settings.value("fibers", std::uint64_t{0}); }
     // "1000 fibers, 100 yields", for the progress line.
     std::string label() const;
     // The settings, then either each figure with its _min and _max, or the error.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <ums/stats.hpp>
+#include <ums/ums_scheduling.h>
 
 #include "machine.hpp"
 
@@ -18,6 +19,8 @@ std::string info() {
         fmt::format("ums {}\ncpu: {}\ncpus: {}\nkernel: {}\ncompiler: {}\nbuild: {}\n", version(),
                     on.cpu, on.cpus, on.kernel, on.compiler, on.build);
     text += ums::info();
+    if (!text.ends_with('\n')) text += '\n';
+    text += fmt::format("ums workers: {}\n", ums_scheduling_mode());
     if (!text.ends_with('\n')) text += '\n';
     return text;
 }

@@ -73,6 +73,15 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
     bench->add_option("--fibers", asked.fibers, "how many fibers or threads")->type_name("N[,N..]");
     bench->add_option("--yields", asked.yields, "yield: how often each yields")
         ->type_name("N[,N..]");
+    bench->add_option("--connections", asked.connections, "http, echo, ...: how many connections")
+        ->type_name("N[,N..]");
+    bench
+        ->add_option(
+            "--pipeline", asked.pipeline,
+            "http, echo, memcached: requests that are sent before a response is waited for")
+        ->type_name("N[,N..]");
+    bench->add_option("--client", asked.client, "http and echo: what loads the servers (default own)")
+        ->type_name("own|wrk|ums");
     bench->add_option("--repetitions", asked.repetitions, "how often each cell is measured")
         ->type_name("N");
     bench->add_option("--runtimes", asked.runtimes, "only these, such as ums,boost.fiber")

@@ -15,7 +15,10 @@ struct bench_options {
     std::vector<std::uint64_t> processors{1};
     std::vector<std::uint64_t> fibers;  // Empty: the workload's own, as for the next two.
     std::vector<std::uint64_t> yields;
+    std::vector<std::uint64_t> connections;
+    std::vector<std::uint64_t> pipeline;
     std::vector<std::string> runtimes;
+    std::string client;
     std::optional<unsigned> repetitions;
     bool quick = false;
     bool cycles = false;

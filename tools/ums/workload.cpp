@@ -26,6 +26,14 @@ std::string canonical(const std::string& given, const std::vector<std::string>& 
 void workload::check(const bench_options& options) const {
     if (!options.yields.empty())
         throw usage_error{fmt::format("--yields: {} has no such setting", name())};
+    for (const auto& [is_given, option] : {std::pair{!options.connections.empty(), "--connections"},
+                                           std::pair{!options.pipeline.empty(), "--pipeline"},
+                                           std::pair{!options.client.empty(), "--client"}})
+        if (is_given) throw usage_error{fmt::format("{}: {} has no such setting", option, name())};
+    check_common(options);
+}
+
+void workload::check_common(const bench_options& options) const {
     if (options.cycles)
         throw usage_error{fmt::format("--cycles: only yield counts cycles, not {}", name())};
     if (options.demo) throw usage_error{fmt::format("--demo: only yield has one, not {}", name())};
@@ -44,12 +52,17 @@ std::vector<std::string> workload::chosen(const bench_options& options,
             std::any_of(options.runtimes.begin(), options.runtimes.end(),
                         [&](const auto& one) { return canonical(one, runtimes()) == runtime; });
         if (!options.runtimes.empty() && !is_asked) continue;
-        if (is_asked || runtime == "ums" || !path_of(program_of(name(), runtime)).empty())
+        const auto why = missing(runtime);
+        if (is_asked || runtime == "ums" || why.empty())
             chosen.push_back(runtime);
         else
-            notes.push_back(fmt::format("{} was not run: its peer was not built.", runtime));
+            notes.push_back(fmt::format("{} was not run: {}.", runtime, why));
     }
     return chosen;
+}
+
+std::string workload::missing(const std::string& runtime) const {
+    return path_of(program_of(name(), runtime)).empty() ? "its peer was not built" : "";
 }
 
 cell workload::make_cell(const std::string& runtime, std::uint64_t processors,
@@ -64,12 +77,23 @@ cell workload::make_cell(const std::string& runtime, std::uint64_t processors,
     return made;
 }
 
+cell workload::way_cell(const bench_options& options, const std::string& runtime,
+                        const std::string& way, std::uint64_t processors,
+                        std::uint64_t fibers) const {
+    cell made = make_cell(runtime, processors, fibers);
+    made.settings["way"] = way;
+    made.args.push_back("way=" + way);
+    if (options.quick) made.args.push_back("min_ms=20");
+    return made;
+}
+
 const std::vector<std::unique_ptr<workload>>& all_workloads() {
     static const auto all = [] {
         std::vector<std::unique_ptr<workload>> made;
-        for (const auto make : {make_yield, make_spawn, make_pingpong, make_skynet, make_memory,
-                                make_sleepers, make_scaling, make_mutex, make_channel, make_condvar,
-                                make_semaphore, make_select})
+        for (const auto make :
+             {make_yield, make_spawn, make_pingpong, make_skynet, make_memory, make_sleepers,
+              make_scaling, make_mutex, make_channel, make_condvar, make_semaphore, make_select,
+              make_blocking, make_http, make_memcached, make_echo, make_connections, make_ums})
             made.push_back(make());
         return made;
     }();

@@ -43,15 +43,24 @@ public:
     virtual view show(const result& got) const = 0;
 
 protected:
-    // The runtimes that were selected. A peer that was not built is left out with a note, unless it
+    // The part of check() for what every workload has.
+    void check_common(const bench_options& options) const;
+
+    // The runtimes that were selected. A peer that is missing is left out with a note, unless it
     // was asked for by name or is ums itself: then its cells are planned, and their rows will carry
     // the error.
     std::vector<std::string> chosen(const bench_options& options,
                                     std::vector<std::string>& notes) const;
 
-    // A cell with the settings that every row has.
+    // Why a runtime cannot be run here ("its peer was not built"); empty if it can.
+    virtual std::string missing(const std::string& runtime) const;
+
+    // A cell with the settings that the rows of most have.
     cell make_cell(const std::string& runtime, std::uint64_t processors,
                    std::uint64_t fibers) const;
+    // One that does its work in one of several ways, and briefly with --quick.
+    cell way_cell(const bench_options& options, const std::string& runtime, const std::string& way,
+                  std::uint64_t processors, std::uint64_t fibers) const;
 };
 
 const std::vector<std::unique_ptr<workload>>& all_workloads();
@@ -68,6 +77,12 @@ std::unique_ptr<workload> make_channel();
 std::unique_ptr<workload> make_condvar();
 std::unique_ptr<workload> make_semaphore();
 std::unique_ptr<workload> make_select();
+std::unique_ptr<workload> make_blocking();
+std::unique_ptr<workload> make_http();
+std::unique_ptr<workload> make_memcached();
+std::unique_ptr<workload> make_echo();
+std::unique_ptr<workload> make_connections();
+std::unique_ptr<workload> make_ums();
 
 // Numbers given by the user, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,

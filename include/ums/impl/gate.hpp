@@ -4,6 +4,7 @@
 // ums/impl/gate.hpp: a count, and those who wait until it is zero. What latch, wait_group and
 // manual_reset_event are made of.
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -41,6 +42,38 @@ struct gate_calls {
     UMS_EXPORT static bool wait_until(gate_state& g, deadline limit);
     UMS_EXPORT static bool wait_or_stop(gate_state& g, const std::stop_token& stop,
                                         deadline limit = deadline::max());
+};
+
+// The waits of what is made of a gate: until the count is zero.
+class gate {
+public:
+    gate(const gate&) = delete;
+    gate& operator=(const gate&) = delete;
+
+    [[nodiscard]] bool try_wait() const noexcept { return gate_calls::is_open(state_); }
+    void wait() const { gate_calls::wait(state_); }
+
+    // False once the time has passed. Prefers the zero if both happen.
+    template <class Rep, class Period>
+    [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
+        return gate_calls::wait_until(state_, deadline_after(d));
+    }
+    template <class Clock, class Duration>
+    [[nodiscard]] bool wait_until(const std::chrono::time_point<Clock, Duration>& t) const {
+        return until(t, [this](deadline limit) { return gate_calls::wait_until(state_, limit); });
+    }
+
+    // False once a stop is requested. Prefers the zero if both happen.
+    [[nodiscard]] bool wait(const std::stop_token& stop) const {
+        return gate_calls::wait_or_stop(state_, stop);
+    }
+
+protected:
+    constexpr explicit gate(std::ptrdiff_t count) noexcept : state_{count} {}
+    ~gate() = default;
+
+    using calls = gate_calls;
+    mutable gate_state state_;
 };
 
 }  // namespace ums::impl

@@ -11,6 +11,12 @@ const colours = {
     "std::thread": "#8a939c",
     "go": "#1b9e77",
     "bare switch": "#c2528b",
+    "epoll": "#c2528b",
+    "io_uring": "#7b5ea7",
+    "nginx": "#009639",
+    "fasthttp": "#1b9e77",
+    "node": "#a6761d",
+    "memcached": "#666666",
 };
 const others = ["#7b5ea7", "#a6761d", "#666666"];
 

@@ -70,11 +70,7 @@ private:
         for (const auto& runtime : chosen(options, notes)) {
             const bool has_unbounded = runtime == "std::thread" || runtime == "ums";
             if (way == "unbounded" && !has_unbounded) continue;
-            auto one = make_cell(runtime, processors, fibers);
-            one.settings["way"] = way;
-            one.args.push_back("way=" + way);
-            if (options.quick) one.args.push_back("min_ms=20");
-            made.push_back(std::move(one));
+            made.push_back(way_cell(options, runtime, way, processors, fibers));
         }
         return made;
     }

@@ -57,13 +57,8 @@ private:
     setting group(const std::string& way, std::uint64_t processors, std::uint64_t fibers,
                   const bench_options& options, std::vector<std::string>& notes) const {
         setting made;
-        for (const auto& runtime : chosen(options, notes)) {
-            auto one = make_cell(runtime, processors, fibers);
-            one.settings["way"] = way;
-            one.args.push_back("way=" + way);
-            if (options.quick) one.args.push_back("min_ms=20");
-            made.push_back(std::move(one));
-        }
+        for (const auto& runtime : chosen(options, notes))
+            made.push_back(way_cell(options, runtime, way, processors, fibers));
         return made;
     }
 };

@@ -42,7 +42,7 @@ public:
                         if (runtime == "boost.fiber" && n > most_of_boost && options.fibers.empty())
                             continue;
                         if (options.fibers.empty() && !fits(runtime, n, 6000, notes)) continue;
-                        group.push_back(one_cell(runtime, p, n, way));
+                        group.push_back(one_cell(options, runtime, p, n, way));
                     }
                     all.push_back(std::move(group));
                 }
@@ -69,14 +69,15 @@ public:
     }
 
 private:
-    cell one_cell(const std::string& runtime, std::uint64_t processors, std::uint64_t fibers,
-                  const std::string& way) const {
+    cell one_cell(const bench_options& options, const std::string& runtime,
+                  std::uint64_t processors, std::uint64_t fibers, const std::string& way) const {
         auto one = make_cell(runtime, processors, fibers);
         one.settings["way"] = way;
         if (way == "wake") return one;
         if (runtime != "bare switch") one.program = program_of("yield", runtime);
-        one.args.push_back(fmt::format(
-            "yields={}", std::clamp<std::uint64_t>(yields_of_a_cell / fibers, 4, 1'000'000)));
+        const std::uint64_t all = options.quick ? yields_of_a_cell / 10 : yields_of_a_cell;
+        one.args.push_back(
+            fmt::format("yields={}", std::clamp<std::uint64_t>(all / fibers, 4, 1'000'000)));
         return one;
     }
 

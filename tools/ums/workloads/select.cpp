@@ -34,13 +34,8 @@ public:
             for (const std::string way : {"unbuffered", "buffered"})
                 for (const auto n : given_or(options.fibers, {3, 9})) {
                     setting group;
-                    for (const auto& runtime : chosen(options, notes)) {
-                        auto one = make_cell(runtime, p, n);
-                        one.settings["way"] = way;
-                        one.args.push_back("way=" + way);
-                        if (options.quick) one.args.push_back("min_ms=20");
-                        group.push_back(std::move(one));
-                    }
+                    for (const auto& runtime : chosen(options, notes))
+                        group.push_back(way_cell(options, runtime, way, p, n));
                     all.push_back(std::move(group));
                 }
         return all;

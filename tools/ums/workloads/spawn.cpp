@@ -57,10 +57,7 @@ private:
                   const bench_options& options, std::vector<std::string>& notes) const {
         setting made;
         for (const auto& runtime : chosen(options, notes)) {
-            auto one = make_cell(runtime, processors, fibers);
-            one.settings["way"] = way;
-            one.args.push_back("way=" + way);
-            if (options.quick) one.args.push_back("min_ms=20");
+            auto one = way_cell(options, runtime, way, processors, fibers);
             one.probe_args = {"min_ms=20"};
             one.variants = variants(runtime, way == "one", processors);
             made.push_back(std::move(one));

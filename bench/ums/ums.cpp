@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: MIT
+
+// ums: the same as in the yield comparison.
+
+#include "../yield/ums.cpp"

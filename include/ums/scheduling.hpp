@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/scheduling.hpp: the UMS API in C++. A thin face of ums/ums_scheduling.h, which holds the contracts.
+//
+//   ums::completion_list list;
+//   ums::worker hello{list, [] { std::puts("hello"); ums::yield_worker(); }};
+//   ums::schedule(list, [&](const ums::scheduler_event& e) {
+//       if (e.why == ums::scheduler_event::yield) e.who.execute();
+//       for (const ums::worker_ref w : list.dequeue()) { if (w.is_terminated()) return; w.execute(); }
+//   });
+//
+// Errors: std::system_error from constructors and from what can fail for lack of something; execute() returns an
+//         error code, because it returns only then.
+
+#include <cerrno>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+
+#include "ums/ums_scheduling.h"
+
+namespace ums {
+
+namespace impl {
+inline void check(int failed, const char* what) {
+    if (failed != 0) throw std::system_error{-failed, std::generic_category(), what};
+}
+}  // namespace impl
+
+// Names a worker's context, or none.
+class worker_ref {
+public:
+    constexpr worker_ref() noexcept = default;
+    constexpr explicit worker_ref(ums_context_t context) noexcept : context_{context} {}
+
+    // Returns only if it fails; see ums_worker_execute(). The caller's frames are discarded.
+    std::error_code execute() const noexcept {
+        return {-ums_worker_execute(context_), std::generic_category()};
+    }
+    [[nodiscard]] bool is_terminated() const noexcept { return flag(UMS_INFORMATION_TERMINATED); }
+    [[nodiscard]] bool is_suspended() const noexcept { return flag(UMS_INFORMATION_SUSPENDED); }
+
+    // A pointer of the program's. Null: none was set, or the context is gone.
+    [[nodiscard]] void* user_data() const noexcept {
+        void* data = nullptr;
+        ums_context_query(context_, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data, nullptr);
+        return data;
+    }
+    void set_user_data(void* data) const {
+        impl::check(ums_context_set(context_, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data),
+                    "ums::worker_ref::set_user_data");
+    }
+
+    [[nodiscard]] constexpr ums_context_t native() const noexcept { return context_; }
+    constexpr explicit operator bool() const noexcept { return context_ != 0; }
+    friend constexpr bool operator==(worker_ref, worker_ref) noexcept = default;
+
+private:
+    bool flag(ums_information_t what) const noexcept {
+        unsigned char is = 0;
+        return ums_context_query(context_, what, &is, 1, nullptr) == 0 && is != 0;
+    }
+
+    ums_context_t context_ = 0;
+};
+
+// What a list held. Each is looked up before the loop's body runs, so the body may execute it; the rest is then
+// lost unless it was kept elsewhere.
+class worker_batch {
+public:
+    explicit worker_batch(ums_context_t first) noexcept : first_{first} {}
+
+    class iterator {
+    public:
+        explicit iterator(ums_context_t at) noexcept : at_{at}, next_{ums_context_next(at)} {}
+        worker_ref operator*() const noexcept { return worker_ref{at_}; }
+        iterator& operator++() noexcept {
+            *this = iterator{next_};
+            return *this;
+        }
+        bool operator!=(const iterator& other) const noexcept { return at_ != other.at_; }
+
+    private:
+        ums_context_t at_, next_;
+    };
+    [[nodiscard]] iterator begin() const noexcept { return iterator{first_}; }
+    [[nodiscard]] iterator end() const noexcept { return iterator{0}; }
+    [[nodiscard]] bool empty() const noexcept { return first_ == 0; }
+
+private:
+    ums_context_t first_;
+};
+
+// Requires of the destructor: it is empty and not in use.
+class completion_list {
+public:
+    completion_list() { impl::check(ums_completion_list_create(&list_), "ums::completion_list"); }
+    ~completion_list() { ums_completion_list_destroy(list_); }
+    completion_list(const completion_list&) = delete;
+    completion_list& operator=(const completion_list&) = delete;
+
+    // Waits until there is something. Empty: another consumer took it.
+    [[nodiscard]] worker_batch dequeue() { return wait(UMS_NEVER); }
+    // Does not wait.
+    [[nodiscard]] worker_batch try_dequeue() { return wait(0); }
+    // Empty also after the deadline (nanoseconds of CLOCK_MONOTONIC, see ums_deadline_after()).
+    [[nodiscard]] worker_batch dequeue_until(std::int64_t until) { return wait(until); }
+
+    [[nodiscard]] ums_completion_list_t native() const noexcept { return list_; }
+
+private:
+    worker_batch wait(std::int64_t until) {
+        ums_context_t first = 0;
+        const int failed = ums_completion_list_dequeue(list_, until, &first);
+        if (failed != -ETIMEDOUT) impl::check(failed, "ums::completion_list::dequeue");
+        return worker_batch{first};
+    }
+
+    ums_completion_list_t list_ = 0;
+};
+
+// A thread that runs when a scheduler executes it, as std::thread otherwise: joined or detached before it is
+// destroyed. Its context is destroyed with it, or with the end of a detached one's use by the program: keep
+// ref() and call ums_context_destroy().
+class worker {
+public:
+    worker() noexcept = default;
+    template <class F, class... Args>
+        requires(!std::is_same_v<std::remove_cvref_t<F>, worker>)
+    explicit worker(completion_list& list, F&& f, Args&&... args) {
+        auto call = std::make_unique<std::function<void()>>(
+            [f = std::decay_t<F>(std::forward<F>(f)),
+             ... args = std::decay_t<Args>(std::forward<Args>(args))]() mutable { std::invoke(f, args...); });
+        ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
+        options.list = list.native();
+        impl::check(ums_worker_create(&worker_, &options, &run, call.get()), "ums::worker");
+        call.release();
+        ref_ = worker_ref{ums_worker_context(worker_)};
+    }
+    worker(worker&& from) noexcept
+        : worker_{std::exchange(from.worker_, 0)}, ref_{std::exchange(from.ref_, worker_ref{})} {}
+    worker& operator=(worker&& from) noexcept {
+        if (joinable()) std::terminate();
+        release();
+        worker_ = std::exchange(from.worker_, 0);
+        ref_ = std::exchange(from.ref_, worker_ref{});
+        return *this;
+    }
+    ~worker() {
+        if (joinable()) std::terminate();
+        release();
+    }
+
+    [[nodiscard]] bool joinable() const noexcept { return worker_ != 0; }
+    void join() {
+        impl::check(ums_worker_join(worker_, nullptr), "ums::worker::join");
+        worker_ = 0;
+    }
+    void detach() {
+        impl::check(ums_worker_detach(worker_), "ums::worker::detach");
+        worker_ = 0;
+        ref_ = worker_ref{};
+    }
+    [[nodiscard]] worker_ref ref() const noexcept { return ref_; }
+    [[nodiscard]] ums_worker_t native() const noexcept { return worker_; }
+
+private:
+    static std::intptr_t run(void* call) {
+        const std::unique_ptr<std::function<void()>> mine{static_cast<std::function<void()>*>(call)};
+        (*mine)();
+        return 0;
+    }
+    void release() noexcept {
+        if (ref_) ums_context_destroy(ref_.native());
+    }
+
+    ums_worker_t worker_ = 0;
+    worker_ref ref_;
+};
+
+// Why a scheduler is asked.
+struct scheduler_event {
+    enum reason { startup = UMS_REASON_STARTUP, blocked = UMS_REASON_BLOCKED, yield = UMS_REASON_YIELD };
+
+    reason why;
+    worker_ref who;    // Of a yield.
+    void* argument;    // Of a yield.
+    bool in_syscall;   // Of blocked: not in a page fault.
+};
+
+// Makes the calling thread a scheduler that asks decide(event) what to do. Returns when decide() returns. What decide()
+// has on its stack is discarded whenever it executes a worker: keep what must be destroyed outside.
+template <class Decide>
+void schedule(completion_list& list, Decide decide) {
+    static thread_local Decide* deciding = nullptr;
+    Decide* const before = std::exchange(deciding, &decide);
+    ums_scheduler_options_t options = UMS_SCHEDULER_OPTIONS_INIT;
+    options.list = list.native();
+    options.procedure = [](ums_reason_t reason, std::uintptr_t payload, void* argument) {
+        const bool is_yield = reason == UMS_REASON_YIELD;
+        (*deciding)(scheduler_event{static_cast<scheduler_event::reason>(reason),
+                                    is_yield ? worker_ref{payload} : worker_ref{},
+                                    is_yield ? argument : nullptr,
+                                    reason == UMS_REASON_BLOCKED && payload == 1});
+    };
+    const int failed = ums_scheduler_enter(&options);
+    deciding = before;
+    impl::check(failed, "ums::schedule");
+}
+
+// By a worker: back to its scheduler, until it is executed again. False: the caller is no worker.
+inline bool yield_worker(void* argument = nullptr) noexcept { return ums_worker_yield(argument) == 0; }
+
+// Around a call of a worker that may block: its scheduler goes on meanwhile. See ums_worker_blocking_enter().
+class worker_blocking {
+public:
+    worker_blocking() noexcept { ums_worker_blocking_enter(); }
+    ~worker_blocking() { ums_worker_blocking_leave(); }
+    worker_blocking(const worker_blocking&) = delete;
+    worker_blocking& operator=(const worker_blocking&) = delete;
+};
+
+}  // namespace ums

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// arch/x86_64/thread_pointer.hpp: the thread register (the base of FS), which names a thread's TLS block, and
+// a switch that changes it together with the stack.
+//
+// Between the two halves of such a switch nothing may use thread-local memory, so the register is written inside
+// the asm statement. Around it nothing changes: a thread's code always runs with its own TLS block,
+// whichever kernel thread runs it, so addresses of thread-local variables that a compiler keeps
+// stay right, and a stack protector finds its own canary. See arch/x86_64/switch.hpp for the rest.
+
+#include <sys/auxv.h>
+
+#include "arch/context.hpp"
+
+namespace ums::arch {
+
+// Whether the CPU has the instructions and the kernel lets user mode have them (5.9).
+inline bool can_write_thread_pointer() noexcept {
+    constexpr unsigned long fsgsbase = 2;  // HWCAP2_FSGSBASE
+    return (::getauxval(AT_HWCAP2) & fsgsbase) != 0;
+}
+
+// Requires: can_write_thread_pointer().
+inline void* thread_pointer() noexcept {
+    void* value;
+    asm volatile("rdfsbase %0" : "=r"(value));
+    return value;
+}
+
+#if defined(__CET__)
+#define UMS_LANDING "endbr64\n\t"
+#else
+#define UMS_LANDING ""
+#endif
+
+#if defined(__AVX512F__)
+#define UMS_VECTOR_CLOBBERS                                                                      \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",  \
+        "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5",      \
+        "k6", "k7"
+#else
+#define UMS_VECTOR_CLOBBERS
+#endif
+
+// As switch_context(), and the side that continues finds its own thread pointer. Requires:
+// can_write_thread_pointer().
+UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, void* pointer,
+                                          void* carrier) noexcept {
+    context* from = &save;
+    const context* to = &load;
+    void* handover = nullptr;
+    register void* fs asm("r9") = pointer;
+    asm volatile(
+        "leaq 1f(%%rip), %%rax\n\t"
+        "movq %%rsp, (%%rdi)\n\t"
+        "movq %%rax, 8(%%rdi)\n\t"
+        "movq %%rbp, 16(%%rdi)\n\t"
+        "stmxcsr 24(%%rdi)\n\t"
+        "fnstcw 28(%%rdi)\n\t"
+        "movzwl 28(%%rdi), %%r8d\n\t"
+        "wrfsbase %%r9\n\t"
+        "ldmxcsr 24(%%rsi)\n\t"
+        "cmpw 28(%%rsi), %%r8w\n\t"
+        "jne 3f\n"
+        "2:\n\t"
+        "movq (%%rsi), %%rsp\n\t"
+        "movq 16(%%rsi), %%rbp\n\t"
+        "jmpq *8(%%rsi)\n"
+        "3:\n\t"
+        "fldcw 28(%%rsi)\n\t"
+        "jmp 2b\n\t"
+        ".p2align 4\n"
+        "1:\n\t" UMS_LANDING
+        : "+D"(from), "+S"(to), "+d"(carrier), "+c"(handover), "+r"(fs)
+        :
+        : "rax", "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
+          "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+          "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" UMS_VECTOR_CLOBBERS);
+    return {carrier, handover};
+}
+
+#undef UMS_LANDING
+#undef UMS_VECTOR_CLOBBERS
+
+}  // namespace ums::arch

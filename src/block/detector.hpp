@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// block/detector.hpp: finds out that a watched kernel thread has blocked in the kernel.
+//
+// Three of them, best first, behind one interface:
+// perf_detector     the kernel says so: records of context switches. Notice within about 100 us.
+// monitor_detector  a thread looks, every 20 us to 10 ms.
+// no_detector       nobody does: only what the program marks as blocking is known.
+//
+// Lifetime:  stop() and the destructor require that no thread is watched any more.
+// Threads:   start(), stop(), add() and remove() may be called by any thread, start() and stop() by one
+//            at a time. nudge() by anyone, at any time between start() and stop().
+
+#include <memory>
+#include <string>
+
+#include "base/atomic.hpp"
+#include "block/watched.hpp"
+#include "os/membarrier.hpp"
+
+namespace ums::block {
+
+enum class detector_kind : unsigned char { perf, monitor, none };
+
+// What to use; `automatic`: the best that works.
+enum class preference : unsigned char { automatic, perf, monitor, off };
+
+class detector {
+public:
+    virtual ~detector() = default;
+    detector(const detector&) = delete;
+    detector& operator=(const detector&) = delete;
+
+    // Begins to watch for what is added. `root`: the tid of the thread that creates, from now on, every
+    // thread that is watched, and that outlives them. Empty, or why it cannot: nothing is left then.
+    [[nodiscard]] virtual std::string start(int root) = 0;
+    virtual void stop() noexcept = 0;
+
+    virtual void add(watched& w) noexcept = 0;
+    // When it returns no function of `w` runs any more, and none is called again.
+    virtual void remove(watched& w) noexcept = 0;
+
+    // Says that a thread has become of interest, after it has. Costs a load unless the detector sleeps.
+    void nudge() noexcept {
+        // The light side of monitor_detector's fence.
+        if (os::asymmetric())
+            base::compiler_fence();
+        else
+            base::full_fence();
+        if (sleeps_.load(base::relaxed) != 0) [[unlikely]]  // relaxed: see monitor_detector.cpp.
+            wake();
+    }
+
+    // False if it has ceased to see anything: its root has ended.
+    [[nodiscard]] virtual bool works() const noexcept { return true; }
+
+    [[nodiscard]] virtual detector_kind kind() const noexcept = 0;
+
+protected:
+    detector() noexcept = default;
+    virtual void wake() noexcept {}
+
+    base::atomic<std::uint32_t> sleeps_;
+};
+
+[[nodiscard]] const char* name_of(detector_kind kind) noexcept;  // As UMS_BLOCK has it.
+
+struct chosen_detector {
+    std::unique_ptr<detector> is;  // Started.
+    std::string reason;            // Why this one: "asked for", or what was wrong with a better one.
+};
+
+// Starts the best one that works, or the one that is asked for. Throws std::system_error
+// (operation_not_supported) if that one does not work.
+[[nodiscard]] chosen_detector choose(preference wanted, int root);
+
+// The same choice without starting anything: for reports.
+struct verdict {
+    detector_kind kind;
+    std::string reason;
+    bool is_possible;  // False if what was asked for does not work; the reason says why.
+};
+[[nodiscard]] verdict would_choose(preference wanted);
+
+}  // namespace ums::block

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+
+// No block is missed. The kernel writes the record of a switch before the thread is off its CPU, and
+// makes the ring readable after that. The reader empties every ring after each wait, and a ring that
+// became readable since makes the next wait return at once. A record of a thread that is not of
+// interest is dropped: it was not when it blocked, and cannot become so while it is blocked. Two
+// rings may hold records of one thread that changed its CPU; the later one counts.
+//
+// Records are refused only by a full ring. A ring that has room for more when it is looked at has
+// refused none since it was emptied, for room only shrinks until then. If one has not, every thread
+// that is of interest is looked at, which finds all that block now; who blocks later writes a record. The
+// same after a lull: first the rings record again, then all are looked at.
+#include "block/perf_detector.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/prctl.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/assert.hpp"
+#include "block/report.hpp"
+#include "block/service_thread.hpp"
+#include "os/futex.hpp"
+#include "os/system.hpp"
+
+namespace ums::block {
+
+std::string perf_detector::explain(const char* call, long error) {
+    std::string text = std::string{call} + ": " +
+                       std::generic_category().message(static_cast<int>(-error));
+    if (error == -EACCES || error == -EPERM) {
+        const int paranoid = os::perf_event_paranoid();
+        if (paranoid > 2)
+            text += " (perf_event_paranoid " + std::to_string(paranoid) + ")";
+        else if (std::strcmp(call, "perf_event_open") == 0)
+            text += " (a seccomp filter or a security module)";
+        else
+            text += " (perf_event_mlock_kb is used up)";
+    }
+    return text;
+}
+
+std::string perf_detector::open_rings(int root, unsigned cpus) {
+    // 64 KiB each, 4 MiB for all, at least two pages each.
+    unsigned pages = ring_pages_;
+    if (pages == 0)
+        for (pages = 16; pages > 2 && pages * cpus > 1024;) pages /= 2;
+    for (unsigned cpu = 0; cpu < cpus; ++cpu) {
+        const char* call = nullptr;
+        const long error = ring_[rings_].open(root, static_cast<int>(cpu), pages, call);
+        if (error == -ENODEV) continue;  // Offline. If it comes back, its records are missing.
+        if (error != 0) return explain(call, error);
+        polled_[rings_].fd = ring_[rings_].fd();
+        polled_[rings_].events = POLLIN;
+        ++rings_;
+    }
+    const long event = os::system.event_make();
+    if (event < 0) return explain("eventfd", event);
+    stop_event_ = static_cast<int>(event);
+    polled_[rings_] = {stop_event_, POLLIN, 0};
+    return {};
+}
+
+std::string perf_detector::start(int root) {
+    UMS_ASSERT(!reader_.joinable(), "a detector was started twice");
+    go_.store(0, base::relaxed);  // relaxed: the thread that reads it does not exist yet.
+    is_lost_.store(0, base::relaxed);  // relaxed: the same.
+    const long configured = ::sysconf(_SC_NPROCESSORS_CONF);
+    const auto cpus = static_cast<unsigned>(std::clamp(configured, 1L, 4096L));
+    ring_ = std::make_unique<os::switch_ring[]>(cpus);
+    polled_ = std::make_unique<pollfd[]>(cpus + 1);
+    rings_ = 0;
+    // The reader comes first: were this the root, a thread made later would be below it.
+    reader_ = service_thread("ums blocks", [this] { run(); });
+    std::string problem = open_rings(root, cpus);
+    // sync(block.start): the reader sees the rings, and who starts sees that they are open.
+    go_.store(problem.empty() ? 1 : 2, base::release);
+    os::futex_wake(go_.address());
+    if (!problem.empty()) stop();
+    return problem;
+}
+
+void perf_detector::stop() noexcept {
+    if (!reader_.joinable()) return;
+    if (stop_event_ >= 0) os::system.event_raise(stop_event_);
+    reader_.join();
+    ring_.reset();
+    polled_.reset();
+    if (stop_event_ >= 0) os::system.close_fd(stop_event_);
+    stop_event_ = -1;
+}
+
+bool perf_detector::works() const noexcept {
+    return is_lost_.load(base::relaxed) == 0;  // relaxed: a flag.
+}
+
+void perf_detector::run() noexcept {
+    // The pause shall not become longer by the default slack of 50 us.
+    ::prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+    std::uint32_t go = 0;
+    while ((go = go_.load(base::acquire)) == 0) os::futex_wait(go_, 0);  // sync(block.start)
+    if (go == 2) return;
+    while (wait()) {
+        const std::uint64_t before = records_.get();
+        read_rings();
+        look_at_suspects();
+        if (must_look_at_all_) look_at_all();
+        if (is_flooded(records_.get() - before)) lull();
+    }
+}
+
+bool perf_detector::is_flooded(std::uint64_t records) noexcept {
+    const os::nanoseconds now = os::now();
+    if (now - window_begun_ > window) {
+        if (window_records_ <= flood) next_lull_ = shortest_lull;
+        window_begun_ = now;
+        window_records_ = 0;
+    }
+    window_records_ += records;
+    return window_records_ > flood;
+}
+
+void perf_detector::lull() noexcept {
+    lulls_.add(1);
+    for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(true);
+    const os::nanoseconds end = os::now() + next_lull_;
+    next_lull_ = std::min(next_lull_ * 2, longest_lull);
+    bool is_stopped = false;
+    while (!is_stopped && os::now() < end)
+        is_stopped = is_stopped_within(look_at_all() ? 100'000 : 400'000);
+    for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(false);
+    look_at_all();
+    window_begun_ = os::now();
+    window_records_ = 0;
+}
+
+bool perf_detector::is_stopped_within(os::nanoseconds time) noexcept {
+    const timespec brief{0, time};
+    return os::system.poll_fds(&polled_[rings_], 1, &brief) > 0;
+}
+
+// False if it is time to stop.
+bool perf_detector::wait() noexcept {
+    pollfd* const stop = &polled_[rings_];
+    // Only the end is waited for: the rings fill meanwhile.
+    if (is_stopped_within(pause)) return false;
+    if (os::system.poll_fds(polled_.get(), rings_ + 1, nullptr) < 0) return true;
+    for (unsigned i = 0; i < rings_; ++i) {
+        if ((polled_[i].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0) continue;
+        polled_[i].fd = -1;  // Else the next wait would return at once, and so on for ever.
+        is_lost_.store(1, base::relaxed);  // relaxed: a flag.
+    }
+    return stop->revents == 0;
+}
+
+void perf_detector::read_rings() noexcept {
+    for (unsigned i = 0; i < rings_; ++i) {
+        all_.with_all([&](auto find) noexcept {
+            const bool had_room = ring_[i].drain([&](const os::switch_record& record) noexcept {
+                records_.add(1);
+                if (watched* w = find(record.tid)) note(*w, record);
+            });
+            if (!had_room) {
+                overflows_.add(1);
+                must_look_at_all_ = true;
+            }
+        });
+    }
+}
+
+void perf_detector::note(watched& w, const os::switch_record& record) noexcept {
+    if (record.when < w.since_) return;  // From the ring of a CPU it has left.
+    w.since_ = record.when;
+    w.is_off_ = record.is_out && !record.is_preempted;
+    if (!w.is_off_) return;
+    if (suspected_ == most_suspects)
+        must_look_at_all_ = true;
+    else
+        suspects_[suspected_++] = record.tid;
+}
+
+void perf_detector::look_at_suspects() noexcept {
+    for (unsigned i = 0; i < suspected_; ++i) {
+        os::nanoseconds when = 0;
+        const auto pin = all_.find(suspects_[i], [&](watched& w) noexcept {
+            // Once, however many of its records there were.
+            when = w.since_;
+            const bool is_off = w.is_off_;
+            w.is_off_ = false;
+            return is_off;
+        });
+        if (pin) report_if_blocked(*pin, pin->state_, when, true);
+    }
+    suspected_ = 0;
+}
+
+bool perf_detector::look_at_all() noexcept {
+    must_look_at_all_ = false;
+    bool any_of_interest = false;
+    all_.begin_scan();
+    for (;;) {
+        const auto pin = all_.next();
+        if (!pin) return any_of_interest;
+        any_of_interest |= pin->is_of_interest();
+        report_if_blocked(*pin, pin->state_, 0, false);
+    }
+}
+
+}  // namespace ums::block

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// block/perf_detector.hpp: the kernel tells of each thread that blocks.
+//
+// One ring of context-switch records for each CPU that was online at the start, inherited by every
+// thread that the root creates. One thread, outside of that tree, waits until a ring has something.
+//
+// Cost: nothing while nobody blocks. A record makes the kernel interrupt the CPU that writes it, once its
+// own switch is over, to wake the reader; in a virtual machine that is 10 us. Threads that wait because they
+// have nothing to do write records, too, and there can be a hundred thousand waits a second. So where
+// records come in floods the reader does not listen, for 10 ms, or longer if there is still a flood then: the
+// rings are paused, and it looks at the threads of interest every 100 us. Listening, it looks into the
+// rings every `pause` at most; a record that comes after a quiet time is seen at once.
+
+#include <memory>
+#include <poll.h>
+#include <string>
+#include <thread>
+
+#include "block/detector.hpp"
+#include "block/watch_list.hpp"
+#include "os/perf.hpp"
+
+namespace ums::block {
+
+class perf_detector final : public detector {
+public:
+    static constexpr os::nanoseconds pause = 50'000;
+    // More records than this in a window are a flood.
+    static constexpr unsigned flood = 50;
+    static constexpr os::nanoseconds window = 5'000'000;
+    static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 160'000'000;
+
+    // `ring_pages`: for each CPU; 0: as many as suit their number. A small one is for tests.
+    explicit perf_detector(unsigned ring_pages = 0) noexcept : ring_pages_{ring_pages} {}
+    ~perf_detector() override { stop(); }
+
+    [[nodiscard]] std::string start(int root) override;
+    void stop() noexcept override;
+    void add(watched& w) noexcept override { all_.add(w); }
+    void remove(watched& w) noexcept override { all_.remove(w); }
+    [[nodiscard]] bool works() const noexcept override;
+    [[nodiscard]] detector_kind kind() const noexcept override { return detector_kind::perf; }
+
+    // How often it had to look at all threads because records may have been lost.
+    [[nodiscard]] std::uint64_t overflows() const noexcept { return overflows_.get(); }
+    [[nodiscard]] std::uint64_t records() const noexcept { return records_.get(); }
+
+    // How often it did not listen for a while.
+    [[nodiscard]] std::uint64_t lulls() const noexcept { return lulls_.get(); }
+
+    // What it says when the kernel refuses: "perf_event_open: Permission denied (...)".
+    [[nodiscard]] static std::string explain(const char* call, long error);
+
+private:
+    static constexpr unsigned most_suspects = 64;
+
+    [[nodiscard]] std::string open_rings(int root, unsigned cpus);
+    void run() noexcept;
+    [[nodiscard]] bool wait() noexcept;
+    void read_rings() noexcept;
+    void note(watched& w, const os::switch_record& record) noexcept;
+    void look_at_suspects() noexcept;
+    bool look_at_all() noexcept;  // Whether any is of interest.
+    [[nodiscard]] bool is_flooded(std::uint64_t records) noexcept;
+    void lull() noexcept;
+    [[nodiscard]] bool is_stopped_within(os::nanoseconds time) noexcept;
+
+    // Set once in start(), then read-only:
+    unsigned ring_pages_;
+    unsigned rings_ = 0;
+    std::unique_ptr<os::switch_ring[]> ring_;
+    std::unique_ptr<pollfd[]> polled_;  // Those of the rings, then stop_event_. The reader writes results.
+    int stop_event_ = -1;
+
+    watch_list all_;
+    base::atomic<std::uint32_t> go_;  // 0 until the rings are there, then 1; 2: no reader is needed.
+    base::atomic<std::uint32_t> is_lost_;
+
+    // Owned by the reader:
+    int suspects_[most_suspects];  // Tids whose last record says that they blocked.
+    unsigned suspected_ = 0;
+    bool must_look_at_all_ = false;
+    base::owned<std::uint64_t> overflows_{0};
+    base::owned<std::uint64_t> records_{0};
+    base::owned<std::uint64_t> lulls_{0};
+    std::uint64_t window_records_ = 0;
+    os::nanoseconds window_begun_ = 0;
+    os::nanoseconds next_lull_ = shortest_lull;
+
+    std::thread reader_;
+};
+
+}  // namespace ums::block

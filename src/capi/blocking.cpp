@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT
+#include "ums/blocking.hpp"
+
+#include "ums/ums.h"
+
+void ums_blocking_enter() { ums::impl::blocking_enter(); }
+void ums_blocking_leave() { ums::impl::blocking_leave(); }
+void ums_uninterruptible_enter() { ums::impl::uninterruptible_enter(); }
+void ums_uninterruptible_leave() { ums::impl::uninterruptible_leave(); }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "os/interrupt_signal.hpp"
+
+#include <cerrno>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/assert.hpp"
+#include "base/atomic.hpp"
+#include "os/errno.hpp"
+#include "os/user_interrupt.hpp"
+
+namespace ums::os {
+
+namespace {
+
+// Written before the handler is installed, and not while it is.
+struct sigaction before;
+interrupt_signal::handler on_interrupt_;
+constinit base::atomic<bool> exists;
+
+// What would have happened without us.
+void pass_on(int number, siginfo_t* info, void* context) noexcept {
+    if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return;
+    if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) {
+        // The same death. It comes when this handler returns, which unblocks the signal.
+        sigaction(number, &before, nullptr);
+        ::syscall(SYS_tgkill, ::getpid(), static_cast<int>(::syscall(SYS_gettid)), number);
+        return;
+    }
+    sigset_t outer;
+    pthread_sigmask(SIG_BLOCK, &before.sa_mask, &outer);
+    if ((before.sa_flags & SA_SIGINFO) != 0)
+        before.sa_sigaction(number, info, context);
+    else
+        before.sa_handler(number);
+    pthread_sigmask(SIG_SETMASK, &outer, nullptr);
+}
+
+void handle(int number, siginfo_t* info, void* context) noexcept {
+    int* const at = &errno;
+    const int kept = read_errno(at);
+    if (user_interrupt::take(*info))
+        on_interrupt_(*info, context);
+    else
+        pass_on(number, info, context);
+    write_errno(at, kept);
+}
+
+}  // namespace
+
+int interrupt_signal::unused() noexcept {
+    for (int n = SIGRTMAX - 1; n >= SIGRTMIN; --n) {
+        struct sigaction now {};
+        if (sigaction(n, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+            now.sa_handler == SIG_DFL)
+            return n;
+    }
+    return 0;
+}
+
+bool interrupt_signal::is_usable(int signal) noexcept {
+    return signal >= SIGRTMIN && signal <= SIGRTMAX;
+}
+
+interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) : number_{signal} {
+    if (!is_usable(signal))
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: the signal of user interrupts: expected a real-time signal"};
+    // sync(interrupt.signal): one at a time; sees what the last one left.
+    UMS_ASSERT(!exists.exchange(true, base::acq_rel), "two handlers of user interrupts");
+    on_interrupt_ = on_interrupt;
+    // In two steps: a foreign signal may come as soon as ours is there, and must find the former.
+    struct sigaction ours {};
+    ours.sa_sigaction = &handle;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | flags;
+    sigemptyset(&ours.sa_mask);
+    if (sigaction(signal, nullptr, &before) != 0 || sigaction(signal, &ours, nullptr) != 0) {
+        exists.store(false, base::release);  // sync(interrupt.signal)
+        throw std::system_error{errno, std::generic_category(), "ums: sigaction"};
+    }
+}
+
+interrupt_signal::~interrupt_signal() {
+    if (is_installed()) sigaction(number_, &before, nullptr);
+    exists.store(false, base::release);  // sync(interrupt.signal)
+}
+
+bool interrupt_signal::is_installed() const noexcept {
+    struct sigaction now {};
+    return sigaction(number_, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+           now.sa_sigaction == &handle;
+}
+
+}  // namespace ums::os

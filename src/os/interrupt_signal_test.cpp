@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+#include "os/interrupt_signal.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "os/user_interrupt.hpp"
+#include "support/child.hpp"
+
+namespace {
+
+using namespace ums::os;
+
+volatile sig_atomic_t ours, theirs, their_value, usr1_was_blocked;
+
+void on_interrupt(const siginfo_t&, void*) noexcept { ours = ours + 1; }
+
+void their_action(int, siginfo_t* info, void*) {
+    theirs = theirs + 1;
+    their_value = info->si_value.sival_int;
+    sigset_t now;
+    pthread_sigmask(SIG_BLOCK, nullptr, &now);
+    usr1_was_blocked = sigismember(&now, SIGUSR1);
+}
+void their_handler(int) { theirs = theirs + 1; }
+
+void send(int signal, int value) {
+    sigval with{};
+    with.sival_int = value;
+    ASSERT_EQ(pthread_sigqueue(pthread_self(), signal, with), 0);
+    // ThreadSanitizer delivers it at the next call that it knows.
+    sigset_t now;
+    pthread_sigmask(SIG_BLOCK, nullptr, &now);
+}
+
+class interrupt_signal_test : public ::testing::Test {
+protected:
+    interrupt_signal_test() {
+        ours = 0;
+        theirs = 0;
+        their_value = 0;
+        usr1_was_blocked = 0;
+    }
+    const int number_ = interrupt_signal::unused();
+};
+
+TEST_F(interrupt_signal_test, the_number_is_one_that_nobody_uses) {
+    ASSERT_TRUE(interrupt_signal::is_usable(number_));
+    struct sigaction mine {}, before {};
+    mine.sa_handler = their_handler;
+    ASSERT_EQ(sigaction(number_, &mine, &before), 0);
+    EXPECT_NE(interrupt_signal::unused(), number_);
+    sigaction(number_, &before, nullptr);
+    EXPECT_EQ(interrupt_signal::unused(), number_);
+}
+
+TEST_F(interrupt_signal_test, other_numbers_are_refused) {
+    for (const int bad : {-1, 0, SIGINT, SIGUSR1, 32, SIGRTMAX + 1}) {
+        EXPECT_FALSE(interrupt_signal::is_usable(bad));
+        EXPECT_THROW((interrupt_signal{bad, &on_interrupt}), std::system_error);
+    }
+}
+
+TEST_F(interrupt_signal_test, the_applications_own_signals_reach_its_handler) {
+    struct sigaction mine {}, before {};
+    mine.sa_sigaction = their_action;
+    mine.sa_flags = SA_SIGINFO;
+    sigaddset(&mine.sa_mask, SIGUSR1);
+    ASSERT_EQ(sigaction(number_, &mine, &before), 0);
+    {
+        const interrupt_signal installed{number_, &on_interrupt};
+        EXPECT_TRUE(installed.is_installed());
+        send(number_, 77);
+        EXPECT_EQ(theirs, 1);
+        EXPECT_EQ(their_value, 77);
+        EXPECT_TRUE(usr1_was_blocked);
+        sigset_t now;
+        pthread_sigmask(SIG_BLOCK, nullptr, &now);
+        EXPECT_FALSE(sigismember(&now, SIGUSR1));
+    }
+    send(number_, 78);  // It is back.
+    EXPECT_EQ(their_value, 78);
+    sigaction(number_, &before, nullptr);
+    EXPECT_EQ(ours, 0);
+}
+
+TEST_F(interrupt_signal_test, a_plain_handler_is_called_too) {
+    struct sigaction mine {}, before {};
+    mine.sa_handler = their_handler;
+    ASSERT_EQ(sigaction(number_, &mine, &before), 0);
+    {
+        const interrupt_signal installed{number_, &on_interrupt};
+        raise(number_);
+    }
+    sigaction(number_, &before, nullptr);
+    EXPECT_EQ(theirs, 1);
+}
+
+TEST_F(interrupt_signal_test, a_signal_that_was_ignored_still_is) {
+    struct sigaction mine {}, before {};
+    mine.sa_handler = SIG_IGN;
+    ASSERT_EQ(sigaction(number_, &mine, &before), 0);
+    {
+        const interrupt_signal installed{number_, &on_interrupt};
+        raise(number_);
+    }
+    sigaction(number_, &before, nullptr);
+    EXPECT_EQ(ours, 0);
+}
+
+TEST_F(interrupt_signal_test, it_sees_that_the_application_has_replaced_it) {
+    const struct sigaction fallen = [] {
+        struct sigaction a {};
+        a.sa_handler = SIG_DFL;
+        return a;
+    }();
+    {
+        const interrupt_signal installed{number_, &on_interrupt};
+        struct sigaction mine {}, before {};
+        mine.sa_handler = their_handler;
+        ASSERT_EQ(sigaction(number_, &mine, &before), 0);
+        EXPECT_FALSE(installed.is_installed());
+    }
+    raise(number_);  // Theirs has stayed.
+    EXPECT_EQ(theirs, 1);
+    sigaction(number_, &fallen, nullptr);
+}
+
+TEST_F(interrupt_signal_test, errno_is_kept) {
+    struct sigaction mine {}, before {};
+    mine.sa_handler = [](int) { errno = EBADF; };
+    ASSERT_EQ(sigaction(number_, &mine, &before), 0);
+    {
+        const interrupt_signal installed{number_, &on_interrupt};
+        errno = 5;
+        ::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), number_);
+        EXPECT_EQ(errno, 5);
+    }
+    sigaction(number_, &before, nullptr);
+}
+
+TEST_F(interrupt_signal_test, a_timer_or_a_descriptor_of_others_is_not_ours) {
+    siginfo_t signal{};
+    signal.si_code = SI_TIMER;
+    signal.si_value.sival_ptr = this;
+    EXPECT_FALSE(user_interrupt::take(signal));
+    for (const int fd : {-1, 0, 3, 4095, 4096, 1 << 20, __INT_MAX__}) {
+        siginfo_t io{};
+        io.si_code = POLL_IN;
+        io.si_fd = fd;
+        EXPECT_FALSE(user_interrupt::take(io)) << fd;
+    }
+    siginfo_t sent{};
+    sent.si_code = SI_USER;
+    EXPECT_FALSE(user_interrupt::take(sent));
+}
+
+const child_program dies{"dies", [](const child_arguments&) {
+    const int number = interrupt_signal::unused();
+    const interrupt_signal installed{number, &on_interrupt};
+    raise(number);
+    return 0;
+}};
+
+TEST_F(interrupt_signal_test, a_signal_that_nobody_handles_kills_as_it_would_have) {
+    const child_end end = run_child("dies");
+    EXPECT_EQ(end.signal, number_) << end;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

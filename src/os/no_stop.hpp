@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/no_stop.hpp: sections in which a carrier must not be stopped by a signal (sched/stop.hpp).
+//
+// Who is stopped waits for a processor. So whatever others need in order to give it one must not be held meanwhile: the
+// runtime's own locks (os/lock.hpp), a processor that was taken out of the idle set and not yet woken.
+// Cost: a load of the thread slot, an addition and a subtraction; nothing on plain threads but the load.
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "os/thread_slot.hpp"
+
+namespace ums::os {
+
+// What the thread slot points to begins with this.
+struct slot_head {
+    base::owned<std::uint32_t> unstoppable;  // How many such sections the thread is in. Its signal handler reads it.
+};
+
+inline void forbid_stop() noexcept {
+    if (auto* here = static_cast<slot_head*>(thread_slot())) here->unstoppable.add(1);
+    base::compiler_fence();
+}
+inline void permit_stop() noexcept {
+    base::compiler_fence();
+    if (auto* here = static_cast<slot_head*>(thread_slot())) here->unstoppable.add(~std::uint32_t{0});
+}
+
+// The section must begin and end on the same kernel thread.
+class no_stop {
+public:
+    no_stop() noexcept { forbid_stop(); }
+    ~no_stop() { permit_stop(); }
+    no_stop(const no_stop&) = delete;
+    no_stop& operator=(const no_stop&) = delete;
+};
+
+}  // namespace ums::os

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// rt/carrier_watch.hpp: connects the carriers with the detector of blocking (src/block) and the signal that stops a
+// fiber (sched/stop.hpp). One, while a runtime runs; it is there before the first carrier and goes after the last.
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/atomic.hpp"
+#include "block/detector.hpp"
+#include "os/interrupt_signal.hpp"
+#include "os/user_interrupt.hpp"
+#include "rt/settings.hpp"
+#include "sched/carrier_maker.hpp"
+#include "ums/stats.hpp"
+
+namespace ums::rt {
+
+class carrier_watch {
+public:
+    // Throws std::system_error: a detector that was asked for does not work, the signal number is in use.
+    explicit carrier_watch(const settings& chosen);
+    ~carrier_watch();
+    carrier_watch(const carrier_watch&) = delete;
+    carrier_watch& operator=(const carrier_watch&) = delete;
+
+    [[nodiscard]] const block::chosen_detector& detector() const noexcept { return detector_; }
+    [[nodiscard]] int signal() const noexcept { return signal_ ? signal_->number() : 0; }
+    // False if the application has put its own handler in the place of ours: fibers are not stopped any more.
+    [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
+
+    // Adds what it has counted.
+    void add_to(runtime_stats& s) const noexcept;
+
+private:
+    [[nodiscard]] bool detects() const noexcept;
+
+    class watched_carrier;
+    struct hooks;
+
+    sched::carrier_maker::use maker_;
+    block::chosen_detector detector_;
+    std::optional<os::interrupt_signal> signal_;
+    os::user_interrupt::way way_ = os::user_interrupt::way::timer;
+
+    base::atomic<std::uint64_t> in_calls_, in_faults_, in_regions_;
+    base::atomic<std::uint64_t> notices_[runtime_stats::notice_buckets];
+};
+
+}  // namespace ums::rt

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: MIT
+// variants: fifo nomembarrier nosync
+//
+// Fibers that block in the kernel by calls that nobody has marked, with each detector. What opens a gate is a fiber, and
+// the processor is one: without a hand-off these tests would hang.
+//
+// TEST_BLOCKS=n sets the number of calls of the long mixture, TEST_SEED repeats it.
+#include "ums/blocking.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <random>
+#include <string>
+#include <sys/prctl.h>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "block/detector.hpp"
+#include "sched/carrier.hpp"
+#include "sched/carrier_pool.hpp"
+#include "support/child.hpp"
+#include "support/conservation.hpp"
+#include "support/gate.hpp"
+#include "support/scale.hpp"
+#include "support/seed.hpp"
+#include "ums/fiber.hpp"
+#include "ums/run.hpp"
+#include "ums/semaphore.hpp"
+#include "ums/stats.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace {
+
+using ums::block_detection;
+
+// Spares end soon in these tests.
+class short_linger {
+public:
+    short_linger() { ums::sched::carrier_pool::linger = 20'000'000; }
+    ~short_linger() { ums::sched::carrier_pool::linger = before_; }
+    short_linger(const short_linger&) = delete;
+    short_linger& operator=(const short_linger&) = delete;
+
+private:
+    const ums::os::nanoseconds before_ = ums::sched::carrier_pool::linger;
+};
+
+int thread_id() { return static_cast<int>(::syscall(SYS_gettid)); }
+
+int sleep_raw(long ns) {
+    timespec left{0, ns};
+    return static_cast<int>(::syscall(SYS_nanosleep, &left, &left));
+}
+
+// The running fiber's cluster.
+ums::sched::carrier_counters carriers() { return ums::sched::this_carrier()->pool.counters(); }
+
+void wait_until_spares_are_gone(unsigned processors) {
+    while (carriers().now > processors) ums::this_fiber::yield();
+}
+
+class unmarked_test : public ::testing::TestWithParam<block_detection> {
+protected:
+    void SetUp() override {
+        if (GetParam() != block_detection::perf) return;
+        const auto wanted = ums::block::would_choose(ums::block::preference::perf);
+        if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
+    }
+    [[nodiscard]] static ums::options on(unsigned processors) {
+        return {.processors = processors, .block = GetParam()};
+    }
+
+private:
+    const conservation nothing_left_;
+};
+
+TEST_P(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
+    for (const gate_kind& kind : gate_kinds()) {
+        SCOPED_TRACE(kind.name);
+        ums::run(on(1), [&] {
+            const auto closed = kind.make();
+            bool passed = false;
+            ums::fiber blocked{[&] {
+                passed = closed->pass();
+                EXPECT_TRUE(passed) << std::strerror(errno);
+            }};
+            ums::this_fiber::yield();
+            EXPECT_FALSE(passed);
+            closed->open();
+            blocked.join();
+            EXPECT_TRUE(passed);
+            const auto s = ums::stats();
+            EXPECT_GE(s.hand_offs, 1U);
+            EXPECT_GE(kind.name == "page fault" ? s.blocked_in_faults : s.blocked_in_calls, 1U);
+            std::uint64_t noticed = 0;
+            for (const auto n : s.notice_us) noticed += n;
+            EXPECT_EQ(noticed, s.blocked_in_calls + s.blocked_in_faults + s.blocked_in_regions);
+        });
+    }
+}
+
+TEST_P(unmarked_test, the_other_fibers_go_on_while_one_sleeps) {
+    ums::run(on(1), [] {
+        std::atomic<bool> asleep = false, seen = false;
+        ums::fiber sleeper{[&] {
+            while (!seen) {
+                asleep = true;
+                EXPECT_EQ(sleep_raw(50'000'000), 0);
+                asleep = false;
+            }
+        }};
+        while (!asleep) ums::this_fiber::yield();
+        seen = true;
+        sleeper.join();
+    });
+}
+
+// There may be nothing to find: not every file system makes fsync() wait.
+TEST_P(unmarked_test, fsync_blocks_nobody_else) {
+    char name[] = "unmarked_test_XXXXXX";
+    const int fd = ::mkstemp(name);
+    ASSERT_GE(fd, 0);
+    ::unlink(name);
+    ums::run(on(1), [fd] {
+        const std::vector<char> some(1 << 20, 'x');
+        std::atomic<bool> done = false;
+        ums::fiber writer{[&] {
+            for (int i = 0; i < scaled(20, 5); ++i) {
+                EXPECT_EQ(::pwrite(fd, some.data(), some.size(), 0), static_cast<ssize_t>(some.size()));
+                EXPECT_EQ(::fsync(fd), 0);
+            }
+            done = true;
+        }};
+        std::uint64_t turns = 0;
+        while (!done) {
+            ++turns;
+            ums::this_fiber::yield();
+        }
+        writer.join();
+        std::cout << turns << " turns, " << ums::stats().hand_offs << " hand-offs\n";
+    });
+    ::close(fd);
+}
+
+TEST_P(unmarked_test, hundreds_block_at_once) {
+    ums::run(on(2), [] {
+        const auto n = static_cast<std::size_t>(scaled(300, 40));
+        std::vector<pipe_gate> gates(n);
+        std::vector<ums::fiber> fibers;
+        std::atomic<std::size_t> inside = 0;
+        for (auto& one : gates)
+            fibers.emplace_back([&] {
+                ++inside;
+                EXPECT_TRUE(one.pass()) << std::strerror(errno);
+            });
+        while (inside < n) ums::this_fiber::yield();
+        for (std::size_t i = n; i-- > 0;) gates[i].open();
+        for (auto& one : fibers) one.join();
+        EXPECT_GE(carriers().peak, n);
+    });
+}
+
+// In user mode, without a word to libums, after its processor has gone.
+TEST_P(unmarked_test, a_fiber_that_computes_on_without_a_processor_is_stopped_and_stays_on_its_thread) {
+    if (under_tsan) GTEST_SKIP() << "fibers are not stopped by a signal under ThreadSanitizer";
+    ums::run(on(1), [] {
+        sigset_t usual;
+        pthread_sigmask(SIG_SETMASK, nullptr, &usual);
+        for (int round = 0; round < scaled(20, 5); ++round) {
+            pipe_gate gate;
+            std::atomic<bool> go = false;
+            ums::fiber blocked{[&] {
+                static thread_local int marker;
+                sigset_t before, after;
+                stack_t stack_before, stack_after;
+                pthread_sigmask(SIG_SETMASK, nullptr, &before);
+                sigaltstack(nullptr, &stack_before);
+                const int thread = thread_id();
+                const auto thread_pointer = pthread_self();
+                marker = round;
+                EXPECT_TRUE(gate.pass());
+                while (!go.load(std::memory_order_relaxed)) {
+                }
+                EXPECT_EQ(thread_id(), thread);
+                EXPECT_EQ(pthread_self(), thread_pointer);
+                EXPECT_EQ(marker, round);
+                pthread_sigmask(SIG_SETMASK, nullptr, &after);
+                sigaltstack(nullptr, &stack_after);
+                EXPECT_EQ(std::memcmp(&before, &after, sizeof(long)), 0);
+                EXPECT_EQ(stack_before.ss_sp, stack_after.ss_sp);
+                EXPECT_EQ(stack_before.ss_flags, stack_after.ss_flags);
+                EXPECT_EQ(stack_before.ss_size, stack_after.ss_size);
+            }};
+            const auto stops = carriers().stops;
+            ums::this_fiber::yield();
+            gate.open();
+            while (carriers().stops == stops) {
+                // Without a yield: it shall not get the processor before it is stopped.
+            }
+            go = true;
+            blocked.join();
+        }
+        EXPECT_GE(carriers().stops, 5U);
+    });
+}
+
+TEST_P(unmarked_test, no_call_ends_with_EINTR) {
+    ums::run(on(2), [] {
+        const auto seed = test_seed();
+        const int rounds = scaled(60, 10);
+        std::atomic<int> left = 8;
+        std::vector<ums::fiber> all;
+        for (unsigned i = 0; i < 8; ++i)
+            all.emplace_back([&, i] {
+                std::mt19937_64 random{seed + i};
+                pipe_gate never;
+                const int set = ::epoll_create1(EPOLL_CLOEXEC);
+                int ends[2];
+                ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+                const timeval wait{0, 2000};
+                ::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+                char byte;
+                for (int r = 0; r < rounds; ++r) {
+                    errno = 0;
+                    switch (random() % 4) {
+                        case 0: EXPECT_EQ(::poll(nullptr, 0, 2), 0) << std::strerror(errno); break;
+                        case 1: EXPECT_EQ(sleep_raw(1'500'000), 0) << std::strerror(errno); break;
+                        case 2: {
+                            epoll_event event;
+                            EXPECT_EQ(::epoll_wait(set, &event, 1, 2), 0) << std::strerror(errno);
+                            break;
+                        }
+                        default:
+                            EXPECT_EQ(::recv(ends[0], &byte, 1, 0), -1);
+                            EXPECT_EQ(errno, EAGAIN) << std::strerror(errno);
+                    }
+                    // Long enough to be stopped in, at times.
+                    for (auto n = random() % 100'000; n-- > 0;) asm volatile("");
+                }
+                ::close(set);
+                ::close(ends[0]);
+                ::close(ends[1]);
+                --left;
+            });
+        while (left != 0) ums::this_fiber::yield();
+        for (auto& one : all) one.join();
+    });
+}
+
+TEST_P(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_nothing_hangs) {
+    const short_linger soon;
+    ums::options bounded = on(1);
+    bounded.carriers = 3;
+    ums::run(bounded, [] {
+        constexpr int fibers = 20;
+        std::vector<ums::fiber> all;
+        for (int i = 0; i < fibers; ++i)
+            all.emplace_back([] {
+                for (int r = 0; r < 5; ++r) EXPECT_EQ(sleep_raw(2'000'000), 0);
+            });
+        for (auto& one : all) one.join();
+        EXPECT_LE(carriers().peak, 3U);
+        wait_until_spares_are_gone(1);
+    });
+}
+
+// A call that blocks briefly, one in two of them marked.
+bool block_briefly(std::mt19937_64& random, int pair[2]) {
+    const long ns = random() % 64 == 0 ? 5'000'000 : 1000 + static_cast<long>(random() % 100'000);
+    auto call = [&]() -> bool {
+        switch (random() % 4) {
+            case 0: return sleep_raw(ns) == 0;
+            case 1: {
+                timespec limit{0, ns};
+                return ::ppoll(nullptr, 0, &limit, nullptr) == 0;
+            }
+            case 2: {
+                int word = 0;
+                timespec limit{0, ns};
+                return ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &limit) == -1 &&
+                       errno == ETIMEDOUT;
+            }
+            default: {
+                char byte = 'x';
+                return ::write(pair[1], &byte, 1) == 1 && ::read(pair[0], &byte, 1) == 1;
+            }
+        }
+    };
+    return random() % 2 == 0 ? ums::blocking(call) : call();
+}
+
+void block_briefly_often(std::uint64_t calls, ums::options options) {
+    const short_linger soon;
+    constexpr unsigned bound = 40;
+    options.carriers = bound;
+    const auto seed = test_seed();
+    ums::run(options, [&] {
+        constexpr unsigned fibers = 60;
+        std::atomic<std::uint64_t> done = 0, wrong = 0, peak = 0;
+        std::vector<ums::fiber> all;
+        ums::counting_semaphore<> token{1};
+        for (unsigned i = 0; i < fibers; ++i)
+            all.emplace_back([&, i] {
+                std::mt19937_64 random{seed + i};
+                int pair[2];
+                if (::pipe2(pair, O_CLOEXEC) != 0) std::abort();
+                while (done.fetch_add(1) < calls) {
+                    if (!block_briefly(random, pair)) {
+                        ++wrong;
+                        ADD_FAILURE() << std::strerror(errno);
+                    }
+                    // And libums's own waits in between: a wake-up that is lost is a hang.
+                    if (random() % 4 == 0) {
+                        token.acquire();
+                        if (random() % 2 == 0) ums::this_fiber::yield();
+                        token.release();
+                    }
+                }
+                ::close(pair[0]);
+                ::close(pair[1]);
+            });
+        for (auto& one : all) one.join();
+        EXPECT_EQ(wrong, 0U);
+        EXPECT_LE(carriers().peak, bound);
+        wait_until_spares_are_gone(options.processors);
+        const auto s = ums::stats();
+        std::cout << s.hand_offs << " hand-offs, " << s.stops << " stops, " << s.preemptions
+                  << " preemptions, peak of " << s.carriers_peak << " carriers\n";
+    });
+}
+
+std::uint64_t wanted_calls() {
+    if (const char* given = std::getenv("TEST_BLOCKS")) return std::strtoull(given, nullptr, 10);
+    return static_cast<std::uint64_t>(scaled(3000, 400));
+}
+
+TEST_P(unmarked_test, brief_blocks_of_all_kinds_at_random_lose_nothing) {
+    block_briefly_often(wanted_calls(), on(2));
+}
+
+TEST_P(unmarked_test, brief_blocks_on_a_preemptive_cluster_lose_nothing) {
+    ums::options options = on(2);
+    options.time_slice_us = 1000;
+    block_briefly_often(wanted_calls(), options);
+}
+
+INSTANTIATE_TEST_SUITE_P(detectors, unmarked_test,
+                         ::testing::Values(block_detection::perf, block_detection::monitor),
+                         [](const auto& of) {
+                             return std::string{of.param == block_detection::perf ? "perf" : "monitor"};
+                         });
+
+// Blocks, and is stopped. Says what was chosen.
+int be_confined() {
+    ums::run({.processors = 1}, [] {
+        const std::string info = ums::info();
+        const auto at = info.find("blocking: ");
+        std::fprintf(stderr, "%s", info.substr(at, info.find('\n', at) - at).c_str());
+        for (const gate_kind& kind : gate_kinds()) {
+            const auto closed = kind.make();
+            std::atomic<bool> go = false;
+            const auto stops = carriers().stops;
+            ums::fiber blocked{[&] {
+                if (!closed->pass()) std::abort();
+                while (!under_tsan && !go.load(std::memory_order_relaxed)) {
+                }
+            }};
+            ums::this_fiber::yield();
+            closed->open();
+            while (!under_tsan && carriers().stops == stops) {
+            }
+            go = true;
+            blocked.join();
+        }
+    });
+    return 0;
+}
+
+const child_program refused{"refused", [](const child_arguments&) {
+    sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{sizeof steps / sizeof *steps, steps};
+    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        return 77;
+    return be_confined();
+}};
+
+const child_program ordinary{"ordinary", [](const child_arguments&) {
+    constexpr unsigned nobody = 65534;
+    if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) return 77;
+    // As in a program that such a user has started: its /proc is its own.
+    ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    return be_confined();
+}};
+
+using confined_test = conserving_test;
+
+TEST_F(confined_test, with_perf_events_refused_the_monitor_finds_blocks) {
+    const child_end end = run_child("refused");
+    if (end.code == 77) GTEST_SKIP() << "no seccomp filters here";
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err.find("blocking: monitor"), 0U) << end;
+}
+
+TEST_F(confined_test, an_ordinary_user_needs_nothing) {
+    const child_end end = run_child("ordinary");
+    if (end.code == 77) GTEST_SKIP() << "not root: the other tests have shown it";
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err.find("blocking: "), 0U) << end;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// Marked regions. The public face is ums/blocking.hpp.
+#include "ums/blocking.hpp"
+
+#include "sched/carrier_pool.hpp"
+#include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
+#include "sched/switch.hpp"
+
+namespace ums::impl {
+
+using namespace sched;
+
+namespace {
+
+// Without a detector nobody would notice: the processor goes now.
+void give_up_at_once(carrier& c) noexcept {
+    // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
+    carrier* spare = c.pool.take_spare(&c);
+    if (spare == nullptr) return;  // One is being made, and takes the processor.
+    if (c.enter() == nullptr) return c.pool.put_back(*spare);
+    hand_off::give_up(c, *spare);
+}
+
+// Waits for its turn if the carrier has none.
+void get_processor(carrier& c) noexcept {
+    if (c.proc.get() != nullptr) return;
+    if (c.exceptions->active())
+        keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });
+    else
+        static_cast<void>(rejoin(&c));
+}
+
+}  // namespace
+
+void blocking_enter() noexcept {
+    carrier* c = this_carrier();
+    fiber* self = c != nullptr ? c->running.get() : nullptr;
+    if (self == nullptr) return;
+    const std::uint32_t depth = self->blocks.depth.get();
+    if (depth != 0) return self->blocks.depth.set(depth + 1);
+    // Waits before the region counts as one: it may change the carrier.
+    self->home_cluster.get()->carriers.take_permit();
+    self->blocks.depth.set(1);
+    c = this_carrier();
+    if (!c->pool.is_watched()) give_up_at_once(*c);
+}
+
+void blocking_leave() noexcept {
+    carrier* c = this_carrier();
+    fiber* self = c != nullptr ? c->running.get() : nullptr;
+    if (self == nullptr) return;
+    const std::uint32_t depth = self->blocks.depth.get() - 1;
+    self->blocks.depth.set(depth);
+    if (depth != 0) return;
+    self->home_cluster.get()->carriers.give_permit();
+    get_processor(*c);
+}
+
+void uninterruptible_enter() noexcept {
+    carrier* c = this_carrier();
+    fiber* self = c != nullptr ? c->running.get() : nullptr;
+    if (self != nullptr) self->blocks.shields.add(1);
+}
+
+void uninterruptible_leave() noexcept {
+    carrier* c = this_carrier();
+    fiber* self = c != nullptr ? c->running.get() : nullptr;
+    if (self == nullptr) return;
+    self->blocks.shields.add(~std::uint32_t{0});
+    if (self->blocks.shields.get() != 0 || !self->blocks.stop_wanted.get()) return;
+    self->blocks.stop_wanted.set(false);
+    get_processor(*c);
+}
+
+}  // namespace ums::impl

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/blocking_note.hpp: what is known of a fiber's calls that block in the kernel.
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+
+namespace ums::sched {
+
+// Written by the fiber itself; a detector reads it, with a claim on the fiber's carrier.
+struct blocking_note {
+    base::owned<std::uint32_t> depth;  // Of ums::blocking() regions: in one it holds a permit.
+
+    base::owned<std::uint32_t> shields;      // Of ums::uninterruptible() sections.
+    base::owned<bool> stop_wanted;           // It should have been stopped in one.
+    base::owned<std::uint32_t> blocked;      // How often it was found blocked, unmarked, less the times it was not.
+
+    [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: MIT
+//
+// A spare waits on its own `turn`. Only who has taken it out of the list of spares, under the lock, may write that
+// word: so a spare is given one processor, or told to end, never both; and one that wakes up by its time limit and
+// still is in the list takes itself out.
+//
+// Why no blocked carrier that wants a spare is forgotten: it is put into `wanting_` under the lock, when there is no
+// spare; whoever becomes a spare looks there under the same lock first.
+#include "sched/carrier_pool.hpp"
+
+#include <algorithm>
+#include <system_error>
+
+#include "os/futex.hpp"
+#include "sched/carrier_maker.hpp"
+#include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
+#include "sched/park.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::sched {
+
+carrier_pool::~carrier_pool() = default;
+
+// Under the lock.
+carrier& carrier_pool::new_carrier() {
+    if (unused_ == nullptr) {
+        all_.reserve(all_.size() + 1);
+        all_.push_back(std::make_unique<carrier>(*this));
+        return *all_.back();
+    }
+    carrier& c = *unused_;
+    unused_ = c.next;
+    return c;
+}
+
+void carrier_pool::count_new() noexcept {
+    ++counters_.now;
+    ++counters_.made;
+    counters_.peak = std::max(counters_.peak, counters_.now);
+}
+
+// One whose kernel thread is no more, or never was.
+void carrier_pool::discard(carrier& c) noexcept {
+    lock_.acquire();
+    --counters_.now;
+    c.next = unused_;
+    unused_ = &c;
+    lock_.release();
+}
+
+void carrier_pool::hold(processor& p) {
+    lock_.acquire();
+    stopping_ = false;
+    carrier& c = new_carrier();
+    count_new();
+    lock_.release();
+    c.turn.store(carrier::holds, base::relaxed);
+    c.proc.set(&p);
+    p.holder_.store(&c, base::release);  // sync(holder): publishes the carrier to thieves.
+    c.own.occupy();
+    const int error = carrier_maker::start(c);
+    if (error == 0) return;
+    p.holder_.store(nullptr, base::relaxed);
+    c.proc.set(nullptr);
+    c.own.vacate();
+    discard(c);
+    throw std::system_error{error, std::generic_category(),
+                            "ums: no kernel thread for another processor"};
+}
+
+void carrier_pool::join(carrier& c) noexcept {
+    c.thread.join();
+    discard(c);
+}
+
+void carrier_pool::stop() noexcept {
+    lock_.acquire();
+    stopping_ = true;
+    lock_.release();
+    carrier_maker::forget(*this);
+    lock_.acquire();
+    while (carrier* c = spares_) {
+        spares_ = c->next;
+        c->turn.store(carrier::shall_end, base::release);  // sync(carrier.turn)
+        os::futex_wake(c->turn.address());
+    }
+    ended_ = wanting_ = nullptr;
+    lock_.release();
+    for (const auto& c : all_)
+        if (c->thread.joinable()) c->thread.join();
+    unused_ = nullptr;
+    for (const auto& c : all_) {
+        c->next = unused_;
+        unused_ = c.get();
+    }
+    keeps_spare_ = false;
+    counters_.now = counters_.spare = 0;
+}
+
+void carrier_pool::reap() noexcept {
+    for (;;) {
+        lock_.acquire();
+        carrier* c = ended_;
+        if (c != nullptr) ended_ = c->next;
+        lock_.release();
+        if (c == nullptr) return;
+        c->thread.join();
+        discard(*c);
+    }
+}
+
+void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
+    for (;;) {
+        lock_.acquire();
+        const bool wanted = !stopping_ && counters_.now < bound() &&
+                            (wanting_ != nullptr || (keeps_spare_ && counters_.spare == 0));
+        carrier* c = nullptr;
+        if (wanted) {
+            try {
+                c = &new_carrier();
+                count_new();
+                c->turn.store(carrier::waits, base::relaxed);
+                ++counters_.spare;  // From now on: nobody shall ask for another one meanwhile.
+            } catch (const std::bad_alloc&) {
+            }
+        }
+        lock_.release();
+        if (c == nullptr) return;
+        if (start(*c) == 0) continue;
+        // As if the bound were reached: whoever blocks keeps its processor.
+        lock_.acquire();
+        --counters_.spare;
+        for (; wanting_ != nullptr; wanting_ = wanting_->next_wanting) {
+            wanting_->is_wanting = false;
+            ++counters_.refused;
+        }
+        keeps_spare_ = false;
+        lock_.release();
+        return discard(*c);
+    }
+}
+
+carrier* carrier_pool::take_spare(carrier* blocked) noexcept {
+    lock_.acquire();
+    carrier* c = spares_;
+    if (c != nullptr) {
+        spares_ = c->next;
+        --counters_.spare;
+        ++counters_.hand_offs;
+    } else {
+        if (!blocked->is_wanting) {
+            blocked->is_wanting = true;
+            blocked->next_wanting = wanting_;
+            wanting_ = blocked;
+        }
+        blocked->wanting_since = blocked->activity();
+    }
+    keeps_spare_ = true;
+    const bool ask = !stopping_ && counters_.spare == 0 && counters_.now < bound();
+    lock_.release();
+    if (ask) carrier_maker::ask(*this);
+    return c;
+}
+
+carrier* carrier_pool::take_ready_spare() noexcept {
+    lock_.acquire();
+    carrier* c = spares_;
+    if (c != nullptr) {
+        spares_ = c->next;
+        --counters_.spare;
+    }
+    keeps_spare_ = true;
+    const bool ask = !stopping_ && counters_.spare == 0 && counters_.now < bound();
+    lock_.release();
+    if (ask) carrier_maker::ask(*this);
+    return c;
+}
+
+// By way of its own thread, which looks whether somebody wants it first.
+void carrier_pool::put_back(carrier& spare) noexcept { run(spare); }
+
+void carrier_pool::run(carrier& spare) noexcept {
+    spare.turn.store(carrier::holds, base::release);  // sync(carrier.turn): publishes the processor.
+    os::futex_wake(spare.turn.address());
+}
+
+// Takes the processor of a carrier that had to wait for a spare. Called with the lock, and returns with it.
+bool carrier_pool::serve_wanting(carrier& self) noexcept {
+    while (carrier* blocked = wanting_) {
+        wanting_ = blocked->next_wanting;
+        blocked->is_wanting = false;
+        const std::uint64_t since = blocked->wanting_since;
+        lock_.release();
+        const bool took = hand_off::take_over(*blocked, self, since);
+        lock_.acquire();
+        if (took) return true;
+    }
+    return false;
+}
+
+bool carrier_pool::remove_spare(carrier& c) noexcept {
+    carrier** at = &spares_;
+    while (*at != nullptr && *at != &c) at = &(*at)->next;
+    if (*at == nullptr) return false;
+    *at = c.next;
+    return true;
+}
+
+bool carrier_pool::wait_for_processor(carrier& self) noexcept {
+    if (self.proc.get() != nullptr) return true;  // Made to hold it.
+    // Its own to read as long as it is in no list.
+    const std::uint32_t was = self.turn.load(base::relaxed);
+    if (was == carrier::shall_end) return false;
+    lock_.acquire();
+    if (was == carrier::holds) {
+        ++counters_.spare;
+        self.turn.store(carrier::waits, base::relaxed);
+    }
+    bool took = false;
+    if (!stopping_) took = serve_wanting(self);
+    const bool ends = stopping_;
+    if (took || ends) {
+        --counters_.spare;
+    } else {
+        self.next = spares_;
+        spares_ = &self;
+    }
+    const bool ask = took && keeps_spare_ && counters_.spare == 0 && counters_.now < bound();
+    lock_.release();
+    if (took) self.turn.store(carrier::holds, base::relaxed);
+    if (ask) carrier_maker::ask(*this);
+    if (took || ends) return took;
+
+    os::nanoseconds until = os::now() + linger;
+    for (;;) {
+        // sync(carrier.turn): sees the processor.
+        const std::uint32_t now = self.turn.load(base::acquire);
+        if (now == carrier::holds) return true;
+        if (now == carrier::shall_end) return false;
+        if (os::futex_wait(self.turn, carrier::waits, until)) continue;
+        lock_.acquire();
+        const bool mine = remove_spare(self);
+        if (mine) {
+            --counters_.spare;
+            ++counters_.ended;
+            if (counters_.spare == 0) keeps_spare_ = false;
+            self.next = ended_;
+            ended_ = &self;
+        }
+        lock_.release();
+        if (mine) {
+            carrier_maker::ask(*this);
+            return false;
+        }
+        until = os::never;  // Somebody has taken it, and is about to say what for.
+    }
+}
+
+// One more than there are processors, at least: processors may be added while the cluster runs.
+unsigned carrier_pool::bound() const noexcept { return std::max(most_, home_.active() + 1); }
+
+// Without the carriers that the processors themselves need.
+unsigned carrier_pool::permits() const noexcept { return bound() - home_.active(); }
+
+void carrier_pool::take_permit() noexcept {
+    permit_lock_.acquire();
+    const unsigned used = used_permits_.load(base::relaxed);
+    if (first_waiter_ == nullptr && used < permits()) {
+        used_permits_.store(used + 1, base::relaxed);
+        permit_lock_.release();
+        return;
+    }
+    waiter self{&this_parkable(), nullptr};
+    *last_waiter_ = &self;
+    last_waiter_ = &self.next;
+    permit_lock_.release();
+    lock_.acquire();
+    ++counters_.waits;
+    lock_.release();
+    park(park_kind::internal);
+}
+
+// To the first who waits, if there is one: in order of arrival.
+void carrier_pool::give_permit() noexcept {
+    permit_lock_.acquire();
+    waiter* first = first_waiter_;
+    parkable* next = nullptr;
+    if (first == nullptr) {
+        used_permits_.store(used_permits_.load(base::relaxed) - 1, base::relaxed);
+    } else {
+        next = first->who;
+        first_waiter_ = first->next;
+        if (first_waiter_ == nullptr) last_waiter_ = &first_waiter_;
+    }
+    permit_lock_.release();
+    if (next != nullptr) wake(*next);
+}
+
+bool carrier_pool::borrow_permit(carrier& c) noexcept {
+    permit_lock_.acquire();
+    const unsigned used = used_permits_.load(base::relaxed);
+    const bool there = first_waiter_ == nullptr && used < permits();
+    if (there) used_permits_.store(used + 1, base::relaxed);
+    permit_lock_.release();
+    c.has_borrowed = there;
+    return there;
+}
+
+void carrier_pool::give_borrowed_permit(carrier& c) noexcept {
+    if (!c.has_borrowed) return;
+    c.has_borrowed = false;
+    give_permit();
+}
+
+// The observer's calls are system calls at most.
+void carrier_pool::go_away(carrier& c) noexcept {
+    if (c.has_borrowed && watched_by != nullptr) watched_by->away(c);
+}
+
+void carrier_pool::come_back(carrier& c) noexcept {
+    if (!c.has_borrowed) return;
+    if (watched_by != nullptr) watched_by->back(c);
+    give_borrowed_permit(c);
+}
+
+carrier_counters carrier_pool::counters() noexcept {
+    const os::lock_guard guard{lock_};
+    return counters_;
+}
+
+void carrier_pool::count_refusal() noexcept {
+    const os::lock_guard guard{lock_};
+    ++counters_.refused;
+}
+
+void carrier_pool::count_stop(bool preempted) noexcept {
+    const os::lock_guard guard{lock_};
+    ++(preempted ? counters_.preemptions : counters_.stops);
+}
+
+void carrier_pool::count_hand_off() noexcept {
+    const os::lock_guard guard{lock_};
+    ++counters_.hand_offs;
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/carrier_pool.hpp: the carriers of a cluster: those that hold a processor, those that block in the kernel
+// with a fiber, and the spares.
+//
+// After the first hand-off the pool keeps a spare ready, so that the next one need not wait for a kernel thread to
+// be made. A spare that was not needed for `linger` ends, but for one. Carriers are bounded: see permits.
+//
+// Permits. A marked region (sched/blocking.hpp) takes one before it may give its processor up, and a fiber without
+// one waits, parked: so there is always a carrier left for each processor, and marked regions cannot bring the
+// cluster to a stop however few carriers it may have. A call that blocks unmarked cannot be made to wait; past the bound
+// its processor stays with it until a permit is free or the call returns, and the statistics say so.
+
+#include <memory>
+#include <vector>
+
+#include "base/atomic.hpp"
+#include "os/clock.hpp"
+#include "os/lock.hpp"
+#include "sched/carrier.hpp"
+
+namespace ums::sched {
+
+class cluster;
+
+struct carrier_counters {
+    std::uint32_t now = 0;   // Kernel threads of the pool.
+    std::uint32_t peak = 0;
+    std::uint32_t spare = 0;
+    std::uint64_t made = 0;
+    std::uint64_t ended = 0;   // Spares that were not needed.
+    std::uint64_t waits = 0;   // Marked regions that waited for a permit.
+    std::uint64_t refused = 0; // Unmarked blocks that kept their processor, past the bound.
+    std::uint64_t hand_offs = 0;
+    std::uint64_t stops = 0;        // Fibers stopped because they ran on without a processor.
+    std::uint64_t preemptions = 0;  // Fibers stopped because their time was over.
+};
+
+class carrier_pool {
+public:
+    // Set while no runtime runs; for tests.
+    static inline os::nanoseconds linger = 2'000'000'000;
+
+    // How long a fiber may run while others wait; 0: as long as it likes.
+    const os::nanoseconds time_slice;
+
+    // At most `most` carriers, of which `processors` are for the processors.
+    carrier_pool(cluster& home, unsigned most, os::nanoseconds slice) noexcept
+        : time_slice{slice}, most_{most}, home_{home} {}
+    carrier_pool(const carrier_pool&) = delete;
+    carrier_pool& operator=(const carrier_pool&) = delete;
+    ~carrier_pool();
+
+    // Makes a carrier that holds `p`. Throws std::system_error. By who changes the cluster.
+    void hold(processor& p);
+    // Waits until the kernel thread of a carrier that has left its processor for good is gone.
+    void join(carrier& c) noexcept;
+    // Ends and joins all carriers. Requires: each has retired or is a spare.
+    void stop() noexcept;
+
+    // For a hand-off: a spare, or null, and then one is being made for `blocked`, whose processor it will take by
+    // itself if that is still where it was.
+    carrier* take_spare(carrier* blocked) noexcept;
+    // A spare that was not needed after all.
+    void put_back(carrier& spare) noexcept;
+    // A spare that was given a processor goes to work.
+    void run(carrier& spare) noexcept;
+
+    // A carrier without a processor, and without a fiber, waits here. False: its thread shall end.
+    bool wait_for_processor(carrier& self) noexcept;
+
+    // --- permits ---
+    // Takes one, waiting for it by parking. For a fiber.
+    void take_permit() noexcept;
+    void give_permit() noexcept;
+    // For a carrier that blocks unmarked. False: there is none.
+    [[nodiscard]] bool borrow_permit(carrier& c) noexcept;
+    void give_borrowed_permit(carrier& c) noexcept;
+    // The processor of a carrier that borrowed one has gone: it is to be stopped when it runs again.
+    void go_away(carrier& c) noexcept;
+    // It has left its fiber, or holds a processor again.
+    void come_back(carrier& c) noexcept;
+
+    [[nodiscard]] carrier_counters counters() noexcept;
+    void count_refusal() noexcept;
+    void count_hand_off() noexcept;
+    void count_stop(bool preempted) noexcept;
+    // A spare that is there now, for a preemption; none is made at once.
+    carrier* take_ready_spare() noexcept;
+
+    // Whether fibers may be blocked in the kernel without a processor: they come back.
+    [[nodiscard]] bool any_away() const noexcept {
+        return used_permits_.load(base::relaxed) != 0;  // relaxed: a hint.
+    }
+    [[nodiscard]] unsigned most() const noexcept { return most_; }
+    [[nodiscard]] cluster& home() const noexcept { return home_; }
+
+    // Who finds out that a carrier has blocked: called on the carrier's thread before it first runs fibers, and after
+    // it last did. Null: nobody. Set while no runtime runs.
+    struct watcher {
+        void (*started)(carrier&) noexcept;
+        void (*ending)(carrier&) noexcept;
+        // A carrier that had nothing to run runs a fiber.
+        void (*runs)() noexcept;
+        // Its processor has gone while it was blocked in the kernel, unmarked: to be stopped when it comes back.
+        void (*away)(carrier&) noexcept;
+        // It need not be stopped any more.
+        void (*back)(carrier&) noexcept;
+        bool detects;  // Or only stops fibers whose time slice is over.
+    };
+    static inline constinit const watcher* watched_by = nullptr;
+    [[nodiscard]] static bool is_watched() noexcept {
+        return watched_by != nullptr && watched_by->detects;
+    }
+
+private:
+    friend struct carrier_maker_loop;
+
+    struct waiter {
+        parkable* who;
+        waiter* next;
+    };
+
+    // The maker's work: joins spares that have ended; starts as many as are wanted.
+    void reap() noexcept;
+    void make_spares(int (*start)(carrier&)) noexcept;
+
+    carrier& new_carrier();
+    void discard(carrier& c) noexcept;
+    [[nodiscard]] unsigned bound() const noexcept;
+    [[nodiscard]] unsigned permits() const noexcept;
+    bool serve_wanting(carrier& self) noexcept;
+    bool remove_spare(carrier& c) noexcept;
+    void count_new() noexcept;
+
+    const unsigned most_;
+    cluster& home_;
+
+    os::lock lock_{os::lock_rank::carriers};
+    // Guarded by lock_:
+    std::vector<std::unique_ptr<carrier>> all_;  // Never shrinks while the cluster runs.
+    carrier* spares_ = nullptr;                  // Last come, first used.
+    carrier* unused_ = nullptr;                  // Objects without a kernel thread.
+    carrier* ended_ = nullptr;                   // To be joined by the maker.
+    carrier* wanting_ = nullptr;  // Blocked, with a processor that the next spare shall take.
+    bool keeps_spare_ = false;    // Since the first hand-off, until all spares were idle for long.
+    bool stopping_ = false;
+    carrier_counters counters_;
+
+    base::atomic<unsigned> used_permits_;  // Changed under permit_lock_.
+    os::lock permit_lock_{os::lock_rank::leaf};
+    // Guarded by permit_lock_:
+    waiter* first_waiter_ = nullptr;
+    waiter** last_waiter_ = &first_waiter_;
+
+    // The maker's list of pools that want a spare.
+    bool is_asking_ = false;  // Guarded by the maker's lock.
+    carrier_pool* next_asking_ = nullptr;
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+#include "sched/hand_off.hpp"
+
+#include <sched.h>
+
+#include "os/futex.hpp"
+#include "sched/carrier_pool.hpp"
+#include "sched/cluster.hpp"
+#include "sched/switch.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// The fiber has left the carrier, which has no processor.
+void finish_rejoin(const handover& h, carrier& c) noexcept {
+    c.pool.come_back(c);
+    h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+}
+
+}  // namespace
+
+carrier* rejoin(carrier* c) noexcept {
+    fiber* self = c->running.get();
+    c->race.enter();
+    switch_to(c, self, nullptr, c->leave_behind(&finish_rejoin, self));
+    return this_carrier();
+}
+
+// A claim on a carrier that has not switched since `seen`. While it is inside, or a thief is, the claim is tried again:
+// both are short, and a blocked carrier that was given up on would keep its processor.
+bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
+    auto is_where_it_was = [&] {
+        return blocked.running.get() != nullptr && blocked.activity() == seen;
+    };
+    while (is_where_it_was()) {
+        if (blocked.own.try_claim()) {
+            if (blocked.proc.get() != nullptr && is_where_it_was()) return true;
+            blocked.own.unclaim();
+            return false;
+        }
+        sched_yield();
+    }
+    return false;
+}
+
+// The processor's fibers go with it: they are in its queue. Publishing them is the claim's, or enter()'s, business.
+void hand_off::move(carrier& from, carrier& to) noexcept {
+    processor& p = *from.proc.get();
+    from.proc.set(nullptr);
+    to.proc.set(&p);
+    // sync(holder): a thief sees the carrier. Before occupy(): one that claims it finds it named here.
+    p.holder_.store(&to, base::release);
+    from.own.vacate();
+    to.own.occupy();
+}
+
+hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen) noexcept {
+    if (!claim(blocked, seen)) return result::not_blocked;
+    carrier_pool& pool = blocked.pool;
+    fiber& f = *blocked.running.get();
+    if (!f.blocks.holds_permit() && !pool.borrow_permit(blocked)) {
+        blocked.own.unclaim();
+        pool.count_refusal();
+        return result::refused;
+    }
+    carrier* spare = pool.take_spare(&blocked);
+    if (spare == nullptr) {
+        pool.give_borrowed_permit(blocked);
+        blocked.own.unclaim();
+        return result::later;
+    }
+    move(blocked, *spare);
+    f.blocks.blocked.add(1);
+    pool.go_away(blocked);
+    blocked.own.unclaim();
+    pool.run(*spare);
+    return result::done;
+}
+
+bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) noexcept {
+    if (!claim(blocked, seen)) return false;
+    carrier_pool& pool = blocked.pool;
+    if (!blocked.running.get()->blocks.holds_permit() && !pool.borrow_permit(blocked)) {
+        blocked.own.unclaim();
+        pool.count_refusal();
+        return false;
+    }
+    move(blocked, spare);
+    blocked.running.get()->blocks.blocked.add(1);
+    pool.go_away(blocked);
+    blocked.own.unclaim();
+    pool.count_hand_off();
+    return true;
+}
+
+void hand_off::give_up(carrier& self, carrier& spare) noexcept {
+    move(self, spare);
+    self.leave(self.running.get()->race);
+    self.pool.run(spare);
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/hand_off.hpp: a processor leaves a carrier that is blocked in the kernel for another carrier.
+//
+// Who takes it needs a claim on the blocked carrier (sched/ownership.hpp): so that carrier is in a user's code or in
+// the kernel, never inside the scheduler. It keeps its fiber and finds out by its own word, when it next wants to work
+// on a processor: enter() fails. Then the fiber leaves it (rejoin()): it is put into its cluster's queue, goes on
+// wherever its turn comes, and the carrier becomes a spare.
+
+#include "sched/carrier.hpp"
+#include "sched/fiber.hpp"
+
+namespace ums::sched {
+
+struct hand_off {
+    enum class result {
+        done,
+        later,        // A spare is being made, and takes the processor if the fiber still has not moved.
+        refused,      // There are as many carriers as may be.
+        not_blocked,  // It has switched since, holds no processor, runs no fiber, or works in the scheduler.
+    };
+
+    // For a detector: the carrier was seen blocked in the kernel with the fiber that it ran when its activity was
+    // `seen`. Any thread but a carrier.
+    static result from(carrier& blocked, std::uint64_t seen) noexcept;
+
+    // The calling carrier, which is inside, gives its processor to `spare`. Its fiber goes on without one, outside.
+    static void give_up(carrier& self, carrier& spare) noexcept;
+
+    // `spare`, which is the caller's, takes the processor of `blocked`. False: not blocked any more.
+    static bool take_over(carrier& blocked, carrier& spare, std::uint64_t seen) noexcept;
+
+    // By who is inside `from`, or has a claim on it; `to` is the caller's. Nobody is woken.
+    static void move(carrier& from, carrier& to) noexcept;
+
+private:
+    static bool claim(carrier& blocked, std::uint64_t seen) noexcept;
+};
+
+// The running fiber, whose carrier has no processor, leaves it and goes on where it gets one. Returns that carrier.
+// The exception globals must not be in use (keeping_exceptions()). Keeps errno.
+[[gnu::noinline]] carrier* rejoin(carrier* c) noexcept;
+
+// enter() for a fiber that is at a place where it may change its carrier: rejoins first if it must. Updates `c`.
+[[nodiscard]] UMS_ALWAYS_INLINE processor* enter_surely(carrier*& c) noexcept {
+    processor* p = c->enter();
+    while (p == nullptr) [[unlikely]] {
+        c = rejoin(c);
+        p = c->enter();
+    }
+    return p;
+}
+
+}  // namespace ums::sched

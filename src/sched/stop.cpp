@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+#include "sched/stop.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <link.h>
+#include <ucontext.h>
+
+#include "arch/context.hpp"
+#include "os/futex.hpp"
+#include "os/user_interrupt.hpp"
+#include "sched/carrier.hpp"
+#include "sched/carrier_pool.hpp"
+#include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// Text in which a stop is put off. Written before any carrier runs.
+struct range {
+    std::uintptr_t first, end;
+};
+constexpr int most_ranges = 16;
+range ranges[most_ranges];
+int range_count = 0;
+
+// How often, and for how long each time.
+constexpr unsigned most_deferrals = 40;
+constexpr os::nanoseconds deferral = 100'000;
+
+bool is_better_later(std::uintptr_t at) noexcept {
+    return std::any_of(ranges, ranges + range_count,
+                       [at](const range& r) { return at >= r.first && at < r.end; });
+}
+
+std::uintptr_t instruction(const void* context) noexcept {
+    return static_cast<std::uintptr_t>(
+        static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
+}
+
+// On the loop's stack of the carrier that gave its processor to the stopped one: the crossing is free again.
+void finish_crossing(const handover& h, carrier&) noexcept {
+    auto& target = *static_cast<carrier*>(h.other);
+    target.pool.run(target);
+}
+
+[[gnu::noinline]] void pass_processor_on(carrier& by, const handover* left, carrier& target) noexcept {
+    if (left != nullptr) left->finish(*left, by);
+    by.running.set(nullptr);
+    hand_off::move(by, target);
+    by.leave_ownership();
+}
+
+// What the context of a stopped fiber leads to. No instrumented frame may be entered here in one TSan context and left
+// in another.
+UMS_UNINSTRUMENTED void cross(void* by_, void* handover_, void* target_) noexcept {
+    auto& by = *static_cast<carrier*>(by_);
+    auto& target = *static_cast<carrier*>(target_);
+    arch::after_switch(target.crossing_shadow);
+    pass_processor_on(by, static_cast<const handover*>(handover_), target);
+    by.race.resume();
+    arch::before_last_switch(by.loop_shadow);
+    arch::context abandoned;
+    arch::switch_context(abandoned, by.loop, &by, by.leave_behind(&finish_crossing, nullptr, &target));
+    __builtin_unreachable();
+}
+
+// Until somebody gives this carrier a processor.
+void wait_for_turn(carrier& c) noexcept {
+    // sync(carrier.turn): sees the processor.
+    while (c.turn.load(base::acquire) == carrier::waits) os::futex_wait(c.turn, carrier::waits);
+}
+
+// Puts the fiber into a queue and waits. False: not now.
+bool stop_here(carrier& c, fiber& f) noexcept {
+    carrier* spare = nullptr;
+    const bool preempted = c.proc.get() != nullptr;
+    if (preempted) {
+        if (!c.pool.borrow_permit(c)) return false;
+        spare = c.pool.take_ready_spare();
+        if (spare == nullptr) {
+            c.pool.give_borrowed_permit(c);
+            return false;
+        }
+    }
+    const arch::stack_shadow shadow = f.shadow;
+    f.shadow = c.crossing_shadow;
+    arch::make_context(f.context, c.crossing + stop::crossing_bytes, &cross, &c);
+    c.turn.store(carrier::waits, base::relaxed);
+    c.pool.count_stop(preempted);
+    // It used its grace up without blocking again.
+    if (!preempted) f.blocks.blocked.set(f.blocks.blocked.get() / 2);
+    processor* p = c.enter();
+    if (p != nullptr) {
+        // Its own place in the order: at the back, as after a yield.
+        p->make_ready(f, false);
+        hand_off::give_up(c, *spare);
+    } else {
+        if (spare != nullptr) c.pool.put_back(*spare);
+        f.home_cluster.get()->make_ready_from_outside(f);
+    }
+    wait_for_turn(c);
+    f.shadow = shadow;
+    c.follow_processor();
+    c.pool.come_back(c);
+    return true;
+}
+
+bool is_due(carrier& c, const fiber& f) noexcept {
+    const processor* p = c.proc.get();
+    if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
+    if (c.pool.time_slice == 0) return false;  // A late signal.
+    const std::uint64_t now = p->activity();
+    const bool moved = now != c.seen_at_tick;
+    c.seen_at_tick = now;
+    return !moved && p->is_wanted();
+}
+
+}  // namespace
+
+void stop::arm_tick(carrier& c) noexcept {
+    if (c.pool.time_slice != 0 && c.interrupt != nullptr) c.interrupt->arm(c.pool.time_slice);
+}
+
+void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
+    const int kept_errno = errno;
+    carrier* c = this_carrier();
+    if (c == nullptr) return;
+    fiber* f = c->running.get();
+    os::nanoseconds again = 0;
+    if (f != nullptr && is_due(*c, *f)) {
+        if (f->blocks.shields.get() != 0) {
+            f->blocks.stop_wanted.set(true);
+        } else if (c->own.is_inside() || c->unstoppable.get() != 0) {
+            // It finds out by itself, or is out again soon.
+            again = deferral;
+        } else if (is_better_later(instruction(context)) && ++c->deferrals < most_deferrals) {
+            again = deferral;
+        } else {
+            c->deferrals = 0;
+            c->unstoppable.add(1);
+            if (!stop_here(*c, *f)) again = deferral;
+            c->unstoppable.add(~std::uint32_t{0});
+        }
+    }
+    if (c->interrupt != nullptr) {
+        if (again != 0)
+            c->interrupt->arm(again);
+        else
+            arm_tick(*c);
+    }
+    errno = kept_errno;
+}
+
+void stop::learn_where_to_wait() {
+    range_count = 0;
+    dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void*) {
+            static constexpr const char* names[] = {"/libc.so", "/libc-", "/ld-linux", "/libpthread",
+                                                    "/libstdc++", "/libc++", "/libgcc_s"};
+            const bool is_one = std::any_of(std::begin(names), std::end(names), [&](const char* n) {
+                return std::strstr(object->dlpi_name, n) != nullptr;
+            });
+            if (!is_one) return 0;
+            for (int i = 0; i < object->dlpi_phnum && range_count < most_ranges; ++i) {
+                const auto& part = object->dlpi_phdr[i];
+                if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+                const std::uintptr_t first = object->dlpi_addr + part.p_vaddr;
+                ranges[range_count++] = {first, first + part.p_memsz};
+            }
+            return 0;
+        },
+        nullptr);
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/stop.hpp: stopping a fiber at an arbitrary instruction.
+//
+// Two reasons: it runs on without a processor, because that was handed on while a call of it was blocked in the kernel,
+// unmarked; or its time slice is over (an option of its cluster). The signal comes in user mode only
+// (os/user_interrupt.hpp), so no system call sees it.
+//
+// The fiber may be inside malloc, in the middle of a thread-local access, or hold a lock that knows its owner's thread
+// id: so it must never go on on another kernel thread. It is stopped together with its carrier: the handler puts it
+// into its cluster's queue and waits on a futex. What lies in the queue is the fiber itself, but its saved
+// context is not its own: it leads to a few instructions on a small stack (the crossing), which give the processor of
+// whoever switched to it to the carrier that waits, and that one goes on where it was stopped. So the path of a switch
+// knows nothing of all this, nor does a policy. (Shiina, Iwasaki, Taura, Balaji, "Lightweight preemptive user-level
+// threads", PPoPP 2021, call it KLT-switching.)
+//
+// Not stopped: in the scheduler (ownership::is_inside), in sections that others need on the way to giving it a processor
+// (os/no_stop.hpp), in ums::uninterruptible(). Put off for a while: in the C library, the loader and the C++ runtime,
+// for there it probably holds a lock that many want.
+
+#include <csignal>
+#include <cstddef>
+
+namespace ums::sched {
+
+struct carrier;
+
+struct stop {
+    static constexpr std::size_t crossing_bytes = 64 * 1024;
+
+    // The handler of the interrupt signal, on the thread that was stopped. `context`: ucontext_t.
+    static void on_interrupt(const siginfo_t& signal, void* context) noexcept;
+
+    // Notes where the C library and its like lie. Once at a runtime's start.
+    static void learn_where_to_wait();
+
+    // The next look at a carrier of a preemptive cluster.
+    static void arm_tick(carrier& c) noexcept;
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/context.hpp: a worker's state, and the part of a scheduler's that outlives it.
+//
+// The word `state` says who may do what. Its changes, and who makes them:
+//
+//   none, terminated -> held        who makes a worker for it; locked until its thread has parked
+//   held -> queued                  who finds that nothing suspends it: the worker itself, or a resume
+//   queued -> owned                 who takes it from its list
+//   owned -> running                who executes it: one wins by compare-and-swap
+//   running -> owned                the scheduler's side, once a yield has saved the registers
+//   running -> blocked              the same, before it sends the worker home
+//   blocked -> held                 the worker, when its call has returned; locked until it has parked
+//   held, queued, owned -> blocked  who terminates it; its thread then does the next line
+//   running, blocked -> terminated  the worker's thread
+//
+// Flags beside it: `locked`: its registers are not saved yet, though it may already be found on a list; who wants to
+// execute it waits, which takes microseconds. `awaited`: somebody does. `listed`: it lies on a
+// list (also while it ends; an ended worker is not put there twice).
+
+#include <pthread.h>
+
+#include "arch/context.hpp"
+#include "base/atomic.hpp"
+#include "ums/handle_table.hpp"
+#include "ums/ums_scheduling.h"
+
+namespace ums::scheduling {
+
+struct completion_list;
+struct scheduler_thread;
+struct worker_thread;
+
+enum state : std::uint32_t {
+    none,
+    held,  // Parked; for who takes the last suspension away to queue.
+    queued,
+    owned,
+    running,
+    blocked,
+    terminated,
+    state_mask = 7,
+    locked = 8,
+    listed = 16,
+    awaited = 32,
+};
+
+// The word `control`.
+inline constexpr std::uint32_t killed = 1u << 31;
+inline constexpr std::uint32_t most_suspensions = 127;
+
+// What the word `home` tells the worker's own kernel thread.
+enum home_order : std::uint32_t { stay, run, end };
+
+// The two lines of the cache that a yield and an execution touch come first.
+struct alignas(64) context : entry {
+    // Guarded by `state`, see above:
+    base::atomic<std::uint32_t> state{none};
+    base::atomic<std::uint32_t> control{0};  // The number of suspensions, and `killed`.
+
+    // Owned by who runs the worker, or has just left it:
+    arch::context registers{};
+    void* pointer{nullptr};  // Thread pointer. Set when the worker's thread starts.
+    scheduler_thread* runner{nullptr};
+
+    // The second line. `thread` is null for a scheduler's, and once the worker has ended.
+    base::owned<worker_thread*> thread{nullptr};
+    std::uint32_t critical{0};
+    std::uint32_t blocking{0};
+    bool at_home{false};
+    bool has_ended{false};
+    // Set when it is executed: the list to be queued on the next time, and by whom.
+    base::owned<handle> list{0};
+    base::owned<handle> partner{0};
+    // Written by who runs it, read as a hint:
+    struct counters {
+        base::owned<std::uint64_t> switches, yields;
+        base::owned<std::uint64_t> executed_at;  // 0: times are not measured.
+        base::owned<std::uint64_t> syscalls, faults, running_ns, switch_ns, measured;
+    } count;
+
+    // On its own kernel thread:
+    base::atomic<std::uint32_t> home{stay};
+    arch::context home_registers{};
+
+    // Links: on a list, by who pushed it; in a batch, by who dequeued it.
+    context* next_listed{nullptr};
+    base::owned<context*> next_in_batch{nullptr};
+
+    // Set once when it becomes a scheduler's, null otherwise.
+    base::owned<scheduler_thread*> scheduler{nullptr};
+    base::atomic<void*> user_data{nullptr};
+    base::owned<int> tid{0};
+    entry_links links;
+};
+
+using context_table = handle_table<context, 1>;
+extern context_table contexts;
+
+// The calling thread's: a worker's or a scheduler's; null for others. Each thread's code always runs with its own
+// TLS block, so its address may be kept.
+extern constinit thread_local context* current;
+
+inline bool is_worker(const context* c) noexcept { return c != nullptr && c->thread.get() != nullptr; }
+inline bool is_scheduler(const context* c) noexcept {
+    return c != nullptr && c->scheduler.get() != nullptr;
+}
+
+int create_context(context*& made) noexcept;
+int destroy_context(handle h) noexcept;
+int query_context(handle h, int what, void* buffer, std::size_t bytes,
+                  std::size_t* length) noexcept;
+int set_context(handle h, int what, const void* buffer, std::size_t bytes) noexcept;
+
+}  // namespace ums::scheduling

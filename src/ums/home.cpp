@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT
+#include "ums/home.hpp"
+
+#include <csignal>
+#if __has_include(<sys/rseq.h>)
+#include <sys/rseq.h>
+#define UMS_HAS_RSEQ 1
+#endif
+
+#include "arch/bare.hpp"
+#include "arch/x86_64/thread_pointer.hpp"
+#include "os/futex.hpp"
+#include "os/system.hpp"
+#include "ums/crossing.hpp"
+#include "ums/landing.hpp"
+
+namespace ums::scheduling {
+
+namespace {
+
+// From the unlocking on another kernel thread may run the worker, with the TLS block of this one: see
+// arch/bare.hpp.
+UMS_BARE void bare_home_loop(context* c, std::uint32_t* state, std::uint32_t* order) noexcept {
+    for (;;) {
+        // sync(ums.state): publishes the saved registers to who executes the worker.
+        const std::uint32_t was =
+            __atomic_fetch_and(state, ~std::uint32_t{locked | awaited}, __ATOMIC_ACQ_REL);
+        if ((was & awaited) != 0) arch::bare_futex_wake_all(state);
+        std::uint32_t got;
+        // sync(ums.home): sees the worker as its scheduler left it.
+        while ((got = __atomic_exchange_n(order, std::uint32_t{stay}, __ATOMIC_ACQUIRE)) == stay)
+            arch::bare_futex_wait(order, stay);
+        if (got == end) return;
+        arch::switch_context(c->home_registers, c->registers, c, nullptr);
+        if (c->has_ended) return;
+    }
+}
+
+std::uint32_t* word(base::atomic<std::uint32_t>& of) noexcept {
+    return static_cast<std::uint32_t*>(const_cast<void*>(of.address()));
+}
+
+}  // namespace
+
+void home_loop(context& c) noexcept { bare_home_loop(&c, word(c.state), word(c.home)); }
+
+void wait_for_order(context& self) noexcept {
+    std::uint32_t got;
+    // sync(ums.home): sees what the scheduler did before it executed the worker.
+    while ((got = self.home.exchange(stay, base::acquire)) == stay) os::futex_wait(self.home, stay);
+    if (got == run) return;
+    self.has_ended = true;
+    land_again(*self.thread.get()->start);
+}
+
+void mask_signals(worker_thread& t) noexcept {
+    constexpr int sigsetxid = 33;
+    const std::uint64_t all = ~(std::uint64_t{1} << (sigsetxid - 1));
+    os::system.signal_mask(&all, &t.signals);
+}
+
+void unmask_signals(worker_thread& t) noexcept { os::system.signal_mask(&t.signals, nullptr); }
+
+void unregister_rseq() noexcept {
+#if defined(UMS_HAS_RSEQ)
+    if (__rseq_size == 0) return;
+    void* area = static_cast<char*>(arch::thread_pointer()) + __rseq_offset;
+    // The C library registers at least the 32 bytes of the first version. Refused: then there was none.
+    if (os::system.rseq_unregister(area, 32, RSEQ_SIG) != 0)
+        os::system.rseq_unregister(area, __rseq_size, RSEQ_SIG);
+#endif
+}
+
+}  // namespace ums::scheduling

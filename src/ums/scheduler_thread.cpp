@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+#include "ums/scheduler_thread.hpp"
+
+#include <cerrno>
+#include <unistd.h>
+
+#include "arch/x86_64/thread_pointer.hpp"
+#include "os/clock.hpp"
+#include "os/futex.hpp"
+#include "rt/environment.hpp"
+#include "sched/carrier.hpp"
+#include "ums/mode.hpp"
+#include "ums/stats_files.hpp"
+#include "ums/totals.hpp"
+#include "ums/worker_thread.hpp"
+
+namespace ums::scheduling {
+
+namespace {
+
+constinit base::atomic<bool> is_measured{false};
+
+bool measuring() noexcept {
+    return is_measured.load(base::relaxed);  // relaxed: it decides nothing else.
+}
+
+void worker_left(scheduler_thread& s, context& w) noexcept {
+    arch::happens_after(&w);
+    s.running = nullptr;
+    if (measuring()) [[unlikely]] {
+        s.left_at = os::now();
+        if (const std::uint64_t since = w.count.executed_at.get(); since != 0)
+            w.count.running_ns.add(static_cast<std::uint64_t>(s.left_at) - since);
+    } else {
+        s.left_at = 0;
+    }
+}
+
+void count_switch(scheduler_thread& s, context& w) noexcept {
+    s.self->count.switches.add(1);
+    w.count.switches.add(1);
+    if (!measuring()) [[likely]] {
+        if (w.count.executed_at.get() != 0) w.count.executed_at.set(0);
+        return;
+    }
+    const auto now = static_cast<std::uint64_t>(os::now());
+    w.count.executed_at.set(now);
+    s.self->count.executed_at.set(now);
+    if (s.left_at == 0) return;
+    s.self->count.switch_ns.add(now - static_cast<std::uint64_t>(s.left_at));
+    s.self->count.measured.add(1);
+}
+
+// Futex mode, at the landing: the worker's own kernel thread runs it.
+void hand_over_and_wait(scheduler_thread& s) noexcept {
+    s.is_back.store(0, base::relaxed);  // relaxed: the order below publishes it.
+    order_home(*s.running, run);
+    // sync(ums.handover): sees why the worker gave back, and what it did.
+    while (s.is_back.load(base::acquire) == 0) os::futex_wait(s.is_back, 0);
+}
+
+// Calls the procedure, or returns if it is done. Unwound by pthread_exit() in the procedure, so not
+// noexcept.
+void activate(void* argument) {
+    auto& s = *static_cast<scheduler_thread*>(argument);
+    arch::happens_after(&s);
+    if (s.reason == arrival_reason::hand_over) hand_over_and_wait(s);
+    context* w = s.running;
+    switch (s.reason) {
+        case arrival_reason::yield: {
+            worker_left(s, *w);
+            s.self->count.yields.add(1);
+            // relaxed: the worker lives, so its handle does not change.
+            const handle yielded = w->self.load(base::relaxed);
+            // sync(ums.state): publishes the saved registers to who executes it.
+            w->state.store(owned, base::release);
+            // relaxed: who orders an end after this looks at the state. [[unlikely]]: see end_parked().
+            if ((w->control.load(base::relaxed) & killed) != 0) [[unlikely]] end_parked(*w);
+            return s.procedure(UMS_REASON_YIELD, yielded, s.argument);
+        }
+        case arrival_reason::blocked:
+            worker_left(s, *w);
+            s.self->count.syscalls.add(1);
+            if (mode() == switch_mode::user) {
+                // sync(ums.state): publishes the saved registers to the home, with the order.
+                w->state.store(blocked, base::release);
+                arch::happens_before(w);
+                order_home(*w, run);
+            }
+            return s.procedure(UMS_REASON_BLOCKED, 1, nullptr);
+        case arrival_reason::startup: return s.procedure(UMS_REASON_STARTUP, 0, s.parameter);
+        default: return;
+    }
+}
+
+// Undoes enter(), also when pthread_exit() unwinds.
+class entered {
+public:
+    explicit entered(scheduler_thread& s) noexcept : s_{s} {
+        s_.self->scheduler.set(&s_);
+        current = s_.self;
+        totals.scheduler_entered();
+        stats_files::write_if_old();
+    }
+    ~entered() {
+        context* self = s_.self;
+        totals.scheduler_left(*self);
+        current = nullptr;
+        contexts.withdraw(*self, self->self.load(base::relaxed));  // relaxed: its own.
+        self->scheduler.set(nullptr);
+        contexts.give(*self);
+        leave_list(*s_.list);
+        stats_files::write_if_old();
+    }
+    entered(const entered&) = delete;
+    entered& operator=(const entered&) = delete;
+
+private:
+    scheduler_thread& s_;
+};
+
+// Waits until a worker that is on its way home has arrived there. False: it is not owned.
+bool wait_until_parked(context& w) noexcept {
+    for (int i = 0; i < 200; ++i) {
+        // relaxed: the compare-and-swap of execute() decides.
+        if ((w.state.load(base::relaxed) & locked) == 0) return true;
+        base::spin_pause();
+    }
+    std::uint32_t seen = w.state.load(base::relaxed);  // relaxed: as above.
+    if (seen != (owned | locked) && seen != (owned | locked | awaited)) return (seen & locked) == 0;
+    // relaxed: nothing is published.
+    if (w.state.compare_exchange(seen, seen | awaited, base::relaxed, base::relaxed))
+        os::futex_wait(w.state, seen | awaited);
+    return true;
+}
+
+// Why it cannot be executed now; 0: try again.
+int refusal(context& w) noexcept {
+    const std::uint32_t seen = w.state.load(base::relaxed);  // relaxed: advice.
+    switch (seen & state_mask) {
+        case none:
+        case terminated: return -ESRCH;
+        case owned: break;
+        case held: return (w.control.load(base::relaxed) & ~killed) != 0 ? -EACCES : -EBUSY;
+        default: return -EBUSY;
+    }
+    const std::uint32_t control = w.control.load(base::relaxed);  // relaxed: as above.
+    if ((control & killed) != 0) {
+        end_parked(w);
+        return -ESRCH;
+    }
+    if (control != 0) return -EACCES;
+    return wait_until_parked(w) ? 0 : -EBUSY;
+}
+
+// What the worker touches first, so that these misses overlap with those of the switch: with a thousand workers
+// all of it has left the cache.
+void prefetch(const context& w, const scheduler_thread& s) noexcept {
+    const char* stack = static_cast<const char*>(w.registers.sp);
+    __builtin_prefetch(stack);
+    __builtin_prefetch(stack + 64);
+    __builtin_prefetch(stack + 128);
+    __builtin_prefetch(static_cast<const char*>(static_cast<const void*>(&w)) + 64);
+    // `current` lies at the same distance of every thread pointer.
+    if (s.pointer != nullptr)
+        __builtin_prefetch(static_cast<const char*>(w.pointer) +
+                           (reinterpret_cast<const char*>(&current) -
+                            static_cast<const char*>(s.pointer)));
+}
+
+bool claim(context& w) noexcept {
+    std::uint32_t seen = owned;
+    // relaxed: a suspension or an end that comes later takes effect later.
+    return w.control.load(base::relaxed) == 0 &&
+           // sync(ums.state): sees the saved registers.
+           w.state.compare_exchange(seen, running, base::acquire, base::relaxed);
+}
+
+}  // namespace
+
+void measure(bool on) noexcept { is_measured.store(on, base::relaxed); }  // relaxed: see measuring().
+
+int enter(const ums_scheduler_options_t& options) {
+    const sched::carrier* carrier = sched::this_carrier();
+    if (current != nullptr || (carrier != nullptr && carrier->running.get() != nullptr))
+        return -EPERM;
+    scheduler_thread s;
+    s.list = use_list(options.list);
+    if (s.list == nullptr) return -EBADF;
+    if (create_context(s.self) != 0) {
+        leave_list(*s.list);
+        return -ENOMEM;
+    }
+    static const bool from_start = (
+        rt::environment::word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) == 1 ? measure(true) : void(),
+        true);
+    (void)from_start;
+    s.pointer = mode() == switch_mode::user ? arch::thread_pointer() : nullptr;
+    s.list_handle = options.list;
+    s.procedure = options.procedure;
+    s.parameter = options.parameter;
+    s.self->list.set(options.list);
+    s.self->tid.set(::gettid());
+    s.base.arrive = &activate;
+    s.base.argument = &s;
+    const entered for_as_long{s};
+    land(s.base);
+    return 0;
+}
+
+int execute(handle h) noexcept {
+    context* self = current;
+    if (!is_scheduler(self)) return -EPERM;
+    context* w = contexts.find(h);
+    if (w == nullptr) return -EBADF;
+    while (!claim(*w)) [[unlikely]]
+        if (const int why = refusal(*w); why != 0) return why;
+    arch::happens_after(w);
+    scheduler_thread& s = *self->scheduler.get();
+    prefetch(*w, s);
+    w->runner = &s;
+    w->list.set(s.list_handle);
+    w->partner.set(self->self.load(base::relaxed));  // relaxed: its own.
+    self->partner.set(h);
+    s.running = w;
+    count_switch(s, *w);
+    arch::happens_before(w);
+    if (s.pointer != nullptr) {
+        arch::switch_identity(s.base.discarded, w->registers, w->pointer, w);
+        __builtin_unreachable();
+    }
+    s.reason = arrival_reason::hand_over;
+    land_again(s.base);
+}
+
+int leave_procedure() noexcept {
+    if (!is_scheduler(current)) return -EPERM;
+    scheduler_thread& s = *current->scheduler.get();
+    s.reason = arrival_reason::leave;
+    land_again(s.base);
+}
+
+}  // namespace ums::scheduling

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// variants: futex
+//
+// The tree of files, in a directory of the test's own.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/child.hpp"
+#include "support/round_robin.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& at) {
+    std::ifstream file{at};
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+fs::path own_tree() {
+    return fs::path{std::getenv("XDG_RUNTIME_DIR")} / "ums" / std::to_string(::getpid());
+}
+
+// In the child: 0, or which look failed.
+int look_around() {
+    completion_list list;
+    int wrong = 0;
+    const auto look = [&](bool is, int which) {
+        if (!is && wrong == 0) wrong = which;
+    };
+    {
+        test_worker w{list, [&] {
+            ums_worker_yield(nullptr);
+            look(ums_scheduling_write_stats(), 1);
+            const fs::path s = own_tree() / "schedulers/0";
+            const std::string info = text_of(s / "info"), tid = std::to_string(ums_thread_id());
+            look(info.find("pid: " + std::to_string(::getpid()) + "\n") != info.npos, 2);
+            look(info.find("state: running\n") != info.npos, 3);
+            look(info.find("worker: " + tid + "\n") != info.npos, 4);
+            look(info.find("switches: 2\n") != info.npos, 5);
+            look(info.find("mean switch ns: ") != info.npos, 6);
+            const std::string mine = text_of(s / "workers" / tid);
+            look(mine.find("state: running\n") != mine.npos, 7);
+            look(mine.find("yields: 1\n") != mine.npos, 8);
+            struct stat is = {};
+            look(::stat((s / "info").c_str(), &is) == 0 && (is.st_mode & 0777) == 0400, 9);
+        }};
+        round_robin{list, 1}.run();
+    }
+    look(ums_scheduling_write_stats(), 10);
+    look(fs::is_empty(own_tree() / "schedulers"), 11);
+    return wrong;
+}
+
+const child_program looks{"looks", [](const child_arguments&) { return look_around(); }};
+const child_program off{"off", [](const child_arguments&) {
+    completion_list list;
+    { test_worker w{list, [] {}}; round_robin{list, 1}.run(); }
+    return ums_scheduling_write_stats() || fs::exists(own_tree()) ? 1 : 0;
+}};
+
+class stats_files_test : public ::testing::Test {
+protected:
+    void SetUp() override {
+        char name[] = "/tmp/ums-test-XXXXXX";
+        ASSERT_NE(::mkdtemp(name), nullptr);
+        directory = name;
+    }
+    void TearDown() override { fs::remove_all(directory); }
+    fs::path directory;
+};
+
+TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
+    fs::create_directories(directory / "ums/999999999/schedulers/0");
+    fs::create_directories(directory / "ums" / std::to_string(::getpid()));
+    const child_end end = run_child("looks", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
+    EXPECT_EQ(end.code, 0) << end;
+    int left = 0;
+    for (const auto& entry : fs::directory_iterator{directory / "ums"}) {
+        EXPECT_EQ(entry.path().filename(), std::to_string(::getpid())) << "only that of one who lives";
+        ++left;
+    }
+    EXPECT_EQ(left, 1);
+}
+
+TEST_F(stats_files_test, it_can_be_turned_off) {
+    const child_end end = run_child(
+        "off", {}, {{"XDG_RUNTIME_DIR", directory.string()}, {"UMS_STATS_FILES", "off"}});
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_TRUE(fs::is_empty(directory));
+}
+
+TEST_F(stats_files_test, a_directory_that_others_can_write_to_is_not_used) {
+    fs::create_directories(directory / "ums");
+    ::chmod((directory / "ums").c_str(), 0777);
+    const child_end end = run_child("off", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_TRUE(fs::is_empty(directory / "ums"));
+}
+
+TEST_F(stats_files_test, a_wrong_value_ends_the_program_and_is_named) {
+    const child_end end = run_child("off", {}, {{"UMS_STATS_FILES", "maybe"}});
+    EXPECT_EQ(end.code, 2);
+    EXPECT_NE(end.err.find("UMS_STATS_FILES=maybe"), end.err.npos) << end;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

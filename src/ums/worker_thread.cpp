@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: MIT
+#include "ums/worker_thread.hpp"
+
+#include <cerrno>
+#include <cxxabi.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "arch/x86_64/thread_pointer.hpp"
+#include "os/futex.hpp"
+#include "os/system.hpp"
+#include "ums/crossing.hpp"
+#include "ums/home.hpp"
+#include "ums/landing.hpp"
+#include "ums/mode.hpp"
+#include "ums/totals.hpp"
+
+namespace ums::scheduling {
+
+constinit worker_table workers;
+constinit process_totals totals;
+
+namespace {
+
+constexpr std::size_t page = 4096, least_stack = 32 * 1024, most_stack = std::size_t{1} << 30;
+constexpr std::size_t usual_stack = std::size_t{1} << 20;
+
+// Between the home's frames, at the top, and the worker's: room for what the home calls and for one signal's frame.
+std::size_t gap() noexcept {
+    const std::size_t frame = ::getauxval(AT_MINSIGSTKSZ);
+    return (3 * page + (frame != 0 ? frame : page) + page - 1) / page * page;
+}
+
+// Tops that lie at equal offsets of a page would all want the same sets of the L1 cache, and TLS blocks at
+// equal distances the same sets of the L2 cache and the TLB: vary both.
+std::size_t colour_bytes(unsigned colour) noexcept { return colour * 7 % 48 * std::size_t{64}; }
+std::size_t colour_pages(unsigned colour) noexcept { return colour % 31 * page; }
+
+void drop(worker_thread& t) noexcept {
+    // sync(ums.thread): the last holder sees what the other did.
+    if (t.holders.fetch_sub(1, base::acq_rel) == 1) workers.give(t);
+}
+
+// The worker's last act, on its own kernel thread: after it the context is anybody's.
+void finish(worker_thread& t) noexcept {
+    context& c = *t.scheduled;
+    if (t.ended != nullptr) t.ended(t.ended_argument, t.exit_code.get());
+    current = nullptr;
+    const handle last = c.list.get();
+    completion_list* first = t.list;
+    c.thread.set(nullptr);
+    totals.worker_ended();
+    // sync(ums.thread): publishes the exit code.
+    t.has_ended.store(true, base::release);
+    completion_list* list = lists.find(last);
+    if (list == nullptr) list = first;
+    leave_list(*first);
+    std::uint32_t seen = c.state.load(base::relaxed);
+    // sync(ums.state): publishes all it did to who finds it terminated.
+    while (!c.state.compare_exchange(seen, terminated | listed, base::acq_rel, base::relaxed)) {
+    }
+    if ((seen & listed) == 0 && !push(*list, c))
+        c.state.store(terminated, base::release);  // sync(ums.state): nobody is told, but who asks.
+}
+
+// Runs the function. Unwound by pthread_exit() and cancellation.
+void run_worker(worker_thread& t) {
+    context& c = *t.scheduled;
+    try {
+        t.exit_code.set(t.function(t.argument));
+    } catch (abi::__forced_unwind&) {
+        // The C library ends the kernel thread that runs this: it must be the worker's own.
+        if (!c.at_home) go_home(c);
+        finish(t);
+        drop(t);
+        throw;
+    }
+    if (!c.at_home) go_home(c);
+}
+
+// User mode: the first thing on the worker's own part of the stack.
+void worker_entry(void*, void*, void* argument) {
+    auto& t = *static_cast<worker_thread*>(argument);
+    arch::happens_after(t.scheduled);
+    run_worker(t);
+    end_here(*t.scheduled);
+}
+
+// Futex mode: at the landing, for the first time and at the end.
+void worker_arrival(void* argument) {
+    auto& t = *static_cast<worker_thread*>(argument);
+    context& c = *t.scheduled;
+    if (c.has_ended) return;
+    // Nobody else runs this worker, so nobody has to wait for it to be parked.
+    // sync(ums.state): publishes the thread's start to who executes it.
+    if ((c.state.fetch_and(~std::uint32_t{locked | awaited}, base::release) & awaited) != 0)
+        os::futex_wake(c.state.address(), 0x7fffffff);
+    if (!become_available(c)) return;
+    wait_for_order(c);
+    run_worker(t);
+    c.has_ended = true;
+}
+
+[[gnu::noinline]] void live_in_user_mode(worker_thread& t) noexcept {
+    context& c = *t.scheduled;
+    c.pointer = arch::thread_pointer();
+    unregister_rseq();
+    auto top = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - gap();
+    top = (top & ~std::uintptr_t{63}) - colour_bytes(t.colour);
+    arch::make_context(c.registers, reinterpret_cast<void*>(top), &worker_entry, &t);
+    arch::happens_before(&c);
+    if (!become_available(c)) return;  // Terminated before it was ever queued.
+    home_loop(c);
+    arch::happens_after(&c);
+    arch::unpoison(reinterpret_cast<void*>(c.registers.sp),
+                   top - reinterpret_cast<std::uintptr_t>(c.registers.sp));
+}
+
+void* start(void* argument) {
+    auto& t = *static_cast<worker_thread*>(argument);
+    current = t.scheduled;
+    t.scheduled->tid.set(::gettid());
+    // sync(ums.thread): tells who asks for it.
+    t.tid.store(static_cast<std::uint32_t>(::gettid()), base::release);
+    os::futex_wake(t.tid.address(), 0x7fffffff);
+    if (mode() == switch_mode::user) {
+        live_in_user_mode(t);
+    } else {
+        landing here;
+        here.arrive = &worker_arrival;
+        here.argument = &t;
+        t.start = &here;
+        land(here);
+    }
+    finish(t);
+    auto* result = reinterpret_cast<void*>(t.exit_code.get());
+    if (mode() == switch_mode::user) unmask_signals(t);
+    drop(t);
+    return result;
+}
+
+int start_thread(worker_thread& t) noexcept {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return -ENOMEM;
+    int failed = pthread_attr_setstacksize(&attributes, t.stack_bytes + gap() + 2 * page +
+                                                            colour_pages(t.colour));
+    // In user mode the home starts with its signals blocked; the worker has its creator's mask.
+    const bool in_user_mode = mode() == switch_mode::user;
+    if (in_user_mode) mask_signals(t);
+    if (failed == 0) failed = pthread_create(&t.id, &attributes, &start, &t);
+    if (in_user_mode) unmask_signals(t);
+    pthread_attr_destroy(&attributes);
+    return -failed;
+}
+
+// Takes a context for a new worker. Returns its state before, or a negative error number.
+int attach(context& c) noexcept {
+    for (const std::uint32_t before : {std::uint32_t{none}, std::uint32_t{terminated}}) {
+        std::uint32_t seen = before;
+        // sync(ums.state): sees that its last worker is done with it.
+        if (c.state.compare_exchange(seen, held | locked, base::acquire, base::relaxed))
+            return static_cast<int>(before);
+    }
+    return -EBUSY;
+}
+
+constinit base::atomic<unsigned> next_colour{0};
+
+bool is_valid(const ums_worker_options_t& options) noexcept {
+    return options.list != 0 && (options.stack_bytes == 0 || (options.stack_bytes >= least_stack &&
+                                                              options.stack_bytes <= most_stack));
+}
+
+}  // namespace
+
+int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_function_t function,
+                  void* argument) noexcept {
+    if (!is_valid(options) || function == nullptr) return -EINVAL;
+    completion_list* list = use_list(options.list);
+    if (list == nullptr) return -EBADF;
+    context* c = nullptr;
+    int failed = 0;
+    if (options.context == 0) {
+        failed = create_context(c);
+    } else if ((c = contexts.find(options.context)) == nullptr || is_scheduler(c)) {
+        failed = -EBADF;
+    }
+    int before = failed == 0 ? attach(*c) : failed;
+    worker_thread* t = before >= 0 ? workers.take() : nullptr;
+    if (before >= 0 && t == nullptr) failed = -ENOMEM;
+    if (before < 0) failed = before;
+    if (failed == 0) {
+        c->control.store(options.suspended ? 1 : 0, base::relaxed);  // relaxed: the thread's start orders.
+        c->runner = nullptr;
+        c->list.set(options.list);
+        c->critical = c->blocking = 0;
+        c->at_home = c->has_ended = false;
+        c->home.store(stay, base::relaxed);  // relaxed: as above.
+        c->thread.set(t);
+        t->function = function;
+        t->argument = argument;
+        t->ended = options.ended;
+        t->ended_argument = options.ended_argument;
+        t->list = list;
+        t->scheduled = c;
+        t->scheduled_handle = c->self.load(base::relaxed);  // relaxed: it was found by it.
+        t->colour = next_colour.fetch_add(1, base::relaxed);  // relaxed: any will do.
+        t->stack_bytes = options.stack_bytes != 0 ? (options.stack_bytes + page - 1) / page * page
+                                                  : usual_stack;
+        t->exit_code.set(0);
+        // relaxed, all: published by the handle and by the thread's start.
+        t->tid.store(0, base::relaxed);
+        t->has_ended.store(false, base::relaxed);
+        t->is_joined.store(false, base::relaxed);
+        t->holders.store(2, base::relaxed);
+        failed = start_thread(*t);
+        if (failed != 0) {
+            c->thread.set(nullptr);
+            workers.give(*t);
+        }
+    }
+    if (failed != 0) {
+        // sync(ums.state): it is as it was.
+        if (before >= 0) c->state.store(static_cast<std::uint32_t>(before), base::release);
+        if (options.context == 0 && c != nullptr) (void)destroy_context(c->self.load(base::relaxed));
+        leave_list(*list);
+        return failed;
+    }
+    totals.worker_made();
+    made = workers.publish(*t);
+    return 0;
+}
+
+int join_worker(handle h, std::intptr_t* exit_code) {
+    worker_thread* t = workers.find(h);
+    if (t == nullptr) return -EBADF;
+    if (is_worker(current) && current->thread.get() == t) return -EDEADLK;
+    // relaxed: pthread_join() orders.
+    if (t->is_joined.exchange(true, base::relaxed)) return -EINVAL;
+    void* result = nullptr;
+    ums_worker_blocking_enter();
+    const int failed = pthread_join(t->id, &result);
+    ums_worker_blocking_leave();
+    if (failed != 0) {
+        t->is_joined.store(false, base::relaxed);  // relaxed: as above.
+        return -failed;
+    }
+    if (exit_code != nullptr) *exit_code = reinterpret_cast<std::intptr_t>(result);
+    workers.withdraw(*t, h);
+    drop(*t);
+    return 0;
+}
+
+int detach_worker(handle h) noexcept {
+    worker_thread* t = workers.find(h);
+    if (t == nullptr) return -EBADF;
+    if (t->is_joined.exchange(true, base::relaxed)) return -EINVAL;  // relaxed: pthread_detach().
+    workers.withdraw(*t, h);
+    pthread_detach(t->id);
+    drop(*t);
+    return 0;
+}
+
+int exit_code_of(handle h, std::intptr_t* exit_code) noexcept {
+    worker_thread* t = workers.find(h);
+    if (t == nullptr) return -EBADF;
+    // sync(ums.thread): sees the exit code.
+    if (!t->has_ended.load(base::acquire)) return -EBUSY;
+    if (exit_code != nullptr) *exit_code = t->exit_code.get();
+    return 0;
+}
+
+int tid_of(handle h) noexcept {
+    worker_thread* t = workers.find(h);
+    if (t == nullptr) return 0;
+    for (;;) {
+        // sync(ums.thread): the thread itself wrote it.
+        const std::uint32_t tid = t->tid.load(base::acquire);
+        if (tid != 0) return static_cast<int>(tid);
+        os::futex_wait(t->tid, 0);
+    }
+}
+
+void order_home(context& c, home_order order) noexcept {
+    // sync(ums.home): publishes the worker, and its scheduler's past, to its kernel thread.
+    c.home.store(order, base::release);
+    os::futex_wake(c.home.address());
+}
+
+bool end_parked(context& c) noexcept {
+    std::uint32_t seen = c.state.load(base::relaxed);
+    for (;;) {
+        const std::uint32_t now = seen & state_mask;
+        if (now != held && now != queued && now != owned) return false;
+        // sync(ums.state): sees the saved registers, which nobody will use.
+        if (c.state.compare_exchange(seen, (seen & ~std::uint32_t{state_mask}) | blocked,
+                                     base::acq_rel, base::relaxed))
+            break;
+    }
+    arch::happens_before(&c);
+    order_home(c, end);
+    return true;
+}
+
+namespace {
+
+// The context of a worker that has not ended.
+context* live(handle h, int& failed) noexcept {
+    worker_thread* t = workers.find(h);
+    failed = t == nullptr ? -EBADF : -ESRCH;
+    // sync(ums.thread): what the worker did happened before.
+    if (t == nullptr || t->has_ended.load(base::acquire)) return nullptr;
+    return t->scheduled;
+}
+
+}  // namespace
+
+int suspend_worker(handle h, unsigned* previous) noexcept {
+    int failed = 0;
+    context* c = live(h, failed);
+    if (c == nullptr) return failed;
+    std::uint32_t seen = c->control.load(base::relaxed);
+    do {
+        if ((seen & ~killed) == most_suspensions) return -EOVERFLOW;
+        // The argument of crossing.cpp asks for this order.
+    } while (!c->control.compare_exchange(seen, seen + 1, base::seq_cst, base::relaxed));
+    if (previous != nullptr) *previous = seen & ~killed;
+    if (c == current && c->critical == 0 && c->blocking == 0) {
+        go_home(*c);
+        come_back(*c);
+    }
+    return 0;
+}
+
+int resume_worker(handle h, unsigned* previous) noexcept {
+    int failed = 0;
+    context* c = live(h, failed);
+    if (c == nullptr) return failed;
+    std::uint32_t seen = c->control.load(base::relaxed);
+    do {
+        if ((seen & ~killed) == 0) return -EINVAL;
+        // The argument of crossing.cpp asks for this order.
+    } while (!c->control.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
+    if (previous != nullptr) *previous = seen & ~killed;
+    if (seen == 1) queue_if_held(*c);
+    return 0;
+}
+
+int terminate_worker(handle h, std::intptr_t exit_code) noexcept {
+    int failed = 0;
+    context* c = live(h, failed);
+    if (c == nullptr) return failed;
+    if (c == current) return ums_worker_exit(exit_code);
+    c->thread.get()->exit_code.set(exit_code);
+    // The argument of crossing.cpp asks for this order.
+    c->control.fetch_or(killed, base::seq_cst);
+    end_parked(*c);
+    return 0;
+}
+
+}  // namespace ums::scheduling

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// windows/event.hpp
+
+#include "windows/object.hpp"
+
+namespace ums::windows {
+
+class event final : public object {
+public:
+    static constexpr kind own_kind = kind::event;
+
+    event(bool manual, bool set) noexcept : object{own_kind}, is_manual_{manual}, is_set_{set} {}
+
+    // Made before the lock is taken: owns an event until somebody takes it.
+    class maker {
+    public:
+        maker(bool manual, bool set) : made_{new event{manual, set}} {}
+        ~maker() { drop(made_); }
+        maker(const maker&) = delete;
+        maker& operator=(const maker&) = delete;
+        event* release() noexcept { return std::exchange(made_, nullptr); }
+
+    private:
+        event* made_;
+    };
+
+    // Under the dispatcher's lock:
+    bool is_ready(const thread&) const noexcept override { return is_set_; }
+    bool take(thread&) noexcept override {
+        if (!is_manual_) is_set_ = false;
+        return false;
+    }
+    void set() noexcept {
+        is_set_ = true;
+        changed();
+    }
+    void reset() noexcept { is_set_ = false; }
+
+private:
+    const bool is_manual_;
+    bool is_set_;
+};
+
+}  // namespace ums::windows

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT
+
+// VirtualAlloc() and its kin. A reservation is a mapping without access; committing gives access, decommitting gives
+// the memory back. What is reserved is remembered, with the protection of each page.
+
+#include <cerrno>
+#include <map>
+#include <new>
+#include <sys/mman.h>
+#include <vector>
+
+#include "os/memory.hpp"
+#include "windows/guard.hpp"
+#include "windows/last_error.hpp"
+#include "windows/object.hpp"
+
+using namespace ums;
+using namespace ums::windows;
+
+namespace {
+
+constexpr std::uintptr_t page = os::page_bytes, granularity = 64 * 1024;
+
+struct reservation {
+    std::size_t bytes;
+    std::vector<DWORD> protection;  // Of each page; 0: not committed.
+};
+// By their start. Guarded by the dispatcher's lock. Never destroyed.
+using reservations = std::map<std::uintptr_t, reservation>;
+reservations& all() {
+    static auto* const made = new reservations;
+    return *made;
+}
+
+// PROT_ flags, or -1.
+int flags_of(DWORD protection) noexcept {
+    switch (protection) {
+        case PAGE_NOACCESS:
+            return PROT_NONE;
+        case PAGE_READONLY:
+            return PROT_READ;
+        case PAGE_READWRITE:
+            return PROT_READ | PROT_WRITE;
+        case PAGE_EXECUTE:
+            return PROT_EXEC;
+        case PAGE_EXECUTE_READ:
+            return PROT_READ | PROT_EXEC;
+        case PAGE_EXECUTE_READWRITE:
+            return PROT_READ | PROT_WRITE | PROT_EXEC;
+        default:
+            return -1;
+    }
+}
+
+// The pages that a range touches, within one reservation. Under the lock.
+struct range {
+    reservations::iterator in = all().end();
+    std::uintptr_t from = 0;
+    std::size_t bytes = 0;
+
+    range(const void* address, std::size_t size) noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(address);
+        auto next = all().upper_bound(at);
+        if (next == all().begin() || size == 0) return;
+        --next;
+        std::uintptr_t end = 0;
+        if (__builtin_add_overflow(at, size, &end) || end > next->first + next->second.bytes)
+            return;
+        in = next;
+        from = at / page * page;
+        bytes = (end + page - 1) / page * page - from;
+    }
+    [[nodiscard]] bool is_there() const noexcept { return in != all().end(); }
+    [[nodiscard]] DWORD& first() const noexcept {
+        return in->second.protection[(from - in->first) / page];
+    }
+    template <class F>
+    void each(F f) const {
+        for (std::size_t i = 0; i < bytes / page; ++i) f((&first())[i]);
+    }
+    [[nodiscard]] bool protect(int flags) const noexcept {
+        return os::system.mprotect(reinterpret_cast<void*>(from), bytes, flags) == 0;
+    }
+};
+
+LPVOID reserve(std::size_t bytes) {
+    const std::size_t whole = os::round_up(bytes, page);
+    // Starts are multiples of 64 KiB, as programs expect.
+    auto* const mapped = static_cast<char*>(os::map(whole + granularity));
+    if (mapped == nullptr) return fail(ERROR_NOT_ENOUGH_MEMORY);
+    const auto at = reinterpret_cast<std::uintptr_t>(mapped);
+    const std::uintptr_t start = (at + granularity - 1) / granularity * granularity;
+    const std::size_t before = start - at, after = granularity - before;
+    if (before != 0) os::unmap(mapped, before);
+    if (after != 0) os::unmap(mapped + before + whole, after);
+    auto* const made = mapped + before;
+    os::system.mprotect(made, whole, PROT_NONE);
+    try {
+        all()[start] = {whole, std::vector<DWORD>(whole / page, 0)};
+    } catch (...) {
+        os::unmap(made, whole);
+        throw;
+    }
+    return made;
+}
+
+}  // namespace
+
+LPVOID VirtualAlloc(LPVOID address, SIZE_T bytes, DWORD type, DWORD protection) {
+    constexpr SIZE_T most = ~SIZE_T{0} / 2;
+    const int flags = flags_of(protection);
+    if (flags < 0 || bytes == 0 || bytes > most || (type & ~(MEM_COMMIT | MEM_RESERVE)) != 0 ||
+        type == 0)
+        return fail(ERROR_INVALID_PARAMETER);
+    const uninterrupted section;
+    try {
+        const guard hold{dispatcher};
+        const bool is_new = address == nullptr || (type & MEM_RESERVE) != 0;
+        // Where a reservation comes to lie is the kernel's choice.
+        if (is_new && address != nullptr) return fail(ERROR_INVALID_ADDRESS);
+        if (is_new && (address = reserve(bytes)) == nullptr) return nullptr;
+        if ((type & MEM_COMMIT) == 0) return address;
+        const range pages{address, bytes};
+        if (!pages.is_there()) return fail(ERROR_INVALID_ADDRESS);
+        if (!pages.protect(flags)) return fail(ERROR_NOT_ENOUGH_MEMORY);
+        pages.each([&](DWORD& p) { p = protection; });
+        return reinterpret_cast<LPVOID>(pages.from);
+    } catch (const std::bad_alloc&) {
+        return fail(ERROR_NOT_ENOUGH_MEMORY);
+    }
+}
+
+BOOL VirtualFree(LPVOID address, SIZE_T bytes, DWORD type) {
+    const uninterrupted section;
+    const guard hold{dispatcher};
+    if (type == MEM_RELEASE) {
+        const auto found = all().find(reinterpret_cast<std::uintptr_t>(address));
+        if (bytes != 0) return fail(ERROR_INVALID_PARAMETER);
+        if (found == all().end()) return fail(ERROR_INVALID_ADDRESS);
+        os::unmap(address, found->second.bytes);
+        all().erase(found);
+        return TRUE;
+    }
+    if (type != MEM_DECOMMIT) return fail(ERROR_INVALID_PARAMETER);
+    if (bytes == 0) {
+        const auto found = all().find(reinterpret_cast<std::uintptr_t>(address));
+        if (found == all().end()) return fail(ERROR_INVALID_ADDRESS);
+        bytes = found->second.bytes;
+    }
+    const range pages{address, bytes};
+    if (!pages.is_there()) return fail(ERROR_INVALID_ADDRESS);
+    os::system.madvise(reinterpret_cast<void*>(pages.from), pages.bytes, MADV_DONTNEED);
+    if (!pages.protect(PROT_NONE)) return fail(ERROR_NOT_ENOUGH_MEMORY);
+    pages.each([](DWORD& p) { p = 0; });
+    return TRUE;
+}
+
+BOOL VirtualProtect(LPVOID address, SIZE_T bytes, DWORD protection, PDWORD old) {
+    const int flags = flags_of(protection);
+    if (flags < 0) return fail(ERROR_INVALID_PARAMETER);
+    if (old == nullptr) return fail(ERROR_NOACCESS);
+    const uninterrupted section;
+    const guard hold{dispatcher};
+    const range pages{address, bytes};
+    bool is_committed = pages.is_there();
+    if (is_committed) pages.each([&](const DWORD& p) { is_committed = is_committed && p != 0; });
+    if (!is_committed) return fail(ERROR_INVALID_ADDRESS);
+    const DWORD before = pages.first();
+    if (!pages.protect(flags)) return fail(ERROR_ACCESS_DENIED);
+    pages.each([&](DWORD& p) { p = protection; });
+    *old = before;
+    return TRUE;
+}
