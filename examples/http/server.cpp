@@ -34,9 +34,8 @@ void server::run() {
     for (auto& a : acceptors) a.join();
     for (auto& l : listeners_) (void)l.close();  // Whoever comes now is refused, not kept waiting.
     connections_.stop();
-    if (connections_.wait_until_empty(options_.grace)) return;
-    connections_.end_all();
-    (void)connections_.wait_until_empty(std::chrono::hours{1});
+    if (!connections_.wait_until_empty(options_.grace)) connections_.end_all();
+    fibers_.wait();  // The last one may be on its way out.
 }
 
 void server::stop() {
@@ -57,9 +56,11 @@ void server::accept(ums::net::listener& at) {
             std::fprintf(stderr, "http-server: accept: %s\n", peer.error().message().c_str());
             return;
         }
+        fibers_.add(1);
         ums::fiber{[this](ums::net::stream s) {
                        serve(std::move(s));
                        places_.release();
+                       fibers_.done();
                    },
                    std::move(*peer)}
             .detach();

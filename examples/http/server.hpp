@@ -9,6 +9,7 @@
 #include <ums/fiber.hpp>
 #include <ums/listener.hpp>
 #include <ums/semaphore.hpp>
+#include <ums/wait_group.hpp>
 
 #include "connections.hpp"
 #include "options.hpp"
@@ -41,6 +42,7 @@ private:
     site site_;
     std::vector<ums::net::listener> listeners_;
     connections connections_;
+    ums::wait_group fibers_;  // That serve a connection.
     ums::counting_semaphore<> places_;  // Of max_connections.
     std::stop_source stops_;
 };

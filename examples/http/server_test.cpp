@@ -229,11 +229,9 @@ TEST_F(server_test, killed_clients_leave_nothing) {
 
 TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) {
     serve([](server&, const ums::net::endpoint& at) {
-        {
-            test_client before{at};  // The engine has its own descriptors now.
-            before.send(request);
-            before.receive_to(end_of_hello);
-        }
+        test_client before{at};  // The engine has its own descriptors now. It stays: it would free one.
+        before.send(request);
+        before.receive_to(end_of_hello);
         const int waits = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         rlimit usual{};
         ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);

@@ -34,6 +34,10 @@ std::string talk(http::site& where, std::string_view input, std::size_t step) {
     constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
     for (std::size_t at = 0; (at = said.find(interim, at)) != std::string::npos;)
         said.erase(at, interim.size());
+    // Of several things that are wrong another may be seen first.
+    const std::size_t last = said.rfind("HTTP/1.1 4");
+    if (last != std::string::npos && said.find("Connection: close", last) != std::string::npos)
+        said.replace(last, std::string::npos, "refused");
     return said;
 }
 

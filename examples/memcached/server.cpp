@@ -69,9 +69,8 @@ void server::run() {
     for (auto& f : fibers) f.join();
     for (auto& l : listeners_) (void)l.close();
     connections_.stop();
-    if (connections_.wait_until_empty(std::chrono::seconds{2})) return;
-    connections_.end_all();
-    (void)connections_.wait_until_empty(std::chrono::hours{1});
+    if (!connections_.wait_until_empty(std::chrono::seconds{2})) connections_.end_all();
+    fibers_.wait();  // The last one may be on its way out.
 }
 
 void server::accept(ums::net::listener& at) {
@@ -92,7 +91,13 @@ void server::accept(ums::net::listener& at) {
             (void)peer->write_some(full.data(), full.size());
             continue;
         }
-        ums::fiber{[this](ums::net::stream s) { serve(std::move(s)); }, std::move(*peer)}.detach();
+        fibers_.add(1);
+        ums::fiber{[this](ums::net::stream s) {
+                       serve(std::move(s));
+                       fibers_.done();
+                   },
+                   std::move(*peer)}
+            .detach();
     }
 }
 

@@ -11,6 +11,7 @@
 #include <ums/datagram.hpp>
 #include <ums/fiber.hpp>
 #include <ums/listener.hpp>
+#include <ums/wait_group.hpp>
 
 #include "connections.hpp"
 #include "options.hpp"
@@ -48,6 +49,7 @@ private:
     std::vector<ums::net::listener> listeners_;
     std::vector<ums::net::datagram> datagrams_;
     connections connections_;
+    ums::wait_group fibers_;  // That serve a connection.
     std::atomic<std::uint64_t> rejected_ = 0;
     std::stop_source stops_;
 };
