@@ -20,7 +20,8 @@ namespace {
 thread_local std::uint64_t own = 0;
 
 void check(int failed) {
-    if (failed != 0) throw std::runtime_error{"a call of the UMS API failed: " + std::to_string(-failed)};
+    if (failed != 0)
+        throw std::runtime_error{"a call of the UMS API failed: " + std::to_string(-failed)};
 }
 
 void yield() { (void)ums_worker_yield(nullptr); }
@@ -133,7 +134,8 @@ bench::tally lap(std::uint64_t processors, std::uint64_t fibers, std::uint64_t y
     for (const ums_worker_t w : workers) check(ums_worker_join(w, nullptr));
     for (const scheduler& s : schedulers) check(ums_completion_list_destroy(s.list));
     for (const job& j : jobs)
-        if (j.wrong != 0) throw std::runtime_error{"a worker did not find its own thread_local variables"};
+        if (j.wrong != 0)
+            throw std::runtime_error{"a worker did not find its own thread_local variables"};
     return {fibers * yields, race.ns()};
 }
 
@@ -147,7 +149,8 @@ int main(int argc, char** argv) {
         const auto min_ms = in.number("min_ms", 30, 0);
         in.word("measure", {"time"});
         in.done();
-        const bench::tally sum = bench::repeat(min_ms, [&] { return lap(processors, fibers, yields); });
+        const bench::tally sum =
+            bench::repeat(min_ms, [&] { return lap(processors, fibers, yields); });
         out.add("ops", sum.ops).add("ns", sum.ns);
     });
 }

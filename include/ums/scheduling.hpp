@@ -131,11 +131,14 @@ class worker {
 public:
     worker() noexcept = default;
     template <class F, class... Args>
-        requires(!std::is_same_v<std::remove_cvref_t<F>, worker>)
-    explicit worker(completion_list& list, F&& f, Args&&... args) {
+    requires(!std::is_same_v<std::remove_cvref_t<F>, worker>) explicit worker(completion_list& list,
+                                                                              F&& f,
+                                                                              Args&&... args) {
         auto call = std::make_unique<std::function<void()>>(
             [f = std::decay_t<F>(std::forward<F>(f)),
-             ... args = std::decay_t<Args>(std::forward<Args>(args))]() mutable { std::invoke(f, args...); });
+             ... args = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
+                std::invoke(f, args...);
+            });
         ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
         options.list = list.native();
         impl::check(ums_worker_create(&worker_, &options, &run, call.get()), "ums::worker");
@@ -171,7 +174,8 @@ public:
 
 private:
     static std::intptr_t run(void* call) {
-        const std::unique_ptr<std::function<void()>> mine{static_cast<std::function<void()>*>(call)};
+        const std::unique_ptr<std::function<void()>> mine{
+            static_cast<std::function<void()>*>(call)};
         (*mine)();
         return 0;
     }
@@ -185,12 +189,16 @@ private:
 
 // Why a scheduler is asked.
 struct scheduler_event {
-    enum reason { startup = UMS_REASON_STARTUP, blocked = UMS_REASON_BLOCKED, yield = UMS_REASON_YIELD };
+    enum reason {
+        startup = UMS_REASON_STARTUP,
+        blocked = UMS_REASON_BLOCKED,
+        yield = UMS_REASON_YIELD
+    };
 
     reason why;
-    worker_ref who;    // Of a yield.
-    void* argument;    // Of a yield.
-    bool in_syscall;   // Of blocked: not in a page fault.
+    worker_ref who;   // Of a yield.
+    void* argument;   // Of a yield.
+    bool in_syscall;  // Of blocked: not in a page fault.
 };
 
 // Makes the calling thread a scheduler that asks decide(event) what to do. Returns when decide() returns. What decide()
@@ -214,7 +222,9 @@ void schedule(completion_list& list, Decide decide) {
 }
 
 // By a worker: back to its scheduler, until it is executed again. False: the caller is no worker.
-inline bool yield_worker(void* argument = nullptr) noexcept { return ums_worker_yield(argument) == 0; }
+inline bool yield_worker(void* argument = nullptr) noexcept {
+    return ums_worker_yield(argument) == 0;
+}
 
 // Around a call of a worker that may block: its scheduler goes on meanwhile. See ums_worker_blocking_enter().
 class worker_blocking {

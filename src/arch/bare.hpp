@@ -16,7 +16,7 @@
 
 #include "arch/sanitizer.hpp"
 
-#define UMS_BARE                                                                         \
+#define UMS_BARE                                                                       \
     __attribute__((noinline, no_stack_protector, no_sanitize("address", "undefined"))) \
     UMS_UNINSTRUMENTED
 

@@ -50,21 +50,23 @@ TEST_F(blocking_test, a_read_of_an_empty_pipe_is_told_and_the_worker_comes_back)
     const pid_t scheduler_tid = ::gettid();
     bool read_done = false;
     test_worker w{list, [&] {
-        errno = 77;
-        ums_worker_blocking_enter();
-        EXPECT_EQ(::gettid(), ums_thread_id());  // At home.
-        pipe.get();
-        ums_worker_blocking_leave();
-        EXPECT_EQ(errno, 77);
-        read_done = true;
-        ums_worker_yield(nullptr);
-    }};
+                      errno = 77;
+                      ums_worker_blocking_enter();
+                      EXPECT_EQ(::gettid(), ums_thread_id());  // At home.
+                      pipe.get();
+                      ums_worker_blocking_leave();
+                      EXPECT_EQ(errno, 77);
+                      read_done = true;
+                      ums_worker_yield(nullptr);
+                  }};
     std::vector<int> reasons;
     schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void* parameter) {
         EXPECT_EQ(::gettid(), scheduler_tid);
         reasons.push_back(reason);
         switch (reasons.size()) {
-            case 1: ums_worker_execute(one(list)); break;
+            case 1:
+                ums_worker_execute(one(list));
+                break;
             case 2:
                 EXPECT_EQ(payload, 1u);
                 EXPECT_EQ(parameter, nullptr);
@@ -78,8 +80,11 @@ TEST_F(blocking_test, a_read_of_an_empty_pipe_is_told_and_the_worker_comes_back)
                 EXPECT_EQ(payload, w.context());
                 ums_worker_execute(payload);
                 break;
-            case 4: EXPECT_TRUE(is_terminated(one(list))); return;
-            default: break;
+            case 4:
+                EXPECT_TRUE(is_terminated(one(list)));
+                return;
+            default:
+                break;
         }
         ADD_FAILURE() << "not executed, at decision " << reasons.size();
     });
@@ -90,16 +95,16 @@ TEST_F(blocking_test, a_read_of_an_empty_pipe_is_told_and_the_worker_comes_back)
 TEST_F(blocking_test, nothing_is_told_of_blocking_in_a_critical_region) {
     completion_list list;
     test_worker w{list, [&] {
-        ums_critical_enter();
-        EXPECT_EQ(ums_worker_yield(nullptr), -EPERM);
-        ums_worker_blocking_enter();
-        ums_worker_blocking_leave();
-        ums_critical_enter();
-        ums_critical_leave();
-        EXPECT_EQ(ums_worker_yield(nullptr), -EPERM);
-        ums_critical_leave();
-        EXPECT_EQ(ums_worker_yield(nullptr), 0);
-    }};
+                      ums_critical_enter();
+                      EXPECT_EQ(ums_worker_yield(nullptr), -EPERM);
+                      ums_worker_blocking_enter();
+                      ums_worker_blocking_leave();
+                      ums_critical_enter();
+                      ums_critical_leave();
+                      EXPECT_EQ(ums_worker_yield(nullptr), -EPERM);
+                      ums_critical_leave();
+                      EXPECT_EQ(ums_worker_yield(nullptr), 0);
+                  }};
     round_robin s{list, 1};
     s.run();
     EXPECT_EQ(s.blocked, 1);
@@ -109,12 +114,12 @@ TEST_F(blocking_test, nothing_is_told_of_blocking_in_a_critical_region) {
 TEST_F(blocking_test, nested_blocking_is_told_once) {
     completion_list list;
     test_worker w{list, [&] {
-        ums_worker_blocking_enter();
-        ums_worker_blocking_enter();
-        ums_worker_blocking_leave();
-        EXPECT_EQ(ums_worker_yield(nullptr), -EPERM) << "a yield at home";
-        ums_worker_blocking_leave();
-    }};
+                      ums_worker_blocking_enter();
+                      ums_worker_blocking_enter();
+                      ums_worker_blocking_leave();
+                      EXPECT_EQ(ums_worker_yield(nullptr), -EPERM) << "a yield at home";
+                      ums_worker_blocking_leave();
+                  }};
     round_robin s{list, 1};
     s.run();
     EXPECT_EQ(s.blocked, 2);
@@ -123,10 +128,10 @@ TEST_F(blocking_test, nested_blocking_is_told_once) {
 TEST_F(blocking_test, an_unblocked_worker_goes_to_the_list_of_the_scheduler_that_executed_it_last) {
     completion_list first, second;
     test_worker w{first, [] {
-        ums_worker_yield(nullptr);
-        ums_worker_blocking_enter();
-        ums_worker_blocking_leave();
-    }};
+                      ums_worker_yield(nullptr);
+                      ums_worker_blocking_enter();
+                      ums_worker_blocking_leave();
+                  }};
     ums_context_t yielded = 0;
     schedule(first, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
         if (reason == UMS_REASON_STARTUP) ums_worker_execute(one(first));
@@ -145,14 +150,15 @@ TEST_F(blocking_test, an_unblocked_worker_goes_to_the_list_of_the_scheduler_that
     EXPECT_TRUE(is_terminated(w.context()));
 }
 
-TEST_F(blocking_test, a_worker_whose_schedulers_list_is_gone_comes_back_to_the_list_it_was_made_for) {
+TEST_F(blocking_test,
+       a_worker_whose_schedulers_list_is_gone_comes_back_to_the_list_it_was_made_for) {
     completion_list made_for;
     std::binary_semaphore go{0};
     test_worker w{made_for, [&] {
-        ums_worker_blocking_enter();
-        go.acquire();
-        ums_worker_blocking_leave();
-    }};
+                      ums_worker_blocking_enter();
+                      go.acquire();
+                      ums_worker_blocking_leave();
+                  }};
     const ums_context_t c = one(made_for);
     {
         completion_list used;
@@ -213,10 +219,10 @@ TEST_F(blocking_test, a_worker_that_suspends_itself_blocks_until_it_is_resumed) 
     completion_list list;
     int step = 0;
     test_worker w{list, [&] {
-        step = 1;
-        EXPECT_EQ(ums_worker_suspend(ums_worker_current(), nullptr), 0);
-        step = 2;
-    }};
+                      step = 1;
+                      EXPECT_EQ(ums_worker_suspend(ums_worker_current(), nullptr), 0);
+                      step = 2;
+                  }};
     schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
         if (reason == UMS_REASON_STARTUP) ums_worker_execute(one(list));
         EXPECT_EQ(reason, UMS_REASON_BLOCKED);
@@ -247,10 +253,10 @@ TEST_F(blocking_test, thread_locals_are_destroyed_on_the_workers_own_thread) {
     std::atomic<int> where = 0;
     int tid = 0;
     test_worker w{list, [&] {
-        (void)&last_words;
-        destroyed_at = &where;
-        EXPECT_NE(&last_words, nullptr);
-    }};
+                      (void)&last_words;
+                      destroyed_at = &where;
+                      EXPECT_NE(&last_words, nullptr);
+                  }};
     tid = ums_worker_tid(w.worker());
     round_robin s{list, 1};
     s.run();
@@ -278,11 +284,13 @@ TEST_F(blocking_test, exit_ends_a_worker_from_any_depth_with_its_code) {
     for (const bool blocks : {false, true}) {
         ends e;
         bool came_back = false;
-        test_worker w{list, [&] {
-            if (blocks) ums_worker_blocking_enter();
-            ums_worker_exit(7);
-            came_back = true;
-        }, e.options()};
+        test_worker w{list,
+                      [&] {
+                          if (blocks) ums_worker_blocking_enter();
+                          ums_worker_exit(7);
+                          came_back = true;
+                      },
+                      e.options()};
         EXPECT_EQ(ums_worker_exit_code(w.worker(), nullptr), -EBUSY);
         round_robin s{list, 1};
         s.run();
@@ -300,13 +308,13 @@ TEST_F(blocking_test, pthread_exit_unwinds_and_its_result_is_the_exit_code) {
     completion_list list;
     bool unwound = false;
     test_worker w{list, [&] {
-        struct guard {
-            bool& flag;
-            ~guard() { flag = true; }
-        } g{unwound};
-        ums_worker_yield(nullptr);
-        pthread_exit(reinterpret_cast<void*>(9));
-    }};
+                      struct guard {
+                          bool& flag;
+                          ~guard() { flag = true; }
+                      } g{unwound};
+                      ums_worker_yield(nullptr);
+                      pthread_exit(reinterpret_cast<void*>(9));
+                  }};
     round_robin s{list, 1};
     s.run();
     EXPECT_EQ(w.join(), 9);
@@ -320,11 +328,13 @@ TEST_F(blocking_test, a_worker_that_does_not_run_is_terminated_at_once) {
         ums_worker_options_t options = e.options();
         options.suspended = where == 0;
         bool ran = false, finished = false;
-        test_worker w{list, [&] {
-            ran = true;
-            ums_worker_yield(nullptr);
-            finished = true;
-        }, options};
+        test_worker w{list,
+                      [&] {
+                          ran = true;
+                          ums_worker_yield(nullptr);
+                          finished = true;
+                      },
+                      options};
         ums_context_t c = 0;
         if (where == 2) c = one(list);
         if (where == 3)
@@ -349,13 +359,13 @@ TEST_F(blocking_test, a_running_worker_is_terminated_when_it_yields_or_its_call_
         std::binary_semaphore runs{0}, go{0};
         bool finished = false;
         test_worker w{list, [&] {
-            if (blocks) ums_worker_blocking_enter();
-            runs.release();
-            go.acquire();
-            if (blocks) ums_worker_blocking_leave();
-            ums_worker_yield(nullptr);
-            finished = true;
-        }};
+                          if (blocks) ums_worker_blocking_enter();
+                          runs.release();
+                          go.acquire();
+                          if (blocks) ums_worker_blocking_leave();
+                          ums_worker_yield(nullptr);
+                          finished = true;
+                      }};
         std::thread killer{[&] {
             runs.acquire();
             EXPECT_EQ(ums_worker_terminate(w.worker(), 3), 0);
@@ -379,15 +389,18 @@ TEST_F(blocking_test, pthread_exit_in_the_procedure_ends_the_schedulers_thread) 
     completion_list list;
     test_worker w{list, [] { ums_worker_yield(nullptr); }};
     pthread_t thread;
-    must(pthread_create(&thread, nullptr, [](void* p) -> void* {
-        auto& l = *static_cast<completion_list*>(p);
-        schedule(l, [&](ums_reason_t reason, std::uintptr_t, void*) {
-            if (reason == UMS_REASON_STARTUP) ums_worker_execute(one(l));
-            pthread_exit(&l);
-        });
-        ADD_FAILURE();
-        return nullptr;
-    }, &list));
+    must(pthread_create(
+        &thread, nullptr,
+        [](void* p) -> void* {
+            auto& l = *static_cast<completion_list*>(p);
+            schedule(l, [&](ums_reason_t reason, std::uintptr_t, void*) {
+                if (reason == UMS_REASON_STARTUP) ums_worker_execute(one(l));
+                pthread_exit(&l);
+            });
+            ADD_FAILURE();
+            return nullptr;
+        },
+        &list));
     void* result = nullptr;
     pthread_join(thread, &result);
     EXPECT_EQ(result, &list);

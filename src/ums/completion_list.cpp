@@ -116,7 +116,7 @@ completion_list* use_list(handle h) noexcept {
     if (list == nullptr) return nullptr;
     const os::lock_guard hold{list->lock};
     if (list->self.load(base::relaxed) != h) return nullptr;  // relaxed: changed under the lock.
-    list->users.fetch_add(1, base::relaxed);  // relaxed: under the lock.
+    list->users.fetch_add(1, base::relaxed);                  // relaxed: under the lock.
     return list;
 }
 

@@ -20,7 +20,8 @@ struct completion_list : entry {
     // Changes with each change from empty to not empty that somebody may wait for.
     base::atomic<std::uint32_t> sequence{0};
     base::atomic<std::uint32_t> waiters{0};
-    base::atomic<std::uint32_t> users{0};  // Schedulers that are entered, workers that have not ended.
+    base::atomic<std::uint32_t> users{
+        0};  // Schedulers that are entered, workers that have not ended.
     base::atomic<bool> is_watched{false};  // By notify or event.
 
     os::lock lock{os::lock_rank::idle};

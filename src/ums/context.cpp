@@ -80,9 +80,14 @@ int query_context(handle h, int what, void* buffer, std::size_t bytes,
             from = &pointer;
             size = sizeof pointer;
             break;
-        case UMS_INFORMATION_SUSPENDED: flag = is_suspended(*c); break;
-        case UMS_INFORMATION_TERMINATED: flag = is_terminated(*c); break;
-        default: return -EINVAL;
+        case UMS_INFORMATION_SUSPENDED:
+            flag = is_suspended(*c);
+            break;
+        case UMS_INFORMATION_TERMINATED:
+            flag = is_terminated(*c);
+            break;
+        default:
+            return -EINVAL;
     }
     if (length != nullptr) *length = size;
     if (bytes != size) return -EMSGSIZE;

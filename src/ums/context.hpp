@@ -102,7 +102,9 @@ extern context_table contexts;
 // TLS block, so its address may be kept.
 extern constinit thread_local context* current;
 
-inline bool is_worker(const context* c) noexcept { return c != nullptr && c->thread.get() != nullptr; }
+inline bool is_worker(const context* c) noexcept {
+    return c != nullptr && c->thread.get() != nullptr;
+}
 inline bool is_scheduler(const context* c) noexcept {
     return c != nullptr && c->scheduler.get() != nullptr;
 }

@@ -111,7 +111,8 @@ void run_crowd(int n, int schedulers, const std::function<void(int)>& work) {
     for (int i = 0; i < n; ++i)
         workers.push_back(std::make_unique<test_worker>(all.lists[i % 2], [&work, i] { work(i); }));
     std::vector<std::thread> threads;
-    for (int i = 0; i < schedulers; ++i) threads.emplace_back([&, i] { run_scheduler(all, i, seed); });
+    for (int i = 0; i < schedulers; ++i)
+        threads.emplace_back([&, i] { run_scheduler(all, i, seed); });
     for (auto& w : workers) w->join();
     for (std::thread& t : threads) t.join();
     for (const completion_list& l : all.lists)
@@ -145,7 +146,8 @@ TEST_F(crowd_test, schedulers_and_workers_allocate_print_and_load_libraries_at_o
     run_crowd(scaled(100, 20), 3, [sink](int i) {
         for (int round = 0; round < (in_user_mode() ? scaled(200, 30) : 30); ++round) {
             std::vector<std::unique_ptr<char[]>> some;
-            for (int k = 0; k < 10; ++k) some.push_back(std::make_unique<char[]>(16u << (k + i % 4)));
+            for (int k = 0; k < 10; ++k)
+                some.push_back(std::make_unique<char[]>(16u << (k + i % 4)));
             std::fprintf(sink, "worker %d round %d\n", i, round);
             ums_worker_yield(nullptr);
             if (round % 16 == 0) {

@@ -5,11 +5,11 @@
 
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <chrono>
+#include <csignal>
 #include <fcntl.h>
-#include <poll.h>
 #include <memory>
+#include <poll.h>
 #include <semaphore>
 #include <string>
 #include <thread>
@@ -28,7 +28,13 @@ class misuse_test : public conserving_test {};
 
 // Numbers that name nothing.
 std::vector<std::uint64_t> garbage(std::uint64_t gone) {
-    return {0, 1, 0x1234, ~std::uint64_t{0}, gone, gone + 1, gone ^ (std::uint64_t{1} << 40),
+    return {0,
+            1,
+            0x1234,
+            ~std::uint64_t{0},
+            gone,
+            gone + 1,
+            gone ^ (std::uint64_t{1} << 40),
             reinterpret_cast<std::uintptr_t>(&gone)};
 }
 
@@ -59,7 +65,9 @@ TEST_F(misuse_test, unknown_handles_are_refused_by_every_function) {
             EXPECT_EQ(ums_completion_list_destroy(h), -EBADF);
             EXPECT_EQ(ums_completion_list_dequeue(h, 0, &c), -EBADF);
             EXPECT_EQ(ums_completion_list_dequeue(h, UMS_NEVER, &c), -EBADF);
-            EXPECT_EQ(ums_completion_list_set_notify(h, [](void*) {}, nullptr), -EBADF);
+            EXPECT_EQ(ums_completion_list_set_notify(
+                          h, [](void*) {}, nullptr),
+                      -EBADF);
             EXPECT_EQ(ums_completion_list_event(h, &fd), -EBADF);
             EXPECT_EQ(ums_context_next(h), 0u);
             EXPECT_EQ(ums_context_destroy(h), -EBADF);
@@ -77,7 +85,8 @@ TEST_F(misuse_test, unknown_handles_are_refused_by_every_function) {
             EXPECT_EQ(ums_worker_execute(h), -EPERM) << "by no scheduler";
             ums_worker_t made = 0;
             const ums_worker_options_t with_list = options_for(h);
-            EXPECT_EQ(ums_worker_create(&made, &with_list, &no_work, nullptr), h == 0 ? -EINVAL : -EBADF);
+            EXPECT_EQ(ums_worker_create(&made, &with_list, &no_work, nullptr),
+                      h == 0 ? -EINVAL : -EBADF);
             if (h != 0) {
                 const ums_worker_options_t with_context = options_for(live, h);
                 EXPECT_EQ(ums_worker_create(&made, &with_context, &no_work, nullptr), -EBADF);
@@ -137,9 +146,9 @@ TEST_F(misuse_test, a_worker_that_is_not_owned_is_not_executed) {
     completion_list list, other;
     std::binary_semaphore runs{0}, go{0};
     test_worker w{list, [&] {
-        runs.release();
-        go.acquire();
-    }};
+                      runs.release();
+                      go.acquire();
+                  }};
     ums_context_t unused = 0, own = 0;
     ASSERT_EQ(ums_context_create(&unused), 0);
     std::thread elsewhere{[&] {
@@ -178,7 +187,8 @@ TEST_F(misuse_test, a_worker_is_not_made_of_wrong_options) {
     o.size = 3;
     EXPECT_EQ(ums_worker_create(&made, &o, &no_work, nullptr), -EINVAL);
     o = options_for(list);
-    for (const std::size_t bytes : {std::size_t{1}, std::size_t{32767}, (std::size_t{1} << 30) + 1}) {
+    for (const std::size_t bytes :
+         {std::size_t{1}, std::size_t{32767}, (std::size_t{1} << 30) + 1}) {
         o.stack_bytes = bytes;
         EXPECT_EQ(ums_worker_create(&made, &o, &no_work, nullptr), -EINVAL);
     }
@@ -241,12 +251,21 @@ TEST_F(misuse_test, a_worker_does_not_join_itself_and_is_joined_once) {
 
 TEST_F(misuse_test, a_worker_joins_another_and_its_scheduler_goes_on) {
     completion_list list;
-    test_worker a{list, [] { ums_worker_yield(nullptr); return 3; }};
+    test_worker a{list, [] {
+                      ums_worker_yield(nullptr);
+                      return 3;
+                  }};
     std::intptr_t code = 0;
     const ums_worker_options_t o = options_for(list);
     ums_worker_t other = 0;
-    ASSERT_EQ(ums_worker_create(&other, &o, [](void*) -> intptr_t { ums_worker_yield(nullptr); return 8; },
-                                nullptr), 0);
+    ASSERT_EQ(ums_worker_create(
+                  &other, &o,
+                  [](void*) -> intptr_t {
+                      ums_worker_yield(nullptr);
+                      return 8;
+                  },
+                  nullptr),
+              0);
     const ums_context_t c = ums_worker_context(other);
     test_worker b{list, [&] { EXPECT_EQ(ums_worker_join(other, &code), 0); }};
     round_robin{list, 3}.run();
@@ -274,8 +293,8 @@ TEST_F(misuse_test, information_of_the_wrong_kind_or_size_is_refused) {
     ASSERT_EQ(ums_context_create(&c), 0);
     char buffer[16];
     std::size_t length = 0;
-    const std::vector<int> wrong{UMS_INFORMATION_INVALID, UMS_INFORMATION_PRIORITY,
-                                 UMS_INFORMATION_AFFINITY, UMS_INFORMATION_TEB,
+    const std::vector<int> wrong{UMS_INFORMATION_INVALID,        UMS_INFORMATION_PRIORITY,
+                                 UMS_INFORMATION_AFFINITY,       UMS_INFORMATION_TEB,
                                  UMS_INFORMATION_TERMINATED + 1, -1};
     for (const int what : wrong) {
         EXPECT_EQ(ums_context_query(c, what, buffer, 8, nullptr), -EINVAL);
@@ -337,7 +356,8 @@ TEST_F(misuse_test, of_two_consumers_that_wait_each_worker_goes_to_one) {
         consumers[i] = std::thread{[&, i] {
             while (got.load() < n) {
                 ums_context_t c = 0;
-                const int failed = ums_completion_list_dequeue(list, ums_deadline_after(20'000'000), &c);
+                const int failed =
+                    ums_completion_list_dequeue(list, ums_deadline_after(20'000'000), &c);
                 EXPECT_TRUE(failed == 0 || failed == -ETIMEDOUT);
                 for (; c != 0; c = ums_context_next(c)) {
                     found[i].push_back(c);
@@ -389,9 +409,9 @@ TEST_F(misuse_test, notify_is_called_when_the_list_becomes_not_empty) {
     EXPECT_EQ(ums_completion_list_set_notify(list, count, &calls), -EBUSY);
     EXPECT_FALSE(calls.try_acquire());
     test_worker w{list, [] {
-        ums_worker_blocking_enter();
-        ums_worker_blocking_leave();
-    }};
+                      ums_worker_blocking_enter();
+                      ums_worker_blocking_leave();
+                  }};
     calls.acquire();
     ASSERT_EQ(ums_completion_list_set_notify(list, nullptr, nullptr), 0);
     ASSERT_EQ(ums_completion_list_set_notify(list, count, &calls), 0);

@@ -58,7 +58,8 @@ context* free_worker() noexcept {
 int ums_completion_list_create(ums_completion_list_t* made) { return create_list(*made); }
 int ums_completion_list_destroy(ums_completion_list_t list) { return destroy_list(list); }
 
-int ums_completion_list_dequeue(ums_completion_list_t list, int64_t deadline, ums_context_t* first) {
+int ums_completion_list_dequeue(ums_completion_list_t list, int64_t deadline,
+                                ums_context_t* first) {
     context* found = nullptr;
     int failed = dequeue(list, 0, found);
     if (failed == 0 && found == nullptr && deadline != 0) {
@@ -183,8 +184,9 @@ int ums_thread_id(void) { return current != nullptr ? current->tid.get() : ::get
 
 int ums_thread_kind(int tid) {
     const auto kind_of = [](const context* c) {
-        return is_worker(c) ? UMS_THREAD_WORKER
-                            : is_scheduler(c) ? UMS_THREAD_SCHEDULER : UMS_THREAD_PLAIN;
+        return is_worker(c)      ? UMS_THREAD_WORKER
+               : is_scheduler(c) ? UMS_THREAD_SCHEDULER
+                                 : UMS_THREAD_PLAIN;
     };
     if (tid == 0) return kind_of(current);
     int kind = UMS_THREAD_PLAIN;
@@ -221,8 +223,8 @@ int ums_context_get_stats(ums_context_t h, ums_context_stats_t* stats) {
                          (worker->state.load(ums::base::relaxed) & state_mask) == running;
         if (!now.is_running) now.partner = 0;
     } else {
-        constexpr int names[] = {UMS_WORKER_NONE,    UMS_WORKER_BLOCKED, UMS_WORKER_QUEUED,
-                                 UMS_WORKER_OWNED,   UMS_WORKER_RUNNING, UMS_WORKER_BLOCKED,
+        constexpr int names[] = {UMS_WORKER_NONE,       UMS_WORKER_BLOCKED, UMS_WORKER_QUEUED,
+                                 UMS_WORKER_OWNED,      UMS_WORKER_RUNNING, UMS_WORKER_BLOCKED,
                                  UMS_WORKER_TERMINATED, UMS_WORKER_NONE};
         now.state = state == held && c->partner.get() == 0 ? UMS_WORKER_CREATED : names[state];
         now.is_running = state == running;

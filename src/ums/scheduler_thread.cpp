@@ -75,7 +75,8 @@ void activate(void* argument) {
             // sync(ums.state): publishes the saved registers to who executes it.
             w->state.store(owned, base::release);
             // relaxed: who orders an end after this looks at the state. [[unlikely]]: see end_parked().
-            if ((w->control.load(base::relaxed) & killed) != 0) [[unlikely]] end_parked(*w);
+            if ((w->control.load(base::relaxed) & killed) != 0) [[unlikely]]
+                end_parked(*w);
             return s.procedure(UMS_REASON_YIELD, yielded, s.argument);
         }
         case arrival_reason::blocked:
@@ -88,8 +89,10 @@ void activate(void* argument) {
                 order_home(*w, run);
             }
             return s.procedure(UMS_REASON_BLOCKED, 1, nullptr);
-        case arrival_reason::startup: return s.procedure(UMS_REASON_STARTUP, 0, s.parameter);
-        default: return;
+        case arrival_reason::startup:
+            return s.procedure(UMS_REASON_STARTUP, 0, s.parameter);
+        default:
+            return;
     }
 }
 
@@ -139,10 +142,14 @@ int refusal(context& w) noexcept {
     const std::uint32_t seen = w.state.load(base::relaxed);  // relaxed: advice.
     switch (seen & state_mask) {
         case none:
-        case terminated: return -ESRCH;
-        case owned: break;
-        case held: return (w.control.load(base::relaxed) & ~killed) != 0 ? -EACCES : -EBUSY;
-        default: return -EBUSY;
+        case terminated:
+            return -ESRCH;
+        case owned:
+            break;
+        case held:
+            return (w.control.load(base::relaxed) & ~killed) != 0 ? -EACCES : -EBUSY;
+        default:
+            return -EBUSY;
     }
     const std::uint32_t control = w.control.load(base::relaxed);  // relaxed: as above.
     if ((control & killed) != 0) {
@@ -163,9 +170,9 @@ void prefetch(const context& w, const scheduler_thread& s) noexcept {
     __builtin_prefetch(static_cast<const char*>(static_cast<const void*>(&w)) + 64);
     // `current` lies at the same distance of every thread pointer.
     if (s.pointer != nullptr)
-        __builtin_prefetch(static_cast<const char*>(w.pointer) +
-                           (reinterpret_cast<const char*>(&current) -
-                            static_cast<const char*>(s.pointer)));
+        __builtin_prefetch(
+            static_cast<const char*>(w.pointer) +
+            (reinterpret_cast<const char*>(&current) - static_cast<const char*>(s.pointer)));
 }
 
 bool claim(context& w) noexcept {
@@ -178,7 +185,9 @@ bool claim(context& w) noexcept {
 
 }  // namespace
 
-void measure(bool on) noexcept { is_measured.store(on, base::relaxed); }  // relaxed: see measuring().
+void measure(bool on) noexcept {
+    is_measured.store(on, base::relaxed);
+}  // relaxed: see measuring().
 
 int enter(const ums_scheduler_options_t& options) {
     const sched::carrier* carrier = sched::this_carrier();
@@ -191,9 +200,9 @@ int enter(const ums_scheduler_options_t& options) {
         leave_list(*s.list);
         return -ENOMEM;
     }
-    static const bool from_start = (
-        rt::environment::word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) == 1 ? measure(true) : void(),
-        true);
+    static const bool from_start =
+        (rt::environment::word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) == 1 ? measure(true) : void(),
+         true);
     (void)from_start;
     s.pointer = mode() == switch_mode::user ? arch::thread_pointer() : nullptr;
     s.list_handle = options.list;
@@ -213,8 +222,7 @@ int execute(handle h) noexcept {
     if (!is_scheduler(self)) return -EPERM;
     context* w = contexts.find(h);
     if (w == nullptr) return -EBADF;
-    while (!claim(*w)) [[unlikely]]
-        if (const int why = refusal(*w); why != 0) return why;
+    while (!claim(*w)) [[unlikely]] if (const int why = refusal(*w); why != 0) return why;
     arch::happens_after(w);
     scheduler_thread& s = *self->scheduler.get();
     prefetch(*w, s);

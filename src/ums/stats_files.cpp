@@ -85,8 +85,8 @@ std::string info(const ums_context_stats_t& s, const ums_context_stats_t& worker
            "\nstate: " + (s.is_running ? "running" : "idle") +
            "\ncompletion list: " + std::to_string(s.list) +
            "\nworker: " + (s.is_running ? std::to_string(worker.tid) : "none") + "\n" + figures(s) +
-           "total switch ns: " + std::to_string(s.switch_ns) + "\nmean switch ns: " +
-           std::to_string(measured != 0 ? s.switch_ns / measured : 0) + "\n";
+           "total switch ns: " + std::to_string(s.switch_ns) +
+           "\nmean switch ns: " + std::to_string(measured != 0 ? s.switch_ns / measured : 0) + "\n";
 }
 
 std::string worker_text(const ums_context_stats_t& s, int scheduler_tid) {

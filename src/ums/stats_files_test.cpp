@@ -39,22 +39,23 @@ int look_around() {
         if (!is && wrong == 0) wrong = which;
     };
     {
-        test_worker w{list, [&] {
-            ums_worker_yield(nullptr);
-            look(ums_scheduling_write_stats(), 1);
-            const fs::path s = own_tree() / "schedulers/0";
-            const std::string info = text_of(s / "info"), tid = std::to_string(ums_thread_id());
-            look(info.find("pid: " + std::to_string(::getpid()) + "\n") != info.npos, 2);
-            look(info.find("state: running\n") != info.npos, 3);
-            look(info.find("worker: " + tid + "\n") != info.npos, 4);
-            look(info.find("switches: 2\n") != info.npos, 5);
-            look(info.find("mean switch ns: ") != info.npos, 6);
-            const std::string mine = text_of(s / "workers" / tid);
-            look(mine.find("state: running\n") != mine.npos, 7);
-            look(mine.find("yields: 1\n") != mine.npos, 8);
-            struct stat is = {};
-            look(::stat((s / "info").c_str(), &is) == 0 && (is.st_mode & 0777) == 0400, 9);
-        }};
+        test_worker w{
+            list, [&] {
+                ums_worker_yield(nullptr);
+                look(ums_scheduling_write_stats(), 1);
+                const fs::path s = own_tree() / "schedulers/0";
+                const std::string info = text_of(s / "info"), tid = std::to_string(ums_thread_id());
+                look(info.find("pid: " + std::to_string(::getpid()) + "\n") != info.npos, 2);
+                look(info.find("state: running\n") != info.npos, 3);
+                look(info.find("worker: " + tid + "\n") != info.npos, 4);
+                look(info.find("switches: 2\n") != info.npos, 5);
+                look(info.find("mean switch ns: ") != info.npos, 6);
+                const std::string mine = text_of(s / "workers" / tid);
+                look(mine.find("state: running\n") != mine.npos, 7);
+                look(mine.find("yields: 1\n") != mine.npos, 8);
+                struct stat is = {};
+                look(::stat((s / "info").c_str(), &is) == 0 && (is.st_mode & 0777) == 0400, 9);
+            }};
         round_robin{list, 1}.run();
     }
     look(ums_scheduling_write_stats(), 10);
@@ -64,10 +65,13 @@ int look_around() {
 
 const child_program looks{"looks", [](const child_arguments&) { return look_around(); }};
 const child_program off{"off", [](const child_arguments&) {
-    completion_list list;
-    { test_worker w{list, [] {}}; round_robin{list, 1}.run(); }
-    return ums_scheduling_write_stats() || fs::exists(own_tree()) ? 1 : 0;
-}};
+                            completion_list list;
+                            {
+                                test_worker w{list, [] {}};
+                                round_robin{list, 1}.run();
+                            }
+                            return ums_scheduling_write_stats() || fs::exists(own_tree()) ? 1 : 0;
+                        }};
 
 class stats_files_test : public ::testing::Test {
 protected:
@@ -87,15 +91,16 @@ TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
     EXPECT_EQ(end.code, 0) << end;
     int left = 0;
     for (const auto& entry : fs::directory_iterator{directory / "ums"}) {
-        EXPECT_EQ(entry.path().filename(), std::to_string(::getpid())) << "only that of one who lives";
+        EXPECT_EQ(entry.path().filename(), std::to_string(::getpid()))
+            << "only that of one who lives";
         ++left;
     }
     EXPECT_EQ(left, 1);
 }
 
 TEST_F(stats_files_test, it_can_be_turned_off) {
-    const child_end end = run_child(
-        "off", {}, {{"XDG_RUNTIME_DIR", directory.string()}, {"UMS_STATS_FILES", "off"}});
+    const child_end end =
+        run_child("off", {}, {{"XDG_RUNTIME_DIR", directory.string()}, {"UMS_STATS_FILES", "off"}});
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_TRUE(fs::is_empty(directory));
 }

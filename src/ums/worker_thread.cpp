@@ -142,8 +142,8 @@ void* start(void* argument) {
 int start_thread(worker_thread& t) noexcept {
     pthread_attr_t attributes;
     if (pthread_attr_init(&attributes) != 0) return -ENOMEM;
-    int failed = pthread_attr_setstacksize(&attributes, t.stack_bytes + gap() + 2 * page +
-                                                            colour_pages(t.colour));
+    int failed = pthread_attr_setstacksize(
+        &attributes, t.stack_bytes + gap() + 2 * page + colour_pages(t.colour));
     // In user mode the home starts with its signals blocked; the worker has its creator's mask.
     const bool in_user_mode = mode() == switch_mode::user;
     if (in_user_mode) mask_signals(t);
@@ -190,7 +190,8 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
     if (before >= 0 && t == nullptr) failed = -ENOMEM;
     if (before < 0) failed = before;
     if (failed == 0) {
-        c->control.store(options.suspended ? 1 : 0, base::relaxed);  // relaxed: the thread's start orders.
+        c->control.store(options.suspended ? 1 : 0,
+                         base::relaxed);  // relaxed: the thread's start orders.
         c->runner = nullptr;
         c->list.set(options.list);
         c->critical = c->blocking = 0;
@@ -203,10 +204,10 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         t->ended_argument = options.ended_argument;
         t->list = list;
         t->scheduled = c;
-        t->scheduled_handle = c->self.load(base::relaxed);  // relaxed: it was found by it.
+        t->scheduled_handle = c->self.load(base::relaxed);    // relaxed: it was found by it.
         t->colour = next_colour.fetch_add(1, base::relaxed);  // relaxed: any will do.
-        t->stack_bytes = options.stack_bytes != 0 ? (options.stack_bytes + page - 1) / page * page
-                                                  : usual_stack;
+        t->stack_bytes =
+            options.stack_bytes != 0 ? (options.stack_bytes + page - 1) / page * page : usual_stack;
         t->exit_code.set(0);
         // relaxed, all: published by the handle and by the thread's start.
         t->tid.store(0, base::relaxed);
@@ -222,7 +223,8 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
     if (failed != 0) {
         // sync(ums.state): it is as it was.
         if (before >= 0) c->state.store(static_cast<std::uint32_t>(before), base::release);
-        if (options.context == 0 && c != nullptr) (void)destroy_context(c->self.load(base::relaxed));
+        if (options.context == 0 && c != nullptr)
+            (void)destroy_context(c->self.load(base::relaxed));
         leave_list(*list);
         return failed;
     }

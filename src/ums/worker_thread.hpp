@@ -42,7 +42,7 @@ struct worker_thread : entry {
     base::atomic<std::uint32_t> tid{0};
     base::atomic<bool> has_ended{false};
     base::owned<std::intptr_t> exit_code;
-    landing* start;            // In futex mode, what an end discards its frames to.
+    landing* start;             // In futex mode, what an end discards its frames to.
     std::uint64_t signals = 0;  // The mask it runs with when at home.
 
     base::atomic<std::uint32_t> holders{0};  // The thread, and its handle.

@@ -77,7 +77,8 @@ TEST_F(yield_test, a_yield_brings_the_context_and_the_argument) {
             EXPECT_EQ(parameter, nullptr);
         }
     });
-    EXPECT_EQ(reasons, (std::vector<int>{UMS_REASON_STARTUP, UMS_REASON_YIELD, UMS_REASON_BLOCKED}));
+    EXPECT_EQ(reasons,
+              (std::vector<int>{UMS_REASON_STARTUP, UMS_REASON_YIELD, UMS_REASON_BLOCKED}));
     ums_context_t c = 0;
     ASSERT_EQ(ums_completion_list_dequeue(list, UMS_NEVER, &c), 0);
 }
@@ -86,7 +87,9 @@ TEST_F(yield_test, the_procedure_always_starts_at_the_same_depth) {
     completion_list list;
     const bool in_user_mode = std::string{ums_scheduling_mode()}.starts_with("fsgsbase");
     const int rounds = in_user_mode ? scaled(1'000'000, 3000) : 3000;
-    auto yields = [rounds] { for (int i = 0; i < rounds / 2; ++i) ums_worker_yield(nullptr); };
+    auto yields = [rounds] {
+        for (int i = 0; i < rounds / 2; ++i) ums_worker_yield(nullptr);
+    };
     test_worker a{list, yields}, b{list, yields};
     std::set<const void*> depths;
     round_robin s{list, 2};
@@ -105,7 +108,9 @@ TEST_F(yield_test, the_procedure_always_starts_at_the_same_depth) {
 
 TEST_F(yield_test, a_scheduler_returns_and_enters_again) {
     completion_list list;
-    test_worker w{list, [] { for (int i = 0; i < 3; ++i) ums_worker_yield(nullptr); }};
+    test_worker w{list, [] {
+                      for (int i = 0; i < 3; ++i) ums_worker_yield(nullptr);
+                  }};
     ums_context_t c = 0;
     ASSERT_EQ(ums_completion_list_dequeue(list, UMS_NEVER, &c), 0);
     for (int i = 0; i < 3; ++i) {
@@ -251,14 +256,14 @@ TEST_F(yield_test, what_a_worker_is_and_what_its_thread_says) {
     ums_worker_t handle = 0;
     int tid = 0;
     test_worker w{list, [&] {
-        inside = ums_context_current();
-        handle = ums_worker_current();
-        tid = ums_thread_id();
-        EXPECT_EQ(ums_thread_kind(0), UMS_THREAD_WORKER);
-        EXPECT_EQ(ums_thread_kind(tid), UMS_THREAD_WORKER);
-        EXPECT_GE(::sched_getcpu(), 0);
-        EXPECT_LT(::sched_getcpu(), 4096);
-    }};
+                      inside = ums_context_current();
+                      handle = ums_worker_current();
+                      tid = ums_thread_id();
+                      EXPECT_EQ(ums_thread_kind(0), UMS_THREAD_WORKER);
+                      EXPECT_EQ(ums_thread_kind(tid), UMS_THREAD_WORKER);
+                      EXPECT_GE(::sched_getcpu(), 0);
+                      EXPECT_LT(::sched_getcpu(), 4096);
+                  }};
     const int own_tid = ::gettid();
     EXPECT_EQ(ums_thread_kind(own_tid), UMS_THREAD_PLAIN);
     EXPECT_EQ(ums_thread_id(), own_tid);
@@ -273,12 +278,14 @@ TEST_F(yield_test, what_a_worker_is_and_what_its_thread_says) {
             EXPECT_EQ(ums_thread_kind(0), UMS_THREAD_SCHEDULER);
             EXPECT_EQ(ums_thread_kind(own_tid), UMS_THREAD_SCHEDULER);
             void* const data = &s;
-            EXPECT_EQ(ums_context_set(scheduler, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data), 0);
+            EXPECT_EQ(ums_context_set(scheduler, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data),
+                      0);
         } else {
             void* data = nullptr;
             EXPECT_EQ(ums_context_current(), scheduler);
             EXPECT_EQ(ums_context_query(scheduler, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data,
-                                        nullptr), 0);
+                                        nullptr),
+                      0);
             EXPECT_EQ(data, &s);
         }
         s.decide(reason, payload);
@@ -302,16 +309,16 @@ TEST_F(yield_test, a_signal_to_a_sleeping_home_waits_until_it_is_awake) {
     bool at_home = false;
     pthread_t self = {};
     test_worker w{list, [&] {
-        self = pthread_self();
-        ums_worker_yield(nullptr);
-        if (std::string{ums_scheduling_mode()}.starts_with("fsgsbase")) {
-            EXPECT_EQ(handled_by, 0);
-        }
-        ums_worker_blocking_enter();
-        ::usleep(0);  // ThreadSanitizer keeps signals until the next call it knows.
-        at_home = handled_by == ums_thread_id();
-        ums_worker_blocking_leave();
-    }};
+                      self = pthread_self();
+                      ums_worker_yield(nullptr);
+                      if (std::string{ums_scheduling_mode()}.starts_with("fsgsbase")) {
+                          EXPECT_EQ(handled_by, 0);
+                      }
+                      ums_worker_blocking_enter();
+                      ::usleep(0);  // ThreadSanitizer keeps signals until the next call it knows.
+                      at_home = handled_by == ums_thread_id();
+                      ums_worker_blocking_leave();
+                  }};
     schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
         ums_context_t c = payload;
         if (reason == UMS_REASON_YIELD) {
@@ -361,10 +368,10 @@ TEST_F(yield_test, what_happened_is_counted) {
     ASSERT_EQ(ums_scheduling_get_stats(&before), 0);
     ums_scheduling_measure(true);
     test_worker w{list, [] {
-        for (int i = 0; i < 5; ++i) ums_worker_yield(nullptr);
-        ums_worker_blocking_enter();
-        ums_worker_blocking_leave();
-    }};
+                      for (int i = 0; i < 5; ++i) ums_worker_yield(nullptr);
+                      ums_worker_blocking_enter();
+                      ums_worker_blocking_leave();
+                  }};
     round_robin s{list, 1};
     schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
         ums_context_stats_t mine = UMS_CONTEXT_STATS_INIT;

@@ -49,9 +49,9 @@ public:
                   return f();
           }} {
         options.list = list;
-        must(ums_worker_create(&worker_, &options, [](void* p) {
-            return static_cast<test_worker*>(p)->run_();
-        }, this));
+        must(ums_worker_create(
+            &worker_, &options, [](void* p) { return static_cast<test_worker*>(p)->run_(); },
+            this));
         context_ = ums_worker_context(worker_);
     }
     ~test_worker() {

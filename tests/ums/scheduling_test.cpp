@@ -20,13 +20,16 @@ TEST_F(scheduling_test, workers_take_turns_as_the_program_decides) {
     std::vector<int> order;
     std::vector<ums::worker> workers;
     for (int id = 0; id < 3; ++id)
-        workers.emplace_back(list, [&order, id](int turns) {
-            for (int i = 0; i < turns; ++i) {
-                order.push_back(id);
-                EXPECT_TRUE(ums::yield_worker(&order));
-            }
-            const ums::worker_blocking region;
-        }, 2);
+        workers.emplace_back(
+            list,
+            [&order, id](int turns) {
+                for (int i = 0; i < turns; ++i) {
+                    order.push_back(id);
+                    EXPECT_TRUE(ums::yield_worker(&order));
+                }
+                const ums::worker_blocking region;
+            },
+            2);
     std::deque<ums::worker_ref> ready;
     int ended = 0;
     ums::schedule(list, [&](const ums::scheduler_event& e) {

@@ -35,10 +35,10 @@ inline void* thread_pointer() noexcept {
 #endif
 
 #if defined(__AVX512F__)
-#define UMS_VECTOR_CLOBBERS                                                                      \
-    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",  \
-        "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5",      \
-        "k6", "k7"
+#define UMS_VECTOR_CLOBBERS                                                                       \
+    , "xmm16", "xmm17", "xmm18", "xmm19", "xmm20", "xmm21", "xmm22", "xmm23", "xmm24", "xmm25",   \
+        "xmm26", "xmm27", "xmm28", "xmm29", "xmm30", "xmm31", "k1", "k2", "k3", "k4", "k5", "k6", \
+        "k7"
 #else
 #define UMS_VECTOR_CLOBBERS
 #endif
@@ -74,9 +74,9 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
         "1:\n\t" UMS_LANDING
         : "+D"(from), "+S"(to), "+d"(carrier), "+c"(handover), "+r"(fs)
         :
-        : "rax", "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
-          "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
-          "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" UMS_VECTOR_CLOBBERS);
+        : "rax", "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
+          "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
+          "xmm12", "xmm13", "xmm14", "xmm15" UMS_VECTOR_CLOBBERS);
     return {carrier, handover};
 }
 
