@@ -197,11 +197,6 @@ const system_calls kernel_calls = {
             errno_kept keep;
             return checked(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
         },
-    .close_fd =
-        [](int fd) noexcept {
-            errno_kept keep;
-            return checked(::close(fd));
-        },
     .signal_mask =
         [](const std::uint64_t* mask, std::uint64_t* old) noexcept {
             errno_kept keep;

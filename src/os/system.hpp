@@ -54,7 +54,6 @@ struct system_calls {
     long (*event_create)() noexcept;
     long (*event_signal)(int fd) noexcept;
     long (*duplicate)(int fd) noexcept;
-    long (*close_fd)(int fd) noexcept;
     // Sets the calling thread's mask, 64 signals, the C library's own included. `old` may be null.
     long (*signal_mask)(const std::uint64_t* mask, std::uint64_t* old) noexcept;
     long (*rseq_unregister)(void* area, unsigned bytes, unsigned signature) noexcept;
