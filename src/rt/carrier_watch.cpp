@@ -37,7 +37,8 @@ public:
     explicit watched_carrier(carrier& c) noexcept : watched{c.tid.get()}, carrier_{c} {}
 
     [[nodiscard]] bool is_of_interest() const noexcept override {
-        return carrier_.running.get() != nullptr && carrier_.proc.get() != nullptr;
+        return carrier_.running.get() != nullptr && carrier_.proc.get() != nullptr &&
+               !carrier_.is_stopping.get();
     }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return carrier_.activity(); }
 

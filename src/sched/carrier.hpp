@@ -98,6 +98,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     void* watch = nullptr;                    // Likewise.
     char* crossing = nullptr;                 // A small stack.
     arch::stack_shadow crossing_shadow;
+    // It works on being stopped, or waits for a processor, or has one and is about to be woken for it. Nobody may take the
+    // processor then: it looks blocked, and is not.
+    base::owned<bool> is_stopping;
     std::uint64_t seen_at_tick = 0;
     unsigned deferrals = 0;
     int pinned_to = -1;

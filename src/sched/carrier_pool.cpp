@@ -86,11 +86,13 @@ void carrier_pool::stop() noexcept {
         os::futex_wake(c->turn.address());
     }
     ended_ = wanting_ = nullptr;
+    wanting_count_ = 0;
     lock_.release();
     for (const auto& c : all_)
         if (c->thread.joinable()) c->thread.join();
     unused_ = nullptr;
     for (const auto& c : all_) {
+        c->is_wanting = false;
         c->next = unused_;
         unused_ = c.get();
     }
@@ -113,10 +115,8 @@ void carrier_pool::reap() noexcept {
 void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
     for (;;) {
         lock_.acquire();
-        const bool wanted = !stopping_ && counters_.now < bound() &&
-                            (wanting_ != nullptr || (keeps_spare_ && counters_.spare == 0));
         carrier* c = nullptr;
-        if (wanted) {
+        if (lacks_spare()) {
             try {
                 c = &new_carrier();
                 count_new();
@@ -135,6 +135,7 @@ void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
             wanting_->is_wanting = false;
             ++counters_.refused;
         }
+        wanting_count_ = 0;
         keeps_spare_ = false;
         lock_.release();
         return discard(*c);
@@ -153,11 +154,12 @@ carrier* carrier_pool::take_spare(carrier* blocked) noexcept {
             blocked->is_wanting = true;
             blocked->next_wanting = wanting_;
             wanting_ = blocked;
+            ++wanting_count_;
         }
         blocked->wanting_since = blocked->activity();
     }
     keeps_spare_ = true;
-    const bool ask = !stopping_ && counters_.spare == 0 && counters_.now < bound();
+    const bool ask = lacks_spare();
     lock_.release();
     if (ask) carrier_maker::ask(*this);
     return c;
@@ -171,7 +173,7 @@ carrier* carrier_pool::take_ready_spare() noexcept {
         --counters_.spare;
     }
     keeps_spare_ = true;
-    const bool ask = !stopping_ && counters_.spare == 0 && counters_.now < bound();
+    const bool ask = lacks_spare();
     lock_.release();
     if (ask) carrier_maker::ask(*this);
     return c;
@@ -189,6 +191,7 @@ void carrier_pool::run(carrier& spare) noexcept {
 bool carrier_pool::serve_wanting(carrier& self) noexcept {
     while (carrier* blocked = wanting_) {
         wanting_ = blocked->next_wanting;
+        --wanting_count_;
         blocked->is_wanting = false;
         const std::uint64_t since = blocked->wanting_since;
         lock_.release();
@@ -226,7 +229,7 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
         self.next = spares_;
         spares_ = &self;
     }
-    const bool ask = took && keeps_spare_ && counters_.spare == 0 && counters_.now < bound();
+    const bool ask = took && lacks_spare();
     lock_.release();
     if (took) self.turn.store(carrier::holds, base::relaxed);
     if (ask) carrier_maker::ask(*this);

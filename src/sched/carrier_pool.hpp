@@ -133,6 +133,11 @@ private:
     bool serve_wanting(carrier& self) noexcept;
     bool remove_spare(carrier& c) noexcept;
     void count_new() noexcept;
+    // Whether another spare shall be made. Those that are on their way count as there. Under lock_.
+    [[nodiscard]] bool lacks_spare() const noexcept {
+        return !stopping_ && counters_.now < bound() &&
+               (wanting_count_ > counters_.spare || (keeps_spare_ && counters_.spare == 0));
+    }
 
     const unsigned most_;
     cluster& home_;
@@ -144,6 +149,7 @@ private:
     carrier* unused_ = nullptr;                  // Objects without a kernel thread.
     carrier* ended_ = nullptr;                   // To be joined by the maker.
     carrier* wanting_ = nullptr;  // Blocked, with a processor that the next spare shall take.
+    unsigned wanting_count_ = 0;
     bool keeps_spare_ = false;    // Since the first hand-off, until all spares were idle for long.
     bool stopping_ = false;
     carrier_counters counters_;

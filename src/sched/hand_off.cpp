@@ -31,7 +31,8 @@ carrier* rejoin(carrier* c) noexcept {
 // both are short, and a blocked carrier that was given up on would keep its processor.
 bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     auto is_where_it_was = [&] {
-        return blocked.running.get() != nullptr && blocked.activity() == seen;
+        return blocked.running.get() != nullptr && blocked.activity() == seen &&
+               !blocked.is_stopping.get();
     };
     while (is_where_it_was()) {
         if (blocked.own.try_claim()) {

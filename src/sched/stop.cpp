@@ -143,7 +143,9 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
         } else {
             c->deferrals = 0;
             c->unstoppable.add(1);
+            c->is_stopping.set(true);
             if (!stop_here(*c, *f)) again = deferral;
+            c->is_stopping.set(false);
             c->unstoppable.add(~std::uint32_t{0});
         }
     }
