@@ -43,10 +43,9 @@ public:
     [[nodiscard]] std::uint64_t activity() const noexcept override { return carrier_.activity(); }
 
     void on_block(const block::notice& what) noexcept override {
-        const sched::fiber* f = carrier_.running.get();
-        const bool marked = f != nullptr && f->blocks.holds_permit();
+        bool marked = false;
         using result = sched::hand_off::result;
-        const result r = sched::hand_off::from(carrier_, what.activity);
+        const result r = sched::hand_off::from(carrier_, what.activity, marked);
         if (r == result::not_blocked || r == result::refused) return;
         carrier_watch& w = *the_watch;
         // relaxed: statistics.

@@ -304,7 +304,7 @@ void block_briefly_often(std::uint64_t calls, ums::options options) {
     const auto seed = test_seed();
     ums::run(options, [&] {
         constexpr unsigned fibers = 60;
-        std::atomic<std::uint64_t> done = 0, wrong = 0, peak = 0;
+        std::atomic<std::uint64_t> done = 0, wrong = 0;
         std::vector<ums::fiber> all;
         ums::counting_semaphore<> token{1};
         for (unsigned i = 0; i < fibers; ++i)

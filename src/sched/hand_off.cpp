@@ -56,11 +56,13 @@ void hand_off::move(carrier& from, carrier& to) noexcept {
     to.own.occupy();
 }
 
-hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen) noexcept {
+hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
+                                bool& was_marked) noexcept {
     if (!claim(blocked, seen)) return result::not_blocked;
     carrier_pool& pool = blocked.pool;
     fiber& f = *blocked.running.get();
-    if (!f.blocks.holds_permit() && !pool.borrow_permit(blocked)) {
+    was_marked = f.blocks.holds_permit();
+    if (!was_marked && !pool.borrow_permit(blocked)) {
         blocked.own.unclaim();
         pool.count_refusal();
         return result::refused;

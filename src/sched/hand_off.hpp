@@ -22,8 +22,8 @@ struct hand_off {
     };
 
     // For a detector: the carrier was seen blocked in the kernel with the fiber that it ran when its activity was
-    // `seen`. Any thread but a carrier.
-    static result from(carrier& blocked, std::uint64_t seen) noexcept;
+    // `seen`. Any thread but a carrier. Says whether the fiber was in a marked region, if it was blocked at all.
+    static result from(carrier& blocked, std::uint64_t seen, bool& was_marked) noexcept;
 
     // The calling carrier, which is inside, gives its processor to `spare`. Its fiber goes on without one, outside.
     static void give_up(carrier& self, carrier& spare) noexcept;
