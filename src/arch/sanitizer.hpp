@@ -181,6 +181,15 @@ UMS_ALWAYS_INLINE void happens_before(void*) noexcept {}
 UMS_ALWAYS_INLINE void happens_after(void*) noexcept {}
 #endif
 
+// Whether the program runs under Valgrind, which does not know all that the kernel and the CPU can.
+inline bool under_valgrind() noexcept {
+#if defined(UMS_VALGRIND)
+    return RUNNING_ON_VALGRIND != 0;
+#else
+    return false;
+#endif
+}
+
 // Valgrind must know each stack, or a switch looks like a huge stack change. A handful of
 // instructions outside Valgrind; called when a stack is made, not when it is used.
 inline unsigned register_stack([[maybe_unused]] const void* bottom,

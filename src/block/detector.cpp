@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "arch/sanitizer.hpp"
 #include "block/detector.hpp"
 
 #include <system_error>
@@ -20,6 +21,7 @@ constexpr const char* best = "the best there is";
 }
 
 std::string perf_problem() {
+    if (arch::under_valgrind()) return perf_detector::not_under_valgrind;
     const char* call = nullptr;
     const long error = os::try_switch_records(call);
     return error == 0 ? std::string{} : perf_detector::explain(call, error);

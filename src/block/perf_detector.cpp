@@ -21,6 +21,7 @@
 
 #include "base/assert.hpp"
 #include "block/report.hpp"
+#include "arch/sanitizer.hpp"
 #include "block/service_thread.hpp"
 #include "os/futex.hpp"
 #include "os/system.hpp"
@@ -65,6 +66,7 @@ std::string perf_detector::open_rings(int root, unsigned cpus) {
 
 std::string perf_detector::start(int root) {
     UMS_ASSERT(!reader_.joinable(), "a detector was started twice");
+    if (arch::under_valgrind()) return not_under_valgrind;
     go_.store(0, base::relaxed);  // relaxed: the thread that reads it does not exist yet.
     is_lost_.store(0, base::relaxed);  // relaxed: the same.
     const long configured = ::sysconf(_SC_NPROCESSORS_CONF);

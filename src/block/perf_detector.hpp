@@ -51,6 +51,8 @@ public:
     [[nodiscard]] std::uint64_t lulls() const noexcept { return lulls_.get(); }
 
     // What it says when the kernel refuses: "perf_event_open: Permission denied (...)".
+    // Its requests to the kernel look like wrong addresses to it.
+    static constexpr const char* not_under_valgrind = "Valgrind does not know perf events";
     [[nodiscard]] static std::string explain(const char* call, long error);
 
 private:

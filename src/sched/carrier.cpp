@@ -66,6 +66,23 @@ void carrier::follow_processor() noexcept {
     pinned_to = place;
 }
 
+// Inlined: it begins in the processor's TSan context and ends in the thread's own.
+UMS_ALWAYS_INLINE void carrier::retire() noexcept {
+    processor& left = *proc.get();
+    search::give_all_away(left);
+    proc.set(nullptr);
+    own.vacate();
+    left.last_holder_ = this;
+    // relaxed: thieves that still see this carrier find that it holds nothing.
+    left.holder_.store(nullptr, base::relaxed);
+    turn.store(shall_end, base::relaxed);  // Its own, as long as it is in no list.
+    parkable* remover = left.remover_;
+    arch::happens_before(&left);  // All that ran here comes before this thread's end.
+    leave(race);
+    arch::happens_after(&left);
+    if (remover != nullptr) wake(*remover);
+}
+
 // Until the processor is gone: taken while a fiber was blocked, or retired.
 void carrier::run_fibers() noexcept {
     processor* p = enter();
@@ -90,22 +107,6 @@ void carrier::run_fibers() noexcept {
         if (p == nullptr) return;
         f = nullptr;
     }
-}
-
-void carrier::retire() noexcept {
-    processor& left = *proc.get();
-    search::give_all_away(left);
-    proc.set(nullptr);
-    own.vacate();
-    left.last_holder_ = this;
-    // relaxed: thieves that still see this carrier find that it holds nothing.
-    left.holder_.store(nullptr, base::relaxed);
-    turn.store(shall_end, base::relaxed);  // Its own, as long as it is in no list.
-    parkable* remover = left.remover_;
-    arch::happens_before(&left);  // All that ran here comes before this thread's end.
-    leave(race);
-    arch::happens_after(&left);
-    if (remover != nullptr) wake(*remover);
 }
 
 }  // namespace ums::sched

@@ -119,7 +119,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
 
 private:
     void run_fibers() noexcept;
-    void retire() noexcept;
+    UMS_ALWAYS_INLINE void retire() noexcept;
 };
 
 // The calling thread's, or null on a thread that is none. Never cached across a switch.

@@ -97,10 +97,4 @@ bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) n
     return true;
 }
 
-void hand_off::give_up(carrier& self, carrier& spare) noexcept {
-    move(self, spare);
-    self.leave(self.running.get()->race);
-    self.pool.run(spare);
-}
-
 }  // namespace ums::sched

@@ -9,6 +9,7 @@
 // wherever its turn comes, and the carrier becomes a spare.
 
 #include "sched/carrier.hpp"
+#include "sched/carrier_pool.hpp"
 #include "sched/fiber.hpp"
 
 namespace ums::sched {
@@ -26,7 +27,12 @@ struct hand_off {
     static result from(carrier& blocked, std::uint64_t seen, bool& was_marked) noexcept;
 
     // The calling carrier, which is inside, gives its processor to `spare`. Its fiber goes on without one, outside.
-    static void give_up(carrier& self, carrier& spare) noexcept;
+    // Inlined: it begins in the processor's TSan context and ends in the fiber's.
+    UMS_ALWAYS_INLINE static void give_up(carrier& self, carrier& spare) noexcept {
+        move(self, spare);
+        self.leave(self.running.get()->race);
+        self.pool.run(spare);
+    }
 
     // `spare`, which is the caller's, takes the processor of `blocked`. False: not blocked any more.
     static bool take_over(carrier& blocked, carrier& spare, std::uint64_t seen) noexcept;

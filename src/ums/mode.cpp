@@ -14,20 +14,12 @@ struct choice {
     const char* why;
 };
 
-bool under_valgrind() noexcept {
-#if defined(UMS_VALGRIND)
-    return RUNNING_ON_VALGRIND != 0;
-#else
-    return false;
-#endif
-}
-
 choice choose() noexcept {
     if (rt::environment::word("UMS_FSGSBASE", 1, {{"on", 1}, {"off", 0}}) == 0)
         return {switch_mode::futex, "futex: asked for by UMS_FSGSBASE=off"};
     if (!arch::can_write_thread_pointer())
         return {switch_mode::futex, "futex: no FSGSBASE (a CPU or a kernel without it)"};
-    if (under_valgrind()) return {switch_mode::futex, "futex: Valgrind does not know WRFSBASE"};
+    if (arch::under_valgrind()) return {switch_mode::futex, "futex: Valgrind does not know WRFSBASE"};
     return {switch_mode::user, "fsgsbase: in user mode, by WRFSBASE"};
 }
 
