@@ -115,6 +115,8 @@ private:
         // ThreadSanitizer puts signals off to places of its own choice: see docs/hand-off.md.
         static_cast<void>(c), static_cast<void>(w);
 #else
+        // Valgrind takes the signal's stack and the crossing for mistakes.
+        if (arch::under_valgrind()) return;
         const long at = os::system.mmap(nullptr, sched::stop::crossing_bytes, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         if (at < 0) return;
