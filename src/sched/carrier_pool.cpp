@@ -316,7 +316,7 @@ void carrier_pool::give_borrowed_permit(carrier& c) noexcept {
     give_permit();
 }
 
-// The observer's calls are system calls at most.
+// What the watcher does there are system calls at most.
 void carrier_pool::go_away(carrier& c) noexcept {
     if (c.has_borrowed && watched_by != nullptr) watched_by->away(c);
 }
