@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <string>
 #include <sys/prctl.h>
 #include <system_error>
@@ -20,6 +18,7 @@
 #include "os/membarrier.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/refused_call.hpp"
 
 namespace {
 
@@ -103,16 +102,7 @@ TEST_F(choose_test, what_is_asked_for_and_refused_is_an_error) {
 
 // Docker's default profile does this.
 const child_program confined{"confined", [](const child_arguments&) {
-    sock_filter steps[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{sizeof steps / sizeof *steps, steps};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        return 77;
+    if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
     os::enable_asymmetric_fence(true);
     block::maker maker;
     const auto chosen = choose(preference::automatic, maker.tid());

@@ -8,11 +8,8 @@
 #include <cstddef>
 #include <cstring>
 #include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <string>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/time.h>
 #include <vector>
 
@@ -22,6 +19,7 @@
 #include "os/io_calls.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/refused_call.hpp"
 #include "support/scale.hpp"
 #include "ums/fiber.hpp"
 #include "ums/io.hpp"
@@ -211,16 +209,7 @@ TEST_F(engine_test, processors_come_and_go_while_fibers_wait) {
 // Docker's way to say no.
 const child_program refused{"refused", [](const child_arguments& arguments) {
                                 const auto error = static_cast<unsigned>(std::stoi(arguments[0]));
-                                sock_filter program[] = {
-                                    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_setup, 0, 1),
-                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
-                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-                                };
-                                sock_fprog filter{4, program};
-                                if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return 3;
-                                if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
-                                    return 4;
+                                if (!refuse_call(SYS_io_uring_setup, error)) return 3;
                                 return run({.processors = 1, .io = io_engine::uring}, [] {
                                     if (waits_for_a_byte() != 0) return 5;
                                     std::fprintf(stderr, "%s\n", io::engine_name().c_str());

@@ -13,8 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <random>
 #include <string>
 #include <sys/prctl.h>
@@ -29,6 +27,7 @@
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/gate.hpp"
+#include "support/refused_call.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/fiber.hpp"
@@ -385,16 +384,7 @@ int be_confined() {
 }
 
 const child_program refused{"refused", [](const child_arguments&) {
-    sock_filter steps[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    const sock_fprog program{sizeof steps / sizeof *steps, steps};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        return 77;
+    if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
     return be_confined();
 }};
 
