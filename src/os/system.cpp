@@ -182,16 +182,6 @@ const system_calls kernel_calls = {
             ::close(ends[1]);
             return n;
         },
-    .event_create =
-        []() noexcept {
-            errno_kept keep;
-            return checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        },
-    .event_signal =
-        [](int fd) noexcept {
-            errno_kept keep;
-            return checked(::eventfd_write(fd, 1));
-        },
     .duplicate =
         [](int fd) noexcept {
             errno_kept keep;

@@ -39,7 +39,8 @@ struct system_calls {
     long (*open_to_read)(const char* path) noexcept;
     long (*read_from_start)(int fd, void* into, std::size_t bytes) noexcept;
     long (*close_fd)(int fd) noexcept;
-    // ppoll without a signal mask (null limit: none); an eventfd, and one more for its count.
+    // ppoll without a signal mask (null limit: none); an eventfd, whose reads and writes do not wait, and one
+    // more for its count.
     long (*poll_fds)(pollfd* fds, unsigned long n, const timespec* limit) noexcept;
     long (*event_make)() noexcept;
     long (*event_raise)(int fd) noexcept;
@@ -50,9 +51,7 @@ struct system_calls {
     // process_vm_readv of this process; the same by way of a pipe, for at most a page. How many bytes.
     long (*read_own_memory)(const void* at, void* into, std::size_t bytes) noexcept;
     long (*read_through_pipe)(const void* at, void* into, std::size_t bytes) noexcept;
-    // An event to poll for, whose reads and writes do not wait; sets it; a second descriptor of it.
-    long (*event_create)() noexcept;
-    long (*event_signal)(int fd) noexcept;
+    // A second descriptor of the same.
     long (*duplicate)(int fd) noexcept;
     // Sets the calling thread's mask, 64 signals, the C library's own included. `old` may be null.
     long (*signal_mask)(const std::uint64_t* mask, std::uint64_t* old) noexcept;

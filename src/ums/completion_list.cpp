@@ -30,7 +30,7 @@ context* closed() noexcept { return reinterpret_cast<context*>(1); }
 // Requires: lock is held.
 void tell(completion_list& list) noexcept {
     if (list.notify != nullptr) list.notify(list.argument);
-    if (list.event >= 0) os::system.event_signal(list.event);
+    if (list.event >= 0) os::system.event_raise(list.event);
 }
 
 void became_ready(completion_list& list) noexcept {
@@ -196,7 +196,7 @@ int make_event(handle h, int& fd) noexcept {
     if (list->self.load(base::relaxed) != h) return -EBADF;  // relaxed: changed under the lock.
     const bool is_first = list->event < 0;
     if (is_first) {
-        const long made = os::system.event_create();
+        const long made = os::system.event_make();
         if (made < 0) return static_cast<int>(made);
         list->event = static_cast<int>(made);
     }
@@ -208,7 +208,7 @@ int make_event(handle h, int& fd) noexcept {
     fd = static_cast<int>(copy);
     list->is_watched.store(true, base::relaxed);  // relaxed: the fence.
     base::full_fence();
-    if (is_first && is_ready(*list)) os::system.event_signal(list->event);
+    if (is_first && is_ready(*list)) os::system.event_raise(list->event);
     return 0;
 }
 
