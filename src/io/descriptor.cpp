@@ -87,7 +87,7 @@ void descriptor::renew(int fd) noexcept {
     const std::uint32_t old = generation_.load(base::relaxed);
     generation_.store(old + 1, base::seq_cst);
     if (is_registered_.load(base::relaxed)) {
-        is_registered_.store(false, base::relaxed);
+        is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
         const engine_use use;
         if (engine* e = use.get(); e != nullptr) e->remove(fd, old);
     }
@@ -110,10 +110,10 @@ void descriptor::expel(side s) noexcept {
 }
 
 long descriptor::close(int fd) noexcept {
-    {
-        const guard locked{lock_};
-        if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed)) renew(fd);
-    }
+    const guard locked{lock_};
+    if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed)) renew(fd);
+    // Under the lock: who asks what the number is between the two would learn of, register, and wait
+    // for, a file that is about to go.
     const long result = os::io_call(SYS_close, fd);
     // Linux has closed it.
     return result == -EINTR ? 0 : result;
@@ -239,7 +239,8 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
         if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
         return -EBADF;
     }
-    if (!self.is_fiber && current_engine() == nullptr) {  // The sweep of forget_all() may be over.
+    // Registered no more: expel(), or the sweep of forget_all(), may have been here before this waiter was.
+    if (!is_registered_.load(base::seq_cst)) {
         if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
         return me.is_closed ? -EBADF : 0;
     }
@@ -296,7 +297,7 @@ void descriptor::forget_all() noexcept {
         for (int i = 0; i < block_size; ++i, ++d) {
             if (!d->is_registered_.load(base::relaxed)) continue;
             const guard locked{d->lock_};
-            d->is_registered_.store(false, base::relaxed);
+            d->is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
             fiber_list none;
             d->edge(side::in, none);
             d->edge(side::out, none);

@@ -22,10 +22,12 @@
 // again; if it is not in there, somebody else has taken it and will wake it, and it waits for that. A waiter is
 // taken from the stack exactly once, and woken exactly once by who took it.
 //
-// Close. The closer raises the generation, then takes the waiters, marks and wakes them, then closes. A waiter puts
-// itself into the word, then reads the generation again. Both are sequentially consistent: the
-// closer finds the waiter or the waiter sees the new generation. The lock makes the
-// registration exclude the closing, so a number is never registered for the file that had it before.
+// Close. The closer raises the generation and takes the registration back, then takes the waiters, marks and wakes
+// them, then closes. A waiter puts itself into the word, then reads the generation and the registration again. All are
+// sequentially consistent: the closer finds the waiter, or the waiter sees the new generation; or it began after that, and
+// sees that the number is not registered, or registered for the next file. The lock is held from the new generation
+// until the system call has closed the file: learning and registering wait for it, so nobody who comes in between
+// begins to wait for the file that is about to go, and a number is never registered for the file that had it before.
 //
 // Numbers that are reused. An engine's event carries the generation, and is dropped if that is not the
 // present one. If a file is closed behind our back by ::close(), the number is cleaned when one of our
