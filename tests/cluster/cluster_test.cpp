@@ -26,11 +26,12 @@ namespace this_fiber = ums::this_fiber;
 
 class cluster_test : public conserving_test {};
 
-// The carrier the caller runs on now. Not inlined: the address of a thread-local must not outlive a switch.
+// The kernel thread the caller runs on now; without a detector a processor stays with the one it began with.
+// Not inlined: the address of a thread-local must not outlive a switch.
 [[gnu::noinline]] std::thread::id carrier_now() { return std::this_thread::get_id(); }
 
 TEST_F(cluster_test, a_fiber_runs_only_in_its_cluster) {
-    ums::run({.processors = 1}, [] {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
         const auto here = carrier_now();
         ums::cluster other{{.name = "other"}};
         ums::fiber{{.cluster = &other}, [&] {
@@ -43,7 +44,7 @@ TEST_F(cluster_test, a_fiber_runs_only_in_its_cluster) {
 }
 
 TEST_F(cluster_test, children_are_born_where_their_parent_runs) {
-    ums::run({.processors = 1}, [] {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
         ums::cluster other{{}};
         ums::fiber{{.cluster = &other}, [] {
                        const auto there = carrier_now();
@@ -211,7 +212,7 @@ TEST_F(cluster_test, several_may_add_and_remove_at_once) {
 }
 
 TEST_F(cluster_test, a_pinned_fiber_never_leaves_its_processor) {
-    ums::run({.processors = 2}, [] {
+    ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
         std::vector<ums::fiber> all;
         for (int i = 0; i < 20; ++i)
             all.emplace_back(ums::fiber_options{.pinned = i % 2 == 0}, [i] {
