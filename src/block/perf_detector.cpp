@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <system_error>
 #include <unistd.h>
@@ -101,6 +102,10 @@ bool perf_detector::works() const noexcept {
 void perf_detector::run() noexcept {
     // The pause shall not become longer by the default slack of 50 us.
     ::prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+    // Waking up, it shall not push aside what computes on its CPU: that, too, would be a switch with a record, which wakes it
+    // again, and so on, many thousand times a second. A CPU whose thread has blocked is free for it at once.
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_BATCH, &none);
     std::uint32_t go = 0;
     while ((go = go_.load(base::acquire)) == 0) os::futex_wait(go_, 0);  // sync(block.start)
     if (go == 2) return;
