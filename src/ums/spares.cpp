@@ -139,13 +139,13 @@ void spare_seats::run(spare& x) noexcept {
         arch::switch_identity(k.registers, *k.target, k.target_pointer, k.target_argument);
         // Back: who left has blocked the signals.
         if (context* left = std::exchange(k.left, nullptr); left != nullptr) {
+            std::uint32_t seen = seat::stray;
+            // First: who has executed the worker finds no stray here, in stop(). relaxed: the state orders.
+            k.phase.compare_exchange(seen, seat::busy, base::relaxed, base::relaxed);
             // sync(ums.state): publishes the saved registers to who executes the worker.
             const std::uint32_t was =
                 left->state.fetch_and(~std::uint32_t{locked | awaited}, base::acq_rel);
             if ((was & awaited) != 0) os::futex_wake(left->state.address(), 0x7fffffff);
-            std::uint32_t seen = seat::stray;
-            // relaxed: the lock of give() orders.
-            k.phase.compare_exchange(seen, seat::busy, base::relaxed, base::relaxed);
         }
         if (seat* to = std::exchange(k.passes_to, nullptr); to != nullptr) order_seat(*to);
     }

@@ -10,6 +10,7 @@
 #include "arch/x86_64/thread_pointer.hpp"
 #include "os/futex.hpp"
 #include "os/system.hpp"
+#include "sched/park.hpp"
 #include "ums/crossing.hpp"
 #include "ums/home.hpp"
 #include "ums/landing.hpp"
@@ -173,6 +174,10 @@ int attach(context& c) noexcept {
 
 constinit base::atomic<unsigned> next_colour{0};
 
+// A worker that waits in one of libums's own primitives, where it is a plain thread, blocks as if it said so.
+constexpr sched::plain_wait announced{[]() noexcept { ums_worker_blocking_enter(); },
+                                      []() noexcept { ums_worker_blocking_leave(); }};
+
 bool is_valid(const ums_worker_options_t& options) noexcept {
     return options.list != 0 && (options.stack_bytes == 0 || (options.stack_bytes >= least_stack &&
                                                               options.stack_bytes <= most_stack));
@@ -188,6 +193,8 @@ bool is_first_frame(const void* function) noexcept {
 int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_function_t function,
                   void* argument) noexcept {
     if (!is_valid(options) || function == nullptr) return -EINVAL;
+    // sync(park.announce)
+    sched::on_plain_wait.store(&announced, base::release);
     completion_list* list = use_list(options.list);
     if (list == nullptr) return -EBADF;
     context* c = nullptr;
