@@ -24,7 +24,7 @@ class pool {
 public:
     using loan = std::unique_ptr<T, giver>;
 
-    explicit pool(std::size_t most_kept = 256) { free_.reserve(most_kept); }
+    explicit pool(std::size_t most_kept = 64) { free_.reserve(most_kept); }
 
     [[nodiscard]] loan take() {
         {
