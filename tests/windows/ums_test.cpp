@@ -8,6 +8,7 @@
 #include <set>
 
 #include "support/conservation.hpp"
+#include "support/no_detection.hpp"
 #include "windows/queueing.hpp"
 
 namespace {
