@@ -62,7 +62,6 @@ public:
             return static_cast<double>(of.ops) / static_cast<double>(of.ns);
         };
         const auto n = std::min<std::uint64_t>(delay_count_, most_delays);
-        if (n == 0) throw std::runtime_error{"nobody has blocked"};
         delays_ns_.resize(n);
         std::sort(delays_ns_.begin(), delays_ns_.end());
         const auto at = [&](std::uint64_t percent) {
@@ -86,6 +85,7 @@ private:
         steps_done_ = 0;
         last_ns_ = begin_ns_;
         waiting_since_ns_ = 0;
+        shall_see_ = blockers != 0 ? delay_count_ + 1 : 0;
         std::vector<typename Runtime::runner> all;
         for (std::uint64_t i = 0; i < computers; ++i) all.emplace_back([this] { compute_on(); });
         for (std::uint64_t i = 0; i < blockers; ++i)
@@ -95,6 +95,11 @@ private:
         sum.ns += last_ns_ - begin_ns_;
     }
 
+    // Not before one has been seen to block.
+    [[nodiscard]] bool is_over(std::uint64_t now) const {
+        return now >= end_ns_ && delay_count_ >= shall_see_;
+    }
+
     void compute_on() {
         std::uint64_t x = 0;
         for (;;) {
@@ -102,7 +107,7 @@ private:
             const auto now = now_ns();
             note_delay(now);
             if (now >= begin_ns_) ++steps_done_;
-            if (now >= end_ns_) {
+            if (is_over(now)) {
                 // Without preemption one may be back much later than the phase was to end.
                 auto last = last_ns_.load();
                 while (last < now && !last_ns_.compare_exchange_weak(last, now)) {
@@ -124,12 +129,16 @@ private:
     template <class Call>
     void block_on(std::uint64_t i, Call call) {
         auto length = plan_.block_ns * (i + 1) / plan_.blockers;
+        bool has_counted = false;  // On a busy machine one block may take longer than the phase.
         for (;;) {
             const auto now = now_ns();
-            if (now >= end_ns_) return;
+            if (now >= end_ns_ && has_counted) return;
             std::uint64_t nobody = 0;
             waiting_since_ns_.compare_exchange_strong(nobody, now);
-            if (now >= begin_ns_) ++blocks_;
+            if (now >= begin_ns_) {
+                ++blocks_;
+                has_counted = true;
+            }
             call([&] { ways_->block(i, length); });
             if (ways_->has_own_length()) {
                 const auto took = now_ns() - now;
@@ -144,7 +153,7 @@ private:
     const std::uint64_t steps_ = steps_of(step_ns);
     tally alone_, beside_;
     // Written between phases:
-    std::uint64_t begin_ns_ = 0, end_ns_ = 0;
+    std::uint64_t begin_ns_ = 0, end_ns_ = 0, shall_see_ = 0;
 
     std::atomic<std::uint64_t> steps_done_{0};
     std::atomic<std::uint64_t> last_ns_{0};  // When the last of the four stopped.

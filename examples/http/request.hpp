@@ -29,6 +29,15 @@ struct request {
     bool expects_continue = false;
     bool has_body = false;
 
+    // As new; the headers' memory is not touched.
+    void clear() noexcept {
+        method = http::method::other;
+        target = path = query = {};
+        is_http_1_1 = keep_alive = true;
+        expects_continue = has_body = false;
+        count_ = 0;
+    }
+
     // The first header of that name, in any case; empty if there is none.
     [[nodiscard]] std::string_view find(std::string_view name) const noexcept;
     [[nodiscard]] std::size_t header_count() const noexcept { return count_; }

@@ -5,8 +5,6 @@
 #include <array>
 #include <cstdio>
 
-#include "input_buffer.hpp"
-
 namespace http {
 
 namespace {
@@ -70,16 +68,28 @@ void server::accept(ums::net::listener& at) {
 void server::serve(ums::net::stream peer) {
     connection c{connections_, std::move(peer)};
     session client{site_};
-    input_buffer in;
-    output out;
+    pool<workplace>::loan work;
     enum class phase { idle, head, body };
     phase now = phase::idle;
     c.set_idle(true);
     c.allow(options_.idle_timeout, false);
     // Whoever stops the server ends the waits of those it finds idle; the others see it here.
     while (!(now == phase::idle && c.must_end())) {
+        const bool holds_nothing = work == nullptr;
+        if (holds_nothing) {
+            if (!c.stream().wait_readable()) return;
+            work = workplaces_.take();
+        }
+        input_buffer& in = work->in;
+        output& out = work->out;
         const auto space = in.space(site_.limits.head_bytes * 2);
-        const auto got = c.stream().read(space.data(), space.size());
+        // Nothing there after all: it waits without a workplace.
+        const auto got = c.stream().read(space.data(), space.size(),
+                                         holds_nothing ? ums::deadline{} : ums::deadline::max());
+        if (holds_nothing && !got && got.error() == std::errc::timed_out) {
+            work.reset();
+            continue;
+        }
         if (!got || *got == 0) {
             if (!got || !c.has_timed_out()) return;
             client.time_out(out);
@@ -96,6 +106,7 @@ void server::serve(ums::net::stream peer) {
             if (client.is_over()) return linger(c);
             if (taken == 0 && !sends) break;
         }
+        if (in.data().empty()) work.reset();
         // A time begins with the phase, not with each byte of it: or a byte now and then would hold
         // the connection for ever.
         const phase next = client.is_between_requests() ? phase::idle
@@ -130,13 +141,12 @@ bool server::send(connection& c, output& what) {
         if (!sent || *sent == 0) return false;  // 0: the file has shrunk.
         what.bytes -= static_cast<off_t>(*sent);
     }
-    what.from.reset();
-    if (what.text.capacity() > 16 * 1024) what.text = {};
-    what.text.clear();
+    what.clear();
     return true;
 }
 
-void server::linger(connection& c) {
+// Of its own frame, for its buffer would make that of serve() larger.
+[[gnu::noinline]] void server::linger(connection& c) {
     if (!c.stream().shutdown(SHUT_WR)) return;
     c.allow(std::chrono::seconds{2}, false);
     std::array<char, 2048> unwanted;

@@ -12,7 +12,9 @@
 #include <ums/wait_group.hpp>
 
 #include "connections.hpp"
+#include "input_buffer.hpp"
 #include "options.hpp"
+#include "pool.hpp"
 #include "session.hpp"
 
 namespace http {
@@ -32,6 +34,16 @@ public:
     void stop();
 
 private:
+    // What the serving of a request needs, and an idle connection does not.
+    struct workplace {
+        input_buffer in;
+        output out;
+        void clear() noexcept {
+            in.clear();
+            out.clear();
+        }
+    };
+
     void accept(ums::net::listener& at);
     void serve(ums::net::stream peer);
     bool send(connection& c, output& what);
@@ -42,6 +54,7 @@ private:
     site site_;
     std::vector<ums::net::listener> listeners_;
     connections connections_;
+    pool<workplace> workplaces_;
     ums::wait_group fibers_;  // That serve a connection.
     ums::counting_semaphore<> places_;  // Of max_connections.
     std::stop_source stops_;

@@ -79,7 +79,8 @@ std::size_t session::take(std::string_view input, output& to) {
             if (p == parser::progress::failed) fail(parser_.status(), to);
             if (p != parser::progress::complete) continue;
             const std::unique_ptr<upload> done = std::move(upload_);
-            request r;
+            request& r = to.current;
+            r.clear();
             r.method = done->method;
             r.path = done->path;
             r.is_http_1_1 = done->is_http_1_1;
@@ -87,7 +88,8 @@ std::size_t session::take(std::string_view input, output& to) {
             answer(r, done->body, to);
             continue;
         }
-        request r;
+        request& r = to.current;
+        r.clear();
         const parser::progress p = parser_.head(rest, r, used);
         if (p == parser::progress::failed) fail(parser_.status(), to);
         if (p != parser::progress::complete) break;
@@ -147,7 +149,8 @@ void session::refuse(const request& r, unsigned status, output& to, std::string_
 }
 
 void session::fail(unsigned status, output& to) {
-    request r;
+    request& r = to.current;
+    r.clear();
     r.keep_alive = false;
     refuse(r, status, to);
     upload_.reset();

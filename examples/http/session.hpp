@@ -35,8 +35,16 @@ struct output {
     std::optional<file> from;
     off_t offset = 0;
     off_t bytes = 0;
+    request current;  // What take() is at: too large for the stacks of ten thousand fibers.
 
     [[nodiscard]] bool empty() const noexcept { return text.empty() && !from; }
+    // As new; keeps the text's memory if it is not much.
+    void clear() noexcept {
+        if (text.capacity() > 16 * 1024) text = {};
+        text.clear();
+        from.reset();
+        offset = bytes = 0;
+    }
 };
 
 class session {

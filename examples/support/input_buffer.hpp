@@ -43,6 +43,15 @@ public:
         end_ += bytes;
     }
     void consume(std::size_t bytes) noexcept { begin_ += bytes; }
+    // Forgets what is there, and keeps the memory if it is not much.
+    void clear() noexcept {
+        begin_ = end_ = 0;
+        was_full_ = false;
+        if (capacity_ > large) {
+            bytes_.reset();
+            capacity_ = 0;
+        }
+    }
 
 private:
     void resize(std::size_t capacity) {

@@ -103,7 +103,13 @@ UMS_EXPORT result<std::size_t> pwrite(int fd, const void* from, std::size_t byte
 [[nodiscard]] UMS_EXPORT result<void> fsync(int fd);
 [[nodiscard]] UMS_EXPORT result<void> fdatasync(int fd);
 
-// --- Readiness, for other libraries' loops ---
+// --- Readiness ---
+// Wait until an attempt to read, or to write, is worth its system call, for who wants no buffer before. No system call
+// if they need not wait. A hint: the attempt may find nothing all the same, and then waits itself.
+[[nodiscard]] UMS_EXPORT result<void> wait_readable(int fd, const limits& l = {});
+[[nodiscard]] UMS_EXPORT result<void> wait_writable(int fd, const limits& l = {});
+
+// For other libraries' loops.
 // The events of `fd` that have come: of POLLIN, POLLOUT, POLLPRI, POLLRDHUP; and POLLERR, POLLHUP.
 UMS_EXPORT result<short> poll(int fd, short events, const limits& l = {});
 // As the system calls of these names; 0 once the limits' deadline has passed.

@@ -45,6 +45,10 @@ public:
     result<std::size_t> read(void* into, std::size_t bytes, const limits& l = {}) {
         return io::recv(fd_.get(), into, bytes, 0, l);
     }
+    // See io::wait_readable(): an idle connection then holds no buffer.
+    [[nodiscard]] result<void> wait_readable(const limits& l = {}) {
+        return io::wait_readable(fd_.get(), l);
+    }
     // All of it; see io::read_all().
     [[nodiscard]] result<void> read_all(void* into, std::size_t bytes, const limits& l = {}) {
         return io::read_all(fd_.get(), into, bytes, l);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <system_error>
 #include <unistd.h>
@@ -101,27 +102,37 @@ bool perf_detector::works() const noexcept {
 void perf_detector::run() noexcept {
     // The pause shall not become longer by the default slack of 50 us.
     ::prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
+    // Waking up, it shall not push aside what computes on its CPU: that, too, would be a switch with a record, which wakes it
+    // again, and so on, many thousand times a second. A CPU whose thread has blocked is free for it at once.
+    const sched_param none{};
+    ::sched_setscheduler(0, SCHED_BATCH, &none);
     std::uint32_t go = 0;
     while ((go = go_.load(base::acquire)) == 0) os::futex_wait(go_, 0);  // sync(block.start)
     if (go == 2) return;
     while (wait()) {
-        const std::uint64_t before = records_.get();
+        const std::uint64_t records = records_.get(), found = found_;
         read_rings();
         look_at_suspects();
         if (must_look_at_all_) look_at_all();
-        if (is_flooded(records_.get() - before)) lull();
+        if (is_flooded(records_.get() - records, found_ != found)) lull();
     }
 }
 
-bool perf_detector::is_flooded(std::uint64_t records) noexcept {
+bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     const os::nanoseconds now = os::now();
     if (now - window_begun_ > window) {
-        if (window_records_ <= flood) next_lull_ = shortest_lull;
+        if (window_records_ <= flood && window_in_vain_ <= in_vain) next_lull_ = shortest_lull;
         window_begun_ = now;
         window_records_ = 0;
+        window_in_vain_ = 0;
     }
     window_records_ += records;
-    return window_records_ > flood;
+    if (!found) ++window_in_vain_;
+    return window_records_ > flood || window_in_vain_ > in_vain;
+}
+
+os::nanoseconds perf_detector::time_to_next_look() const noexcept {
+    return std::clamp((os::now() - last_found_) / 16, shortest_look, longest_look);
 }
 
 void perf_detector::lull() noexcept {
@@ -130,12 +141,16 @@ void perf_detector::lull() noexcept {
     const os::nanoseconds end = os::now() + next_lull_;
     next_lull_ = std::min(next_lull_ * 2, longest_lull);
     bool is_stopped = false;
-    while (!is_stopped && os::now() < end)
-        is_stopped = is_stopped_within(look_at_all() ? 100'000 : 400'000);
+    while (!is_stopped && os::now() < end) {
+        const bool any_of_interest = look_at_all();
+        const os::nanoseconds time = time_to_next_look();
+        is_stopped = is_stopped_within(any_of_interest ? time : std::min(4 * time, longest_look));
+    }
     for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(false);
     look_at_all();
     window_begun_ = os::now();
     window_records_ = 0;
+    window_in_vain_ = 0;
 }
 
 bool perf_detector::is_stopped_within(os::nanoseconds time) noexcept {
@@ -193,7 +208,7 @@ void perf_detector::look_at_suspects() noexcept {
             w.is_off_ = false;
             return is_off;
         });
-        if (pin) report_if_blocked(*pin, pin->state_, when, true);
+        if (pin) look_at(*pin, when, true);
     }
     suspected_ = 0;
 }
@@ -206,8 +221,14 @@ bool perf_detector::look_at_all() noexcept {
         const auto pin = all_.next();
         if (!pin) return any_of_interest;
         any_of_interest |= pin->is_of_interest();
-        report_if_blocked(*pin, pin->state_, 0, false);
+        look_at(*pin, 0, false);
     }
+}
+
+void perf_detector::look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept {
+    if (!report_if_blocked(w, w.state_, when, if_unknown)) return;
+    ++found_;
+    last_found_ = os::now();
 }
 
 }  // namespace ums::block

@@ -8,10 +8,13 @@
 //
 // Cost: nothing while nobody blocks. A record makes the kernel interrupt the CPU that writes it, once its
 // own switch is over, to wake the reader; in a virtual machine that is 10 us. Threads that wait because they
-// have nothing to do write records, too, and there can be a hundred thousand waits a second. So where
-// records come in floods the reader does not listen, for 10 ms, or longer if there is still a flood then: the
-// rings are paused, and it looks at the threads of interest every 100 us. Listening, it looks into the
-// rings every `pause` at most; a record that comes after a quiet time is seen at once.
+// have nothing to do write records, too, and there can be a hundred thousand waits a second. And where the
+// reader shares its CPU with who it watches, each of its own turns takes that one off the CPU and so writes the
+// records that call it again. So where records come in floods, or it looked for nothing again and again, the reader
+// does not listen, for 10 ms, or longer if it is still so then: the rings are paused, and it looks at
+// the threads of interest now and then; every sixteenth of the time since a block was last found, from 100 us to
+// 1 ms. Listening, it looks into the rings every `pause` at most; a record that comes after a quiet time is seen
+// at once.
 
 #include <memory>
 #include <poll.h>
@@ -29,8 +32,11 @@ public:
     static constexpr os::nanoseconds pause = 50'000;
     // More records than this in a window are a flood.
     static constexpr unsigned flood = 50;
+    // More turns of the reader than this in which it found no block are one, too.
+    static constexpr unsigned in_vain = 10;
     static constexpr os::nanoseconds window = 5'000'000;
     static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 160'000'000;
+    static constexpr os::nanoseconds shortest_look = 100'000, longest_look = 1'000'000;
 
     // `ring_pages`: for each CPU; 0: as many as suit their number. A small one is for tests.
     explicit perf_detector(unsigned ring_pages = 0) noexcept : ring_pages_{ring_pages} {}
@@ -65,8 +71,10 @@ private:
     void note(watched& w, const os::switch_record& record) noexcept;
     void look_at_suspects() noexcept;
     bool look_at_all() noexcept;  // Whether any is of interest.
-    [[nodiscard]] bool is_flooded(std::uint64_t records) noexcept;
+    void look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept;
+    [[nodiscard]] bool is_flooded(std::uint64_t records, bool found) noexcept;
     void lull() noexcept;
+    [[nodiscard]] os::nanoseconds time_to_next_look() const noexcept;
     [[nodiscard]] bool is_stopped_within(os::nanoseconds time) noexcept;
 
     // Set once in start(), then read-only:
@@ -87,7 +95,10 @@ private:
     base::owned<std::uint64_t> overflows_{0};
     base::owned<std::uint64_t> records_{0};
     base::owned<std::uint64_t> lulls_{0};
+    std::uint64_t found_ = 0;           // Blocks.
+    os::nanoseconds last_found_ = 0;
     std::uint64_t window_records_ = 0;
+    unsigned window_in_vain_ = 0;
     os::nanoseconds window_begun_ = 0;
     os::nanoseconds next_lull_ = shortest_lull;
 

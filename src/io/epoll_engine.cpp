@@ -7,9 +7,11 @@
 #include <new>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <utility>
 
 #include "io/descriptor.hpp"
 #include "os/io_calls.hpp"
+#include "os/lock.hpp"
 
 namespace ums::io {
 
@@ -17,7 +19,6 @@ namespace {
 
 constexpr std::uint64_t bell_data = ~std::uint64_t{0};
 constexpr int wait_batch = 256;
-constexpr int poll_batch = 64;  // On the stack of a fiber.
 
 }  // namespace
 
@@ -29,8 +30,11 @@ std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
         os::io_call(SYS_close, epoll);
         return error = bell, nullptr;
     }
-    std::unique_ptr<engine> made{new (std::nothrow)
-                                     epoll_engine{static_cast<int>(epoll), static_cast<int>(bell)}};
+    std::unique_ptr<epoll_event[]> polled{new (std::nothrow) epoll_event[wait_batch]};
+    std::unique_ptr<engine> made;
+    if (polled != nullptr)
+        made.reset(new (std::nothrow) epoll_engine{static_cast<int>(epoll), static_cast<int>(bell),
+                                                   std::move(polled)});
     if (made == nullptr) {
         os::io_call(SYS_close, epoll);
         os::io_call(SYS_close, bell);
@@ -41,6 +45,9 @@ std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
     if (error < 0) made.reset();
     return made;
 }
+
+epoll_engine::epoll_engine(int epoll, int bell, std::unique_ptr<epoll_event[]> polled) noexcept
+    : epoll_{epoll}, bell_{bell}, polled_{std::move(polled)} {}
 
 epoll_engine::~epoll_engine() {
     os::io_call(SYS_close, epoll_);
@@ -65,7 +72,19 @@ void epoll_engine::remove(int fd, std::uint32_t) noexcept {
 
 sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexcept {
     fiber_list woken;
+    // With thousands of connections none of it is in the cache; so it is asked for ahead of time.
+    constexpr long ahead = 8;
+    const auto warm = [=](long i, auto how) {
+        if (i < count && events[i].data.u64 != bell_data)
+            how(*descriptor::find(static_cast<int>(events[i].data.u64)), events[i].events);
+    };
+    const auto first = [](const descriptor& d, std::uint32_t) { d.warm(); };
+    const auto then = [](const descriptor& d, std::uint32_t e) { d.warm_waiter((e & EPOLLIN) != 0); };
+    for (long i = 0; i < 2 * ahead; ++i) warm(i, first);
+    for (long i = 0; i < ahead; ++i) warm(i, then);
     for (long i = 0; i < count; ++i) {
+        warm(i + 2 * ahead, first);
+        warm(i + ahead, then);
         const std::uint64_t data = events[i].data.u64;
         const std::uint32_t e = events[i].events;
         if (data == bell_data) continue;
@@ -97,8 +116,13 @@ sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
 }
 
 sched::fiber* epoll_engine::poll() noexcept {
-    epoll_event events[poll_batch];
-    return deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, poll_batch, 0, nullptr, 8));
+    // Another processor that polls takes in what there is.
+    if (!os::lock_word::try_acquire(poll_lock_)) return nullptr;
+    epoll_event* const events = polled_.get();
+    sched::fiber* const woken =
+        deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
+    os::lock_word::release(poll_lock_);
+    return woken;
 }
 
 void epoll_engine::interrupt() noexcept {

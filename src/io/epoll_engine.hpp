@@ -29,11 +29,14 @@ public:
     [[nodiscard]] const char* name() const noexcept override { return "epoll"; }
 
 private:
-    epoll_engine(int epoll, int bell) noexcept : epoll_{epoll}, bell_{bell} {}
+    epoll_engine(int epoll, int bell, std::unique_ptr<epoll_event[]> polled) noexcept;
     static sched::fiber* deliver(const epoll_event* events, long count) noexcept;
 
     const int epoll_;
     const int bell_;  // An eventfd. Edge-triggered, so it is never read.
+    // Guarded by poll_lock_: on the stack of a fiber, where poll() runs, it would touch a page more.
+    std::unique_ptr<epoll_event[]> polled_;
+    std::uint32_t poll_lock_ = 0;
     bool has_pwait2_ = true;
 };
 

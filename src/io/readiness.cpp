@@ -51,10 +51,26 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     return n;
 }
 
+result<void> wait_ready(int fd, side s, const limits& l) {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return result<void>::failure(EBADF);
+    const std::uint32_t generation = d->generation();
+    const long traits = d->learn(fd);
+    if (traits < 0) return result<void>::from(traits);
+    if ((traits & (descriptor::file | descriptor::ask_first)) != 0 || d->may_be_ready(s)) return {};
+    const long r = d->wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
+    // The edge was this wait's; the attempt shall find its mark.
+    if (r == 0) d->restore(s);
+    return result<void>::from(r);
+}
+
 constexpr short in_events = POLLIN | POLLPRI | POLLRDHUP | POLLRDNORM | POLLRDBAND;
 constexpr short out_events = POLLOUT | POLLWRNORM | POLLWRBAND;
 
 }  // namespace
+
+result<void> wait_readable(int fd, const limits& l) { return wait_ready(fd, side::in, l); }
+result<void> wait_writable(int fd, const limits& l) { return wait_ready(fd, side::out, l); }
 
 result<short> poll(int fd, short events, const limits& l) {
     descriptor* d = descriptor::find(fd);

@@ -108,12 +108,27 @@ long make(long number, long a, long b, long c, long d, long e, long f) noexcept 
             return ::syscall(number, a, b, c, d, e, f);
     }
 }
-#else
+#elif !defined(__x86_64__)
 long make(long number, long a, long b, long c, long d, long e, long f) noexcept {
     return ::syscall(number, a, b, c, d, e, f);
 }
 #endif
 
+#if defined(__x86_64__) && !defined(UMS_INTERCEPTED)
+// The instruction itself: the C library's syscall() moves six arguments around and turns the result into an errno,
+// which would have to be turned back.
+long call_kernel(long number, long a, long b, long c, long d, long e, long f) noexcept {
+    register long fourth asm("r10") = d;
+    register long fifth asm("r8") = e;
+    register long sixth asm("r9") = f;
+    long result = number;
+    asm volatile("syscall"
+                 : "+a"(result)
+                 : "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                 : "rcx", "r11", "memory");
+    return result;
+}
+#else
 long call_kernel(long number, long a, long b, long c, long d, long e, long f) noexcept {
     int* const at = &errno;
     const int before = read_errno(at);
@@ -123,6 +138,7 @@ long call_kernel(long number, long a, long b, long c, long d, long e, long f) no
     write_errno(at, before);
     return -error;
 }
+#endif
 
 }  // namespace
 

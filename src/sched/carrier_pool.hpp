@@ -96,8 +96,8 @@ public:
     [[nodiscard]] unsigned most() const noexcept { return most_; }
     [[nodiscard]] cluster& home() const noexcept { return home_; }
 
-    // Who finds out that a carrier has blocked: called on the carrier's thread before it first runs fibers, and after
-    // it last did. Null: nobody. Set while no runtime runs.
+    // Who finds out that a carrier has blocked, and stops fibers: called on the carrier's thread before it first runs
+    // fibers, and after it last did. Null: nobody. Set while no runtime runs.
     struct watcher {
         void (*started)(carrier&) noexcept;
         void (*ending)(carrier&) noexcept;
@@ -107,12 +107,9 @@ public:
         void (*away)(carrier&) noexcept;
         // It need not be stopped any more.
         void (*back)(carrier&) noexcept;
-        bool detects;  // Or only stops fibers whose time slice is over.
     };
     static inline constinit const watcher* watched_by = nullptr;
-    [[nodiscard]] static bool is_watched() noexcept {
-        return watched_by != nullptr && watched_by->detects;
-    }
+    [[nodiscard]] static bool is_watched() noexcept { return watched_by != nullptr; }
 
 private:
     friend struct carrier_maker_loop;

@@ -217,8 +217,9 @@ void come_after_processor() noexcept {
     carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return;
     if (c->enter() == nullptr) return;
-    c->leave_ownership();
-    c->running.get()->race.enter();
+    c->own.publish();
+    c->running.get()->race.enter();  // Ordered, unlike leave().
+    c->own.let_go();
 }
 
 bool park_holding(std::uint32_t& lock) noexcept {

@@ -117,11 +117,13 @@ void processor::visit_timers() noexcept {
         return;
     }
     const os::nanoseconds now = os::now();
-    // Keep deadlines although the switches are far apart: fewer of them to a slice.
+    // Keep deadlines although the switches are far apart: fewer of them to a slice. One that is far away itself need
+    // not be looked after as closely.
     if (slice_began_ != 0) {
         const os::nanoseconds each = (now - slice_began_) / slice_ + 1;
-        slice_ = static_cast<std::uint32_t>(
-            std::clamp<os::nanoseconds>(timer_slice / each, 1, slice));
+        const os::nanoseconds most = std::max(timer_slice, (next - now) / 4);
+        slice_ =
+            static_cast<std::uint32_t>(std::clamp<os::nanoseconds>(most / each, 1, slice));
     }
     slice_began_ = now;
     // Expired sleepers are late already: they go to the queue's front. But they get at most every other

@@ -52,9 +52,11 @@ public:
 
     UMS_ALWAYS_INLINE fiber* pop_front() noexcept {
         const std::uint32_t head = head_.get();
-        if (head == tail_.get()) return nullptr;
+        const std::uint32_t n = tail_.get() - head;
+        if (n == 0) return nullptr;
         fiber* f = slots_[head & mask_];
         head_.set(head + 1);
+        if (n > 3) warm(head);
         return f;
     }
 
@@ -86,6 +88,14 @@ public:
 
 private:
     static constexpr std::uint32_t prefetch_from = 32;
+
+    // After a pop at `head`: as in rotate(). Fibers that waited for long, thousands of connections say, have
+    // nothing in the cache: also the frames that the next one returns to.
+    UMS_ALWAYS_INLINE void warm(std::uint32_t head) const noexcept {
+        __builtin_prefetch(slots_[(head + 3) & mask_]);
+        const char* const sp = static_cast<const char*>(slots_[(head + 1) & mask_]->context.sp);
+        for (int line = 0; line < 8; ++line) __builtin_prefetch(sp + line * 64);
+    }
 
     [[gnu::noinline]] void grow() noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept {

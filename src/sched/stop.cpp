@@ -52,7 +52,7 @@ void finish_crossing(const handover& h, carrier&) noexcept {
     if (left != nullptr) left->finish(*left, by);
     by.running.set(nullptr);
     hand_off::move(by, target);
-    by.leave_ownership();
+    by.own.publish();
 }
 
 // What the context of a stopped fiber leads to. No instrumented frame may be entered here in one TSan context and left
@@ -63,6 +63,7 @@ UMS_UNINSTRUMENTED void cross(void* by_, void* handover_, void* target_) noexcep
     arch::after_switch(target.crossing_shadow);
     pass_processor_on(by, static_cast<const handover*>(handover_), target);
     by.race.resume();
+    by.own.let_go();
     arch::before_last_switch(by.loop_shadow);
     arch::context abandoned;
     arch::switch_context(abandoned, by.loop, &by, by.leave_behind(&finish_crossing, nullptr, &target));
