@@ -6,6 +6,7 @@
 //
 // T::clear() makes one fit for the next.
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -24,9 +25,14 @@ class pool {
 public:
     using loan = std::unique_ptr<T, giver>;
 
-    explicit pool(std::size_t most_kept = 256) { free_.reserve(most_kept); }
+    explicit pool(std::size_t most_kept = 64) { free_.reserve(most_kept); }
+    pool(const pool&) = delete;
+    pool& operator=(const pool&) = delete;
+    ~pool() { delete last_.load(std::memory_order_relaxed); }  // relaxed: nobody else is left.
 
     [[nodiscard]] loan take() {
+        // sync(pool): sees what the giver did to it.
+        if (T* last = last_.exchange(nullptr, std::memory_order_acquire)) return loan{last, giver{this}};
         {
             const std::lock_guard held{lock_};
             if (!free_.empty()) {
@@ -42,10 +48,18 @@ private:
     void give(T* thing) noexcept {
         std::unique_ptr<T> given{thing};
         given->clear();
+        T* none = nullptr;
+        // sync(pool). relaxed if there is one: it stays.
+        if (last_.compare_exchange_strong(none, thing, std::memory_order_release,
+                                          std::memory_order_relaxed)) {
+            (void)given.release();
+            return;
+        }
         const std::lock_guard held{lock_};
         if (free_.size() < free_.capacity()) free_.push_back(std::move(given));
     }
 
+    std::atomic<T*> last_ = nullptr;  // Without a lock: enough for one that is used by one at a time.
     ums::mutex lock_;
     std::vector<std::unique_ptr<T>> free_;  // Guarded by lock_.
 };

@@ -16,6 +16,7 @@
 
 #include <csignal>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "ums/export.hpp"
@@ -26,7 +27,9 @@ namespace ums {
 
 class UMS_EXPORT signal_events {
 public:
-    signal_events(std::initializer_list<int> numbers);
+    signal_events(std::initializer_list<int> numbers)
+        : signal_events{std::span<const int>{numbers.begin(), numbers.size()}} {}
+    explicit signal_events(std::span<const int> numbers);
     ~signal_events();
     signal_events(const signal_events&) = delete;
     signal_events& operator=(const signal_events&) = delete;

@@ -97,6 +97,12 @@ UMS_API int ums_epoll_wait(int epoll, struct epoll_event *events, int most);
 UMS_API int ums_epoll_wait_until(int epoll, struct epoll_event *events, int most,
                                  int64_t deadline, ums_stop_t *stop);
 
+/* Until an attempt is worth its system call, for who wants no buffer before; a hint. */
+UMS_API int ums_wait_readable(int fd);
+UMS_API int ums_wait_readable_until(int fd, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_wait_writable(int fd);
+UMS_API int ums_wait_writable_until(int fd, int64_t deadline, ums_stop_t *stop);
+
 UMS_API int ums_socket(int domain, int type, int protocol);
 UMS_API int ums_socketpair(int domain, int type, int protocol, int ends[2]);
 UMS_API int ums_shutdown(int fd, int how);
@@ -112,6 +118,33 @@ UMS_API int ums_fdatasync(int fd);
 /* Calls function(argument), which truly blocks, on a thread of the off-load pool (ums/offload.hpp), and
  * waits for it. -EAGAIN: no thread. */
 UMS_API int ums_offload(void (*function)(void *), void *argument);
+
+/* The addresses of a host (ums/resolve.hpp), best first; `service` is a port number or a name. NULL: as for
+ * getaddrinfo(), which runs in the off-load pool. `family`: AF_UNSPEC for any; `type`: SOCK_STREAM, say. At most `most` are
+ * stored. Returns how many there are, or -ENOENT: the resolver has none, and says why in *why (may be NULL), an EAI_
+ * number; other errors are the system's, or -ETIMEDOUT and -ECANCELED. */
+typedef struct {
+    struct sockaddr_storage address;
+    socklen_t bytes;
+} ums_address_t;
+UMS_API int ums_resolve(const char *host, const char *service, int family, int type,
+                        ums_address_t *into, int most, int *why);
+UMS_API int ums_resolve_until(const char *host, const char *service, int family, int type,
+                              ums_address_t *into, int most, int *why, int64_t deadline,
+                              ums_stop_t *stop);
+
+/* Waits for the end of a child process (ums/child.hpp). *status, which may be NULL: as waitpid() has it.
+ * -ECHILD: not a child, or waited for already. */
+UMS_API int ums_child_wait(pid_t pid, int *status);
+UMS_API int ums_child_wait_until(pid_t pid, int *status, int64_t deadline, ums_stop_t *stop);
+
+/* Signals of the process as events (ums/signals.hpp): from create to destroy they have a handler that notes them.
+ * wait returns the number of one that came. */
+typedef struct ums_signals ums_signals_t;
+UMS_API int ums_signals_create(ums_signals_t **made, const int *numbers, size_t count);
+UMS_API void ums_signals_destroy(ums_signals_t *signals);
+UMS_API int ums_signals_wait(ums_signals_t *signals);
+UMS_API int ums_signals_wait_until(ums_signals_t *signals, int64_t deadline, ums_stop_t *stop);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -121,14 +121,17 @@ void perf_detector::run() noexcept {
 bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     const os::nanoseconds now = os::now();
     if (now - window_begun_ > window) {
-        if (window_records_ <= flood && window_in_vain_ <= in_vain) next_lull_ = shortest_lull;
+        if (window_records_ <= flood && window_in_vain_ <= in_vain)
+            next_lull_ = std::max(next_lull_ / 2, shortest_lull);
         window_begun_ = now;
         window_records_ = 0;
         window_in_vain_ = 0;
     }
     window_records_ += records;
     if (!found) ++window_in_vain_;
-    return window_records_ > flood || window_in_vain_ > in_vain;
+    // After a lull a few turns show that nothing has changed.
+    const unsigned patience = next_lull_ > shortest_lull ? in_vain / 4 : in_vain;
+    return window_records_ > flood || window_in_vain_ > patience;
 }
 
 os::nanoseconds perf_detector::time_to_next_look() const noexcept {

@@ -13,7 +13,7 @@
 // records that call it again. So where records come in floods, or it looked for nothing again and again, the reader
 // does not listen, for 10 ms, or longer if it is still so then: the rings are paused, and it looks at
 // the threads of interest now and then; every sixteenth of the time since a block was last found, from 100 us to
-// 1 ms. Listening, it looks into the rings every `pause` at most; a record that comes after a quiet time is seen
+// 4 ms. Listening, it looks into the rings every `pause` at most; a record that comes after a quiet time is seen
 // at once.
 
 #include <memory>
@@ -35,8 +35,8 @@ public:
     // More turns of the reader than this in which it found no block are one, too.
     static constexpr unsigned in_vain = 10;
     static constexpr os::nanoseconds window = 5'000'000;
-    static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 160'000'000;
-    static constexpr os::nanoseconds shortest_look = 100'000, longest_look = 1'000'000;
+    static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 640'000'000;
+    static constexpr os::nanoseconds shortest_look = 100'000, longest_look = 4'000'000;
 
     // `ring_pages`: for each CPU; 0: as many as suit their number. A small one is for tests.
     explicit perf_detector(unsigned ring_pages = 0) noexcept : ring_pages_{ring_pages} {}

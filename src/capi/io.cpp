@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "ums/ums_io.h"
 
-#include "capi/call.hpp"
+#include "capi/io_result.hpp"
 #include "ums/io.hpp"
 #include "ums/offload.hpp"
 
 using namespace ums;
 using namespace ums::capi;
-
-namespace {
-
-// What an operation returned, as C says it.
-template <class T>
-long to_c(const result<T>& r) noexcept {
-    if (!r) return -r.error().value();
-    if constexpr (std::is_void_v<T>)
-        return 0;
-    else
-        return static_cast<long>(*r);
-}
-
-// operation(limits).
-template <class R, class Operation>
-R until(std::int64_t deadline, const ums_stop_t* stop, Operation operation) noexcept {
-    limits l{to_deadline(deadline)};
-    if (stop == nullptr) return static_cast<R>(to_c(operation(l)));
-    const std::stop_token token = stop->source.get_token();
-    l.stop = &token;
-    return static_cast<R>(to_c(operation(l)));
-}
-
-}  // namespace
 
 ssize_t ums_read(int fd, void* into, size_t bytes) {
     return static_cast<ssize_t>(to_c(io::read(fd, into, bytes)));
@@ -237,6 +213,18 @@ int ums_epoll_wait_until(int epoll, epoll_event* events, int most, int64_t deadl
                          ums_stop_t* stop) {
     return until<int>(deadline, stop,
                       [=](const limits& l) { return io::epoll_wait(epoll, events, most, l); });
+}
+
+int ums_wait_readable(int fd) { return static_cast<int>(to_c(io::wait_readable(fd))); }
+
+int ums_wait_readable_until(int fd, int64_t deadline, ums_stop_t* stop) {
+    return until<int>(deadline, stop, [=](const limits& l) { return io::wait_readable(fd, l); });
+}
+
+int ums_wait_writable(int fd) { return static_cast<int>(to_c(io::wait_writable(fd))); }
+
+int ums_wait_writable_until(int fd, int64_t deadline, ums_stop_t* stop) {
+    return until<int>(deadline, stop, [=](const limits& l) { return io::wait_writable(fd, l); });
 }
 
 int ums_socket(int domain, int type, int protocol) {

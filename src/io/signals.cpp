@@ -40,7 +40,7 @@ void note(int number) noexcept {
 
 }  // namespace
 
-signal_events::signal_events(std::initializer_list<int> numbers) {
+signal_events::signal_events(std::span<const int> numbers) {
     taken_.reserve(numbers.size());
     const long fd = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0) impl::throw_error(static_cast<int>(-fd));

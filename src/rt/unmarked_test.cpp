@@ -9,10 +9,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <random>
 #include <string>
 #include <sys/prctl.h>
@@ -39,6 +41,7 @@
 namespace {
 
 using ums::block_detection;
+using namespace std::chrono_literals;
 
 // Spares end soon in these tests.
 class short_linger {
@@ -269,6 +272,31 @@ TEST_P(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_noth
         EXPECT_LE(carriers().peak, 3U);
         wait_until_spares_are_gone(1);
     });
+}
+
+// Who waits for a lock of the program's blocks, too, and its holder needs a processor to release it.
+TEST_P(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes_on) {
+    for (const unsigned bound : {2u, 3u, 6u}) {
+        ums::options bounded = on(1 + bound / 5);
+        bounded.carriers = bound;
+        ums::run(bounded, [] {
+            constexpr int fibers = 100;
+            std::mutex lock;
+            volatile double sink = 1;
+            std::vector<ums::fiber> all;
+            for (int i = 0; i < fibers; ++i)
+                all.emplace_back([&] {
+                    for (int r = 0; r < scaled(10, 2); ++r) {
+                        const std::lock_guard guard{lock};
+                        EXPECT_EQ(sleep_raw(300'000), 0);
+                        // Long enough to be stopped.
+                        const auto until = std::chrono::steady_clock::now() + 200us;
+                        while (std::chrono::steady_clock::now() < until) sink = sink * 1.0001;
+                    }
+                });
+            for (auto& one : all) one.join();
+        });
+    }
 }
 
 // A call that blocks briefly, one in two of them marked.

@@ -47,6 +47,7 @@ void drop(worker_thread& t) noexcept {
 // The worker's last act, on its own kernel thread: after it the context is anybody's.
 void finish(worker_thread& t) noexcept {
     context& c = *t.scheduled;
+    c.at_home = true;  // Also if it never ran.
     delete std::exchange(c.interrupt, nullptr);
     if (t.ended != nullptr) t.ended(t.ended_argument, t.exit_code.get());
     current = nullptr;

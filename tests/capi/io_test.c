@@ -6,7 +6,10 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <ums/ums_io.h>
@@ -168,6 +171,71 @@ static void offload(void *argument) {
 }
 static void what_blocks_is_done_elsewhere(void) { on_a_fiber_and_on_a_thread(offload, NULL); }
 
+static void readiness(void *argument) {
+    int ends[2];
+    (void)argument;
+    CHECK_IS(0, ums_socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+    CHECK_IS(0, ums_wait_writable(ends[0]));
+    CHECK_IS(0, ums_wait_writable_until(ends[0], 0, NULL));
+    CHECK_IS(1, ums_write(ends[1], "x", 1));
+    CHECK_IS(0, ums_wait_readable(ends[0]));
+    CHECK_IS(0, ums_wait_readable_until(ends[0], UMS_NEVER, NULL));
+    CHECK_IS(-EBADF, ums_wait_readable(-1));
+    CHECK_IS(0, ums_close(ends[0]));
+    CHECK_IS(0, ums_close(ends[1]));
+}
+static void readiness_is_waited_for(void) { on_a_fiber_and_on_a_thread(readiness, NULL); }
+
+static void hosts(void *argument) {
+    ums_address_t found[4];
+    int why = 0;
+    ums_stop_t *stop;
+    (void)argument;
+    CHECK_IS(0, ums_stop_create(&stop));
+    CHECK(ums_resolve("127.0.0.1", "80", AF_INET, SOCK_STREAM, found, 4, &why) >= 1);
+    CHECK_IS(sizeof(struct sockaddr_in), found[0].bytes);
+    const struct sockaddr_in *first = (const struct sockaddr_in *)(const void *)&found[0].address;
+    CHECK_IS(htonl(INADDR_LOOPBACK), first->sin_addr.s_addr);
+    CHECK_IS(htons(80), first->sin_port);
+    CHECK(ums_resolve_until("127.0.0.1", NULL, AF_UNSPEC, SOCK_STREAM, NULL, 0, NULL, UMS_NEVER, stop) >= 1);
+    CHECK_IS(-ENOENT, ums_resolve("127.0.0.1", "80", AF_INET6, SOCK_STREAM, found, 4, &why));
+    CHECK(why != 0);
+    ums_stop_destroy(stop);
+}
+static void hosts_are_resolved(void) { on_a_fiber_and_on_a_thread(hosts, NULL); }
+
+static void children(void *argument) {
+    int status = 0;
+    char *const ends_with_7[] = {"sh", "-c", "exit 7", NULL}, *const sleeps[] = {"sleep", "1000", NULL};
+    pid_t pid;
+    (void)argument;
+    CHECK_IS(0, posix_spawnp(&pid, "sh", NULL, NULL, ends_with_7, NULL));
+    CHECK_IS(0, ums_child_wait(pid, &status));
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    CHECK_IS(-ECHILD, ums_child_wait(pid, NULL));
+    CHECK_IS(0, posix_spawnp(&pid, "sleep", NULL, NULL, sleeps, NULL));
+    CHECK_IS(-ETIMEDOUT, ums_child_wait_until(pid, NULL, ums_deadline_after(MS), NULL));
+    CHECK_IS(0, kill(pid, SIGKILL));
+    CHECK_IS(0, ums_child_wait_until(pid, &status, UMS_NEVER, NULL));
+    CHECK(WIFSIGNALED(status));
+}
+static void children_are_waited_for(void) { on_a_fiber_and_on_a_thread(children, NULL); }
+
+static void signals(void *argument) {
+    const int numbers[] = {SIGUSR1, SIGWINCH}, none[] = {SIGKILL};
+    ums_signals_t *events;
+    (void)argument;
+    CHECK_IS(-EINVAL, ums_signals_create(&events, none, 1));
+    CHECK_IS(0, ums_signals_create(&events, numbers, 2));
+    CHECK_IS(-ETIMEDOUT, ums_signals_wait_until(events, ums_deadline_after(MS), NULL));
+    CHECK_IS(0, kill(getpid(), SIGWINCH));
+    CHECK_IS(SIGWINCH, ums_signals_wait(events));
+    CHECK_IS(0, kill(getpid(), SIGUSR1));
+    CHECK_IS(SIGUSR1, ums_signals_wait_until(events, UMS_NEVER, NULL));
+    ums_signals_destroy(events);
+}
+static void signals_are_events(void) { on_a_fiber_and_on_a_thread(signals, NULL); }
+
 int main(void) {
     RUN(bytes_go_through_a_pipe);
     RUN(connections_are_made);
@@ -175,5 +243,9 @@ int main(void) {
     RUN(files_are_used);
     RUN(loops_of_others_wait);
     RUN(what_blocks_is_done_elsewhere);
+    RUN(readiness_is_waited_for);
+    RUN(hosts_are_resolved);
+    RUN(children_are_waited_for);
+    RUN(signals_are_events);
     return check_end();
 }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// capi/io_result.hpp: between an operation of I/O and its C face.
+
+#include "capi/call.hpp"
+#include "ums/limits.hpp"
+#include "ums/result.hpp"
+
+namespace ums::capi {
+
+// What an operation returned, as C says it.
+template <class T>
+long to_c(const result<T>& r) noexcept {
+    if (!r) return -r.error().value();
+    if constexpr (std::is_void_v<T>)
+        return 0;
+    else
+        return static_cast<long>(*r);
+}
+
+// operation(limits).
+template <class R, class Operation>
+R until(std::int64_t deadline, const ums_stop_t* stop, Operation operation) noexcept {
+    limits l{to_deadline(deadline)};
+    if (stop == nullptr) return static_cast<R>(to_c(operation(l)));
+    const std::stop_token token = stop->source.get_token();
+    l.stop = &token;
+    return static_cast<R>(to_c(operation(l)));
+}
+
+}  // namespace ums::capi
