@@ -116,6 +116,7 @@ public:
         const int s = in ? 0 : 1;
         __builtin_prefetch(reinterpret_cast<const void*>(words_[s].load(base::relaxed)));
         const auto* who = reinterpret_cast<const char*>(last_[s].load(base::relaxed));
+        if (who == nullptr) return;
         __builtin_prefetch(who);
         __builtin_prefetch(who + base::cache_line);
     }
