@@ -277,13 +277,15 @@ int execute(handle h) noexcept {
     self->partner.set(h);
     s.running = w;
     count_switch(s, *w);
-    arch::happens_before(w);
     if (s.pointer != nullptr) {
         w->seat.set(s.seat);
         s.seat->turns.add(1);
+        // The last thing here: a detector may move the scheduler as soon as the worker is outside.
+        arch::happens_before(w);
         arch::switch_identity(s.base.discarded, w->registers, w->pointer, w);
         __builtin_unreachable();
     }
+    arch::happens_before(w);
     s.reason = arrival_reason::hand_over;
     land_again(s.base);
 }

@@ -58,7 +58,8 @@ struct alignas(64) seat {
     // A spare's:
     enum : std::uint32_t { idle, busy, stray, orphan };
     base::atomic<std::uint32_t> phase{busy};
-    seat* passes_to{nullptr};  // To be ordered to run, once the kernel thread is off the scheduler's stack.
+    seat* passes_to{
+        nullptr};  // To be ordered to run, once the kernel thread is off the scheduler's stack.
 };
 
 // Puts the worker that wants to come in but is a stray back into the order of things: returns inside, when it is
@@ -75,7 +76,8 @@ UMS_ALWAYS_INLINE void come_in(context& self) noexcept {
     } else {
         std::uint32_t seen = running;
         // relaxed: it only excludes.
-        if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed)) return;
+        if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed))
+            return;
     }
     come_in_slowly(self);
 }

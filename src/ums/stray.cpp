@@ -97,7 +97,8 @@ void wait_as_stray(context& self) noexcept {
 
 bool is_stray(const context& self) noexcept {
     // sync(ums.seat): sees what was done when it was left behind.
-    if (const seat* k = self.seat.get(); k != nullptr) return k->rider.load(base::acquire) == nullptr;
+    if (const seat* k = self.seat.get(); k != nullptr)
+        return k->rider.load(base::acquire) == nullptr;
     return (self.state.load(base::acquire) & state_mask) == blocked;  // sync(ums.state): the same.
 }
 
@@ -140,7 +141,8 @@ void come_in_slowly(context& self) noexcept {
         } else {
             std::uint32_t seen = running;
             // relaxed: it only excludes.
-            if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed)) return;
+            if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed))
+                return;
             if (seen == (running | locked)) return;  // It is inside: the end of a critical region.
         }
         std::uint64_t mask = 0;
@@ -174,7 +176,8 @@ void leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
     next->target_argument = &s->base;
     next->mask = s->mask;
     // Before the worker can find out, and leave.
-    if (k.island == nullptr) k.phase.store(seat::stray, base::relaxed);  // relaxed: published below.
+    if (k.island == nullptr)
+        k.phase.store(seat::stray, base::relaxed);  // relaxed: published below.
     next->own.occupy();
     // sync(ums.seat): publishes the scheduler to who looks at its new seat.
     next->rider.store(s, base::release);
@@ -221,6 +224,7 @@ void return_to_own_seat(scheduler_thread& s, bool at_any_cost) noexcept {
     own.own.occupy();
     (void)own.own.enter();  // On behalf of a kernel thread that waits: the scheduler is inside.
     own.rider.store(&s, base::release);  // sync(ums.seat)
+    arch::happens_before(&from);
     arch::switch_identity(s.base.discarded, from.registers, from.pointer, &from);
 }
 
@@ -250,7 +254,8 @@ void on_interrupt(const siginfo_t&, void* frame) noexcept {
     }
     const bool is_inside = k != nullptr && k->own.is_inside();
     if (is_inside || os::plain_sections() != 0 || !is_stop_point(*self->thread.get(), frame)) {
-        const unsigned doublings = self->deferrals < most_doublings ? self->deferrals++ : most_doublings;
+        const unsigned doublings =
+            self->deferrals < most_doublings ? self->deferrals++ : most_doublings;
         if (clock != nullptr) clock->arm(deferral << doublings);
         return;
     }
