@@ -12,6 +12,7 @@
 
 #include "ums/stray.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -139,11 +140,16 @@ void come_in_slowly(context& self) noexcept {
                 continue;  // Stopped in between, and gone on elsewhere.
             }
         } else {
-            std::uint32_t seen = running;
+            const std::uint32_t outside = running | self.turn.get();
+            std::uint32_t seen = outside;
             // relaxed: it only excludes.
-            if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed))
+            if (self.state.compare_exchange(seen, outside | locked, base::relaxed, base::relaxed))
                 return;
-            if (seen == (running | locked)) return;  // It is inside: the end of a critical region.
+            if (seen == (outside | locked)) return;  // It is inside: the end of a critical region.
+            if ((seen & examined) != 0) {
+                sched_yield();  // Its scheduler is about to decide.
+                continue;
+            }
         }
         std::uint64_t mask = 0;
         block_signals(&mask);
@@ -192,11 +198,14 @@ void leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
 
 bool leave_behind(scheduler_thread& s, block::cause why) noexcept {
     context& w = *s.running;
+    std::uint32_t seen = running | s.turn;
+    // sync(ums.state): sees what the worker did. It stays outside, and so does not end, until we are done.
+    if (!w.state.compare_exchange(seen, seen | examined, base::acquire, base::relaxed))
+        return false;
     if (w.interrupt == nullptr) w.interrupt = make_interrupt(w.tid.get());
     if (w.interrupt != nullptr) w.interrupt->arm(grace);
-    std::uint32_t seen = running;
-    // sync(ums.state): the worker finds out that it is a stray; sees what it did.
-    if (!w.state.compare_exchange(seen, blocked, base::acq_rel, base::relaxed)) return false;
+    // sync(ums.state): the worker finds out that it is a stray.
+    w.state.store(blocked, base::release);
     // By now it may be executed again, by another: nothing of it may be touched but its counters.
     note_loss(s, w, why);
     return true;
