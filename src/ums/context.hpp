@@ -18,7 +18,10 @@
 //
 // Flags beside it: `locked`: its registers are not saved yet, though it may already be found on a list; who wants to
 // execute it waits, which takes microseconds; of a running one, in futex mode, that it is in our code.
-// `awaited`: somebody does. `listed`: it lies on a
+// `awaited`: somebody does. `examined`, in futex mode: the scheduler of a worker that is outside has it in its hands,
+// and whoever else wants to change the state waits. There the state `running` has the number of the execution in its
+// upper bits, so that a scheduler that was slow does not take the worker of another for its own.
+// `listed`: it lies on a
 // list (also while it ends; an ended worker is not put there twice).
 
 #include <pthread.h>
@@ -48,6 +51,8 @@ enum state : std::uint32_t {
     locked = 8,
     listed = 16,
     awaited = 32,
+    examined = 64,
+    one_turn = 128,
 };
 
 // The word `control`.
@@ -90,6 +95,7 @@ struct alignas(64) context : entry {
     arch::context home_registers{};
     // Futex mode: stops it when it is a stray. Made by its scheduler the first time, ended by the worker.
     os::user_interrupt* interrupt{nullptr};
+    base::owned<std::uint32_t> turn{0};  // Futex mode: the number of the execution, times one_turn.
     unsigned deferrals{0};  // How often a stop has been put off.
 
     // Links: on a list, by who pushed it; in a batch, by who dequeued it.

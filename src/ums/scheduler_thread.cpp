@@ -71,7 +71,7 @@ void hand_over_and_wait(scheduler_thread& s) noexcept {
         const os::nanoseconds now = os::now();
         const os::nanoseconds next = now + std::clamp((now - begun) / 16, first_look, longest_look);
         if (os::futex_wait(s.is_back, 0, next)) continue;
-        if (w.state.load(base::relaxed) != running) continue;  // relaxed: advice.
+        if (w.state.load(base::relaxed) != (running | s.turn)) continue;  // relaxed: advice.
         if (!looked_at) looked_at.emplace(w.tid.get());
         block::cause why;
         if (is_blocked(*looked_at, why) && leave_behind(s, why)) return;
@@ -267,7 +267,8 @@ int execute(handle h) noexcept {
     context* w = contexts.find(h);
     if (w == nullptr) return -EBADF;
     scheduler_thread& s = *self->scheduler.get();
-    const std::uint32_t inside = s.pointer != nullptr ? running : running | locked;
+    s.turn = s.pointer != nullptr ? 0 : w->turn.get() + one_turn;
+    const std::uint32_t inside = s.pointer != nullptr ? running : running | locked | s.turn;
     while (!claim(*w, inside)) [[unlikely]] if (const int why = refusal(*w); why != 0) return why;
     arch::happens_after(w);
     prefetch(*w, s);
@@ -277,13 +278,16 @@ int execute(handle h) noexcept {
     self->partner.set(h);
     s.running = w;
     count_switch(s, *w);
-    arch::happens_before(w);
     if (s.pointer != nullptr) {
         w->seat.set(s.seat);
         s.seat->turns.add(1);
+        // The last thing here: a detector may move the scheduler as soon as the worker is outside.
+        arch::happens_before(w);
         arch::switch_identity(s.base.discarded, w->registers, w->pointer, w);
         __builtin_unreachable();
     }
+    w->turn.set(s.turn);
+    arch::happens_before(w);
     s.reason = arrival_reason::hand_over;
     land_again(s.base);
 }

@@ -49,6 +49,7 @@ struct scheduler_thread {
     scheduling::seat* seat = &own_seat;
     std::uint64_t mask = 0;
     std::uintptr_t payload = 0;  // Of a loss.
+    std::uint32_t turn = 0;      // Futex mode: of the worker that runs.
     bool is_watched = false;
     unsigned rseq_bytes = 0;
     std::optional<seat_watch> watch;

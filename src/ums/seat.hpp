@@ -58,7 +58,8 @@ struct alignas(64) seat {
     // A spare's:
     enum : std::uint32_t { idle, busy, stray, orphan };
     base::atomic<std::uint32_t> phase{busy};
-    seat* passes_to{nullptr};  // To be ordered to run, once the kernel thread is off the scheduler's stack.
+    seat* passes_to{
+        nullptr};  // To be ordered to run, once the kernel thread is off the scheduler's stack.
 };
 
 // Puts the worker that wants to come in but is a stray back into the order of things: returns inside, when it is
@@ -73,9 +74,11 @@ UMS_ALWAYS_INLINE void come_in(context& self) noexcept {
         if (k->own.enter() && self.seat.get() == k) [[likely]]
             return;
     } else {
-        std::uint32_t seen = running;
+        const std::uint32_t outside = running | self.turn.get();
+        std::uint32_t seen = outside;
         // relaxed: it only excludes.
-        if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed)) return;
+        if (self.state.compare_exchange(seen, outside | locked, base::relaxed, base::relaxed))
+            return;
     }
     come_in_slowly(self);
 }
@@ -87,9 +90,10 @@ UMS_ALWAYS_INLINE void come_out(context& self) noexcept {
         if (k->detector != nullptr) k->detector->nudge();
         return;
     }
-    std::uint32_t seen = running | locked;
+    const std::uint32_t outside = running | self.turn.get();
+    std::uint32_t seen = outside | locked;
     // sync(ums.state): publishes what the worker did to its scheduler, should it be found blocked.
-    self.state.compare_exchange(seen, running, base::release, base::relaxed);
+    self.state.compare_exchange(seen, outside, base::release, base::relaxed);
 }
 
 }  // namespace ums::scheduling

@@ -110,7 +110,8 @@ bool spare_seats::give(spare& x) noexcept {
     {
         const os::lock_guard hold{lock_};
         // relaxed: under the lock; stop() takes it, too.
-        if (!x.place.phase.compare_exchange(seen, seat::idle, base::relaxed, base::relaxed)) return false;
+        if (!x.place.phase.compare_exchange(seen, seat::idle, base::relaxed, base::relaxed))
+            return false;
         x.next_idle = idle_;
         idle_ = &x;
         ++idle_count_;
@@ -138,6 +139,7 @@ void spare_seats::run(spare& x) noexcept {
         os::system.signal_mask(&k.mask, nullptr);
         arch::switch_identity(k.registers, *k.target, k.target_pointer, k.target_argument);
         // Back: who left has blocked the signals.
+        arch::happens_after(&k);
         if (context* left = std::exchange(k.left, nullptr); left != nullptr) {
             std::uint32_t seen = seat::stray;
             // First: who has executed the worker finds no stray here, in stop(). relaxed: the state orders.
@@ -149,7 +151,8 @@ void spare_seats::run(spare& x) noexcept {
         }
         if (seat* to = std::exchange(k.passes_to, nullptr); to != nullptr) order_seat(*to);
     }
-    const bool is_orphan = k.phase.load(base::relaxed) == seat::orphan;  // relaxed: it decides nothing else.
+    const bool is_orphan =
+        k.phase.load(base::relaxed) == seat::orphan;  // relaxed: it decides nothing else.
     if (x.watched != nullptr && !is_orphan) {
         k.detector->remove(*x.watched);
         delete x.watched;
@@ -174,7 +177,8 @@ void spare_seats::stop() noexcept {
             continue;
         }
         // On its way back, or just made.
-        while ((seen = k.phase.load(base::acquire)) != seat::idle) os::futex_wait(k.phase, seen);  // sync(ums.spares)
+        while ((seen = k.phase.load(base::acquire)) != seat::idle)
+            os::futex_wait(k.phase, seen);  // sync(ums.spares)
         // sync(ums.seat)
         k.order.store(end, base::release);
         os::futex_wake(k.order.address());

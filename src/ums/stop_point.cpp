@@ -114,7 +114,8 @@ bool is_stop_point(const worker_thread& t, const void* context) noexcept {
     const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
     const auto at = static_cast<std::uintptr_t>(registers[REG_RIP]);
     const auto top = static_cast<const std::uintptr_t*>(t.stack_top);
-    const auto* sp = reinterpret_cast<const std::uintptr_t*>(registers[REG_RSP] & ~std::intptr_t{7});
+    const auto* sp =
+        reinterpret_cast<const std::uintptr_t*>(registers[REG_RSP] & ~std::intptr_t{7});
     // On a stack that is not the worker's own nothing is known.
     if (is_unknown || is_forbidden(at) || sp >= top ||
         static_cast<std::size_t>(top - sp) * sizeof *sp > t.stack_bytes)

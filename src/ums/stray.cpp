@@ -12,6 +12,7 @@
 
 #include "ums/stray.hpp"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -97,7 +98,8 @@ void wait_as_stray(context& self) noexcept {
 
 bool is_stray(const context& self) noexcept {
     // sync(ums.seat): sees what was done when it was left behind.
-    if (const seat* k = self.seat.get(); k != nullptr) return k->rider.load(base::acquire) == nullptr;
+    if (const seat* k = self.seat.get(); k != nullptr)
+        return k->rider.load(base::acquire) == nullptr;
     return (self.state.load(base::acquire) & state_mask) == blocked;  // sync(ums.state): the same.
 }
 
@@ -138,10 +140,16 @@ void come_in_slowly(context& self) noexcept {
                 continue;  // Stopped in between, and gone on elsewhere.
             }
         } else {
-            std::uint32_t seen = running;
+            const std::uint32_t outside = running | self.turn.get();
+            std::uint32_t seen = outside;
             // relaxed: it only excludes.
-            if (self.state.compare_exchange(seen, running | locked, base::relaxed, base::relaxed)) return;
-            if (seen == (running | locked)) return;  // It is inside: the end of a critical region.
+            if (self.state.compare_exchange(seen, outside | locked, base::relaxed, base::relaxed))
+                return;
+            if (seen == (outside | locked)) return;  // It is inside: the end of a critical region.
+            if ((seen & examined) != 0) {
+                sched_yield();  // Its scheduler is about to decide.
+                continue;
+            }
         }
         std::uint64_t mask = 0;
         block_signals(&mask);
@@ -174,7 +182,8 @@ void leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
     next->target_argument = &s->base;
     next->mask = s->mask;
     // Before the worker can find out, and leave.
-    if (k.island == nullptr) k.phase.store(seat::stray, base::relaxed);  // relaxed: published below.
+    if (k.island == nullptr)
+        k.phase.store(seat::stray, base::relaxed);  // relaxed: published below.
     next->own.occupy();
     // sync(ums.seat): publishes the scheduler to who looks at its new seat.
     next->rider.store(s, base::release);
@@ -189,11 +198,14 @@ void leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
 
 bool leave_behind(scheduler_thread& s, block::cause why) noexcept {
     context& w = *s.running;
+    std::uint32_t seen = running | s.turn;
+    // sync(ums.state): sees what the worker did. It stays outside, and so does not end, until we are done.
+    if (!w.state.compare_exchange(seen, seen | examined, base::acquire, base::relaxed))
+        return false;
     if (w.interrupt == nullptr) w.interrupt = make_interrupt(w.tid.get());
     if (w.interrupt != nullptr) w.interrupt->arm(grace);
-    std::uint32_t seen = running;
-    // sync(ums.state): the worker finds out that it is a stray; sees what it did.
-    if (!w.state.compare_exchange(seen, blocked, base::acq_rel, base::relaxed)) return false;
+    // sync(ums.state): the worker finds out that it is a stray.
+    w.state.store(blocked, base::release);
     // By now it may be executed again, by another: nothing of it may be touched but its counters.
     note_loss(s, w, why);
     return true;
@@ -221,6 +233,7 @@ void return_to_own_seat(scheduler_thread& s, bool at_any_cost) noexcept {
     own.own.occupy();
     (void)own.own.enter();  // On behalf of a kernel thread that waits: the scheduler is inside.
     own.rider.store(&s, base::release);  // sync(ums.seat)
+    arch::happens_before(&from);
     arch::switch_identity(s.base.discarded, from.registers, from.pointer, &from);
 }
 
@@ -250,7 +263,8 @@ void on_interrupt(const siginfo_t&, void* frame) noexcept {
     }
     const bool is_inside = k != nullptr && k->own.is_inside();
     if (is_inside || os::plain_sections() != 0 || !is_stop_point(*self->thread.get(), frame)) {
-        const unsigned doublings = self->deferrals < most_doublings ? self->deferrals++ : most_doublings;
+        const unsigned doublings =
+            self->deferrals < most_doublings ? self->deferrals++ : most_doublings;
         if (clock != nullptr) clock->arm(deferral << doublings);
         return;
     }

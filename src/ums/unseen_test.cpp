@@ -84,7 +84,7 @@ TEST_P(unseen_test, blocking_is_told_whatever_the_worker_blocks_in_and_it_comes_
         SCOPED_TRACE(kind.name);
         completion_list list;
         const auto closed = kind.make();
-        bool passed = false;
+        std::atomic<bool> passed = false;
         test_worker w{list, [&] {
                           passed = closed->pass();
                           EXPECT_TRUE(passed) << std::strerror(errno);

@@ -7,8 +7,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 
 #include "arch/sanitizer.hpp"
@@ -43,8 +43,8 @@ int signal_number = 0;
 
 preference wanted() noexcept {
     if (arch::under_valgrind()) return preference::off;
-    const int asked = rt::environment::word(
-        "UMS_BLOCK", 0, {{"auto", 0}, {"perf", 1}, {"monitor", 2}, {"off", 3}});
+    const int asked = rt::environment::word("UMS_BLOCK", 0,
+                                            {{"auto", 0}, {"perf", 1}, {"monitor", 2}, {"off", 3}});
     constexpr preference all[] = {preference::automatic, preference::perf, preference::monitor,
                                   preference::off};
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
@@ -115,7 +115,8 @@ int begin_watch(scheduler_thread& s) {
         const preference what = wanted();
         is_watching = what != preference::off;
         if (is_watching) {
-            if (!os::asymmetric() && rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
+            if (!os::asymmetric() &&
+                rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
                 os::enable_asymmetric_fence(true);
             learn_where_not_to_stop();
             install_signal();

@@ -37,7 +37,4 @@ void end_watch(scheduler_thread& s) noexcept;
 
 [[nodiscard]] int current_tid() noexcept;
 
-// Which detector is at work, and why: a line.
-[[nodiscard]] const char* describe_watch() noexcept;
-
 }  // namespace ums::scheduling

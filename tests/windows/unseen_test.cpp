@@ -48,7 +48,8 @@ TEST_P(windows_unseen, the_scheduler_is_told_how_its_worker_blocks_and_gets_it_b
             bool in_fault = false;
         } t{*closed};
         scheduler.hook_data = &t;
-        scheduler.hook = [](round_robin& s, UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID given) {
+        scheduler.hook = [](round_robin& s, UMS_SCHEDULER_REASON reason, ULONG_PTR payload,
+                            PVOID given) {
             auto& seen = *static_cast<told*>(s.hook_data);
             if (reason != UmsSchedulerThreadBlocked || ++seen.times != 1) return false;
             EXPECT_EQ(given, nullptr);

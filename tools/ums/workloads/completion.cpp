@@ -42,10 +42,13 @@ public:
         view made;
         for (const auto p : got.options.processors) {
             const auto which = where("processors", p);
-            auto shown = by_runtime(
-                got, fmt::format("completion: ns per worker, {}", conditions(got, p)),
-                {{"fibers", "workers"}, {"steps", "steps"}, {"way", "way"}, {"schedulers", "schedulers"}},
-                "ns_per_op", which);
+            auto shown =
+                by_runtime(got, fmt::format("completion: ns per worker, {}", conditions(got, p)),
+                           {{"fibers", "workers"},
+                            {"steps", "steps"},
+                            {"way", "way"},
+                            {"schedulers", "schedulers"}},
+                           "ns_per_op", which);
             shown.notes = ratios(got, "ns_per_op", "steps", "steps", which);
             made.tables.push_back(std::move(shown));
             made.charts.push_back(bars(got, fmt::format("completion, {}", count(p, "processor")),
