@@ -13,7 +13,7 @@
 // Lifetime: destroy it before the runtime stops, from outside the cluster.
 // Errors:   std::system_error: operation_not_permitted (no runtime runs), resource_unavailable_try_again
 //           (no thread, or add_processor() beyond 1024), invalid_argument (made with 0 or more than
-//           1024 processors; removing the last one).
+//           1024 processors; removing the last one), operation_not_supported (time slices without a detector).
 
 #include <functional>
 #include <memory>
@@ -38,7 +38,7 @@ struct cluster_options {
     bool pin = false;
     // As options::carriers.
     std::uint32_t carriers = 10'000;
-    // As options::time_slice_us.
+    // As options::time_slice_us, refused in the same way.
     std::uint32_t time_slice_us = 0;
 };
 

@@ -15,8 +15,8 @@
 //           has ended. A fiber that never ends keeps them waiting.
 // Lifetime: every handle of a fiber is joined or detached, every cluster destroyed, before the stop.
 // Errors:   std::system_error: device_or_resource_busy (one runs already), invalid_argument (an
-//           option), operation_not_supported (guards the kernel cannot make), resource_unavailable_try_again (no thread), operation_not_permitted (run() on a
-//           fiber). An environment variable UMS_* that does not parse ends the program with exit
+//           option), operation_not_supported (guards the kernel cannot make; no detector where one is asked for, or for
+//           time slices), resource_unavailable_try_again (no thread), operation_not_permitted (run() on a fiber). An environment variable UMS_* that does not parse ends the program with exit
 //           code 2 and one line that names it.
 
 #include <functional>

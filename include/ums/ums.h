@@ -125,7 +125,7 @@ typedef struct ums_options {
     bool membarrier; /* true */
     ums_block_t block;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
-    uint32_t time_slice_us; /* 0: none; 1000 to 60000000 */
+    uint32_t time_slice_us; /* 0: none; 1000 to 60000000. -EOPNOTSUPP without a detector. */
     int signal;             /* 0: one that nobody uses */
 } ums_options_t;
 
@@ -135,8 +135,8 @@ typedef struct ums_options {
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
  * stops the runtime. `options` may be NULL.
- * -EBUSY: one runs. -EINVAL: an option. -EOPNOTSUPP: guards the kernel cannot make. -EAGAIN: no thread.
- * -EPERM: the caller is a fiber. -ENOMEM. */
+ * -EBUSY: one runs. -EINVAL: an option. -EOPNOTSUPP: guards the kernel cannot make; no detector where one is asked
+ * for, or for time slices. -EAGAIN: no thread. -EPERM: the caller is a fiber. -ENOMEM. */
 UMS_API UMS_CHECK int ums_run(const ums_options_t *options, void (*function)(void *), void *argument);
 
 /* The same in two steps, for plain threads. start: errors as above. stop: waits until every fiber
@@ -228,13 +228,14 @@ typedef struct ums_cluster_options {
     ums_policy_t policy;
     bool pin;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
-    uint32_t time_slice_us; /* 0: none; 1000 to 60000000 */
+    uint32_t time_slice_us; /* 0: none; 1000 to 60000000. -EOPNOTSUPP without a detector. */
 } ums_cluster_options_t;
 
 #define UMS_CLUSTER_OPTIONS_INIT \
     {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 0}
 
-/* -EPERM: no runtime runs. -EINVAL: an option. -EAGAIN: no thread. -ENOMEM. */
+/* -EPERM: no runtime runs. -EINVAL: an option. -EOPNOTSUPP: time slices without a detector. -EAGAIN: no thread.
+ * -ENOMEM. */
 UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t **made, const ums_cluster_options_t *options);
 
 /* Waits until every fiber of it has ended or left. -EINVAL: the standard one. */

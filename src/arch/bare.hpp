@@ -35,6 +35,17 @@ UMS_ALWAYS_INLINE long bare_futex(const std::uint32_t* word, long operation,
     return result;
 }
 
+// Sets the mask, 64 signals.
+UMS_ALWAYS_INLINE void bare_signal_mask(const std::uint64_t* mask) noexcept {
+    long result = SYS_rt_sigprocmask;
+    constexpr long set = 2;  // SIG_SETMASK
+    register long bytes asm("r10") = sizeof *mask;
+    asm volatile("syscall"
+                 : "+a"(result)
+                 : "D"(set), "S"(mask), "d"(0L), "r"(bytes)
+                 : "rcx", "r11", "memory");
+}
+
 #else
 #error "libums has no bare system call for this CPU yet"
 #endif

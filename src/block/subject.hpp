@@ -79,7 +79,7 @@ public:
     [[nodiscard]] bool is_of_interest() const noexcept override { return interesting_; }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return activity_; }
     void on_block(const notice& what) noexcept override {
-        last_ = what;
+        if (told_ == 0) first_ = what;  // A later one must not write where wait_told() reads.
         if (react_) react_(what);
         ++told_;
         told_.notify_all();
@@ -100,10 +100,10 @@ public:
     void deal() noexcept { interesting_ = false; }
 
     [[nodiscard]] std::uint64_t told() const noexcept { return told_; }
-    // Waits until it has been told, and returns of what.
+    // Waits until it has been told, and returns of what first.
     notice wait_told() const {
         told_.wait(0);
-        return last_;
+        return first_;
     }
 
 private:
@@ -111,7 +111,7 @@ private:
     std::atomic<bool> interesting_{false};
     std::atomic<std::uint64_t> activity_{1};
     std::atomic<std::uint32_t> told_{0};
-    notice last_{};
+    notice first_{};
 };
 
 // A subject with its thread, which the maker makes and the detector watches. ~watched_thread joins.

@@ -55,6 +55,7 @@ protected:
 private:
     friend class watch_list;
     friend class perf_detector;
+    friend class thread_perf_detector;
     friend class monitor_detector;
 
     const int tid_;

@@ -16,13 +16,17 @@ namespace ums::os {
 
 namespace {
 
-// Written before the handler is installed, and not while it is.
-struct sigaction before;
-interrupt_signal::handler on_interrupt_;
-constinit base::atomic<bool> exists;
+// Of each signal. Written before the handler is installed, and not while it is.
+struct installed {
+    struct sigaction before;
+    interrupt_signal::handler on_interrupt;
+    base::atomic<bool> exists;
+};
+constinit installed all[_NSIG] = {};
 
 // What would have happened without us.
 void pass_on(int number, siginfo_t* info, void* context) noexcept {
+    const struct sigaction& before = all[number].before;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) {
         // The same death. It comes when this handler returns, which unblocks the signal.
@@ -43,7 +47,7 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     int* const at = &errno;
     const int kept = read_errno(at);
     if (user_interrupt::take(*info))
-        on_interrupt_(*info, context);
+        all[number].on_interrupt(*info, context);
     else
         pass_on(number, info, context);
     write_errno(at, kept);
@@ -70,22 +74,23 @@ interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) 
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: the signal of user interrupts: expected a real-time signal"};
     // sync(interrupt.signal): one at a time; sees what the last one left.
-    UMS_ASSERT(!exists.exchange(true, base::acq_rel), "two handlers of user interrupts");
-    on_interrupt_ = on_interrupt;
+    installed& mine = all[signal];
+    UMS_ASSERT(!mine.exists.exchange(true, base::acq_rel), "two handlers of user interrupts");
+    mine.on_interrupt = on_interrupt;
     // In two steps: a foreign signal may come as soon as ours is there, and must find the former.
     struct sigaction ours {};
     ours.sa_sigaction = &handle;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | flags;
     sigemptyset(&ours.sa_mask);
-    if (sigaction(signal, nullptr, &before) != 0 || sigaction(signal, &ours, nullptr) != 0) {
-        exists.store(false, base::release);  // sync(interrupt.signal)
+    if (sigaction(signal, nullptr, &mine.before) != 0 || sigaction(signal, &ours, nullptr) != 0) {
+        mine.exists.store(false, base::release);  // sync(interrupt.signal)
         throw std::system_error{errno, std::generic_category(), "ums: sigaction"};
     }
 }
 
 interrupt_signal::~interrupt_signal() {
-    if (is_installed()) sigaction(number_, &before, nullptr);
-    exists.store(false, base::release);  // sync(interrupt.signal)
+    if (is_installed()) sigaction(number_, &all[number_].before, nullptr);
+    all[number_].exists.store(false, base::release);  // sync(interrupt.signal)
 }
 
 bool interrupt_signal::is_installed() const noexcept {

@@ -25,8 +25,8 @@ public:
     // Whether the number can be used: a real-time signal.
     [[nodiscard]] static bool is_usable(int signal) noexcept;
 
-    // `flags`: SA_ONSTACK or 0. System calls that a stray signal of another sender interrupts are
-    // restarted. Throws std::system_error. One at a time in a process.
+    // `flags`: SA_ONSTACK, SA_NODEFER. System calls that a stray signal of another sender interrupts are
+    // restarted. Throws std::system_error. One at a time for each signal.
     interrupt_signal(int signal, handler on_interrupt, int flags = 0);
     // Puts the former handler back, unless the application has replaced ours: then that stays, and
     // our signals must not come any more.

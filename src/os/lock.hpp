@@ -147,19 +147,27 @@ private:
 
 // A lock as a plain word of a public type; zero is free. After release() has made it free the word is
 // only named to the kernel, which compares addresses: it may be gone by then.
+//
+// Released on the kernel thread that acquired it, also where that is after a switch (sched/park.hpp): nobody is stopped
+// in between. One who was would wait for its turn behind a multitude that waits for the lock, each on a kernel thread.
 struct lock_word {
     static void acquire(std::uint32_t& word) noexcept {
         UMS_DEBUG_ASSERT(!lock::holds_any(), "a primitive's lock was taken under the runtime's");
         base::atomic_ref<std::uint32_t> ref{word};
+        forbid_stop();
         lock_states::acquire(ref, &word);
     }
     static bool try_acquire(std::uint32_t& word) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};
-        return lock_states::try_acquire(ref);
+        forbid_stop();
+        if (lock_states::try_acquire(ref)) return true;
+        permit_stop();
+        return false;
     }
     static void release(std::uint32_t& word) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};
         lock_states::release(ref, &word);
+        permit_stop();
     }
 };
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/no_stop.hpp: sections in which a carrier must not be stopped by a signal (sched/stop.hpp).
+// os/no_stop.hpp: sections in which a carrier must not be stopped by a signal (sched/stop.hpp), nor a worker
+// (ums/stray.hpp), which is a plain thread here.
 //
 // Who is stopped waits for a processor. So whatever others need in order to give it one must not be held meanwhile: the
 // runtime's own locks (os/lock.hpp), a processor that was taken out of the idle set and not yet woken.
-// Cost: a load of the thread slot, an addition and a subtraction; nothing on plain threads but the load.
+// Cost: a load of the thread slot, an addition and a subtraction; on plain threads two calls.
 
 #include <cstdint>
 
@@ -14,18 +15,24 @@
 
 namespace ums::os {
 
-// What the thread slot points to begins with this.
+// What the thread slot points to, if it is not null, begins with this.
 struct slot_head {
     base::owned<std::uint32_t> unstoppable;  // How many such sections the thread is in. Its signal handler reads it.
 };
 
 inline void forbid_stop() noexcept {
-    if (auto* here = static_cast<slot_head*>(thread_slot())) here->unstoppable.add(1);
+    if (auto* here = static_cast<slot_head*>(thread_slot()))
+        here->unstoppable.add(1);
+    else
+        count_plain_sections(1);
     base::compiler_fence();
 }
 inline void permit_stop() noexcept {
     base::compiler_fence();
-    if (auto* here = static_cast<slot_head*>(thread_slot())) here->unstoppable.add(~std::uint32_t{0});
+    if (auto* here = static_cast<slot_head*>(thread_slot()))
+        here->unstoppable.add(~std::uint32_t{0});
+    else
+        count_plain_sections(~0u);
 }
 
 // The section must begin and end on the same kernel thread.

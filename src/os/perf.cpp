@@ -33,7 +33,7 @@ long switch_ring::open(int root, int cpu, std::size_t pages, const char*& failed
     wanted.sample_id_all = 1;  // Tid and time in each record.
     wanted.context_switch = 1;
     wanted.exclude_kernel = wanted.exclude_hv = 1;
-    wanted.inherit = wanted.inherit_thread = 1;  // New threads, but no child process.
+    if (cpu >= 0) wanted.inherit = wanted.inherit_thread = 1;  // New threads, but no child process.
     wanted.watermark = 1;
     wanted.wakeup_watermark = 1;  // Readable from the first record on.
     wanted.use_clockid = 1;

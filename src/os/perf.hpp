@@ -6,8 +6,8 @@
 // A switch_ring is one event and its ring: each time a thread of a tree of threads is taken off one
 // CPU, or put onto it, the kernel writes a record into the ring, and the descriptor becomes readable.
 // The tree is a root thread and all that it, or they, create after the event was opened. An event for
-// each CPU covers the tree; an event for each thread would need a ring for each thread, more than an
-// unprivileged process may lock.
+// each CPU covers the tree; an event for each thread needs a ring for each thread: of a few, for an
+// unprivileged process may lock 516 KiB for each CPU.
 //
 // Needs kernel.perf_event_paranoid <= 2, and a seccomp filter that permits it.
 // The ring's memory is the kernel's on one side: its two positions are atomics, the records plain.
@@ -34,7 +34,7 @@ public:
     switch_ring(const switch_ring&) = delete;
     switch_ring& operator=(const switch_ring&) = delete;
 
-    // For the tree below the thread `root`, on one CPU. `pages`: a power of two; halved until the
+    // For the tree below the thread `root`, on one CPU; or, with -1, for that thread alone, on any. `pages`: a power of two; halved until the
     // kernel locks that many. 0 or -errno; -ENODEV: the CPU is offline. `failed_at`: the call that
     // failed.
     [[nodiscard]] long open(int root, int cpu, std::size_t pages, const char*& failed_at) noexcept;

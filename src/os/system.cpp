@@ -199,6 +199,11 @@ const system_calls kernel_calls = {
             constexpr int unregister = 1;  // RSEQ_FLAG_UNREGISTER
             return checked(::syscall(SYS_rseq, area, bytes, unregister, signature));
         },
+    .rseq_register =
+        [](void* area, unsigned bytes, unsigned signature) noexcept {
+            errno_kept keep;
+            return checked(::syscall(SYS_rseq, area, bytes, 0, signature));
+        },
 };
 
 constinit system_calls system = {};

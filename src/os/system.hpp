@@ -56,6 +56,7 @@ struct system_calls {
     // Sets the calling thread's mask, 64 signals, the C library's own included. `old` may be null.
     long (*signal_mask)(const std::uint64_t* mask, std::uint64_t* old) noexcept;
     long (*rseq_unregister)(void* area, unsigned bytes, unsigned signature) noexcept;
+    long (*rseq_register)(void* area, unsigned bytes, unsigned signature) noexcept;
 };
 
 // The kernel's own.

@@ -35,4 +35,8 @@ inline void* thread_slot() noexcept {
 
 [[gnu::noinline]] void set_thread_slot(void* value) noexcept;
 
+// For os/no_stop.hpp, on threads whose slot is empty: a counter beside it.
+[[gnu::noinline]] void count_plain_sections(unsigned by) noexcept;
+[[gnu::noinline]] unsigned plain_sections() noexcept;
+
 }  // namespace ums::os

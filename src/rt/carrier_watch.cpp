@@ -65,8 +65,7 @@ private:
 struct carrier_watch::hooks {
     static void started(carrier& c) noexcept {
         carrier_watch& w = *the_watch;
-        if (w.can_stop() && (w.detects() || c.pool.time_slice != 0)) start_stopping(c, w);
-        if (!w.detects()) return;
+        if (w.can_stop()) start_stopping(c, w);
         auto* watched = new watched_carrier{c};
         c.watch = watched;
         w.detector_.is->add(*watched);
@@ -91,7 +90,6 @@ struct carrier_watch::hooks {
     }
 
     static void runs() noexcept { the_watch->detector_.is->nudge(); }
-    static void runs_unwatched() noexcept {}
 
     static void away(carrier& c) noexcept {
         if (c.interrupt == nullptr) return;
@@ -111,12 +109,6 @@ struct carrier_watch::hooks {
 private:
     // Without it (no descriptor left, no memory) a fiber runs on without a processor until it next calls libums.
     static void start_stopping(carrier& c, carrier_watch& w) noexcept {
-#if defined(UMS_TSAN)
-        // ThreadSanitizer puts signals off to places of its own choice: see docs/hand-off.md.
-        static_cast<void>(c), static_cast<void>(w);
-#else
-        // Valgrind takes the signal's stack and the crossing for mistakes.
-        if (arch::under_valgrind()) return;
         const long at = os::system.mmap(nullptr, sched::stop::crossing_bytes, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         if (at < 0) return;
@@ -135,20 +127,19 @@ private:
         c.crossing = reinterpret_cast<char*>(at);
         arch::set_bounds(c.crossing_shadow, c.crossing, sched::stop::crossing_bytes);
         sched::stop::arm_tick(c);
-#endif
     }
 
 public:
-    static constexpr carrier_pool::watcher detecting{&started, &ending, &runs, &away, &back, true};
-    static constexpr carrier_pool::watcher plain{&started, &ending, &runs_unwatched, &away, &back, false};
+    static constexpr carrier_pool::watcher all{&started, &ending, &runs, &away, &back};
 };
 
 carrier_watch::carrier_watch(const settings& chosen) {
     const options& o = chosen.chosen;
     detector_ = block::choose(detection_of(o), sched::carrier_maker::tid());
     try {
+        check_slice(o.time_slice_us);
         const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
-        if (number != 0) {
+        if (number != 0 && detects() && why_no_stops() == nullptr) {
             signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
             way_ = os::user_interrupt::best_way();
         }
@@ -158,7 +149,7 @@ carrier_watch::carrier_watch(const settings& chosen) {
     }
     sched::stop::learn_where_to_wait();
     the_watch = this;
-    carrier_pool::watched_by = detects() ? &hooks::detecting : &hooks::plain;
+    if (detects()) carrier_pool::watched_by = &hooks::all;
 }
 
 carrier_watch::~carrier_watch() {
@@ -171,12 +162,31 @@ bool carrier_watch::detects() const noexcept {
     return detector_.is->kind() != block::detector_kind::none;
 }
 
+void carrier_watch::check_slice(std::uint32_t us) const {
+    if (us == 0 || detects()) return;
+    throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
+                            "ums: time_slice_us: time slices need a detector of blocking, and it is off (" +
+                                detector_.reason + ")"};
+}
+
 void carrier_watch::add_to(runtime_stats& s) const noexcept {
     s.blocked_in_calls += in_calls_.load(base::relaxed);
     s.blocked_in_faults += in_faults_.load(base::relaxed);
     s.blocked_in_regions += in_regions_.load(base::relaxed);
     for (std::size_t i = 0; i < runtime_stats::notice_buckets; ++i)
         s.notice_us[i] += notices_[i].load(base::relaxed);
+}
+
+const char* why_no_stops() noexcept {
+#if defined(UMS_TSAN)
+    return "ThreadSanitizer";  // It puts signals off to places of its own choice.
+#elif defined(UMS_ASAN)
+    // The locks of its runtime spin: who waits for one that a stopped fiber holds is never found blocked.
+    return "AddressSanitizer";
+#else
+    // It takes the signal's stack and the crossing for mistakes.
+    return arch::under_valgrind() ? "Valgrind" : nullptr;
+#endif
 }
 
 }  // namespace ums::rt

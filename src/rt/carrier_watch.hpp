@@ -20,7 +20,8 @@ namespace ums::rt {
 
 class carrier_watch {
 public:
-    // Throws std::system_error: a detector that was asked for does not work, the signal number is in use.
+    // Throws std::system_error: a detector that was asked for does not work, or is missing for time slices; the signal
+    // number is in use.
     explicit carrier_watch(const settings& chosen);
     ~carrier_watch();
     carrier_watch(const carrier_watch&) = delete;
@@ -28,8 +29,12 @@ public:
 
     [[nodiscard]] const block::chosen_detector& detector() const noexcept { return detector_; }
     [[nodiscard]] int signal() const noexcept { return signal_ ? signal_->number() : 0; }
-    // False if the application has put its own handler in the place of ours: fibers are not stopped any more.
+    // False if there is none, or the application has put its own handler in the place of ours.
     [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
+
+    // For a cluster with time slices. Throws std::system_error if there is no detector: a fiber that is stopped may hold a
+    // lock on which others then block in the kernel, and their processors must go on for it to run again.
+    void check_slice(std::uint32_t us) const;
 
     // Adds what it has counted.
     void add_to(runtime_stats& s) const noexcept;
@@ -48,5 +53,8 @@ private:
     base::atomic<std::uint64_t> in_calls_, in_faults_, in_regions_;
     base::atomic<std::uint64_t> notices_[runtime_stats::notice_buckets];
 };
+
+// Why fibers are never stopped in this process, as a noun; null if they are.
+[[nodiscard]] const char* why_no_stops() noexcept;
 
 }  // namespace ums::rt

@@ -34,6 +34,7 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster_options::carriers: expected 2 to 1,000,000"};
     rt::check_slice(options.time_slice_us);
+    r->watch->check_slice(options.time_slice_us);
     auto made = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = options.name,
                              .processors = options.processors,

@@ -96,10 +96,6 @@ block::preference detection_of(const options& o) noexcept {
         case block_detection::off: return block::preference::off;
         case block_detection::automatic: break;
     }
-#if defined(UMS_ASAN) || defined(UMS_TSAN)
-    // A fiber could be stopped inside the sanitizer's own runtime, whose locks others spin on: by name only.
-    return block::preference::off;
-#endif
     return block::preference::automatic;
 }
 

@@ -58,7 +58,10 @@ const char* version() noexcept { return "0.1.0"; }
 namespace {
 
 // The signal that stops fibers.
-std::string signal_line(const rt::running_runtime* r, const options& o) {
+std::string signal_line(const rt::running_runtime* r, const options& o, bool detects) {
+    if (const char* why = rt::why_no_stops())
+        return std::string{"none: fibers are not stopped under "} + why;
+    if (!detects) return "none: fibers are not stopped without a detector of blocking";
     const int used = r != nullptr    ? r->watch->signal()
                      : o.signal != 0 ? o.signal
                                      : os::interrupt_signal::unused();
@@ -94,9 +97,11 @@ std::string info() {
     const block::verdict found = block::would_choose(rt::detection_of(o));
     line("blocking", std::string{found.is_possible ? "" : "refused: "} +
                          block::name_of(found.kind) + " (" + found.reason + ")");
-    line("signal", signal_line(r, o));
+    line("signal", signal_line(r, o, found.kind != block::detector_kind::none));
     line("time slice", o.time_slice_us == 0 ? "none: fibers are not preempted"
-                                            : std::to_string(o.time_slice_us) + " us");
+                       : found.kind == block::detector_kind::none
+                           ? "refused: time slices need a detector of blocking"
+                           : std::to_string(o.time_slice_us) + " us");
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");

@@ -9,10 +9,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <mutex>
 #include <random>
 #include <string>
 #include <sys/prctl.h>
@@ -39,6 +41,7 @@
 namespace {
 
 using ums::block_detection;
+using namespace std::chrono_literals;
 
 // Spares end soon in these tests.
 class short_linger {
@@ -86,7 +89,7 @@ TEST_P(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
         SCOPED_TRACE(kind.name);
         ums::run(on(1), [&] {
             const auto closed = kind.make();
-            bool passed = false;
+            std::atomic<bool> passed = false;
             ums::fiber blocked{[&] {
                 passed = closed->pass();
                 EXPECT_TRUE(passed) << std::strerror(errno);
@@ -169,7 +172,7 @@ TEST_P(unmarked_test, hundreds_block_at_once) {
 
 // In user mode, without a word to libums, after its processor has gone.
 TEST_P(unmarked_test, a_fiber_that_computes_on_without_a_processor_is_stopped_and_stays_on_its_thread) {
-    if (under_tsan) GTEST_SKIP() << "fibers are not stopped by a signal under ThreadSanitizer";
+    if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     ums::run(on(1), [] {
         sigset_t usual;
         pthread_sigmask(SIG_SETMASK, nullptr, &usual);
@@ -271,6 +274,31 @@ TEST_P(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_noth
     });
 }
 
+// Who waits for a lock of the program's blocks, too, and its holder needs a processor to release it.
+TEST_P(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes_on) {
+    for (const unsigned bound : {2u, 3u, 6u}) {
+        ums::options bounded = on(1 + bound / 5);
+        bounded.carriers = bound;
+        ums::run(bounded, [] {
+            constexpr int fibers = 100;
+            std::mutex lock;
+            volatile double sink = 1;
+            std::vector<ums::fiber> all;
+            for (int i = 0; i < fibers; ++i)
+                all.emplace_back([&] {
+                    for (int r = 0; r < scaled(10, 2); ++r) {
+                        const std::lock_guard guard{lock};
+                        EXPECT_EQ(sleep_raw(300'000), 0);
+                        // Long enough to be stopped.
+                        const auto until = std::chrono::steady_clock::now() + 200us;
+                        while (std::chrono::steady_clock::now() < until) sink = sink * 1.0001;
+                    }
+                });
+            for (auto& one : all) one.join();
+        });
+    }
+}
+
 // A call that blocks briefly, one in two of them marked.
 bool block_briefly(std::mt19937_64& random, int pair[2]) {
     const long ns = random() % 64 == 0 ? 5'000'000 : 1000 + static_cast<long>(random() % 100'000);
@@ -369,12 +397,12 @@ int be_confined() {
             const auto stops = carriers().stops;
             ums::fiber blocked{[&] {
                 if (!closed->pass()) std::abort();
-                while (!under_tsan && !go.load(std::memory_order_relaxed)) {
+                while (!never_stops && !go.load(std::memory_order_relaxed)) {
                 }
             }};
             ums::this_fiber::yield();
             closed->open();
-            while (!under_tsan && carriers().stops == stops) {
+            while (!never_stops && carriers().stops == stops) {
             }
             go = true;
             blocked.join();

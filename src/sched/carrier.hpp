@@ -51,11 +51,11 @@ struct alignas(base::cache_line) carrier : os::slot_head {
         return p;
     }
     UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
-        own.leave();
+        own.publish();
         continues.resume();
+        arch::happens_after(this);  // Its kernel thread's start, and nothing else.
+        own.let_go();
     }
-    // For a fiber's first function, which changes the TSan context by itself.
-    void leave_ownership() noexcept { own.leave(); }
 
     // Fills in what the next switch leaves to do.
     [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(

@@ -85,7 +85,8 @@ void carrier_pool::stop() noexcept {
         c->turn.store(carrier::shall_end, base::release);  // sync(carrier.turn)
         os::futex_wake(c->turn.address());
     }
-    ended_ = wanting_ = nullptr;
+    ended_ = wanting_ = first_stopped_ = nullptr;
+    last_stopped_ = &first_stopped_;
     wanting_count_ = 0;
     lock_.release();
     for (const auto& c : all_)
@@ -142,6 +143,27 @@ void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
     }
 }
 
+// Under the lock.
+void carrier_pool::push_wanting(carrier& c) noexcept {
+    if (!c.is_wanting) {
+        c.is_wanting = true;
+        c.next_wanting = wanting_;
+        wanting_ = &c;
+        ++wanting_count_;
+    }
+    c.wanting_since = c.activity();
+}
+
+// Under the lock.
+carrier* carrier_pool::pop_wanting() noexcept {
+    carrier* c = wanting_;
+    if (c == nullptr) return nullptr;
+    wanting_ = c->next_wanting;
+    --wanting_count_;
+    c->is_wanting = false;
+    return c;
+}
+
 carrier* carrier_pool::take_spare(carrier* blocked) noexcept {
     lock_.acquire();
     carrier* c = spares_;
@@ -150,13 +172,7 @@ carrier* carrier_pool::take_spare(carrier* blocked) noexcept {
         --counters_.spare;
         ++counters_.hand_offs;
     } else {
-        if (!blocked->is_wanting) {
-            blocked->is_wanting = true;
-            blocked->next_wanting = wanting_;
-            wanting_ = blocked;
-            ++wanting_count_;
-        }
-        blocked->wanting_since = blocked->activity();
+        push_wanting(*blocked);
     }
     keeps_spare_ = true;
     const bool ask = lacks_spare();
@@ -189,10 +205,10 @@ void carrier_pool::run(carrier& spare) noexcept {
 
 // Takes the processor of a carrier that had to wait for a spare. Called with the lock, and returns with it.
 bool carrier_pool::serve_wanting(carrier& self) noexcept {
-    while (carrier* blocked = wanting_) {
-        wanting_ = blocked->next_wanting;
-        --wanting_count_;
-        blocked->is_wanting = false;
+    // One that is refused a permit comes back into the list.
+    for (unsigned n = wanting_count_; n != 0; --n) {
+        carrier* blocked = pop_wanting();
+        if (blocked == nullptr) break;
         const std::uint64_t since = blocked->wanting_since;
         lock_.release();
         const bool took = hand_off::take_over(*blocked, self, since);
@@ -310,10 +326,59 @@ bool carrier_pool::borrow_permit(carrier& c) noexcept {
     return there;
 }
 
+carrier* carrier_pool::stopped_or_refuse(carrier& c) noexcept {
+    const os::lock_guard guard{lock_};
+    if (carrier* k = pop_stopped()) {
+        ++counters_.hand_offs;
+        return k;
+    }
+    ++counters_.refused;
+    push_wanting(c);
+    return nullptr;
+}
+
+bool carrier_pool::take_or_stop(carrier& c) noexcept {
+    lock_.acquire();
+    while (carrier* blocked = pop_wanting()) {
+        const std::uint64_t since = blocked->wanting_since;
+        lock_.release();
+        if (hand_off::exchange(*blocked, c, since)) return true;
+        lock_.acquire();
+    }
+    c.next = nullptr;
+    *last_stopped_ = &c;
+    last_stopped_ = &c.next;
+    stopped_.fetch_add(1, base::seq_cst);  // A read-modify-write: see idle_set.hpp.
+    lock_.release();
+    return false;
+}
+
+// Under the lock.
+carrier* carrier_pool::pop_stopped() noexcept {
+    carrier* c = first_stopped_;
+    if (c == nullptr) return nullptr;
+    first_stopped_ = c->next;
+    if (first_stopped_ == nullptr) last_stopped_ = &first_stopped_;
+    stopped_.fetch_sub(1, base::relaxed);  // relaxed: who reads too much finds the list empty.
+    return c;
+}
+
+carrier* carrier_pool::take_stopped() noexcept {
+    const os::lock_guard guard{lock_};
+    return pop_stopped();
+}
+
 void carrier_pool::give_borrowed_permit(carrier& c) noexcept {
     if (!c.has_borrowed) return;
     c.has_borrowed = false;
     give_permit();
+}
+
+void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
+    from.has_borrowed = false;
+    if (watched_by != nullptr) watched_by->back(from);
+    to.has_borrowed = true;
+    go_away(to);
 }
 
 // What the watcher does there are system calls at most.
@@ -330,11 +395,6 @@ void carrier_pool::come_back(carrier& c) noexcept {
 carrier_counters carrier_pool::counters() noexcept {
     const os::lock_guard guard{lock_};
     return counters_;
-}
-
-void carrier_pool::count_refusal() noexcept {
-    const os::lock_guard guard{lock_};
-    ++counters_.refused;
 }
 
 void carrier_pool::count_stop(bool preempted) noexcept {

@@ -11,6 +11,11 @@
 // one waits, parked: so there is always a carrier left for each processor, and marked regions cannot bring the
 // cluster to a stop however few carriers it may have. A call that blocks unmarked cannot be made to wait; past the bound
 // its processor stays with it until a permit is free or the call returns, and the statistics say so.
+//
+// A call that blocks unmarked may wait for a lock whose holder was stopped (sched/stop.hpp) and has no processor either.
+// That ends at the bound, too: the processor of a carrier that is refused a permit goes to one that was stopped, which
+// leaves its permit to the other; and who is about to be stopped takes the processor of one that was refused. Both lists
+// are under one lock, so of the two that miss each other the second finds the first.
 
 #include <memory>
 #include <vector>
@@ -77,13 +82,25 @@ public:
     // For a carrier that blocks unmarked. False: there is none.
     [[nodiscard]] bool borrow_permit(carrier& c) noexcept;
     void give_borrowed_permit(carrier& c) noexcept;
+    // `from` holds a processor again, and `to`, which is blocked, has lost its own.
+    void pass_permit_on(carrier& from, carrier& to) noexcept;
+    // A carrier could not borrow one: returns a stopped one, taken out of the list, that shall have its processor. Null:
+    // there is none, and the next that comes back will take it.
+    [[nodiscard]] carrier* stopped_or_refuse(carrier& c) noexcept;
+    // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it takes the processor of
+    // one that was refused (true), or goes on the list of the stopped.
+    [[nodiscard]] bool take_or_stop(carrier& c) noexcept;
+    // The one that was stopped first, or null. Its fiber runs next on the caller's processor.
+    [[nodiscard]] carrier* take_stopped() noexcept;
+    [[nodiscard]] bool has_stopped() const noexcept {
+        return stopped_.load(base::relaxed) != 0;  // relaxed: as a queue's emptiness; see idle_set.hpp.
+    }
     // The processor of a carrier that borrowed one has gone: it is to be stopped when it runs again.
     void go_away(carrier& c) noexcept;
     // It has left its fiber, or holds a processor again.
     void come_back(carrier& c) noexcept;
 
     [[nodiscard]] carrier_counters counters() noexcept;
-    void count_refusal() noexcept;
     void count_hand_off() noexcept;
     void count_stop(bool preempted) noexcept;
     // A spare that is there now, for a preemption; none is made at once.
@@ -96,8 +113,8 @@ public:
     [[nodiscard]] unsigned most() const noexcept { return most_; }
     [[nodiscard]] cluster& home() const noexcept { return home_; }
 
-    // Who finds out that a carrier has blocked: called on the carrier's thread before it first runs fibers, and after
-    // it last did. Null: nobody. Set while no runtime runs.
+    // Who finds out that a carrier has blocked, and stops fibers: called on the carrier's thread before it first runs
+    // fibers, and after it last did. Null: nobody. Set while no runtime runs.
     struct watcher {
         void (*started)(carrier&) noexcept;
         void (*ending)(carrier&) noexcept;
@@ -107,12 +124,9 @@ public:
         void (*away)(carrier&) noexcept;
         // It need not be stopped any more.
         void (*back)(carrier&) noexcept;
-        bool detects;  // Or only stops fibers whose time slice is over.
     };
     static inline constinit const watcher* watched_by = nullptr;
-    [[nodiscard]] static bool is_watched() noexcept {
-        return watched_by != nullptr && watched_by->detects;
-    }
+    [[nodiscard]] static bool is_watched() noexcept { return watched_by != nullptr; }
 
 private:
     friend struct carrier_maker_loop;
@@ -130,6 +144,9 @@ private:
     void discard(carrier& c) noexcept;
     [[nodiscard]] unsigned bound() const noexcept;
     [[nodiscard]] unsigned permits() const noexcept;
+    void push_wanting(carrier& c) noexcept;
+    carrier* pop_wanting() noexcept;
+    carrier* pop_stopped() noexcept;
     bool serve_wanting(carrier& self) noexcept;
     bool remove_spare(carrier& c) noexcept;
     void count_new() noexcept;
@@ -148,13 +165,18 @@ private:
     carrier* spares_ = nullptr;                  // Last come, first used.
     carrier* unused_ = nullptr;                  // Objects without a kernel thread.
     carrier* ended_ = nullptr;                   // To be joined by the maker.
-    carrier* wanting_ = nullptr;  // Blocked, with a processor that the next spare shall take.
+    carrier* wanting_ = nullptr;  // Blocked, with a processor that the next who can shall take.
     unsigned wanting_count_ = 0;
     bool keeps_spare_ = false;    // Since the first hand-off, until all spares were idle for long.
     bool stopping_ = false;
     carrier_counters counters_;
 
     base::atomic<unsigned> used_permits_;  // Changed under permit_lock_.
+
+    // Stopped without a processor: first come, first served. Guarded by lock_; the count is for has_stopped().
+    carrier* first_stopped_ = nullptr;
+    carrier** last_stopped_ = &first_stopped_;
+    base::atomic<unsigned> stopped_;
     os::lock permit_lock_{os::lock_rank::leaf};
     // Guarded by permit_lock_:
     waiter* first_waiter_ = nullptr;

@@ -243,6 +243,11 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
     wake_for_work();
 }
 
+void cluster::wake_for_stopped() noexcept {
+    const os::no_stop claimed_and_not_yet_woken;
+    wake_for_work();
+}
+
 void cluster::wake_for_work() noexcept {
     // The push was a read-modify-write; a policy of the user's may not have ended in one.
     base::full_fence();

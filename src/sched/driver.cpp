@@ -54,6 +54,16 @@ bool driver::wait_inside(event_source& s, os::nanoseconds limit, fiber*& arrived
     return true;
 }
 
+fiber* driver::poll_inside(event_source& s) noexcept {
+    driver* nobody = nullptr;
+    // sync(driver.inside): as above.
+    if (!inside_.compare_exchange(nobody, this, base::acquire, base::relaxed)) return nullptr;
+    fiber* const arrived = s.poll();
+    inside_.store(nullptr, base::release);  // sync(driver.inside)
+    send_a_standby();
+    return arrived;
+}
+
 void driver::stand_by() noexcept {
     const os::lock_guard guard{standby_lock};
     if (is_standby_) return;

@@ -9,6 +9,9 @@
 // cluster (sched/search.hpp) or is alone there, so events are taken in as long as a cluster has an
 // idle processor. Those that run poll it, at least every 61 switches, unless somebody waits inside.
 //
+// Who polls is inside as well, for that long. Else it could be delayed between its look at inside_ and its look at the
+// events, and take the interrupt() that somebody who has gone inside meanwhile waits for.
+//
 // wait() and poll() are called by the carrier that holds the processor; notify() by anybody.
 //
 // No notify() is lost: one that comes before wait() is found in state_, by the exchange at its beginning,
@@ -33,7 +36,7 @@ public:
     // Returns at an event, at an interrupt() that came since the last wait(), or at `limit`: fibers
     // that the caller now owns, linked. One caller at a time.
     virtual fiber* wait(os::nanoseconds limit) noexcept = 0;
-    // The same without waiting; by several at once.
+    // The same without waiting. Not while another caller waits or polls.
     virtual fiber* poll() noexcept = 0;
     // Whether anything can come. A hint.
     [[nodiscard]] virtual bool has_events() const noexcept = 0;
@@ -55,7 +58,7 @@ public:
         // relaxed: a hint; who waits inside takes them in.
         if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events())
             return nullptr;
-        return s->poll();
+        return poll_inside(*s);
     }
 
     // Whether some may be there. A hint, also for a signal handler.
@@ -73,12 +76,13 @@ private:
     static constexpr std::uint32_t nothing = 0, notified = 1, in_source = 2;
 
     bool wait_inside(event_source& s, os::nanoseconds limit, fiber*& arrived) noexcept;
+    fiber* poll_inside(event_source& s) noexcept;
     void stand_by() noexcept;
     void stand_down() noexcept;
     static void send_a_standby() noexcept;
 
     static constinit base::atomic<event_source*> source_;
-    static constinit base::atomic<driver*> inside_;  // Who waits in it.
+    static constinit base::atomic<driver*> inside_;  // Who waits in it, or polls it.
 
     alignas(base::cache_line) base::atomic<std::uint32_t> state_;
     // Guarded by the list's lock:

@@ -56,17 +56,35 @@ void hand_off::move(carrier& from, carrier& to) noexcept {
     to.own.occupy();
 }
 
+// Under a claim.
+bool hand_off::keeps_claim(carrier& blocked) noexcept {
+    carrier_pool& pool = blocked.pool;
+    if (pool.borrow_permit(blocked)) return true;
+    carrier* stopped = pool.stopped_or_refuse(blocked);
+    if (stopped != nullptr) pass_on(blocked, *stopped);
+    blocked.own.unclaim();
+    if (stopped != nullptr) pool.run(*stopped);
+    return false;
+}
+
+// Under a claim on `blocked`. `to` has a permit, and waits for a processor.
+void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
+    fiber& f = *blocked.running.get();
+    move(blocked, to);
+    f.blocks.blocked.add(1);
+    if (f.blocks.holds_permit())
+        blocked.pool.come_back(to);
+    else
+        blocked.pool.pass_permit_on(to, blocked);
+}
+
 hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
                                 bool& was_marked) noexcept {
     if (!claim(blocked, seen)) return result::not_blocked;
     carrier_pool& pool = blocked.pool;
     fiber& f = *blocked.running.get();
     was_marked = f.blocks.holds_permit();
-    if (!was_marked && !pool.borrow_permit(blocked)) {
-        blocked.own.unclaim();
-        pool.count_refusal();
-        return result::refused;
-    }
+    if (!was_marked && !keeps_claim(blocked)) return result::refused;
     carrier* spare = pool.take_spare(&blocked);
     if (spare == nullptr) {
         pool.give_borrowed_permit(blocked);
@@ -84,16 +102,20 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
 bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) noexcept {
     if (!claim(blocked, seen)) return false;
     carrier_pool& pool = blocked.pool;
-    if (!blocked.running.get()->blocks.holds_permit() && !pool.borrow_permit(blocked)) {
-        blocked.own.unclaim();
-        pool.count_refusal();
-        return false;
-    }
+    if (!blocked.running.get()->blocks.holds_permit() && !keeps_claim(blocked)) return false;
     move(blocked, spare);
     blocked.running.get()->blocks.blocked.add(1);
     pool.go_away(blocked);
     blocked.own.unclaim();
     pool.count_hand_off();
+    return true;
+}
+
+bool hand_off::exchange(carrier& blocked, carrier& back, std::uint64_t seen) noexcept {
+    if (!claim(blocked, seen)) return false;
+    pass_on(blocked, back);
+    blocked.own.unclaim();
+    blocked.pool.count_hand_off();
     return true;
 }
 

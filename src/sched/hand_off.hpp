@@ -18,7 +18,7 @@ struct hand_off {
     enum class result {
         done,
         later,        // A spare is being made, and takes the processor if the fiber still has not moved.
-        refused,      // There are as many carriers as may be.
+        refused,      // There are as many carriers as may be. A stopped one may have got the processor.
         not_blocked,  // It has switched since, holds no processor, runs no fiber, or works in the scheduler.
     };
 
@@ -37,11 +37,18 @@ struct hand_off {
     // `spare`, which is the caller's, takes the processor of `blocked`. False: not blocked any more.
     static bool take_over(carrier& blocked, carrier& spare, std::uint64_t seen) noexcept;
 
+    // `back`, which has no processor and a permit, takes the processor of `blocked`, which gets the permit.
+    // False: not blocked any more.
+    static bool exchange(carrier& blocked, carrier& back, std::uint64_t seen) noexcept;
+
     // By who is inside `from`, or has a claim on it; `to` is the caller's. Nobody is woken.
     static void move(carrier& from, carrier& to) noexcept;
 
 private:
     static bool claim(carrier& blocked, std::uint64_t seen) noexcept;
+    // Borrows a permit for it. False: there is none and the claim is over; its processor went to a stopped carrier, or stays.
+    static bool keeps_claim(carrier& blocked) noexcept;
+    static void pass_on(carrier& blocked, carrier& to) noexcept;
 };
 
 // The running fiber, whose carrier has no processor, leaves it and goes on where it gets one. Returns that carrier.

@@ -14,8 +14,7 @@ bool ownership::enter_slow() noexcept {
         // sync(ownership.claim): as in enter().
         std::uint32_t seen = claim_.load(base::acquire);
         if ((seen & (claimed | vacant)) == 0) return true;
-        // sync(ownership.busy): nothing was done inside; release for uniformity with leave().
-        busy_.store(0, base::release);
+        let_go();  // Nothing was done inside.
         if ((seen & claimed) == 0) return false;
         for (int i = 0; i < 100 && (seen & claimed) != 0; ++i) {
             base::spin_pause();

@@ -52,8 +52,24 @@ public:
     }
 
     UMS_ALWAYS_INLINE void leave() noexcept {
+        publish();
+        let_go();
+    }
+
+    // The two halves of leave(), for who changes the TSan context in between. Who holds a claim may give the processor
+    // to another kernel thread, and two in one context are an error of ThreadSanitizer's. So: nobody has a claim before the
+    // processor's context is left; and yet what was done inside is published from there, for in no_sync mode the
+    // fiber's context does not know of it.
+    UMS_ALWAYS_INLINE void publish() noexcept { arch::happens_before(&busy_); }
+    UMS_ALWAYS_INLINE void let_go() noexcept {
+#if defined(UMS_TSAN)
+        base::compiler_fence();
+        // relaxed: publish() was the release, and this one would replace what it has said.
+        busy_.store(0, base::relaxed);
+#else
         // sync(ownership.busy): publishes the section, and a fiber's saved registers, to a thief.
         busy_.store(0, base::release);
+#endif
     }
 
     // For a signal handler on the carrier's thread.

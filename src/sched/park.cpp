@@ -95,9 +95,28 @@ void clear(parkable& self, std::uint32_t mark) noexcept {
     if ((self.word.load(base::relaxed) & mark) != 0) self.word.fetch_and(~mark, base::relaxed);
 }
 
+class announced_wait {
+public:
+    // sync(park.announce): sees the functions' own data.
+    announced_wait() noexcept : to_{on_plain_wait.load(base::acquire)} {
+        if (to_ != nullptr) [[unlikely]]
+            to_->begins();
+    }
+    ~announced_wait() {
+        if (to_ != nullptr) [[unlikely]]
+            to_->has_ended();
+    }
+    announced_wait(const announced_wait&) = delete;
+    announced_wait& operator=(const announced_wait&) = delete;
+
+private:
+    const plain_wait* const to_;
+};
+
 template <park_kind kind>
 reason park_thread(parkable& self, os::nanoseconds until) noexcept {
     if (!commit<kind>(self)) return take_reason(self);
+    const announced_wait announced;
     for (;;) {
         // relaxed: take_reason() acquires.
         const std::uint32_t seen = self.word.load(base::relaxed);
@@ -164,6 +183,8 @@ void release_lock(const handover& h, carrier&) noexcept {
 
 }  // namespace
 
+constinit base::atomic<const plain_wait*> on_plain_wait{nullptr};
+
 parkable& plain_thread() noexcept { return thread_parkable; }
 
 std::uint32_t take_aside(fiber& f) noexcept {
@@ -196,8 +217,9 @@ void come_after_processor() noexcept {
     carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return;
     if (c->enter() == nullptr) return;
-    c->leave_ownership();
-    c->running.get()->race.enter();
+    c->own.publish();
+    c->running.get()->race.enter();  // Ordered, unlike leave().
+    c->own.let_go();
 }
 
 bool park_holding(std::uint32_t& lock) noexcept {

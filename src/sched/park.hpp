@@ -28,6 +28,14 @@ enum class park_kind { internal, user };
 // A plain kernel thread's own, which lives as long as the thread.
 [[gnu::noinline]] parkable& plain_thread() noexcept;
 
+// Around the wait of a plain thread in the kernel: who schedules plain threads (src/ums) wants to know. Null: nobody.
+// Set once, before the threads it is about exist.
+struct plain_wait {
+    void (*begins)() noexcept;
+    void (*has_ended)() noexcept;
+};
+extern base::atomic<const plain_wait*> on_plain_wait;
+
 // Who runs: the calling fiber, or the calling plain thread.
 inline parkable& this_parkable() noexcept {
     const carrier* c = this_carrier();

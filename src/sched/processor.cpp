@@ -80,11 +80,27 @@ fiber* processor::pick_at_slice_end() noexcept {
     pinned_turn_ = !pinned_turn_;
     if (pinned_turn_)
         if (fiber* f = pinned_queue_.pop_front()) return f;
+    if (fiber* f = pick_stopped()) return f;
     return pick_counted();
+}
+
+// Returned, not queued: in no queue could it be found by who needs it to go on (sched/carrier_pool.hpp). While there are
+// more, each second switch is theirs.
+fiber* processor::pick_stopped() noexcept {
+    carrier_pool& pool = home_.carriers;
+    if (!pool.has_stopped()) return nullptr;
+    carrier* c = pool.take_stopped();
+    if (c == nullptr) return nullptr;
+    if (pool.has_stopped()) {
+        ticks_left_.set(std::min(ticks_left_.get(), 2u));
+        wake_one();
+    }
+    return c->running.get();
 }
 
 fiber* processor::pick_elsewhere() noexcept {
     visit_inboxes();
+    if (fiber* f = pick_stopped()) return f;
     if (fiber* f = queue_.pop_front()) return f;
     if (home_.policy_ != nullptr)
         if (fiber* f = access::fiber_of(home_.policy_->next(index_))) return f;

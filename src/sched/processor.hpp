@@ -230,6 +230,7 @@ private:
 
     [[gnu::noinline]] fiber* pick_at_slice_end() noexcept;
     [[gnu::noinline]] fiber* pick_elsewhere() noexcept;
+    [[nodiscard]] fiber* pick_stopped() noexcept;
     [[gnu::noinline]] void help_wanted() noexcept;
     void wake_one() noexcept;
     void visit_inboxes() noexcept;

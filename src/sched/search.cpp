@@ -71,6 +71,7 @@ bool search::must_look_again(processor& p) noexcept {
     cluster& home = p.home();
     if (p.retiring_.load(base::seq_cst)) return true;
     if (!p.inbox_.empty() || !p.pinned_.empty() || !home.shared_inbox.empty()) return true;
+    if (home.carriers.has_stopped()) return true;
     return home.looks_busy(p);
 }
 
@@ -83,7 +84,7 @@ void search::stop_searching(processor& p) noexcept {
     // fence; without other running processors the only producers are those that use a
     // read-modify-write.
     if (others_run(home)) os::heavy_fence();
-    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty())
+    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty() || home.carriers.has_stopped())
         p.wake_one();
     else if (others_run(home) && !home.is_sampling.load(base::seq_cst))
         alert_watcher(home);  // For the run-next slots that were filled meanwhile.

@@ -32,7 +32,7 @@ char* align_down(char* at, std::size_t alignment) noexcept {
 // What the first switch to a fiber must finish. In the processor's TSan context from entry to return.
 [[gnu::noinline]] void arrive(carrier* c, const handover* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
-    c->leave_ownership();
+    c->own.publish();
 }
 
 void report_and_terminate(const fiber& f) noexcept {
@@ -71,7 +71,8 @@ UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* handover_, void* fiber_
     arch::after_switch(f->shadow);
     arrive(static_cast<carrier*>(carrier_), static_cast<const handover*>(handover_));
     f->race.resume();
-    arch::happens_after(carrier_);
+    arch::happens_after(carrier_);  // As in leave().
+    static_cast<carrier*>(carrier_)->own.let_go();
     run_function(f);
 }
 

@@ -52,7 +52,7 @@ void finish_crossing(const handover& h, carrier&) noexcept {
     if (left != nullptr) left->finish(*left, by);
     by.running.set(nullptr);
     hand_off::move(by, target);
-    by.leave_ownership();
+    by.own.publish();
 }
 
 // What the context of a stopped fiber leads to. No instrumented frame may be entered here in one TSan context and left
@@ -63,6 +63,7 @@ UMS_UNINSTRUMENTED void cross(void* by_, void* handover_, void* target_) noexcep
     arch::after_switch(target.crossing_shadow);
     pass_processor_on(by, static_cast<const handover*>(handover_), target);
     by.race.resume();
+    by.own.let_go();
     arch::before_last_switch(by.loop_shadow);
     arch::context abandoned;
     arch::switch_context(abandoned, by.loop, &by, by.leave_behind(&finish_crossing, nullptr, &target));
@@ -75,7 +76,19 @@ void wait_for_turn(carrier& c) noexcept {
     while (c.turn.load(base::acquire) == carrier::waits) os::futex_wait(c.turn, carrier::waits);
 }
 
-// Puts the fiber into a queue and waits. False: not now.
+// The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
+void stop_without_processor(carrier& c, fiber& f) noexcept {
+    c.pool.count_stop(false);
+    // It used its grace up without blocking again.
+    f.blocks.blocked.set(f.blocks.blocked.get() / 2);
+    if (f.is_pinned.get() || !c.has_borrowed) return f.home_cluster.get()->make_ready_from_outside(f);
+    if (c.pool.take_or_stop(c))
+        c.turn.store(carrier::holds, base::relaxed);  // Its own: it is in no list.
+    else
+        c.pool.home().wake_for_stopped();
+}
+
+// Makes the fiber ready and waits until somebody has given this carrier a processor. False: not now.
 bool stop_here(carrier& c, fiber& f) noexcept {
     carrier* spare = nullptr;
     const bool preempted = c.proc.get() != nullptr;
@@ -91,17 +104,15 @@ bool stop_here(carrier& c, fiber& f) noexcept {
     f.shadow = c.crossing_shadow;
     arch::make_context(f.context, c.crossing + stop::crossing_bytes, &cross, &c);
     c.turn.store(carrier::waits, base::relaxed);
-    c.pool.count_stop(preempted);
-    // It used its grace up without blocking again.
-    if (!preempted) f.blocks.blocked.set(f.blocks.blocked.get() / 2);
-    processor* p = c.enter();
+    processor* p = preempted ? c.enter() : nullptr;
     if (p != nullptr) {
+        c.pool.count_stop(true);
         // Its own place in the order: at the back, as after a yield.
         p->make_ready(f, false);
         hand_off::give_up(c, *spare);
     } else {
         if (spare != nullptr) c.pool.put_back(*spare);
-        f.home_cluster.get()->make_ready_from_outside(f);
+        stop_without_processor(c, f);
     }
     wait_for_turn(c);
     f.shadow = shadow;

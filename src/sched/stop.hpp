@@ -15,6 +15,10 @@
 // knows nothing of all this, nor does a policy. (Shiina, Iwasaki, Taura, Balaji, "Lightweight preemptive user-level
 // threads", PPoPP 2021, call it KLT-switching.)
 //
+// A detector of blocking must be there: who holds one of those locks and is stopped keeps others waiting in the kernel, and
+// their processors must go on, so that it gets its turn. Locks that spin, such as those of AddressSanitizer's runtime,
+// are not seen by it: there nobody is stopped (rt/carrier_watch.cpp).
+//
 // Not stopped: in the scheduler (ownership::is_inside), in sections that others need on the way to giving it a processor
 // (os/no_stop.hpp), in ums::uninterruptible(). Put off for a while: in the C library, the loader and the C++ runtime,
 // for there it probably holds a lock that many want.

@@ -34,7 +34,6 @@ UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next, handover*
     }
     os::write_errno(c->errno_at, kept_errno);
     c->leave(self->race);
-    arch::happens_after(c);  // Its kernel thread's start, and nothing else.
 }
 
 // Calls `switching`, with the exception globals put aside for the time that another fiber may use

@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <pthread.h>
 #include <semaphore>
 #include <thread>
@@ -15,8 +18,13 @@
 #include <unistd.h>
 
 #include "support/conservation.hpp"
+#include "support/no_detection.hpp"
 #include "support/round_robin.hpp"
 #include "support/scale.hpp"
+#include "ums/channel.hpp"
+#include "ums/event.hpp"
+#include "ums/mutex.hpp"
+#include "ums/semaphore.hpp"
 
 namespace {
 
@@ -123,6 +131,47 @@ TEST_F(blocking_test, nested_blocking_is_told_once) {
     round_robin s{list, 1};
     s.run();
     EXPECT_EQ(s.blocked, 2);
+}
+
+TEST_F(blocking_test, waits_in_the_librarys_own_primitives_are_told) {
+    completion_list list;
+    ums::mutex lock;
+    ums::binary_semaphore permit{0};
+    ums::channel<int> numbers{1};
+    ums::manual_reset_event done, never;
+    std::vector<std::unique_ptr<test_worker>> workers;
+    const auto add = [&](auto run) {
+        workers.push_back(std::make_unique<test_worker>(list, run));
+    };
+    int had = 0;
+    lock.lock();
+    add([&] {
+        const std::lock_guard hold{lock};
+        ++had;
+    });
+    add([&] { permit.acquire(), ++had; });
+    add([&] { had += numbers.receive().value_or(0); });
+    add([&] { done.wait(), ++had; });
+    round_robin s{list, static_cast<int>(workers.size())};
+    int told = 0;
+    schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
+        if (reason == UMS_REASON_BLOCKED && ++told == 4) {
+            EXPECT_EQ(payload, 1u);
+            EXPECT_EQ(had, 0);
+            lock.unlock();
+            permit.release();
+            EXPECT_EQ(numbers.send(1), ums::channel_status::ok);
+            done.set();
+        }
+        s.decide(reason, payload);
+    });
+    EXPECT_EQ(had, 4);
+    EXPECT_EQ(told, 8);
+
+    test_worker timed{list, [&] { EXPECT_FALSE(never.wait_for(std::chrono::milliseconds{5})); }};
+    round_robin again{list, 1};
+    again.run();
+    EXPECT_EQ(again.blocked, 2);
 }
 
 TEST_F(blocking_test, an_unblocked_worker_goes_to_the_list_of_the_scheduler_that_executed_it_last) {

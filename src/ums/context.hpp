@@ -10,25 +10,29 @@
 //   queued -> owned                 who takes it from its list
 //   owned -> running                who executes it: one wins by compare-and-swap
 //   running -> owned                the scheduler's side, once a yield has saved the registers
-//   running -> blocked              the same, before it sends the worker home
+//   running -> blocked              the same, before it sends the worker home; or who has found it blocked in a call
+//                                   that was not announced (ums/seat.hpp)
 //   blocked -> held                 the worker, when its call has returned; locked until it has parked
 //   held, queued, owned -> blocked  who terminates it; its thread then does the next line
 //   running, blocked -> terminated  the worker's thread
 //
 // Flags beside it: `locked`: its registers are not saved yet, though it may already be found on a list; who wants to
-// execute it waits, which takes microseconds. `awaited`: somebody does. `listed`: it lies on a
+// execute it waits, which takes microseconds; of a running one, in futex mode, that it is in our code.
+// `awaited`: somebody does. `listed`: it lies on a
 // list (also while it ends; an ended worker is not put there twice).
 
 #include <pthread.h>
 
 #include "arch/context.hpp"
 #include "base/atomic.hpp"
+#include "os/user_interrupt.hpp"
 #include "ums/handle_table.hpp"
 #include "ums/ums_scheduling.h"
 
 namespace ums::scheduling {
 
 struct completion_list;
+struct seat;
 struct scheduler_thread;
 struct worker_thread;
 
@@ -63,6 +67,7 @@ struct alignas(64) context : entry {
     arch::context registers{};
     void* pointer{nullptr};  // Thread pointer. Set when the worker's thread starts.
     scheduler_thread* runner{nullptr};
+    base::owned<scheduling::seat*> seat{nullptr};  // User mode: the kernel thread that runs it.
 
     // The second line. `thread` is null for a scheduler's, and once the worker has ended.
     base::owned<worker_thread*> thread{nullptr};
@@ -83,6 +88,9 @@ struct alignas(64) context : entry {
     // On its own kernel thread:
     base::atomic<std::uint32_t> home{stay};
     arch::context home_registers{};
+    // Futex mode: stops it when it is a stray. Made by its scheduler the first time, ended by the worker.
+    os::user_interrupt* interrupt{nullptr};
+    unsigned deferrals{0};  // How often a stop has been put off.
 
     // Links: on a list, by who pushed it; in a batch, by who dequeued it.
     context* next_listed{nullptr};

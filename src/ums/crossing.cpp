@@ -18,6 +18,7 @@
 #include "ums/home.hpp"
 #include "ums/mode.hpp"
 #include "ums/scheduler_thread.hpp"
+#include "ums/seat.hpp"
 #include "ums/worker_thread.hpp"
 
 namespace ums::scheduling {
@@ -45,17 +46,21 @@ void switch_to_scheduler(context& self, scheduler_thread& s, arrival_reason why)
 }  // namespace
 
 void yield(context& self, void* argument) noexcept {
+    come_in(self);
     scheduler_thread& s = *self.runner;
     self.count.yields.add(1);
     if (s.pointer != nullptr) {
         s.argument = argument;
-        return switch_to_scheduler(self, s, arrival_reason::yield);
+        switch_to_scheduler(self, s, arrival_reason::yield);
+        return come_out(self);
     }
     give_back(s, arrival_reason::yield, argument);
     wait_for_order(self);
+    come_out(self);
 }
 
 void go_home(context& self) noexcept {
+    come_in(self);
     scheduler_thread& s = *self.runner;
     self.count.syscalls.add(1);
     if (s.pointer != nullptr) {
@@ -96,6 +101,11 @@ bool become_available(context& self) noexcept {
 }
 
 void come_back(context& self) noexcept {
+    come_back_inside(self);
+    if (self.critical == 0) come_out(self);
+}
+
+void come_back_inside(context& self) noexcept {
     const bool in_user_mode = mode() == switch_mode::user;
     if (in_user_mode) mask_signals(*self.thread.get());
     // sync(ums.state): publishes what the worker did to a resume that queues it.

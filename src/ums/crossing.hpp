@@ -17,6 +17,9 @@ void go_home(context& self) noexcept;
 // worker was terminated meanwhile.
 void come_back(context& self) noexcept;
 
+// The same, and it stays inside (ums/seat.hpp).
+void come_back_inside(context& self) noexcept;
+
 // Ends the worker at home: its frames are discarded. Requires: at home.
 [[noreturn]] void end_here(context& self) noexcept;
 

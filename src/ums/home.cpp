@@ -30,7 +30,19 @@ UMS_BARE void bare_home_loop(context* c, std::uint32_t* state, std::uint32_t* or
         // sync(ums.home): sees the worker as its scheduler left it.
         while ((got = __atomic_exchange_n(order, std::uint32_t{stay}, __ATOMIC_ACQUIRE)) == stay)
             arch::bare_futex_wait(order, stay);
-        if (got == end) return;
+        if (got == end) {
+            // A stray that is on its way to its end: it has yet to leave another kernel thread.
+            std::uint32_t seen;
+            // sync(ums.state): sees that it has.
+            while (((seen = __atomic_load_n(state, __ATOMIC_ACQUIRE)) & locked) != 0) {
+                if ((seen & awaited) != 0 ||
+                    // relaxed: nothing is published.
+                    __atomic_compare_exchange_n(state, &seen, seen | awaited, false, __ATOMIC_RELAXED,
+                                                __ATOMIC_RELAXED))
+                    arch::bare_futex_wait(state, seen | awaited);
+            }
+            return;
+        }
         arch::switch_context(c->home_registers, c->registers, c, nullptr);
         if (c->has_ended) return;
     }
@@ -61,13 +73,22 @@ void mask_signals(worker_thread& t) noexcept {
 
 void unmask_signals(worker_thread& t) noexcept { os::system.signal_mask(&t.signals, nullptr); }
 
-void unregister_rseq() noexcept {
+unsigned unregister_rseq() noexcept {
 #if defined(UMS_HAS_RSEQ)
-    if (__rseq_size == 0) return;
+    if (__rseq_size == 0) return 0;
     void* area = static_cast<char*>(arch::thread_pointer()) + __rseq_offset;
     // The C library registers at least the 32 bytes of the first version. Refused: then there was none.
-    if (os::system.rseq_unregister(area, 32, RSEQ_SIG) != 0)
-        os::system.rseq_unregister(area, __rseq_size, RSEQ_SIG);
+    for (const unsigned bytes : {32u, __rseq_size})
+        if (os::system.rseq_unregister(area, bytes, RSEQ_SIG) == 0) return bytes;
+#endif
+    return 0;
+}
+
+void register_rseq([[maybe_unused]] unsigned bytes) noexcept {
+#if defined(UMS_HAS_RSEQ)
+    if (bytes == 0) return;
+    os::system.rseq_register(static_cast<char*>(arch::thread_pointer()) + __rseq_offset, bytes,
+                             RSEQ_SIG);
 #endif
 }
 

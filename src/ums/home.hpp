@@ -25,6 +25,8 @@ void unmask_signals(worker_thread& t) noexcept;
 // The C library registers each kernel thread's rseq area, in the TLS block, with the kernel. A worker runs on others,
 // whose areas are not its own: a restartable sequence would never be restarted, and the CPU number in it never
 // change. Without registration the number is negative, and its users fall back to a system call.
-void unregister_rseq() noexcept;
+// How many bytes were registered; 0: none.
+unsigned unregister_rseq() noexcept;
+void register_rseq(unsigned bytes) noexcept;
 
 }  // namespace ums::scheduling

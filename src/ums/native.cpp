@@ -15,6 +15,7 @@
 #include "ums/crossing.hpp"
 #include "ums/mode.hpp"
 #include "ums/scheduler_thread.hpp"
+#include "ums/seat.hpp"
 #include "ums/stats_files.hpp"
 #include "ums/totals.hpp"
 #include "ums/worker_thread.hpp"
@@ -159,14 +160,18 @@ void ums_worker_blocking_leave(void) {
 }
 
 void ums_critical_enter(void) {
-    if (context* c = free_worker(); c != nullptr) ++c->critical;
+    context* c = free_worker();
+    if (c == nullptr) return;
+    // Inside: nobody sees it block, and nobody stops it.
+    if (c->critical == 0 && !c->at_home) come_in(*c);
+    ++c->critical;
 }
 
 void ums_critical_leave(void) {
     context* c = free_worker();
     if (c == nullptr) return;
     UMS_ASSERT(c->critical != 0, "ums_critical_leave() without enter()");
-    --c->critical;
+    if (--c->critical == 0 && !c->at_home) come_out(*c);
 }
 
 // --- Schedulers ---

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "ums/scheduler_thread.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <unistd.h>
 
 #include "arch/x86_64/thread_pointer.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
+#include "os/thread_state.hpp"
 #include "rt/environment.hpp"
 #include "sched/carrier.hpp"
 #include "ums/mode.hpp"
 #include "ums/stats_files.hpp"
+#include "ums/stray.hpp"
 #include "ums/totals.hpp"
 #include "ums/worker_thread.hpp"
 
@@ -22,18 +26,6 @@ constinit base::atomic<bool> is_measured{false};
 
 bool measuring() noexcept {
     return is_measured.load(base::relaxed);  // relaxed: it decides nothing else.
-}
-
-void worker_left(scheduler_thread& s, context& w) noexcept {
-    arch::happens_after(&w);
-    s.running = nullptr;
-    if (measuring()) [[unlikely]] {
-        s.left_at = os::now();
-        if (const std::uint64_t since = w.count.executed_at.get(); since != 0)
-            w.count.running_ns.add(static_cast<std::uint64_t>(s.left_at) - since);
-    } else {
-        s.left_at = 0;
-    }
 }
 
 void count_switch(scheduler_thread& s, context& w) noexcept {
@@ -51,12 +43,39 @@ void count_switch(scheduler_thread& s, context& w) noexcept {
     s.self->count.measured.add(1);
 }
 
+// Futex mode: when the scheduler looks at its worker, as block/monitor_detector.hpp does.
+constexpr os::nanoseconds first_look = 50'000, longest_look = 10'000'000;
+
+// Whether the worker, which is outside, is seen blocked.
+bool is_blocked(const os::thread_state& of, block::cause& why) noexcept {
+    using kind = os::thread_state::kind;
+    const os::thread_state::seen seen = of.look();
+    why = seen.what == kind::in_fault ? block::cause::page_fault : block::cause::system_call;
+    return seen.what == kind::in_call || seen.what == kind::in_fault || seen.what == kind::waiting;
+}
+
 // Futex mode, at the landing: the worker's own kernel thread runs it.
 void hand_over_and_wait(scheduler_thread& s) noexcept {
     s.is_back.store(0, base::relaxed);  // relaxed: the order below publishes it.
+    const context& w = *s.running;
     order_home(*s.running, run);
-    // sync(ums.handover): sees why the worker gave back, and what it did.
-    while (s.is_back.load(base::acquire) == 0) os::futex_wait(s.is_back, 0);
+    if (!s.is_watched) {
+        // sync(ums.handover): sees why the worker gave back, and what it did.
+        while (s.is_back.load(base::acquire) == 0) os::futex_wait(s.is_back, 0);
+        return;
+    }
+    const os::nanoseconds begun = os::now();
+    std::optional<os::thread_state> looked_at;
+    // sync(ums.handover): as above.
+    while (s.is_back.load(base::acquire) == 0) {
+        const os::nanoseconds now = os::now();
+        const os::nanoseconds next = now + std::clamp((now - begun) / 16, first_look, longest_look);
+        if (os::futex_wait(s.is_back, 0, next)) continue;
+        if (w.state.load(base::relaxed) != running) continue;  // relaxed: advice.
+        if (!looked_at) looked_at.emplace(w.tid.get());
+        block::cause why;
+        if (is_blocked(*looked_at, why) && leave_behind(s, why)) return;
+    }
 }
 
 // Calls the procedure, or returns if it is done. Unwound by pthread_exit() in the procedure, so not
@@ -64,6 +83,8 @@ void hand_over_and_wait(scheduler_thread& s) noexcept {
 void activate(void* argument) {
     auto& s = *static_cast<scheduler_thread*>(argument);
     arch::happens_after(&s);
+    if (s.seat != &s.own_seat) [[unlikely]]
+        return_to_own_seat(s, false);
     if (s.reason == arrival_reason::hand_over) hand_over_and_wait(s);
     context* w = s.running;
     switch (s.reason) {
@@ -89,6 +110,8 @@ void activate(void* argument) {
                 order_home(*w, run);
             }
             return s.procedure(UMS_REASON_BLOCKED, 1, nullptr);
+        case arrival_reason::lost:
+            return s.procedure(UMS_REASON_BLOCKED, s.payload, nullptr);
         case arrival_reason::startup:
             return s.procedure(UMS_REASON_STARTUP, 0, s.parameter);
         default:
@@ -106,6 +129,8 @@ public:
         stats_files::write_if_old();
     }
     ~entered() {
+        return_to_own_seat(s_, true);
+        end_watch(s_);
         context* self = s_.self;
         totals.scheduler_left(*self);
         current = nullptr;
@@ -175,15 +200,27 @@ void prefetch(const context& w, const scheduler_thread& s) noexcept {
             (reinterpret_cast<const char*>(&current) - static_cast<const char*>(s.pointer)));
 }
 
-bool claim(context& w) noexcept {
+bool claim(context& w, std::uint32_t inside) noexcept {
     std::uint32_t seen = owned;
     // relaxed: a suspension or an end that comes later takes effect later.
     return w.control.load(base::relaxed) == 0 &&
            // sync(ums.state): sees the saved registers.
-           w.state.compare_exchange(seen, running, base::acquire, base::relaxed);
+           w.state.compare_exchange(seen, inside, base::acquire, base::relaxed);
 }
 
 }  // namespace
+
+void worker_left(scheduler_thread& s, context& w) noexcept {
+    arch::happens_after(&w);
+    s.running = nullptr;
+    if (measuring()) [[unlikely]] {
+        s.left_at = os::now();
+        if (const std::uint64_t since = w.count.executed_at.get(); since != 0)
+            w.count.running_ns.add(static_cast<std::uint64_t>(s.left_at) - since);
+    } else {
+        s.left_at = 0;
+    }
+}
 
 void measure(bool on) noexcept {
     is_measured.store(on, base::relaxed);
@@ -212,6 +249,13 @@ int enter(const ums_scheduler_options_t& options) {
     s.self->tid.set(::gettid());
     s.base.arrive = &activate;
     s.base.argument = &s;
+    s.own_seat.pointer = s.pointer;
+    if (const int failed = begin_watch(s); failed != 0) {
+        contexts.withdraw(*s.self, s.self->self.load(base::relaxed));  // relaxed: its own.
+        contexts.give(*s.self);
+        leave_list(*s.list);
+        return failed;
+    }
     const entered for_as_long{s};
     land(s.base);
     return 0;
@@ -222,9 +266,10 @@ int execute(handle h) noexcept {
     if (!is_scheduler(self)) return -EPERM;
     context* w = contexts.find(h);
     if (w == nullptr) return -EBADF;
-    while (!claim(*w)) [[unlikely]] if (const int why = refusal(*w); why != 0) return why;
-    arch::happens_after(w);
     scheduler_thread& s = *self->scheduler.get();
+    const std::uint32_t inside = s.pointer != nullptr ? running : running | locked;
+    while (!claim(*w, inside)) [[unlikely]] if (const int why = refusal(*w); why != 0) return why;
+    arch::happens_after(w);
     prefetch(*w, s);
     w->runner = &s;
     w->list.set(s.list_handle);
@@ -234,6 +279,8 @@ int execute(handle h) noexcept {
     count_switch(s, *w);
     arch::happens_before(w);
     if (s.pointer != nullptr) {
+        w->seat.set(s.seat);
+        s.seat->turns.add(1);
         arch::switch_identity(s.base.discarded, w->registers, w->pointer, w);
         __builtin_unreachable();
     }

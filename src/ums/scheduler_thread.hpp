@@ -7,10 +7,14 @@
 // yield, a blocking call, an end) first writes why into this struct, then switches to the landing: the procedure's
 // old frames are gone, and activate() calls it anew.
 
+#include <optional>
+
 #include "ums/completion_list.hpp"
 #include "ums/context.hpp"
 #include "ums/landing.hpp"
+#include "ums/seat.hpp"
 #include "ums/ums_scheduling.h"
+#include "ums/watch.hpp"
 
 namespace ums::scheduling {
 
@@ -21,6 +25,7 @@ enum class arrival_reason : unsigned char {
     yield = UMS_REASON_YIELD,
     hand_over,  // Futex mode: give the kernel thread to `running`, then wait.
     leave,      // The procedure wants to be done.
+    lost,       // The worker was found blocked and stays where it is: see ums/seat.hpp.
 };
 
 struct scheduler_thread {
@@ -39,8 +44,20 @@ struct scheduler_thread {
     completion_list* list = nullptr;
     handle list_handle = 0;
 
+    // Where it runs, in user mode. `mask` is kept while nothing of it runs on a kernel thread.
+    scheduling::seat own_seat;
+    scheduling::seat* seat = &own_seat;
+    std::uint64_t mask = 0;
+    std::uintptr_t payload = 0;  // Of a loss.
+    bool is_watched = false;
+    unsigned rseq_bytes = 0;
+    std::optional<seat_watch> watch;
+
     long left_at = 0;  // When a worker came back, while times are measured.
 };
+
+// Bookkeeping: it runs no longer.
+void worker_left(scheduler_thread& s, context& w) noexcept;
 
 int enter(const ums_scheduler_options_t& options);
 int execute(handle h) noexcept;

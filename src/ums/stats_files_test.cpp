@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "support/child.hpp"
+#include "support/no_detection.hpp"
 #include "support/round_robin.hpp"
 
 namespace {

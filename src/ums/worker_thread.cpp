@@ -5,14 +5,17 @@
 #include <cxxabi.h>
 #include <sys/auxv.h>
 #include <unistd.h>
+#include <utility>
 
 #include "arch/x86_64/thread_pointer.hpp"
 #include "os/futex.hpp"
 #include "os/system.hpp"
+#include "sched/park.hpp"
 #include "ums/crossing.hpp"
 #include "ums/home.hpp"
 #include "ums/landing.hpp"
 #include "ums/mode.hpp"
+#include "ums/seat.hpp"
 #include "ums/totals.hpp"
 
 namespace ums::scheduling {
@@ -44,6 +47,8 @@ void drop(worker_thread& t) noexcept {
 // The worker's last act, on its own kernel thread: after it the context is anybody's.
 void finish(worker_thread& t) noexcept {
     context& c = *t.scheduled;
+    c.at_home = true;  // Also if it never ran.
+    delete std::exchange(c.interrupt, nullptr);
     if (t.ended != nullptr) t.ended(t.ended_argument, t.exit_code.get());
     current = nullptr;
     const handle last = c.list.get();
@@ -82,6 +87,7 @@ void run_worker(worker_thread& t) {
 void worker_entry(void*, void*, void* argument) {
     auto& t = *static_cast<worker_thread*>(argument);
     arch::happens_after(t.scheduled);
+    come_out(*t.scheduled);
     run_worker(t);
     end_here(*t.scheduled);
 }
@@ -97,6 +103,7 @@ void worker_arrival(void* argument) {
         os::futex_wake(c.state.address(), 0x7fffffff);
     if (!become_available(c)) return;
     wait_for_order(c);
+    come_out(c);
     run_worker(t);
     c.has_ended = true;
 }
@@ -108,6 +115,7 @@ void worker_arrival(void* argument) {
     auto top = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - gap();
     top = (top & ~std::uintptr_t{63}) - colour_bytes(t.colour);
     arch::make_context(c.registers, reinterpret_cast<void*>(top), &worker_entry, &t);
+    t.stack_top = reinterpret_cast<void*>(top);
     arch::happens_before(&c);
     if (!become_available(c)) return;  // Terminated before it was ever queued.
     home_loop(c);
@@ -130,6 +138,7 @@ void* start(void* argument) {
         here.arrive = &worker_arrival;
         here.argument = &t;
         t.start = &here;
+        t.stack_top = __builtin_frame_address(0);
         land(here);
     }
     finish(t);
@@ -166,6 +175,10 @@ int attach(context& c) noexcept {
 
 constinit base::atomic<unsigned> next_colour{0};
 
+// A worker that waits in one of libums's own primitives, where it is a plain thread, blocks as if it said so.
+constexpr sched::plain_wait announced{[]() noexcept { ums_worker_blocking_enter(); },
+                                      []() noexcept { ums_worker_blocking_leave(); }};
+
 bool is_valid(const ums_worker_options_t& options) noexcept {
     return options.list != 0 && (options.stack_bytes == 0 || (options.stack_bytes >= least_stack &&
                                                               options.stack_bytes <= most_stack));
@@ -173,9 +186,16 @@ bool is_valid(const ums_worker_options_t& options) noexcept {
 
 }  // namespace
 
+bool is_first_frame(const void* function) noexcept {
+    return function == reinterpret_cast<const void*>(&worker_entry) ||
+           function == reinterpret_cast<const void*>(&worker_arrival);
+}
+
 int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_function_t function,
                   void* argument) noexcept {
     if (!is_valid(options) || function == nullptr) return -EINVAL;
+    // sync(park.announce)
+    sched::on_plain_wait.store(&announced, base::release);
     completion_list* list = use_list(options.list);
     if (list == nullptr) return -EBADF;
     context* c = nullptr;
@@ -193,6 +213,8 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         c->control.store(options.suspended ? 1 : 0,
                          base::relaxed);  // relaxed: the thread's start orders.
         c->runner = nullptr;
+        c->seat.set(nullptr);
+        c->deferrals = 0;
         c->list.set(options.list);
         c->critical = c->blocking = 0;
         c->at_home = c->has_ended = false;

@@ -42,6 +42,7 @@ struct worker_thread : entry {
     base::atomic<std::uint32_t> tid{0};
     base::atomic<bool> has_ended{false};
     base::owned<std::intptr_t> exit_code;
+    const void* stack_top;      // Of the worker's part.
     landing* start;             // In futex mode, what an end discards its frames to.
     std::uint64_t signals = 0;  // The mask it runs with when at home.
 
@@ -61,6 +62,9 @@ int resume_worker(handle h, unsigned* previous) noexcept;
 int terminate_worker(handle h, std::intptr_t exit_code) noexcept;
 int exit_code_of(handle h, std::intptr_t* exit_code) noexcept;
 int tid_of(handle h) noexcept;
+
+// Whether it is the first function on the worker's part of the stack.
+bool is_first_frame(const void* function) noexcept;
 
 // If it is parked and nobody executes it, sends its thread to its end. False: it runs or blocks.
 bool end_parked(context& c) noexcept;

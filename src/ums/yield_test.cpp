@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "support/conservation.hpp"
+#include "support/no_detection.hpp"
 #include "support/round_robin.hpp"
 #include "support/scale.hpp"
 

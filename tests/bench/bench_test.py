@@ -48,10 +48,11 @@ BENCHES = {
     "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},
                     {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
     "ums": (NATIVE | {"ums-worker"}, BOTH_BOOSTS - {"go"}, SPEED),
+    "completion": ({"std::thread", "thread pool", "ums-worker"}, set(), SPEED),
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "detector", "block_ms", "repetitions", "connections", "pipeline", "client", "engine"}
+            "detector", "block_ms", "steps", "schedulers", "repetitions", "connections", "pipeline", "client", "engine"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
@@ -211,6 +212,14 @@ class Rows(unittest.TestCase):
             self.assertLessEqual(row["sharers_max"], row["fibers"] * 1.001, row)
             # The loop that computes may be off a little; a section that was left out is not.
             self.assertGreater(row["ns_per_op"], row["section_ns"] / 3, row)
+
+    def test_completion_has_a_row_for_each_number_of_schedulers_and_way(self):
+        done = run("bench", "completion", "--quick", "--fibers", "50", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.check_document(document, "completion")
+        self.assertEqual({(row["way"], row["schedulers"]) for row in document["rows"]},
+                         {(way, n) for way in ("run", "yield") for n in (1, 4)})
 
     def test_ways_that_a_runtime_does_not_have_are_no_rows(self):
         done = run("bench", "channel", "--quick", "--json", "-")

@@ -47,7 +47,7 @@ static void each_detector(void) {
         options.processors = 1;
         options.block = block;
         options.carriers = 8;
-        options.time_slice_us = 5000;
+        options.time_slice_us = block == UMS_BLOCK_OFF ? 0 : 5000;
         CHECK_IS(0, ums_run(&options, other_fibers_run_meanwhile, NULL));
     }
     close(ends[0]);
@@ -66,6 +66,10 @@ static void bad_options_are_refused(void) {
     options = (ums_options_t)UMS_OPTIONS_INIT;
     options.time_slice_us = 999;
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));
+    options = (ums_options_t)UMS_OPTIONS_INIT;
+    options.time_slice_us = 1000;
+    options.block = UMS_BLOCK_OFF;
+    CHECK_IS(-EOPNOTSUPP, ums_run(&options, other_fibers_run_meanwhile, NULL));
     options = (ums_options_t)UMS_OPTIONS_INIT;
     options.signal = 9;
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));

@@ -26,6 +26,9 @@ inline constexpr bool under_asan = true;
 inline constexpr bool under_asan = false;
 #endif
 
+// Fibers are not stopped by a signal there: docs/hand-off.md.
+inline constexpr bool never_stops = under_tsan || under_asan;
+
 // How many: in an ordinary build, and under a sanitizer.
 constexpr int scaled(int ordinary, int sanitized) noexcept {
     return under_tsan || under_asan ? sanitized : ordinary;

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/no_detection.hpp"
 #include "ums/ums.hpp"
 
 namespace {

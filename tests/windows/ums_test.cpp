@@ -8,6 +8,7 @@
 #include <set>
 
 #include "support/conservation.hpp"
+#include "support/no_detection.hpp"
 #include "windows/queueing.hpp"
 
 namespace {
@@ -322,7 +323,11 @@ TEST_F(windows_ums, the_event_of_a_list_is_signalled_when_it_is_no_longer_empty)
 
 TEST_F(windows_ums, executing_what_cannot_run_fails) {
     EXPECT_FAILS(ERROR_NOT_SUPPORTED, ExecuteUmsThread(dequeue(list)));
-    worker ended{list, [] { return 0; }}, sleeper{list, [] { return Sleep(5), 0; }};
+    worker ended{list, [] { return 0; }}, sleeper{list, [&] {
+                                                      // Its own end comes later, and with it a decision.
+                                                      while (!is_terminated(ended.context())) Sleep(1);
+                                                      return 0;
+                                                  }};
     static PUMS_CONTEXT itself;
     static std::vector<DWORD> errors;
     errors.clear();

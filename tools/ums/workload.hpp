@@ -83,6 +83,7 @@ std::unique_ptr<workload> make_memcached();
 std::unique_ptr<workload> make_echo();
 std::unique_ptr<workload> make_connections();
 std::unique_ptr<workload> make_ums();
+std::unique_ptr<workload> make_completion();
 
 // Numbers given by the user, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,

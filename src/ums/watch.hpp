@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/watch.hpp: connects the schedulers' kernel threads with a detector of blocking (src/block) and the signal that
+// stops strays. There while a scheduler is entered.
+
+#include "block/watched.hpp"
+#include "os/user_interrupt.hpp"
+#include "ums/seat.hpp"
+
+namespace ums::scheduling {
+
+struct scheduler_thread;
+
+class seat_watch final : public block::watched {
+public:
+    seat_watch(int tid, seat& of) noexcept : watched{tid}, seat_{of} {}
+
+    [[nodiscard]] bool is_of_interest() const noexcept override {
+        // sync(ums.seat): the same as leave_behind(), which decides.
+        return seat_.rider.load(base::acquire) != nullptr && !seat_.own.is_inside();
+    }
+    [[nodiscard]] std::uint64_t activity() const noexcept override { return seat_.turns.get(); }
+    void on_block(const block::notice& what) noexcept override;
+
+private:
+    seat& seat_;
+};
+
+// By a thread that becomes a scheduler, and ceases to be one, on its own kernel thread. -EOPNOTSUPP: the detector that
+// UMS_BLOCK asks for does not work here.
+[[nodiscard]] int begin_watch(scheduler_thread& s);
+void end_watch(scheduler_thread& s) noexcept;
+
+// For the kernel thread `tid`; null: there is none (a sanitizer, no descriptor, no memory).
+[[nodiscard]] os::user_interrupt* make_interrupt(int tid) noexcept;
+
+[[nodiscard]] int current_tid() noexcept;
+
+// Which detector is at work, and why: a line.
+[[nodiscard]] const char* describe_watch() noexcept;
+
+}  // namespace ums::scheduling
