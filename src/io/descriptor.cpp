@@ -223,7 +223,8 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
     if (current_engine() == nullptr) return wait_alone(fd, s, until, stop);
 
     waiter me{&self, nullptr, false};
-    last_[static_cast<int>(s)].store(&self, base::relaxed);  // relaxed: a hint.
+    // relaxed: a hint.
+    last_[static_cast<int>(s)].store(reinterpret_cast<std::uintptr_t>(&self), base::relaxed);
     std::uintptr_t seen = at(s).load(base::relaxed);
     for (;;) {
         if (seen == maybe) {

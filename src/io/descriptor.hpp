@@ -114,11 +114,11 @@ public:
     void warm() const noexcept { __builtin_prefetch(this); }
     void warm_waiter(bool in) const noexcept {
         const int s = in ? 0 : 1;
+        // relaxed, both: hints.
         __builtin_prefetch(reinterpret_cast<const void*>(words_[s].load(base::relaxed)));
-        const auto* who = reinterpret_cast<const char*>(last_[s].load(base::relaxed));
-        if (who == nullptr) return;
-        __builtin_prefetch(who);
-        __builtin_prefetch(who + base::cache_line);
+        const std::uintptr_t who = last_[s].load(base::relaxed);
+        __builtin_prefetch(reinterpret_cast<const void*>(who));
+        __builtin_prefetch(reinterpret_cast<const void*>(who + base::cache_line));
     }
 
     // An engine's edges.
@@ -151,7 +151,7 @@ private:
 
     word words_[2];
     // Who last waited: a hint for warm_waiter(), which does not read what is there.
-    base::atomic<const sched::parkable*> last_[2];
+    base::atomic<std::uintptr_t> last_[2];
     base::atomic<std::uint32_t> generation_;
     base::atomic<std::uint32_t> traits_;
     base::atomic<bool> hung_up_;        // An end, an error or urgent data was reported.

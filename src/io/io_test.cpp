@@ -96,6 +96,65 @@ TEST_F(io_test, a_full_pipe_makes_the_writer_wait) {
     });
 }
 
+// Of a pipe, and of a TCP connection, of which is known when it is empty.
+TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
+    on_a_fiber_and_on_a_thread([] {
+        pipe_ends p;
+        listener door{endpoint::loopback(0)};
+        stream client = stream::connect(door.local().value()).value();
+        stream peer = door.accept().value();
+        const std::pair<int, int> ends[] = {{p.in, p.out}, {peer.fd(), client.fd()}};
+        for (const auto& each : ends) {
+            const int in = each.first, out = each.second;
+            char c[8];
+            EXPECT_TRUE(io::wait_writable(out));
+            for (int i = 0; i < 20; ++i) {
+                fiber writer{[&, i] {
+                    if (i % 2 == 0) yield_often();
+                    io::write_all(out, "x", 1).value();
+                }};
+                // A hint, but what comes is not missed: neither by it nor by the read behind it.
+                EXPECT_TRUE(io::wait_readable(in));
+                EXPECT_EQ(io::read(in, c, sizeof c).value(), 1u);
+                writer.join();
+            }
+            while (io::wait_readable(in, ums::deadline{}))
+                EXPECT_EQ(io::read(in, c, sizeof c, ums::deadline{}).error(),
+                          std::errc::timed_out);
+            EXPECT_EQ(io::wait_readable(in, ums::deadline{}).error(), std::errc::timed_out);
+            std::stop_source stop;
+            stop.request_stop();
+            EXPECT_EQ(io::wait_readable(in, stop.get_token()).error(),
+                      std::errc::operation_canceled);
+        }
+        EXPECT_EQ(io::wait_readable(-1).error(), std::errc::bad_file_descriptor);
+        fiber closer{[&] {
+            yield_often();
+            (void)client.close();
+        }};
+        EXPECT_TRUE(peer.wait_readable());  // For its end.
+        char c;
+        EXPECT_EQ(peer.read(&c, 1).value(), 0u);
+        closer.join();
+    });
+}
+
+TEST_F(io_test, a_close_ends_the_wait_for_readiness) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [here, there] = stream::pair().value();
+        char c;
+        // An attempt first, so that it does wait.
+        EXPECT_EQ(here.read(&c, 1, ums::deadline{}).error(), std::errc::timed_out);
+        const int fd = here.fd();
+        fiber closer{[&] {
+            yield_often();
+            (void)here.close();
+        }};
+        EXPECT_EQ(io::wait_readable(fd).error(), std::errc::bad_file_descriptor);
+        closer.join();
+    });
+}
+
 TEST_F(io_test, writing_where_nobody_reads_is_an_error_and_no_signal) {
     on_a_fiber_and_on_a_thread([] {
         pipe_ends p;
