@@ -137,7 +137,7 @@ void processor::visit_timers() noexcept {
     // not be looked after as closely.
     if (slice_began_ != 0) {
         const os::nanoseconds each = (now - slice_began_) / slice_ + 1;
-        const os::nanoseconds most = std::max(timer_slice, (next - now) / 4);
+        const os::nanoseconds most = std::max(timer_slice, (std::max(next, now) - now) / 4);
         slice_ =
             static_cast<std::uint32_t>(std::clamp<os::nanoseconds>(most / each, 1, slice));
     }
