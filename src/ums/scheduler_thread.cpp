@@ -194,10 +194,9 @@ void prefetch(const context& w, const scheduler_thread& s) noexcept {
     __builtin_prefetch(stack + 128);
     __builtin_prefetch(static_cast<const char*>(static_cast<const void*>(&w)) + 64);
     // `current` lies at the same distance of every thread pointer.
-    if (s.pointer != nullptr)
-        __builtin_prefetch(
-            static_cast<const char*>(w.pointer) +
-            (reinterpret_cast<const char*>(&current) - static_cast<const char*>(s.pointer)));
+    __builtin_prefetch(
+        static_cast<const char*>(w.pointer) +
+        (reinterpret_cast<const char*>(&current) - static_cast<const char*>(s.pointer)));
 }
 
 bool claim(context& w, std::uint32_t inside) noexcept {
@@ -271,7 +270,7 @@ int execute(handle h) noexcept {
     const std::uint32_t inside = s.pointer != nullptr ? running : running | locked | s.turn;
     while (!claim(*w, inside)) [[unlikely]] if (const int why = refusal(*w); why != 0) return why;
     arch::happens_after(w);
-    prefetch(*w, s);
+    if (s.pointer != nullptr) prefetch(*w, s);  // In futex mode nothing is saved.
     w->runner = &s;
     w->list.set(s.list_handle);
     w->partner.set(self->self.load(base::relaxed));  // relaxed: its own.
