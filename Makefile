@@ -4,6 +4,10 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
+# Regular expressions: which tests to run (TESTS=^src/sched), and which not (SKIP=@ leaves the variants out).
+TESTS ?=
+SKIP ?=
+chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo peers test bench asan tsan ubsan fuzz install fmt clean
@@ -34,7 +38,7 @@ demo: build ## measure a yield against the peers, in five minutes at most, as a 
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
 test: peers build ## run the tests of the release build
-	@ctest --preset release
+	@ctest --preset release $(chosen)
 
 bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
@@ -42,15 +46,15 @@ bench: peers build ## run every benchmark; the page is build/report.html
 
 asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
 	$(call compile,asan)
-	@ctest --preset asan
+	@ctest --preset asan $(chosen)
 
 tsan: ## the tests under ThreadSanitizer
 	$(call compile,tsan)
-	@ctest --preset tsan
+	@ctest --preset tsan $(chosen)
 
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 	$(call compile,ubsan)
-	@ctest --preset ubsan
+	@ctest --preset ubsan $(chosen)
 
 fuzz: ## the servers' protocols under libFuzzer, FUZZ_SECONDS (60) each
 	$(call compile,fuzz)

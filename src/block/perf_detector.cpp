@@ -191,10 +191,17 @@ void perf_detector::read_rings() noexcept {
 }
 
 void perf_detector::note(watched& w, const os::switch_record& record) noexcept {
-    if (record.when < w.since_) return;  // From the ring of a CPU it has left.
-    w.since_ = record.when;
-    w.is_off_ = record.is_out && !record.is_preempted;
-    if (!w.is_off_) return;
+    const bool blocked = record.is_out && !record.is_preempted;
+    if (record.when < w.since_) {
+        // From the ring of a CPU it has left; or the clock of the records, which the kernel reads without its lock, has
+        // stepped back by some microseconds. Whoever is taken for blocked is looked up before it is told, so the doubt
+        // may go that way, and only that.
+        if (!blocked || w.since_ - record.when > 1'000'000) return;
+    } else {
+        w.since_ = record.when;
+    }
+    w.is_off_ = blocked;
+    if (!blocked) return;
     if (suspected_ == most_suspects)
         must_look_at_all_ = true;
     else

@@ -102,6 +102,10 @@ int tchar_snwprintf(wchar_t* into, size_t size, const wchar_t* format, ...) {
     return text.size() <= size ? n : -1;
 }
 
+// A program in C has another type for wchar_t: clang's check of called functions takes it for a mistake.
+#if defined(__clang__)
+__attribute__((no_sanitize("function")))
+#endif
 int tchar_wmain(int (*wmain)(int, wchar_t**), int argc, char** argv) {
     std::vector<std::wstring> words;
     for (int i = 0; i < argc; ++i) words.push_back(to_wide(argv[i]));
