@@ -11,7 +11,6 @@
 
 #include "io/descriptor.hpp"
 #include "os/io_calls.hpp"
-#include "os/lock.hpp"
 
 namespace ums::io {
 
@@ -116,13 +115,9 @@ sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
 }
 
 sched::fiber* epoll_engine::poll() noexcept {
-    // Another processor that polls takes in what there is.
-    if (!os::lock_word::try_acquire(poll_lock_)) return nullptr;
     epoll_event* const events = polled_.get();
-    sched::fiber* const woken =
-        deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
-    os::lock_word::release(poll_lock_);
-    return woken;
+    return deliver(events,
+                   os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
 }
 
 void epoll_engine::interrupt() noexcept {

@@ -34,9 +34,9 @@ private:
 
     const int epoll_;
     const int bell_;  // An eventfd. Edge-triggered, so it is never read.
-    // Guarded by poll_lock_: on the stack of a fiber, where poll() runs, it would touch a page more.
+    // For poll(), of which there is one at a time (sched/driver.hpp): on the stack of a fiber, where it runs, they would
+    // touch a page more.
     std::unique_ptr<epoll_event[]> polled_;
-    std::uint32_t poll_lock_ = 0;
     bool has_pwait2_ = true;
 };
 

@@ -58,6 +58,16 @@ struct pipe_ends {
     void close_out() { io::close(std::exchange(out, -1)); }
 };
 
+// By a wait: it takes its descriptors.
+void make_the_engine() {
+    int ends[2];
+    io::pipe(ends).value();
+    char c;
+    EXPECT_EQ(io::read(ends[0], &c, 1, deadline_after(1us)).error(), std::errc::timed_out);
+    io::close(ends[0]);
+    io::close(ends[1]);
+}
+
 void yield_often() {
     for (int i = 0; i < 50; ++i) this_fiber::yield();
 }
@@ -269,8 +279,10 @@ TEST_F(io_test, a_hang_up_wakes_both_directions) {
 
 // libfibre, uThreads: close() does not wake a waiter.
 TEST_F(io_test, a_close_wakes_all_that_wait_in_both_directions) {
-    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it.
+    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it, and so
+    // would the engine, if it had to be made then.
     ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
+        make_the_engine();
         for (int round = 0; round < scaled(200, 40); ++round) {
             int ends[2];
             io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
@@ -295,8 +307,10 @@ TEST_F(io_test, a_close_wakes_all_that_wait_in_both_directions) {
 }
 
 TEST_F(io_test, a_number_that_is_used_again_gets_no_event_of_the_old_file) {
-    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it.
+    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it, and so
+    // would the engine, if it had to be made then.
     ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
+        make_the_engine();
         for (int round = 0; round < scaled(1000, 100); ++round) {
             int a[2], b[2];
             io::socketpair(AF_UNIX, SOCK_STREAM, 0, a).value();
