@@ -83,6 +83,30 @@ TEST_P(preemption_test, endless_loops_share_their_processors) {
     });
 }
 
+// It blocks, computes on when it comes back, is stopped, and then nothing else is ready.
+TEST_P(preemption_test, who_was_stopped_without_a_processor_has_its_slice_too) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    ums::run(on(1), [&] {
+        std::atomic<bool> over = false;
+        ums::fiber blocks{[&] {
+            char byte;
+            EXPECT_EQ(::read(ends[0], &byte, 1), 1);
+            // The latter if it has not lost its processor, for it was not found blocked.
+            while (ums::stats().stops == 0 && ums::stats().preemptions < 20) {
+            }
+            over = true;
+        }};
+        while (ums::stats().hand_offs == 0) ums::this_fiber::yield();
+        EXPECT_EQ(::write(ends[1], "x", 1), 1);
+        while (!over.load(std::memory_order_relaxed)) {
+        }
+        blocks.join();
+    });
+    ::close(ends[0]);
+    ::close(ends[1]);
+}
+
 TEST_P(preemption_test, a_cluster_of_its_own_may_be_preemptive_alone) {
     ums::options cooperative = on(1);
     cooperative.time_slice_us = 0;
