@@ -54,8 +54,10 @@ protected:
 
     std::uint64_t waits_each() const { return each_; }
 
-    // About as long as it takes until one is woken.
-    nanoseconds some_time(generator& random) const { return nanoseconds{random() % longest_ns_}; }
+    // About as long as it takes until one is woken; one in eight gives up at once, so that some do however fast wakers are.
+    nanoseconds some_time(generator& random) const {
+        return nanoseconds{random() % 8 == 0 ? 0 : random() % longest_ns_};
+    }
 
     // Each waiter calls wait(its number), which returns whether it was woken, and then after(its
     // number), when no waker is left. Wakers call wake() until all have waited.
