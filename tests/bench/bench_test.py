@@ -252,16 +252,28 @@ class Rows(unittest.TestCase):
         found = {(row["connections"], row["pipeline"]) for row in json.loads(done.stdout)["rows"]}
         self.assertEqual(found, {(1, 1), (1, 3), (40, 1), (40, 3)})
 
-    def test_connections_beyond_the_limit_are_left_out_with_a_note(self):
+    def test_of_idle_connections_beyond_the_limit_as_many_as_can_be_are_measured_and_a_note_says_so(self):
         done = subprocess.run(["sh", "-c", 'ulimit -n 1000; exec "$0" "$@"', UMS, "bench", "connections", "--quick",
                                "--runtimes", "epoll", "--connections", "100,2000", "--json", "-"],
                               capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = json.loads(done.stdout)["rows"]
-        if len(rows) == 1:  # As root the limit can be raised.
-            self.assertIn("2000 connections were left out", done.stderr)
-        else:
+        found = [row["connections"] for row in json.loads(done.stdout)["rows"]]
+        if found == [100, 2000]:  # As root the limit can be raised.
             self.assertEqual(os.geteuid(), 0)
+            return
+        self.assertEqual(found, [100, 800])
+        self.assertIn("2000 connections were not possible: they take 2200 descriptors of one process", done.stderr)
+        self.assertIn("Measured instead: 800.", done.stderr)
+
+    def test_busy_connections_beyond_the_limit_are_left_out_with_a_note(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 1000; exec "$0" "$@"', UMS, "bench", "echo", "--quick",
+                               "--runtimes", "epoll", "--pipeline", "1", "--connections", "16,2000", "--json", "-"],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if [row["connections"] for row in json.loads(done.stdout)["rows"]] == [16, 2000]:
+            self.assertEqual(os.geteuid(), 0)
+        else:
+            self.assertIn("2000 connections were left out", done.stderr)
 
     def test_http_can_be_loaded_by_wrk(self):
         if not shutil.which("wrk"):
