@@ -214,6 +214,40 @@ TEST_P(unmarked_test, a_fiber_that_computes_on_without_a_processor_is_stopped_an
     });
 }
 
+// Else a detector that saw no carrier of interest on the way from one to the other would sleep through what blocks next.
+TEST_P(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
+    if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
+    using ums::sched::carrier_pool;
+    ums::run(on(1), [] {
+        static std::atomic<int> told;
+        static const carrier_pool::watcher* real;
+        real = carrier_pool::watched_by;
+        carrier_pool::watcher counting = *real;
+        counting.runs = []() noexcept {
+            ++told;
+            real->runs();
+        };
+        pipe_gate gate;
+        std::atomic<bool> go = false;
+        ums::fiber blocked{[&] {
+            EXPECT_TRUE(gate.pass());
+            while (!go.load(std::memory_order_relaxed)) {
+            }
+            EXPECT_GE(told, 1);
+        }};
+        const auto stops = carriers().stops;
+        ums::this_fiber::yield();
+        gate.open();
+        while (carriers().stops == stops) {
+        }
+        carrier_pool::watched_by = &counting;
+        told = 0;
+        go = true;
+        blocked.join();  // From here straight to the stopped one: no carrier's loop is run.
+        carrier_pool::watched_by = real;
+    });
+}
+
 TEST_P(unmarked_test, no_call_ends_with_EINTR) {
     ums::run(on(2), [] {
         const auto seed = test_seed();

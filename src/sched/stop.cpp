@@ -157,6 +157,8 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             c->is_stopping.set(true);
             if (!stop_here(*c, *f)) again = deferral;
             c->is_stopping.set(false);
+            // Of interest again, and a detector that meanwhile found nobody who was may have gone to sleep.
+            if (const auto* by = carrier_pool::watched_by) by->runs();
             c->unstoppable.add(~std::uint32_t{0});
         }
     }
