@@ -14,6 +14,7 @@
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
 
 namespace ums::sched {
@@ -79,8 +80,6 @@ void wait_for_turn(carrier& c) noexcept {
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
     c.pool.count_stop(false);
-    // It used its grace up without blocking again.
-    f.blocks.blocked.set(f.blocks.blocked.get() / 2);
     if (f.is_pinned.get() || !c.has_borrowed) return f.home_cluster.get()->make_ready_from_outside(f);
     if (c.pool.take_or_stop(c))
         c.turn.store(carrier::holds, base::relaxed);  // Its own: it is in no list.
@@ -116,6 +115,7 @@ bool stop_here(carrier& c, fiber& f) noexcept {
     }
     wait_for_turn(c);
     f.shadow = shadow;
+    if (!preempted) habit::went_on(f);
     c.follow_processor();
     c.pool.come_back(c);
     return true;
