@@ -120,8 +120,10 @@ void perf_detector::run() noexcept {
 
 bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     const os::nanoseconds now = os::now();
-    if (now - window_begun_ > window) {
-        if (window_records_ <= flood && window_in_vain_ <= in_vain)
+    // After a lull half as many, in half the time, show that nothing has changed.
+    const unsigned part = next_lull_ > shortest_lull ? 2 : 1;
+    if (now - window_begun_ > window / part) {
+        if (window_records_ <= flood / part && window_in_vain_ <= in_vain / part)
             next_lull_ = std::max(next_lull_ / 2, shortest_lull);
         window_begun_ = now;
         window_records_ = 0;
@@ -129,8 +131,6 @@ bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     }
     window_records_ += records;
     if (!found) ++window_in_vain_;
-    // After a lull a few turns show that nothing has changed.
-    const unsigned part = next_lull_ > shortest_lull ? 4 : 1;
     return window_records_ > flood / part || window_in_vain_ > in_vain / part;
 }
 

@@ -41,15 +41,14 @@ void habit::found(fiber& f) noexcept {
     const std::uint32_t was = note.level.get();
     const os::nanoseconds since = note.went_on.get();
     note.went_on.set(0);
-    if (was == 0) {
-        note.level.set(std::max(1U, others));
-    } else if (since == 0 || os::now() - since < soon) {
-        note.level.set(std::min(was + 1, highest));
-    } else {
+    if (since != 0 && os::now() - since >= soon) {
         note.level.set(std::max(1U, was / 2));
         if (others > 1) learn(key, others - 1);
         return;
     }
+    // The stop was of no use: that counts twice.
+    const std::uint32_t more = since != 0 ? 2 : 1;
+    note.level.set(std::min(std::max(was + more, others), highest));
     if (note.level.get() > others) learn(key, note.level.get());
 }
 

@@ -49,7 +49,7 @@ TEST_F(habit_test, a_stop_after_which_the_fiber_soon_blocks_was_of_no_use) {
             habit::found(self());
             habit::went_on(self());
             habit::found(self());
-            EXPECT_EQ(self().blocks.level.get(), 2U);
+            EXPECT_EQ(self().blocks.level.get(), 3U);
         }}.join();
     });
 }
