@@ -29,8 +29,7 @@ constexpr int most_ranges = 16;
 range ranges[most_ranges];
 int range_count = 0;
 
-// How often, and for how long each time.
-constexpr unsigned most_deferrals = 40;
+// For how long each time.
 constexpr os::nanoseconds deferral = 100'000;
 
 bool is_better_later(std::uintptr_t at) noexcept {
@@ -149,7 +148,7 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
         } else if (c->own.is_inside() || c->unstoppable.get() != 0) {
             // It finds out by itself, or is out again soon.
             again = deferral;
-        } else if (is_better_later(instruction(context)) && ++c->deferrals < most_deferrals) {
+        } else if (is_better_later(instruction(context)) && ++c->deferrals < stop::most_deferrals) {
             again = deferral;
         } else {
             c->deferrals = 0;
