@@ -51,8 +51,9 @@ filter where(std::string key, json value) {
     };
 }
 
-table by_runtime(const result& got, std::string title, const std::vector<label>& labels,
+table by_runtime(const result& got, std::string title, std::vector<label> labels,
                  const std::string& figure, const filter& which) {
+    if (!got.options.detectors.empty()) labels.push_back({"detector", "detector"});
     table made;
     made.title = std::move(title);
     made.labels = labels.size();

@@ -31,6 +31,8 @@ public:
         return {"std::thread", "boost.fiber", "boost.fiber static", "go", "ums"};
     }
 
+    bool has_detectors() const override { return true; }
+
     void check(const bench_options& options) const override {
         if (options.cycles && options.processors != std::vector<std::uint64_t>{1})
             throw usage_error{
