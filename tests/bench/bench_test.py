@@ -88,6 +88,11 @@ BAD_INPUT = [
     (["bench", "yield", "--runtimes", "ums,perl"], "'perl'"),
     (["bench", "yield", "--runtimes", "bare switch"], "'bare switch'"),
     (["bench", "spawn", "--cycles"], "--cycles"),
+    (["bench", "yield", "--detectors", "off,kqueue"], "'kqueue'"),
+    (["bench", "yield", "--detectors", ""], "--detectors"),
+    (["bench", "semaphore", "--detectors", "off"], "--detectors"),
+    (["bench", "all", "--detectors", "off"], "--detectors"),
+    (["bench", "yield", "--demo", "--detectors", "off"], "--detectors"),
     (["bench", "all", "--fibers", "10"], "--fibers"),
     (["bench", "yield", "--demo", "--quick"], "--quick"),
     (["bench", "pingpong", "--fibers", "3"], "--fibers"),
@@ -193,6 +198,28 @@ class Rows(unittest.TestCase):
         for row in json.loads(done.stdout)["rows"]:
             self.assertEqual(row["fibers"], 4)
             self.check_row(row, SPEED | {"cycles_per_op"})
+
+    def test_detectors_are_compared_within_one_run(self):
+        for bench in ("yield", "spawn", "pingpong"):
+            with self.subTest(bench):
+                done = run("bench", bench, "--quick", "--runtimes", "ums", "--detectors", "off,monitor,perf",
+                           "--json", "-")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                document = json.loads(done.stdout)
+                for row in document["rows"]:
+                    self.check_row(row, SPEED)
+                detectors = ["off", "monitor"] + (["perf"] if "perf was not run" not in done.stderr else [])
+                # Next to each other, so that they are measured one after the other.
+                self.assertEqual([row["detector"] for row in document["rows"]],
+                                 detectors * (len(document["rows"]) // len(detectors)))
+                self.assertIn("with monitor / with off", done.stderr)
+
+    def test_detectors_leave_the_other_runtimes_as_they_are(self):
+        done = run("bench", "pingpong", "--quick", "--runtimes", "ums,std::thread", "--detectors", "off,monitor",
+                   "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(row["runtime"], row.get("detector")) for row in json.loads(done.stdout)["rows"]],
+                         [("std::thread", None), ("ums", "off"), ("ums", "monitor")])
 
     def test_a_cell_that_would_take_too_long_says_what_it_ran(self):
         done = run("bench", "yield", "--fibers", "100", "--yields", "1000000000", "--repetitions", "1",
