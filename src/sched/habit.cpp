@@ -29,7 +29,8 @@ std::uint32_t learned(std::uint64_t key) noexcept {
 }
 
 void learn(std::uint64_t key, std::uint32_t level) noexcept {
-    place_of(key).store(key | level, base::relaxed);  // relaxed: a hint. Of two at once one is lost.
+    place_of(key).store(key | level,
+                        base::relaxed);  // relaxed: a hint. Of two at once one is lost.
 }
 
 }  // namespace

@@ -99,8 +99,9 @@ std::vector<std::string> detector_ratios(const result& got, const std::string& f
                 if (!ours || !theirs || theirs->median == 0 || theirs->lowest == 0) return;
                 std::string what;
                 for (const auto& [key, value] : settings.items())
-                    what += fmt::format("{}{} {}", what.empty() ? "" : ", ", key,
-                                        value.is_string() ? value.get<std::string>() : value.dump());
+                    what +=
+                        fmt::format("{}{} {}", what.empty() ? "" : ", ", key,
+                                    value.is_string() ? value.get<std::string>() : value.dump());
                 line += fmt::format("   {:.3f}, lowest {:.3f} ({})", ours->median / theirs->median,
                                     ours->lowest / theirs->lowest, what);
             });
