@@ -17,12 +17,12 @@ help: ## this list
 	@sed -nE 's/^([a-z]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
 		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
 
-# Configures only when it has to: ninja sees changed CMake files and new sources by itself.
+# $(call compile,PRESET[,TARGETS]). Configures only when it has to: ninja sees changed CMake files and new sources by itself.
 define compile
 @tools/setup $(filter-out release,$1)
 @if ! [ build/$1/build.ninja -nt CMakePresets.json ]; then \
 	cmake --preset $1 >/dev/null && touch build/$1/build.ninja; fi
-@[ -t 1 ] || quiet='-- --quiet'; cmake --build --preset $1 -j $(JOBS) $$quiet
+@[ -t 1 ] || quiet='-- --quiet'; cmake --build --preset $1 -j $(JOBS) $(if $2,--target $2) $$quiet
 endef
 
 build: ## build/release: the library, the command build/release/ums, the tests
@@ -32,7 +32,8 @@ build: ## build/release: the library, the command build/release/ums, the tests
 peers:
 	@tools/setup bench || echo 'Going on without the servers that are missing.' >&2
 
-demo: build ## measure a yield against the peers, in five minutes at most, as a page
+demo: ## measure a yield against the peers, in five minutes at most, as a page
+	$(call compile,release,ums bench/all)
 	@mkdir -p build/demo
 	@build/release/ums bench yield --demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"

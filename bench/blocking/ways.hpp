@@ -203,8 +203,9 @@ public:
     }
     void block(std::uint64_t, std::uint64_t ns) override {
         length_ns_ = ns;
-        // The resolver's state belongs to the kernel thread.
-        if (_res.nscount != 1 || _res.nsaddr_list[0].sin_port != here_.sin_port) {
+        // The resolver's state belongs to the kernel thread. That of a new thread may be what another left when it
+        // ended, servers and all, but for RES_INIT.
+        if ((_res.options & RES_INIT) == 0 || _res.nscount != 1 || _res.nsaddr_list[0].sin_port != here_.sin_port) {
             checked(res_init(), "res_init");
             _res.nscount = 1;
             _res.nsaddr_list[0] = here_;
@@ -218,7 +219,9 @@ public:
         const auto before = asked_.load();
         const int said = getaddrinfo("no.such.host.invalid.", nullptr, &wanted, &found);
         if (said == 0) freeaddrinfo(found);
-        if (asked_ == before) throw std::runtime_error{"getaddrinfo() asked no name server"};
+        if (asked_ == before)
+            throw std::runtime_error{std::string{"getaddrinfo() did not ask the bench's name server: "} +
+                                     gai_strerror(said)};
     }
 
 private:

@@ -5,6 +5,7 @@
 
 #include <ums/ums.hpp>
 
+#include "../common/detector.hpp"
 #include "../common/peer.hpp"
 
 namespace {
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
         const auto processors = in.number("processors", 1, 1, 1024);
         in.number("fibers", 2, 2, 2);
         const auto min_ms = in.number("min_ms", 100, 0);
+        bench::use_detector(in);
         in.done();
 
         bench::tally sum;

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "../common/detector.hpp"
 #include "../common/peer.hpp"
 
 namespace {
@@ -38,6 +39,7 @@ int main(int argc, char** argv) {
         const auto min_ms = in.number("min_ms", 100, 0);
         const bool in_batch = in.word("way", {"one", "batch"}) == "batch";
         const bool dispatch = in.word("launch", {"post", "dispatch"}) == "dispatch";
+        bench::use_detector(in);
         in.done();
 
         const auto launch = dispatch ? ums::launch::dispatch : ums::launch::post;

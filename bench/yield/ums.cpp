@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "../common/detector.hpp"
 #include "../common/peer.hpp"
 #include "../common/race.hpp"
 #include "../common/switch_clock.hpp"
@@ -39,6 +40,7 @@ int main(int argc, char** argv) {
         const auto yields = in.number("yields", 1000);
         const auto min_ms = in.number("min_ms", 30, 0);
         const bool count_cycles = in.word("measure", {"time", "cycles"}) == "cycles";
+        bench::use_detector(in);
         in.done();
 
         bench::switch_clock clock;

@@ -58,6 +58,7 @@ private:
     progress find_end(std::string_view input, std::size_t& begin, std::size_t& end) noexcept;
     // Each returns the status to refuse with, or 0.
     [[nodiscard]] unsigned read_request_line(std::string_view line, request& r) const noexcept;
+    static unsigned read_other_line(std::string_view line, request& r) noexcept;
     static unsigned read_target(request& r) noexcept;
     unsigned check_headers(request& r) const noexcept;
     // Checks the framing of chunks up to `end`.

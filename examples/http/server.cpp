@@ -97,7 +97,6 @@ void server::serve(ums::net::stream peer) {
             return;
         }
         in.added(*got);
-        if (now == phase::idle) c.set_idle(false);
         while (!in.data().empty()) {
             const std::size_t taken = client.take(in.data(), out);
             in.consume(taken);
@@ -108,14 +107,16 @@ void server::serve(ums::net::stream peer) {
         }
         if (in.data().empty()) work.reset();
         // A time begins with the phase, not with each byte of it: or a byte now and then would hold
-        // the connection for ever.
+        // the connection for ever. What came and was answered at once was idle all the time: a stop meanwhile
+        // ends the reading, and neither what is here nor its answer.
         const phase next = client.is_between_requests() ? phase::idle
                            : client.is_in_body()        ? phase::body
                                                         : phase::head;
         if (next == phase::idle) {
-            c.set_idle(true);
+            if (now != phase::idle) c.set_idle(true);
             c.allow(options_.idle_timeout, false);
         } else if (next != now) {
+            if (now == phase::idle) c.set_idle(false);
             c.allow(next == phase::body ? options_.body_timeout : options_.header_timeout, false);
         }
         now = next;

@@ -35,7 +35,9 @@ public:
 
     ums::net::stream& stream() noexcept { return peer_; }
 
-    // The next waits may last until so long from now; zero: for ever. Call it again to say something else.
+    // The next waits may last until so long from now; zero: for ever. Call it again to say something else. They
+    // end up to an eighth, or a tenth of a second, later than that: so a connection that is served again and again
+    // need not store a new time for each request.
     void allow(std::chrono::milliseconds time, bool writes) noexcept;
     // Nothing is asked of the server: when it stops, the wait for more ends at once.
     void set_idle(bool idle) noexcept;

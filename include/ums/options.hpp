@@ -88,7 +88,7 @@ struct options {
     std::uint32_t carriers = 10'000;
 
     // How long a fiber may run while others wait for its processor, in microseconds; then it is stopped, wherever it
-    // is, and goes to the back of the queue (docs/hand-off.md). 0: as long as it likes. At least 1,000. Needs a detector
+    // is, and goes to the back of the queue (docs/hand-off.md). 0: as long as it likes. At least 100. Needs a detector
     // (`block`): without one the runtime does not start (std::errc::operation_not_supported). [UMS_TIME_SLICE_US]
     std::uint32_t time_slice_us = 0;
 

@@ -125,7 +125,7 @@ typedef struct ums_options {
     bool membarrier; /* true */
     ums_block_t block;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
-    uint32_t time_slice_us; /* 0: none; 1000 to 60000000. -EOPNOTSUPP without a detector. */
+    uint32_t time_slice_us; /* 0: none; 100 to 60000000. -EOPNOTSUPP without a detector. */
     int signal;             /* 0: one that nobody uses */
 } ums_options_t;
 
@@ -228,7 +228,7 @@ typedef struct ums_cluster_options {
     ums_policy_t policy;
     bool pin;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
-    uint32_t time_slice_us; /* 0: none; 1000 to 60000000. -EOPNOTSUPP without a detector. */
+    uint32_t time_slice_us; /* 0: none; 100 to 60000000. -EOPNOTSUPP without a detector. */
 } ums_cluster_options_t;
 
 #define UMS_CLUSTER_OPTIONS_INIT \

@@ -120,8 +120,10 @@ void perf_detector::run() noexcept {
 
 bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     const os::nanoseconds now = os::now();
-    if (now - window_begun_ > window) {
-        if (window_records_ <= flood && window_in_vain_ <= in_vain)
+    // After a lull half as many, in half the time, show that nothing has changed.
+    const unsigned part = next_lull_ > shortest_lull ? 2 : 1;
+    if (now - window_begun_ > window / part) {
+        if (window_records_ <= flood / part && window_in_vain_ <= in_vain / part)
             next_lull_ = std::max(next_lull_ / 2, shortest_lull);
         window_begun_ = now;
         window_records_ = 0;
@@ -129,9 +131,7 @@ bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     }
     window_records_ += records;
     if (!found) ++window_in_vain_;
-    // After a lull a few turns show that nothing has changed.
-    const unsigned patience = next_lull_ > shortest_lull ? in_vain / 4 : in_vain;
-    return window_records_ > flood || window_in_vain_ > patience;
+    return window_records_ > flood / part || window_in_vain_ > in_vain / part;
 }
 
 os::nanoseconds perf_detector::time_to_next_look() const noexcept {
@@ -163,16 +163,18 @@ bool perf_detector::is_stopped_within(os::nanoseconds time) noexcept {
 
 // False if it is time to stop.
 bool perf_detector::wait() noexcept {
-    pollfd* const stop = &polled_[rings_];
-    // Only the end is waited for: the rings fill meanwhile.
-    if (is_stopped_within(pause)) return false;
+    const pollfd* const stop = &polled_[rings_];
+    const os::nanoseconds begun = os::now();
     if (os::system.poll_fds(polled_.get(), rings_ + 1, nullptr) < 0) return true;
+    const os::nanoseconds waited = os::now() - begun;
     for (unsigned i = 0; i < rings_; ++i) {
         if ((polled_[i].revents & (POLLHUP | POLLERR | POLLNVAL)) == 0) continue;
         polled_[i].fd = -1;  // Else the next wait would return at once, and so on for ever.
         is_lost_.store(1, base::relaxed);  // relaxed: a flag.
     }
-    return stop->revents == 0;
+    if (stop->revents != 0) return false;
+    // Only the end is waited for: the rings fill meanwhile.
+    return waited >= pause || !is_stopped_within(pause - waited);
 }
 
 void perf_detector::read_rings() noexcept {

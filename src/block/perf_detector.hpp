@@ -31,10 +31,10 @@ class perf_detector final : public detector {
 public:
     static constexpr os::nanoseconds pause = 50'000;
     // More records than this in a window are a flood.
-    static constexpr unsigned flood = 50;
+    static constexpr unsigned flood = 500;
     // More turns of the reader than this in which it found no block are one, too.
-    static constexpr unsigned in_vain = 10;
-    static constexpr os::nanoseconds window = 5'000'000;
+    static constexpr unsigned in_vain = 100;
+    static constexpr os::nanoseconds window = 50'000'000;
     static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 640'000'000;
     static constexpr os::nanoseconds shortest_look = 100'000, longest_look = 4'000'000;
 

@@ -22,12 +22,6 @@ namespace ums::io {
 
 namespace {
 
-// The table: blocks of descriptors, made when the first of their numbers is used and kept. Its size
-// does not depend on the limit of open files.
-constexpr int block_size = 1024;
-constexpr int blocks = 16 * 1024;
-constinit base::atomic<descriptor*> table[blocks];
-
 class guard {
 public:
     explicit guard(std::uint32_t& lock) noexcept : lock_{lock} { os::lock_word::acquire(lock_); }
@@ -38,16 +32,6 @@ public:
 private:
     std::uint32_t& lock_;
 };
-
-descriptor* make_block(base::atomic<descriptor*>& at) noexcept {
-    auto* made = new (std::nothrow) descriptor[block_size];
-    if (made == nullptr) return nullptr;
-    descriptor* seen = nullptr;
-    // sync(io.table): publishes the block.
-    if (at.compare_exchange(seen, made, base::acq_rel, base::acquire)) return made;
-    delete[] made;
-    return seen;
-}
 
 bool is_file(int fd) noexcept {
     struct stat is;
@@ -64,13 +48,21 @@ int socket_option(int fd, int name) noexcept {
 
 }  // namespace
 
-descriptor* descriptor::find(int fd) noexcept {
-    if (fd < 0 || fd / block_size >= blocks) return nullptr;
-    auto& block = table[fd / block_size];
-    descriptor* d = block.load(base::acquire);  // sync(io.table)
-    if (d == nullptr) [[unlikely]]
-        if (d = make_block(block); d == nullptr) return nullptr;
-    return d + fd % block_size;
+constinit base::atomic<descriptor*> descriptor::table_[blocks];
+
+descriptor* descriptor::make_block(base::atomic<descriptor*>& at) noexcept {
+    auto* made = new (std::nothrow) descriptor[block_size];
+    if (made == nullptr) return nullptr;
+    descriptor* seen = nullptr;
+    // sync(io.table): publishes the block.
+    if (at.compare_exchange(seen, made, base::acq_rel, base::acquire)) return made;
+    delete[] made;
+    return seen;
+}
+
+descriptor* descriptor::find_slow(unsigned fd) noexcept {
+    descriptor* const d = make_block(table_[fd / block_size]);
+    return d != nullptr ? d + fd % block_size : nullptr;
 }
 
 void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
@@ -293,10 +285,10 @@ long descriptor::wait_alone(int fd, side s, os::nanoseconds until,
 }
 
 void descriptor::forget_all() noexcept {
-    for (auto& block : table) {
+    for (auto& block : table_) {
         descriptor* d = block.load(base::acquire);  // sync(io.table)
         if (d == nullptr) continue;
-        for (int i = 0; i < block_size; ++i, ++d) {
+        for (unsigned i = 0; i < block_size; ++i, ++d) {
             if (!d->is_registered_.load(base::relaxed)) continue;
             const guard locked{d->lock_};
             d->is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().

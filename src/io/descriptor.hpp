@@ -72,15 +72,24 @@ public:
     };
 
     // Null: no descriptor can have this number (or there is no memory).
-    static descriptor* find(int fd) noexcept;
+    static descriptor* find(int fd) noexcept {
+        const auto n = static_cast<unsigned>(fd);  // A negative one is beyond the table.
+        if (n / block_size >= blocks) return nullptr;
+        descriptor* const d = table_[n / block_size].load(base::acquire);  // sync(io.table)
+        return d != nullptr ? d + n % block_size : find_slow(n);
+    }
     // A number that one of our calls has just made. No traits: find out when it is used.
     static void adopt(int fd, std::uint32_t traits) noexcept;
     // No engine any more: waits of plain threads try again, registrations are gone.
     static void forget_all() noexcept;
 
+    // As far as they are known: all of them, or none.
+    [[nodiscard]] std::uint32_t known_traits() const noexcept {
+        return traits_.load(base::acquire);  // sync(io.descriptor)
+    }
     // Finds out what it is, and makes it non-blocking. Returns the traits, or -errno.
     long learn(int fd) noexcept {
-        const std::uint32_t t = traits_.load(base::acquire);  // sync(io.descriptor)
+        const std::uint32_t t = known_traits();
         return (t & known) != 0 ? static_cast<long>(t) : learn_slow(fd);
     }
 
@@ -137,6 +146,13 @@ private:
     using word = base::atomic<std::uintptr_t>;
     // Zero is `maybe`: memory begins as zeros.
     static constexpr std::uintptr_t maybe = 0, nothing = 1;
+
+    // The table: blocks of descriptors, made when the first of their numbers is used and kept. Its size
+    // does not depend on the limit of open files.
+    static constexpr unsigned block_size = 1024, blocks = 16 * 1024;
+    static constinit base::atomic<descriptor*> table_[blocks];
+    [[gnu::cold]] static descriptor* find_slow(unsigned fd) noexcept;
+    static descriptor* make_block(base::atomic<descriptor*>& at) noexcept;
 
     word& at(side s) noexcept { return words_[static_cast<int>(s)]; }
     const word& at(side s) const noexcept { return words_[static_cast<int>(s)]; }

@@ -25,6 +25,7 @@ constinit os::lock engine_lock{os::lock_rank::change};
 // Guarded by engine_lock:
 constinit bool runs = false;
 constinit engine_kind wanted = engine_kind::automatic;
+constinit bool has_one_processor = false;
 
 // How many plain threads use the engine, and whether stop() waits for them.
 constinit base::atomic<std::uint32_t> users;
@@ -36,7 +37,7 @@ constinit long refusal = 0;
 std::unique_ptr<engine> make(long& error) noexcept {
     refusal = 0;
     if (wanted == engine_kind::uring) {
-        if (std::unique_ptr<engine> made = make_uring_engine(error)) return made;
+        if (std::unique_ptr<engine> made = make_uring_engine(has_one_processor, error)) return made;
         refusal = error;
     }
     return epoll_engine::make(error);
@@ -50,9 +51,10 @@ std::string epoll_because(long error) {
 
 }  // namespace
 
-void choose_engine(engine_kind kind) noexcept {
+void choose_engine(engine_kind kind, unsigned processors) noexcept {
     const os::lock_guard guard{engine_lock};
     wanted = kind;
+    has_one_processor = processors == 1;
 }
 
 std::string engine_name() {

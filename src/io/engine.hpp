@@ -41,8 +41,8 @@ protected:
 
 // --- The one there is ---
 
-// Which kind the next one is. Before a runtime starts.
-void choose_engine(engine_kind kind) noexcept;
+// Which kind the next one is, and how many processors the runtime begins with. Before it starts.
+void choose_engine(engine_kind kind, unsigned processors) noexcept;
 
 // Null: none yet, or no runtime runs.
 engine* current_engine() noexcept;

@@ -2,15 +2,19 @@
 #include "io/engine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <linux/audit.h>
+#include <random>
 #include <string>
 #include <sys/epoll.h>
 #include <sys/time.h>
+#include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -21,6 +25,7 @@
 #include "support/conservation.hpp"
 #include "support/refused_call.hpp"
 #include "support/scale.hpp"
+#include "support/seed.hpp"
 #include "ums/fiber.hpp"
 #include "ums/io.hpp"
 #include "ums/net.hpp"
@@ -187,6 +192,62 @@ TEST_F(engine_test, a_processor_that_computes_does_not_keep_events_from_an_idle_
         io::close(ends[0]);
         io::close(ends[1]);
     });
+}
+
+TEST_F(engine_test, on_one_processor_an_edge_comes_while_another_fiber_only_switches) {
+    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
+        run({.processors = 1, .io = engine}, [] {
+            int ends[2];
+            io::pipe(ends).value();
+            for (int i = 0; i < scaled(200, 50); ++i) {
+                std::atomic<bool> got = false;
+                fiber reader{[&] {
+                    char c;
+                    io::read_all(ends[0], &c, 1).value();
+                    got = true;
+                }};
+                this_fiber::yield();
+                std::thread writer{[&] { ASSERT_EQ(::write(ends[1], "x", 1), 1); }};
+                while (!got) this_fiber::yield();  // No system call but those of the engine.
+                writer.join();
+                reader.join();
+            }
+            io::close(ends[0]);
+            io::close(ends[1]);
+        });
+}
+
+TEST_F(engine_test, on_one_processor_who_became_ready_first_runs_first) {
+    // Without a detector: a fiber whose processor was handed on in the middle of its read comes later.
+    for (const io_engine engine : {io_engine::epoll, io_engine::uring})
+        run({.processors = 1, .block = block_detection::off, .io = engine}, [] {
+            if (cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
+            constexpr int count = 200;
+            std::vector<std::array<int, 2>> pipes(count);
+            std::vector<int> written(count), read(count);
+            std::vector<fiber> readers;
+            std::atomic<std::size_t> begun = 0, done = 0;
+            for (int i = 0; i < count; ++i) {
+                io::pipe(pipes[static_cast<std::size_t>(i)].data()).value();
+                written[static_cast<std::size_t>(i)] = i;
+            }
+            for (int i = 0; i < count; ++i)
+                readers.emplace_back([&, i] {
+                    char c;
+                    ++begun;
+                    io::read_all(pipes[static_cast<std::size_t>(i)][0], &c, 1).value();
+                    read[done++] = i;
+                });
+            while (begun < count) this_fiber::yield();
+            std::shuffle(written.begin(), written.end(), std::mt19937_64{test_seed()});
+            // More than one turn of the engine takes in, and nobody else runs meanwhile.
+            for (const int i : written)
+                io::write_all(pipes[static_cast<std::size_t>(i)][1], "x", 1).value();
+            for (fiber& r : readers) r.join();
+            EXPECT_EQ(read, written);
+            for (const auto& p : pipes)
+                for (const int end : p) io::close(end);
+        });
 }
 
 TEST_F(engine_test, processors_come_and_go_while_fibers_wait) {

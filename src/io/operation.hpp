@@ -31,17 +31,25 @@ inline bool would_block(int fd, side s) noexcept {
     return os::io_call(SYS_ppoll, &one, 1, &zero, nullptr, 8) == 0;
 }
 
-// `wanted`: how many bytes the call asks for; a TCP socket that gave fewer has no more. 0: not known.
+// What a successful read leaves: a TCP socket that gave fewer bytes than the call asked for has no more. `wanted`
+// 0: not known.
+inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
+                           std::size_t wanted) noexcept {
+    return (traits & descriptor::tcp) != 0 && n > 0 && static_cast<std::size_t>(n) < wanted &&
+           !d.is_hung_up();
+}
+
+// `generation`: read before the first attempt. `tried`: that one found nothing to do.
 template <class Call>
-long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
-             Call call) noexcept {
-    const std::uint32_t generation = d.generation();
+[[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::size_t wanted,
+                                       const limits& l, std::uint32_t generation, bool tried,
+                                       Call call) noexcept {
     const long traits = d.learn(fd);
     if (traits < 0) return traits;
     const bool ask_first = (traits & descriptor::ask_first) != 0;
-    const bool may_empty = s == side::in && (traits & descriptor::tcp) != 0;
-    bool is_due = false;  // An edge came, or this is the last attempt.
-    bool take_first = s == side::in;
+    // An edge came, or this is the last attempt; or a writer, who has yet to take the mark, tries again.
+    bool is_due = tried && s == side::out;
+    bool take_first = tried || s == side::in;
     long gave_up = 0;
     for (;;) {
         const bool has_mark = d.may_be_ready(s);
@@ -50,7 +58,8 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
             const long n = ask_first && would_block(fd, s) ? -EAGAIN : without_interruption(call);
             if (n != -EAGAIN) {
                 const bool is_empty =
-                    may_empty && n > 0 && static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
+                    s == side::in &&
+                    leaves_nothing(d, static_cast<std::uint32_t>(traits), n, wanted);
                 if ((taken || is_due) && !is_empty) d.restore(s);
                 return n;
             }
@@ -67,6 +76,26 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
             return r;
         is_due = true;
     }
+}
+
+// `wanted`: how many bytes the call asks for; 0: not known. The first attempt is made here, where the compiler
+// sees the call: most need no other.
+template <class Call>
+long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
+             Call call) noexcept {
+    const std::uint32_t generation = d.generation();
+    const std::uint32_t traits = d.known_traits();
+    bool tried = false;
+    if ((traits & (descriptor::known | descriptor::ask_first)) == descriptor::known &&
+        d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {
+        tried = true;
+        const long n = without_interruption(call);
+        if (n != -EAGAIN) [[likely]] {
+            if (s == side::in && !leaves_nothing(d, traits, n, wanted)) d.restore(s);
+            return n;
+        }
+    }
+    return perform_waiting(d, fd, s, wanted, l, generation, tried, call);
 }
 
 }  // namespace ums::io

@@ -74,10 +74,18 @@ long connect_blocking(int fd, const sockaddr* to, socklen_t bytes, const limits&
     });
 }
 
+// Whether a receive with these flags takes out what it gives.
+constexpr bool consumes(int flags) noexcept {
+    return (flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)) == 0;
+}
+
 }  // namespace
 
 number recv(int fd, void* into, std::size_t bytes, int flags, const limits& l) {
-    return recvfrom(fd, into, bytes, flags, nullptr, nullptr, l);
+    if ((flags & MSG_WAITALL) != 0) return recvfrom(fd, into, bytes, flags, nullptr, nullptr, l);
+    return number::from(operate(fd, side::in, consumes(flags) ? bytes : 0, l, [=]() noexcept {
+        return os::io_call(SYS_recvfrom, fd, into, bytes, flags | MSG_DONTWAIT);
+    }));
 }
 
 number send(int fd, const void* from, std::size_t bytes, int flags, const limits& l) {
@@ -86,7 +94,6 @@ number send(int fd, const void* from, std::size_t bytes, int flags, const limits
 
 number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from,
                 socklen_t* from_bytes, const limits& l) {
-    const bool consumes = (flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)) == 0;
     // The kernel does not wait for all on a non-blocking socket.
     const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
     const int once = (flags & ~MSG_WAITALL) | MSG_DONTWAIT;
@@ -94,7 +101,7 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
     for (;;) {
         auto* at = static_cast<char*>(into) + done;
         const std::size_t rest = bytes - done;
-        const long n = operate(fd, side::in, consumes || all ? rest : 0, l, [=]() noexcept {
+        const long n = operate(fd, side::in, consumes(flags) || all ? rest : 0, l, [=]() noexcept {
             return os::io_call(SYS_recvfrom, fd, at, rest, once, from, from_bytes);
         });
         if (n <= 0) return done != 0 ? number{done} : number::from(n);

@@ -21,15 +21,14 @@ namespace {
 constexpr unsigned submissions = 256, completions = 8192;
 constexpr std::uint64_t no_data = ~std::uint64_t{0};
 constexpr unsigned poll_batch = 64;
+constexpr unsigned cooperative = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 class uring_engine final : public engine {
 public:
-    long open() noexcept {
+    long open(bool has_one_processor) noexcept {
         io_uring_params p{};
-        p.flags = IORING_SETUP_CQSIZE;
-        p.cq_entries = completions;
-        const int error = io_uring_queue_init_params(submissions, &ring_, &p);
-        is_open_ = error == 0;
+        long error = set_up(has_one_processor ? cooperative : 0, p);
+        if (error == -EINVAL && has_one_processor) error = set_up(0, p);  // Before Linux 5.19.
         if (error != 0) return error;
         // Linux 5.13, as multishot poll.
         return (p.features & IORING_FEAT_RSRC_TAGS) != 0 ? 0 : -ENOSYS;
@@ -61,7 +60,7 @@ public:
     sched::fiber* poll() noexcept override {
         if (!os::lock_word::try_acquire(completion_lock_)) return nullptr;
         fiber_list woken;
-        if (io_uring_cq_has_overflow(&ring_))
+        if (has_pending())
             os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 0, IORING_ENTER_GETEVENTS, nullptr,
                         0);
         reap(woken, poll_batch);
@@ -93,6 +92,21 @@ public:
 private:
     static std::uint64_t data_of(int fd, std::uint32_t generation) noexcept {
         return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
+    }
+
+    long set_up(unsigned flags, io_uring_params& p) noexcept {
+        p = {};
+        p.flags = flags | IORING_SETUP_CQSIZE;
+        p.cq_entries = completions;
+        const int error = io_uring_queue_init_params(submissions, &ring_, &p);
+        is_open_ = error == 0;
+        return error;
+    }
+
+    // Whether completions wait for a call that posts them: the queue was full, or nobody was interrupted.
+    [[nodiscard]] bool has_pending() const noexcept {
+        return (IO_URING_READ_ONCE(*ring_.sq.kflags) &
+                (IORING_SQ_CQ_OVERFLOW | IORING_SQ_TASKRUN)) != 0;
     }
 
     template <class Prepare>
@@ -159,11 +173,11 @@ private:
 
 }  // namespace
 
-std::unique_ptr<engine> make_uring_engine(long& error) noexcept {
+std::unique_ptr<engine> make_uring_engine(bool has_one_processor, long& error) noexcept {
     error = probe_uring();
     if (error != 0) return nullptr;
     std::unique_ptr<uring_engine> made{new (std::nothrow) uring_engine};
-    error = made != nullptr ? made->open() : -ENOMEM;
+    error = made != nullptr ? made->open(has_one_processor) : -ENOMEM;
     if (error != 0) made.reset();
     return made;
 }
@@ -181,7 +195,9 @@ long probe_uring() noexcept {
 #else
 
 namespace ums::io {
-std::unique_ptr<engine> make_uring_engine(long& error) noexcept { return error = -ENOSYS, nullptr; }
+std::unique_ptr<engine> make_uring_engine(bool, long& error) noexcept {
+    return error = -ENOSYS, nullptr;
+}
 long probe_uring() noexcept { return -ENOSYS; }
 }  // namespace ums::io
 

@@ -71,6 +71,17 @@ void unpin_this_thread() noexcept {
     if (sched_getaffinity(getpid(), sizeof set, &set) == 0) sched_setaffinity(0, sizeof set, &set);
 }
 
+bool leave_cpus(const cpu_set_t& taken) noexcept {
+    cpu_set_t mine, rest;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) return false;
+    CPU_ZERO(&rest);
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+        if (CPU_ISSET(cpu, &mine) && !CPU_ISSET(cpu, &taken)) CPU_SET(cpu, &rest);
+    if (CPU_COUNT(&rest) == 0 || sched_setaffinity(0, sizeof rest, &rest) != 0) return false;
+    sched_setaffinity(0, sizeof mine, &mine);
+    return true;
+}
+
 int cpu_distance(int a, int b) noexcept {
     if (a == b) return 0;
     if (share_cache(a, b, 2)) return 1;

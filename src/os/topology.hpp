@@ -3,6 +3,8 @@
 
 // os/topology.hpp: which CPUs this process may use, and which are near each other.
 
+#include <sched.h>
+
 namespace ums::os {
 
 // CPUs in the process's affinity mask (its first thread's; a carrier's own may be narrower); at least 1.
@@ -13,6 +15,10 @@ int pin_this_thread(unsigned n) noexcept;
 
 // Lets the calling thread, which may have inherited a pinned one's mask, use all of them.
 void unpin_this_thread() noexcept;
+
+// Moves the calling thread to a CPU of its mask that is not in `taken`, and leaves the mask as it was: from then on the
+// kernel may move it on. False: its mask has no other. Three system calls.
+bool leave_cpus(const cpu_set_t& taken) noexcept;
 
 // The n-th usable CPU, modulo their number.
 int nth_usable_cpu(unsigned n) noexcept;

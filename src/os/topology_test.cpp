@@ -49,6 +49,25 @@ TEST(topology, pinning_confines_the_calling_thread_and_no_other) {
     EXPECT_EQ(affinity(), before);
 }
 
+TEST(topology, who_leaves_cpus_keeps_its_mask) {
+    if (usable_cpus() < 2) GTEST_SKIP() << "one CPU only";
+    std::thread{[] {
+        const std::set<int> before = affinity();
+        pin_this_thread(1);
+        cpu_set_t here;
+        CPU_ZERO(&here);
+        CPU_SET(nth_usable_cpu(1), &here);
+        EXPECT_FALSE(leave_cpus(here)) << "pinned there";
+        EXPECT_EQ(affinity(), std::set<int>{nth_usable_cpu(1)});
+        unpin_this_thread();
+        EXPECT_TRUE(leave_cpus(here));
+        EXPECT_EQ(affinity(), before);
+        for (const int cpu : before) CPU_SET(cpu, &here);
+        EXPECT_FALSE(leave_cpus(here)) << "all are taken";
+        EXPECT_EQ(affinity(), before);
+    }}.join();
+}
+
 TEST(topology, a_cpu_is_nearest_to_itself_and_distances_are_symmetric) {
     for (const int a : affinity()) {
         EXPECT_EQ(cpu_distance(a, a), 0);

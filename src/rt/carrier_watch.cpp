@@ -13,6 +13,7 @@
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
 #include "sched/stop.hpp"
 
@@ -24,11 +25,6 @@ using sched::carrier;
 using sched::carrier_pool;
 
 carrier_watch* the_watch = nullptr;  // Changes while no carrier runs.
-
-// How long a fiber may run on without a processor after a call that was found blocked: long enough to block again, if
-// that is what it does all the time, and short beside a time slice.
-constexpr os::nanoseconds first_grace = 20'000;
-constexpr std::uint32_t most_doublings = 5;
 
 }  // namespace
 
@@ -92,10 +88,7 @@ struct carrier_watch::hooks {
     static void runs() noexcept { the_watch->detector_.is->nudge(); }
 
     static void away(carrier& c) noexcept {
-        if (c.interrupt == nullptr) return;
-        const std::uint32_t doublings =
-            std::min(c.running.get()->blocks.blocked.get(), most_doublings);
-        c.interrupt->arm(first_grace << doublings);
+        if (c.interrupt != nullptr) c.interrupt->arm(sched::habit::grace(*c.running.get()));
     }
 
     static void back(carrier& c) noexcept {

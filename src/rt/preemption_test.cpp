@@ -3,7 +3,7 @@
 //
 // Fibers stopped by the signal because their time slice is over, wherever they are.
 //
-// TEST_PREEMPTIONS=n sets the number of the long mixture.
+// TEST_PREEMPTIONS=n sets the number of the long mixtures.
 #include "ums/blocking.hpp"
 
 #include <atomic>
@@ -22,12 +22,14 @@
 #include <system_error>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "os/clock.hpp"
 #include "os/interrupt_signal.hpp"
+#include "sched/stop.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "ums/cluster.hpp"
@@ -309,12 +311,13 @@ bool exceptions(unsigned salt) {
     return caught == 20;
 }
 
-TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
+void stop_in_the_middle(ums::options options) {
     std::uint64_t wanted = 300;
     if (const char* given = std::getenv("TEST_PREEMPTIONS")) wanted = std::strtoull(given, nullptr, 10);
+    options.time_slice_us = 200;
     sink = std::fopen("/dev/null", "w");
     ASSERT_NE(sink, nullptr);
-    ums::run(on(2), [wanted] {
+    ums::run(options, [wanted] {
         const bool has_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
         std::atomic<std::uint64_t> wrong[7]{}, done = 0;
         std::atomic<bool> over = false;
@@ -352,6 +355,18 @@ TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
                   << (has_wide ? "\n" : ", no AVX-512 here\n");
     });
     std::fclose(sink);
+}
+
+TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) { stop_in_the_middle(on(2)); }
+
+// Nothing is put off: so malloc's locks, stdio's and the loader's are held by who is stopped, and the others wait for them
+// in the kernel.
+TEST_P(preemption_test, so_it_does_when_the_fiber_is_in_the_middle_of_the_c_library) {
+    struct never_put_off {
+        const unsigned before = std::exchange(ums::sched::stop::most_deferrals, 0);
+        ~never_put_off() { ums::sched::stop::most_deferrals = before; }
+    } const at_once;
+    stop_in_the_middle(on(2));
 }
 
 INSTANTIATE_TEST_SUITE_P(detectors, preemption_test,

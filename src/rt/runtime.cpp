@@ -62,7 +62,7 @@ void start(const options& asked) {
         mem::remove_overflow_report();
         throw;
     }
-    io::choose_engine(io_kind(o.io));
+    io::choose_engine(io_kind(o.io), o.processors);
     io::start();
     sched::cluster_access::set(standard_name(), made->standard.get());
     // sync(runtime): publishes the cluster to threads that make fibers.

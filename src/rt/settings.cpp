@@ -19,7 +19,7 @@ using mem::stack_depot;
 
 constexpr std::uint32_t most_spin_ns = 1'000'000'000;
 constexpr std::uint32_t most_carriers = 1'000'000;
-constexpr std::uint32_t least_slice_us = 1'000, most_slice_us = 60'000'000;
+constexpr std::uint32_t least_slice_us = 100, most_slice_us = 60'000'000;
 
 void read_environment(options& o) {
     using namespace environment;
@@ -86,7 +86,7 @@ void read_environment(options& o) {
 void check_slice(std::uint32_t us) {
     if (us != 0 && (us < least_slice_us || us > most_slice_us))
         refuse(std::errc::invalid_argument,
-               "ums: time_slice_us: expected 0, or 1,000 to 60,000,000");
+               "ums: time_slice_us: expected 0, or 100 to 60,000,000");
 }
 
 block::preference detection_of(const options& o) noexcept {

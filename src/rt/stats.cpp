@@ -105,7 +105,7 @@ std::string info() {
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");
-    if (r == nullptr) io::choose_engine(rt::io_kind(o.io));
+    if (r == nullptr) io::choose_engine(rt::io_kind(o.io), o.processors);
     line("io", io::engine_name());
     line("switch", "x86-64 assembly, control words kept");
     return text;

@@ -118,7 +118,7 @@ public:
     struct watcher {
         void (*started)(carrier&) noexcept;
         void (*ending)(carrier&) noexcept;
-        // A carrier that had nothing to run runs a fiber.
+        // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
         void (*runs)() noexcept;
         // Its processor has gone while it was blocked in the kernel, unmarked: to be stopped when it comes back.
         void (*away)(carrier&) noexcept;

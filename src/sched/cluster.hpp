@@ -14,6 +14,7 @@
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "os/lock.hpp"
+#include "os/topology.hpp"
 #include "sched/carrier_maker.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/idle_set.hpp"
@@ -99,6 +100,7 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
+    [[nodiscard]] unsigned cpus() const noexcept { return cpus_; }
 
     carrier_pool carriers;
     idle_set idle;
@@ -125,6 +127,7 @@ private:
     void wake(processor& p) noexcept;
 
     cluster_setup setup_;
+    const unsigned cpus_ = os::usable_cpus();
     std::unique_ptr<ums::policy> policy_;
     std::optional<carrier_maker::use> maker_;  // While it runs.
 

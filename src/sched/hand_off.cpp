@@ -6,6 +6,7 @@
 #include "os/futex.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/habit.hpp"
 #include "sched/switch.hpp"
 
 namespace ums::sched {
@@ -71,11 +72,9 @@ bool hand_off::keeps_claim(carrier& blocked) noexcept {
 void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
     fiber& f = *blocked.running.get();
     move(blocked, to);
-    f.blocks.blocked.add(1);
-    if (f.blocks.holds_permit())
-        blocked.pool.come_back(to);
-    else
-        blocked.pool.pass_permit_on(to, blocked);
+    if (f.blocks.holds_permit()) return blocked.pool.come_back(to);
+    habit::found(f);
+    blocked.pool.pass_permit_on(to, blocked);
 }
 
 hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
@@ -92,7 +91,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
         return result::later;
     }
     move(blocked, *spare);
-    f.blocks.blocked.add(1);
+    if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.own.unclaim();
     pool.run(*spare);
@@ -102,9 +101,11 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
 bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) noexcept {
     if (!claim(blocked, seen)) return false;
     carrier_pool& pool = blocked.pool;
-    if (!blocked.running.get()->blocks.holds_permit() && !keeps_claim(blocked)) return false;
+    fiber& f = *blocked.running.get();
+    const bool was_marked = f.blocks.holds_permit();
+    if (!was_marked && !keeps_claim(blocked)) return false;
     move(blocked, spare);
-    blocked.running.get()->blocks.blocked.add(1);
+    if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.own.unclaim();
     pool.count_hand_off();

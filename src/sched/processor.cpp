@@ -2,6 +2,7 @@
 #include "sched/processor.hpp"
 
 #include <algorithm>
+#include <sched.h>
 
 #include "os/membarrier.hpp"
 #include "os/no_stop.hpp"
@@ -9,6 +10,7 @@
 #include "sched/cluster.hpp"
 #include "sched/depot.hpp"
 #include "sched/search.hpp"
+#include "sched/spread.hpp"
 
 namespace ums::sched {
 
@@ -65,8 +67,16 @@ void processor::make_ready(fiber& f, bool run_it_next) noexcept {
         push_back(f);
 }
 
+void processor::note_cpu() noexcept {
+    if (home_.active() <= 1) return;
+    const int here = sched_getcpu();
+    if (here != cpu_.get() || counters.slices.get() % spread::period == 0) [[unlikely]]
+        spread::arrived(*this, here);
+}
+
 fiber* processor::pick_at_slice_end() noexcept {
     start_slice();
+    note_cpu();
     visit_timers();
     visit_driver();
     visit_inboxes();

@@ -40,6 +40,7 @@ struct processor_counters {
     base::owned<std::uint64_t> idles;      // Waits in the driver.
     base::owned<std::uint64_t> wakes_sent; // Idle processors this one woke.
     base::owned<std::uint64_t> timers_fired;
+    base::owned<std::uint64_t> moves;      // To another CPU, off one that it shared.
 };
 
 class alignas(base::cache_line) processor {
@@ -224,6 +225,7 @@ private:
     friend class cluster;
     friend class idle_set;
     friend struct search;
+    friend struct spread;
     friend struct carrier;
     friend class carrier_pool;
     friend struct hand_off;
@@ -236,6 +238,7 @@ private:
     void visit_inboxes() noexcept;
     void visit_timers() noexcept;
     void visit_driver() noexcept;
+    void note_cpu() noexcept;
     void receive(fiber* list) noexcept;
     [[nodiscard]] os::nanoseconds next_deadline() const noexcept;
     void queue_all(fiber* list) noexcept;
@@ -256,6 +259,7 @@ private:
     os::nanoseconds slice_began_ = 0;
     std::uint32_t timer_credit_ = 0;       // Switches since the last visit that no sleeper has used.
     std::uint32_t sleepers_before_ = 0;    // Where the queue's front was before the last ones came.
+    base::owned<int> cpu_{-1};             // Where it last ran, -1 if it is idle. Others read it as a hint.
     std::uint64_t creators_turn_ = 0;      // The slice in which a creator last went to the back.
     mem::stack_head* free_stacks_ = nullptr;
     std::uint32_t free_stack_count_ = 0;

@@ -14,6 +14,7 @@
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
 
 namespace ums::sched {
@@ -28,8 +29,7 @@ constexpr int most_ranges = 16;
 range ranges[most_ranges];
 int range_count = 0;
 
-// How often, and for how long each time.
-constexpr unsigned most_deferrals = 40;
+// For how long each time.
 constexpr os::nanoseconds deferral = 100'000;
 
 bool is_better_later(std::uintptr_t at) noexcept {
@@ -79,8 +79,6 @@ void wait_for_turn(carrier& c) noexcept {
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
     c.pool.count_stop(false);
-    // It used its grace up without blocking again.
-    f.blocks.blocked.set(f.blocks.blocked.get() / 2);
     if (f.is_pinned.get() || !c.has_borrowed) return f.home_cluster.get()->make_ready_from_outside(f);
     if (c.pool.take_or_stop(c))
         c.turn.store(carrier::holds, base::relaxed);  // Its own: it is in no list.
@@ -116,6 +114,7 @@ bool stop_here(carrier& c, fiber& f) noexcept {
     }
     wait_for_turn(c);
     f.shadow = shadow;
+    if (!preempted) habit::went_on(f);
     c.follow_processor();
     c.pool.come_back(c);
     return true;
@@ -149,7 +148,7 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
         } else if (c->own.is_inside() || c->unstoppable.get() != 0) {
             // It finds out by itself, or is out again soon.
             again = deferral;
-        } else if (is_better_later(instruction(context)) && ++c->deferrals < most_deferrals) {
+        } else if (is_better_later(instruction(context)) && ++c->deferrals < stop::most_deferrals) {
             again = deferral;
         } else {
             c->deferrals = 0;
@@ -157,6 +156,8 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             c->is_stopping.set(true);
             if (!stop_here(*c, *f)) again = deferral;
             c->is_stopping.set(false);
+            // Of interest again, and a detector that meanwhile found nobody who was may have gone to sleep.
+            if (const auto* by = carrier_pool::watched_by) by->runs();
             c->unstoppable.add(~std::uint32_t{0});
         }
     }

@@ -33,6 +33,9 @@ struct carrier;
 struct stop {
     static constexpr std::size_t crossing_bytes = 64 * 1024;
 
+    // How often a stop is put off in the C library and its like, by 100 us each time. Set while no runtime runs; for tests.
+    static inline unsigned most_deferrals = 40;
+
     // The handler of the interrupt signal, on the thread that was stopped. `context`: ucontext_t.
     static void on_interrupt(const siginfo_t& signal, void* context) noexcept;
 

@@ -88,6 +88,11 @@ BAD_INPUT = [
     (["bench", "yield", "--runtimes", "ums,perl"], "'perl'"),
     (["bench", "yield", "--runtimes", "bare switch"], "'bare switch'"),
     (["bench", "spawn", "--cycles"], "--cycles"),
+    (["bench", "yield", "--detectors", "off,kqueue"], "'kqueue'"),
+    (["bench", "yield", "--detectors", ""], "--detectors"),
+    (["bench", "semaphore", "--detectors", "off"], "--detectors"),
+    (["bench", "all", "--detectors", "off"], "--detectors"),
+    (["bench", "yield", "--demo", "--detectors", "off"], "--detectors"),
     (["bench", "all", "--fibers", "10"], "--fibers"),
     (["bench", "yield", "--demo", "--quick"], "--quick"),
     (["bench", "pingpong", "--fibers", "3"], "--fibers"),
@@ -194,6 +199,28 @@ class Rows(unittest.TestCase):
             self.assertEqual(row["fibers"], 4)
             self.check_row(row, SPEED | {"cycles_per_op"})
 
+    def test_detectors_are_compared_within_one_run(self):
+        for bench in ("yield", "spawn", "pingpong"):
+            with self.subTest(bench):
+                done = run("bench", bench, "--quick", "--runtimes", "ums", "--detectors", "off,monitor,perf",
+                           "--json", "-")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                document = json.loads(done.stdout)
+                for row in document["rows"]:
+                    self.check_row(row, SPEED)
+                detectors = ["off", "monitor"] + (["perf"] if "perf was not run" not in done.stderr else [])
+                # Next to each other, so that they are measured one after the other.
+                self.assertEqual([row["detector"] for row in document["rows"]],
+                                 detectors * (len(document["rows"]) // len(detectors)))
+                self.assertIn("with monitor / with off", done.stderr)
+
+    def test_detectors_leave_the_other_runtimes_as_they_are(self):
+        done = run("bench", "pingpong", "--quick", "--runtimes", "ums,std::thread", "--detectors", "off,monitor",
+                   "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([(row["runtime"], row.get("detector")) for row in json.loads(done.stdout)["rows"]],
+                         [("std::thread", None), ("ums", "off"), ("ums", "monitor")])
+
     def test_a_cell_that_would_take_too_long_says_what_it_ran(self):
         done = run("bench", "yield", "--fibers", "100", "--yields", "1000000000", "--repetitions", "1",
                    "--runtimes", "ums", "--json", "-")
@@ -252,16 +279,28 @@ class Rows(unittest.TestCase):
         found = {(row["connections"], row["pipeline"]) for row in json.loads(done.stdout)["rows"]}
         self.assertEqual(found, {(1, 1), (1, 3), (40, 1), (40, 3)})
 
-    def test_connections_beyond_the_limit_are_left_out_with_a_note(self):
+    def test_of_idle_connections_beyond_the_limit_as_many_as_can_be_are_measured_and_a_note_says_so(self):
         done = subprocess.run(["sh", "-c", 'ulimit -n 1000; exec "$0" "$@"', UMS, "bench", "connections", "--quick",
                                "--runtimes", "epoll", "--connections", "100,2000", "--json", "-"],
                               capture_output=True, text=True, timeout=300, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        rows = json.loads(done.stdout)["rows"]
-        if len(rows) == 1:  # As root the limit can be raised.
-            self.assertIn("2000 connections were left out", done.stderr)
-        else:
+        found = [row["connections"] for row in json.loads(done.stdout)["rows"]]
+        if found == [100, 2000]:  # As root the limit can be raised.
             self.assertEqual(os.geteuid(), 0)
+            return
+        self.assertEqual(found, [100, 800])
+        self.assertIn("2000 connections were not possible: they take 2200 descriptors of one process", done.stderr)
+        self.assertIn("Measured instead: 800.", done.stderr)
+
+    def test_busy_connections_beyond_the_limit_are_left_out_with_a_note(self):
+        done = subprocess.run(["sh", "-c", 'ulimit -n 1000; exec "$0" "$@"', UMS, "bench", "echo", "--quick",
+                               "--runtimes", "epoll", "--pipeline", "1", "--connections", "16,2000", "--json", "-"],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if [row["connections"] for row in json.loads(done.stdout)["rows"]] == [16, 2000]:
+            self.assertEqual(os.geteuid(), 0)
+        else:
+            self.assertIn("2000 connections were left out", done.stderr)
 
     def test_http_can_be_loaded_by_wrk(self):
         if not shutil.which("wrk"):

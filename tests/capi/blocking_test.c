@@ -64,10 +64,10 @@ static void bad_options_are_refused(void) {
     options.carriers = 1;
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));
     options = (ums_options_t)UMS_OPTIONS_INIT;
-    options.time_slice_us = 999;
+    options.time_slice_us = 99;
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));
     options = (ums_options_t)UMS_OPTIONS_INIT;
-    options.time_slice_us = 1000;
+    options.time_slice_us = 100;
     options.block = UMS_BLOCK_OFF;
     CHECK_IS(-EOPNOTSUPP, ums_run(&options, other_fibers_run_meanwhile, NULL));
     options = (ums_options_t)UMS_OPTIONS_INIT;

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "compare.hpp"
+#include "detectors.hpp"
 #include "interrupt.hpp"
 #include "machine.hpp"
 #include "options.hpp"
@@ -66,6 +67,7 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
                 fmt::format("--repetitions: expected one number, got '{}'", *asked.repetitions)};
         options.repetitions = static_cast<unsigned>(given.front());
     }
+    if (asked.detectors) options.detectors = detector_list(*asked.detectors);
     if (asked.runtimes) options.runtimes = word_list("--runtimes", *asked.runtimes);
     options.quick = asked.quick;
     options.cycles = asked.cycles;
@@ -82,6 +84,7 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
         needs_one(!options.pipeline.empty(), "--pipeline");
         needs_one(!options.client.empty(), "--client");
         needs_one(!options.runtimes.empty(), "--runtimes");
+        needs_one(!options.detectors.empty(), "--detectors");
     }
     if (options.demo) {
         const auto excludes = [](bool is_given, const char* option) {
@@ -92,6 +95,7 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
         excludes(!options.fibers.empty(), "--fibers");
         excludes(!options.yields.empty(), "--yields");
         excludes(options.cycles, "--cycles");
+        excludes(!options.detectors.empty(), "--detectors");
         excludes(options.quick, "--quick");
     }
     for (const auto* one : workloads) one->check(options);
@@ -103,6 +107,7 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
 result measure(const workload& what, const bench_options& options, progress& shown) {
     result got{std::string{what.name()}, options, {}, {}};
     got.plan = what.plan(options, got.notes);
+    split_by_detector(got);
     std::erase_if(got.plan, [](const setting& group) { return group.empty(); });
     runner cells{got.bench, got.plan, shown, options.demo ? demo_limit_s : 0};
     cells.run(options.repetitions.value_or(what.repetitions(options)));
@@ -133,7 +138,7 @@ void open_output(std::optional<output_file>& file, const char* option,
 int list(const bench_request& asked) {
     if (asked.json || asked.html || asked.processors || asked.fibers || asked.yields ||
         asked.connections || asked.pipeline || asked.client || asked.repetitions ||
-        asked.runtimes || asked.quick || asked.cycles || asked.demo)
+        asked.runtimes || asked.detectors || asked.quick || asked.cycles || asked.demo)
         throw usage_error{"list: it takes no options"};
     std::string text;
     for (const auto& one : all_workloads())
@@ -170,6 +175,8 @@ int bench(const bench_request& asked) {
         if (!part.shown.tables.empty()) {
             auto& last = part.shown.tables.back().notes;
             last.insert(last.end(), notes.begin(), notes.end());
+            const auto compared = detector_ratios(got, "ns_per_op");
+            last.insert(last.end(), compared.begin(), compared.end());
         }
         for (const auto& each : part.shown.tables) print(tables_to, text_of(each) + "\n");
         sections.push_back(std::move(part));

@@ -12,7 +12,7 @@ namespace tool {
 struct bench_request {
     std::optional<std::string> name;
     std::optional<std::string> json, html;
-    std::optional<std::string> processors, fibers, yields, repetitions, runtimes;
+    std::optional<std::string> processors, fibers, yields, repetitions, runtimes, detectors;
     std::optional<std::string> connections, pipeline, client;
     bool quick = false;
     bool cycles = false;

@@ -51,8 +51,9 @@ filter where(std::string key, json value) {
     };
 }
 
-table by_runtime(const result& got, std::string title, const std::vector<label>& labels,
+table by_runtime(const result& got, std::string title, std::vector<label> labels,
                  const std::string& figure, const filter& which) {
+    if (!got.options.detectors.empty()) labels.push_back({"detector", "detector"});
     table made;
     made.title = std::move(title);
     made.labels = labels.size();
@@ -157,7 +158,11 @@ chart bars(const result& got, std::string title, const std::string& figure, std:
     made.title = std::move(title);
     made.y_title = std::move(y_title);
     made.log_y = true;
-    for_each(got, which, [&](const setting& group) { made.labels.push_back(name(group.front())); });
+    for_each(got, which, [&](const setting& group) {
+        made.labels.push_back(name(group.front()));
+        if (!got.options.detectors.empty() && group.front().settings.contains("detector"))
+            made.labels.back() += ", " + group.front().settings["detector"].get<std::string>();
+    });
     for (const auto& runtime : runtimes_of(got, which)) {
         series bars_of{runtime, {}};
         double index = 0;

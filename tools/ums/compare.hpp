@@ -28,8 +28,8 @@ struct figure {
     format how = human;
 };
 
-// One row for each setting, one column for each runtime.
-table by_runtime(const result& got, std::string title, const std::vector<label>& labels,
+// One row for each setting, one column for each runtime. The detector is a label by itself if it is a setting.
+table by_runtime(const result& got, std::string title, std::vector<label> labels,
                  const std::string& figure, const filter& which);
 
 // One row for each cell, one column for each figure.

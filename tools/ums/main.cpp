@@ -84,6 +84,10 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
         ->type_name("own|wrk|ums");
     bench->add_option("--repetitions", asked.repetitions, "how often each cell is measured")
         ->type_name("N");
+    bench
+        ->add_option("--detectors", asked.detectors,
+                     "yield, spawn, pingpong: with each of these detectors of blocking, in turn")
+        ->type_name("off|monitor|perf[,..]");
     bench->add_option("--runtimes", asked.runtimes, "only these, such as ums,boost.fiber")
         ->type_name("NAME[,NAME..]");
     bench->add_flag("--cycles", asked.cycles,

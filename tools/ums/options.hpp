@@ -18,6 +18,7 @@ struct bench_options {
     std::vector<std::uint64_t> connections;
     std::vector<std::uint64_t> pipeline;
     std::vector<std::string> runtimes;
+    std::vector<std::string> detectors;  // Empty: whatever the environment says.
     std::string client;
     std::optional<unsigned> repetitions;
     bool quick = false;

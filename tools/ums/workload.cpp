@@ -36,6 +36,8 @@ void workload::check(const bench_options& options) const {
 void workload::check_common(const bench_options& options) const {
     if (options.cycles)
         throw usage_error{fmt::format("--cycles: only yield counts cycles, not {}", name())};
+    if (!options.detectors.empty() && !has_detectors())
+        throw usage_error{fmt::format("--detectors: {} has no such setting", name())};
     if (options.demo) throw usage_error{fmt::format("--demo: only yield has one, not {}", name())};
     for (const auto& one : options.runtimes)
         if (canonical(one, runtimes()).empty())

@@ -36,6 +36,9 @@ public:
         return options.quick ? 3 : 5;
     }
 
+    // Whether its peer on libums can be told which detector of blocking to use.
+    virtual bool has_detectors() const { return false; }
+
     // Throws usage_error if an option makes no sense here.
     virtual void check(const bench_options& options) const;
     virtual std::vector<setting> plan(const bench_options& options,

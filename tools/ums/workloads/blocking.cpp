@@ -14,9 +14,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <ums/stats.hpp>
 
 #include "../compare.hpp"
+#include "../detectors.hpp"
 
 namespace tool {
 
@@ -24,20 +24,6 @@ namespace {
 
 constexpr std::array ways{"nanosleep", "read", "fault", "getaddrinfo", "fsync"};
 constexpr std::array detectors{"perf", "monitor", "off", "marked"};
-
-// Why perf does not work here, or an empty string.
-std::string perf_refusal() {
-    const char* const was = std::getenv("UMS_BLOCK");
-    const std::string kept = was != nullptr ? was : "";
-    setenv("UMS_BLOCK", "perf", 1);
-    const auto info = ums::info();
-    if (was != nullptr)
-        setenv("UMS_BLOCK", kept.c_str(), 1);
-    else
-        unsetenv("UMS_BLOCK");
-    const auto at = info.find("blocking: refused: ");
-    return at == info.npos ? "" : info.substr(at + 19, info.find('\n', at) - at - 19);
-}
 
 // Why there can be no row of that way here, or an empty string.
 std::string refusal(const std::string& way) {

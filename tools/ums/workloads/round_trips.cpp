@@ -22,6 +22,9 @@ public:
     std::string_view about() const override { return about_; }
     std::vector<std::string> runtimes() const override { return runtimes_; }
 
+    // Semaphores cost what they cost with any.
+    bool has_detectors() const override { return name_ == "pingpong"; }
+
     void check(const bench_options& options) const override {
         workload::check(options);
         if (!options.fibers.empty() && options.fibers != std::vector<std::uint64_t>{2})

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 
 #include "../compare.hpp"
@@ -105,15 +106,9 @@ public:
         for (const auto& way : facts_.ways.empty() ? std::vector<std::string>{""} : facts_.ways)
             for (const auto pipeline : pipelines(options))
                 for (const auto n :
-                     given_or(options.connections,
-                              options.quick ? facts_.quick_connections : facts_.connections)) {
-                    if (n + own_descriptors > most) {
-                        notes.push_back(fmt::format(
-                            "{} connections were left out: the limit of descriptors (ulimit -Hn) "
-                            "is {}.",
-                            n, most));
-                        continue;
-                    }
+                     possible(given_or(options.connections, options.quick ? facts_.quick_connections
+                                                                          : facts_.connections),
+                              most, notes)) {
                     if (options.client == "wrk" && n > most_of_wrk) {
                         notes.push_back(
                             fmt::format("{} connections were left out: wrk makes all at once.", n));
@@ -158,6 +153,33 @@ protected:
 private:
     // The idle connections are those of the echo servers.
     std::string_view server() const { return facts_.pipeline.empty() ? "echo" : name(); }
+
+    // A process holds all connections, so its limit of descriptors bounds them. Busy ones beyond it are left
+    // out; of idle ones, of which each costs the same memory, as many as there can be take their place.
+    std::vector<std::uint64_t> possible(const std::vector<std::uint64_t>& asked, std::uint64_t most,
+                                        std::vector<std::string>& notes) const {
+        std::vector<std::uint64_t> all;
+        for (const auto n : asked) {
+            if (n + own_descriptors <= most) {
+                all.push_back(n);
+                continue;
+            }
+            const auto instead = most > own_descriptors ? most - own_descriptors : 0;
+            const bool is_idle = facts_.pipeline.empty();
+            auto note = fmt::format(
+                "{} connections were {}: they take {} descriptors of one process, and the limit "
+                "(ulimit -Hn) is {}.",
+                n, is_idle ? "not possible" : "left out", n + own_descriptors, most);
+            if (is_idle && instead >= 100 &&
+                std::find(all.begin(), all.end(), instead) == all.end()) {
+                note += fmt::format(" Measured instead: {}.", instead);
+                all.push_back(instead);
+            }
+            if (std::find(notes.begin(), notes.end(), note) == notes.end())
+                notes.push_back(std::move(note));
+        }
+        return all;
+    }
 
     std::vector<std::uint64_t> pipelines(const bench_options& options) const {
         if (facts_.pipeline.empty()) return {0};
@@ -213,6 +235,9 @@ private:
             which);
         shown.notes = ratios(got, "cpu_us_per_request", "connections", "connection", which);
         if (!shown.notes.empty()) shown.notes.insert(shown.notes.begin(), "CPU time per request:");
+        auto times = ratios(got, "p99_us", "connections", "connection", which);
+        if (!times.empty()) shown.notes.emplace_back("p99, with the load as fast as it goes:");
+        std::move(times.begin(), times.end(), std::back_inserter(shown.notes));
         return shown;
     }
 

@@ -21,6 +21,8 @@ public:
         return {"std::thread", "boost.fiber", "boost.fiber static", "go", "ums"};
     }
 
+    bool has_detectors() const override { return true; }
+
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         std::vector<setting> all;

@@ -31,6 +31,8 @@ public:
         return {"std::thread", "boost.fiber", "boost.fiber static", "go", "ums"};
     }
 
+    bool has_detectors() const override { return true; }
+
     void check(const bench_options& options) const override {
         if (options.cycles && options.processors != std::vector<std::uint64_t>{1})
             throw usage_error{
@@ -137,7 +139,8 @@ private:
     static void each_pair(const result& got, std::uint64_t fewest, std::uint64_t processors,
                           Use use) {
         const auto is_same = [](const cell& a, const cell& b) {
-            return a.runtime == b.runtime && a.fibers() == b.fibers() && a.yields == b.yields;
+            return a.runtime == b.runtime && a.fibers() == b.fibers() && a.yields == b.yields &&
+                   a.settings.value("detector", "") == b.settings.value("detector", "");
         };
         for (const auto& few : got.plan)
             for (const auto& many : got.plan)

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/detectors.hpp: the detectors of blocking as a setting of a bench.
+
+#include <string>
+#include <vector>
+
+#include "workload.hpp"
+
+namespace tool {
+
+// Why perf does not work here, or an empty string.
+std::string perf_refusal();
+
+// The text of --detectors. Throws usage_error.
+std::vector<std::string> detector_list(std::string_view text);
+
+// Each group's cells of ums become groups of their own, one for each detector, next to each other; what they cost beside the
+// first of them is then compared within one run. Those of the other runtimes stay, without a detector.
+void split_by_detector(result& got);
+
+// "with perf / with off   1.003, lowest 0.998 (10 fibers)": a line for each detector but the first; empty without --detectors.
+std::vector<std::string> detector_ratios(const result& got, const std::string& figure);
+
+}  // namespace tool
