@@ -234,7 +234,8 @@ UMS_ALWAYS_INLINE void foresee(scheduler_thread& s, context& w) noexcept {
     }
     s.last = &w;
     s.expected = w.after.is.get();
-    prefetch(w.after.is.get(), w.after.stack.get(), w.after.pointer.get(), s);
+    if (s.expected != nullptr) [[likely]]
+        prefetch(s.expected, w.after.stack.get(), w.after.pointer.get(), s);
 }
 
 bool claim(context& w, std::uint32_t inside) noexcept {
