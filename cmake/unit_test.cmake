@@ -4,6 +4,8 @@
 # SOURCE is src/X/NOUN_test.cpp, tests/X/NOUN_test.cpp or examples/X/NOUN_test.cpp, from the root of the
 # project. The program lands at the same path in the build folder; its test is called src/X/NOUN.
 #
+# The variant clang is the program compiled by the other compiler, see ums_clang_test().
+#
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
 # src/X/NOUN@p1. A variant is an environment variable:
 
@@ -11,6 +13,9 @@ set(ums_variant_mprotect UMS_GUARD=mprotect)
 set(ums_variant_migrate UMS_MIGRATE=1)
 set(ums_variant_fifo UMS_POLICY=fifo)
 set(ums_variant_futex UMS_FSGSBASE=off)
+set(ums_variant_monitor UMS_BLOCK=monitor)
+set(ums_variant_perf UMS_BLOCK=perf)
+set(ums_variant_futex_monitor UMS_FSGSBASE=off UMS_BLOCK=monitor)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEADLOCK=abort)
 set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
@@ -75,6 +80,10 @@ function(ums_variants source name target)
     string(REGEX MATCHALL "[^ ]+" variants "${line}")
     list(REMOVE_ITEM variants "//" "variants:")
     foreach(variant IN LISTS variants)
+        if(variant STREQUAL clang)
+            ums_clang_test(${source} ${name} ${target})
+            continue()
+        endif()
         if(NOT DEFINED ums_variant_${variant})
             message(FATAL_ERROR "${source}: there is no variant ${variant}")
         endif()
@@ -82,4 +91,39 @@ function(ums_variants source name target)
             ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}})
         endif()
     endforeach()
+endfunction()
+
+# NAME@clang: the test program TARGET with its SOURCE (absolute) compiled by clang, where the rest is compiled by another.
+# A clang that is missing shows as a skipped test. Nothing to do where all is compiled by clang.
+find_program(UMS_CLANGXX NAMES clang++-19 clang++)
+function(ums_clang_test source name target)
+    if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+        return()
+    endif()
+    if(NOT UMS_CLANGXX)
+        add_test(NAME ${name}@clang COMMAND ${CMAKE_COMMAND} -E echo "skipped: there is no clang++ here (tools/setup clang)")
+        set_tests_properties(${name}@clang PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+        return()
+    endif()
+    set(language -std=c++20)
+    if(source MATCHES "\\.c$")
+        set(language -x c -std=c11 -pedantic)
+    endif()
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}-clang.o)
+    add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
+        COMMAND ${UMS_CLANGXX} ${language} -O1 -g -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
+            "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
+            "-isystem$<JOIN:$<TARGET_PROPERTY:GTest::gtest,INTERFACE_INCLUDE_DIRECTORIES>,;-isystem>"
+            -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
+        DEPENDS ${source} DEPFILE ${object}.d COMMENT "Building ${name} with clang")
+    add_executable(${target}-clang ${object})
+    target_link_libraries(${target}-clang PRIVATE ums::windows)
+    if(NOT source MATCHES "\\.c$")
+        target_link_libraries(${target}-clang PRIVATE GTest::gtest_main)
+    endif()
+    get_target_property(output ${target} OUTPUT_NAME)
+    get_target_property(folder ${target} RUNTIME_OUTPUT_DIRECTORY)
+    set_target_properties(${target}-clang PROPERTIES LINKER_LANGUAGE CXX
+        OUTPUT_NAME ${output}-clang RUNTIME_OUTPUT_DIRECTORY ${folder})
+    ums_register_test(${name}@clang ${target}-clang)
 endfunction()

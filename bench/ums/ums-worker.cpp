@@ -26,6 +26,16 @@ void check(int failed) {
 
 void yield() { (void)ums_worker_yield(nullptr); }
 
+// What the C library answers now: its headers let the compiler ask once for all.
+[[gnu::noinline]] pthread_t this_thread() {
+    asm volatile("");
+    return pthread_self();
+}
+[[gnu::noinline]] int& this_errno() {
+    asm volatile("");
+    return errno;
+}
+
 struct job {
     bench::race* race;
     std::uint64_t yields;
@@ -40,14 +50,18 @@ std::intptr_t work(void* argument) {
         mine.race->open(yield);
         return 0;
     }
-    const pthread_t self = pthread_self();
+    const pthread_t self = this_thread();
     mine.race->start(yield);
-    for (std::uint64_t y = 0; y < mine.yields; ++y) {
+    const std::uint64_t yields = mine.yields;
+    const int id = mine.id;
+    std::uint64_t wrong = 0;
+    for (std::uint64_t y = 0; y < yields; ++y) {
         own = y;
-        errno = mine.id;
+        this_errno() = id;
         yield();
-        mine.wrong += own != y || errno != mine.id || !pthread_equal(self, pthread_self());
+        wrong += own != y || this_errno() != id || !pthread_equal(self, this_thread());
     }
+    mine.wrong = wrong;
     mine.race->finish();
     return 0;
 }
@@ -56,15 +70,11 @@ std::intptr_t work(void* argument) {
 struct scheduler {
     ums_completion_list_t list = 0;
     std::vector<ums_context_t> ring;
-    std::size_t first = 0, count = 0, left = 0;
+    std::size_t mask = 0, first = 0, end = 0, left = 0;
 
-    void add(ums_context_t c) { ring[(first + count++) & (ring.size() - 1)] = c; }
-    ums_context_t take() {
-        const ums_context_t c = ring[first];
-        first = (first + 1) & (ring.size() - 1);
-        --count;
-        return c;
-    }
+    std::size_t count() const { return end - first; }
+    void add(ums_context_t c) { ring[end++ & mask] = c; }
+    ums_context_t take() { return ring[first++ & mask]; }
 };
 
 thread_local scheduler* mine = nullptr;
@@ -90,12 +100,12 @@ void decide(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
     if (reason == UMS_REASON_STARTUP) {
         mine = static_cast<scheduler*>(parameter);
         // All, before any: those that wait for the start yield for ever.
-        while (mine->count < mine->left) wait_for_workers(*mine);
+        while (mine->count() < mine->left) wait_for_workers(*mine);
     }
     scheduler& s = *mine;
     if (reason == UMS_REASON_YIELD) s.add(payload);
     for (;;) {
-        while (s.count != 0) check(ums_worker_execute(s.take()));
+        while (s.count() != 0) check(ums_worker_execute(s.take()));
         if (s.left == 0) return;
         wait_for_workers(s);
     }
@@ -111,6 +121,7 @@ bench::tally lap(std::uint64_t processors, std::uint64_t fibers, std::uint64_t y
         std::size_t room = 2;
         while (room < jobs.size()) room *= 2;
         s.ring.resize(room);
+        s.mask = room - 1;
         check(ums_completion_list_create(&s.list));
     }
     for (std::size_t i = 0; i < jobs.size(); ++i) {

@@ -221,6 +221,11 @@ UMS_API int ums_thread_id(void);
  * asks for the latter. */
 UMS_API const char *ums_scheduling_mode(void);
 
+/* Who finds that a worker blocks without a word, and why that one: "monitor: ...", "perf: ...", "scheduler: ..." (in
+ * futex mode), "off: ...", or "refused: ..." if what UMS_BLOCK asks for does not work here. Until the thread's next
+ * call. */
+UMS_API const char *ums_scheduling_detector(void);
+
 enum ums_worker_state {
     UMS_WORKER_NONE, /* no worker: an unused context, or a scheduler's */
     UMS_WORKER_CREATED,
@@ -260,7 +265,7 @@ typedef struct {
     uint64_t switches, yields, blocked_in_syscall, blocked_in_fault;
     /* Nanoseconds, while times are measured (ums_scheduling_measure()); otherwise 0. */
     uint64_t running_ns;        /* A worker's time on schedulers. */
-    uint64_t last_switch_at_ns; /* CLOCK_MONOTONIC; */
+    uint64_t last_switch_at_ns; /* CLOCK_MONOTONIC; of the last that was timed. */
     uint64_t switch_ns;         /* Total time a scheduler took from one worker to the next, its procedure included. */
     uint64_t measured_switches;
 } ums_context_stats_t;

@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "block/watched.hpp"
 #include "os/membarrier.hpp"
@@ -42,9 +43,11 @@ public:
     virtual void remove(watched& w) noexcept = 0;
 
     // Says that a thread has become of interest, after it has. Costs a load unless the detector sleeps.
-    void nudge() noexcept {
+    void nudge() noexcept { nudge(os::asymmetric()); }
+    // For who knows what os::asymmetric() says.
+    UMS_ALWAYS_INLINE void nudge(bool is_asymmetric) noexcept {
         // The light side of monitor_detector's fence.
-        if (os::asymmetric())
+        if (is_asymmetric) [[likely]]
             base::compiler_fence();
         else
             base::full_fence();

@@ -21,7 +21,7 @@ int create_context(context*& made) noexcept {
     made->list.set(0);
     made->tid.set(0);
     made->partner.set(0);
-    made->count.switches.set(0);
+    made->switches.set(0);
     made->count.yields.set(0);
     made->count.syscalls.set(0);
     made->count.faults.set(0);

@@ -77,16 +77,23 @@ struct alignas(64) context : entry {
     // The second line. `thread` is null for a scheduler's, and once the worker has ended.
     base::owned<worker_thread*> thread{nullptr};
     std::uint32_t critical{0};
-    std::uint32_t blocking{0};
     bool at_home{false};
     bool has_ended{false};
-    // Set when it is executed: the list to be queued on the next time, and by whom.
-    base::owned<handle> list{0};
-    base::owned<handle> partner{0};
+    base::owned<handle> partner{
+        0};  // The scheduler that executed it last; a scheduler's: its worker.
+    base::owned<std::uint64_t> switches{0};  // Read as a hint.
+    // Who was executed after it, and what that one touches first: see foresee().
+    struct successor {
+        base::owned<context*> is{nullptr};
+        base::owned<const char*> stack{nullptr}, pointer{nullptr};
+    } after;
+
+    base::owned<handle> list{0};  // To be queued on the next time: its scheduler's.
+    std::uint32_t blocking{0};
     // Written by who runs it, read as a hint:
     struct counters {
-        base::owned<std::uint64_t> switches, yields;
-        base::owned<std::uint64_t> executed_at;  // 0: times are not measured.
+        base::owned<std::uint64_t> yields;  // A scheduler's. A worker's follow from the others.
+        base::owned<std::uint64_t> executed_at;  // When times were measured last.
         base::owned<std::uint64_t> syscalls, faults, running_ns, switch_ns, measured;
     } count;
 
@@ -96,7 +103,7 @@ struct alignas(64) context : entry {
     // Futex mode: stops it when it is a stray. Made by its scheduler the first time, ended by the worker.
     os::user_interrupt* interrupt{nullptr};
     base::owned<std::uint32_t> turn{0};  // Futex mode: the number of the execution, times one_turn.
-    unsigned deferrals{0};  // How often a stop has been put off.
+    unsigned deferrals{0};               // How often a stop has been put off.
 
     // Links: on a list, by who pushed it; in a batch, by who dequeued it.
     context* next_listed{nullptr};

@@ -12,13 +12,10 @@
 
 #include "ums/crossing.hpp"
 
-#include "arch/x86_64/thread_pointer.hpp"
 #include "os/futex.hpp"
 #include "os/system.hpp"
 #include "ums/home.hpp"
 #include "ums/mode.hpp"
-#include "ums/scheduler_thread.hpp"
-#include "ums/seat.hpp"
 #include "ums/worker_thread.hpp"
 
 namespace ums::scheduling {
@@ -34,27 +31,10 @@ void give_back(scheduler_thread& s, arrival_reason why, void* argument) noexcept
     os::futex_wake(s.is_back.address());
 }
 
-// User mode: the scheduler goes on on this kernel thread; returns when the worker is continued.
-void switch_to_scheduler(context& self, scheduler_thread& s, arrival_reason why) noexcept {
-    s.reason = why;
-    arch::happens_before(&self);
-    arch::happens_before(&s);
-    arch::switch_identity(self.registers, s.base.at, s.pointer, &s.base);
-    arch::happens_after(&self);
-}
-
 }  // namespace
 
-void yield(context& self, void* argument) noexcept {
-    come_in(self);
-    scheduler_thread& s = *self.runner;
-    self.count.yields.add(1);
-    if (s.pointer != nullptr) {
-        s.argument = argument;
-        switch_to_scheduler(self, s, arrival_reason::yield);
-        return come_out(self);
-    }
-    give_back(s, arrival_reason::yield, argument);
+void yield_by_futex(context& self, void* argument) noexcept {
+    give_back(*self.runner, arrival_reason::yield, argument);
     wait_for_order(self);
     come_out(self);
 }

@@ -3,12 +3,37 @@
 
 // ums/crossing.hpp: how a worker leaves its scheduler and comes back. All are called by the worker itself.
 
+#include "arch/x86_64/thread_pointer.hpp"
 #include "ums/context.hpp"
+#include "ums/scheduler_thread.hpp"
+#include "ums/seat.hpp"
 
 namespace ums::scheduling {
 
-// Until the next execution. Requires: no critical region, not at home.
-void yield(context& self, void* argument) noexcept;
+// User mode: the scheduler goes on on this kernel thread; returns when the worker is continued.
+UMS_ALWAYS_INLINE void switch_to_scheduler(context& self, scheduler_thread& s,
+                                           arrival_reason why) noexcept {
+    s.reason = why;
+    arch::happens_before(&self);
+    arch::happens_before(&s);
+    arch::switch_identity(self.registers, s.base.at, s.pointer, &s.base);
+    arch::happens_after(&self);
+}
+
+// The same for a yield in futex mode.
+void yield_by_futex(context& self, void* argument) noexcept;
+
+// Until the next execution. Requires: no critical region, not at home. Inline, down to the switch: the scheduler's
+// calls since then have filled the return predictor, so each return on the way out is predicted wrong.
+UMS_ALWAYS_INLINE void yield(context& self, void* argument) noexcept {
+    come_in(self);
+    scheduler_thread& s = *self.runner;
+    if (s.pointer == nullptr) [[unlikely]]
+        return yield_by_futex(self, argument);
+    s.argument = argument;
+    switch_to_scheduler(self, s, arrival_reason::yield);
+    come_out(self);
+}
 
 // Gives the scheduler its kernel thread back (UMS_REASON_BLOCKED, 1) and goes on at home.
 void go_home(context& self) noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex
+// variants: futex clang
 //
 // Many workers on several schedulers that share lists, in random order; and what they share with them: the heap.
 //

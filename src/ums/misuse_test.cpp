@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex
+// variants: futex monitor perf futex_monitor clang
 //
 // Completion lists, information and events; and every wrong use gets the error that is documented.
 
@@ -432,6 +432,18 @@ TEST_F(misuse_test, the_mode_is_said_with_its_reason) {
         EXPECT_EQ(mode, "futex: asked for by UMS_FSGSBASE=off");
     else
         EXPECT_TRUE(mode.starts_with("fsgsbase: ") || mode.starts_with("futex: ")) << mode;
+}
+
+TEST_F(misuse_test, the_detector_is_said_with_its_reason) {
+    const std::string said = ums_scheduling_detector(), mode = ums_scheduling_mode();
+    const char* asked = std::getenv("UMS_BLOCK");
+    const std::string wanted = asked != nullptr ? asked : "";
+    if (wanted == "off")
+        EXPECT_EQ(said, "off: asked for");
+    else if (mode.starts_with("futex"))
+        EXPECT_EQ(said.substr(0, 11), "scheduler: ");
+    else
+        EXPECT_EQ(said, wanted + ": asked for");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 #include <unistd.h>
 
 #include "base/assert.hpp"
@@ -18,6 +19,7 @@
 #include "ums/seat.hpp"
 #include "ums/stats_files.hpp"
 #include "ums/totals.hpp"
+#include "ums/watch.hpp"
 #include "ums/worker_thread.hpp"
 
 using namespace ums::scheduling;
@@ -44,6 +46,16 @@ int give_sized(T* to, T& filled, std::size_t smallest) noexcept {
     filled.size = to->size;
     std::memcpy(to, &filled, std::min(to->size, sizeof(T)));
     return 0;
+}
+
+// A worker's executions end by a yield or are counted otherwise, if they have ended.
+std::uint64_t yields_of(const context& c) noexcept {
+    if (is_scheduler(&c)) return c.count.yields.get();
+    // relaxed: a hint.
+    const bool runs = (c.state.load(ums::base::relaxed) & state_mask) == running;
+    const std::uint64_t others = c.count.syscalls.get() + c.count.faults.get() + (runs ? 1 : 0);
+    const std::uint64_t all = c.switches.get();
+    return all > others ? all - others : 0;
 }
 
 // The calling worker, if it may leave its scheduler.
@@ -138,7 +150,7 @@ int ums_worker_exit(intptr_t code) {
     end_here(*c);
 }
 
-int ums_worker_yield(void* argument) {
+UMS_RETURNS_BY_JUMP int ums_worker_yield(void* argument) {
     context* c = current;
     if (!is_worker(c) || c->critical != 0 || c->at_home) [[unlikely]]
         return -EPERM;
@@ -204,6 +216,10 @@ int ums_thread_kind(int tid) {
 // --- What goes on ---
 
 const char* ums_scheduling_mode(void) { return describe_mode(); }
+const char* ums_scheduling_detector(void) {
+    static thread_local std::string kept;
+    return (kept = describe_watch()).c_str();
+}
 
 int ums_scheduling_get_stats(ums_scheduling_stats_t* stats) {
     ums_scheduling_stats_t now = UMS_SCHEDULING_STATS_INIT;
@@ -234,8 +250,8 @@ int ums_context_get_stats(ums_context_t h, ums_context_stats_t* stats) {
         now.state = state == held && c->partner.get() == 0 ? UMS_WORKER_CREATED : names[state];
         now.is_running = state == running;
     }
-    now.switches = c->count.switches.get();
-    now.yields = c->count.yields.get();
+    now.switches = c->switches.get();
+    now.yields = yields_of(*c);
     now.blocked_in_syscall = c->count.syscalls.get();
     now.blocked_in_fault = c->count.faults.get();
     now.running_ns = c->count.running_ns.get();

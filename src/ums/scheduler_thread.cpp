@@ -22,25 +22,27 @@ namespace ums::scheduling {
 
 namespace {
 
-constinit base::atomic<bool> is_measured{false};
+// When measuring began; 0: nothing is measured. An older time, of a worker or a scheduler, is from before.
+constinit base::atomic<std::uint64_t> measured_from{0};
 
 bool measuring() noexcept {
-    return is_measured.load(base::relaxed);  // relaxed: it decides nothing else.
+    return measured_from.load(base::relaxed) != 0;  // relaxed: it decides nothing else.
 }
 
-void count_switch(scheduler_thread& s, context& w) noexcept {
-    s.self->count.switches.add(1);
-    w.count.switches.add(1);
-    if (!measuring()) [[likely]] {
-        if (w.count.executed_at.get() != 0) w.count.executed_at.set(0);
-        return;
-    }
+void measure_switch(scheduler_thread& s, context& w) noexcept {
     const auto now = static_cast<std::uint64_t>(os::now());
     w.count.executed_at.set(now);
     s.self->count.executed_at.set(now);
-    if (s.left_at == 0) return;
-    s.self->count.switch_ns.add(now - static_cast<std::uint64_t>(s.left_at));
+    if (s.left_at < measured_from.load(base::relaxed)) return;  // relaxed: as above.
+    s.self->count.switch_ns.add(now - s.left_at);
     s.self->count.measured.add(1);
+}
+
+void measure_leaving(scheduler_thread& s, context& w) noexcept {
+    s.left_at = static_cast<std::uint64_t>(os::now());
+    const std::uint64_t since = w.count.executed_at.get();
+    // relaxed: as above.
+    if (since >= measured_from.load(base::relaxed)) w.count.running_ns.add(s.left_at - since);
 }
 
 // Futex mode: when the scheduler looks at its worker, as block/monitor_detector.hpp does.
@@ -78,28 +80,35 @@ void hand_over_and_wait(scheduler_thread& s) noexcept {
     }
 }
 
-// Calls the procedure, or returns if it is done. Unwound by pthread_exit() in the procedure, so not
-// noexcept.
-void activate(void* argument) {
-    auto& s = *static_cast<scheduler_thread*>(argument);
-    arch::happens_after(&s);
-    if (s.seat != &s.own_seat) [[unlikely]]
-        return_to_own_seat(s, false);
+// What the procedure is called with.
+struct message {
+    ums_reason_t reason;
+    std::uintptr_t payload;
+    void* parameter;
+    bool is_none = false;  // It is not called: it is done.
+};
+
+UMS_ALWAYS_INLINE message after_yield(scheduler_thread& s, context& w) noexcept {
+    s.self->count.yields.add(1);
+    // relaxed: the worker lives, so its handle does not change.
+    const handle yielded = w.self.load(base::relaxed);
+    // sync(ums.state): publishes the saved registers to who executes it.
+    w.state.store(owned, base::release);
+    // relaxed: who orders an end after this looks at the state. [[unlikely]]: see end_parked().
+    if ((w.control.load(base::relaxed) & killed) != 0) [[unlikely]]
+        end_parked(w);
+    return {UMS_REASON_YIELD, yielded, s.argument};
+}
+
+// All but the usual.
+[[gnu::noinline]] message after_anything(scheduler_thread& s) noexcept {
+    if (s.seat != &s.own_seat) return_to_own_seat(s, false);
     if (s.reason == arrival_reason::hand_over) hand_over_and_wait(s);
     context* w = s.running;
     switch (s.reason) {
-        case arrival_reason::yield: {
+        case arrival_reason::yield:
             worker_left(s, *w);
-            s.self->count.yields.add(1);
-            // relaxed: the worker lives, so its handle does not change.
-            const handle yielded = w->self.load(base::relaxed);
-            // sync(ums.state): publishes the saved registers to who executes it.
-            w->state.store(owned, base::release);
-            // relaxed: who orders an end after this looks at the state. [[unlikely]]: see end_parked().
-            if ((w->control.load(base::relaxed) & killed) != 0) [[unlikely]]
-                end_parked(*w);
-            return s.procedure(UMS_REASON_YIELD, yielded, s.argument);
-        }
+            return after_yield(s, *w);
         case arrival_reason::blocked:
             worker_left(s, *w);
             s.self->count.syscalls.add(1);
@@ -109,14 +118,31 @@ void activate(void* argument) {
                 arch::happens_before(w);
                 order_home(*w, run);
             }
-            return s.procedure(UMS_REASON_BLOCKED, 1, nullptr);
+            return {UMS_REASON_BLOCKED, 1, nullptr};
         case arrival_reason::lost:
-            return s.procedure(UMS_REASON_BLOCKED, s.payload, nullptr);
+            return {UMS_REASON_BLOCKED, s.payload, nullptr};
         case arrival_reason::startup:
-            return s.procedure(UMS_REASON_STARTUP, 0, s.parameter);
+            return {UMS_REASON_STARTUP, 0, s.parameter};
         default:
-            return;
+            return {.reason = 0, .payload = 0, .parameter = nullptr, .is_none = true};
     }
+}
+
+// Calls the procedure, from one place: always at the same depth. Unwound by pthread_exit() in it, so not noexcept.
+void activate(void* argument) {
+    auto& s = *static_cast<scheduler_thread*>(argument);
+    arch::happens_after(&s);
+    message m;
+    if (s.reason != arrival_reason::yield || s.seat != &s.own_seat || measuring()) [[unlikely]] {
+        m = after_anything(s);
+        if (m.is_none) return;
+    } else {
+        context& w = *s.running;
+        arch::happens_after(&w);
+        s.running = nullptr;
+        m = after_yield(s, w);
+    }
+    s.procedure(m.reason, m.payload, m.parameter);
 }
 
 // Undoes enter(), also when pthread_exit() unwinds.
@@ -185,18 +211,31 @@ int refusal(context& w) noexcept {
     return wait_until_parked(w) ? 0 : -EBUSY;
 }
 
-// What the worker touches first, so that these misses overlap with those of the switch: with a thousand workers
-// all of it has left the cache.
-void prefetch(const context& w, const scheduler_thread& s) noexcept {
-    const char* stack = static_cast<const char*>(w.registers.sp);
+// The two lines of the context, the worker's frames, its `current` and what the C library has in its TLS block.
+UMS_ALWAYS_INLINE void prefetch(const context* c, const char* stack, const char* pointer,
+                                const scheduler_thread& s) noexcept {
+    const auto* at = static_cast<const char*>(static_cast<const void*>(c));
+    __builtin_prefetch(at, 1);
+    __builtin_prefetch(at + 64, 1);
     __builtin_prefetch(stack);
     __builtin_prefetch(stack + 64);
-    __builtin_prefetch(stack + 128);
-    __builtin_prefetch(static_cast<const char*>(static_cast<const void*>(&w)) + 64);
-    // `current` lies at the same distance of every thread pointer.
-    __builtin_prefetch(
-        static_cast<const char*>(w.pointer) +
-        (reinterpret_cast<const char*>(&current) - static_cast<const char*>(s.pointer)));
+    __builtin_prefetch(pointer);
+    __builtin_prefetch(pointer + s.current_offset);
+    __builtin_prefetch(pointer + s.errno_offset);
+}
+
+// With hundreds of workers, what the next one touches first has left the cache. Most schedulers execute the same
+// one after `w` as the last time, so that is fetched now, a whole yield before it is wanted.
+UMS_ALWAYS_INLINE void foresee(scheduler_thread& s, context& w) noexcept {
+    if (context* last = s.last; last != nullptr) {
+        last->after.is.set(&w);
+        last->after.stack.set(static_cast<const char*>(w.registers.sp));
+        last->after.pointer.set(static_cast<const char*>(w.pointer));
+    }
+    s.last = &w;
+    s.expected = w.after.is.get();
+    if (s.expected != nullptr) [[likely]]
+        prefetch(s.expected, w.after.stack.get(), w.after.pointer.get(), s);
 }
 
 bool claim(context& w, std::uint32_t inside) noexcept {
@@ -207,23 +246,65 @@ bool claim(context& w, std::uint32_t inside) noexcept {
            w.state.compare_exchange(seen, inside, base::acquire, base::relaxed);
 }
 
+UMS_ALWAYS_INLINE void note_execution(context& self, scheduler_thread& s, context& w,
+                                      handle h) noexcept {
+    arch::happens_after(&w);
+    if (const handle own = self.self.load(base::relaxed); w.partner.get() != own) [[unlikely]] {
+        // relaxed: its own.
+        w.runner = &s;
+        w.list.set(s.list_handle);
+        w.partner.set(own);
+    }
+    self.partner.set(h);
+    s.running = &w;
+    self.switches.add(1);
+    w.switches.add(1);
+}
+
+// Requires: a claim.
+[[noreturn]] UMS_ALWAYS_INLINE void execute_in_user_mode(context& self, scheduler_thread& s,
+                                                         context& w, handle h) noexcept {
+    foresee(s, w);
+    note_execution(self, s, w, h);
+    w.seat.set(s.seat);
+    s.seat->turns.add(1);
+    // The last thing here: a detector may move the scheduler as soon as the worker is outside.
+    arch::happens_before(&w);
+    arch::continue_identity(w.registers, w.pointer, &w);
+}
+
+[[gnu::noinline]] int execute_slowly(handle h) noexcept {
+    context* self = current;
+    if (!is_scheduler(self)) return -EPERM;
+    context* w = contexts.find(h);
+    if (w == nullptr) return -EBADF;
+    scheduler_thread& s = *self->scheduler.get();
+    const bool in_user_mode = s.pointer != nullptr;
+    s.turn = in_user_mode ? 0 : w->turn.get() + one_turn;
+    const std::uint32_t inside = in_user_mode ? running : running | locked | s.turn;
+    while (!claim(*w, inside))
+        if (const int why = refusal(*w); why != 0) return why;
+    if (measuring()) measure_switch(s, *w);
+    if (in_user_mode) execute_in_user_mode(*self, s, *w, h);
+    note_execution(*self, s, *w, h);
+    w->turn.set(s.turn);
+    arch::happens_before(w);
+    s.reason = arrival_reason::hand_over;
+    land_again(s.base);
+}
+
 }  // namespace
 
 void worker_left(scheduler_thread& s, context& w) noexcept {
     arch::happens_after(&w);
     s.running = nullptr;
-    if (measuring()) [[unlikely]] {
-        s.left_at = os::now();
-        if (const std::uint64_t since = w.count.executed_at.get(); since != 0)
-            w.count.running_ns.add(static_cast<std::uint64_t>(s.left_at) - since);
-    } else {
-        s.left_at = 0;
-    }
+    if (measuring()) measure_leaving(s, w);
 }
 
 void measure(bool on) noexcept {
-    is_measured.store(on, base::relaxed);
-}  // relaxed: see measuring().
+    // relaxed: see measuring().
+    measured_from.store(on ? static_cast<std::uint64_t>(os::now()) : 0, base::relaxed);
+}
 
 int enter(const ums_scheduler_options_t& options) {
     const sched::carrier* carrier = sched::this_carrier();
@@ -241,6 +322,10 @@ int enter(const ums_scheduler_options_t& options) {
          true);
     (void)from_start;
     s.pointer = mode() == switch_mode::user ? arch::thread_pointer() : nullptr;
+    if (s.pointer != nullptr) {
+        s.current_offset = reinterpret_cast<char*>(&current) - static_cast<char*>(s.pointer);
+        s.errno_offset = reinterpret_cast<char*>(&errno) - static_cast<char*>(s.pointer);
+    }
     s.list_handle = options.list;
     s.procedure = options.procedure;
     s.parameter = options.parameter;
@@ -262,33 +347,16 @@ int enter(const ums_scheduler_options_t& options) {
 
 int execute(handle h) noexcept {
     context* self = current;
-    if (!is_scheduler(self)) return -EPERM;
-    context* w = contexts.find(h);
-    if (w == nullptr) return -EBADF;
-    scheduler_thread& s = *self->scheduler.get();
-    s.turn = s.pointer != nullptr ? 0 : w->turn.get() + one_turn;
-    const std::uint32_t inside = s.pointer != nullptr ? running : running | locked | s.turn;
-    while (!claim(*w, inside)) [[unlikely]] if (const int why = refusal(*w); why != 0) return why;
-    arch::happens_after(w);
-    if (s.pointer != nullptr) prefetch(*w, s);  // In futex mode nothing is saved.
-    w->runner = &s;
-    w->list.set(s.list_handle);
-    w->partner.set(self->self.load(base::relaxed));  // relaxed: its own.
-    self->partner.set(h);
-    s.running = w;
-    count_switch(s, *w);
-    if (s.pointer != nullptr) {
-        w->seat.set(s.seat);
-        s.seat->turns.add(1);
-        // The last thing here: a detector may move the scheduler as soon as the worker is outside.
-        arch::happens_before(w);
-        arch::switch_identity(s.base.discarded, w->registers, w->pointer, w);
-        __builtin_unreachable();
-    }
-    w->turn.set(s.turn);
-    arch::happens_before(w);
-    s.reason = arrival_reason::hand_over;
-    land_again(s.base);
+    scheduler_thread* s = self != nullptr ? self->scheduler.get() : nullptr;
+    if (s == nullptr) return execute_slowly(h);
+    context* w = s->expected;
+    if (w == nullptr || w->self.load(base::acquire) != h) [[unlikely]]
+        w = contexts.find(h);
+    // As in activate().
+    if (s == nullptr || w == nullptr || s->pointer == nullptr || measuring() || !claim(*w, running))
+        [[unlikely]]
+        return execute_slowly(h);
+    execute_in_user_mode(*self, *s, *w, h);
 }
 
 int leave_procedure() noexcept {

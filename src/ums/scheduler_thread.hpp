@@ -34,10 +34,13 @@ struct scheduler_thread {
     context* running = nullptr;
     arrival_reason reason = arrival_reason::startup;
     void* argument = nullptr;
+    context* last = nullptr;      // Of the workers executed.
+    context* expected = nullptr;  // Was executed after it the last time.
     // Futex mode: set when `reason` has been.
     base::atomic<std::uint32_t> is_back{0};
 
     // Set once in enter():
+    std::ptrdiff_t current_offset = 0, errno_offset = 0;  // From any thread pointer.
     context* self = nullptr;
     ums_scheduler_procedure_t procedure = nullptr;
     void* parameter = nullptr;
@@ -54,7 +57,7 @@ struct scheduler_thread {
     unsigned rseq_bytes = 0;
     std::optional<seat_watch> watch;
 
-    long left_at = 0;  // When a worker came back, while times are measured.
+    std::uint64_t left_at = 0;  // When a worker came back, while times were measured.
 };
 
 // Bookkeeping: it runs no longer.

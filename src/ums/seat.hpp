@@ -34,6 +34,7 @@ struct alignas(64) seat {
     base::atomic<scheduler_thread*> rider{nullptr};
     // Set before it carries anybody; null: nobody watches it.
     block::detector* detector{nullptr};
+    bool is_asymmetric{false};  // os::asymmetric()
     os::user_interrupt* interrupt{nullptr};
 
     // Where the kernel thread goes on when nobody sits on it any more, with which thread pointer.
@@ -87,7 +88,7 @@ UMS_ALWAYS_INLINE void come_in(context& self) noexcept {
 UMS_ALWAYS_INLINE void come_out(context& self) noexcept {
     if (seat* k = self.seat.get(); k != nullptr) [[likely]] {
         k->own.leave();
-        if (k->detector != nullptr) k->detector->nudge();
+        if (k->detector != nullptr) k->detector->nudge(k->is_asymmetric);
         return;
     }
     const std::uint32_t outside = running | self.turn.get();

@@ -100,6 +100,7 @@ void spare_seats::make_one() {
     all_.reserve(all_.size() + 1);
     x->place.detector = detector_;
     x->place.own.reset(os::asymmetric());
+    x->place.is_asymmetric = os::asymmetric();
     spare& made = *x;
     made.thread = block::service_thread("ums seat", [&made] { run(made); });
     all_.push_back(std::move(x));

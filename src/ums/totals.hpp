@@ -15,7 +15,7 @@ public:
     void scheduler_entered() noexcept { schedulers_.fetch_add(1, base::relaxed); }
     void scheduler_left(const context& c) noexcept {
         schedulers_.fetch_sub(1, base::relaxed);
-        switches_.fetch_add(c.count.switches.get(), base::relaxed);
+        switches_.fetch_add(c.switches.get(), base::relaxed);
         yields_.fetch_add(c.count.yields.get(), base::relaxed);
         syscalls_.fetch_add(c.count.syscalls.get(), base::relaxed);
         faults_.fetch_add(c.count.faults.get(), base::relaxed);
@@ -33,7 +33,7 @@ public:
         into.schedulers = schedulers_.load(base::relaxed);
         contexts.for_each([&into](handle, const context& c) {
             if (!is_scheduler(&c)) return;
-            into.switches += c.count.switches.get();
+            into.switches += c.switches.get();
             into.yields += c.count.yields.get();
             into.blocked_in_syscall += c.count.syscalls.get();
             into.blocked_in_fault += c.count.faults.get();

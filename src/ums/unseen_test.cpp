@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex
+// variants: futex clang
 //
 // Workers that block in the kernel by calls that nobody has announced, with each detector. Without detection these
 // tests would hang: what opens a gate is the scheduler that the worker has blocked.

@@ -91,6 +91,23 @@ int start(preference what) {
 
 }  // namespace
 
+std::string describe_watch() {
+    if (arch::under_valgrind()) return "off: Valgrind knows neither records nor our signals";
+    const preference what = wanted();
+    const bool is_asked =
+        rt::environment::word("UMS_BLOCK", 0,
+                              {{"auto", 0}, {"perf", 1}, {"monitor", 1}, {"off", 1}}) != 0;
+    if (what == preference::off)
+        return is_asked ? "off: asked for" : "off: under a sanitizer only if UMS_BLOCK asks for it";
+    if (mode() == switch_mode::futex)
+        return "scheduler: in futex mode each looks at its own worker";
+    const block::verdict found = block::would_choose(is_asked ? what : preference::monitor);
+    return std::string{found.is_possible ? "" : "refused: "} + block::name_of(found.kind) + ": " +
+           (is_asked || !found.is_possible
+                ? found.reason
+                : "with perf's records each wait of a scheduler would wake their reader");
+}
+
 void seat_watch::on_block(const block::notice& what) noexcept {
     leave_behind(seat_, what.activity, what.why);
 }
@@ -127,6 +144,7 @@ int begin_watch(scheduler_thread& s) {
     s.is_watched = is_watching;
     seat& own = s.own_seat;
     own.own.reset(os::asymmetric());
+    own.is_asymmetric = os::asymmetric();
     if (detector != nullptr) {
         os::system.signal_mask(nullptr, &s.mask);
         s.rseq_bytes = unregister_rseq();

@@ -4,6 +4,8 @@
 // ums/watch.hpp: connects the schedulers' kernel threads with a detector of blocking (src/block) and the signal that
 // stops strays. There while a scheduler is entered.
 
+#include <string>
+
 #include "block/watched.hpp"
 #include "os/user_interrupt.hpp"
 #include "ums/seat.hpp"
@@ -36,5 +38,8 @@ void end_watch(scheduler_thread& s) noexcept;
 [[nodiscard]] os::user_interrupt* make_interrupt(int tid) noexcept;
 
 [[nodiscard]] int current_tid() noexcept;
+
+// Who would look for blocking if a scheduler entered now, and why, in a line.
+[[nodiscard]] std::string describe_watch();
 
 }  // namespace ums::scheduling

@@ -216,6 +216,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         c->seat.set(nullptr);
         c->deferrals = 0;
         c->list.set(options.list);
+        c->partner.set(0);
         c->critical = c->blocking = 0;
         c->at_home = c->has_ended = false;
         c->home.store(stay, base::relaxed);  // relaxed: as above.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex
+// variants: futex clang
 //
 // The UMS API in C++.
 

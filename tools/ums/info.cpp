@@ -20,8 +20,8 @@ std::string info() {
                     on.cpu, on.cpus, on.kernel, on.compiler, on.build);
     text += ums::info();
     if (!text.ends_with('\n')) text += '\n';
-    text += fmt::format("ums workers: {}\n", ums_scheduling_mode());
-    if (!text.ends_with('\n')) text += '\n';
+    text += fmt::format("ums workers: {}\nums workers' blocking: {}\n", ums_scheduling_mode(),
+                        ums_scheduling_detector());
     return text;
 }
 

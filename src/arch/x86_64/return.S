@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+//
+// A return that does not ask the return predictor, x86-64: where UMS_RETURNS_BY_JUMP functions go instead of `ret`
+// (arch/x86_64/thread_pointer.hpp). The name is the compilers'.
+
+#if defined(__x86_64__)
+
+        .text
+        .p2align 4
+        .weak   __x86_return_thunk
+        .hidden __x86_return_thunk
+        .type   __x86_return_thunk, @function
+__x86_return_thunk:
+        .cfi_startproc
+        popq    %rcx
+        .cfi_adjust_cfa_offset -8
+        .cfi_register %rip, %rcx
+        notrack jmpq *%rcx
+        .cfi_endproc
+        .size   __x86_return_thunk, . - __x86_return_thunk
+
+        .section .note.GNU-stack, "", @progbits
+
+        .section .note.gnu.property, "a"
+        .p2align 3
+        .long   4
+        .long   16
+        .long   5
+        .asciz  "GNU"
+        .long   0xc0000002
+        .long   4
+        .long   1
+        .long   0
+
+#endif  // __x86_64__
