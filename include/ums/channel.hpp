@@ -131,7 +131,14 @@ public:
     [[nodiscard]] std::optional<T> receive() {
         std::optional<T> value;
         calls::receive(state_, &value);
-        return value;
+        if constexpr (impl::moves_as_bytes<T>) {
+            // A copy of the whole, of a value and a flag that have just been stored, would wait
+            // for both.
+            if (!value) return std::nullopt;
+            return std::optional<T>{std::move(*value)};
+        } else {
+            return value;
+        }
     }
 
     // Its status() is ok, closed or stopped. Prefers a value if both happen.
