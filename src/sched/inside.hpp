@@ -42,12 +42,14 @@ public:
             return sched::wake(who);
         }
         auto& f = static_cast<fiber&>(who);
-        if (!p_->may_run(f)) [[unlikely]] {
-            leave();
-            return f.home_cluster.get()->make_ready_from_outside(f);
-        }
         processor* const p = p_;
-        p->make_ready(f, true);
+        if (!p->make_next(f)) [[unlikely]] {
+            if (!p->may_run(f)) {
+                leave();
+                return f.home_cluster.get()->make_ready_from_outside(f);
+            }
+            p->make_ready(f, true);
+        }
         leave();
         p->wake_help();
     }

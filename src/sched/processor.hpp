@@ -132,6 +132,14 @@ public:
     // Puts a fiber where the cluster's policy wants it. Inside, and only if it may run here.
     void make_ready(fiber& f, bool run_it_next) noexcept;
 
+    // The short way of make_ready(f, true), for nearly all. False, and nothing is done: not this one.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool make_next(fiber& f) noexcept {
+        if (every_switch_slow_ || f.is_pinned.get() || f.home_cluster.get() != &home_) [[unlikely]]
+            return false;
+        push_next(f);
+        return true;
+    }
+
     // After a push: wakes an idle processor if there is something for it, or lets one watch over the
     // run-next slot. Call it outside, or last inside.
     UMS_ALWAYS_INLINE void wake_help() noexcept;

@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "sched/bias_count.hpp"
 #include "sched/inside.hpp"
 #include "sync/transfer.hpp"
 

@@ -42,6 +42,7 @@
 
 #include <memory>
 
+#include "sched/bias_count.hpp"
 #include "sched/inside.hpp"
 #include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
