@@ -131,14 +131,15 @@ public:
     [[nodiscard]] std::optional<T> receive() {
         std::optional<T> value;
         calls::receive(state_, &value);
-        if constexpr (impl::moves_as_bytes<T>) {
-            // A copy of the whole, of a value and a flag that have just been stored, would wait
-            // for both.
-            if (!value) return std::nullopt;
-            return std::optional<T>{std::move(*value)};
-        } else {
-            return value;
-        }
+        return value;  // Not moved.
+    }
+    [[nodiscard]] std::optional<T> receive() requires impl::moves_as_bytes<T> {
+        std::optional<T> value;
+        calls::receive(state_, &value);
+        // A copy of the whole, of a value and a flag that were stored one by one just now, would
+        // wait for both.
+        if (!value) return std::nullopt;
+        return std::optional<T>{std::move(*value)};
     }
 
     // Its status() is ok, closed or stopped. Prefers a value if both happen.
