@@ -19,7 +19,7 @@
 // processor, or on any, does not matter. So a bias survives that its processor moves to another carrier (a hand-off): it names
 // the processor, and who works on that has seen, by the ownership, all that was done there before.
 //
-// Who parks inside (park_inside()) leaves the lock with the switch, for the side that continues leaves the processor. So who
+// Who parks inside (inside::park()) leaves the lock with the switch, for the side that continues leaves the processor. So who
 // finds it in a list later owns it, as after park_holding() (sched/park.hpp).
 //
 // No sleeper is forgotten. To make a held word biased is a release: it looks for sleepers as any does, and wakes one, which

@@ -18,9 +18,9 @@ using os::lock_states;
 #define base modelled_base
 #define os modelled_os
 #define sched modelled
-#include "sched/ownership.hpp"
-#include "sched/ownership.cpp"
 #include "sched/bias.hpp"
+#include "sched/ownership.cpp"
+#include "sched/ownership.hpp"
 #undef base
 #undef os
 #undef sched
@@ -28,8 +28,8 @@ using os::lock_states;
 namespace {
 
 using ums::modelled::bias_word;
-using ums::modelled_base::atomic;
 using ums::modelled_base::acquire;
+using ums::modelled_base::atomic;
 using ums::modelled_base::relaxed;
 using ums::modelled_base::release;
 using ums::tso::model;

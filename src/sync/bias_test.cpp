@@ -161,7 +161,8 @@ TEST_F(bias_test, it_loses_no_item_however_often_it_changes_sides) {
             }};
             for (int i = 1; i <= each / 20; ++i) {
                 int got = 0;
-                const auto n = ums::select(ums::on_receive(c, [&](std::optional<int> v) { got = *v; }));
+                const auto n =
+                    ums::select(ums::on_receive(c, [&](std::optional<int> v) { got = *v; }));
                 static_cast<void>(n);
                 sum += got;
             }
