@@ -19,15 +19,15 @@ std::uint32_t last_number = os::lock_states::held;
 
 enum class outcome { taken, not_its, later };
 
-// By a fiber's thread that may be inside its processor already: in a policy's method.
+// By a carrier, which may be inside its processor already: in a policy's method.
 UMS_ALWAYS_INLINE bool take_from_self(base::atomic_ref<std::uint32_t> word,
                                       std::uint32_t seen) noexcept {
     carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return false;
+    if (c == nullptr) return false;
     if (c->own.is_inside())
         return c->proc.get() != nullptr && c->proc.get()->bias() == seen &&
                bias_word::take(word, seen);
-    processor* p = c->enter();
+    processor* p = c->running.get() != nullptr ? c->enter() : nullptr;
     if (p == nullptr) return false;
     const bool is_taken = p->bias() == seen && bias_word::take(word, seen);
     c->leave(c->running.get()->race);
