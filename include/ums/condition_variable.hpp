@@ -28,6 +28,8 @@
 //            one read-modify-write, a park, and what the mutex costs; a notify one and the wake-up.
 //            If there are more, or a deadline or a stop, a short lock section instead of each. A
 //            lock of one's own choice adds one read-modify-write on either side.
+//            While all waits come from one processor: nothing but the mutex; who comes from elsewhere
+//            then pays a system call, once.
 
 #include <chrono>
 #include <condition_variable>
@@ -52,6 +54,7 @@ namespace impl {
 struct condition_state {
     std::uintptr_t head = 0;
     wait_list waiters;
+    std::uint32_t count = 0;  // With waiters.spare: see src/sched/bias.hpp.
 };
 
 // A lock that only its user knows how to release.

@@ -14,6 +14,9 @@
 // stays counted until it has the lock, so whoever overtakes it wakes it again. Where membarrier is refused a sleeper
 // looks again every millisecond.
 //
+// A word that is neither free nor held is biased (sched/bias.hpp): held for those who know another way in. The slow way of
+// an acquire takes such a bias away.
+//
 // Lock order: each lock has a rank, and a thread that holds one takes only locks of a higher rank. Debug
 // builds check it. lock_word is the same lock as a plain word, for those that lie in a public type
 // (sync/wait_list.hpp); all of them have the lowest rank, and several may be held at once, in the order of their
@@ -34,12 +37,19 @@ enum class lock_rank : unsigned char { change, depot, timers, idle, policy, carr
 
 // How a lock's word is taken. Word: base::atomic or base::atomic_ref.
 struct lock_states {
-    static constexpr std::uint32_t free = 0, held = 1;
+    static constexpr std::uint32_t free = 0, held = 1;  // All above: biased.
 
+    // Makes a biased word held, by the caller. Returns what the release may make of it: free, or the bias that was taken
+    // away; or held: not taken, look again. Set before there is a bias.
+    using revoker = std::uint32_t (*)(std::uint32_t& word, std::uint32_t seen) noexcept;
+    static inline constinit base::atomic<revoker> revoke{nullptr};
+
+    // Returns what to release it with: free, unless the caller shall keep a bias.
     template <class Word>
-    static void acquire(Word& word, const void* address) noexcept {
+    static std::uint32_t acquire(Word& word, const void* address) noexcept {
         if (!try_acquire(word)) [[unlikely]]
-            wait(word, address);
+            return wait(word, address);
+        return free;
     }
     template <class Word>
     static bool try_acquire(Word& word) noexcept {
@@ -47,26 +57,48 @@ struct lock_states {
         // sync(os.lock): sees what the last holder wrote before its release.
         return word.compare_exchange(expected, held, base::acquire, base::relaxed);
     }
+    // `next`: free, or a bias.
     template <class Word>
-    static void release(Word& word, const void* address) noexcept {
+    static void release(Word& word, const void* address, std::uint32_t next = free) noexcept {
         // sync(os.lock): publishes the section to the next holder.
-        word.store(free, base::release);
+        word.store(next, base::release);
         base::compiler_fence();  // The light side of sleep(): its heavy fence orders the two.
         // relaxed: see above.
         if (sleepers(address).load(base::relaxed) != 0) [[unlikely]]
             futex_wake(address);
     }
 
+    // The word if it was biased and is the caller's now. Else held.
+    template <class Word>
+    static std::uint32_t take_bias(Word& word, const void* address) noexcept {
+        // relaxed: the revoker decides.
+        const std::uint32_t seen = word.load(base::relaxed);
+        if (seen <= held) return held;
+        auto* const at = static_cast<std::uint32_t*>(const_cast<void*>(address));
+        // relaxed: set long before.
+        return revoke.load(base::relaxed)(*at, seen);
+    }
+
 private:
     template <class Word>
-    [[gnu::noinline]] static void wait(Word& word, const void* address) noexcept {
+    [[gnu::noinline]] static std::uint32_t wait(Word& word, const void* address) noexcept {
         for (int i = 0; i < 100; ++i) {
-            base::spin_pause();
             // relaxed: try_acquire() decides.
-            if (word.load(base::relaxed) == free && try_acquire(word)) return;
+            const std::uint32_t seen = word.load(base::relaxed);
+            if (seen == free && try_acquire(word)) return free;
+            if (seen > held) {
+                const std::uint32_t next = take_bias(word, address);
+                if (next != held) return next;
+            }
+            base::spin_pause();
         }
         const sleeper counted{address};
-        while (!try_acquire(word)) futex_wait(address, held, counted.limit());
+        while (!try_acquire(word)) {
+            const std::uint32_t next = take_bias(word, address);
+            if (next != held) return next;
+            futex_wait(address, held, counted.limit());
+        }
+        return free;
     }
 
     using count = base::atomic<std::uint32_t>;
@@ -151,22 +183,24 @@ private:
 // Released on the kernel thread that acquired it, also where that is after a switch (sched/park.hpp): nobody is stopped
 // in between. One who was would wait for its turn behind a multitude that waits for the lock, each on a kernel thread.
 struct lock_word {
-    static void acquire(std::uint32_t& word) noexcept {
+    // Returns what to release it with: see lock_states.
+    static std::uint32_t acquire(std::uint32_t& word) noexcept {
         UMS_DEBUG_ASSERT(!lock::holds_any(), "a primitive's lock was taken under the runtime's");
         base::atomic_ref<std::uint32_t> ref{word};
         forbid_stop();
-        lock_states::acquire(ref, &word);
+        return lock_states::acquire(ref, &word);
     }
     static bool try_acquire(std::uint32_t& word) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};
         forbid_stop();
         if (lock_states::try_acquire(ref)) return true;
+        if (lock_states::take_bias(ref, &word) != lock_states::held) return true;
         permit_stop();
         return false;
     }
-    static void release(std::uint32_t& word) noexcept {
+    static void release(std::uint32_t& word, std::uint32_t next = lock_states::free) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};
-        lock_states::release(ref, &word);
+        lock_states::release(ref, &word, next);
         permit_stop();
     }
 };

@@ -9,6 +9,7 @@
 #include "os/membarrier.hpp"
 #include "os/signal_stack.hpp"
 #include "os/topology.hpp"
+#include "sched/bias.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/search.hpp"
@@ -72,6 +73,7 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     search::give_all_away(left);
     proc.set(nullptr);
     own.vacate();
+    bias::renew(left);
     left.last_holder_ = this;
     // relaxed: thieves that still see this carrier find that it holds nothing.
     left.holder_.store(nullptr, base::relaxed);

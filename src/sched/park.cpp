@@ -178,7 +178,7 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
 }
 
 void release_lock(const handover& h, carrier&) noexcept {
-    os::lock_word::release(*static_cast<std::uint32_t*>(h.other));
+    os::lock_word::release(*static_cast<std::uint32_t*>(h.other), static_cast<std::uint32_t>(h.word));
 }
 
 }  // namespace
@@ -222,7 +222,7 @@ void come_after_processor() noexcept {
     c->own.let_go();
 }
 
-bool park_holding(std::uint32_t& lock) noexcept {
+bool park_holding(std::uint32_t& lock, std::uint32_t biased) noexcept {
     carrier* c = this_carrier();
     if (c == nullptr) return false;
     fiber* self = c->running.get();
@@ -235,8 +235,10 @@ bool park_holding(std::uint32_t& lock) noexcept {
         c->leave(self->race);
         return false;
     }
-    switch_to(c, self, next, c->leave_behind(&release_lock, self, &lock));
-    arch::happens_after(self);  // resume_held(). The queue it went through has ordered the two.
+    switch_to(c, self, next, c->leave_behind(&release_lock, self, &lock, biased));
+    // resume_held(), or inside::wake(). The queue it went through has ordered the two.
+    arch::happens_after(self);
+    arch::happens_after(&lock);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "os/membarrier.hpp"
 #include "os/no_stop.hpp"
 #include "sched/access.hpp"
+#include "sched/bias.hpp"
 #include "sched/cluster.hpp"
 #include "sched/depot.hpp"
 #include "sched/search.hpp"
@@ -36,9 +37,11 @@ processor::processor(cluster& home, unsigned index, std::uint64_t seed) noexcept
       random_{seed} {
     asymmetric_ = os::asymmetric();
     race_.create_processor();
+    bias::add(*this);
 }
 
 processor::~processor() {
+    bias::remove(*this);
     race_.destroy_processor();
 }
 

@@ -60,6 +60,9 @@ public:
         return (std::uint64_t{index_} + 1) << 50 | (counters.slices.get() * 64 + ticks_left_.get());
     }
 
+    // What a lock's word says that is biased to it (sched/bias.hpp). Changes when it retires.
+    [[nodiscard]] std::uint32_t bias() const noexcept { return bias_.get(); }
+
     // Whether somebody else waits for it, or could. For its holder, from a signal handler.
     [[nodiscard]] bool is_wanted() const noexcept;
 
@@ -129,6 +132,14 @@ public:
 
     // Puts a fiber where the cluster's policy wants it. Inside, and only if it may run here.
     void make_ready(fiber& f, bool run_it_next) noexcept;
+
+    // The short way of make_ready(f, true), for nearly all. False, and nothing is done: not this one.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool make_next(fiber& f) noexcept {
+        if (every_switch_slow_ || f.is_pinned.get() || f.home_cluster.get() != &home_) [[unlikely]]
+            return false;
+        push_next(f);
+        return true;
+    }
 
     // After a push: wakes an idle processor if there is something for it, or lets one watch over the
     // run-next slot. Call it outside, or last inside.
@@ -229,6 +240,7 @@ private:
     friend struct carrier;
     friend class carrier_pool;
     friend struct hand_off;
+    friend struct bias;
 
     [[gnu::noinline]] fiber* pick_at_slice_end() noexcept;
     [[gnu::noinline]] fiber* pick_elsewhere() noexcept;
@@ -252,6 +264,7 @@ private:
     // Touched by the holder between enter() and leave(), and by a thief with a claim on the holder:
     base::owned<std::uint32_t> ticks_left_;
     base::owned<fiber*> run_next_;
+    base::owned<std::uint32_t> bias_;  // Written under the lock of sched/bias.cpp.
     run_queue queue_;         // Fibers that any processor of the cluster may run.
     run_queue pinned_queue_;  // Fibers that only this one may; while there are, it alternates.
     bool pinned_turn_ = false;
@@ -289,6 +302,9 @@ private:
     // Guarded by the idle set's lock:
     processor* next_idle_ = nullptr;
     base::owned<bool> is_idle_;  // Others read it as a hint.
+
+    // Guarded by the lock of sched/bias.cpp:
+    processor* next_biased_ = nullptr;
 
     // Owned by the cluster's watcher:
     std::uint64_t watched_ = 0;

@@ -19,6 +19,12 @@
 // (sched/park.hpp): then the list alone says who owns the waiter, and a hand-over costs three
 // read-modify-writes less.
 //
+// A channel whose waits and hand-overs are all of one processor becomes biased to it
+// (sched/bias.hpp), unless moving a value could run something of the user's. Then send() and
+// receive() work inside that processor and need no read-modify-write at all. What they cannot do
+// there (a block must be allocated or freed, a select waits, it is closed) they leave to the
+// ordinary way, which takes the lock, and gives the bias back if it was the caller's.
+//
 // Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
 // that stops between the two would block all receivers behind it, which is worse than a slow move.
 
@@ -28,6 +34,8 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "sched/bias_count.hpp"
+#include "sched/inside.hpp"
 #include "sync/transfer.hpp"
 
 namespace ums {
@@ -152,28 +160,31 @@ void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
 
 class section {
 public:
-    explicit section(channel_state& c) noexcept : lock_{c.receivers.lock} {
-        os::lock_word::acquire(lock_);
-    }
+    explicit section(channel_state& c) noexcept
+        : lock_{c.receivers.lock}, next_{os::lock_word::acquire(lock_)} {}
     ~section() {
-        if (is_held_) os::lock_word::release(lock_);
+        if (is_held_) os::lock_word::release(lock_, next_);
     }
     section(const section&) = delete;
     section& operator=(const section&) = delete;
 
     UMS_ALWAYS_INLINE void leave() noexcept {
         is_held_ = false;
-        os::lock_word::release(lock_);
+        os::lock_word::release(lock_, next_);
     }
     void enter() noexcept {
-        os::lock_word::acquire(lock_);
+        next_ = os::lock_word::acquire(lock_);
         is_held_ = true;
     }
-    // Somebody else releases it.
-    void give_away() noexcept { is_held_ = false; }
+    // Somebody else releases it, with what is returned.
+    [[nodiscard]] std::uint32_t give_away() noexcept {
+        is_held_ = false;
+        return next_;
+    }
 
 private:
     std::uint32_t& lock_;
+    std::uint32_t next_;
     bool is_held_ = true;
 };
 
@@ -198,13 +209,15 @@ channel_status try_now(channel_state& c, void* value) {
 
 // --- waiting ---
 
-// Requires: the lock is held and `t` is linked. Returns without the lock.
-UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, transfer& t) noexcept {
+// Requires: the lock is held and `t` is linked. Returns without the lock, which is released with
+// `next`.
+UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next,
+                                     transfer& t) noexcept {
     t.is_held = true;
-    if (sched::park_holding(lock)) [[likely]]
+    if (sched::park_holding(lock, next)) [[likely]]
         return;
     t.is_held = false;
-    os::lock_word::release(lock);
+    os::lock_word::release(lock, next);
     sched::park(sched::park_kind::internal);
 }
 
@@ -240,8 +253,8 @@ template <way direction>
         is_again ? push_front(list, t) : link(list, t);
         reason why = reason::wake;
         if (until == os::never && stop == nullptr) {
-            locked.give_away();
-            park_for_ever(c.receivers.lock, t);
+            const std::uint32_t next = locked.give_away();
+            park_for_ever(c.receivers.lock, next, t);
         } else {
             why = park(locked, list, t, until, stop);
         }
@@ -253,6 +266,15 @@ template <way direction>
 }
 
 // --- the short ways, which make up nearly all of an untimed operation ---
+
+// Under the lock. What it is released with: after enough waits and hand-overs of one processor, a
+// bias.
+UMS_ALWAYS_INLINE std::uint32_t released_with(channel_state& c, std::uint32_t next) noexcept {
+    if (next != os::lock_states::free || !c.type->is_bytes) return next;
+    const std::uint32_t mine = sched::bias::mine();
+    // The words that the lists do not use.
+    return sched::bias_count::note(c.receivers.spare, c.senders.spare, mine) ? mine : next;
+}
 
 // Under the lock, which is released if the call throws.
 template <class F>
@@ -266,59 +288,121 @@ UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
 }
 
 // `t` is a plain waiter, the first of `list`.
-UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, wait_list& list, transfer& t,
-                                           void* out, void* from) {
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next, wait_list& list,
+                                           transfer& t, void* out, void* from) {
     unlocking_if_it_throws(c, [&] { c.type->deliver(out, from); });
     unlink(list, t);
     parkable& who = *t.who;
     const bool is_held = t.is_held;
-    os::lock_word::release(c.receivers.lock);
+    os::lock_word::release(c.receivers.lock, released_with(c, next));
     is_held ? sched::resume_held(who) : sched::wake(who);
     return channel_status::ok;
 }
 
-// Nothing is possible now.
 template <way direction>
-UMS_ALWAYS_INLINE channel_status wait(channel_state& c, void* value) {
-    transfer t{sched::this_parkable(), value};
-    link(own_list<direction>(c), t);
-    park_for_ever(c.receivers.lock, t);
+UMS_ALWAYS_INLINE channel_status after_wait(channel_state& c, void* value, const transfer& t) {
     if (t.result == outcome::ok) [[likely]]
         return channel_status::ok;
     if (t.result == outcome::closed) return channel_status::closed;
     return transfer_until<direction>(c, value, os::never, nullptr, true);
 }
 
-channel_status send_now(channel_state& c, void* from) {
-    os::lock_word::acquire(c.receivers.lock);
+// Nothing is possible now.
+template <way direction>
+UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void* value) {
+    transfer t{sched::this_parkable(), value};
+    link(own_list<direction>(c), t);
+    park_for_ever(c.receivers.lock, released_with(c, next), t);
+    return after_wait<direction>(c, value, t);
+}
+
+[[gnu::noinline]] channel_status send_locked(channel_state& c, void* from) {
+    const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
     if (auto* t = static_cast<transfer*>(c.receivers.first)) {
         if (t->claim == nullptr) [[likely]]
-            return hand_over(c, c.receivers, *t, t->value, from);
+            return hand_over(c, next, c.receivers, *t, t->value, from);
     } else if (!c.is_closed) [[likely]] {
-        if (c.count >= c.capacity) return wait<way::send>(c, from);
+        if (c.count >= c.capacity) return wait<way::send>(c, next, from);
         unlocking_if_it_throws(c, [&] { put(c, from); });
-        os::lock_word::release(c.receivers.lock);
+        os::lock_word::release(c.receivers.lock, next);
         return channel_status::ok;
     }
-    os::lock_word::release(c.receivers.lock);
+    os::lock_word::release(c.receivers.lock, next);
     return transfer_until<way::send>(c, from, os::never, nullptr, false);
 }
 
-channel_status receive_now(channel_state& c, void* into) {
-    os::lock_word::acquire(c.receivers.lock);
+[[gnu::noinline]] channel_status receive_locked(channel_state& c, void* into) {
+    const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
     if (auto* t = static_cast<transfer*>(c.senders.first)) {
         if (c.count == 0 && t->claim == nullptr) [[likely]]
-            return hand_over(c, c.senders, *t, into, t->value);
+            return hand_over(c, next, c.senders, *t, into, t->value);
     } else if (c.count != 0) {
         unlocking_if_it_throws(c, [&] { c.type->deliver(into, front(c)); });
         drop_front(c);
-        os::lock_word::release(c.receivers.lock);
+        os::lock_word::release(c.receivers.lock, next);
         return channel_status::ok;
     } else if (!c.is_closed) [[likely]] {
-        return wait<way::receive>(c, into);
+        return wait<way::receive>(c, next, into);
     }
-    os::lock_word::release(c.receivers.lock);
+    os::lock_word::release(c.receivers.lock, next);
     return transfer_until<way::receive>(c, into, os::never, nullptr, false);
+}
+
+// --- the same in a channel that is biased to the processor, inside that ---
+
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here, wait_list& list,
+                                           transfer& t, void* out, void* from) {
+    c.type->deliver(out, from);
+    unlink(list, t);
+    here.wake(*t.who, t.is_held);
+    return channel_status::ok;
+}
+
+template <way direction>
+UMS_ALWAYS_INLINE channel_status wait(channel_state& c, sched::inside& here, void* value) {
+    transfer t{here.self(), value};
+    link(own_list<direction>(c), t);
+    if (!here.park(t.is_held)) [[unlikely]]
+        sched::park(sched::park_kind::internal);
+    return after_wait<direction>(c, value, t);
+}
+
+UMS_ALWAYS_INLINE channel_status send_now(channel_state& c, void* from) {
+    sched::inside here{c.receivers.lock};
+    if (!here.enter()) return send_locked(c, from);
+    if (auto* t = static_cast<transfer*>(c.receivers.first)) {
+        if (t->claim == nullptr) [[likely]]
+            return hand_over(c, here, c.receivers, *t, t->value, from);
+    } else if (!c.is_closed) [[likely]] {
+        if (c.count >= c.capacity) return wait<way::send>(c, here, from);
+        if (c.tail_at != c.cells) [[likely]] {
+            put(c, from);
+            here.leave();
+            return channel_status::ok;
+        }
+    }
+    here.leave();
+    return send_locked(c, from);
+}
+
+UMS_ALWAYS_INLINE channel_status receive_now(channel_state& c, void* into) {
+    sched::inside here{c.receivers.lock};
+    if (!here.enter()) return receive_locked(c, into);
+    if (auto* t = static_cast<transfer*>(c.senders.first)) {
+        if (c.count == 0 && t->claim == nullptr) [[likely]]
+            return hand_over(c, here, c.senders, *t, into, t->value);
+    } else if (c.count != 0) {
+        if (c.head_at != c.cells) [[likely]] {
+            c.type->deliver(into, front(c));
+            drop_front(c);
+            here.leave();
+            return channel_status::ok;
+        }
+    } else if (!c.is_closed) [[likely]] {
+        return wait<way::receive>(c, here, into);
+    }
+    here.leave();
+    return receive_locked(c, into);
 }
 
 void close_all(wait_list& list, woken& partners) noexcept {

@@ -13,6 +13,12 @@
 //            one: of a notify, or of the next waiter, which puts both into the list.
 //   in_list  the waiters are in the list. To it and from it the head changes only under its lock.
 //
+// One whose waits are all of one processor becomes biased to that (sched/bias.hpp): the list's lock is
+// biased, and the head says "in_list", though the list may be empty. So nobody gets past the lock,
+// and inside that processor a wait and a notify need no read-modify-write but the mutex's. Whoever
+// takes the lock in the ordinary way has taken the bias away, and frees the lock. Waiters that may
+// give up, or have a lock of their own choice, are always left to that way.
+//
 // A notify whose load of the head misses a waiter counts as the earlier of the two: nothing that it
 // announces can have come after the waiter's look, as both were under the mutex.
 //
@@ -36,6 +42,9 @@
 
 #include <memory>
 
+#include "sched/bias_count.hpp"
+#include "sched/inside.hpp"
+#include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
 #include "ums/impl/at_exit.hpp"
 
@@ -60,9 +69,16 @@ struct condition_waiter : waiter {
 
     const bool is_foreign;
     const bool may_give_up;
+    bool is_held = false;  // Guarded by the list's lock: it went by sched::inside::park().
     std::uint32_t leaving = 0;
     base::atomic<std::uint32_t> phase{unlocking};
 };
+
+// All there is in a mutex.
+mutex_state& state_of(mutex& m) noexcept {
+    static_assert(std::is_standard_layout_v<mutex> && sizeof(mutex) == sizeof(mutex_state));
+    return reinterpret_cast<mutex_state&>(m);
+}
 
 std::uintptr_t as_head(condition_waiter& w) noexcept {
     return reinterpret_cast<std::uintptr_t>(&w);
@@ -71,11 +87,13 @@ condition_waiter* only_waiter(std::uintptr_t head) noexcept {
     return reinterpret_cast<condition_waiter*>(head);
 }
 
-void enqueue(condition_state& c, condition_waiter& w) noexcept {
+// `next`: what the list's lock is to become.
+void enqueue(condition_state& c, condition_waiter& w,
+             std::uint32_t next = os::lock_states::free) noexcept {
     word head{c.head};
     std::uintptr_t seen = 0;
     // sync(condition): publishes the waiter to who takes it out.
-    if (!w.may_give_up && head.compare_exchange(seen, as_head(w), base::release, base::relaxed))
+    if (!w.may_give_up && next == os::lock_states::free && head.compare_exchange(seen, as_head(w), base::release, base::relaxed))
         return;
     list_guard guard{c.waiters};
     seen = head.load(base::relaxed);
@@ -86,6 +104,7 @@ void enqueue(condition_state& c, condition_waiter& w) noexcept {
         break;
     }
     push_back(c.waiters, w);
+    guard.unlock(next);
 }
 
 // Under the list's lock, after a waiter has left the list.
@@ -124,6 +143,10 @@ waiter* take(condition_state& c, bool all) noexcept {
         }
         list_guard guard{c.waiters};
         if (head.load(base::relaxed) != in_list) continue;
+        if (empty(c.waiters)) {  // It was biased.
+            correct_head(c);
+            return nullptr;
+        }
         waiter* first = nullptr;
         waiter** end = &first;
         do {
@@ -141,7 +164,54 @@ void tell(condition_waiter& w) noexcept {
     parkable& who = *w.who;
     // sync(condition): publishes what the caller did to a waiter that has not parked yet.
     if (w.is_foreign && w.phase.exchange(notified, base::acq_rel) == unlocking) return;
-    sched::wake(who);
+    w.is_held ? sched::resume_held(who) : sched::wake(who);
+}
+
+// --- the same, if it is biased to the processor of the calling fiber, inside that. False: not so. ---
+
+bool is_plain(const waiter& w) noexcept {
+    const auto& of = static_cast<const condition_waiter&>(w);
+    return !of.may_give_up && !of.is_foreign;
+}
+
+UMS_ALWAYS_INLINE bool wait_here(condition_state& c, mutex_state& m) noexcept {
+    sched::inside here{c.waiters.lock};
+    if (!here.enter()) return false;
+    // Before it is queued; but no notify finds the list until it is left.
+    if (!unlock_alone(m, here.self())) [[unlikely]] {
+        here.leave();
+        return false;
+    }
+    condition_waiter w{here.self(), false, os::never, nullptr};
+    push_back(c.waiters, w);
+    if (!here.park(w.is_held)) [[unlikely]]
+        sched::park(sched::park_kind::internal);
+    return true;
+}
+
+UMS_ALWAYS_INLINE bool notify_one_here(condition_state& c) noexcept {
+    sched::inside here{c.waiters.lock};
+    if (!here.enter()) return false;
+    auto* const w = static_cast<condition_waiter*>(c.waiters.first);
+    if (w != nullptr && is_plain(*w)) [[likely]] {
+        remove(c.waiters, *w);
+        here.wake(*w->who, w->is_held);
+        return true;
+    }
+    here.leave();
+    return w == nullptr;
+}
+
+UMS_ALWAYS_INLINE bool take_all_here(condition_state& c, waiter*& taken) noexcept {
+    sched::inside here{c.waiters.lock};
+    if (!here.enter()) return false;
+    waiter* const first = c.waiters.first;
+    bool are_plain = true;
+    for (waiter* w = first; w != nullptr && are_plain; w = w->next != first ? w->next : nullptr)
+        are_plain = is_plain(*w);
+    if (are_plain) taken = pop_all(c.waiters);
+    here.leave();
+    return are_plain;
 }
 
 // False: it was notified, and the condition variable may be gone.
@@ -179,11 +249,14 @@ bool park_until_notified(condition_state& c, condition_waiter& w, nanoseconds un
 }  // namespace
 
 void condition_calls::notify_one(condition_state& c) noexcept {
+    if (notify_one_here(c)) return;
     if (waiter* const w = take(c, false)) tell(static_cast<condition_waiter&>(*w));
 }
 
 void condition_calls::notify_all(condition_state& c) noexcept {
-    for (waiter* w = take(c, true); w != nullptr;) {
+    waiter* w = nullptr;
+    if (!take_all_here(c, w)) w = take(c, true);
+    while (w != nullptr) {
         auto& told = static_cast<condition_waiter&>(*w);
         w = w->next;
         tell(told);
@@ -194,9 +267,19 @@ bool condition_calls::wait(condition_state& c, const std::unique_lock<mutex>& he
                            const std::stop_token* stop) noexcept {
     UMS_ASSERT(held.owns_lock(), "wait() on a condition variable with a lock that is not held");
     mutex& m = *held.mutex();
+    if (limit == deadline::max() && stop == nullptr && wait_here(c, state_of(m))) {
+        m.lock();
+        return true;
+    }
     const nanoseconds until = os::to_nanoseconds(limit);
     condition_waiter w{sched::this_parkable(), false, until, stop};
-    enqueue(c, w);
+    std::uint32_t next = os::lock_states::free;
+    if (!w.may_give_up) {
+        // Guarded by the mutex, which is the same for all who wait here at one time.
+        const std::uint32_t mine = sched::bias::mine();
+        if (sched::bias_count::note(c.waiters.spare, c.count, mine)) next = mine;
+    }
+    enqueue(c, w, next);
     m.unlock();
     const bool notified = park_until_notified(c, w, until, stop);
     m.lock();

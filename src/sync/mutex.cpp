@@ -27,6 +27,7 @@
 #include "os/topology.hpp"
 #include "sched/wait_note.hpp"
 #include "sync/lock_order.hpp"
+#include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
 
 namespace ums::impl {
@@ -189,6 +190,18 @@ void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
         // sync(mutex): publishes the section to the next holder.
         if (owner.compare_exchange(seen, seen & flags, base::release, base::relaxed)) return;
     unlock_slow<kind>(m, seen, me);
+}
+
+bool unlock_alone(mutex_state& m, parkable& me) noexcept {
+    word owner{m.owner};
+    std::uintptr_t seen = reinterpret_cast<std::uintptr_t>(&me);
+    // relaxed: a look.
+    if (owner.load(base::relaxed) != seen) return false;
+    before_unlock(m);
+    // sync(mutex): as in unlock(). Nothing but a new waiter fails it.
+    if (owner.compare_exchange(seen, 0, base::release, base::relaxed)) return true;
+    after_lock(m);
+    return false;
 }
 
 template struct mutex_calls<handover::barging>;

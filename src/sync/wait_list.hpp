@@ -67,9 +67,10 @@ public:
     list_guard(const list_guard&) = delete;
     list_guard& operator=(const list_guard&) = delete;
 
-    void unlock() noexcept {
+    // `next`: see os/lock.hpp.
+    void unlock(std::uint32_t next = os::lock_states::free) noexcept {
         held_ = false;
-        os::lock_word::release(list_.lock);
+        os::lock_word::release(list_.lock, next);
     }
     void lock() noexcept {
         os::lock_word::acquire(list_.lock);

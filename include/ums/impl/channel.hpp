@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <stop_token>
+#include <type_traits>
 #include <utility>
 
 #include "ums/deadline.hpp"
@@ -29,6 +30,12 @@ enum class channel_status : unsigned char {
 
 namespace impl {
 
+inline constexpr std::size_t bytes_most = 256;
+template <class T>
+inline constexpr bool moves_as_bytes = std::is_trivially_move_constructible_v<T> &&
+                                       std::is_trivially_destructible_v<T> &&
+                                       sizeof(T) <= bytes_most;
+
 // What the mechanism must know of a type. build() and deliver() may throw, and then have made
 // nothing.
 struct element_type {
@@ -37,6 +44,7 @@ struct element_type {
     void (*build)(void* cell, void* from);   // Makes one in raw memory from the T at `from`, moved.
     void (*deliver)(void* out, void* from);  // Makes one in the std::optional<T> at `out`.
     void (*destroy)(void* cell) noexcept;
+    bool is_bytes;  // All of that copies bytes_most bytes at most, and runs nothing of the user's.
 };
 
 template <class T>
@@ -46,7 +54,8 @@ inline constexpr element_type element_type_of{
     [](void* out, void* from) {
         static_cast<std::optional<T>*>(out)->emplace(std::move(*static_cast<T*>(from)));
     },
-    [](void* cell) noexcept { std::destroy_at(static_cast<T*>(cell)); }};
+    [](void* cell) noexcept { std::destroy_at(static_cast<T*>(cell)); },
+    moves_as_bytes<T>};
 
 struct channel_block;
 

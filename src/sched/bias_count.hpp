@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/bias_count.hpp: when a lock becomes biased (sched/bias.hpp).
+//
+// After so many waits in a row of fibers of one processor; the next time after four times as many,
+// and so on, so that locks which change sides pay next to nothing for the attempt. Guarded by the lock.
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "sched/bias.hpp"
+
+namespace ums::sched {
+
+struct bias_count {
+    static inline constinit base::atomic<std::uint32_t> first{32};  // Tests set it. 1 to 255.
+
+    // A wait, or the wake-up of who waits. True: time to make it biased.
+    [[nodiscard]] static bool note(std::uint32_t& last, std::uint32_t& count,
+                                   std::uint32_t mine) noexcept {
+        if (last != mine || mine == bias::none) [[unlikely]] {
+            last = mine;
+            count &= ~row;
+            return false;
+        }
+        ++count;
+        const std::uint32_t level = count >> level_at;
+        // relaxed: a number.
+        if ((count & row) < first.load(base::relaxed) << 2 * level) [[likely]]
+            return false;
+        count = (level < most ? level + 1 : most) << level_at;
+        return true;
+    }
+
+private:
+    static constexpr std::uint32_t level_at = 24, row = (1u << level_at) - 1, most = 8;
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/inside.hpp: a section under a lock that is biased to the processor (sched/bias.hpp), with the wait or the
+// wake-up in which it ends.
+//
+// All of it is inlined: it begins in the fiber's TSan context, goes on in the processor's, and ends in the fiber's. For
+// ThreadSanitizer's no_sync mode the section orders as the lock does that it stands for.
+
+#include "arch/sanitizer.hpp"
+#include "sched/bias.hpp"
+#include "sched/cluster.hpp"
+#include "sched/park.hpp"
+#include "sched/switch.hpp"
+#include "sched/wake.hpp"
+
+namespace ums::sched {
+
+class inside {
+public:
+    explicit UMS_ALWAYS_INLINE inside(std::uint32_t& lock) noexcept : lock_{&lock} {}
+    inside(const inside&) = delete;
+    inside& operator=(const inside&) = delete;
+
+    // False, and nothing was entered: the lock is not biased to the processor of the calling fiber.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept {
+        const base::atomic_ref<std::uint32_t> word{*lock_};
+        return bias_word::is_biased(word) && enter(word);
+    }
+    UMS_ALWAYS_INLINE void leave() noexcept {
+        c_->leave(self_->race);
+        arch::happens_after(lock_);
+    }
+
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber& self() const noexcept { return *self_; }
+
+    // Leaves, and ends the wait of `who`, which the caller has taken out of its list. is_held: it went by park(), or by
+    // park_holding().
+    UMS_ALWAYS_INLINE void wake(parkable& who, bool is_held) noexcept {
+        if (!is_held) [[unlikely]] {
+            leave();
+            return sched::wake(who);
+        }
+        auto& f = static_cast<fiber&>(who);
+        processor* const p = p_;
+        if (!p->make_next(f)) [[unlikely]] {
+            if (!p->may_run(f)) {
+                leave();
+                return f.home_cluster.get()->make_ready_from_outside(f);
+            }
+            p->make_ready(f, true);
+        }
+        leave();
+        p->wake_help();
+    }
+
+    // Leaves, and waits until wake() or resume_held() has come for the calling fiber, which is in a list. False: left, and
+    // that is all; then sched::park() as usual. `is_held`: set to what is returned, before others can see it.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool park(bool& is_held) noexcept {
+        fiber* const next = c_->exceptions->active() ? nullptr : p_->pick_at_hand();
+        is_held = next != nullptr;
+        if (next == nullptr) [[unlikely]] {
+            leave();
+            return false;
+        }
+        switch_to(c_, self_, next, nullptr);
+        arch::happens_after(self_);
+        arch::happens_after(lock_);
+        return true;
+    }
+
+private:
+    [[nodiscard]] UMS_ALWAYS_INLINE bool enter(base::atomic_ref<std::uint32_t> word) noexcept {
+        c_ = this_carrier();
+        if (c_ == nullptr) return false;
+        self_ = c_->running.get();
+        if (self_ == nullptr || c_->own.is_inside()) return false;  // A policy's method.
+        arch::happens_before(lock_);
+        p_ = c_->enter();
+        if (p_ == nullptr) [[unlikely]]
+            return false;
+        if (bias_word::is_mine(word, p_->bias())) [[likely]]
+            return true;
+        c_->leave(self_->race);
+        return false;
+    }
+
+    std::uint32_t* const lock_;
+    carrier* c_ = nullptr;
+    fiber* self_ = nullptr;
+    processor* p_ = nullptr;
+};
+
+}  // namespace ums::sched
