@@ -148,6 +148,7 @@ static void what_goes_on_is_said(void) {
     CHECK_IS(2 + 1, stats.workers_created);
     CHECK_IS(stats.workers_created, stats.workers_ended);
     CHECK(strlen(ums_scheduling_mode()) > 6);
+    CHECK(strchr(ums_scheduling_detector(), ':') != NULL);
     (void)ums_scheduling_write_stats();
     ums_scheduling_measure(true);
     ums_scheduling_measure(false);
