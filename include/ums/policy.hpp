@@ -6,7 +6,8 @@
 // A policy is a value given to a cluster when it is made. The default, work stealing, is built in; a
 // policy of your own derives from ums::policy. Its methods are called by the scheduler, concurrently
 // from several kernel threads, between two fibers: they must be thread-safe, must not throw, must
-// not park and should be short. A fiber handed to ready() is the policy's until next() or steal()
+// not park, must use nothing of libums that fibers wait for (a lock biased to the processor they are in could be wanted
+// by another policy meanwhile), and should be short. A fiber handed to ready() is the policy's until next() or steal()
 // returns it; meanwhile its queue link belongs to the policy, so a ums::fiber_queue holds any number
 // of fibers without allocating.
 //
