@@ -173,17 +173,21 @@ TEST_F(engine_test, a_storm_of_signals_disturbs_nothing) {
     sigaction(SIGALRM, &before, nullptr);
 }
 
+fiber reads_a_byte(int from, std::atomic<bool>& got) {
+    return fiber{[from, &got] {
+        char c;
+        io::read_all(from, &c, 1).value();
+        got = true;
+    }};
+}
+
 TEST_F(engine_test, a_processor_that_computes_does_not_keep_events_from_an_idle_one) {
     run({.processors = 2}, [] {
         if (cluster::standard().processors() < 2) GTEST_SKIP() << "needs two processors";
         int ends[2];
         io::pipe(ends).value();
         std::atomic<bool> got = false;
-        fiber reader{[&] {
-            char c;
-            io::read_all(ends[0], &c, 1).value();
-            got = true;
-        }};
+        fiber reader = reads_a_byte(ends[0], got);
         this_fiber::yield();
         io::write_all(ends[1], "x", 1).value();
         while (!got) {  // Computes, and never switches.
@@ -201,11 +205,7 @@ TEST_F(engine_test, on_one_processor_an_edge_comes_while_another_fiber_only_swit
             io::pipe(ends).value();
             for (int i = 0; i < scaled(200, 50); ++i) {
                 std::atomic<bool> got = false;
-                fiber reader{[&] {
-                    char c;
-                    io::read_all(ends[0], &c, 1).value();
-                    got = true;
-                }};
+                fiber reader = reads_a_byte(ends[0], got);
                 this_fiber::yield();
                 std::thread writer{[&] { ASSERT_EQ(::write(ends[1], "x", 1), 1); }};
                 while (!got) this_fiber::yield();  // No system call but those of the engine.

@@ -34,17 +34,6 @@ ums_call_above:
         .cfi_endproc
         .size   ums_call_above, . - ums_call_above
 
-        .section .note.GNU-stack, "", @progbits
-
-        .section .note.gnu.property, "a"
-        .p2align 3
-        .long   4
-        .long   16
-        .long   5
-        .asciz  "GNU"
-        .long   0xc0000002
-        .long   4
-        .long   1
-        .long   0
+#include "arch/x86_64/notes.inc"
 
 #endif  // __x86_64__

@@ -26,19 +26,6 @@ ums_fiber_entry:
         .cfi_endproc
         .size   ums_fiber_entry, . - ums_fiber_entry
 
-        .section .note.GNU-stack, "", @progbits
-
-// Indirect-branch tracking is supported (endbr64 here and where a switch lands). Shadow stacks are not
-// claimed: a stack switch must switch them too, and no released glibc on our platforms turns them on.
-        .section .note.gnu.property, "a"
-        .p2align 3
-        .long   4
-        .long   16
-        .long   5
-        .asciz  "GNU"
-        .long   0xc0000002
-        .long   4
-        .long   1
-        .long   0
+#include "arch/x86_64/notes.inc"
 
 #endif  // __x86_64__

@@ -19,17 +19,6 @@ __x86_return_thunk:
         .cfi_endproc
         .size   __x86_return_thunk, . - __x86_return_thunk
 
-        .section .note.GNU-stack, "", @progbits
-
-        .section .note.gnu.property, "a"
-        .p2align 3
-        .long   4
-        .long   16
-        .long   5
-        .asciz  "GNU"
-        .long   0xc0000002
-        .long   4
-        .long   1
-        .long   0
+#include "arch/x86_64/notes.inc"
 
 #endif  // __x86_64__

@@ -48,6 +48,23 @@ inline void* thread_pointer() noexcept {
 // went before. See arch/x86_64/return.S.
 #define UMS_RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
 
+// The second half of a switch: continues the context at rsi with r9 as its thread pointer; r8w: the x87 control word as it
+// is. WRFSBASE waits for all before it and lets nothing after it begin (12 ns on Zen 4): last, so that what is loaded is
+// there by then.
+#define UMS_CONTINUE_IDENTITY   \
+    "ldmxcsr 24(%%rsi)\n\t"     \
+    "movq 8(%%rsi), %%r10\n\t"  \
+    "movq 16(%%rsi), %%rbp\n\t" \
+    "movq (%%rsi), %%rsp\n\t"   \
+    "cmpw 28(%%rsi), %%r8w\n\t" \
+    "jne 3f\n"                  \
+    "2:\n\t"                    \
+    "wrfsbase %%r9\n\t"         \
+    "jmpq *%%r10\n"             \
+    "3:\n\t"                    \
+    "fldcw 28(%%rsi)\n\t"       \
+    "jmp 2b\n\t"
+
 // As switch_context(), and the side that continues finds its own thread pointer. Requires:
 // can_write_thread_pointer().
 UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, void* pointer,
@@ -56,8 +73,6 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
     const context* to = &load;
     void* handover = nullptr;
     register void* fs asm("r9") = pointer;
-    // WRFSBASE waits for all before it and lets nothing after it begin (12 ns on Zen 4): last, so that what is loaded
-    // is there by then.
     asm volatile(
         "leaq 1f(%%rip), %%rax\n\t"
         "movq %%rsp, (%%rdi)\n\t"
@@ -65,19 +80,7 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
         "movq %%rbp, 16(%%rdi)\n\t"
         "stmxcsr 24(%%rdi)\n\t"
         "fnstcw 28(%%rdi)\n\t"
-        "movzwl 28(%%rdi), %%r8d\n\t"
-        "ldmxcsr 24(%%rsi)\n\t"
-        "movq 8(%%rsi), %%r10\n\t"
-        "movq 16(%%rsi), %%rbp\n\t"
-        "movq (%%rsi), %%rsp\n\t"
-        "cmpw 28(%%rsi), %%r8w\n\t"
-        "jne 3f\n"
-        "2:\n\t"
-        "wrfsbase %%r9\n\t"
-        "jmpq *%%r10\n"
-        "3:\n\t"
-        "fldcw 28(%%rsi)\n\t"
-        "jmp 2b\n\t"
+        "movzwl 28(%%rdi), %%r8d\n\t" UMS_CONTINUE_IDENTITY
         ".p2align 4\n"
         "1:\n\t" UMS_LANDING
         : "+D"(from), "+S"(to), "+d"(carrier), "+c"(handover), "+r"(fs)
@@ -94,19 +97,7 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
     register void* fs asm("r9") = pointer;
     asm volatile(
         "fnstcw -8(%%rsp)\n\t"
-        "movzwl -8(%%rsp), %%r8d\n\t"
-        "ldmxcsr 24(%%rsi)\n\t"
-        "movq 8(%%rsi), %%r10\n\t"
-        "movq 16(%%rsi), %%rbp\n\t"
-        "movq (%%rsi), %%rsp\n\t"
-        "cmpw 28(%%rsi), %%r8w\n\t"
-        "jne 3f\n"
-        "2:\n\t"
-        "wrfsbase %%r9\n\t"
-        "jmpq *%%r10\n"
-        "3:\n\t"
-        "fldcw 28(%%rsi)\n\t"
-        "jmp 2b"
+        "movzwl -8(%%rsp), %%r8d\n\t" UMS_CONTINUE_IDENTITY
         :
         : "S"(&load), "d"(carrier), "c"(nullptr), "r"(fs)
         : "r8", "r10", "memory", "cc");
@@ -114,6 +105,7 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
 }
 
 #undef UMS_LANDING
+#undef UMS_CONTINUE_IDENTITY
 #undef UMS_VECTOR_CLOBBERS
 
 }  // namespace ums::arch
