@@ -222,7 +222,7 @@ void come_after_processor() noexcept {
     c->own.let_go();
 }
 
-bool park_holding(std::uint32_t& lock, std::uint32_t biased) noexcept {
+bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
     carrier* c = this_carrier();
     if (c == nullptr) return false;
     fiber* self = c->running.get();
@@ -235,7 +235,7 @@ bool park_holding(std::uint32_t& lock, std::uint32_t biased) noexcept {
         c->leave(self->race);
         return false;
     }
-    switch_to(c, self, next, c->leave_behind(&release_lock, self, &lock, biased));
+    switch_to(c, self, next, c->leave_behind(&release_lock, self, &lock, next_word));
     // resume_held(), or inside::wake(). The queue it went through has ordered the two.
     arch::happens_after(self);
     arch::happens_after(&lock);

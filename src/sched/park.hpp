@@ -62,8 +62,8 @@ parkable::reason park(park_kind kind, os::nanoseconds until, const std::stop_tok
 //
 // False, and nothing has happened: not now (a plain thread; no other fiber at hand, so that the lock would be
 // held for long). Then park as usual. Nothing that can take a primitive's lock runs while it is held.
-// `next`: what the release makes of the lock (os/lock.hpp).
-[[nodiscard]] bool park_holding(std::uint32_t& lock, std::uint32_t next) noexcept;
+// `next_word`: what the release makes of the lock (os/lock.hpp).
+[[nodiscard]] bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept;
 
 // Orders the caller after all that ran on its processor before it, for ThreadSanitizer's no_sync mode: the
 // destructor of a std::stop_callback does not wait for a callback that ran on this kernel thread.

@@ -93,7 +93,8 @@ void enqueue(condition_state& c, condition_waiter& w,
     word head{c.head};
     std::uintptr_t seen = 0;
     // sync(condition): publishes the waiter to who takes it out.
-    if (!w.may_give_up && next == os::lock_states::free && head.compare_exchange(seen, as_head(w), base::release, base::relaxed))
+    if (!w.may_give_up && next == os::lock_states::free &&
+        head.compare_exchange(seen, as_head(w), base::release, base::relaxed))
         return;
     list_guard guard{c.waiters};
     seen = head.load(base::relaxed);

@@ -353,8 +353,7 @@ int execute(handle h) noexcept {
     if (w == nullptr || w->self.load(base::acquire) != h) [[unlikely]]
         w = contexts.find(h);
     // As in activate().
-    if (s == nullptr || w == nullptr || s->pointer == nullptr || measuring() || !claim(*w, running))
-        [[unlikely]]
+    if (w == nullptr || s->pointer == nullptr || measuring() || !claim(*w, running)) [[unlikely]]
         return execute_slowly(h);
     execute_in_user_mode(*self, *s, *w, h);
 }
