@@ -85,6 +85,12 @@ fiber* processor::pick_at_slice_end() noexcept {
     visit_inboxes();
     // relaxed: only has to be seen in the end. Null: the caller goes to the loop, which retires.
     if (retiring_.load(base::relaxed)) return nullptr;
+    fiber* f = pick_after_visits();
+    offer_rest();
+    return f;
+}
+
+fiber* processor::pick_after_visits() noexcept {
     // The slice is over for those who keep waking each other, too.
     if (fiber* next = run_next_.get(); next != nullptr && !every_switch_slow_) {
         run_next_.set(nullptr);
@@ -112,21 +118,27 @@ fiber* processor::pick_stopped() noexcept {
 }
 
 fiber* processor::pick_elsewhere() noexcept {
-    visit_inboxes();
-    if (fiber* f = pick_stopped()) return f;
-    if (fiber* f = queue_.pop_front()) return f;
-    if (home_.policy_ != nullptr)
-        if (fiber* f = access::fiber_of(home_.policy_->next(index_))) return f;
-    return pinned_queue_.pop_front();
+    const bool has_batch = visit_inboxes();
+    fiber* f = pick_stopped();
+    if (f == nullptr) f = queue_.pop_front();
+    if (f == nullptr && home_.policy_ != nullptr) f = access::fiber_of(home_.policy_->next(index_));
+    if (f == nullptr) f = pinned_queue_.pop_front();
+    if (has_batch) offer_rest();
+    return f;
 }
 
-void processor::visit_inboxes() noexcept {
+bool processor::visit_inboxes() noexcept {
     queue_all(pinned_.take_all());
     queue_all(inbox_.take_all());
-    if (home_.shared_inbox.looks_empty()) return;
+    if (home_.shared_inbox.looks_empty()) return false;
     queue_all(home_.shared_inbox.take_all());
-    // The whole batch is here now: others may want some.
-    if (queue_.size() > 1) wake_help();
+    return true;
+}
+
+// Who filled the inbox, or whose deadline or event it was, has woken one processor at most, and that may have looked
+// while all of it was on its way from there to here.
+void processor::offer_rest() noexcept {
+    if (looks_busy() || (home_.policy_ != nullptr && !home_.policy_->empty(index_))) wake_help();
 }
 
 // A retired processor's sleepers are looked after by the first.
@@ -170,7 +182,6 @@ void processor::visit_timers() noexcept {
     if (index_ == 0)
         for (unsigned i = home_.active(); i < home_.size(); ++i)
             queue_all(home_.at(i).timers_.fire(now, timer_batch));
-    if (queue_.size() > 1) wake_help();
 }
 
 void processor::visit_driver() noexcept {
@@ -179,7 +190,6 @@ void processor::visit_driver() noexcept {
 
 // Fibers that events made ready: of any cluster, and perhaps pinned.
 void processor::receive(fiber* list) noexcept {
-    if (list == nullptr) return;
     while (list != nullptr) {
         fiber* f = list;
         list = f->link.get();
@@ -188,7 +198,6 @@ void processor::receive(fiber* list) noexcept {
         else
             f->home_cluster.get()->make_ready_from_outside(*f);
     }
-    if (queue_.size() > 1) wake_help();
 }
 
 // Owned fibers of this cluster. A fiber that may not run here is sent on.

@@ -244,12 +244,15 @@ private:
 
     [[gnu::noinline]] fiber* pick_at_slice_end() noexcept;
     [[gnu::noinline]] fiber* pick_elsewhere() noexcept;
+    [[nodiscard]] fiber* pick_after_visits() noexcept;
     [[nodiscard]] fiber* pick_stopped() noexcept;
     [[gnu::noinline]] void help_wanted() noexcept;
     void wake_one() noexcept;
-    void visit_inboxes() noexcept;
+    // The visits bring fibers here and wake nobody: offer_rest() follows, once it is known what runs next.
+    bool visit_inboxes() noexcept;  // Whether the shared one brought something.
     void visit_timers() noexcept;
     void visit_driver() noexcept;
+    void offer_rest() noexcept;
     void note_cpu() noexcept;
     void receive(fiber* list) noexcept;
     [[nodiscard]] os::nanoseconds next_deadline() const noexcept;

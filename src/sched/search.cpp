@@ -47,7 +47,10 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         }
         if (f != nullptr) {
             if (rescue) home.sample_period.set(first_sample);  // It paid: look again soon.
-            if (searching) stop_searching(p);
+            if (searching)
+                stop_searching(p);
+            else
+                p.offer_rest();
             // A deadline here may be earlier than what the watcher waits for.
             if (p.next_deadline() != os::never) tell_watcher(p, p.next_deadline());
             return f;

@@ -233,6 +233,25 @@ TEST_P(search_test, a_sleeper_wakes_while_what_came_after_it_computes) {
     }
 }
 
+// A processor that stops just then fires them all itself, before one that watches over it has woken.
+TEST_P(search_test, sleepers_of_one_deadline_meet) {
+    ums::run(options(), [] {
+        for (int i = 0; i < rounds; ++i) {
+            std::atomic<int> here = 0;
+            std::vector<fiber> all;
+            const auto deadline = std::chrono::steady_clock::now() + 200us;
+            for (int n = 0; n < 2; ++n)
+                all.emplace_back(now, [&] {
+                    this_fiber::sleep_until(deadline);
+                    ++here;
+                    compute_until([&] { return here == 2; });
+                });
+            compute_until([&] { return std::chrono::steady_clock::now() >= deadline; });
+            for (fiber& f : all) f.join();
+        }
+    });
+}
+
 TEST_P(search_test, a_deadline_passes_while_its_processor_computes) {
     ums::run(options(), [] {
         for (int i = 0; i < rounds / 4; ++i) {
