@@ -5,14 +5,17 @@
 //
 // mutex, timed_mutex, recursive_mutex and recursive_timed_mutex let a running caller barge past those that
 // wait: the fastest way when a critical section is short, because the lock does not stand still until
-// a woken fiber has got a processor. A waiter that was overtaken overtakes_most times is handed the lock.
+// a woken fiber has got a processor. A waiter that has tried overtakes_most times in vain is handed the lock.
 // fair_mutex hands the lock to whoever waits longest, always: each unlock with waiters costs a
 // switch, and the lock goes round in the order of arrival.
 //
 // Blocking:  lock() parks the fiber, never its processor; a plain kernel thread waits on a futex.
+//            Where nothing else could run meanwhile, lock() of a barging one looks again for some
+//            microseconds first.
 //            unlock() and try_lock() never block. Not from a signal handler.
-// Fairness:  mutex: a waiter is overtaken at most overtakes_most times after it has been first in
-//            the queue. fair_mutex: first come, first served; nobody overtakes.
+// Fairness:  mutex: the first of those that wait is woken to try, and queues in front again if
+//            somebody was faster; after overtakes_most such attempts it is handed the lock.
+//            fair_mutex: first come, first served; nobody overtakes.
 // Ordering:  what happens before an unlock() is visible after the lock() that follows it.
 // Lifetime:  may be destroyed by whoever holds it last, as soon as its unlock() has returned, and
 //            by a fiber that has just locked and unlocked it, even while the unlock() that let it
@@ -58,7 +61,7 @@ UMS_EXPORT bool is_held_by_caller(const mutex_state& m) noexcept;
 
 }  // namespace impl
 
-// How often a barging mutex lets a waiter be overtaken.
+// How often a waiter of a barging mutex is woken and finds it taken again.
 inline constexpr unsigned overtakes_most = 16;
 
 namespace impl {

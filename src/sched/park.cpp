@@ -203,6 +203,13 @@ void park_again(fiber& f, std::uint32_t bit) noexcept {
     if (!parked) resume(f);
 }
 
+bool has_nothing_else() noexcept {
+    const carrier* c = this_carrier();
+    if (c == nullptr || c->running.get() == nullptr) return true;
+    const processor* p = c->proc.get();  // Null: it was handed on, and whoever gives it back is to be waited for.
+    return p != nullptr && !p->looks_stranded() && !p->has_policy();
+}
+
 void park(park_kind kind) noexcept {
     kind == park_kind::user ? park_here<park_kind::user>(os::never, nullptr)
                             : park_here<park_kind::internal>(os::never, nullptr);

@@ -45,6 +45,10 @@ inline parkable& this_parkable() noexcept {
 
 void park(park_kind kind) noexcept;
 
+// Whether the caller's processor would have nothing else to run if the caller parked. A hint. A plain
+// thread's always.
+[[nodiscard]] bool has_nothing_else() noexcept;
+
 // Takes a parked fiber aside, so that its stack holds still: whoever would wake it leaves a token or a
 // mark instead. Returns the bit to give to park_again(), or 0 if it is not parked.
 [[nodiscard]] std::uint32_t take_aside(fiber& f) noexcept;

@@ -5,7 +5,7 @@
 //   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
 //   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
 //                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
-//                that waiter, under the list's lock.
+//                that waiter, when it takes the mutex or under the list's lock.
 //
 // So under the list's lock the owner may store the word: others change it meanwhile only by taking a
 // mutex that is free, or by setting flags under that lock.
@@ -40,8 +40,12 @@ using word = base::atomic_ref<std::uintptr_t>;
 constexpr std::uintptr_t has_waiters = 1, one_woken = 2, flags = 3;
 static_assert(alignof(parkable) > flags);
 
-// How often a lock() looks again before it parks, if another processor may release the mutex meanwhile.
-constexpr int spins = 40;
+// How long a lock() looks again before it parks, if another processor may release the mutex meanwhile, in
+// pauses. The short time, looking all along, suits any caller, if no others wait. The long one, about what it costs to
+// put a processor to sleep and to wake it, is for one whose processor would have nothing else to run. It leaves
+// the word alone first, so that holders with short sections keep the line for a few dozen of them, then looks often enough to
+// find a mutex free between two long sections of one holder.
+constexpr int short_spin = 40, long_spin = 480, before_first_look = 32, between_looks = 8;
 
 std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
 std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
@@ -52,11 +56,30 @@ struct lock_waiter : waiter {
     bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
 };
 
-// Takes it if it is free, past those that wait.
-bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen) noexcept {
+// Takes it if it is free, past those that wait. Clears `clear` with that.
+bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen, std::uintptr_t clear = 0) noexcept {
     while (owner_of(seen) == 0)
         // sync(mutex): sees what the last holder did before its unlock.
-        if (owner.compare_exchange(seen, seen | me, base::acquire, base::relaxed)) return true;
+        if (owner.compare_exchange(seen, (seen & ~clear) | me, base::acquire, base::relaxed)) return true;
+    return false;
+}
+
+// Looks again for a while. `woken`: the caller was woken to try.
+bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
+    static const bool alone = os::usable_cpus() == 1;
+    if (alone) return false;
+    // relaxed: barge() acquires.
+    std::uintptr_t seen = owner.load(base::relaxed);
+    const auto pause_and_look = [&](int pauses) {
+        for (int i = 0; i < pauses; ++i) base::spin_pause();
+        seen = owner.load(base::relaxed);
+        return barge(owner, me, seen, woken);
+    };
+    int i = 0;
+    for (; i < short_spin && (seen & has_waiters) == 0; ++i)
+        if (pause_and_look(1)) return true;
+    for (int n = i == 0 ? before_first_look : between_looks; i < long_spin && sched::has_nothing_else(); i += n, n = between_looks)
+        if (pause_and_look(n)) return true;
     return false;
 }
 
@@ -81,20 +104,12 @@ template <handover kind>
     if (owner_of(seen) == me)
         throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
                                 "ums: a mutex was locked by the fiber or thread that holds it"};
-    if constexpr (kind == handover::barging) {
-        static const int looks = os::usable_cpus() > 1 ? spins : 0;
-        for (int i = 0;; ++i) {
-            if (barge(owner, me, seen)) return true;
-            if (i >= looks || (seen & has_waiters) != 0) break;
-            base::spin_pause();
-            seen = owner.load(base::relaxed);
-        }
-    }
     lock_waiter w{*reinterpret_cast<parkable*>(me)};
     const sched::waits_for note{
         *w.who, m.owner, until == os::never && (stop == nullptr || !stop->stop_possible())};
     std::uintptr_t clear = 0;
     for (;;) {
+        if (kind == handover::barging && spin(owner, me, clear)) return true;
         list_guard guard{m.waiters};
         if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
         clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
