@@ -8,6 +8,7 @@
 
 #include "os/membarrier.hpp"
 #include "os/signal_stack.hpp"
+#include "os/slice.hpp"
 #include "os/topology.hpp"
 #include "sched/bias.hpp"
 #include "sched/carrier_pool.hpp"
@@ -17,6 +18,15 @@
 #include "sched/wake.hpp"
 
 namespace ums::sched {
+
+namespace {
+
+// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is stopped or blocks
+// again. With the kernel's own slices, some milliseconds, they wait for each other and for the one that has the processor
+// until a tick, gather there, and then take the CPU one after another while it waits. Measured: docs/design/hand-off.md.
+constexpr os::nanoseconds carrier_slice = 500'000;
+
+}  // namespace
 
 carrier::carrier(carrier_pool& p) noexcept : pool{p} {
     own.reset(os::asymmetric());
@@ -32,6 +42,7 @@ void carrier::run() noexcept {
     else
         std::snprintf(name, sizeof name, "ums %.4s/+", pool.home().name().c_str());
     pthread_setname_np(pthread_self(), name);
+    (void)os::ask_for_slice(carrier_slice);  // Without it things go on as well, and slower.
     tid.set(gettid());
     pinned_to = -1;
     deferrals = 0;
