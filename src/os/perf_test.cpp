@@ -57,12 +57,15 @@ protected:
 
 TEST_F(switch_ring_test, holds_a_record_of_each_switch) {
     switch_ring ring;
+    // Between the blocks, too, the kernel may make the thread wait: a page fault for a lock.
+    const long at_first = given_up();
     ASSERT_EQ(ring.open(current_tid(), 0, 16, call_), 0);
     const nanoseconds begun = now();
-    const long given_up = block(100);
-    EXPECT_GT(given_up, 0);
+    const long at_least = block(100);
+    EXPECT_GT(at_least, 0);
     bool all = false;
     const auto found = drain(ring, all);
+    const long at_most = given_up() - at_first;
     EXPECT_TRUE(all);
     long blocked = 0, came_back = 0;
     // The kernel reads the clock of the records without its lock: it may step back a little.
@@ -74,24 +77,27 @@ TEST_F(switch_ring_test, holds_a_record_of_each_switch) {
         blocked += r.is_out && !r.is_preempted;
         came_back += !r.is_out;
     }
-    EXPECT_EQ(blocked, given_up);
-    EXPECT_GE(came_back, given_up);  // After each preemption, too.
+    EXPECT_GE(blocked, at_least);
+    EXPECT_LE(blocked, at_most);
+    EXPECT_GE(came_back, at_least);  // After each preemption, too.
     EXPECT_TRUE(drain(ring, all).size() < 10);
 }
 
 TEST_F(switch_ring_test, goes_round_and_says_when_it_was_full) {
     switch_ring ring;
+    const long at_first = given_up();
     ASSERT_EQ(ring.open(current_tid(), 0, 1, call_), 0);
     bool all = false;
-    long blocked = 0, given_up = 0;
+    long blocked = 0, at_least = 0;
     for (int i = 0; i < 50; ++i) {
-        given_up += block(20);
+        at_least += block(20);
         for (const switch_record& r : drain(ring, all)) blocked += r.is_out && !r.is_preempted;
         EXPECT_TRUE(all);
     }
-    EXPECT_EQ(blocked, given_up);
+    EXPECT_GE(blocked, at_least);
+    EXPECT_LE(blocked, given_up() - at_first);
     // There is room for 170 records; a block makes two.
-    for (given_up = 0; given_up < 200;) given_up += block(1);
+    for (long n = 0; n < 200;) n += block(1);
     EXPECT_LE(drain(ring, all).size(), 170u);
     EXPECT_FALSE(all);
     while (block(1) == 0) {
