@@ -59,14 +59,15 @@ TEST_F(switch_ring_test, holds_a_record_of_each_switch) {
     switch_ring ring;
     // Between the blocks, too, the kernel may make the thread wait: a page fault for a lock.
     const long at_first = given_up();
-    ASSERT_EQ(ring.open(current_tid(), 0, 16, call_), 0);
     const nanoseconds begun = now();
+    ASSERT_EQ(ring.open(current_tid(), 0, 16, call_), 0);
     const long at_least = block(100);
     EXPECT_GT(at_least, 0);
     bool all = false;
     const auto found = drain(ring, all);
     const long at_most = given_up() - at_first;
     EXPECT_TRUE(all);
+    ASSERT_FALSE(found.empty());
     long blocked = 0, came_back = 0;
     // The kernel reads the clock of the records without its lock: it may step back a little.
     constexpr nanoseconds step = 1'000'000;
@@ -80,7 +81,7 @@ TEST_F(switch_ring_test, holds_a_record_of_each_switch) {
     EXPECT_GE(blocked, at_least);
     EXPECT_LE(blocked, at_most);
     EXPECT_GE(came_back, at_least);  // After each preemption, too.
-    EXPECT_TRUE(drain(ring, all).size() < 10);
+    for (const switch_record& r : drain(ring, all)) EXPECT_GE(r.when, found.back().when);
 }
 
 TEST_F(switch_ring_test, goes_round_and_says_when_it_was_full) {
@@ -89,8 +90,9 @@ TEST_F(switch_ring_test, goes_round_and_says_when_it_was_full) {
     ASSERT_EQ(ring.open(current_tid(), 0, 1, call_), 0);
     bool all = false;
     long blocked = 0, at_least = 0;
-    for (int i = 0; i < 50; ++i) {
-        at_least += block(20);
+    // A few at a time: preemptions write records as well.
+    for (int i = 0; i < 200; ++i) {
+        at_least += block(5);
         for (const switch_record& r : drain(ring, all)) blocked += r.is_out && !r.is_preempted;
         EXPECT_TRUE(all);
     }
