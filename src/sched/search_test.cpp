@@ -48,7 +48,7 @@ void compute_until(const std::atomic<bool>& flag) {
     compute_until([&] { return flag.load(); });
 }
 
-constexpr int rounds = scaled(100, 20);
+constexpr int rounds = scaled(200, 20);
 
 TEST_P(search_test, a_new_fiber_runs_while_its_creator_computes) {
     ums::run(options(), [] {

@@ -44,7 +44,7 @@ static_assert(alignof(parkable) > flags);
 // pauses. The short time, looking all along, suits any caller, if no others wait. The long one, about what it costs to
 // put a processor to sleep and to wake it, is for one whose processor would have nothing else to run. It leaves
 // the word alone first, so that holders with short sections keep the line for a few dozen of them, then looks often enough to
-// find a mutex free between two long sections of one holder.
+// find a mutex free between two long sections of one holder. Never longer than that: then it sleeps.
 constexpr int short_spin = 40, long_spin = 480, before_first_look = 32, between_looks = 8;
 
 std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
@@ -60,7 +60,8 @@ struct lock_waiter : waiter {
 bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen, std::uintptr_t clear = 0) noexcept {
     while (owner_of(seen) == 0)
         // sync(mutex): sees what the last holder did before its unlock.
-        if (owner.compare_exchange(seen, (seen & ~clear) | me, base::acquire, base::relaxed)) return true;
+        if (owner.compare_exchange(seen, (seen & ~clear) | me, base::acquire, base::relaxed))
+            return true;
     return false;
 }
 
@@ -70,16 +71,17 @@ bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
     if (alone) return false;
     // relaxed: barge() acquires.
     std::uintptr_t seen = owner.load(base::relaxed);
-    const auto pause_and_look = [&](int pauses) {
+    int spent = 0;
+    const auto look_after = [&](int pauses) {
         for (int i = 0; i < pauses; ++i) base::spin_pause();
+        spent += pauses;
         seen = owner.load(base::relaxed);
         return barge(owner, me, seen, woken);
     };
-    int i = 0;
-    for (; i < short_spin && (seen & has_waiters) == 0; ++i)
-        if (pause_and_look(1)) return true;
-    for (int n = i == 0 ? before_first_look : between_looks; i < long_spin && sched::has_nothing_else(); i += n, n = between_looks)
-        if (pause_and_look(n)) return true;
+    while (spent < short_spin && (seen & has_waiters) == 0)
+        if (look_after(1)) return true;
+    while (spent < long_spin && sched::has_nothing_else())
+        if (look_after(spent == 0 ? before_first_look : between_looks)) return true;
     return false;
 }
 
