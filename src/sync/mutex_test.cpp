@@ -17,6 +17,7 @@
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "ums/cluster.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -271,6 +272,8 @@ TEST_F(mutex_base_test, a_fair_one_goes_round_in_the_order_of_arrival) {
 // One that never parks between its sections does not keep the others out for ever.
 TEST_F(mutex_base_test, a_barging_one_is_handed_over_after_some_overtakes) {
     ums::run({.processors = 1}, [] {
+        // Else sections also pass between its attempts, which are what is counted.
+        if (ums::cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
         ums::mutex m;
         std::atomic<bool> got = false;
         std::uint64_t sections = 0;
