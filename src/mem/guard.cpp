@@ -2,7 +2,9 @@
 #include "mem/guard.hpp"
 
 #include <cstdio>
+#include <sys/uio.h>
 
+#include "arch/sanitizer.hpp"
 #include "os/memory.hpp"
 
 namespace ums::mem {
@@ -39,6 +41,20 @@ std::size_t most_guards(guard_kind kind) noexcept {
 long install_guard(guard_kind kind, void* at, std::size_t bytes) noexcept {
     return kind == guard_kind::lightweight ? os::system.madvise(at, bytes, madv_guard_install)
                                            : os::system.mprotect(at, bytes, PROT_NONE);
+}
+
+std::size_t install_guards(guard_kind kind, char* at, std::size_t bytes, std::size_t stride,
+                           std::size_t n) noexcept {
+    std::size_t done = 0;
+    // Valgrind 3.19 complains aloud of a call it does not know.
+    if (kind == guard_kind::lightweight && n > 1 && !arch::under_valgrind()) {
+        iovec guards[most_at_once];
+        for (std::size_t i = 0; i < n; ++i) guards[i] = {at + i * stride, bytes};
+        const long advised = os::system.madvise_many(guards, n, madv_guard_install);
+        if (advised > 0) done = static_cast<std::size_t>(advised) / bytes;
+    }
+    while (done < n && install_guard(kind, at + done * stride, bytes) == 0) ++done;
+    return done;
 }
 
 }  // namespace ums::mem

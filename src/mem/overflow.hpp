@@ -12,7 +12,8 @@
 namespace ums::mem {
 
 // Writes who owns a stack. Async-signal-safe.
-using describe_stack_fn = void (*)(const stack_head& head, char* buffer, unsigned long size) noexcept;
+using describe_stack_fn = void (*)(const stack_head& head, char* buffer,
+                                   unsigned long size) noexcept;
 
 // Installs the handlers. Idempotent. Remembers the application's.
 void install_overflow_report(describe_stack_fn describe) noexcept;

@@ -43,33 +43,34 @@ ums::guard_kind guard_named(const std::string& name) {
 }
 
 // seed guard stack_bytes frame_bytes
-const child_program overflows{"overflows", [](const child_arguments& a) {
-    std::mt19937_64 rng{std::stoull(a.at(0))};
-    const std::size_t stack = std::stoul(a.at(2)), frame = std::stoul(a.at(3));
-    run({.processors = 2, .guard = guard_named(a.at(1))}, [&] {
-        // Others around it, at work and asleep.
-        std::vector<fiber> others;
-        std::atomic<bool> done = false;
-        for (auto n = rng() % 20; n > 0; --n)
-            others.emplace_back([&] {
-                while (!done) this_fiber::yield();
-            });
-        fiber deep{{.name = "the deep one", .stack_bytes = stack}, [&] {
-            // First as deep as is certainly allowed, which must do no harm.
-            if (const std::size_t allowed = stack / 4 / (frame + 512); allowed != 0)
-                descend(rng, frame, static_cast<long>(rng() % allowed));
-            this_fiber::yield();
-            std::fprintf(stderr, "expect: fiber %lu \"the deep one\"\n",
-                         static_cast<unsigned long>(this_fiber::get_id().value()));
-            descend(rng, frame, static_cast<long>(stack / frame + 100));
-            std::fprintf(stderr, "still alive\n");
-        }};
-        deep.join();
-        done = true;
-        for (fiber& f : others) f.join();
-    });
-    return 0;
-}};
+const child_program overflows{
+    "overflows", [](const child_arguments& a) {
+        std::mt19937_64 rng{std::stoull(a.at(0))};
+        const std::size_t stack = std::stoul(a.at(2)), frame = std::stoul(a.at(3));
+        run({.processors = 2, .guard = guard_named(a.at(1))}, [&] {
+            // Others around it, at work and asleep.
+            std::vector<fiber> others;
+            std::atomic<bool> done = false;
+            for (auto n = rng() % 20; n > 0; --n)
+                others.emplace_back([&] {
+                    while (!done) this_fiber::yield();
+                });
+            fiber deep{{.name = "the deep one", .stack_bytes = stack}, [&] {
+                           // First as deep as is certainly allowed, which must do no harm.
+                           if (const std::size_t allowed = stack / 4 / (frame + 512); allowed != 0)
+                               descend(rng, frame, static_cast<long>(rng() % allowed));
+                           this_fiber::yield();
+                           std::fprintf(stderr, "expect: fiber %lu \"the deep one\"\n",
+                                        static_cast<unsigned long>(this_fiber::get_id().value()));
+                           descend(rng, frame, static_cast<long>(stack / frame + 100));
+                           std::fprintf(stderr, "still alive\n");
+                       }};
+            deep.join();
+            done = true;
+            for (fiber& f : others) f.join();
+        });
+        return 0;
+    }};
 
 class overflow_test : public ::testing::TestWithParam<const char*> {
 protected:
@@ -91,14 +92,15 @@ TEST_P(overflow_test, an_overflow_dies_by_the_signal_after_a_report_with_name_id
             "overflows",
             {std::to_string(rng()), GetParam(), std::to_string(stack), std::to_string(frame)},
             without_sanitizers_handlers);
-        SCOPED_TRACE(::testing::Message() << "stack " << stack << ", frames of " << frame << ", " << end);
+        SCOPED_TRACE(::testing::Message()
+                     << "stack " << stack << ", frames of " << frame << ", " << end);
         ASSERT_EQ(end.signal, SIGSEGV);
         const std::string expect = "expect: ";
         const std::size_t at = end.err.find(expect);
         ASSERT_EQ(at, 0u);
         const std::string who = end.err.substr(expect.size(), end.err.find('\n') - expect.size());
-        const std::string report = "ums: stack overflow in " + who + ": its stack has " +
-                                   std::to_string(stack) + " bytes";
+        const std::string report =
+            "ums: stack overflow in " + who + ": its stack has " + std::to_string(stack) + " bytes";
         ASSERT_NE(end.err.find(report), end.err.npos) << report;
         ASSERT_EQ(end.err.find("still alive"), end.err.npos);
         // The backtrace goes on from the handler's frames to the fiber's, down to its first.
@@ -108,29 +110,29 @@ TEST_P(overflow_test, an_overflow_dies_by_the_signal_after_a_report_with_name_id
     }
 }
 
-const child_program without_a_name{"without_a_name", [](const child_arguments& a) {
-    std::mt19937_64 rng{1};
-    run({.stack_bytes = 32 * 1024, .guard = guard_named(a.at(0))}, [&] {
-        fiber{[&] { descend(rng, 500, 1'000); }}.join();
-    });
-    return 0;
-}};
+const child_program without_a_name{
+    "without_a_name", [](const child_arguments& a) {
+        std::mt19937_64 rng{1};
+        run({.stack_bytes = 32 * 1024, .guard = guard_named(a.at(0))},
+            [&] { fiber{[&] { descend(rng, 500, 1'000); }}.join(); });
+        return 0;
+    }};
 
 TEST_P(overflow_test, the_report_of_a_fiber_without_a_name_has_its_id_and_the_default_size) {
-    const child_end end =
-        run_child("without_a_name", {GetParam()}, without_sanitizers_handlers);
+    const child_end end = run_child("without_a_name", {GetParam()}, without_sanitizers_handlers);
     EXPECT_EQ(end.signal, SIGSEGV) << end;
     EXPECT_EQ(end.err.find("ums: stack overflow in fiber "), 0u) << end;
     EXPECT_NE(end.err.find(": its stack has 32768 bytes"), end.err.npos) << end;
 }
 
-const child_program in_the_second_runtime{"in_the_second_runtime", [](const child_arguments& a) {
-    std::mt19937_64 rng{1};
-    const options chosen{.guard = guard_named(a.at(0))};
-    run(chosen, [] { fiber{[] {}}.join(); });
-    run(chosen, [&] { fiber{{.name = "second"}, [&] { descend(rng, 5'000, 1'000); }}.join(); });
-    return 0;
-}};
+const child_program in_the_second_runtime{
+    "in_the_second_runtime", [](const child_arguments& a) {
+        std::mt19937_64 rng{1};
+        const options chosen{.guard = guard_named(a.at(0))};
+        run(chosen, [] { fiber{[] {}}.join(); });
+        run(chosen, [&] { fiber{{.name = "second"}, [&] { descend(rng, 5'000, 1'000); }}.join(); });
+        return 0;
+    }};
 
 TEST_P(overflow_test, is_reported_after_a_restart_too) {
     const child_end end =
@@ -139,16 +141,17 @@ TEST_P(overflow_test, is_reported_after_a_restart_too) {
     EXPECT_NE(end.err.find("\"second\": its stack has 65536 bytes"), end.err.npos) << end;
 }
 
-const child_program handled_before{"handled_before", [](const child_arguments& a) {
-    struct sigaction mine {};
-    mine.sa_handler = [](int) { ::_exit(42); };
-    sigaction(SIGSEGV, &mine, nullptr);
-    std::mt19937_64 rng{1};
-    run({.guard = guard_named(a.at(0))}, [&] {
-        fiber{{.name = "deep"}, [&] { descend(rng, 500, 1'000); }}.join();
-    });
-    return 0;
-}};
+const child_program handled_before{
+    "handled_before", [](const child_arguments& a) {
+        struct sigaction mine {};
+        mine.sa_handler = [](int) { ::_exit(42); };
+        sigaction(SIGSEGV, &mine, nullptr);
+        std::mt19937_64 rng{1};
+        run({.guard = guard_named(a.at(0))}, [&] {
+            fiber{{.name = "deep"}, [&] { descend(rng, 500, 1'000); }}.join();
+        });
+        return 0;
+    }};
 
 TEST_P(overflow_test, is_reported_although_the_application_has_a_handler_of_its_own) {
     const child_end end = run_child("handled_before", {GetParam()}, without_sanitizers_handlers);
@@ -163,45 +166,46 @@ void* volatile forbidden_page;
 void fault() { *static_cast<volatile char*>(forbidden_page) = 1; }
 
 void make_forbidden_page() {
-    forbidden_page =
-        ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    forbidden_page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 // where handler
-const child_program faults{"faults", [](const child_arguments& a) {
-    make_forbidden_page();
-    struct sigaction mine {};
-    const std::string& handler = a.at(1);
-    if (handler == "simple") {
-        mine.sa_handler = [](int number) { ::_exit(number == SIGSEGV ? 42 : 43); };
-    } else if (handler == "with information") {
-        mine.sa_flags = SA_SIGINFO;
-        mine.sa_sigaction = [](int number, siginfo_t* info, void* context) {
-            ::_exit(number == SIGSEGV && info->si_addr == forbidden_page && context != nullptr ? 42
-                                                                                               : 43);
-        };
-    } else if (handler == "repairs") {
-        mine.sa_flags = SA_SIGINFO;
-        mine.sa_sigaction = [](int, siginfo_t*, void*) {
-            ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE);
-        };
-    } else if (handler == "ignores") {
-        mine.sa_handler = SIG_IGN;
-    } else {
-        mine.sa_handler = SIG_DFL;
-    }
-    sigaction(SIGSEGV, &mine, nullptr);
-    if (a.at(0) == "in a fiber") run([] { fiber{[] { fault(); }}.join(); });
-    if (a.at(0) == "in a plain thread") {
-        runtime started;
-        fault();
-    }
-    if (a.at(0) == "after the stop") {
-        run([] {});
-        fault();
-    }
-    return 41;
-}};
+const child_program faults{
+    "faults", [](const child_arguments& a) {
+        make_forbidden_page();
+        struct sigaction mine {};
+        const std::string& handler = a.at(1);
+        if (handler == "simple") {
+            mine.sa_handler = [](int number) { ::_exit(number == SIGSEGV ? 42 : 43); };
+        } else if (handler == "with information") {
+            mine.sa_flags = SA_SIGINFO;
+            mine.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+                ::_exit(number == SIGSEGV && info->si_addr == forbidden_page && context != nullptr
+                            ? 42
+                            : 43);
+            };
+        } else if (handler == "repairs") {
+            mine.sa_flags = SA_SIGINFO;
+            mine.sa_sigaction = [](int, siginfo_t*, void*) {
+                ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE);
+            };
+        } else if (handler == "ignores") {
+            mine.sa_handler = SIG_IGN;
+        } else {
+            mine.sa_handler = SIG_DFL;
+        }
+        sigaction(SIGSEGV, &mine, nullptr);
+        if (a.at(0) == "in a fiber") run([] { fiber{[] { fault(); }}.join(); });
+        if (a.at(0) == "in a plain thread") {
+            runtime started;
+            fault();
+        }
+        if (a.at(0) == "after the stop") {
+            run([] {});
+            fault();
+        }
+        return 41;
+    }};
 
 class foreign_fault_test : public ::testing::TestWithParam<const char*> {};
 
@@ -215,7 +219,8 @@ INSTANTIATE_TEST_SUITE_P(places, foreign_fault_test,
 
 TEST_P(foreign_fault_test, goes_to_the_applications_handler) {
     for (const char* handler : {"simple", "with information"}) {
-        const child_end end = run_child("faults", {GetParam(), handler}, without_sanitizers_handlers);
+        const child_end end =
+            run_child("faults", {GetParam(), handler}, without_sanitizers_handlers);
         EXPECT_EQ(end.code, 42) << handler << ": " << end;
         EXPECT_EQ(end.err, "") << handler;
     }
@@ -229,7 +234,8 @@ TEST_P(foreign_fault_test, goes_on_if_the_applications_handler_repairs_it) {
 
 TEST_P(foreign_fault_test, has_its_default_effect_without_a_handler) {
     for (const char* handler : {"none", "ignores"}) {  // A fault cannot be ignored.
-        const child_end end = run_child("faults", {GetParam(), handler}, without_sanitizers_handlers);
+        const child_end end =
+            run_child("faults", {GetParam(), handler}, without_sanitizers_handlers);
         EXPECT_EQ(end.signal, SIGSEGV) << handler << ": " << end;
         EXPECT_EQ(end.err.find("ums:"), end.err.npos) << handler << ": " << end;
     }
@@ -237,17 +243,18 @@ TEST_P(foreign_fault_test, has_its_default_effect_without_a_handler) {
 
 // how handler
 const child_program sent{"sent", [](const child_arguments& a) {
-    if (a.at(1) == "handled") std::signal(SIGSEGV, [](int) { ::_exit(42); });
-    if (a.at(1) == "ignored") std::signal(SIGSEGV, SIG_IGN);
-    run([&a] {
-        fiber{[&a] {
-            if (a.at(0) == "raise") ::raise(SIGSEGV);
-            if (a.at(0) == "kill") ::kill(::getpid(), SIGSEGV);
-            this_fiber::yield();
-        }}.join();
-    });
-    return 41;
-}};
+                             if (a.at(1) == "handled")
+                                 std::signal(SIGSEGV, [](int) { ::_exit(42); });
+                             if (a.at(1) == "ignored") std::signal(SIGSEGV, SIG_IGN);
+                             run([&a] {
+                                 fiber{[&a] {
+                                     if (a.at(0) == "raise") ::raise(SIGSEGV);
+                                     if (a.at(0) == "kill") ::kill(::getpid(), SIGSEGV);
+                                     this_fiber::yield();
+                                 }}.join();
+                             });
+                             return 41;
+                         }};
 
 TEST(foreign_signal, one_that_was_sent_has_the_effect_the_application_chose) {
     for (const char* how : {"raise", "kill"}) {
@@ -264,7 +271,8 @@ TEST(foreign_signal, one_that_was_sent_has_the_effect_the_application_chose) {
 
 TEST(overflow_report, leaves_the_applications_handlers_in_place_when_the_runtime_stops) {
     const conservation nothing_left;
-    struct sigaction mine {}, original {}, now {};
+    struct sigaction mine {
+    }, original{}, now{};
     mine.sa_handler = [](int) {};
     mine.sa_flags = SA_RESTART;
     for (const int number : {SIGSEGV, SIGBUS}) {
@@ -282,7 +290,8 @@ TEST(overflow_report, leaves_the_applications_handlers_in_place_when_the_runtime
 
 TEST(overflow_report, does_not_take_away_a_handler_that_was_put_on_top_of_it) {
     const conservation nothing_left;
-    struct sigaction original {}, mine {}, under {}, now {};
+    struct sigaction original {
+    }, mine{}, under{}, now{};
     sigaction(SIGSEGV, nullptr, &original);
     mine.sa_handler = [](int) {};
     run([&] { sigaction(SIGSEGV, &mine, &under); });

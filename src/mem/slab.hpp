@@ -27,7 +27,8 @@ struct stack_head {
     slab* home;
     std::uint32_t index;
     unsigned valgrind_id;
-    stack_head* next_free;  // Guarded by whoever holds the free stack: a processor's cache or the depot.
+    stack_head*
+        next_free;  // Guarded by whoever holds the free stack: a processor's cache or the depot.
 
     [[nodiscard]] char* bottom() const noexcept;
     [[nodiscard]] std::size_t usable_bytes() const noexcept;
@@ -48,11 +49,12 @@ struct slab {
     std::uint32_t size_class;
 
     // Guarded by the depot's lock:
-    std::uint32_t carved;      // Stacks below this index have been given a guard and a head.
+    std::uint32_t guarded;  // Stacks below this index have a guard.
+    std::uint32_t carved;   // Stacks below this index have a head, too; never more than `guarded`.
     std::uint32_t cold_count;  // Carved stacks without memory; their indices are in cold().
     std::uint32_t warm_count;
-    stack_head* warm;          // Free stacks that still have memory.
-    slab* next_with_free;      // In the depot's list of slabs that can give a stack.
+    stack_head* warm;      // Free stacks that still have memory.
+    slab* next_with_free;  // In the depot's list of slabs that can give a stack.
     bool is_listed;
 
     [[nodiscard]] std::uint32_t* cold() noexcept {

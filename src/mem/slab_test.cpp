@@ -29,7 +29,9 @@ protected:
         EXPECT_EQ(calls.mapped_bytes(), 0);
     }
 
-    static char* end(const slab& s) { return reinterpret_cast<char*>(const_cast<slab*>(&s)) + s.bytes; }
+    static char* end(const slab& s) {
+        return reinterpret_cast<char*>(const_cast<slab*>(&s)) + s.bytes;
+    }
 
     failing_calls calls;
 };
@@ -150,7 +152,8 @@ TEST_F(slab_test, locate_finds_nothing_elsewhere) {
     for (const void* elsewhere :
          {static_cast<const void*>(nullptr), static_cast<const void*>(s),
           static_cast<const void*>(s->stacks - 1), static_cast<const void*>(end(*s)),
-          static_cast<const void*>(&on_this_stack), reinterpret_cast<const void*>(~std::uintptr_t{0})})
+          static_cast<const void*>(&on_this_stack),
+          reinterpret_cast<const void*>(~std::uintptr_t{0})})
         EXPECT_FALSE(mem::locate(elsewhere, found)) << elsewhere;
     EXPECT_EQ(end(*s), s->bottom(3) + s->usable());
     void* const inside = s->bottom(0);

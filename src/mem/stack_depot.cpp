@@ -25,7 +25,7 @@ std::uint32_t stack_depot::take(std::uint32_t size_class, std::uint32_t wanted,
     os::lock_guard guard{lock_};
     std::uint32_t n = 0;
     while (n < wanted) {
-        stack_head* head = take_one(size_class);
+        stack_head* head = take_one(size_class, wanted - n);
         if (head == nullptr) break;
         head->next_free = list;
         list = head;
@@ -34,7 +34,7 @@ std::uint32_t stack_depot::take(std::uint32_t size_class, std::uint32_t wanted,
     return n;
 }
 
-stack_head* stack_depot::take_one(std::uint32_t size_class) noexcept {
+stack_head* stack_depot::take_one(std::uint32_t size_class, std::uint32_t wanted) noexcept {
     slab* s = with_free_[size_class];
     while (s != nullptr && !s->has_free()) {
         s->is_listed = false;
@@ -57,14 +57,20 @@ stack_head* stack_depot::take_one(std::uint32_t size_class) noexcept {
         head->index = index;
         return head;
     }
-    return carve(*s);
+    return carve(*s, wanted);
 }
 
-stack_head* stack_depot::carve(slab& s) noexcept {
+stack_head* stack_depot::carve(slab& s, std::uint32_t wanted) noexcept {
     if (carved_ >= most_stacks_) return nullptr;
     const std::uint32_t index = s.carved;
-    char* guard = s.bottom(index) - s.guard_bytes;
-    if (install_guard(options_.guard, guard, s.guard_bytes) != 0) return nullptr;
+    if (index == s.guarded) {
+        // Ahead only where guards are without limit.
+        const std::size_t ahead = options_.guard == guard_kind::mprotect ? 1 : most_at_once;
+        s.guarded += static_cast<std::uint32_t>(
+            install_guards(options_.guard, s.bottom(index) - s.guard_bytes, s.guard_bytes, s.stride,
+                           std::min<std::size_t>({wanted, s.count - index, ahead})));
+        if (index == s.guarded) return nullptr;
+    }
     ++s.carved;
     ++carved_;
     stack_head* head = s.head(index);
@@ -79,9 +85,10 @@ slab* stack_depot::grow(std::uint32_t size_class) noexcept {
     // Each slab as large as all before it: few mappings for a million stacks, little address space
     // for a few. Large stacks come in smaller numbers.
     const std::size_t before = stacks_in_class_[size_class];
-    const std::size_t most = std::max<std::size_t>(1, (std::size_t{512} << 20) / bytes_of(size_class));
-    const auto count = static_cast<std::uint32_t>(
-        std::min(std::clamp<std::size_t>(before, 16, 4096), most));
+    const std::size_t most =
+        std::max<std::size_t>(1, (std::size_t{512} << 20) / bytes_of(size_class));
+    const auto count =
+        static_cast<std::uint32_t>(std::min(std::clamp<std::size_t>(before, 16, 4096), most));
     slab* s = slab::make(size_class, bytes_of(size_class), guard_bytes, options_.head_bytes, count);
     if (s == nullptr) return nullptr;
     stacks_in_class_[size_class] += count;

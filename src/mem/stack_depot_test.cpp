@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/sanitizer.hpp"
 #include "mem/probe.hpp"
 #include "os/failing_calls.hpp"
 #include "support/scale.hpp"
@@ -75,6 +76,12 @@ protected:
     static failing_calls::call guard_call() {
         return GetParam() == guard_kind::lightweight ? failing_calls::madvise
                                                      : failing_calls::mprotect;
+    }
+
+    // Makes guards fail from the nth on. Several are installed one by one, so that each can.
+    void refuse_guards(std::uint64_t nth, std::uint64_t times = ~std::uint64_t{0}) {
+        calls.fail(failing_calls::madvise_many, 1);
+        calls.fail(guard_call(), nth, times);
     }
 
     failing_calls calls;
@@ -252,8 +259,8 @@ TEST_P(stack_depot_test, keeps_its_books_under_random_operations) {
     std::uint64_t numbers = 0;
     auto words = [](stack_head* h) { return reinterpret_cast<std::uint64_t*>(h->bottom()); };
     auto check = [&](const used& u) {
-        const std::size_t n = static_cast<std::size_t>(reinterpret_cast<char*>(u.head) -
-                                                       u.head->bottom()) / 8;
+        const std::size_t n =
+            static_cast<std::size_t>(reinterpret_cast<char*>(u.head) - u.head->bottom()) / 8;
         ASSERT_EQ(words(u.head)[0], u.number);
         ASSERT_EQ(words(u.head)[n / 2], u.number);
         ASSERT_EQ(words(u.head)[n - 1], u.number);
@@ -342,7 +349,7 @@ TEST_P(stack_depot_test, without_a_guard_there_is_no_stack) {
         calls.heal();
         // Each of the 40 first guards in turn. With lightweight ones madvise is also called for each slab, whose
         // refusal does no harm.
-        calls.fail(guard_call(), nth, 1);
+        refuse_guards(nth, 1);
         auto taken = take(2, 40);
         const bool harmless = taken.size() == 40;
         if (GetParam() == guard_kind::mprotect) {
@@ -363,10 +370,48 @@ TEST_P(stack_depot_test, without_a_guard_there_is_no_stack) {
     }
 }
 
+TEST_P(stack_depot_test, guards_are_installed_for_as_many_stacks_as_are_taken) {
+    const bool ahead = GetParam() == guard_kind::lightweight && !arch::under_valgrind();
+    std::vector<stack_head*> all;
+    // The slabs of a class hold 16, 16, 32, 64, 128, 256 stacks. At most 64 at once, and never beyond a slab.
+    const struct {
+        std::uint32_t wanted, calls;
+    } steps[] = {{1, 0}, {20, 2}, {11, 1}, {32, 1}, {64, 1}, {128, 2}, {1, 0}, {255, 4}};
+    for (const auto& step : steps) {
+        const std::uint64_t many = calls.made(failing_calls::madvise_many);
+        const auto taken = take(2, step.wanted);
+        ASSERT_EQ(taken.size(), step.wanted);
+        EXPECT_EQ(calls.made(failing_calls::madvise_many) - many, ahead ? step.calls : 0)
+            << step.wanted;
+        all.insert(all.end(), taken.begin(), taken.end());
+    }
+    for (const stack_head* h : all) ASSERT_FALSE(mem::is_readable(h->bottom() - 1));
+    // The next one to be carved has none yet, nor is it given with none.
+    EXPECT_EQ(depot.stats().carved, 512u);
+    expect_none_lost(512);
+}
+
+// Some guards were installed, some not: the former need none again, and none goes without.
+TEST_P(stack_depot_test, a_batch_of_guards_that_is_refused_in_the_middle_loses_nothing) {
+    auto all = take(2, 33);  // The first of the third slab.
+    for (std::uint32_t granted = 0; granted < 6; ++granted) {
+        refuse_guards(granted + 1);
+        const auto taken = take(2, 8);
+        EXPECT_EQ(taken.size(), granted);
+        all.insert(all.end(), taken.begin(), taken.end());
+        expect_none_lost(all.size());
+        calls.heal();
+    }
+    const auto rest = take(2, 512 - static_cast<std::uint32_t>(all.size()));
+    all.insert(all.end(), rest.begin(), rest.end());
+    ASSERT_EQ(std::set<stack_head*>(all.begin(), all.end()).size(), 512u);
+    for (const stack_head* h : all) ASSERT_FALSE(mem::is_readable(h->bottom() - 1));
+}
+
 TEST_P(stack_depot_test, while_guards_are_refused_those_that_have_one_are_reused) {
     const auto taken = take(2, 10);
     ASSERT_EQ(taken.size(), 10u);
-    calls.fail(guard_call(), 1);
+    refuse_guards(1);
     EXPECT_EQ(take(2, 1).size(), 0u) << refused_call() << " fails";
     give(taken);
     EXPECT_EQ(take(2, 20).size(), 10u);
@@ -400,8 +445,7 @@ TEST_P(stack_depot_test, the_high_water_mark_is_the_deepest_page_touched) {
             std::size_t deepest = page_bytes;
             for (int i = 0; i < 3; ++i) {
                 // Below the top page, where the head lies.
-                const std::size_t depth =
-                    page_bytes + 1 + rng() % (h->usable_bytes() - page_bytes);
+                const std::size_t depth = page_bytes + 1 + rng() % (h->usable_bytes() - page_bytes);
                 h->bottom()[h->usable_bytes() - depth] = 'x';
                 deepest = std::max(deepest, os::round_up(depth, page_bytes));
                 EXPECT_EQ(mem::high_water_bytes(*h), deepest);

@@ -18,8 +18,22 @@ namespace ums::os {
 
 class failing_calls {
 public:
-    enum call { mmap, munmap, mremap, mprotect, madvise, mincore, membarrier, perf_event_open, perf_map,
-                cpu_timer_create, open_to_read, event_make, calls };
+    enum call {
+        mmap,
+        munmap,
+        mremap,
+        mprotect,
+        madvise,
+        madvise_many,
+        mincore,
+        membarrier,
+        perf_event_open,
+        perf_map,
+        cpu_timer_create,
+        open_to_read,
+        event_make,
+        calls
+    };
 
     failing_calls() noexcept {
         heal();
@@ -55,6 +69,10 @@ public:
             const long error = due(madvise);
             return error != 0 ? error : kernel_calls.madvise(at, bytes, advice);
         };
+        table.madvise_many = [](const iovec* ranges, std::size_t n, int advice) noexcept {
+            const long error = due(madvise_many);
+            return error != 0 ? error : kernel_calls.madvise_many(ranges, n, advice);
+        };
         table.mincore = [](void* at, std::size_t bytes, unsigned char* pages) noexcept {
             const long error = due(mincore);
             return error != 0 ? error : kernel_calls.mincore(at, bytes, pages);
@@ -76,7 +94,8 @@ public:
         };
         table.cpu_timer_create = [](int clock, int tid, int signal, void* value, int* id) noexcept {
             const long error = due(cpu_timer_create);
-            return error != 0 ? error : kernel_calls.cpu_timer_create(clock, tid, signal, value, id);
+            return error != 0 ? error
+                              : kernel_calls.cpu_timer_create(clock, tid, signal, value, id);
         };
         table.event_make = []() noexcept {
             const long error = due(event_make);

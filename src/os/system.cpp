@@ -46,8 +46,7 @@ const system_calls kernel_calls = {
     .mremap =
         [](void* at, std::size_t bytes, std::size_t new_bytes) noexcept {
             errno_kept keep;
-            return checked(
-                reinterpret_cast<long>(::mremap(at, bytes, new_bytes, MREMAP_MAYMOVE)));
+            return checked(reinterpret_cast<long>(::mremap(at, bytes, new_bytes, MREMAP_MAYMOVE)));
         },
     .mprotect =
         [](void* at, std::size_t bytes, int protection) noexcept {
@@ -58,6 +57,13 @@ const system_calls kernel_calls = {
         [](void* at, std::size_t bytes, int advice) noexcept {
             errno_kept keep;
             return checked(::madvise(at, bytes, advice));
+        },
+    .madvise_many =
+        [](const iovec* ranges, std::size_t n, int advice) noexcept {
+            errno_kept keep;
+            constexpr int this_process =
+                -10'001;  // PIDFD_SELF_PROCESS, newer than Debian 12's headers.
+            return checked(::syscall(SYS_process_madvise, this_process, ranges, n, advice, 0));
         },
     .mincore =
         [](void* at, std::size_t bytes, unsigned char* pages) noexcept {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <ctime>
 
+struct iovec;
 struct perf_event_attr;
 struct pollfd;
 
@@ -22,6 +23,9 @@ struct system_calls {
     long (*mremap)(void* at, std::size_t bytes, std::size_t new_bytes) noexcept;
     long (*mprotect)(void* at, std::size_t bytes, int protection) noexcept;
     long (*madvise)(void* at, std::size_t bytes, int advice) noexcept;
+    // The same for each of `n` ranges of this process, in order, in one call (process_madvise, Linux 6.15 for any
+    // advice): how many bytes were advised, or -errno if none were.
+    long (*madvise_many)(const iovec* ranges, std::size_t n, int advice) noexcept;
     long (*mincore)(void* at, std::size_t bytes, unsigned char* pages) noexcept;
     long (*membarrier)(int command) noexcept;
     // Opens an event that closes on exec; a shared mapping of its ring; a request to it (PERF_EVENT_IOC_*).

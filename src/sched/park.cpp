@@ -131,7 +131,8 @@ reason park_thread(parkable& self, os::nanoseconds until) noexcept {
 template <park_kind kind>
 reason park_here(os::nanoseconds until, processor* timed) noexcept {
     carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return park_thread<kind>(plain_thread(), os::never);
+    if (c == nullptr || c->running.get() == nullptr)
+        return park_thread<kind>(plain_thread(), os::never);
     if (c->exceptions->active()) [[unlikely]]
         return keeping_exceptions([=] { return park_here<kind>(until, timed); });
     return park_fiber<kind>(c, c->running.get(), until, timed);
@@ -146,7 +147,8 @@ processor& some_processor(carrier& c) noexcept {
 template <park_kind kind>
 reason park_until(os::nanoseconds until) noexcept {
     carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return park_thread<kind>(plain_thread(), until);
+    if (c == nullptr || c->running.get() == nullptr)
+        return park_thread<kind>(plain_thread(), until);
     if (until == os::never) return park_here<kind>(os::never, nullptr);
     fiber& self = *c->running.get();
     processor& p = some_processor(*c);
@@ -178,7 +180,8 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
 }
 
 void release_lock(const handover& h, carrier&) noexcept {
-    os::lock_word::release(*static_cast<std::uint32_t*>(h.other), static_cast<std::uint32_t>(h.word));
+    os::lock_word::release(*static_cast<std::uint32_t*>(h.other),
+                           static_cast<std::uint32_t>(h.word));
 }
 
 }  // namespace
@@ -198,16 +201,19 @@ std::uint32_t take_aside(fiber& f) noexcept {
 }
 
 void park_again(fiber& f, std::uint32_t bit) noexcept {
-    const bool parked = bit == parkable::parked ? commit<park_kind::internal>(f)
-                                                : commit<park_kind::user>(f);
+    const bool parked =
+        bit == parkable::parked ? commit<park_kind::internal>(f) : commit<park_kind::user>(f);
     if (!parked) resume(f);
 }
 
-bool has_nothing_else() noexcept {
+bool may_look_again() noexcept {
     const carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return true;
-    const processor* p = c->proc.get();  // Null: it was handed on, and whoever gives it back is to be waited for.
-    return p != nullptr && !p->looks_stranded() && !p->has_policy();
+    const processor* p =
+        c->proc.get();  // Null: it was handed on, and whoever gives it back is to be waited for.
+    if (p == nullptr || p->looks_stranded() || p->has_policy()) return false;
+    const idle_set::counts others = p->home().idle.look();
+    return p->home().active() > others.idle + others.searching + 1;
 }
 
 void park(park_kind kind) noexcept {

@@ -45,9 +45,10 @@ inline parkable& this_parkable() noexcept {
 
 void park(park_kind kind) noexcept;
 
-// Whether the caller's processor would have nothing else to run if the caller parked. A hint. A plain
-// thread's always.
-[[nodiscard]] bool has_nothing_else() noexcept;
+// Whether it may pay to look again for some microseconds rather than to park: the caller's processor would have nothing
+// else to run, and another of the cluster's is running, which may end the wait meanwhile. A hint. Always true for a
+// plain thread.
+[[nodiscard]] bool may_look_again() noexcept;
 
 // Takes a parked fiber aside, so that its stack holds still: whoever would wake it leaves a token or a
 // mark instead. Returns the bit to give to park_again(), or 0 if it is not parked.

@@ -34,6 +34,12 @@ protected:
 
     failing_calls calls;
 
+    // Makes guards fail from the nth on. Several are installed one by one, so that each can.
+    void refuse_guards(std::uint64_t nth, std::uint64_t times = ~std::uint64_t{0}) {
+        calls.fail(failing_calls::madvise_many, 1);
+        calls.fail(guard_call(), nth, times);
+    }
+
     // The call that installs a guard here.
     static failing_calls::call guard_call() {
         const char* forced = std::getenv("UMS_GUARD");
@@ -63,6 +69,7 @@ void release(std::vector<fiber>& all) {
 void lets_fibers_go_on(failing_calls& calls, failing_calls::call refused) {
     std::vector<fiber> before = spawn_until_refused(10);
     ASSERT_EQ(before.size(), 10u);
+    calls.fail(failing_calls::madvise_many, 1);  // Each guard by a call of its own.
     calls.fail(refused, 1);
     constexpr std::size_t most = 5'000;
     std::vector<fiber> made = spawn_until_refused(most);
@@ -137,6 +144,10 @@ TEST_F(spawn_test, every_single_refusal_is_survived) {
     std::mt19937_64 rng{test_seed()};
     const failing_calls::call refused[] = {failing_calls::mmap, guard_call()};
     for (int round = 0; round < scaled(60, 15); ++round) {
+        if (round % 2 == 0)
+            calls.fail(failing_calls::madvise_many, 1);
+        else
+            calls.heal();
         run({.processors = 2}, [&] {
             std::vector<fiber> all;
             for (int step = 0; step < 30; ++step) {
@@ -164,7 +175,7 @@ TEST_F(spawn_test, every_single_refusal_is_survived) {
 TEST_F(spawn_test, threads_that_spawn_while_the_kernel_refuses_lose_nothing) {
     runtime started{{.processors = 2}};
     std::vector<fiber> before = spawn_until_refused(10);
-    calls.fail(guard_call(), 50, 2'000);
+    refuse_guards(50, 2'000);
     std::vector<std::thread> threads;
     for (int t = 0; t < 3; ++t) {
         threads.emplace_back([] {
@@ -184,10 +195,10 @@ TEST_F(spawn_test, a_run_without_any_stack_throws_and_leaves_nothing) {
     for (std::uint64_t nth = 1; nth <= 8; ++nth) {
         bool ran = false;
         try {
-            calls.fail(guard_call(), nth, 1);
-            run({.processors = 1, .guard = guard_call() == failing_calls::madvise
-                                               ? guard_kind::lightweight
-                                               : guard_kind::mprotect},
+            refuse_guards(nth, 1);
+            run({.processors = 1,
+                 .guard = guard_call() == failing_calls::madvise ? guard_kind::lightweight
+                                                                 : guard_kind::mprotect},
                 [&ran] { ran = true; });
             EXPECT_TRUE(ran);
         } catch (const std::system_error& e) {
@@ -219,7 +230,6 @@ TEST_F(spawn_test, no_more_stacks_are_made_than_a_batch_beyond_the_fibers) {
         }
     });
 }
-
 
 TEST_F(spawn_test, what_was_spawned_and_what_has_ended_is_counted) {
     run({.processors = 2}, [] {

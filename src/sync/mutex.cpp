@@ -42,7 +42,8 @@ static_assert(alignof(parkable) > flags);
 
 // How long a lock() looks again before it parks, if another processor may release the mutex meanwhile, in
 // pauses. The short time, looking all along, suits any caller, if no others wait. The long one, about what it costs to
-// put a processor to sleep and to wake it, is for one whose processor would have nothing else to run. It leaves
+// put a processor to sleep and to wake it, is for one whose processor would have nothing else to run while another of its
+// cluster runs. It leaves
 // the word alone first, so that holders with short sections keep the line for a few dozen of them, then looks often enough to
 // find a mutex free between two long sections of one holder. Never longer than that: then it sleeps.
 constexpr int short_spin = 40, long_spin = 480, before_first_look = 32, between_looks = 8;
@@ -80,13 +81,14 @@ bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
     };
     while (spent < short_spin && (seen & has_waiters) == 0)
         if (look_after(1)) return true;
-    while (spent < long_spin && sched::has_nothing_else())
+    while (spent < long_spin && sched::may_look_again())
         if (look_after(spent == 0 ? before_first_look : between_looks)) return true;
     return false;
 }
 
 // Under the list's lock: takes a free mutex, or sets has_waiters. Clears `clear` either way.
-bool take_or_announce(word owner, std::uintptr_t me, bool others_wait, std::uintptr_t clear) noexcept {
+bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
+                      std::uintptr_t clear) noexcept {
     std::uintptr_t seen = owner.load(base::relaxed);
     for (;;) {
         const bool is_free = owner_of(seen) == 0;
@@ -107,8 +109,8 @@ template <handover kind>
         throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
                                 "ums: a mutex was locked by the fiber or thread that holds it"};
     lock_waiter w{*reinterpret_cast<parkable*>(me)};
-    const sched::waits_for note{
-        *w.who, m.owner, until == os::never && (stop == nullptr || !stop->stop_possible())};
+    const sched::waits_for note{*w.who, m.owner,
+                                until == os::never && (stop == nullptr || !stop->stop_possible())};
     std::uintptr_t clear = 0;
     for (;;) {
         if (kind == handover::barging && spin(owner, me, clear)) return true;
@@ -133,7 +135,8 @@ template <handover kind>
 }
 
 template <handover kind>
-[[gnu::noinline]] void unlock_slow(mutex_state& m, std::uintptr_t seen, std::uintptr_t me) noexcept {
+[[gnu::noinline]] void unlock_slow(mutex_state& m, std::uintptr_t seen,
+                                   std::uintptr_t me) noexcept {
     if (owner_of(seen) != me) refuse_unlock(seen);
     word owner{m.owner};
     list_guard guard{m.waiters};
