@@ -16,16 +16,16 @@ static ums_mutex_t mutex = UMS_MUTEX_INIT;
 static ums_wait_group_t all = UMS_WAIT_GROUP_INIT;
 static long sum;
 
-static void add(void *argument) {
+static void add(void* argument) {
     ums_mutex_lock(&mutex);
-    sum += *(const int *)argument;
+    sum += *(const int*)argument;
     ums_mutex_unlock(&mutex);
     ums_wait_group_done(&all);
 }
 
 // The first fiber.
-static void first(void *argument) {
-    int *numbers = argument;
+static void first(void* argument) {
+    int* numbers = argument;
     ums_wait_group_add(&all, FIBERS);
     for (int i = 0; i < FIBERS; ++i) {
         ums_fiber_t fiber;

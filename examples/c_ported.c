@@ -19,8 +19,8 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int turn;
 
-static void *play(void *argument) {
-    const int me = *(const int *)argument;
+static void* play(void* argument) {
+    const int me = *(const int*)argument;
     for (int round = 0; round < 2; ++round) {
         pthread_mutex_lock(&mutex);
         while (turn % 2 != me) pthread_cond_wait(&changed, &mutex);
@@ -37,7 +37,7 @@ int main(void) {
     pthread_t players[2];
     if (ums_runtime_start(NULL) != 0) return 1;
     for (int i = 0; i < 2; ++i)
-        if (pthread_create(&players[i], NULL, play, (void *)&numbers[i]) != 0) return 1;
+        if (pthread_create(&players[i], NULL, play, (void*)&numbers[i]) != 0) return 1;
     for (int i = 0; i < 2; ++i) pthread_join(players[i], NULL);
     return ums_runtime_stop() == 0 ? 0 : 1;
 }

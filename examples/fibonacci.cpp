@@ -13,8 +13,9 @@ namespace {
 
 long fibonacci(int n) {
     if (n < 2) return n;
-    ums::value_fiber<long> left = ums::spawn(fibonacci, n - 1);  // Forked: any processor may take it.
-    const long right = fibonacci(n - 2);                         // Meanwhile, here.
+    ums::value_fiber<long> left =
+        ums::spawn(fibonacci, n - 1);     // Forked: any processor may take it.
+    const long right = fibonacci(n - 2);  // Meanwhile, here.
     return left.join() + right;
 }
 
@@ -22,6 +23,7 @@ long fibonacci(int n) {
 
 int main() {
     constexpr int n = 20;
-    const long result = ums::run([] { return fibonacci(n); });  // run() returns what the lambda did.
+    const long result =
+        ums::run([] { return fibonacci(n); });  // run() returns what the lambda did.
     std::printf("fibonacci(%d) = %ld\n", n, result);
 }

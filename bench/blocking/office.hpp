@@ -45,7 +45,8 @@ inline office_plan office_plan_of(cell& in) {
 template <class Runtime>
 class office {
 public:
-    explicit office(const office_plan& plan) : plan_{plan}, ways_{make_blocks(plan.way, plan.blockers)} {
+    explicit office(const office_plan& plan)
+        : plan_{plan}, ways_{make_blocks(plan.way, plan.blockers)} {
         delays_ns_.resize(most_delays);
     }
 
@@ -69,7 +70,8 @@ public:
         };
         out.add("throughput_kept", rate(beside_) / rate(alone_));
         out.add("p50_us", at(50)).add("p99_us", at(99));
-        out.add("blocks_per_s", static_cast<double>(blocks_) * 1e9 / static_cast<double>(beside_.ns));
+        out.add("blocks_per_s",
+                static_cast<double>(blocks_) * 1e9 / static_cast<double>(beside_.ns));
     }
 
 private:
@@ -158,7 +160,8 @@ private:
     std::atomic<std::uint64_t> steps_done_{0};
     std::atomic<std::uint64_t> last_ns_{0};  // When the last of the four stopped.
     std::atomic<std::uint64_t> blocks_{0};
-    std::atomic<std::uint64_t> waiting_since_ns_{0};  // The first block that no one has computed after.
+    std::atomic<std::uint64_t> waiting_since_ns_{
+        0};  // The first block that no one has computed after.
     std::atomic<std::uint64_t> delay_count_{0};
     std::vector<std::uint64_t> delays_ns_;
 };

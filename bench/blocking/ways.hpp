@@ -117,16 +117,16 @@ class faulting final : public blocks {
 public:
     explicit faulting(std::uint64_t n)
         : bytes_{n * page},
-          fd_{static_cast<int>(checked(
-              syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY), "userfaultfd"))} {
+          fd_{static_cast<int>(
+              checked(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY),
+                      "userfaultfd"))} {
         uffdio_api api{UFFD_API, 0, 0};
         checked(ioctl(fd_, UFFDIO_API, &api), "userfaultfd");
         pages_ = static_cast<char*>(
             mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
         checked(pages_ == MAP_FAILED ? -1 : 0, "mmap");
-        uffdio_register range{{reinterpret_cast<std::uint64_t>(pages_), bytes_},
-                              UFFDIO_REGISTER_MODE_MISSING,
-                              0};
+        uffdio_register range{
+            {reinterpret_cast<std::uint64_t>(pages_), bytes_}, UFFDIO_REGISTER_MODE_MISSING, 0};
         checked(ioctl(fd_, UFFDIO_REGISTER, &range), "userfaultfd");
         checked(pipe2(over_, O_CLOEXEC), "pipe");
         resolver_ = std::thread{[this] { resolve_when_due(); }};
@@ -186,7 +186,8 @@ private:
 
 class resolving final : public blocks {
 public:
-    resolving() : fd_{static_cast<int>(checked(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"))} {
+    resolving()
+        : fd_{static_cast<int>(checked(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"))} {
         here_.sin_family = AF_INET;
         here_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
         socklen_t bytes = sizeof here_;
@@ -205,7 +206,8 @@ public:
         length_ns_ = ns;
         // The resolver's state belongs to the kernel thread. That of a new thread may be what another left when it
         // ended, servers and all, but for RES_INIT.
-        if ((_res.options & RES_INIT) == 0 || _res.nscount != 1 || _res.nsaddr_list[0].sin_port != here_.sin_port) {
+        if ((_res.options & RES_INIT) == 0 || _res.nscount != 1 ||
+            _res.nsaddr_list[0].sin_port != here_.sin_port) {
             checked(res_init(), "res_init");
             _res.nscount = 1;
             _res.nsaddr_list[0] = here_;
@@ -220,8 +222,9 @@ public:
         const int said = getaddrinfo("no.such.host.invalid.", nullptr, &wanted, &found);
         if (said == 0) freeaddrinfo(found);
         if (asked_ == before)
-            throw std::runtime_error{std::string{"getaddrinfo() did not ask the bench's name server: "} +
-                                     gai_strerror(said)};
+            throw std::runtime_error{
+                std::string{"getaddrinfo() did not ask the bench's name server: "} +
+                gai_strerror(said)};
     }
 
 private:
@@ -238,8 +241,9 @@ private:
             const auto now = now_ns();
             while (!all.empty() && all.front().due_ns <= now) {
                 auto& one = all.front();
-                one.text[2] |= 0x80;                                                // A response:
-                one.text[3] = static_cast<unsigned char>((one.text[3] & 0xf0) | 3); // no such name.
+                one.text[2] |= 0x80;  // A response:
+                one.text[3] =
+                    static_cast<unsigned char>((one.text[3] & 0xf0) | 3);  // no such name.
                 sendto(fd_, one.text.data(), one.text.size(), 0,
                        reinterpret_cast<sockaddr*>(&one.from), sizeof one.from);
                 all.pop_front();
@@ -276,8 +280,10 @@ public:
     explicit syncing(std::uint64_t n) {
         const char* folder = std::getenv("TMPDIR");
         for (std::uint64_t i = 0; i < n; ++i) {
-            std::string name = std::string{folder != nullptr ? folder : "/tmp"} + "/ums-bench-XXXXXX";
-            files_.push_back(static_cast<int>(checked(mkostemp(name.data(), O_CLOEXEC), name.c_str())));
+            std::string name =
+                std::string{folder != nullptr ? folder : "/tmp"} + "/ums-bench-XXXXXX";
+            files_.push_back(
+                static_cast<int>(checked(mkostemp(name.data(), O_CLOEXEC), name.c_str())));
             unlink(name.c_str());
         }
     }

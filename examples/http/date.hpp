@@ -32,9 +32,7 @@ public:
         return t.tv_sec;
     }
     // At that second, which is now.
-    void append_200(std::string& out, std::time_t second) {
-        out.append(text_of(second), bytes);
-    }
+    void append_200(std::string& out, std::time_t second) { out.append(text_of(second), bytes); }
     void append_date(std::string& out, std::time_t second) {
         out.append(text_of(second) + before.size(), date_bytes);
     }

@@ -59,7 +59,7 @@ unsigned files::open(std::string_view path, file& opened, std::string& name) con
         if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return 503;
         return errno == EACCES || errno == EPERM || errno == EXDEV ? 403 : 404;
     }
-    struct stat status{};
+    struct stat status {};
     if (fstat(static_cast<int>(fd), &status) != 0 || !S_ISREG(status.st_mode)) {
         ::close(static_cast<int>(fd));
         return 404;
@@ -73,14 +73,22 @@ std::string_view files::type(std::string_view name) noexcept {
     struct known {
         std::string_view suffix, type;
     };
-    static constexpr known all[] = {
-        {".html", "text/html; charset=utf-8"}, {".css", "text/css; charset=utf-8"},
-        {".js", "text/javascript; charset=utf-8"}, {".json", "application/json"},
-        {".txt", "text/plain; charset=utf-8"}, {".md", "text/markdown; charset=utf-8"},
-        {".svg", "image/svg+xml"}, {".png", "image/png"}, {".jpg", "image/jpeg"},
-        {".jpeg", "image/jpeg"}, {".gif", "image/gif"}, {".webp", "image/webp"},
-        {".ico", "image/x-icon"}, {".pdf", "application/pdf"}, {".wasm", "application/wasm"},
-        {".xml", "application/xml"}};
+    static constexpr known all[] = {{".html", "text/html; charset=utf-8"},
+                                    {".css", "text/css; charset=utf-8"},
+                                    {".js", "text/javascript; charset=utf-8"},
+                                    {".json", "application/json"},
+                                    {".txt", "text/plain; charset=utf-8"},
+                                    {".md", "text/markdown; charset=utf-8"},
+                                    {".svg", "image/svg+xml"},
+                                    {".png", "image/png"},
+                                    {".jpg", "image/jpeg"},
+                                    {".jpeg", "image/jpeg"},
+                                    {".gif", "image/gif"},
+                                    {".webp", "image/webp"},
+                                    {".ico", "image/x-icon"},
+                                    {".pdf", "application/pdf"},
+                                    {".wasm", "application/wasm"},
+                                    {".xml", "application/xml"}};
     for (const known& k : all)
         if (name.ends_with(k.suffix)) return k.type;
     return "application/octet-stream";

@@ -19,7 +19,8 @@ int main(int count, char** words) {
         return ums::run(ums::options{.processors = chosen.processors}, [&] {
             http::server server{chosen};
             signals.call([&server] { server.stop(); });
-            for (const auto& at : server.addresses()) std::printf("listening on %s\n", at.text().c_str());
+            for (const auto& at : server.addresses())
+                std::printf("listening on %s\n", at.text().c_str());
             std::fflush(stdout);
             server.run();
             signals.end();

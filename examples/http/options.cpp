@@ -60,22 +60,29 @@ std::chrono::milliseconds time(const char* name, const char* text) {
 }  // namespace
 
 options read_options(int count, char** words) {
-    enum : int { header_timeout = 256, body_timeout, idle_timeout, write_timeout, grace, header_bytes, body_bytes };
-    static constexpr option all[] = {
-        {"listen", required_argument, nullptr, 'l'},
-        {"port", required_argument, nullptr, 'p'},
-        {"root", required_argument, nullptr, 'r'},
-        {"processors", required_argument, nullptr, 't'},
-        {"max-connections", required_argument, nullptr, 'c'},
-        {"header-timeout", required_argument, nullptr, header_timeout},
-        {"body-timeout", required_argument, nullptr, body_timeout},
-        {"idle-timeout", required_argument, nullptr, idle_timeout},
-        {"write-timeout", required_argument, nullptr, write_timeout},
-        {"grace", required_argument, nullptr, grace},
-        {"max-header-bytes", required_argument, nullptr, header_bytes},
-        {"max-body-bytes", required_argument, nullptr, body_bytes},
-        {"help", no_argument, nullptr, 'h'},
-        {nullptr, 0, nullptr, 0}};
+    enum : int {
+        header_timeout = 256,
+        body_timeout,
+        idle_timeout,
+        write_timeout,
+        grace,
+        header_bytes,
+        body_bytes
+    };
+    static constexpr option all[] = {{"listen", required_argument, nullptr, 'l'},
+                                     {"port", required_argument, nullptr, 'p'},
+                                     {"root", required_argument, nullptr, 'r'},
+                                     {"processors", required_argument, nullptr, 't'},
+                                     {"max-connections", required_argument, nullptr, 'c'},
+                                     {"header-timeout", required_argument, nullptr, header_timeout},
+                                     {"body-timeout", required_argument, nullptr, body_timeout},
+                                     {"idle-timeout", required_argument, nullptr, idle_timeout},
+                                     {"write-timeout", required_argument, nullptr, write_timeout},
+                                     {"grace", required_argument, nullptr, grace},
+                                     {"max-header-bytes", required_argument, nullptr, header_bytes},
+                                     {"max-body-bytes", required_argument, nullptr, body_bytes},
+                                     {"help", no_argument, nullptr, 'h'},
+                                     {nullptr, 0, nullptr, 0}};
     options chosen;
     std::vector<std::string> addresses;
     std::uint16_t port = 8080;
@@ -84,10 +91,17 @@ options read_options(int count, char** words) {
         const int at = optind;
         const int c = getopt_long(count, words, ":l:p:r:t:c:h", all, nullptr);
         switch (c) {
-            case -1: break;
-            case 'l': addresses.emplace_back(optarg); continue;
-            case 'p': port = static_cast<std::uint16_t>(number("port", optarg, 0, 65535)); continue;
-            case 'r': chosen.root = optarg; continue;
+            case -1:
+                break;
+            case 'l':
+                addresses.emplace_back(optarg);
+                continue;
+            case 'p':
+                port = static_cast<std::uint16_t>(number("port", optarg, 0, 65535));
+                continue;
+            case 'r':
+                chosen.root = optarg;
+                continue;
             case 't':
                 chosen.processors = static_cast<unsigned>(number("processors", optarg, 1, 1024));
                 continue;
@@ -95,11 +109,21 @@ options read_options(int count, char** words) {
                 chosen.max_connections =
                     static_cast<unsigned>(number("max-connections", optarg, 1, 10'000'000));
                 continue;
-            case header_timeout: chosen.header_timeout = time("header-timeout", optarg); continue;
-            case body_timeout: chosen.body_timeout = time("body-timeout", optarg); continue;
-            case idle_timeout: chosen.idle_timeout = time("idle-timeout", optarg); continue;
-            case write_timeout: chosen.write_timeout = time("write-timeout", optarg); continue;
-            case grace: chosen.grace = time("grace", optarg); continue;
+            case header_timeout:
+                chosen.header_timeout = time("header-timeout", optarg);
+                continue;
+            case body_timeout:
+                chosen.body_timeout = time("body-timeout", optarg);
+                continue;
+            case idle_timeout:
+                chosen.idle_timeout = time("idle-timeout", optarg);
+                continue;
+            case write_timeout:
+                chosen.write_timeout = time("write-timeout", optarg);
+                continue;
+            case grace:
+                chosen.grace = time("grace", optarg);
+                continue;
             case header_bytes:
                 chosen.limits.head_bytes = number("max-header-bytes", optarg, 512, 1 << 20);
                 continue;
@@ -109,8 +133,10 @@ options read_options(int count, char** words) {
             case 'h':
                 std::fputs(help, stdout);
                 std::exit(0);
-            case ':': refuse(std::string{"the option "} + words[at] + " needs a value");
-            default: refuse(std::string{"there is no option "} + words[at]);
+            case ':':
+                refuse(std::string{"the option "} + words[at] + " needs a value");
+            default:
+                refuse(std::string{"there is no option "} + words[at]);
         }
         break;
     }
@@ -119,7 +145,8 @@ options read_options(int count, char** words) {
         auto parsed = ums::net::endpoint::ip(text, port);
         if (!parsed) parsed = ums::net::endpoint::parse(text);
         if (!parsed)
-            refuse("--listen is '" + text + "'; expected an address, ADDRESS:PORT, [IPV6]:PORT or unix:PATH");
+            refuse("--listen is '" + text +
+                   "'; expected an address, ADDRESS:PORT, [IPV6]:PORT or unix:PATH");
         chosen.listen.push_back(*parsed);
     }
     if (chosen.listen.empty()) chosen.listen.push_back(ums::net::endpoint::any_ipv6(port));

@@ -18,11 +18,12 @@ struct options {
     std::string root;                        // Empty: no files.
     unsigned processors = 0;                 // 0: one for each CPU.
     unsigned max_connections = 100'000;
-    std::chrono::milliseconds header_timeout{10'000};  // From a request's first byte to its headers' end.
-    std::chrono::milliseconds body_timeout{60'000};    // From there to the body's end.
-    std::chrono::milliseconds idle_timeout{60'000};    // Between requests.
-    std::chrono::milliseconds write_timeout{60'000};   // For an answer, or 256 KiB of a file.
-    std::chrono::milliseconds grace{10'000};           // For what is in progress when the server stops.
+    std::chrono::milliseconds header_timeout{
+        10'000};  // From a request's first byte to its headers' end.
+    std::chrono::milliseconds body_timeout{60'000};   // From there to the body's end.
+    std::chrono::milliseconds idle_timeout{60'000};   // Between requests.
+    std::chrono::milliseconds write_timeout{60'000};  // For an answer, or 256 KiB of a file.
+    std::chrono::milliseconds grace{10'000};  // For what is in progress when the server stops.
     http::limits limits;
 };
 

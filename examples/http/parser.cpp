@@ -137,8 +137,7 @@ parser::progress parser::find_end(std::string_view input, std::size_t& begin,
             // Of the request line not even the target may have ended.
             return fail(line_begin_ == head_begin_ ? 414 : 431);
         }
-        const auto feed =
-            static_cast<std::size_t>(static_cast<const char*>(found) - input.data());
+        const auto feed = static_cast<std::size_t>(static_cast<const char*>(found) - input.data());
         if (feed == line_begin_ || input[feed - 1] != '\r') return fail(400);
         const std::size_t line_bytes = feed - 1 - line_begin_;
         const char first = input[line_begin_];
@@ -208,7 +207,8 @@ unsigned parser::read_target(request& r) noexcept {
         r.path = rest;
         return r.method == method::options ? 0 : 400;
     }
-    if (!rest.starts_with('/')) {  // As to a proxy: scheme://authority/path. The Host is this one's.
+    if (!rest.starts_with(
+            '/')) {  // As to a proxy: scheme://authority/path. The Host is this one's.
         const std::size_t scheme = rest.find("://");
         if (scheme == std::string_view::npos) return 400;
         const std::string_view name = rest.substr(0, scheme);
@@ -246,7 +246,8 @@ unsigned parser::check_headers(request& r) const noexcept {
                 if (!r.is_http_1_1) return 400;
                 if (!equal_ignoring_case(value, "chunked")) return 501;
                 break;
-            default: break;
+            default:
+                break;
         }
     }
     return hosts == 1 || (hosts == 0 && !r.is_http_1_1) ? 0 : 400;

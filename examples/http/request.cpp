@@ -6,7 +6,9 @@ namespace http {
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
     if (a.size() != b.size()) return false;
     if (a == b) return true;  // As a rule.
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
+    const auto lower = [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+    };
     for (std::size_t i = 0; i < a.size(); ++i)
         if (lower(a[i]) != lower(b[i])) return false;
     return true;

@@ -21,10 +21,10 @@ struct request {
     static constexpr std::size_t headers_max = 100;
 
     http::method method = http::method::other;
-    std::string_view target;     // As it came.
-    std::string_view path;       // Of the target: begins with '/', or is "*".
-    std::string_view query;      // Behind the '?'.
-    bool is_http_1_1 = true;     // Or HTTP/1.0.
+    std::string_view target;  // As it came.
+    std::string_view path;    // Of the target: begins with '/', or is "*".
+    std::string_view query;   // Behind the '?'.
+    bool is_http_1_1 = true;  // Or HTTP/1.0.
     bool keep_alive = true;
     bool expects_continue = false;
     bool has_body = false;

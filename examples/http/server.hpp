@@ -55,7 +55,7 @@ private:
     std::vector<ums::net::listener> listeners_;
     connections connections_;
     pool<workplace> workplaces_;
-    ums::wait_group fibers_;  // That serve a connection.
+    ums::wait_group fibers_;            // That serve a connection.
     ums::counting_semaphore<> places_;  // Of max_connections.
     std::stop_source stops_;
 };

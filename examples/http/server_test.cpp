@@ -134,8 +134,8 @@ TEST_F(server_test, who_does_not_read_is_let_go) {
     serve([](server&, const ums::net::endpoint& at) {
         test_client client{at};
         const std::string body(32 << 20, 'x');
-        client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
-                    "\r\n\r\n" + body);
+        client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                    std::to_string(body.size()) + "\r\n\r\n" + body);
         // It does not read, and sends until that fails.
         while (client.stream().write_some(body.data(), body.size())) {
         }
@@ -148,7 +148,8 @@ TEST_F(server_test, a_stop_ends_idle_connections_at_once_and_finishes_what_has_b
         test_client idle{at}, used{at}, busy{at};
         used.send(request);
         used.receive_to(end_of_hello);
-        busy.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        busy.send(
+            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
         EXPECT_EQ(busy.receive_to("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
         s.stop();
         EXPECT_EQ(idle.receive_all(), "");
@@ -254,7 +255,8 @@ TEST_F(server_test, killed_clients_leave_nothing) {
 
 TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) {
     serve([](server&, const ums::net::endpoint& at) {
-        test_client before{at};  // The engine has its own descriptors now. It stays: it would free one.
+        test_client before{
+            at};  // The engine has its own descriptors now. It stays: it would free one.
         before.send(request);
         before.receive_to(end_of_hello);
         const int waits = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -286,7 +288,8 @@ TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) 
         for (const int fd : all) close(fd);
         const auto freed = std::chrono::steady_clock::now();
         EXPECT_GT(client.read(answer, sizeof answer).value(), 0u);
-        const std::chrono::duration<double, std::milli> delay = std::chrono::steady_clock::now() - freed;
+        const std::chrono::duration<double, std::milli> delay =
+            std::chrono::steady_clock::now() - freed;
         std::printf("%.2f %% of a CPU at the limit; served %.1f ms after it\n",
                     static_cast<double>(used.count()) / 5000, delay.count());
         ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);

@@ -10,24 +10,42 @@ namespace http {
 
 std::string_view reason(unsigned status) noexcept {
     switch (status) {
-        case 200: return "OK";
-        case 204: return "No Content";
-        case 206: return "Partial Content";
-        case 304: return "Not Modified";
-        case 400: return "Bad Request";
-        case 403: return "Forbidden";
-        case 404: return "Not Found";
-        case 405: return "Method Not Allowed";
-        case 408: return "Request Timeout";
-        case 413: return "Content Too Large";
-        case 414: return "URI Too Long";
-        case 416: return "Range Not Satisfiable";
-        case 417: return "Expectation Failed";
-        case 431: return "Request Header Fields Too Large";
-        case 501: return "Not Implemented";
-        case 503: return "Service Unavailable";
-        case 505: return "HTTP Version Not Supported";
-        default: return "Error";
+        case 200:
+            return "OK";
+        case 204:
+            return "No Content";
+        case 206:
+            return "Partial Content";
+        case 304:
+            return "Not Modified";
+        case 400:
+            return "Bad Request";
+        case 403:
+            return "Forbidden";
+        case 404:
+            return "Not Found";
+        case 405:
+            return "Method Not Allowed";
+        case 408:
+            return "Request Timeout";
+        case 413:
+            return "Content Too Large";
+        case 414:
+            return "URI Too Long";
+        case 416:
+            return "Range Not Satisfiable";
+        case 417:
+            return "Expectation Failed";
+        case 431:
+            return "Request Header Fields Too Large";
+        case 501:
+            return "Not Implemented";
+        case 503:
+            return "Service Unavailable";
+        case 505:
+            return "HTTP Version Not Supported";
+        default:
+            return "Error";
     }
 }
 
@@ -98,8 +116,7 @@ std::size_t session::take(std::string_view input, output& to) {
             answer(r, {}, to);
             continue;
         }
-        if (r.expects_continue && taken == input.size())
-            to.text += "HTTP/1.1 100 Continue\r\n\r\n";
+        if (r.expects_continue && taken == input.size()) to.text += "HTTP/1.1 100 Continue\r\n\r\n";
         upload_ = std::make_unique<upload>(
             upload{r.method, std::string{r.path}, r.is_http_1_1, r.keep_alive, {}});
     }

@@ -49,6 +49,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     if (bytes == 0) return 0;
     const std::string_view input{reinterpret_cast<const char*>(data) + 1, bytes - 1};
     const std::string whole = talk(where, input, input.size() + 1);
-    if (talk(where, input, 1) != whole || talk(where, input, data[0] % 61 + 2u) != whole) std::abort();
+    if (talk(where, input, 1) != whole || talk(where, input, data[0] % 61 + 2u) != whole)
+        std::abort();
     return 0;
 }

@@ -46,7 +46,8 @@ protected:
         return said;
     }
     std::string get(std::string_view path, std::string_view headers = {}) {
-        return say("GET " + std::string{path} + " HTTP/1.1\r\nHost: a\r\n" + std::string{headers} + "\r\n");
+        return say("GET " + std::string{path} + " HTTP/1.1\r\nHost: a\r\n" + std::string{headers} +
+                   "\r\n");
     }
     void serve_files() { where.root = std::make_unique<files>(folder_); }
     void write(const std::string& name, std::string_view text) {
@@ -83,7 +84,8 @@ TEST_F(session_test, it_says_hello) {
 
 TEST_F(session_test, pipelined_requests_are_answered_together_and_in_order) {
     const std::string two =
-        "GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+        "GET / HTTP/1.1\r\nHost: a\r\n\r\nPOST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: "
+        "3\r\n\r\nabc"
         "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost";
     output out;
     EXPECT_EQ(client->take(two, out), two.size() - 20);
@@ -109,9 +111,10 @@ TEST_F(session_test, head_has_the_headers_of_get_without_the_body) {
 }
 
 TEST_F(session_test, a_post_is_echoed_from_chunks_too) {
-    EXPECT_TRUE(say("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
-                    "2;x=y\r\nde\r\n0\r\nTrailer: z\r\n\r\n")
-                    .ends_with("Content-Length: 5\r\n\r\nabcde"));
+    EXPECT_TRUE(
+        say("POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
+            "2;x=y\r\nde\r\n0\r\nTrailer: z\r\n\r\n")
+            .ends_with("Content-Length: 5\r\n\r\nabcde"));
     EXPECT_TRUE(client->is_between_requests());
     EXPECT_EQ(get("/"), hello);
 }
@@ -140,7 +143,8 @@ TEST_F(session_test, connections_stay_open_unless_somebody_wants_otherwise) {
     EXPECT_TRUE(say("GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
                     .starts_with("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\n"));
     EXPECT_FALSE(client->is_over());
-    EXPECT_TRUE(get("/", "Connection: close\r\n").starts_with("HTTP/1.1 200 OK\r\nConnection: close\r\n"));
+    EXPECT_TRUE(
+        get("/", "Connection: close\r\n").starts_with("HTTP/1.1 200 OK\r\nConnection: close\r\n"));
     EXPECT_TRUE(client->is_over());
     EXPECT_EQ(get("/"), "");
 
@@ -151,9 +155,10 @@ TEST_F(session_test, connections_stay_open_unless_somebody_wants_otherwise) {
 }
 
 TEST_F(session_test, methods_are_allowed_where_they_mean_something) {
-    EXPECT_TRUE(say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
-                    .starts_with("HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain\r\nAllow: "
-                                 "GET, HEAD, OPTIONS\r\n"));
+    EXPECT_TRUE(
+        say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+            .starts_with("HTTP/1.1 405 Method Not Allowed\r\nContent-Type: text/plain\r\nAllow: "
+                         "GET, HEAD, OPTIONS\r\n"));
     EXPECT_NE(get("/echo").find("\r\nAllow: POST, OPTIONS\r\n"), std::string::npos);
     EXPECT_EQ(say("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
               "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, POST, OPTIONS\r\n\r\n");
@@ -165,7 +170,8 @@ TEST_F(session_test, a_request_that_takes_too_long_is_answered_an_idle_connectio
     EXPECT_TRUE(out.empty());
     EXPECT_TRUE(client->is_over());
     for (const std::string_view begun :
-         {"G", "GET / HTTP/1.1\r\nHost: a\r\n", "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"}) {
+         {"G", "GET / HTTP/1.1\r\nHost: a\r\n",
+          "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"}) {
         client = std::make_unique<session>(where);
         const bool took_some = client->take(begun, out) != 0;
         EXPECT_EQ(client->is_in_body(), took_some);
@@ -191,7 +197,8 @@ TEST_F(session_test, files_are_served_with_their_type_and_time) {
     EXPECT_TRUE(get("/sub").starts_with("HTTP/1.1 404 "));
     EXPECT_TRUE(get("/none").starts_with("HTTP/1.1 404 "));
     EXPECT_EQ(get("/plaintext"), hello);
-    EXPECT_TRUE(say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    EXPECT_TRUE(say("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n")
+                    .starts_with("HTTP/1.1 405 "));
 }
 
 TEST_F(session_test, nothing_outside_the_root_can_be_reached) {
@@ -203,10 +210,17 @@ TEST_F(session_test, nothing_outside_the_root_can_be_reached) {
     std::filesystem::create_symlink("../secret", folder() + "/root/link2");
     std::filesystem::create_symlink("a", folder() + "/root/inside");
     ASSERT_EQ(mkfifo((folder() + "/root/pipe").c_str(), 0600), 0);
-    for (const char* path :
-         {"/../secret", "/%2e%2e/secret", "/..%2fsecret", "/a/../../secret", "/./../secret", "//../secret",
-          "/link", "/link2", "/pipe", "//secret", "/%2fsecret", "/..", "/%00", "/a%00", "/%zz", "/%4",
-          "/.%2e/secret", "/a/", "/a/b", "/%2e%2e%5csecret", "//etc/passwd", "/%2fetc%2fpasswd"}) {
+    for (const char* path : {"/../secret",   "/%2e%2e/secret",
+                             "/..%2fsecret", "/a/../../secret",
+                             "/./../secret", "//../secret",
+                             "/link",        "/link2",
+                             "/pipe",        "//secret",
+                             "/%2fsecret",   "/..",
+                             "/%00",         "/a%00",
+                             "/%zz",         "/%4",
+                             "/.%2e/secret", "/a/",
+                             "/a/b",         "/%2e%2e%5csecret",
+                             "//etc/passwd", "/%2fetc%2fpasswd"}) {
         const std::string said = get(path);
         EXPECT_TRUE(said.starts_with("HTTP/1.1 40")) << path << said;
         EXPECT_EQ(said.find("secret"), std::string::npos) << path;
@@ -221,9 +235,11 @@ TEST_F(session_test, a_file_that_the_client_has_is_not_sent_again) {
     write("a", "text");
     EXPECT_EQ(get("/a", "If-Modified-Since: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
               "HTTP/1.1 304 Not Modified\r\n" + stamp + "\r\n");
-    EXPECT_TRUE(get("/a", "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n").ends_with("text"));
+    EXPECT_TRUE(
+        get("/a", "If-Modified-Since: Sun, 06 Nov 1994 08:49:36 GMT\r\n").ends_with("text"));
     EXPECT_TRUE(get("/a", "If-Modified-Since: yesterday\r\n").ends_with("text"));
-    EXPECT_TRUE(get("/a", "If-Modified-Since: Mon, 06 Nov 1994 08:49:38 GMT\r\n").ends_with("text"));
+    EXPECT_TRUE(
+        get("/a", "If-Modified-Since: Mon, 06 Nov 1994 08:49:38 GMT\r\n").ends_with("text"));
 }
 
 TEST_F(session_test, a_range_of_a_file_is_served) {
@@ -232,7 +248,8 @@ TEST_F(session_test, a_range_of_a_file_is_served) {
     const auto range = [this](const std::string& what, std::string_view more = {}) {
         const std::string said = get("/a", "Range: " + what + "\r\n" + std::string{more});
         const std::size_t at = said.find("Content-Range: ");
-        const std::string part = at == std::string::npos ? "" : said.substr(at + 15, said.find('\r', at) - at - 15);
+        const std::string part =
+            at == std::string::npos ? "" : said.substr(at + 15, said.find('\r', at) - at - 15);
         return said.substr(9, 3) + " " + part + " " + said.substr(said.find("\r\n\r\n") + 4);
     };
     EXPECT_EQ(range("bytes=2-4"), "206 bytes 2-4/10 234");
@@ -242,10 +259,11 @@ TEST_F(session_test, a_range_of_a_file_is_served) {
     EXPECT_EQ(range("bytes=-99"), "206 bytes 0-9/10 0123456789");
     EXPECT_EQ(range("bytes=10-"), "416 bytes */10 416 Range Not Satisfiable\n");
     EXPECT_EQ(range("bytes=-0"), "416 bytes */10 416 Range Not Satisfiable\n");
-    for (const char* ignored : {"bytes=4-2", "bytes=1-2,4-5", "lines=1-2", "bytes=", "bytes=-", "bytes=a-b",
-                                "bytes=--1", "bytes=99999999999999999999-"})
+    for (const char* ignored : {"bytes=4-2", "bytes=1-2,4-5", "lines=1-2", "bytes=", "bytes=-",
+                                "bytes=a-b", "bytes=--1", "bytes=99999999999999999999-"})
         EXPECT_EQ(range(ignored), "200  0123456789") << ignored;
-    EXPECT_EQ(range("bytes=2-4", "If-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"), "206 bytes 2-4/10 234");
+    EXPECT_EQ(range("bytes=2-4", "If-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
+              "206 bytes 2-4/10 234");
     EXPECT_EQ(range("bytes=2-4", "If-Range: Sun, 06 Nov 1994 08:49:36 GMT\r\n"), "200  0123456789");
 }
 

@@ -19,9 +19,7 @@ class clock {
 public:
     clock() noexcept : monotonic_start_(monotonic()), wall_start_(std::time(nullptr)) {}
     // One that stands still but for advance(), for tests.
-    static clock stopped() noexcept {
-        return clock{true};
-    }
+    static clock stopped() noexcept { return clock{true}; }
 
     // Never 0, which means "never" as an expiry, nor 1, which has always passed.
     [[nodiscard]] seconds now() const noexcept {

@@ -40,7 +40,8 @@ int main(int count, char** words) {
             memcached::server server{chosen};
             signals.call([&server] { server.stop(); });
             write_ports(server);
-            for (const auto& at : server.addresses()) std::printf("listening on %s\n", at.text().c_str());
+            for (const auto& at : server.addresses())
+                std::printf("listening on %s\n", at.text().c_str());
             std::fflush(stdout);
             server.run();
             signals.end();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view bad_format = "CLIENT_ERROR bad command line format";
 constexpr std::string_view bad_token = "CLIENT_ERROR bad token in command line format";
-constexpr unsigned flags_max = 20;   // Words, with the command, and one more.
+constexpr unsigned flags_max = 20;  // Words, with the command, and one more.
 constexpr std::size_t opaque_max = 32;
 
 // What the flags ask for.
@@ -94,13 +94,23 @@ bool request::read(std::string_view flag, const clock& time, seconds now, bool& 
             key_is_base64 = true;
             return true;
         }
-        case 'N': creates = true; return moment(created_expires_at);
-        case 'T': sets_ttl = true; return moment(expires_at);
-        case 'R': return moment(recache_at);
-        case 'F': return parse(token, flags);
-        case 'C': has_cas = true; return number(cas, bad_token);
-        case 'J': return number(initial, "CLIENT_ERROR invalid numeric initial value");
-        case 'D': return number(delta, "CLIENT_ERROR invalid numeric delta value");
+        case 'N':
+            creates = true;
+            return moment(created_expires_at);
+        case 'T':
+            sets_ttl = true;
+            return moment(expires_at);
+        case 'R':
+            return moment(recache_at);
+        case 'F':
+            return parse(token, flags);
+        case 'C':
+            has_cas = true;
+            return number(cas, bad_token);
+        case 'J':
+            return number(initial, "CLIENT_ERROR invalid numeric initial value");
+        case 'D':
+            return number(delta, "CLIENT_ERROR invalid numeric delta value");
         case 'M':
             if (token.size() != 1) {
                 mistake = "CLIENT_ERROR incorrect length for M token";
@@ -108,13 +118,32 @@ bool request::read(std::string_view flag, const clock& time, seconds now, bool& 
             }
             mode = token[0];
             return true;
-        case 'I': invalidates = true; return true;
-        case 'q': quiet = true; return true;
-        case 'v': wants_value = true; return true;
-        case 'u': keeps_order = true; return true;
-        case 'O': case 'P': case 'L':
-        case 'k': case 's': case 't': case 'c': case 'f': case 'h': case 'l': return true;
-        default: known = false; return true;
+        case 'I':
+            invalidates = true;
+            return true;
+        case 'q':
+            quiet = true;
+            return true;
+        case 'v':
+            wants_value = true;
+            return true;
+        case 'u':
+            keeps_order = true;
+            return true;
+        case 'O':
+        case 'P':
+        case 'L':
+        case 'k':
+        case 's':
+        case 't':
+        case 'c':
+        case 'f':
+        case 'h':
+        case 'l':
+            return true;
+        default:
+            known = false;
+            return true;
     }
 }
 
@@ -168,12 +197,18 @@ void session::meta_command(const words& line, std::string_view text, replies& to
     if (letter == 'n') return to.text("MN\r\n");
     if (line.count() < 2 && std::strchr("gsda", letter) != nullptr) return to.text("ERROR\r\n");
     switch (letter) {
-        case 'g': return meta_get(line, to);
-        case 's': return meta_set(line, text, to);
-        case 'd': return meta_delete(line, to);
-        case 'a': return meta_arithmetic(line, to);
-        case 'e': return meta_debug(line, to);
-        default: return to.text("ERROR\r\n");
+        case 'g':
+            return meta_get(line, to);
+        case 's':
+            return meta_set(line, text, to);
+        case 'd':
+            return meta_delete(line, to);
+        case 'a':
+            return meta_arithmetic(line, to);
+        case 'e':
+            return meta_debug(line, to);
+        default:
+            return to.text("ERROR\r\n");
     }
 }
 
@@ -212,7 +247,9 @@ void session::meta_get(const words& line, replies& to) {
         to.text("HD");
     }
     for (unsigned i = 2; i < line.count(); ++i) switch (line[i][0]) {
-            case 'T': it->expires_at = asked.expires_at; break;
+            case 'T':
+                it->expires_at = asked.expires_at;
+                break;
             case 'N':
                 if (!created) break;
                 it->expires_at = asked.created_expires_at;
@@ -223,13 +260,26 @@ void session::meta_get(const words& line, replies& to) {
                     it->expires_at < asked.recache_at)
                     won = true;
                 break;
-            case 's': say_number(to, 's', it->value_bytes - 2); break;
-            case 't': say_ttl(to, *it, now_); break;
-            case 'c': say_number(to, 'c', it->cas); break;
-            case 'f': say_number(to, 'f', it->flags); break;
-            case 'l': say_number(to, 'l', now_ - it->used_at); break;
-            case 'h': say_number(to, 'h', it->fetched ? 1 : 0); break;
-            default: say_common(to, line[i], asked.key, it->key_is_base64);
+            case 's':
+                say_number(to, 's', it->value_bytes - 2);
+                break;
+            case 't':
+                say_ttl(to, *it, now_);
+                break;
+            case 'c':
+                say_number(to, 'c', it->cas);
+                break;
+            case 'f':
+                say_number(to, 'f', it->flags);
+                break;
+            case 'l':
+                say_number(to, 'l', now_ - it->used_at);
+                break;
+            case 'h':
+                say_number(to, 'h', it->fetched ? 1 : 0);
+                break;
+            default:
+                say_common(to, line[i], asked.key, it->key_is_base64);
         }
     if (it->token_sent) to.text(" Z");
     if (it->stale) {
@@ -268,12 +318,22 @@ void session::meta_set(const words& line, std::string_view text, replies& to) {
     storing how = storing::set;
     switch (asked.mode) {
         case 0:
-        case 'S': break;
-        case 'E': how = storing::add; break;
-        case 'A': how = storing::append; break;
-        case 'P': how = storing::prepend; break;
-        case 'R': how = storing::replace; break;
-        default: return refuse("CLIENT_ERROR invalid mode for ms M token");
+        case 'S':
+            break;
+        case 'E':
+            how = storing::add;
+            break;
+        case 'A':
+            how = storing::append;
+            break;
+        case 'P':
+            how = storing::prepend;
+            break;
+        case 'R':
+            how = storing::replace;
+            break;
+        default:
+            return refuse("CLIENT_ERROR invalid mode for ms M token");
     }
     if (asked.has_cas && (how == storing::set || how == storing::replace)) how = storing::cas;
 
@@ -306,9 +366,14 @@ void session::finish_meta_set(result outcome, replies& to) {
                 to.character(' ');
                 to.text(line[i]);
                 break;
-            case 'k': say_key(to, pending_.it->key(), pending_.it->key_is_base64); break;
-            case 'c': say_number(to, 'c', pending_.stored_cas); break;
-            default: break;
+            case 'k':
+                say_key(to, pending_.it->key(), pending_.it->key_is_base64);
+                break;
+            case 'c':
+                say_number(to, 'c', pending_.stored_cas);
+                break;
+            default:
+                break;
         }
     to.text("\r\n");
 }
@@ -357,10 +422,13 @@ void session::meta_arithmetic(const words& line, replies& to) {
     item* it = nullptr;
     bool created = false;
     switch (apply_delta(held, asked.key, increment, asked.delta, asked.cas, value, it)) {
-        case delta_result::done: ++(increment ? count.incr_hits : count.decr_hits); break;
+        case delta_result::done:
+            ++(increment ? count.incr_hits : count.decr_hits);
+            break;
         case delta_result::not_number:
             return mistake(to, "CLIENT_ERROR cannot increment or decrement non-numeric value");
-        case delta_result::no_memory: return mistake(to, "SERVER_ERROR out of memory");
+        case delta_result::no_memory:
+            return mistake(to, "SERVER_ERROR out of memory");
         case delta_result::exists:
             it = nullptr;
             to.text("EX");
@@ -401,9 +469,15 @@ void session::meta_arithmetic(const words& line, replies& to) {
         to.text("HD");
     }
     for (unsigned i = 2; i < line.count(); ++i) switch (it != nullptr ? line[i][0] : '\0') {
-            case 'c': say_number(to, 'c', it->cas); break;
-            case 't': say_ttl(to, *it, now_); break;
-            case 'T': it->expires_at = asked.expires_at; break;
+            case 'c':
+                say_number(to, 'c', it->cas);
+                break;
+            case 't':
+                say_ttl(to, *it, now_);
+                break;
+            case 'T':
+                it->expires_at = asked.expires_at;
+                break;
             case 'N':
                 if (created) it->expires_at = asked.created_expires_at;
                 break;

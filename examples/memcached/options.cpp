@@ -105,27 +105,57 @@ options read_options(int count, char** words) {
                                   ? std::uint16_t{0}
                                   : static_cast<std::uint16_t>(number("-p", optarg, 0, 65535));
                 break;
-            case 'U': chosen.udp_port = static_cast<std::uint16_t>(number("-U", optarg, 0, 65535)); break;
-            case 's': chosen.unix_path = optarg; break;
-            case 'a': chosen.unix_mode = static_cast<unsigned>(number("-a", optarg, 0, 0777, 8)); break;
-            case 'l': add_addresses(optarg, chosen.addresses); break;
+            case 'U':
+                chosen.udp_port = static_cast<std::uint16_t>(number("-U", optarg, 0, 65535));
+                break;
+            case 's':
+                chosen.unix_path = optarg;
+                break;
+            case 'a':
+                chosen.unix_mode = static_cast<unsigned>(number("-a", optarg, 0, 0777, 8));
+                break;
+            case 'l':
+                add_addresses(optarg, chosen.addresses);
+                break;
             case 'm':
                 chosen.store.memory_bytes =
                     static_cast<std::size_t>(number("-m", optarg, 1, 16 << 20)) << 20;
                 break;
-            case 'M': chosen.store.evict = false; break;
-            case 'I': chosen.store.item_bytes_max = size("-I", optarg); break;
-            case 'c': chosen.max_connections = static_cast<unsigned>(number("-c", optarg, 1, 10'000'000)); break;
-            case 't': chosen.processors = static_cast<unsigned>(number("-t", optarg, 1, 1024)); break;
-            case 'b': chosen.backlog = static_cast<unsigned>(number("-b", optarg, 1, 65535)); break;
-            case 'v': ++chosen.verbosity; break;
-            case 'd': case 'u': case 'B': case 'o': case 'R': case 'C': break;
+            case 'M':
+                chosen.store.evict = false;
+                break;
+            case 'I':
+                chosen.store.item_bytes_max = size("-I", optarg);
+                break;
+            case 'c':
+                chosen.max_connections = static_cast<unsigned>(number("-c", optarg, 1, 10'000'000));
+                break;
+            case 't':
+                chosen.processors = static_cast<unsigned>(number("-t", optarg, 1, 1024));
+                break;
+            case 'b':
+                chosen.backlog = static_cast<unsigned>(number("-b", optarg, 1, 65535));
+                break;
+            case 'v':
+                ++chosen.verbosity;
+                break;
+            case 'd':
+            case 'u':
+            case 'B':
+            case 'o':
+            case 'R':
+            case 'C':
+                break;
             case 'V':
                 std::printf("memcached %s\n", session::version.data());
                 std::exit(0);
-            case 'h': std::fputs(help, stdout); std::exit(0);
-            case ':': refuse(std::string{"the option "} + words[at] + " needs a value");
-            default: refuse(std::string{"there is no option "} + words[at]);
+            case 'h':
+                std::fputs(help, stdout);
+                std::exit(0);
+            case ':':
+                refuse(std::string{"the option "} + words[at] + " needs a value");
+            default:
+                refuse(std::string{"there is no option "} + words[at]);
         }
     }
     if (optind < count) refuse(std::string{"what is '"} + words[optind] + "'?");

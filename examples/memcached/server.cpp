@@ -38,7 +38,7 @@ server::server(const options& chosen)
     if (!chosen.unix_path.empty()) {
         how.unix_mode = chosen.unix_mode;
         // Left behind by a server that was killed. Nothing but a socket is removed.
-        struct stat status{};
+        struct stat status {};
         if (lstat(chosen.unix_path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
             unlink(chosen.unix_path.c_str());
         listeners_.emplace_back(ums::net::endpoint::unix_socket(chosen.unix_path).value(), how);
@@ -224,7 +224,8 @@ void server::general(replies& to) {
     say(to, "max_connections", options_.max_connections);
     say(to, "curr_connections", connections_.count());
     say(to, "total_connections", connections_.total());
-    say(to, "rejected_connections", rejected_.load(std::memory_order_relaxed));  // relaxed: a figure.
+    say(to, "rejected_connections",
+        rejected_.load(std::memory_order_relaxed));  // relaxed: a figure.
     say(to, "cmd_get", sum.cmd_get);
     say(to, "cmd_set", sum.cmd_set);
     say(to, "cmd_touch", sum.cmd_touch);

@@ -57,12 +57,14 @@ TEST_F(server_test, large_values_are_read_and_written_without_a_copy) {
         std::string value;
         for (int i = 0; value.size() < 3'000'000; ++i) value += std::to_string(i);
         const std::string length = std::to_string(value.size());
-        client.send("set a 0 0 " + length + "\r\n" + value + "\r\nset b 0 0 " + length + "\r\n" + value + "\r\n");
+        client.send("set a 0 0 " + length + "\r\n" + value + "\r\nset b 0 0 " + length + "\r\n" +
+                    value + "\r\n");
         EXPECT_EQ(client.receive_to("STORED\r\n"), "STORED\r\n");
         EXPECT_EQ(client.receive_to("STORED\r\n"), "STORED\r\n");
         client.send("get a b a\r\nmn\r\n");
         const std::string part = " 0 " + length + "\r\n" + value + "\r\n";
-        EXPECT_EQ(client.receive_to("MN\r\n"), "VALUE a" + part + "VALUE b" + part + "VALUE a" + part + "END\r\nMN\r\n");
+        EXPECT_EQ(client.receive_to("MN\r\n"),
+                  "VALUE a" + part + "VALUE b" + part + "VALUE a" + part + "END\r\nMN\r\n");
         // Deleted while it is being sent.
         test_client other{s.addresses().front()};
         client.send("get a\r\n");
@@ -82,8 +84,10 @@ TEST_F(server_test, many_clients_share_the_store) {
                 const std::string key = "key" + std::to_string(f);
                 for (int i = 0; i < scaled(200, 20); ++i) {
                     const std::string value = std::to_string(i);
-                    client.send("set " + key + " 0 0 " + std::to_string(value.size()) + " noreply\r\n" + value +
-                                "\r\nincr count 1\r\nadd count 0 0 1 noreply\r\n0\r\nget " + key + "\r\n");
+                    client.send("set " + key + " 0 0 " + std::to_string(value.size()) +
+                                " noreply\r\n" + value +
+                                "\r\nincr count 1\r\nadd count 0 0 1 noreply\r\n0\r\nget " + key +
+                                "\r\n");
                     const std::string said = client.receive_to("END\r\n");
                     ASSERT_TRUE(said.ends_with("\r\n" + value + "\r\nEND\r\n")) << said;
                 }
@@ -139,7 +143,8 @@ TEST_F(server_test, it_answers_datagrams) {
         const auto say = [&](std::string_view text) {
             std::string datagram{"\x12\x34\0\0\0\1\0\0", 8};
             datagram += text;
-            (void)client.send_to(datagram.data(), datagram.size(), s.udp_addresses().front()).value();
+            (void)client.send_to(datagram.data(), datagram.size(), s.udp_addresses().front())
+                .value();
             std::string said;
             for (unsigned i = 0, count = 1; i < count; ++i) {
                 char reply[2000];
@@ -161,7 +166,8 @@ TEST_F(server_test, it_answers_datagrams) {
 }
 
 TEST_F(server_test, killed_clients_leave_nothing) {
-    chosen.store.memory_bytes = 1u << 30;  // What is half there needs memory, too: nothing is evicted.
+    chosen.store.memory_bytes = 1u
+                                << 30;  // What is half there needs memory, too: nothing is evicted.
     serve([](server& s) {
         const auto at = s.addresses().front();
         {
@@ -174,7 +180,8 @@ TEST_F(server_test, killed_clients_leave_nothing) {
             all.emplace_back([&at, f] {
                 for (int i = 0; i < scaled(100, 10); ++i) {
                     test_client victim{at};
-                    victim.send(f % 2 == 0 ? "get a a a a a a a a\r\n" : "set a 0 0 900000\r\nhalf of it");
+                    victim.send(f % 2 == 0 ? "get a a a a a a a a\r\n"
+                                           : "set a 0 0 900000\r\nhalf of it");
                     if (f == 2) victim.receive(1000);
                     victim.kill();
                 }

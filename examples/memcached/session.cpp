@@ -98,7 +98,8 @@ void session::finish_value(replies& to) {
     } else if (!pending_.quiet) {
         constexpr std::string_view said[] = {"STORED\r\n", "NOT_STORED\r\n", "EXISTS\r\n",
                                              "NOT_FOUND\r\n"};
-        to.text(is_whole ? said[static_cast<unsigned>(outcome)] : "CLIENT_ERROR bad data chunk\r\n");
+        to.text(is_whole ? said[static_cast<unsigned>(outcome)]
+                         : "CLIENT_ERROR bad data chunk\r\n");
     }
     pending_.it = {};
 }
@@ -118,9 +119,11 @@ session::result session::store_value(store::access& held) {
         return result::stored;
     }
     switch (pending_.how) {
-        case storing::add: return result::not_stored;
+        case storing::add:
+            return result::not_stored;
         case storing::set:
-        case storing::replace: break;
+        case storing::replace:
+            break;
         case storing::cas:
             if (cas != 0 && cas == old->cas) {
                 ++held.count().cas_hits;
@@ -156,8 +159,8 @@ session::result session::store_value(store::access& held) {
     return result::stored;
 }
 
-session::delta_result session::apply_delta(store::access& held, std::string_view key, bool increment,
-                                           std::uint64_t delta, std::uint64_t cas,
+session::delta_result session::apply_delta(store::access& held, std::string_view key,
+                                           bool increment, std::uint64_t delta, std::uint64_t cas,
                                            std::uint64_t& value, item*& it) {
     it = held.find();
     if (it == nullptr) return delta_result::not_found;

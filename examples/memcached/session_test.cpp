@@ -114,7 +114,9 @@ void replay(auto& test_say, std::size_t step) {
 }
 
 TEST_F(session_test, the_recorded_session_gets_the_recorded_replies) {
-    const auto speak = [this](std::string_view input, std::size_t step) { return say(input, step); };
+    const auto speak = [this](std::string_view input, std::size_t step) {
+        return say(input, step);
+    };
     replay(speak, std::string_view::npos);
 }
 

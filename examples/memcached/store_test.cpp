@@ -57,7 +57,8 @@ TEST_F(store_test, what_was_put_is_found_until_it_is_replaced) {
 
 TEST_F(store_test, it_finds_each_of_many) {
     store s;
-    for (int i = 0; i < scaled(100'000, 10'000); ++i) put(s, std::to_string(i), std::to_string(i * 7));
+    for (int i = 0; i < scaled(100'000, 10'000); ++i)
+        put(s, std::to_string(i), std::to_string(i * 7));
     for (int i = 0; i < scaled(100'000, 10'000); ++i)
         ASSERT_EQ(get(s, std::to_string(i)), std::to_string(i * 7));
 }

@@ -159,7 +159,8 @@ void session::arithmetic(const words& line, replies& to, bool increment) {
         case delta_result::not_number:
             return answer(to, quiet,
                           "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
-        case delta_result::no_memory: return to.text("SERVER_ERROR out of memory\r\n");
+        case delta_result::no_memory:
+            return to.text("SERVER_ERROR out of memory\r\n");
         default:
             ++(increment ? count.incr_misses : count.decr_misses);
             return answer(to, quiet, "NOT_FOUND\r\n");
@@ -172,9 +173,8 @@ void session::remove(const words& line, replies& to) {
     // Old clients send a time of 0.
     const bool is_zero = n > 2 && line[2] == "0";
     if (n > 2 && !(n == 3 ? is_zero || quiet : is_zero && quiet))
-        return answer(
-            to, quiet,
-            "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n");
+        return answer(to, quiet,
+                      "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n");
     const std::string_view key = line[1];
     if (key.size() > key_bytes_max) return answer(to, quiet, bad_format);
     store::access held{service_.items, key, now_};
@@ -222,8 +222,7 @@ void session::memory_limit(const words& line, replies& to) {
     std::uint32_t megabytes = 0;
     if (!parse(line[1], megabytes)) return answer(to, quiet, error);
     if (megabytes < 8)
-        return answer(to, quiet,
-                      "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
+        return answer(to, quiet, "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
     service_.items.limit_memory(static_cast<std::size_t>(megabytes) << 20);
     answer(to, quiet, "OK\r\n");
 }

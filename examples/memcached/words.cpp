@@ -40,8 +40,8 @@ bool converted(std::string_view word, Convert convert) noexcept {
     char* end = copy;
     errno = 0;
     const bool in_range = convert(copy, &end) && errno != ERANGE;
-    const bool ends = std::isspace(static_cast<unsigned char>(*end)) != 0 ||
-                      (*end == '\0' && end != copy);
+    const bool ends =
+        std::isspace(static_cast<unsigned char>(*end)) != 0 || (*end == '\0' && end != copy);
     return in_range && ends;
 }
 

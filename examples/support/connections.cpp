@@ -15,8 +15,7 @@ std::int64_t connections::now() noexcept {
     return t.tv_sec * 1000 + t.tv_nsec / 1'000'000;
 }
 
-connection::connection(connections& of, ums::net::stream peer)
-    : all_(of), peer_(std::move(peer)) {
+connection::connection(connections& of, ums::net::stream peer) : all_(of), peer_(std::move(peer)) {
     const std::lock_guard held{all_.lock_};
     next_ = all_.first_;
     if (next_ != nullptr) next_->previous_ = this;
@@ -108,9 +107,11 @@ std::int64_t connections::look(std::int64_t present) {
             continue;
         }
         // A second time for the same connection: it does not even get its answer away.
-        const bool again = c->timed_out_.load(std::memory_order_relaxed);  // relaxed: only we set it.
-        const bool writes = again || c->writes_.load(std::memory_order_relaxed);  // relaxed: allow().
-        c->timed_out_.store(true, std::memory_order_release);  // sync(watch)
+        const bool again =
+            c->timed_out_.load(std::memory_order_relaxed);  // relaxed: only we set it.
+        const bool writes =
+            again || c->writes_.load(std::memory_order_relaxed);  // relaxed: allow().
+        c->timed_out_.store(true, std::memory_order_release);     // sync(watch)
         std::int64_t expected = until;
         const std::int64_t later = again ? connection::never : present + 5000;
         // relaxed: the loser is our own guess; the connection's newer time stands.
@@ -122,10 +123,12 @@ std::int64_t connections::look(std::int64_t present) {
 }
 
 void connections::stop() {
-    stops_.store(true, std::memory_order_seq_cst);  // sync(stop): before the idle ones are looked for.
+    stops_.store(true,
+                 std::memory_order_seq_cst);  // sync(stop): before the idle ones are looked for.
     const std::lock_guard held{lock_};
     for (connection* c = first_; c != nullptr; c = c->next_)
-        if (c->idle_.load(std::memory_order_seq_cst)) (void)c->peer_.shutdown(SHUT_RD);  // sync(stop)
+        if (c->idle_.load(std::memory_order_seq_cst))
+            (void)c->peer_.shutdown(SHUT_RD);  // sync(stop)
 }
 
 bool connections::wait_until_empty(std::chrono::milliseconds time) {

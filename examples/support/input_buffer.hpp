@@ -15,7 +15,9 @@ public:
     static constexpr std::size_t small = 1024;
     static constexpr std::size_t large = 64 * 1024;
 
-    [[nodiscard]] std::string_view data() const noexcept { return {bytes_.get() + begin_, end_ - begin_}; }
+    [[nodiscard]] std::string_view data() const noexcept {
+        return {bytes_.get() + begin_, end_ - begin_};
+    }
 
     // Room for more, at least one byte, until free_space() says otherwise.
     [[nodiscard]] std::span<char> space(std::size_t most) {

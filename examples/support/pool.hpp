@@ -32,7 +32,8 @@ public:
 
     [[nodiscard]] loan take() {
         // sync(pool): sees what the giver did to it.
-        if (T* last = last_.exchange(nullptr, std::memory_order_acquire)) return loan{last, giver{this}};
+        if (T* last = last_.exchange(nullptr, std::memory_order_acquire))
+            return loan{last, giver{this}};
         {
             const std::lock_guard held{lock_};
             if (!free_.empty()) {
@@ -59,7 +60,8 @@ private:
         if (free_.size() < free_.capacity()) free_.push_back(std::move(given));
     }
 
-    std::atomic<T*> last_ = nullptr;  // Without a lock: enough for one that is used by one at a time.
+    std::atomic<T*> last_ =
+        nullptr;  // Without a lock: enough for one that is used by one at a time.
     ums::mutex lock_;
     std::vector<std::unique_ptr<T>> free_;  // Guarded by lock_.
 };

@@ -5,8 +5,8 @@
 //
 // Made in main() before any other thread: it blocks the two signals, and threads inherit that.
 
-#include <pthread.h>
 #include <csignal>
+#include <pthread.h>
 
 #include <atomic>
 #include <functional>

@@ -15,7 +15,8 @@
 
 class test_client {
 public:
-    explicit test_client(const ums::net::endpoint& at) : stream_(ums::net::stream::connect(at).value()) {}
+    explicit test_client(const ums::net::endpoint& at)
+        : stream_(ums::net::stream::connect(at).value()) {}
 
     void send(std::string_view text) { stream_.write(text).value(); }
 

@@ -75,7 +75,9 @@ namespace sched {
 struct cluster_access {
     static sched::cluster* of(ums::cluster& c) noexcept { return c.impl_; }
     static void set(ums::cluster& c, sched::cluster* to) noexcept { c.impl_ = to; }
-    static ums::cluster wrap(sched::cluster* c) noexcept { return ums::cluster{cluster_access{}, c}; }
+    static ums::cluster wrap(sched::cluster* c) noexcept {
+        return ums::cluster{cluster_access{}, c};
+    }
 };
 }  // namespace sched
 

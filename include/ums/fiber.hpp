@@ -39,9 +39,9 @@ public:
 
     // Runs f(args...) on a new fiber, with decayed copies made by the caller.
     template <class F, class... Args>
-        requires(!std::same_as<std::remove_cvref_t<F>, fiber> &&
-                 !std::same_as<std::remove_cvref_t<F>, fiber_options>)
-    explicit fiber(F&& f, Args&&... args)
+    requires(!std::same_as<std::remove_cvref_t<F>, fiber> &&
+             !std::same_as<std::remove_cvref_t<F>, fiber_options>) explicit fiber(F&& f,
+                                                                                  Args&&... args)
         : fiber_{impl::spawn(nullptr, std::forward<F>(f), std::forward<Args>(args)...)} {}
 
     template <class F, class... Args>
@@ -71,14 +71,16 @@ public:
 
     // Waits until the function has returned. By anyone, once.
     void join() {
-        if (fiber_ == nullptr) throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
+        if (fiber_ == nullptr)
+            throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
         impl::join(fiber_);
         fiber_ = nullptr;
     }
 
     // Lets it run on alone; its stack is reused when its function returns.
     void detach() {
-        if (fiber_ == nullptr) throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
+        if (fiber_ == nullptr)
+            throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
         impl::detach(std::exchange(fiber_, nullptr));
     }
 

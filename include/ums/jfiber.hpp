@@ -20,9 +20,9 @@ public:
     jfiber() noexcept : stop_{std::nostopstate} {}
 
     template <class F, class... Args>
-        requires(!std::same_as<std::remove_cvref_t<F>, jfiber> &&
-                 !std::same_as<std::remove_cvref_t<F>, fiber_options>)
-    explicit jfiber(F&& f, Args&&... args)
+    requires(!std::same_as<std::remove_cvref_t<F>, jfiber> &&
+             !std::same_as<std::remove_cvref_t<F>, fiber_options>) explicit jfiber(F&& f,
+                                                                                   Args&&... args)
         : fiber_{start(nullptr, stop_, std::forward<F>(f), std::forward<Args>(args)...)} {}
 
     template <class F, class... Args>

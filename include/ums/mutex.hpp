@@ -52,7 +52,8 @@ struct mutex_calls {
     UMS_EXPORT static void lock(mutex_state& m);
     UMS_EXPORT static bool try_lock(mutex_state& m) noexcept;
     UMS_EXPORT static bool lock_until(mutex_state& m, deadline limit);
-    UMS_EXPORT static bool lock_or_stop(mutex_state& m, deadline limit, const std::stop_token& stop);
+    UMS_EXPORT static bool lock_or_stop(mutex_state& m, deadline limit,
+                                        const std::stop_token& stop);
     UMS_EXPORT static void unlock(mutex_state& m) noexcept;
 };
 
@@ -153,12 +154,12 @@ using std::adopt_lock;
 using std::adopt_lock_t;
 using std::defer_lock;
 using std::defer_lock_t;
+using std::lock;
 using std::lock_guard;
 using std::scoped_lock;
+using std::try_lock;
 using std::try_to_lock;
 using std::try_to_lock_t;
 using std::unique_lock;
-using std::lock;
-using std::try_lock;
 
 }  // namespace ums

@@ -45,12 +45,12 @@ typedef struct ums_cluster ums_cluster_t;
 
 /* Owns a fiber until it is joined or detached. NULL handle: none. Copying it does not copy the duty. */
 typedef struct ums_fiber {
-    void *handle;
+    void* handle;
 } ums_fiber_t;
 
 /* Names a fiber, or a plain thread (ums/fiber_ref.hpp). Valid until that has ended. */
 typedef struct ums_ref {
-    void *who;
+    void* who;
 } ums_ref_t;
 
 /* --- Time --------------------------------------------------------------------------------------- */
@@ -71,30 +71,32 @@ UMS_API int64_t ums_deadline_after(int64_t ns);
  * they are thread-safe, do not wait, and are short. */
 typedef struct ums_policy_calls {
     size_t size;
-    void *(*make)(void *argument); /* At each start of a cluster. NULL: -ENOMEM. */
-    void (*destroy)(void *self);
-    void (*attach)(void *self, unsigned processor);
-    void (*detach)(void *self, unsigned processor);
-    void (*ready)(void *self, ums_ref_t fiber, unsigned processor);
-    ums_ref_t (*next)(void *self, unsigned processor);
-    ums_ref_t (*steal)(void *self, unsigned thief, unsigned victim);
-    bool (*empty)(void *self, unsigned processor);
+    void* (*make)(void* argument); /* At each start of a cluster. NULL: -ENOMEM. */
+    void (*destroy)(void* self);
+    void (*attach)(void* self, unsigned processor);
+    void (*detach)(void* self, unsigned processor);
+    void (*ready)(void* self, ums_ref_t fiber, unsigned processor);
+    ums_ref_t (*next)(void* self, unsigned processor);
+    ums_ref_t (*steal)(void* self, unsigned thief, unsigned victim);
+    bool (*empty)(void* self, unsigned processor);
 } ums_policy_calls_t;
 
-#define UMS_POLICY_CALLS_INIT {sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
+#define UMS_POLICY_CALLS_INIT \
+    { sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* An intrusive first-in-first-out list of ready fibers, for policies. Not thread-safe. Zero is empty. */
 typedef struct ums_fiber_queue {
-    void *ends[2];
+    void* ends[2];
     size_t count;
 } ums_fiber_queue_t;
 
-#define UMS_FIBER_QUEUE_INIT {{NULL, NULL}, 0}
+#define UMS_FIBER_QUEUE_INIT \
+    { {NULL, NULL}, 0 }
 
-UMS_API void ums_fiber_queue_push_back(ums_fiber_queue_t *queue, ums_ref_t fiber);
-UMS_API void ums_fiber_queue_push_front(ums_fiber_queue_t *queue, ums_ref_t fiber);
-UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t *queue); /* {NULL}: empty */
-UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t *queue);
+UMS_API void ums_fiber_queue_push_back(ums_fiber_queue_t* queue, ums_ref_t fiber);
+UMS_API void ums_fiber_queue_push_front(ums_fiber_queue_t* queue, ums_ref_t fiber);
+UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue); /* {NULL}: empty */
+UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue);
 
 /* --- Runtime (ums/run.hpp, ums/options.hpp) ----------------------------------------------------- */
 
@@ -111,8 +113,8 @@ typedef int ums_block_t;
 typedef struct ums_options {
     size_t size;
     size_t stack_bytes;                     /* 64 KiB; 16 KiB to 1 GiB */
-    const ums_policy_calls_t *policy_calls; /* NULL: `policy`. Must live until the stop. */
-    void *policy_argument;
+    const ums_policy_calls_t* policy_calls; /* NULL: `policy`. Must live until the stop. */
+    void* policy_argument;
     uint64_t seed;
     uint32_t processors; /* 0: one for each usable CPU */
     ums_guard_t guard;
@@ -129,19 +131,22 @@ typedef struct ums_options {
     int signal;             /* 0: one that nobody uses */
 } ums_options_t;
 
-#define UMS_OPTIONS_INIT                                                                      \
-    {sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
-     5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 0, 0}
+#define UMS_OPTIONS_INIT                                                                           \
+    {                                                                                              \
+        sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
+            5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 0, 0               \
+    }
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
  * stops the runtime. `options` may be NULL.
  * -EBUSY: one runs. -EINVAL: an option. -EOPNOTSUPP: guards the kernel cannot make; no detector where one is asked
  * for, or for time slices. -EAGAIN: no thread. -EPERM: the caller is a fiber. -ENOMEM. */
-UMS_API UMS_CHECK int ums_run(const ums_options_t *options, void (*function)(void *), void *argument);
+UMS_API UMS_CHECK int ums_run(const ums_options_t* options, void (*function)(void*),
+                              void* argument);
 
 /* The same in two steps, for plain threads. start: errors as above. stop: waits until every fiber
  * has ended; -EPERM: on a fiber; -EINVAL: none was started by ums_runtime_start(). */
-UMS_API UMS_CHECK int ums_runtime_start(const ums_options_t *options);
+UMS_API UMS_CHECK int ums_runtime_start(const ums_options_t* options);
 UMS_API int ums_runtime_stop(void);
 
 /* --- Fibers (ums/fiber.hpp, ums/fiber_ref.hpp) -------------------------------------------------- */
@@ -151,33 +156,33 @@ typedef int ums_launch_t;
 
 typedef struct ums_fiber_options {
     size_t size;
-    const char *name;       /* Copied; at most 256 bytes. NULL: none. */
+    const char* name;       /* Copied; at most 256 bytes. NULL: none. */
     size_t stack_bytes;     /* 0: the runtime's */
-    ums_cluster_t *cluster; /* NULL: the creator's, from a plain thread the default one */
+    ums_cluster_t* cluster; /* NULL: the creator's, from a plain thread the default one */
     uint64_t tag;           /* For the cluster's policy. */
     ums_launch_t launch;
     bool pinned;
 } ums_fiber_options_t;
 
 #define UMS_FIBER_OPTIONS_INIT \
-    {sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false}
+    { sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false }
 
 /* Runs function(argument) on a new fiber. `options` may be NULL. A C++ exception that leaves the function
  * ends the program.
  * -EAGAIN: no stack. -EINVAL: an option. -EPERM: no runtime runs. */
-UMS_API UMS_CHECK int ums_fiber_create(ums_fiber_t *made, const ums_fiber_options_t *options,
-                                       void (*function)(void *), void *argument);
+UMS_API UMS_CHECK int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* options,
+                                       void (*function)(void*), void* argument);
 
 /* Waits until its function has returned, and makes *fiber none. By anyone, once.
  * -EINVAL: none. -EDEADLK: itself. */
-UMS_API int ums_fiber_join(ums_fiber_t *fiber);
+UMS_API int ums_fiber_join(ums_fiber_t* fiber);
 
 /* Lets it run on alone, and makes *fiber none. -EINVAL: none. */
-UMS_API int ums_fiber_detach(ums_fiber_t *fiber);
+UMS_API int ums_fiber_detach(ums_fiber_t* fiber);
 
-UMS_API bool ums_fiber_joinable(const ums_fiber_t *fiber);
-UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t *fiber); /* {NULL}: none */
-UMS_API uint64_t ums_fiber_id(const ums_fiber_t *fiber);   /* 0: none */
+UMS_API bool ums_fiber_joinable(const ums_fiber_t* fiber);
+UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t* fiber); /* {NULL}: none */
+UMS_API uint64_t ums_fiber_id(const ums_fiber_t* fiber);   /* 0: none */
 
 /* The CPUs this process may use. */
 UMS_API unsigned ums_hardware_concurrency(void);
@@ -185,7 +190,7 @@ UMS_API unsigned ums_hardware_concurrency(void);
 /* Ends the fiber's, or thread's, current or next park. Never blocks; not from a signal handler. */
 UMS_API void ums_ref_unpark(ums_ref_t who);
 UMS_API uint64_t ums_ref_id(ums_ref_t who);      /* 0: a plain thread, or none */
-UMS_API const char *ums_ref_name(ums_ref_t who); /* "": none. Lives as long as the fiber. */
+UMS_API const char* ums_ref_name(ums_ref_t who); /* "": none. Lives as long as the fiber. */
 /* A word for the policy. Requires: a fiber. */
 UMS_API uint64_t ums_ref_tag(ums_ref_t who);
 UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
@@ -194,36 +199,37 @@ UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
 
 UMS_API void ums_this_fiber_yield(void);
 UMS_API uint64_t ums_this_fiber_id(void); /* 0: a plain thread */
-UMS_API const char *ums_this_fiber_name(void);
+UMS_API const char* ums_this_fiber_name(void);
 UMS_API ums_ref_t ums_this_fiber_ref(void);
 
 UMS_API void ums_this_fiber_park(void);
-UMS_API int ums_this_fiber_park_until(int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_this_fiber_park_until(int64_t deadline, ums_stop_t* stop);
 
 /* Never return early. */
 UMS_API void ums_this_fiber_sleep_ns(int64_t ns);
 UMS_API void ums_this_fiber_sleep_until(int64_t deadline);
 
 /* Goes on in another cluster. -EPERM: a plain thread. */
-UMS_API int ums_this_fiber_migrate(ums_cluster_t *to);
+UMS_API int ums_this_fiber_migrate(ums_cluster_t* to);
 
 UMS_API size_t ums_this_fiber_stack_high_water_bytes(void);
 
 /* --- Stop ---------------------------------------------------------------------------------------- */
 
 /* What std::stop_source is. Requests are for ever; who waits with it may still do so when it is destroyed. */
-UMS_API UMS_CHECK int ums_stop_create(ums_stop_t **made); /* -ENOMEM */
-UMS_API void ums_stop_destroy(ums_stop_t *stop);
-UMS_API bool ums_stop_request(ums_stop_t *stop); /* Whether this call was the first. */
-UMS_API bool ums_stop_requested(const ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_stop_create(ums_stop_t** made); /* -ENOMEM */
+UMS_API void ums_stop_destroy(ums_stop_t* stop);
+UMS_API bool ums_stop_request(ums_stop_t* stop); /* Whether this call was the first. */
+UMS_API bool ums_stop_requested(const ums_stop_t* stop);
 
 /* --- Clusters (ums/cluster.hpp) ----------------------------------------------------------------- */
 
 typedef struct ums_cluster_options {
     size_t size;
-    const char *name;                       /* "cluster" */
-    const ums_policy_calls_t *policy_calls; /* NULL: `policy`. Must live until the cluster is destroyed. */
-    void *policy_argument;
+    const char* name; /* "cluster" */
+    const ums_policy_calls_t*
+        policy_calls; /* NULL: `policy`. Must live until the cluster is destroyed. */
+    void* policy_argument;
     uint32_t processors; /* 1; at most 1024 */
     ums_policy_t policy;
     bool pin;
@@ -232,26 +238,27 @@ typedef struct ums_cluster_options {
 } ums_cluster_options_t;
 
 #define UMS_CLUSTER_OPTIONS_INIT \
-    {sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 0}
+    { sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 0 }
 
 /* -EPERM: no runtime runs. -EINVAL: an option. -EOPNOTSUPP: time slices without a detector. -EAGAIN: no thread.
  * -ENOMEM. */
-UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t **made, const ums_cluster_options_t *options);
+UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t** made,
+                                         const ums_cluster_options_t* options);
 
 /* Waits until every fiber of it has ended or left. -EINVAL: the standard one. */
-UMS_API int ums_cluster_destroy(ums_cluster_t *cluster);
+UMS_API int ums_cluster_destroy(ums_cluster_t* cluster);
 
 /* Its index goes to *index unless that is NULL. -EAGAIN: no thread, or 1024 already. */
-UMS_API int ums_cluster_add_processor(ums_cluster_t *cluster, unsigned *index);
+UMS_API int ums_cluster_add_processor(ums_cluster_t* cluster, unsigned* index);
 /* The one with the highest index. -EINVAL: it is the last. */
-UMS_API int ums_cluster_remove_processor(ums_cluster_t *cluster);
+UMS_API int ums_cluster_remove_processor(ums_cluster_t* cluster);
 
-UMS_API unsigned ums_cluster_processors(const ums_cluster_t *cluster);
+UMS_API unsigned ums_cluster_processors(const ums_cluster_t* cluster);
 /* Writes the name, cut to bytes - 1, and a zero. Returns its length. */
-UMS_API size_t ums_cluster_name(const ums_cluster_t *cluster, char *buffer, size_t bytes);
+UMS_API size_t ums_cluster_name(const ums_cluster_t* cluster, char* buffer, size_t bytes);
 
 /* The one the runtime started with. Requires: a runtime runs. */
-UMS_API ums_cluster_t *ums_cluster_standard(void);
+UMS_API ums_cluster_t* ums_cluster_standard(void);
 
 /* --- Calls that block in the kernel (ums/blocking.hpp) ------------------------------------------ */
 
@@ -283,14 +290,14 @@ typedef struct ums_stats {
 } ums_stats_t;
 
 #define UMS_STATS_INIT \
-    {sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+    { sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills what stats->size holds; zeros if no runtime runs. -EINVAL: the size. */
-UMS_API int ums_stats_get(ums_stats_t *stats);
+UMS_API int ums_stats_get(ums_stats_t* stats);
 UMS_API void ums_trim(void);
 /* Writes the lines, cut to bytes - 1, and a zero. *length, unless NULL, gets their length. -ENOMEM. */
-UMS_API int ums_info(char *buffer, size_t bytes, size_t *length);
-UMS_API const char *ums_version(void);
+UMS_API int ums_info(char* buffer, size_t bytes, size_t* length);
+UMS_API const char* ums_version(void);
 
 /* --- Mutexes (ums/mutex.hpp) -------------------------------------------------------------------- */
 
@@ -308,21 +315,24 @@ typedef struct ums_mutex {
     uint32_t spare;
 } ums_mutex_t;
 
-#define UMS_MUTEX_INIT {{0, 0, 0, 0}, UMS_MUTEX_NORMAL, 0}
-#define UMS_FAIR_MUTEX_INIT {{0, 0, 0, 0}, UMS_MUTEX_FAIR, 0}
-#define UMS_RECURSIVE_MUTEX_INIT {{0, 0, 0, 0}, UMS_MUTEX_RECURSIVE, 0}
+#define UMS_MUTEX_INIT \
+    { {0, 0, 0, 0}, UMS_MUTEX_NORMAL, 0 }
+#define UMS_FAIR_MUTEX_INIT \
+    { {0, 0, 0, 0}, UMS_MUTEX_FAIR, 0 }
+#define UMS_RECURSIVE_MUTEX_INIT \
+    { {0, 0, 0, 0}, UMS_MUTEX_RECURSIVE, 0 }
 
-UMS_API int ums_mutex_init(ums_mutex_t *mutex, ums_mutex_kind_t kind); /* -EINVAL: the kind */
+UMS_API int ums_mutex_init(ums_mutex_t* mutex, ums_mutex_kind_t kind); /* -EINVAL: the kind */
 /* Not needed before its memory goes. -EBUSY: somebody holds it. */
-UMS_API int ums_mutex_destroy(ums_mutex_t *mutex);
+UMS_API int ums_mutex_destroy(ums_mutex_t* mutex);
 
 /* -EDEADLK: the caller holds it, and it is not recursive. -EAGAIN: locked 2^32 - 1 times. */
-UMS_API int ums_mutex_lock(ums_mutex_t *mutex);
-UMS_API UMS_CHECK int ums_mutex_lock_until(ums_mutex_t *mutex, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_mutex_lock(ums_mutex_t* mutex);
+UMS_API UMS_CHECK int ums_mutex_lock_until(ums_mutex_t* mutex, int64_t deadline, ums_stop_t* stop);
 /* -EBUSY: somebody holds it (also the caller, unless recursive). */
-UMS_API UMS_CHECK int ums_mutex_trylock(ums_mutex_t *mutex);
+UMS_API UMS_CHECK int ums_mutex_trylock(ums_mutex_t* mutex);
 /* -EPERM: the caller does not hold it. */
-UMS_API int ums_mutex_unlock(ums_mutex_t *mutex);
+UMS_API int ums_mutex_unlock(ums_mutex_t* mutex);
 
 /* --- Reader-writer locks (ums/shared_mutex.hpp) ------------------------------------------------- */
 
@@ -331,18 +341,21 @@ typedef struct ums_rwlock {
     uint64_t words[4];
 } ums_rwlock_t;
 
-#define UMS_RWLOCK_INIT {{0, 0, 0, 0}}
+#define UMS_RWLOCK_INIT \
+    {                   \
+        { 0, 0, 0, 0 }  \
+    }
 
 /* -EDEADLK: the caller holds it as the writer. */
-UMS_API int ums_rwlock_lock(ums_rwlock_t *lock);
-UMS_API UMS_CHECK int ums_rwlock_lock_until(ums_rwlock_t *lock, int64_t deadline, ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_rwlock_trylock(ums_rwlock_t *lock); /* -EBUSY */
-UMS_API int ums_rwlock_unlock(ums_rwlock_t *lock);            /* -EPERM: the caller is not the writer */
-UMS_API int ums_rwlock_lock_shared(ums_rwlock_t *lock);
-UMS_API UMS_CHECK int ums_rwlock_lock_shared_until(ums_rwlock_t *lock, int64_t deadline,
-                                                   ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_rwlock_trylock_shared(ums_rwlock_t *lock); /* -EBUSY */
-UMS_API int ums_rwlock_unlock_shared(ums_rwlock_t *lock);            /* -EPERM: no reader holds it */
+UMS_API int ums_rwlock_lock(ums_rwlock_t* lock);
+UMS_API UMS_CHECK int ums_rwlock_lock_until(ums_rwlock_t* lock, int64_t deadline, ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_rwlock_trylock(ums_rwlock_t* lock); /* -EBUSY */
+UMS_API int ums_rwlock_unlock(ums_rwlock_t* lock); /* -EPERM: the caller is not the writer */
+UMS_API int ums_rwlock_lock_shared(ums_rwlock_t* lock);
+UMS_API UMS_CHECK int ums_rwlock_lock_shared_until(ums_rwlock_t* lock, int64_t deadline,
+                                                   ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_rwlock_trylock_shared(ums_rwlock_t* lock); /* -EBUSY */
+UMS_API int ums_rwlock_unlock_shared(ums_rwlock_t* lock); /* -EPERM: no reader holds it */
 
 /* --- Condition variables (ums/condition_variable.hpp) ------------------------------------------- */
 
@@ -351,15 +364,18 @@ typedef struct ums_cond {
     uint64_t words[4];
 } ums_cond_t;
 
-#define UMS_COND_INIT {{0, 0, 0, 0}}
+#define UMS_COND_INIT  \
+    {                  \
+        { 0, 0, 0, 0 } \
+    }
 
 /* With a mutex of any kind, which is unlocked once and locked again whatever the result.
  * -EPERM: the caller does not hold it. */
-UMS_API int ums_cond_wait(ums_cond_t *cond, ums_mutex_t *mutex);
-UMS_API UMS_CHECK int ums_cond_wait_until(ums_cond_t *cond, ums_mutex_t *mutex, int64_t deadline,
-                                          ums_stop_t *stop);
-UMS_API void ums_cond_notify_one(ums_cond_t *cond);
-UMS_API void ums_cond_notify_all(ums_cond_t *cond);
+UMS_API int ums_cond_wait(ums_cond_t* cond, ums_mutex_t* mutex);
+UMS_API UMS_CHECK int ums_cond_wait_until(ums_cond_t* cond, ums_mutex_t* mutex, int64_t deadline,
+                                          ums_stop_t* stop);
+UMS_API void ums_cond_notify_one(ums_cond_t* cond);
+UMS_API void ums_cond_notify_all(ums_cond_t* cond);
 
 /* --- Semaphores (ums/semaphore.hpp) ------------------------------------------------------------- */
 
@@ -370,17 +386,21 @@ typedef struct ums_semaphore {
     uint64_t words[4];
 } ums_semaphore_t;
 
-#define UMS_SEMAPHORE_INIT {{0, 0, 0, 0}}
+#define UMS_SEMAPHORE_INIT \
+    {                      \
+        { 0, 0, 0, 0 }     \
+    }
 
-UMS_API int ums_semaphore_init(ums_semaphore_t *semaphore, uint32_t permits); /* -EINVAL: too many */
-UMS_API void ums_semaphore_acquire(ums_semaphore_t *semaphore);
-UMS_API UMS_CHECK int ums_semaphore_acquire_until(ums_semaphore_t *semaphore, int64_t deadline,
-                                                  ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_semaphore_tryacquire(ums_semaphore_t *semaphore); /* -EAGAIN */
+UMS_API int ums_semaphore_init(ums_semaphore_t* semaphore,
+                               uint32_t permits); /* -EINVAL: too many */
+UMS_API void ums_semaphore_acquire(ums_semaphore_t* semaphore);
+UMS_API UMS_CHECK int ums_semaphore_acquire_until(ums_semaphore_t* semaphore, int64_t deadline,
+                                                  ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_semaphore_tryacquire(ums_semaphore_t* semaphore); /* -EAGAIN */
 /* -EOVERFLOW: more than the maximum. */
-UMS_API int ums_semaphore_release(ums_semaphore_t *semaphore, uint32_t permits);
+UMS_API int ums_semaphore_release(ums_semaphore_t* semaphore, uint32_t permits);
 /* The free permits at that moment. */
-UMS_API uint32_t ums_semaphore_value(const ums_semaphore_t *semaphore);
+UMS_API uint32_t ums_semaphore_value(const ums_semaphore_t* semaphore);
 
 /* --- Latches (ums/latch.hpp) -------------------------------------------------------------------- */
 
@@ -389,13 +409,13 @@ typedef struct ums_latch {
     uint64_t words[4];
 } ums_latch_t;
 
-UMS_API int ums_latch_init(ums_latch_t *latch, ptrdiff_t count); /* -EINVAL: negative */
+UMS_API int ums_latch_init(ums_latch_t* latch, ptrdiff_t count); /* -EINVAL: negative */
 /* Counting below zero ends the program with a message. */
-UMS_API int ums_latch_count_down(ums_latch_t *latch, ptrdiff_t n); /* -EINVAL: negative */
-UMS_API UMS_CHECK int ums_latch_trywait(const ums_latch_t *latch); /* -EAGAIN */
-UMS_API void ums_latch_wait(ums_latch_t *latch);
-UMS_API UMS_CHECK int ums_latch_wait_until(ums_latch_t *latch, int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_latch_arrive_and_wait(ums_latch_t *latch, ptrdiff_t n); /* -EINVAL: negative */
+UMS_API int ums_latch_count_down(ums_latch_t* latch, ptrdiff_t n); /* -EINVAL: negative */
+UMS_API UMS_CHECK int ums_latch_trywait(const ums_latch_t* latch); /* -EAGAIN */
+UMS_API void ums_latch_wait(ums_latch_t* latch);
+UMS_API UMS_CHECK int ums_latch_wait_until(ums_latch_t* latch, int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_latch_arrive_and_wait(ums_latch_t* latch, ptrdiff_t n); /* -EINVAL: negative */
 
 /* --- Wait groups (ums/wait_group.hpp) ----------------------------------------------------------- */
 
@@ -404,15 +424,18 @@ typedef struct ums_wait_group {
     uint64_t words[4];
 } ums_wait_group_t;
 
-#define UMS_WAIT_GROUP_INIT {{0, 0, 0, 0}}
+#define UMS_WAIT_GROUP_INIT \
+    {                       \
+        { 0, 0, 0, 0 }      \
+    }
 
 /* `n` may be negative. A count below zero ends the program with a message. */
-UMS_API void ums_wait_group_add(ums_wait_group_t *group, ptrdiff_t n);
-UMS_API void ums_wait_group_done(ums_wait_group_t *group);
-UMS_API UMS_CHECK int ums_wait_group_trywait(const ums_wait_group_t *group); /* -EAGAIN */
-UMS_API void ums_wait_group_wait(ums_wait_group_t *group);
-UMS_API UMS_CHECK int ums_wait_group_wait_until(ums_wait_group_t *group, int64_t deadline,
-                                                ums_stop_t *stop);
+UMS_API void ums_wait_group_add(ums_wait_group_t* group, ptrdiff_t n);
+UMS_API void ums_wait_group_done(ums_wait_group_t* group);
+UMS_API UMS_CHECK int ums_wait_group_trywait(const ums_wait_group_t* group); /* -EAGAIN */
+UMS_API void ums_wait_group_wait(ums_wait_group_t* group);
+UMS_API UMS_CHECK int ums_wait_group_wait_until(ums_wait_group_t* group, int64_t deadline,
+                                                ums_stop_t* stop);
 
 /* --- Events (ums/event.hpp) --------------------------------------------------------------------- */
 
@@ -429,33 +452,35 @@ typedef struct ums_event {
     uint32_t spare;
 } ums_event_t;
 
-#define UMS_EVENT_INIT {{0, 0, 0, 0}, UMS_EVENT_AUTO, 0}
+#define UMS_EVENT_INIT \
+    { {0, 0, 0, 0}, UMS_EVENT_AUTO, 0 }
 
-UMS_API int ums_event_init(ums_event_t *event, ums_event_kind_t kind, bool is_set); /* -EINVAL: kind */
-UMS_API void ums_event_set(ums_event_t *event);
-UMS_API void ums_event_reset(ums_event_t *event);
-UMS_API UMS_CHECK int ums_event_trywait(ums_event_t *event); /* -EAGAIN */
-UMS_API void ums_event_wait(ums_event_t *event);
-UMS_API UMS_CHECK int ums_event_wait_until(ums_event_t *event, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_event_init(ums_event_t* event, ums_event_kind_t kind,
+                           bool is_set); /* -EINVAL: kind */
+UMS_API void ums_event_set(ums_event_t* event);
+UMS_API void ums_event_reset(ums_event_t* event);
+UMS_API UMS_CHECK int ums_event_trywait(ums_event_t* event); /* -EAGAIN */
+UMS_API void ums_event_wait(ums_event_t* event);
+UMS_API UMS_CHECK int ums_event_wait_until(ums_event_t* event, int64_t deadline, ums_stop_t* stop);
 
 /* --- Barriers (ums/barrier.hpp) ----------------------------------------------------------------- */
 
 typedef struct ums_barrier {
     uint64_t words[6];
-    void (*completion)(void *);
-    void *argument;
+    void (*completion)(void*);
+    void* argument;
 } ums_barrier_t;
 
 /* `completion` may be NULL. -EINVAL: a negative count. */
-UMS_API int ums_barrier_init(ums_barrier_t *barrier, ptrdiff_t expected, void (*completion)(void *),
-                             void *argument);
+UMS_API int ums_barrier_init(ums_barrier_t* barrier, ptrdiff_t expected, void (*completion)(void*),
+                             void* argument);
 /* *was_last, unless NULL: whether this arrival ended the phase. */
-UMS_API void ums_barrier_arrive_and_wait(ums_barrier_t *barrier, bool *was_last);
+UMS_API void ums_barrier_arrive_and_wait(ums_barrier_t* barrier, bool* was_last);
 /* *phase is for wait_until(). -EINVAL: n < 1. More than are expected end the program with a message. */
-UMS_API int ums_barrier_arrive(ums_barrier_t *barrier, ptrdiff_t n, uint64_t *phase);
-UMS_API void ums_barrier_arrive_and_drop(ums_barrier_t *barrier);
-UMS_API UMS_CHECK int ums_barrier_wait_until(ums_barrier_t *barrier, uint64_t phase, int64_t deadline,
-                                             ums_stop_t *stop);
+UMS_API int ums_barrier_arrive(ums_barrier_t* barrier, ptrdiff_t n, uint64_t* phase);
+UMS_API void ums_barrier_arrive_and_drop(ums_barrier_t* barrier);
+UMS_API UMS_CHECK int ums_barrier_wait_until(ums_barrier_t* barrier, uint64_t phase,
+                                             int64_t deadline, ums_stop_t* stop);
 
 /* --- Once (ums/once.hpp) ------------------------------------------------------------------------ */
 
@@ -464,22 +489,25 @@ typedef struct ums_once {
     uint64_t words[4];
 } ums_once_t;
 
-#define UMS_ONCE_INIT {{0, 0, 0, 0}}
+#define UMS_ONCE_INIT  \
+    {                  \
+        { 0, 0, 0, 0 } \
+    }
 
 /* Calls function(argument) unless such a call has returned before; waits while one is going on. */
-UMS_API void ums_once_call(ums_once_t *once, void (*function)(void *), void *argument);
+UMS_API void ums_once_call(ums_once_t* once, void (*function)(void*), void* argument);
 
 /* --- Values of a fiber's own (ums/fiber_local.hpp) ---------------------------------------------- */
 
-typedef struct ums_key *ums_key_t;
+typedef struct ums_key* ums_key_t;
 
 /* `destructor` may be NULL. When a fiber, or plain thread, ends it is called on it with that one's value,
  * unless that is NULL, before ums_fiber_join() returns. -ENOMEM. */
-UMS_API UMS_CHECK int ums_key_create(ums_key_t *made, void (*destructor)(void *));
+UMS_API UMS_CHECK int ums_key_create(ums_key_t* made, void (*destructor)(void*));
 /* Values that are left are not destroyed. Nobody may use the key any more. */
 UMS_API void ums_key_delete(ums_key_t key);
-UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void *value); /* -ENOMEM */
-UMS_API void *ums_key_get(ums_key_t key);                  /* NULL: none was set */
+UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void* value); /* -ENOMEM */
+UMS_API void* ums_key_get(ums_key_t key);                            /* NULL: none was set */
 
 /* --- Channels (ums/channel.hpp) ----------------------------------------------------------------- */
 
@@ -491,25 +519,26 @@ typedef struct ums_channel ums_channel_t;
 
 /* Capacity 0: a send and a receive meet. -EINVAL: 0 or more than UMS_CHANNEL_ELEMENT_MAX bytes, or a capacity that
  * cannot be; send pointers to what is larger. -ENOMEM. */
-UMS_API UMS_CHECK int ums_channel_create(ums_channel_t **made, size_t element_bytes,
+UMS_API UMS_CHECK int ums_channel_create(ums_channel_t** made, size_t element_bytes,
                                          size_t capacity);
-UMS_API void ums_channel_destroy(ums_channel_t *channel);
+UMS_API void ums_channel_destroy(ums_channel_t* channel);
 
 /* -EPIPE. Unbounded: -ENOMEM. */
-UMS_API UMS_CHECK int ums_channel_send(ums_channel_t *channel, const void *element);
-UMS_API UMS_CHECK int ums_channel_send_until(ums_channel_t *channel, const void *element,
-                                             int64_t deadline, ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_channel_trysend(ums_channel_t *channel, const void *element); /* -EAGAIN */
+UMS_API UMS_CHECK int ums_channel_send(ums_channel_t* channel, const void* element);
+UMS_API UMS_CHECK int ums_channel_send_until(ums_channel_t* channel, const void* element,
+                                             int64_t deadline, ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_channel_trysend(ums_channel_t* channel,
+                                          const void* element); /* -EAGAIN */
 /* -EPIPE. */
-UMS_API UMS_CHECK int ums_channel_receive(ums_channel_t *channel, void *element);
-UMS_API UMS_CHECK int ums_channel_receive_until(ums_channel_t *channel, void *element,
-                                                int64_t deadline, ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t *channel, void *element); /* -EAGAIN */
+UMS_API UMS_CHECK int ums_channel_receive(ums_channel_t* channel, void* element);
+UMS_API UMS_CHECK int ums_channel_receive_until(ums_channel_t* channel, void* element,
+                                                int64_t deadline, ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t* channel, void* element); /* -EAGAIN */
 
-UMS_API void ums_channel_close(ums_channel_t *channel);
-UMS_API bool ums_channel_is_closed(const ums_channel_t *channel);
-UMS_API size_t ums_channel_size(const ums_channel_t *channel);
-UMS_API size_t ums_channel_capacity(const ums_channel_t *channel);
+UMS_API void ums_channel_close(ums_channel_t* channel);
+UMS_API bool ums_channel_is_closed(const ums_channel_t* channel);
+UMS_API size_t ums_channel_size(const ums_channel_t* channel);
+UMS_API size_t ums_channel_capacity(const ums_channel_t* channel);
 
 /* --- Queues (ums/queue.hpp) --------------------------------------------------------------------- */
 
@@ -517,26 +546,26 @@ UMS_API size_t ums_channel_capacity(const ums_channel_t *channel);
 typedef struct ums_queue ums_queue_t;
 
 /* -EINVAL: also a capacity of 0. */
-UMS_API UMS_CHECK int ums_queue_create(ums_queue_t **made, size_t element_bytes, size_t capacity);
-UMS_API void ums_queue_destroy(ums_queue_t *queue);
+UMS_API UMS_CHECK int ums_queue_create(ums_queue_t** made, size_t element_bytes, size_t capacity);
+UMS_API void ums_queue_destroy(ums_queue_t* queue);
 
 /* Waits while it is full. -EPIPE: it is closed. Unbounded: -ENOMEM. */
-UMS_API UMS_CHECK int ums_queue_push(ums_queue_t *queue, const void *element);
-UMS_API UMS_CHECK int ums_queue_push_until(ums_queue_t *queue, const void *element,
-                                           int64_t deadline, ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_queue_trypush(ums_queue_t *queue, const void *element); /* -EAGAIN */
+UMS_API UMS_CHECK int ums_queue_push(ums_queue_t* queue, const void* element);
+UMS_API UMS_CHECK int ums_queue_push_until(ums_queue_t* queue, const void* element,
+                                           int64_t deadline, ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_queue_trypush(ums_queue_t* queue, const void* element); /* -EAGAIN */
 /* Waits while it is empty. -EPIPE: it is closed, and all was popped. */
-UMS_API UMS_CHECK int ums_queue_pop(ums_queue_t *queue, void *element);
-UMS_API UMS_CHECK int ums_queue_pop_until(ums_queue_t *queue, void *element, int64_t deadline,
-                                          ums_stop_t *stop);
-UMS_API UMS_CHECK int ums_queue_trypop(ums_queue_t *queue, void *element); /* -EAGAIN */
+UMS_API UMS_CHECK int ums_queue_pop(ums_queue_t* queue, void* element);
+UMS_API UMS_CHECK int ums_queue_pop_until(ums_queue_t* queue, void* element, int64_t deadline,
+                                          ums_stop_t* stop);
+UMS_API UMS_CHECK int ums_queue_trypop(ums_queue_t* queue, void* element); /* -EAGAIN */
 
-UMS_API void ums_queue_close(ums_queue_t *queue);
-UMS_API bool ums_queue_is_closed(const ums_queue_t *queue);
-UMS_API size_t ums_queue_size(const ums_queue_t *queue);
-UMS_API size_t ums_queue_capacity(const ums_queue_t *queue);
+UMS_API void ums_queue_close(ums_queue_t* queue);
+UMS_API bool ums_queue_is_closed(const ums_queue_t* queue);
+UMS_API size_t ums_queue_size(const ums_queue_t* queue);
+UMS_API size_t ums_queue_capacity(const ums_queue_t* queue);
 /* For a select. Lives as long as the queue. */
-UMS_API ums_channel_t *ums_queue_channel(ums_queue_t *queue);
+UMS_API ums_channel_t* ums_queue_channel(ums_queue_t* queue);
 
 /* --- Futures (ums/future.hpp, ums/promise.hpp, ums/async.hpp) ----------------------------------- */
 
@@ -546,33 +575,33 @@ typedef struct ums_promise ums_promise_t;
 typedef struct ums_future ums_future_t;
 
 /* -ENOMEM. */
-UMS_API UMS_CHECK int ums_promise_create(ums_promise_t **made, ums_future_t **future,
+UMS_API UMS_CHECK int ums_promise_create(ums_promise_t** made, ums_future_t** future,
                                          size_t value_bytes);
 /* Without an outcome: the futures get -EPIPE. */
-UMS_API void ums_promise_destroy(ums_promise_t *promise);
+UMS_API void ums_promise_destroy(ums_promise_t* promise);
 /* `value` may be NULL if value_bytes is 0. -EALREADY: there is an outcome. */
-UMS_API int ums_promise_set(ums_promise_t *promise, const void *value);
+UMS_API int ums_promise_set(ums_promise_t* promise, const void* value);
 /* -EALREADY. -EINVAL: error is not negative. */
-UMS_API int ums_promise_fail(ums_promise_t *promise, int error);
+UMS_API int ums_promise_fail(ums_promise_t* promise, int error);
 
 /* Waits for the outcome: copies the value, unless `value` is NULL, or returns the error.
  * -EPIPE: the promise went without an outcome. */
-UMS_API int ums_future_get(ums_future_t *future, void *value);
+UMS_API int ums_future_get(ums_future_t* future, void* value);
 /* An outcome of -ETIMEDOUT or -ECANCELED is told from a wait that ended by ums_future_is_ready(). */
-UMS_API UMS_CHECK int ums_future_get_until(ums_future_t *future, void *value, int64_t deadline,
-                                           ums_stop_t *stop);
-UMS_API bool ums_future_is_ready(const ums_future_t *future);
+UMS_API UMS_CHECK int ums_future_get_until(ums_future_t* future, void* value, int64_t deadline,
+                                           ums_stop_t* stop);
+UMS_API bool ums_future_is_ready(const ums_future_t* future);
 /* Another future of the same outcome. -ENOMEM. */
-UMS_API UMS_CHECK int ums_future_copy(ums_future_t **made, const ums_future_t *future);
+UMS_API UMS_CHECK int ums_future_copy(ums_future_t** made, const ums_future_t* future);
 /* Never waits. Nobody may be waiting with this one. */
-UMS_API void ums_future_destroy(ums_future_t *future);
+UMS_API void ums_future_destroy(ums_future_t* future);
 
 /* Runs function(argument, value) on a new fiber; the outcome is what it has written to *value, which is all
  * zero before, or the negative number that it returns. `options` may be NULL.
  * Errors as ums_fiber_create(). */
-UMS_API UMS_CHECK int ums_async(ums_future_t **made, const ums_fiber_options_t *options,
-                                size_t value_bytes, int (*function)(void *argument, void *value),
-                                void *argument);
+UMS_API UMS_CHECK int ums_async(ums_future_t** made, const ums_fiber_options_t* options,
+                                size_t value_bytes, int (*function)(void* argument, void* value),
+                                void* argument);
 
 /* --- Scopes (ums/scope.hpp) --------------------------------------------------------------------- */
 
@@ -580,19 +609,19 @@ UMS_API UMS_CHECK int ums_async(ums_future_t **made, const ums_fiber_options_t *
 typedef struct ums_scope ums_scope_t;
 
 /* A request of `parent`, unless that is NULL, stops the children too. -ENOMEM. */
-UMS_API UMS_CHECK int ums_scope_create(ums_scope_t **made, ums_stop_t *parent);
+UMS_API UMS_CHECK int ums_scope_create(ums_scope_t** made, ums_stop_t* parent);
 /* Requests a stop if children are left, and waits for them. */
-UMS_API void ums_scope_destroy(ums_scope_t *scope);
+UMS_API void ums_scope_destroy(ums_scope_t* scope);
 
 /* Runs function(argument, stop) on a new fiber; `stop` is the scope's. A result other than 0 is a failure,
  * the first of which requests a stop. `options` may be NULL. Errors as ums_fiber_create(). */
-UMS_API UMS_CHECK int ums_scope_spawn(ums_scope_t *scope, const ums_fiber_options_t *options,
-                                      int (*function)(void *argument, ums_stop_t *stop),
-                                      void *argument);
+UMS_API UMS_CHECK int ums_scope_spawn(ums_scope_t* scope, const ums_fiber_options_t* options,
+                                      int (*function)(void* argument, ums_stop_t* stop),
+                                      void* argument);
 /* Waits until no child is left. Returns the first failure since the last join, or 0. */
-UMS_API int ums_scope_join(ums_scope_t *scope);
+UMS_API int ums_scope_join(ums_scope_t* scope);
 /* The scope's, to request or to wait with. Lives as long as the scope: do not destroy it. */
-UMS_API ums_stop_t *ums_scope_stop(ums_scope_t *scope);
+UMS_API ums_stop_t* ums_scope_stop(ums_scope_t* scope);
 
 /* --- Select (ums/select.hpp) -------------------------------------------------------------------- */
 
@@ -600,18 +629,18 @@ enum ums_select_kind { UMS_SELECT_RECEIVE, UMS_SELECT_SEND };
 typedef int ums_select_kind_t;
 
 typedef struct ums_select_case {
-    ums_channel_t *channel;
+    ums_channel_t* channel;
     ums_select_kind_t kind;
-    void *element; /* To receive into, or to send. */
+    void* element; /* To receive into, or to send. */
 } ums_select_case_t;
 
 /* Exactly one case happens; *index says which, also of -EPIPE: its channel is closed. Without cases it waits for the
  * deadline and the stop. Allocates: -ENOMEM. -EINVAL: a kind. */
-UMS_API UMS_CHECK int ums_select(const ums_select_case_t *cases, size_t count, size_t *index);
-UMS_API UMS_CHECK int ums_select_until(const ums_select_case_t *cases, size_t count, size_t *index,
-                                       int64_t deadline, ums_stop_t *stop);
+UMS_API UMS_CHECK int ums_select(const ums_select_case_t* cases, size_t count, size_t* index);
+UMS_API UMS_CHECK int ums_select_until(const ums_select_case_t* cases, size_t count, size_t* index,
+                                       int64_t deadline, ums_stop_t* stop);
 /* -EAGAIN: none can happen now. */
-UMS_API UMS_CHECK int ums_tryselect(const ums_select_case_t *cases, size_t count, size_t *index);
+UMS_API UMS_CHECK int ums_tryselect(const ums_select_case_t* cases, size_t count, size_t* index);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -29,79 +29,79 @@ struct pollfd;
 extern "C" {
 #endif
 
-UMS_API ssize_t ums_read(int fd, void *into, size_t bytes);
-UMS_API ssize_t ums_read_until(int fd, void *into, size_t bytes, int64_t deadline,
-                               ums_stop_t *stop);
-UMS_API ssize_t ums_write(int fd, const void *from, size_t bytes);
-UMS_API ssize_t ums_write_until(int fd, const void *from, size_t bytes, int64_t deadline,
-                                ums_stop_t *stop);
-UMS_API ssize_t ums_readv(int fd, const struct iovec *into, int count);
-UMS_API ssize_t ums_readv_until(int fd, const struct iovec *into, int count, int64_t deadline,
-                                ums_stop_t *stop);
-UMS_API ssize_t ums_writev(int fd, const struct iovec *from, int count);
-UMS_API ssize_t ums_writev_until(int fd, const struct iovec *from, int count, int64_t deadline,
-                                 ums_stop_t *stop);
-UMS_API int ums_read_all(int fd, void *into, size_t bytes);
-UMS_API int ums_read_all_until(int fd, void *into, size_t bytes, int64_t deadline,
-                               ums_stop_t *stop);
-UMS_API int ums_write_all(int fd, const void *from, size_t bytes);
-UMS_API int ums_write_all_until(int fd, const void *from, size_t bytes, int64_t deadline,
-                                ums_stop_t *stop);
-UMS_API ssize_t ums_recv(int fd, void *into, size_t bytes, int flags);
-UMS_API ssize_t ums_recv_until(int fd, void *into, size_t bytes, int flags, int64_t deadline,
-                               ums_stop_t *stop);
-UMS_API ssize_t ums_send(int fd, const void *from, size_t bytes, int flags);
-UMS_API ssize_t ums_send_until(int fd, const void *from, size_t bytes, int flags,
-                               int64_t deadline, ums_stop_t *stop);
-UMS_API ssize_t ums_recvfrom(int fd, void *into, size_t bytes, int flags, struct sockaddr *from,
-                             socklen_t *from_bytes);
-UMS_API ssize_t ums_recvfrom_until(int fd, void *into, size_t bytes, int flags,
-                                   struct sockaddr *from, socklen_t *from_bytes, int64_t deadline,
-                                   ums_stop_t *stop);
-UMS_API ssize_t ums_sendto(int fd, const void *from, size_t bytes, int flags,
-                           const struct sockaddr *to, socklen_t to_bytes);
-UMS_API ssize_t ums_sendto_until(int fd, const void *from, size_t bytes, int flags,
-                                 const struct sockaddr *to, socklen_t to_bytes, int64_t deadline,
-                                 ums_stop_t *stop);
-UMS_API ssize_t ums_recvmsg(int fd, struct msghdr *message, int flags);
-UMS_API ssize_t ums_recvmsg_until(int fd, struct msghdr *message, int flags, int64_t deadline,
-                                  ums_stop_t *stop);
-UMS_API ssize_t ums_sendmsg(int fd, const struct msghdr *message, int flags);
-UMS_API ssize_t ums_sendmsg_until(int fd, const struct msghdr *message, int flags,
-                                  int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
-UMS_API int ums_recvmmsg_until(int fd, struct mmsghdr *messages, unsigned count, int flags,
-                               int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
-UMS_API int ums_sendmmsg_until(int fd, struct mmsghdr *messages, unsigned count, int flags,
-                               int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_connect(int fd, const struct sockaddr *to, socklen_t to_bytes);
-UMS_API int ums_connect_until(int fd, const struct sockaddr *to, socklen_t to_bytes,
-                              int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_accept(int fd, struct sockaddr *peer, socklen_t *peer_bytes);
-UMS_API int ums_accept_until(int fd, struct sockaddr *peer, socklen_t *peer_bytes,
-                             int64_t deadline, ums_stop_t *stop);
-UMS_API ssize_t ums_sendfile(int out, int in, off_t *offset, size_t bytes);
-UMS_API ssize_t ums_sendfile_until(int out, int in, off_t *offset, size_t bytes, int64_t deadline,
-                                   ums_stop_t *stop);
-UMS_API ssize_t ums_splice(int in, off_t *in_offset, int out, off_t *out_offset, size_t bytes,
+UMS_API ssize_t ums_read(int fd, void* into, size_t bytes);
+UMS_API ssize_t ums_read_until(int fd, void* into, size_t bytes, int64_t deadline,
+                               ums_stop_t* stop);
+UMS_API ssize_t ums_write(int fd, const void* from, size_t bytes);
+UMS_API ssize_t ums_write_until(int fd, const void* from, size_t bytes, int64_t deadline,
+                                ums_stop_t* stop);
+UMS_API ssize_t ums_readv(int fd, const struct iovec* into, int count);
+UMS_API ssize_t ums_readv_until(int fd, const struct iovec* into, int count, int64_t deadline,
+                                ums_stop_t* stop);
+UMS_API ssize_t ums_writev(int fd, const struct iovec* from, int count);
+UMS_API ssize_t ums_writev_until(int fd, const struct iovec* from, int count, int64_t deadline,
+                                 ums_stop_t* stop);
+UMS_API int ums_read_all(int fd, void* into, size_t bytes);
+UMS_API int ums_read_all_until(int fd, void* into, size_t bytes, int64_t deadline,
+                               ums_stop_t* stop);
+UMS_API int ums_write_all(int fd, const void* from, size_t bytes);
+UMS_API int ums_write_all_until(int fd, const void* from, size_t bytes, int64_t deadline,
+                                ums_stop_t* stop);
+UMS_API ssize_t ums_recv(int fd, void* into, size_t bytes, int flags);
+UMS_API ssize_t ums_recv_until(int fd, void* into, size_t bytes, int flags, int64_t deadline,
+                               ums_stop_t* stop);
+UMS_API ssize_t ums_send(int fd, const void* from, size_t bytes, int flags);
+UMS_API ssize_t ums_send_until(int fd, const void* from, size_t bytes, int flags, int64_t deadline,
+                               ums_stop_t* stop);
+UMS_API ssize_t ums_recvfrom(int fd, void* into, size_t bytes, int flags, struct sockaddr* from,
+                             socklen_t* from_bytes);
+UMS_API ssize_t ums_recvfrom_until(int fd, void* into, size_t bytes, int flags,
+                                   struct sockaddr* from, socklen_t* from_bytes, int64_t deadline,
+                                   ums_stop_t* stop);
+UMS_API ssize_t ums_sendto(int fd, const void* from, size_t bytes, int flags,
+                           const struct sockaddr* to, socklen_t to_bytes);
+UMS_API ssize_t ums_sendto_until(int fd, const void* from, size_t bytes, int flags,
+                                 const struct sockaddr* to, socklen_t to_bytes, int64_t deadline,
+                                 ums_stop_t* stop);
+UMS_API ssize_t ums_recvmsg(int fd, struct msghdr* message, int flags);
+UMS_API ssize_t ums_recvmsg_until(int fd, struct msghdr* message, int flags, int64_t deadline,
+                                  ums_stop_t* stop);
+UMS_API ssize_t ums_sendmsg(int fd, const struct msghdr* message, int flags);
+UMS_API ssize_t ums_sendmsg_until(int fd, const struct msghdr* message, int flags, int64_t deadline,
+                                  ums_stop_t* stop);
+UMS_API int ums_recvmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags);
+UMS_API int ums_recvmmsg_until(int fd, struct mmsghdr* messages, unsigned count, int flags,
+                               int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_sendmmsg(int fd, struct mmsghdr* messages, unsigned count, int flags);
+UMS_API int ums_sendmmsg_until(int fd, struct mmsghdr* messages, unsigned count, int flags,
+                               int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_connect(int fd, const struct sockaddr* to, socklen_t to_bytes);
+UMS_API int ums_connect_until(int fd, const struct sockaddr* to, socklen_t to_bytes,
+                              int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_accept(int fd, struct sockaddr* peer, socklen_t* peer_bytes);
+UMS_API int ums_accept_until(int fd, struct sockaddr* peer, socklen_t* peer_bytes, int64_t deadline,
+                             ums_stop_t* stop);
+UMS_API ssize_t ums_sendfile(int out, int in, off_t* offset, size_t bytes);
+UMS_API ssize_t ums_sendfile_until(int out, int in, off_t* offset, size_t bytes, int64_t deadline,
+                                   ums_stop_t* stop);
+UMS_API ssize_t ums_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t bytes,
                            unsigned flags);
-UMS_API ssize_t ums_splice_until(int in, off_t *in_offset, int out, off_t *out_offset,
-                                 size_t bytes, unsigned flags, int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_poll(struct pollfd *fds, size_t count);
-UMS_API int ums_poll_until(struct pollfd *fds, size_t count, int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_select_fds(int count, fd_set *in, fd_set *out, fd_set *except);
-UMS_API int ums_select_fds_until(int count, fd_set *in, fd_set *out, fd_set *except,
-                                 int64_t deadline, ums_stop_t *stop);
-UMS_API int ums_epoll_wait(int epoll, struct epoll_event *events, int most);
-UMS_API int ums_epoll_wait_until(int epoll, struct epoll_event *events, int most,
-                                 int64_t deadline, ums_stop_t *stop);
+UMS_API ssize_t ums_splice_until(int in, off_t* in_offset, int out, off_t* out_offset, size_t bytes,
+                                 unsigned flags, int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_poll(struct pollfd* fds, size_t count);
+UMS_API int ums_poll_until(struct pollfd* fds, size_t count, int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_select_fds(int count, fd_set* in, fd_set* out, fd_set* except);
+UMS_API int ums_select_fds_until(int count, fd_set* in, fd_set* out, fd_set* except,
+                                 int64_t deadline, ums_stop_t* stop);
+UMS_API int ums_epoll_wait(int epoll, struct epoll_event* events, int most);
+UMS_API int ums_epoll_wait_until(int epoll, struct epoll_event* events, int most, int64_t deadline,
+                                 ums_stop_t* stop);
 
 /* Until an attempt is worth its system call, for who wants no buffer before; a hint. */
 UMS_API int ums_wait_readable(int fd);
-UMS_API int ums_wait_readable_until(int fd, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_wait_readable_until(int fd, int64_t deadline, ums_stop_t* stop);
 UMS_API int ums_wait_writable(int fd);
-UMS_API int ums_wait_writable_until(int fd, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_wait_writable_until(int fd, int64_t deadline, ums_stop_t* stop);
 
 UMS_API int ums_socket(int domain, int type, int protocol);
 UMS_API int ums_socketpair(int domain, int type, int protocol, int ends[2]);
@@ -109,15 +109,15 @@ UMS_API int ums_shutdown(int fd, int how);
 UMS_API int ums_close(int fd);
 UMS_API int ums_dup(int fd);
 UMS_API int ums_pipe(int ends[2]);
-UMS_API int ums_open(const char *path, int flags, mode_t mode);
-UMS_API ssize_t ums_pread(int fd, void *into, size_t bytes, off_t offset);
-UMS_API ssize_t ums_pwrite(int fd, const void *from, size_t bytes, off_t offset);
+UMS_API int ums_open(const char* path, int flags, mode_t mode);
+UMS_API ssize_t ums_pread(int fd, void* into, size_t bytes, off_t offset);
+UMS_API ssize_t ums_pwrite(int fd, const void* from, size_t bytes, off_t offset);
 UMS_API int ums_fsync(int fd);
 UMS_API int ums_fdatasync(int fd);
 
 /* Calls function(argument), which truly blocks, on a thread of the off-load pool (ums/offload.hpp), and
  * waits for it. -EAGAIN: no thread. */
-UMS_API int ums_offload(void (*function)(void *), void *argument);
+UMS_API int ums_offload(void (*function)(void*), void* argument);
 
 /* The addresses of a host (ums/resolve.hpp), best first; `service` is a port number or a name. NULL: as for
  * getaddrinfo(), which runs in the off-load pool. `family`: AF_UNSPEC for any; `type`: SOCK_STREAM, say. At most `most` are
@@ -127,24 +127,24 @@ typedef struct {
     struct sockaddr_storage address;
     socklen_t bytes;
 } ums_address_t;
-UMS_API int ums_resolve(const char *host, const char *service, int family, int type,
-                        ums_address_t *into, int most, int *why);
-UMS_API int ums_resolve_until(const char *host, const char *service, int family, int type,
-                              ums_address_t *into, int most, int *why, int64_t deadline,
-                              ums_stop_t *stop);
+UMS_API int ums_resolve(const char* host, const char* service, int family, int type,
+                        ums_address_t* into, int most, int* why);
+UMS_API int ums_resolve_until(const char* host, const char* service, int family, int type,
+                              ums_address_t* into, int most, int* why, int64_t deadline,
+                              ums_stop_t* stop);
 
 /* Waits for the end of a child process (ums/child.hpp). *status, which may be NULL: as waitpid() has it.
  * -ECHILD: not a child, or waited for already. */
-UMS_API int ums_child_wait(pid_t pid, int *status);
-UMS_API int ums_child_wait_until(pid_t pid, int *status, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_child_wait(pid_t pid, int* status);
+UMS_API int ums_child_wait_until(pid_t pid, int* status, int64_t deadline, ums_stop_t* stop);
 
 /* Signals of the process as events (ums/signals.hpp): from create to destroy they have a handler that notes them.
  * wait returns the number of one that came. */
 typedef struct ums_signals ums_signals_t;
-UMS_API int ums_signals_create(ums_signals_t **made, const int *numbers, size_t count);
-UMS_API void ums_signals_destroy(ums_signals_t *signals);
-UMS_API int ums_signals_wait(ums_signals_t *signals);
-UMS_API int ums_signals_wait_until(ums_signals_t *signals, int64_t deadline, ums_stop_t *stop);
+UMS_API int ums_signals_create(ums_signals_t** made, const int* numbers, size_t count);
+UMS_API void ums_signals_destroy(ums_signals_t* signals);
+UMS_API int ums_signals_wait(ums_signals_t* signals);
+UMS_API int ums_signals_wait_until(ums_signals_t* signals, int64_t deadline, ums_stop_t* stop);
 
 #ifdef __cplusplus
 } /* extern "C" */

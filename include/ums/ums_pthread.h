@@ -37,7 +37,7 @@ extern "C" {
 
 /* --- Threads ------------------------------------------------------------------------------------ */
 
-typedef struct ums_pthread *ums_pthread_t;
+typedef struct ums_pthread* ums_pthread_t;
 
 enum { UMS_PTHREAD_CREATE_JOINABLE, UMS_PTHREAD_CREATE_DETACHED };
 
@@ -46,18 +46,18 @@ typedef struct ums_pthread_attr {
     int detach_state;
 } ums_pthread_attr_t;
 
-UMS_API int ums_pthread_attr_init(ums_pthread_attr_t *attr);
-UMS_API int ums_pthread_attr_destroy(ums_pthread_attr_t *attr);
-UMS_API int ums_pthread_attr_setdetachstate(ums_pthread_attr_t *attr, int state); /* EINVAL */
-UMS_API int ums_pthread_attr_getdetachstate(const ums_pthread_attr_t *attr, int *state);
-UMS_API int ums_pthread_attr_setstacksize(ums_pthread_attr_t *attr, size_t bytes); /* EINVAL */
-UMS_API int ums_pthread_attr_getstacksize(const ums_pthread_attr_t *attr, size_t *bytes);
+UMS_API int ums_pthread_attr_init(ums_pthread_attr_t* attr);
+UMS_API int ums_pthread_attr_destroy(ums_pthread_attr_t* attr);
+UMS_API int ums_pthread_attr_setdetachstate(ums_pthread_attr_t* attr, int state); /* EINVAL */
+UMS_API int ums_pthread_attr_getdetachstate(const ums_pthread_attr_t* attr, int* state);
+UMS_API int ums_pthread_attr_setstacksize(ums_pthread_attr_t* attr, size_t bytes); /* EINVAL */
+UMS_API int ums_pthread_attr_getstacksize(const ums_pthread_attr_t* attr, size_t* bytes);
 
 /* EAGAIN: no stack or no memory. EPERM: no runtime runs. */
-UMS_API int ums_pthread_create(ums_pthread_t *thread, const ums_pthread_attr_t *attr,
-                               void *(*function)(void *), void *argument);
+UMS_API int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
+                               void* (*function)(void*), void* argument);
 /* EDEADLK: itself. EINVAL: detached, or not made by ums_pthread_create(). */
-UMS_API int ums_pthread_join(ums_pthread_t thread, void **result);
+UMS_API int ums_pthread_join(ums_pthread_t thread, void** result);
 UMS_API int ums_pthread_detach(ums_pthread_t thread); /* EINVAL: as above */
 /* Of any fiber or plain thread. Lives until that ends or, if it is joinable, is joined. Ends the program
  * if there is no memory. */
@@ -65,7 +65,7 @@ UMS_API ums_pthread_t ums_pthread_self(void);
 UMS_API int ums_pthread_equal(ums_pthread_t a, ums_pthread_t b);
 /* Ends the fiber: its stack is unwound as by a C++ exception, so C++ destructors on it run, and C code needs
  * unwind tables, which compilers make by default on x86-64. Of a plain thread, what pthread_exit() does. */
-UMS_API void ums_pthread_exit(void *result) __attribute__((noreturn));
+UMS_API void ums_pthread_exit(void* result) __attribute__((noreturn));
 UMS_API int ums_sched_yield(void);
 
 /* --- Mutexes ------------------------------------------------------------------------------------ */
@@ -86,20 +86,20 @@ typedef struct ums_pthread_mutexattr {
     int type;
 } ums_pthread_mutexattr_t;
 
-UMS_API int ums_pthread_mutexattr_init(ums_pthread_mutexattr_t *attr);
-UMS_API int ums_pthread_mutexattr_destroy(ums_pthread_mutexattr_t *attr);
-UMS_API int ums_pthread_mutexattr_settype(ums_pthread_mutexattr_t *attr, int type); /* EINVAL */
-UMS_API int ums_pthread_mutexattr_gettype(const ums_pthread_mutexattr_t *attr, int *type);
+UMS_API int ums_pthread_mutexattr_init(ums_pthread_mutexattr_t* attr);
+UMS_API int ums_pthread_mutexattr_destroy(ums_pthread_mutexattr_t* attr);
+UMS_API int ums_pthread_mutexattr_settype(ums_pthread_mutexattr_t* attr, int type); /* EINVAL */
+UMS_API int ums_pthread_mutexattr_gettype(const ums_pthread_mutexattr_t* attr, int* type);
 
-UMS_API int ums_pthread_mutex_init(ums_pthread_mutex_t *mutex, const ums_pthread_mutexattr_t *attr);
-UMS_API int ums_pthread_mutex_destroy(ums_pthread_mutex_t *mutex); /* EBUSY */
-UMS_API int ums_pthread_mutex_lock(ums_pthread_mutex_t *mutex);    /* EDEADLK */
-UMS_API int ums_pthread_mutex_trylock(ums_pthread_mutex_t *mutex); /* EBUSY */
+UMS_API int ums_pthread_mutex_init(ums_pthread_mutex_t* mutex, const ums_pthread_mutexattr_t* attr);
+UMS_API int ums_pthread_mutex_destroy(ums_pthread_mutex_t* mutex); /* EBUSY */
+UMS_API int ums_pthread_mutex_lock(ums_pthread_mutex_t* mutex);    /* EDEADLK */
+UMS_API int ums_pthread_mutex_trylock(ums_pthread_mutex_t* mutex); /* EBUSY */
 /* ETIMEDOUT; EINVAL: the time, or the clock; EDEADLK. */
-UMS_API int ums_pthread_mutex_timedlock(ums_pthread_mutex_t *mutex, const struct timespec *limit);
-UMS_API int ums_pthread_mutex_clocklock(ums_pthread_mutex_t *mutex, clockid_t clock,
-                                        const struct timespec *limit);
-UMS_API int ums_pthread_mutex_unlock(ums_pthread_mutex_t *mutex); /* EPERM */
+UMS_API int ums_pthread_mutex_timedlock(ums_pthread_mutex_t* mutex, const struct timespec* limit);
+UMS_API int ums_pthread_mutex_clocklock(ums_pthread_mutex_t* mutex, clockid_t clock,
+                                        const struct timespec* limit);
+UMS_API int ums_pthread_mutex_unlock(ums_pthread_mutex_t* mutex); /* EPERM */
 
 /* --- Condition variables ------------------------------------------------------------------------ */
 
@@ -107,27 +107,29 @@ typedef struct ums_pthread_cond {
     ums_cond_t cond;
     clockid_t clock;
 } ums_pthread_cond_t;
-#define UMS_PTHREAD_COND_INITIALIZER {UMS_COND_INIT, 0}
+#define UMS_PTHREAD_COND_INITIALIZER \
+    { UMS_COND_INIT, 0 }
 
 typedef struct ums_pthread_condattr {
     clockid_t clock;
 } ums_pthread_condattr_t;
 
-UMS_API int ums_pthread_condattr_init(ums_pthread_condattr_t *attr);
-UMS_API int ums_pthread_condattr_destroy(ums_pthread_condattr_t *attr);
-UMS_API int ums_pthread_condattr_setclock(ums_pthread_condattr_t *attr, clockid_t clock); /* EINVAL */
-UMS_API int ums_pthread_condattr_getclock(const ums_pthread_condattr_t *attr, clockid_t *clock);
+UMS_API int ums_pthread_condattr_init(ums_pthread_condattr_t* attr);
+UMS_API int ums_pthread_condattr_destroy(ums_pthread_condattr_t* attr);
+UMS_API int ums_pthread_condattr_setclock(ums_pthread_condattr_t* attr,
+                                          clockid_t clock); /* EINVAL */
+UMS_API int ums_pthread_condattr_getclock(const ums_pthread_condattr_t* attr, clockid_t* clock);
 
-UMS_API int ums_pthread_cond_init(ums_pthread_cond_t *cond, const ums_pthread_condattr_t *attr);
-UMS_API int ums_pthread_cond_destroy(ums_pthread_cond_t *cond);
-UMS_API int ums_pthread_cond_wait(ums_pthread_cond_t *cond, ums_pthread_mutex_t *mutex); /* EPERM */
+UMS_API int ums_pthread_cond_init(ums_pthread_cond_t* cond, const ums_pthread_condattr_t* attr);
+UMS_API int ums_pthread_cond_destroy(ums_pthread_cond_t* cond);
+UMS_API int ums_pthread_cond_wait(ums_pthread_cond_t* cond, ums_pthread_mutex_t* mutex); /* EPERM */
 /* ETIMEDOUT; EINVAL: the time, or the clock; EPERM. */
-UMS_API int ums_pthread_cond_timedwait(ums_pthread_cond_t *cond, ums_pthread_mutex_t *mutex,
-                                       const struct timespec *limit);
-UMS_API int ums_pthread_cond_clockwait(ums_pthread_cond_t *cond, ums_pthread_mutex_t *mutex,
-                                       clockid_t clock, const struct timespec *limit);
-UMS_API int ums_pthread_cond_signal(ums_pthread_cond_t *cond);
-UMS_API int ums_pthread_cond_broadcast(ums_pthread_cond_t *cond);
+UMS_API int ums_pthread_cond_timedwait(ums_pthread_cond_t* cond, ums_pthread_mutex_t* mutex,
+                                       const struct timespec* limit);
+UMS_API int ums_pthread_cond_clockwait(ums_pthread_cond_t* cond, ums_pthread_mutex_t* mutex,
+                                       clockid_t clock, const struct timespec* limit);
+UMS_API int ums_pthread_cond_signal(ums_pthread_cond_t* cond);
+UMS_API int ums_pthread_cond_broadcast(ums_pthread_cond_t* cond);
 
 /* --- Reader-writer locks ------------------------------------------------------------------------ */
 
@@ -135,55 +137,58 @@ typedef ums_rwlock_t ums_pthread_rwlock_t;
 #define UMS_PTHREAD_RWLOCK_INITIALIZER UMS_RWLOCK_INIT
 
 /* `attributes` of this and of ums_pthread_barrier_init() must be NULL, else EINVAL. */
-UMS_API int ums_pthread_rwlock_init(ums_pthread_rwlock_t *lock, const void *attributes);
-UMS_API int ums_pthread_rwlock_destroy(ums_pthread_rwlock_t *lock);   /* EBUSY */
-UMS_API int ums_pthread_rwlock_rdlock(ums_pthread_rwlock_t *lock);    /* EDEADLK */
-UMS_API int ums_pthread_rwlock_wrlock(ums_pthread_rwlock_t *lock);    /* EDEADLK */
-UMS_API int ums_pthread_rwlock_tryrdlock(ums_pthread_rwlock_t *lock); /* EBUSY */
-UMS_API int ums_pthread_rwlock_trywrlock(ums_pthread_rwlock_t *lock); /* EBUSY */
+UMS_API int ums_pthread_rwlock_init(ums_pthread_rwlock_t* lock, const void* attributes);
+UMS_API int ums_pthread_rwlock_destroy(ums_pthread_rwlock_t* lock);   /* EBUSY */
+UMS_API int ums_pthread_rwlock_rdlock(ums_pthread_rwlock_t* lock);    /* EDEADLK */
+UMS_API int ums_pthread_rwlock_wrlock(ums_pthread_rwlock_t* lock);    /* EDEADLK */
+UMS_API int ums_pthread_rwlock_tryrdlock(ums_pthread_rwlock_t* lock); /* EBUSY */
+UMS_API int ums_pthread_rwlock_trywrlock(ums_pthread_rwlock_t* lock); /* EBUSY */
 /* ETIMEDOUT; EINVAL: the time; EDEADLK. */
-UMS_API int ums_pthread_rwlock_timedrdlock(ums_pthread_rwlock_t *lock, const struct timespec *limit);
-UMS_API int ums_pthread_rwlock_timedwrlock(ums_pthread_rwlock_t *lock, const struct timespec *limit);
-UMS_API int ums_pthread_rwlock_unlock(ums_pthread_rwlock_t *lock); /* EPERM: nobody, or another, holds it */
+UMS_API int ums_pthread_rwlock_timedrdlock(ums_pthread_rwlock_t* lock,
+                                           const struct timespec* limit);
+UMS_API int ums_pthread_rwlock_timedwrlock(ums_pthread_rwlock_t* lock,
+                                           const struct timespec* limit);
+UMS_API int ums_pthread_rwlock_unlock(
+    ums_pthread_rwlock_t* lock); /* EPERM: nobody, or another, holds it */
 
 /* --- Keys and once ------------------------------------------------------------------------------ */
 
 typedef ums_key_t ums_pthread_key_t;
 
-UMS_API int ums_pthread_key_create(ums_pthread_key_t *key, void (*destructor)(void *)); /* ENOMEM */
+UMS_API int ums_pthread_key_create(ums_pthread_key_t* key, void (*destructor)(void*)); /* ENOMEM */
 UMS_API int ums_pthread_key_delete(ums_pthread_key_t key);
-UMS_API int ums_pthread_setspecific(ums_pthread_key_t key, const void *value); /* ENOMEM */
-UMS_API void *ums_pthread_getspecific(ums_pthread_key_t key);
+UMS_API int ums_pthread_setspecific(ums_pthread_key_t key, const void* value); /* ENOMEM */
+UMS_API void* ums_pthread_getspecific(ums_pthread_key_t key);
 
 typedef ums_once_t ums_pthread_once_t;
 #define UMS_PTHREAD_ONCE_INIT UMS_ONCE_INIT
 
-UMS_API int ums_pthread_once(ums_pthread_once_t *once, void (*function)(void));
+UMS_API int ums_pthread_once(ums_pthread_once_t* once, void (*function)(void));
 
 /* --- Barriers ----------------------------------------------------------------------------------- */
 
 typedef ums_barrier_t ums_pthread_barrier_t;
 #define UMS_PTHREAD_BARRIER_SERIAL_THREAD (-1)
 
-UMS_API int ums_pthread_barrier_init(ums_pthread_barrier_t *barrier, const void *attributes,
+UMS_API int ums_pthread_barrier_init(ums_pthread_barrier_t* barrier, const void* attributes,
                                      unsigned count); /* EINVAL: 0 */
-UMS_API int ums_pthread_barrier_destroy(ums_pthread_barrier_t *barrier);
-UMS_API int ums_pthread_barrier_wait(ums_pthread_barrier_t *barrier);
+UMS_API int ums_pthread_barrier_destroy(ums_pthread_barrier_t* barrier);
+UMS_API int ums_pthread_barrier_wait(ums_pthread_barrier_t* barrier);
 
 /* --- Semaphores: -1 and errno ------------------------------------------------------------------- */
 
 typedef ums_semaphore_t ums_sem_t;
 
 /* EINVAL: too many permits. ENOSYS: shared between processes. */
-UMS_API int ums_sem_init(ums_sem_t *semaphore, int shared, unsigned permits);
-UMS_API int ums_sem_destroy(ums_sem_t *semaphore);
-UMS_API int ums_sem_wait(ums_sem_t *semaphore);
-UMS_API int ums_sem_trywait(ums_sem_t *semaphore); /* EAGAIN */
+UMS_API int ums_sem_init(ums_sem_t* semaphore, int shared, unsigned permits);
+UMS_API int ums_sem_destroy(ums_sem_t* semaphore);
+UMS_API int ums_sem_wait(ums_sem_t* semaphore);
+UMS_API int ums_sem_trywait(ums_sem_t* semaphore); /* EAGAIN */
 /* ETIMEDOUT; EINVAL: the time, or the clock. */
-UMS_API int ums_sem_timedwait(ums_sem_t *semaphore, const struct timespec *limit);
-UMS_API int ums_sem_clockwait(ums_sem_t *semaphore, clockid_t clock, const struct timespec *limit);
-UMS_API int ums_sem_post(ums_sem_t *semaphore); /* EOVERFLOW */
-UMS_API int ums_sem_getvalue(ums_sem_t *semaphore, int *value);
+UMS_API int ums_sem_timedwait(ums_sem_t* semaphore, const struct timespec* limit);
+UMS_API int ums_sem_clockwait(ums_sem_t* semaphore, clockid_t clock, const struct timespec* limit);
+UMS_API int ums_sem_post(ums_sem_t* semaphore); /* EOVERFLOW */
+UMS_API int ums_sem_getvalue(ums_sem_t* semaphore, int* value);
 
 #ifdef __cplusplus
 } /* extern "C" */

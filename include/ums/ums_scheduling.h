@@ -40,7 +40,7 @@ typedef uint64_t ums_worker_t;
 
 /* --- Completion lists --------------------------------------------------------------------------- */
 
-UMS_API UMS_CHECK int ums_completion_list_create(ums_completion_list_t *made); /* -ENOMEM */
+UMS_API UMS_CHECK int ums_completion_list_create(ums_completion_list_t* made); /* -ENOMEM */
 
 /* -EBUSY: it is not empty, a scheduler that is entered named it, or a worker that has not ended was made
  * for it. */
@@ -51,7 +51,7 @@ UMS_API int ums_completion_list_destroy(ums_completion_list_t list);
  * and *first is 0 if the list is empty. With any other -ETIMEDOUT. When several wait, each
  * change of the list wakes one; it returns 0 with *first 0 if another consumer took all. */
 UMS_API UMS_CHECK int ums_completion_list_dequeue(ums_completion_list_t list, int64_t deadline,
-                                                  ums_context_t *first);
+                                                  ums_context_t* first);
 
 /* The one after it in the batch it was dequeued with; 0: it is the last, or unknown. Ask before you
  * execute it. */
@@ -61,17 +61,17 @@ UMS_API ums_context_t ums_context_next(ums_context_t context);
  * not be kept, so it neither blocks nor calls this API; it may be a thread whose thread_local variables
  * are a worker's. It is also called before this returns if the list is not empty. NULL: no longer; when this
  * returns no call runs. One at a time: a second is -EBUSY. */
-UMS_API int ums_completion_list_set_notify(ums_completion_list_t list, void (*notify)(void *),
-                                           void *argument);
+UMS_API int ums_completion_list_set_notify(ums_completion_list_t list, void (*notify)(void*),
+                                           void* argument);
 
 /* A new descriptor for poll(): readable since the list changed from empty to not empty, until it is read (8
  * bytes) through any descriptor of the same list. May be readable although another consumer took all. The
  * caller closes it, before or after the list is destroyed. -EMFILE, -ENFILE, -ENOMEM. */
-UMS_API UMS_CHECK int ums_completion_list_event(ums_completion_list_t list, int *fd);
+UMS_API UMS_CHECK int ums_completion_list_event(ums_completion_list_t list, int* fd);
 
 /* --- Contexts ----------------------------------------------------------------------------------- */
 
-UMS_API UMS_CHECK int ums_context_create(ums_context_t *made); /* -ENOMEM */
+UMS_API UMS_CHECK int ums_context_create(ums_context_t* made); /* -ENOMEM */
 /* -EBUSY: its worker has not ended, or it has and the context is still on a list; a scheduler's own. */
 UMS_API int ums_context_destroy(ums_context_t context);
 
@@ -91,14 +91,14 @@ typedef int ums_information_t;
 
 /* Of a worker's context, or a scheduler's own. *length (may be NULL) gets the size of what is asked for.
  * -EINVAL: such information cannot be asked for, or set. -EMSGSIZE: `bytes` is not its size. -EFAULT: no buffer. */
-UMS_API int ums_context_query(ums_context_t context, ums_information_t what, void *buffer, size_t bytes,
-                              size_t *length);
-UMS_API int ums_context_set(ums_context_t context, ums_information_t what, const void *buffer,
+UMS_API int ums_context_query(ums_context_t context, ums_information_t what, void* buffer,
+                              size_t bytes, size_t* length);
+UMS_API int ums_context_set(ums_context_t context, ums_information_t what, const void* buffer,
                             size_t bytes);
 
 /* --- Workers ------------------------------------------------------------------------------------ */
 
-typedef intptr_t (*ums_worker_function_t)(void *argument);
+typedef intptr_t (*ums_worker_function_t)(void* argument);
 
 typedef struct ums_worker_options {
     size_t size;
@@ -109,27 +109,28 @@ typedef struct ums_worker_options {
     /* NULL: none. Called once when the worker has ended in whatever way, before its context is queued for the last
      * time; by its own thread, after the function and before thread_local destructors. It must not block
      * for long and not call this API. */
-    void (*ended)(void *argument, intptr_t exit_code);
-    void *ended_argument;
+    void (*ended)(void* argument, intptr_t exit_code);
+    void* ended_argument;
 } ums_worker_options_t;
 
-#define UMS_WORKER_OPTIONS_INIT {sizeof(ums_worker_options_t), 0, 0, 0, false, NULL, NULL}
+#define UMS_WORKER_OPTIONS_INIT \
+    { sizeof(ums_worker_options_t), 0, 0, 0, false, NULL, NULL }
 
 /* Makes a thread that will run function(argument) when it is executed; what that returns is the exit code. An
  * exception that leaves the function ends the program. The worker is joined or detached by its handle,
  * scheduled by its context.
  * -EINVAL: an option, no list or no function. -EBADF: list or context. -EBUSY: the context has a worker that has not
  * ended, or is still queued. -EAGAIN: no thread. -ENOMEM. */
-UMS_API UMS_CHECK int ums_worker_create(ums_worker_t *made, const ums_worker_options_t *options,
-                                        ums_worker_function_t function, void *argument);
+UMS_API UMS_CHECK int ums_worker_create(ums_worker_t* made, const ums_worker_options_t* options,
+                                        ums_worker_function_t function, void* argument);
 
 /* Waits until the thread is gone, its thread_local destructors included. *exit_code may be NULL. The handle is gone
  * then. -EDEADLK: itself. -EINVAL: another joins it. */
-UMS_API int ums_worker_join(ums_worker_t worker, intptr_t *exit_code);
+UMS_API int ums_worker_join(ums_worker_t worker, intptr_t* exit_code);
 /* Nobody will join it; the handle is gone. */
 UMS_API int ums_worker_detach(ums_worker_t worker);
 /* -EBUSY: it has not ended. Does not wait, and the handle stays. */
-UMS_API int ums_worker_exit_code(ums_worker_t worker, intptr_t *exit_code);
+UMS_API int ums_worker_exit_code(ums_worker_t worker, intptr_t* exit_code);
 
 UMS_API ums_context_t ums_worker_context(ums_worker_t worker); /* 0: unknown */
 /* The thread's own id, wherever it runs; 0: unknown. Known as soon as ums_worker_create() returned. */
@@ -142,8 +143,8 @@ UMS_API ums_worker_t ums_worker_current(void);
  * suspends itself blocks; one that is suspended while it runs goes on until it next yields or blocks. One that was
  * suspended while owned is not queued by the resume: its scheduler asks for UMS_INFORMATION_SUSPENDED.
  * -ESRCH: it has ended. -EOVERFLOW: 127 times suspended. -EINVAL (resume): it is not. */
-UMS_API int ums_worker_suspend(ums_worker_t worker, unsigned *previous);
-UMS_API int ums_worker_resume(ums_worker_t worker, unsigned *previous);
+UMS_API int ums_worker_suspend(ums_worker_t worker, unsigned* previous);
+UMS_API int ums_worker_resume(ums_worker_t worker, unsigned* previous);
 
 /* Ends it as ums_worker_exit() would: at once if it does not run (whoever executes it then is told -ESRCH), when it next
  * yields or blocks if it does; itself at once. -ESRCH: it has ended. */
@@ -155,7 +156,7 @@ UMS_API int ums_worker_exit(intptr_t exit_code);
 
 /* Back to the scheduler that executed the worker: its procedure is called with UMS_REASON_YIELD, this context and
  * the argument. Returns 0 when the worker is executed again. -EPERM: no worker, or inside a critical region. */
-UMS_API int ums_worker_yield(void *argument);
+UMS_API int ums_worker_yield(void* argument);
 
 /* Around a call that may block: hands the scheduler's thread back, so that its procedure is called with
  * UMS_REASON_BLOCKED and 1, and goes on on the worker's own kernel thread. leave() queues the worker on the
@@ -177,25 +178,26 @@ enum ums_reason {
     UMS_REASON_BLOCKED, /* payload 1: in a system call, or it has ended; 0: in a page fault. Parameter NULL. Who: the
                            one executed last. It may be queued, even executed by another scheduler, before
                            this call comes. */
-    UMS_REASON_YIELD    /* payload: the context; the argument of ums_worker_yield() */
+    UMS_REASON_YIELD /* payload: the context; the argument of ums_worker_yield() */
 };
 typedef int ums_reason_t;
 
-typedef void (*ums_scheduler_procedure_t)(ums_reason_t reason, uintptr_t payload, void *parameter);
+typedef void (*ums_scheduler_procedure_t)(ums_reason_t reason, uintptr_t payload, void* parameter);
 
 typedef struct ums_scheduler_options {
     size_t size;
     ums_completion_list_t list; /* Where workers come back that block. */
     ums_scheduler_procedure_t procedure;
-    void *parameter;
+    void* parameter;
 } ums_scheduler_options_t;
 
-#define UMS_SCHEDULER_OPTIONS_INIT {sizeof(ums_scheduler_options_t), 0, NULL, NULL}
+#define UMS_SCHEDULER_OPTIONS_INIT \
+    { sizeof(ums_scheduler_options_t), 0, NULL, NULL }
 
 /* Makes the calling thread a scheduler. Returns 0 when its procedure returns; may be called again.
  * -EINVAL: no options, their size, no procedure. -EBADF: the list. -EPERM: a worker, a fiber, or a scheduler already.
  * -ENOMEM. */
-UMS_API int ums_scheduler_enter(const ums_scheduler_options_t *options);
+UMS_API int ums_scheduler_enter(const ums_scheduler_options_t* options);
 
 /* Runs the worker, by a scheduler, inside its procedure. Does not return unless it fails; what the procedure has on
  * its stack is discarded, without destructors.
@@ -219,12 +221,12 @@ UMS_API int ums_thread_id(void);
 
 /* How workers are switched: "fsgsbase: ..." in user mode, or "futex: ..." by the kernel, and why. UMS_FSGSBASE=off
  * asks for the latter. */
-UMS_API const char *ums_scheduling_mode(void);
+UMS_API const char* ums_scheduling_mode(void);
 
 /* Who finds that a worker blocks without a word, and why that one: "monitor: ...", "perf: ...", "scheduler: ..." (in
  * futex mode), "off: ...", or "refused: ..." if what UMS_BLOCK asks for does not work here. Until the thread's next
  * call. */
-UMS_API const char *ums_scheduling_detector(void);
+UMS_API const char* ums_scheduling_detector(void);
 
 enum ums_worker_state {
     UMS_WORKER_NONE, /* no worker: an unused context, or a scheduler's */
@@ -247,10 +249,11 @@ typedef struct {
     uint64_t schedulers; /* entered now */
 } ums_scheduling_stats_t;
 
-#define UMS_SCHEDULING_STATS_INIT {sizeof(ums_scheduling_stats_t), 0, 0, 0, 0, 0, 0, 0}
+#define UMS_SCHEDULING_STATS_INIT \
+    { sizeof(ums_scheduling_stats_t), 0, 0, 0, 0, 0, 0, 0 }
 
 /* -EINVAL, -E2BIG: the size. */
-UMS_API int ums_scheduling_get_stats(ums_scheduling_stats_t *stats);
+UMS_API int ums_scheduling_get_stats(ums_scheduling_stats_t* stats);
 
 /* Of one scheduler or worker. Read while it runs, so each number is of a slightly different moment. */
 typedef struct {
@@ -261,23 +264,24 @@ typedef struct {
     bool is_running;            /* A scheduler: a worker runs on it. A worker: it runs. */
     int state;                  /* A worker's: ums_worker_state. */
     ums_completion_list_t list; /* A scheduler's; of a worker, where it was or will be queued. */
-    ums_context_t partner;      /* A scheduler's running worker; a worker's last scheduler. 0: none. */
+    ums_context_t partner; /* A scheduler's running worker; a worker's last scheduler. 0: none. */
     uint64_t switches, yields, blocked_in_syscall, blocked_in_fault;
     /* Nanoseconds, while times are measured (ums_scheduling_measure()); otherwise 0. */
     uint64_t running_ns;        /* A worker's time on schedulers. */
     uint64_t last_switch_at_ns; /* CLOCK_MONOTONIC; of the last that was timed. */
-    uint64_t switch_ns;         /* Total time a scheduler took from one worker to the next, its procedure included. */
+    uint64_t
+        switch_ns; /* Total time a scheduler took from one worker to the next, its procedure included. */
     uint64_t measured_switches;
 } ums_context_stats_t;
 
 #define UMS_CONTEXT_STATS_INIT \
-    {sizeof(ums_context_stats_t), 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+    { sizeof(ums_context_stats_t), 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-UMS_API int ums_context_get_stats(ums_context_t context, ums_context_stats_t *stats);
+UMS_API int ums_context_get_stats(ums_context_t context, ums_context_stats_t* stats);
 
 /* Writes at most `room` contexts, those of entered schedulers first, then those with a worker. Returns how many
  * there are. */
-UMS_API size_t ums_context_list(ums_context_t *contexts, size_t room);
+UMS_API size_t ums_context_list(ums_context_t* contexts, size_t room);
 
 /* Brings the files of statistics up to date: $XDG_RUNTIME_DIR/ums/PID/schedulers/N/{info,workers/TID}, or below
  * /tmp/ums-UID; see docs/ums.md. False: they are turned off, by UMS_STATS_FILES=off or because they cannot be

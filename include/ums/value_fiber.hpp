@@ -63,26 +63,26 @@ auto spawn(const fiber_options& options, F&& f, Args&&... args) {
     using handle = value_fiber<result>;
     handle made;
     made.outcome_ = std::make_shared<typename handle::outcome>();
-    made.fiber_ = fiber{
-        options,
-        [out = made.outcome_](auto&& call, auto&&... a) {
-            try {
-                if constexpr (std::is_void_v<result>)
-                    std::invoke(std::forward<decltype(call)>(call), std::forward<decltype(a)>(a)...);
-                else
-                    out->value.emplace(std::invoke(std::forward<decltype(call)>(call),
-                                                   std::forward<decltype(a)>(a)...));
-            } catch (...) {
-                out->error = std::current_exception();
-            }
-        },
-        std::forward<F>(f), std::forward<Args>(args)...};
+    made.fiber_ =
+        fiber{options,
+              [out = made.outcome_](auto&& call, auto&&... a) {
+                  try {
+                      if constexpr (std::is_void_v<result>)
+                          std::invoke(std::forward<decltype(call)>(call),
+                                      std::forward<decltype(a)>(a)...);
+                      else
+                          out->value.emplace(std::invoke(std::forward<decltype(call)>(call),
+                                                         std::forward<decltype(a)>(a)...));
+                  } catch (...) {
+                      out->error = std::current_exception();
+                  }
+              },
+              std::forward<F>(f), std::forward<Args>(args)...};
     return made;
 }
 
 template <class F, class... Args>
-    requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>)
-auto spawn(F&& f, Args&&... args) {
+requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>) auto spawn(F&& f, Args&&... args) {
     return spawn(fiber_options{}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 

@@ -34,7 +34,8 @@ struct echo {
     std::uintptr_t frame = 0;
 
     echo() {
-        auto top = reinterpret_cast<std::uintptr_t>(stack.get() + stack_bytes) & ~std::uintptr_t{15};
+        auto top =
+            reinterpret_cast<std::uintptr_t>(stack.get() + stack_bytes) & ~std::uintptr_t{15};
         arch::make_context(own, reinterpret_cast<void*>(top), &run, this);
     }
 

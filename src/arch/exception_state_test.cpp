@@ -27,7 +27,8 @@ using namespace ums;
 
 class exception_state_test : public conserving_test {};
 
-constexpr std::size_t room = scaled(64, 512) * std::size_t{1024};  // A sanitizer's frames are larger.
+constexpr std::size_t room =
+    scaled(64, 512) * std::size_t{1024};  // A sanitizer's frames are larger.
 
 // Not cached across a switch, as a thread-local would be.
 [[gnu::noinline]] long kernel_thread() { return ::syscall(SYS_gettid); }
@@ -38,15 +39,21 @@ constexpr way all_ways[] = {way::yield, way::park, way::sleep, way::join, way::m
 
 void give_way(way how, cluster& elsewhere) {
     switch (how) {
-        case way::yield: this_fiber::yield(); break;
+        case way::yield:
+            this_fiber::yield();
+            break;
         case way::park: {
             fiber waker{[me = this_fiber::ref()] { me.unpark(); }};
             this_fiber::park();
             waker.join();
             break;
         }
-        case way::sleep: this_fiber::sleep_for(std::chrono::nanoseconds{1}); break;
-        case way::join: fiber{[] { this_fiber::yield(); }}.join(); break;
+        case way::sleep:
+            this_fiber::sleep_for(std::chrono::nanoseconds{1});
+            break;
+        case way::join:
+            fiber{[] { this_fiber::yield(); }}.join();
+            break;
         case way::migrate:
             this_fiber::migrate(elsewhere);
             this_fiber::migrate(cluster::standard());
@@ -76,9 +83,11 @@ void for_each_way(F body) {
         };
         fiber others[] = {fiber{disturb}, fiber{disturb}, fiber{disturb}};
         for (const way how : all_ways) {
-            fiber{{.stack_bytes = room}, [&] {
+            fiber{{.stack_bytes = room},
+                  [&] {
                       for (int i = 0; i < 20; ++i) body([&] { give_way(how, elsewhere); });
-                  }}.join();
+                  }}
+                .join();
         }
         done = true;
         for (fiber& f : others) f.join();
@@ -170,7 +179,8 @@ TEST_F(exception_state_test, a_destructor_that_runs_during_unwinding_may_switch)
     });
 }
 
-TEST_F(exception_state_test, a_destructor_that_runs_during_unwinding_may_throw_and_catch_across_switches) {
+TEST_F(exception_state_test,
+       a_destructor_that_runs_during_unwinding_may_throw_and_catch_across_switches) {
     for_each_way([](auto give) {
         struct busy_end {
             decltype(give)& give_way_;
@@ -392,7 +402,8 @@ void many_storms(const options& chosen) {
                 storm s{seed + static_cast<unsigned>(f), f, elsewhere, wrong};
                 s.run(scaled(60, 15));
                 std::size_t most = most_threads.load();
-                while (s.threads() > most && !most_threads.compare_exchange_weak(most, s.threads())) {
+                while (s.threads() > most &&
+                       !most_threads.compare_exchange_weak(most, s.threads())) {
                 }
             });
         }

@@ -133,13 +133,15 @@ public:
     // are in sync mode); its atomics still order.
     void create_processor() noexcept {
         create("processor");
-        if (!race_context_syncs) within([] {
+        if (!race_context_syncs)
+            within([] {
                 AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
                 AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
             });
     }
     void destroy_processor() noexcept {
-        if (!race_context_syncs) within([] {
+        if (!race_context_syncs)
+            within([] {
                 AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
                 AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
             });

@@ -21,9 +21,9 @@ extern describe_caller_fn describe_caller;
 
 }  // namespace ums::base
 
-#define UMS_ASSERT(expression, message)                                                      \
-    (__builtin_expect(!!(expression), 1)                                                     \
-         ? (void)0                                                                           \
+#define UMS_ASSERT(expression, message)  \
+    (__builtin_expect(!!(expression), 1) \
+         ? (void)0                       \
          : ::ums::base::assertion_failed(message, #expression, __FILE__, __LINE__))
 
 #if defined(UMS_DEBUG)

@@ -10,29 +10,30 @@
 namespace {
 
 const child_program failing{"failing", [](const child_arguments&) {
-    const int apples = 3;
-    UMS_ASSERT(apples == 4, "an apple is missing");
-    return 0;
-}};
+                                const int apples = 3;
+                                UMS_ASSERT(apples == 4, "an apple is missing");
+                                return 0;
+                            }};
 
 const child_program named{"named", [](const child_arguments&) {
-    ums::base::describe_caller = [](char* buffer, unsigned long size) noexcept {
-        std::snprintf(buffer, size, "fiber 7 \"apple\"");
-    };
-    UMS_ASSERT(false, "an apple is missing");
-    return 0;
-}};
+                              ums::base::describe_caller = [](char* buffer,
+                                                              unsigned long size) noexcept {
+                                  std::snprintf(buffer, size, "fiber 7 \"apple\"");
+                              };
+                              UMS_ASSERT(false, "an apple is missing");
+                              return 0;
+                          }};
 
 const child_program out_of_apples{"out_of_apples", [](const child_arguments&) {
-    ums::base::fatal("out of %s: %d wanted", "apples", 5);
-    return 0;
-}};
+                                      ums::base::fatal("out of %s: %d wanted", "apples", 5);
+                                      return 0;
+                                  }};
 
 const child_program too_long{"too_long", [](const child_arguments&) {
-    const std::string much(5000, 'x');
-    ums::base::fatal("%s", much.c_str());
-    return 0;
-}};
+                                 const std::string much(5000, 'x');
+                                 ums::base::fatal("%s", much.c_str());
+                                 return 0;
+                             }};
 
 TEST(assertion, one_that_holds_does_nothing) {
     int evaluated = 0;

@@ -101,29 +101,29 @@ TEST_F(choose_test, what_is_asked_for_and_refused_is_an_error) {
 }
 
 // Docker's default profile does this.
-const child_program confined{"confined", [](const child_arguments&) {
-    if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
-    os::enable_asymmetric_fence(true);
-    block::maker maker;
-    const auto chosen = choose(preference::automatic, maker.tid());
-    std::fprintf(stderr, "%s: %s", block::name_of(chosen.is->kind()), chosen.reason.c_str());
-    if (chosen.is->kind() != detector_kind::monitor) return 1;
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return 2;
-    const block::watched_thread blocks{
-        maker, *chosen.is,
-        [&](block::subject& self) {
-            self.busy(*chosen.is, [&] {
-                char byte;
-                while (::read(ends[0], &byte, 1) != 1) {
-                }
-            });
-        },
-        [&](const block::notice&) {
-            if (::write(ends[1], "x", 1) != 1) std::abort();
-        }};
-    return 0;
-}};
+const child_program confined{
+    "confined", [](const child_arguments&) {
+        if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
+        os::enable_asymmetric_fence(true);
+        block::maker maker;
+        const auto chosen = choose(preference::automatic, maker.tid());
+        std::fprintf(stderr, "%s: %s", block::name_of(chosen.is->kind()), chosen.reason.c_str());
+        if (chosen.is->kind() != detector_kind::monitor) return 1;
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) return 2;
+        const block::watched_thread blocks{maker, *chosen.is,
+                                           [&](block::subject& self) {
+                                               self.busy(*chosen.is, [&] {
+                                                   char byte;
+                                                   while (::read(ends[0], &byte, 1) != 1) {
+                                                   }
+                                               });
+                                           },
+                                           [&](const block::notice&) {
+                                               if (::write(ends[1], "x", 1) != 1) std::abort();
+                                           }};
+        return 0;
+    }};
 
 TEST_F(choose_test, a_seccomp_filter_leaves_the_monitor) {
     const child_end end = run_child("confined");

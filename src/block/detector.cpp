@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "arch/sanitizer.hpp"
 #include "block/detector.hpp"
+#include "arch/sanitizer.hpp"
 
 #include <system_error>
 
@@ -36,9 +36,12 @@ std::string monitor_problem() {
 
 const char* name_of(detector_kind kind) noexcept {
     switch (kind) {
-        case detector_kind::perf: return "perf";
-        case detector_kind::monitor: return "monitor";
-        case detector_kind::none: break;
+        case detector_kind::perf:
+            return "perf";
+        case detector_kind::monitor:
+            return "monitor";
+        case detector_kind::none:
+            break;
     }
     return "off";
 }
@@ -61,7 +64,8 @@ chosen_detector choose(preference wanted, int root) {
     if (wanted != preference::monitor) {
         auto perf = std::make_unique<perf_detector>();
         std::string problem = problem_of_start(*perf, root);
-        if (problem.empty()) return {std::move(perf), wanted == preference::perf ? asked_for : best};
+        if (problem.empty())
+            return {std::move(perf), wanted == preference::perf ? asked_for : best};
         if (wanted == preference::perf) refuse("perf", problem);
         why = std::move(problem);
     }

@@ -71,7 +71,7 @@ protected:
 
 struct chosen_detector {
     std::unique_ptr<detector> is;  // Started.
-    std::string reason;            // Why this one: "asked for", or what was wrong with a better one.
+    std::string reason;  // Why this one: "asked for", or what was wrong with a better one.
 };
 
 // Starts the best one that works, or the one that is asked for. Throws std::system_error

@@ -138,7 +138,8 @@ TEST_P(detector_test, tells_a_page_fault_from_a_system_call) {
     ASSERT_EQ(::ioctl(fd, UFFDIO_API, &api), 0);
     void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(page, MAP_FAILED);
-    uffdio_register range{{reinterpret_cast<std::uint64_t>(page), 4096}, UFFDIO_REGISTER_MODE_MISSING, 0};
+    uffdio_register range{
+        {reinterpret_cast<std::uint64_t>(page), 4096}, UFFDIO_REGISTER_MODE_MISSING, 0};
     ASSERT_EQ(::ioctl(fd, UFFDIO_REGISTER, &range), 0);
     const notice what = found(
         maker_, *detector_, [&] { *static_cast<volatile char*>(page) = 1; },
@@ -180,12 +181,13 @@ TEST_P(detector_test, calls_a_slow_fsync_by_its_name) {
 }
 
 TEST_P(detector_test, says_nothing_of_a_thread_that_computes) {
-    watched_thread t{
-        maker_, *detector_,
-        [&](subject& self) {
-            self.busy(*detector_, [] { compute(scaled(100'000'000, 20'000'000)); });
-        },
-        [](const notice& what) { ADD_FAILURE() << "told of a thread that computes: " << what.call; }};
+    watched_thread t{maker_, *detector_,
+                     [&](subject& self) {
+                         self.busy(*detector_, [] { compute(scaled(100'000'000, 20'000'000)); });
+                     },
+                     [](const notice& what) {
+                         ADD_FAILURE() << "told of a thread that computes: " << what.call;
+                     }};
 }
 
 TEST_P(detector_test, says_nothing_of_threads_that_are_preempted) {
@@ -202,8 +204,7 @@ TEST_P(detector_test, says_nothing_of_threads_that_are_preempted) {
             maker_, *detector_,
             [&](subject& self) {
                 ::sched_setaffinity(0, sizeof first_cpu, &first_cpu);
-                self.busy(*detector_,
-                          [] { compute(scaled(60'000'000, 10'000'000)); });
+                self.busy(*detector_, [] { compute(scaled(60'000'000, 10'000'000)); });
             },
             [&](const notice&) { ++count; });
     all.clear();
@@ -212,12 +213,14 @@ TEST_P(detector_test, says_nothing_of_threads_that_are_preempted) {
 
 TEST_P(detector_test, says_nothing_of_what_is_not_of_interest) {
     pipe_pair to, back;
-    watched_thread t{maker_, *detector_, [&](subject&) {
-        for (int i = 0; i < 100; ++i) {
-            to.read();
-            back.write();
-        }
-    }, [](const notice&) { ADD_FAILURE() << "told of an idle thread"; }};
+    watched_thread t{maker_, *detector_,
+                     [&](subject&) {
+                         for (int i = 0; i < 100; ++i) {
+                             to.read();
+                             back.write();
+                         }
+                     },
+                     [](const notice&) { ADD_FAILURE() << "told of an idle thread"; }};
     for (int i = 0; i < 100; ++i) {
         to.write();
         back.read();
@@ -270,7 +273,8 @@ TEST_P(detector_test, finds_every_long_block_of_many_threads) {
             });
     }
     all.clear();
-    for (int n = 0; n < threads; ++n) EXPECT_EQ(ones[static_cast<std::size_t>(n)].ended, expected[n]);
+    for (int n = 0; n < threads; ++n)
+        EXPECT_EQ(ones[static_cast<std::size_t>(n)].ended, expected[n]);
 }
 
 TEST_P(detector_test, never_calls_what_has_been_removed) {
@@ -305,11 +309,11 @@ TEST_P(detector_test, a_removal_waits_for_the_call_that_runs) {
         watched.load()->busy(*detector_, [&] { pipe.read(); });
     });
     subject s{tid.get_future().get(), [&](const notice&) {
-        is_called = true;
-        is_called.notify_all();
-        for (int i = 0; i < 1000; ++i) ::sched_yield();
-        has_returned = true;
-    }};
+                  is_called = true;
+                  is_called.notify_all();
+                  for (int i = 0; i < 1000; ++i) ::sched_yield();
+                  has_returned = true;
+              }};
     detector_->add(s);
     watched = &s;
     watched.notify_all();
@@ -327,24 +331,23 @@ TEST_P(detector_test, how_long_a_notice_takes) {
     std::atomic<os::nanoseconds> begun{0};
     std::atomic<std::uint64_t> held{0};
     {
-        watched_thread t{
-            maker_, *detector_,
-            [&](subject& self) {
-                for (int i = 0; i < blocks; ++i) {
-                    self.busy(*detector_, [&] {
-                        compute(1'000'000);
-                        held = self.activity();
-                        begun = os::now();
-                        pipe.read();
-                    });
-                }
-            },
-            [&](const notice& what) {
-                std::uint64_t waits = what.activity;
-                if (!held.compare_exchange_strong(waits, 0)) return;
-                us.push_back(static_cast<double>(os::now() - begun) / 1000);
-                pipe.write();
-            }};
+        watched_thread t{maker_, *detector_,
+                         [&](subject& self) {
+                             for (int i = 0; i < blocks; ++i) {
+                                 self.busy(*detector_, [&] {
+                                     compute(1'000'000);
+                                     held = self.activity();
+                                     begun = os::now();
+                                     pipe.read();
+                                 });
+                             }
+                         },
+                         [&](const notice& what) {
+                             std::uint64_t waits = what.activity;
+                             if (!held.compare_exchange_strong(waits, 0)) return;
+                             us.push_back(static_cast<double>(os::now() - begun) / 1000);
+                             pipe.write();
+                         }};
     }
     ASSERT_EQ(us.size(), static_cast<std::size_t>(blocks));
     std::sort(us.begin(), us.end());
@@ -363,14 +366,16 @@ double ns_per_wait(block::maker& maker, int rounds) {
         }
     });
     os::nanoseconds took = 0;
-    maker.make([&] {
-        const os::nanoseconds begun = os::now();
-        for (int i = 0; i < rounds; ++i) {
-            there.write();
-            back.read();
-        }
-        took = os::now() - begun;
-    }).join();
+    maker
+        .make([&] {
+            const os::nanoseconds begun = os::now();
+            for (int i = 0; i < rounds; ++i) {
+                there.write();
+                back.read();
+            }
+            took = os::now() - begun;
+        })
+        .join();
     echo.join();
     return static_cast<double>(took) / rounds / 2;
 }
@@ -380,7 +385,8 @@ TEST_P(detector_test, what_an_idle_wait_costs) {
     const double with = ns_per_wait(maker_, rounds);
     block::maker unwatched;
     const double without = ns_per_wait(unwatched, rounds);
-    std::cout << "a wait of a watched thread, ns: " << with << ", of others: " << without << std::endl;
+    std::cout << "a wait of a watched thread, ns: " << with << ", of others: " << without
+              << std::endl;
 }
 
 INSTANTIATE_TEST_SUITE_P(both, detector_test,

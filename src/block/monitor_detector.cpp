@@ -23,7 +23,7 @@ std::string monitor_detector::start(int) {
     UMS_ASSERT(!sampler_.joinable(), "a detector was started twice");
     if (const long error = os::thread_state::try_it(); error != 0)
         return "/proc/self/task: " + std::generic_category().message(static_cast<int>(-error));
-    ends_.store(0, base::relaxed);  // relaxed: the thread that reads it does not exist yet.
+    ends_.store(0, base::relaxed);    // relaxed: the thread that reads it does not exist yet.
     sleeps_.store(0, base::relaxed);  // relaxed: the same.
     sampler_ = service_thread("ums monitor", [this] { run(); });
     return {};

@@ -69,15 +69,14 @@ TEST_F(monitor_detector_test, is_woken_by_what_becomes_of_interest) {
     monitor_detector detector;
     ASSERT_EQ(detector.start(maker_.tid()), "");
     const int rounds = scaled(8, 3);
-    watched_thread t{
-        maker_, detector,
-        [&](subject& self) {
-            for (int i = 0; i < rounds; ++i) {
-                wait_asleep(detector);
-                self.busy(detector, [&] { block(); });
-            }
-        },
-        [&](const notice&) { unblock(); }};
+    watched_thread t{maker_, detector,
+                     [&](subject& self) {
+                         for (int i = 0; i < rounds; ++i) {
+                             wait_asleep(detector);
+                             self.busy(detector, [&] { block(); });
+                         }
+                     },
+                     [&](const notice&) { unblock(); }};
 }
 
 TEST_F(monitor_detector_test, can_be_stopped_at_any_moment_and_started_again) {

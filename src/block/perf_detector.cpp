@@ -20,9 +20,9 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
 #include "block/report.hpp"
-#include "arch/sanitizer.hpp"
 #include "block/service_thread.hpp"
 #include "os/futex.hpp"
 #include "os/system.hpp"
@@ -30,8 +30,8 @@
 namespace ums::block {
 
 std::string perf_detector::explain(const char* call, long error) {
-    std::string text = std::string{call} + ": " +
-                       std::generic_category().message(static_cast<int>(-error));
+    std::string text =
+        std::string{call} + ": " + std::generic_category().message(static_cast<int>(-error));
     if (error == -EACCES || error == -EPERM) {
         const int paranoid = os::perf_event_paranoid();
         if (paranoid > 2)
@@ -68,7 +68,7 @@ std::string perf_detector::open_rings(int root, unsigned cpus) {
 std::string perf_detector::start(int root) {
     UMS_ASSERT(!reader_.joinable(), "a detector was started twice");
     if (arch::under_valgrind()) return not_under_valgrind;
-    go_.store(0, base::relaxed);  // relaxed: the thread that reads it does not exist yet.
+    go_.store(0, base::relaxed);       // relaxed: the thread that reads it does not exist yet.
     is_lost_.store(0, base::relaxed);  // relaxed: the same.
     const long configured = ::sysconf(_SC_NPROCESSORS_CONF);
     const auto cpus = static_cast<unsigned>(std::clamp(configured, 1L, 4096L));

@@ -81,11 +81,13 @@ private:
     unsigned ring_pages_;
     unsigned rings_ = 0;
     std::unique_ptr<os::switch_ring[]> ring_;
-    std::unique_ptr<pollfd[]> polled_;  // Those of the rings, then stop_event_. The reader writes results.
+    std::unique_ptr<pollfd[]>
+        polled_;  // Those of the rings, then stop_event_. The reader writes results.
     int stop_event_ = -1;
 
     watch_list all_;
-    base::atomic<std::uint32_t> go_;  // 0 until the rings are there, then 1; 2: no reader is needed.
+    base::atomic<std::uint32_t>
+        go_;  // 0 until the rings are there, then 1; 2: no reader is needed.
     base::atomic<std::uint32_t> is_lost_;
 
     // Owned by the reader:
@@ -95,7 +97,7 @@ private:
     base::owned<std::uint64_t> overflows_{0};
     base::owned<std::uint64_t> records_{0};
     base::owned<std::uint64_t> lulls_{0};
-    std::uint64_t found_ = 0;           // Blocks.
+    std::uint64_t found_ = 0;  // Blocks.
     os::nanoseconds last_found_ = 0;
     std::uint64_t window_records_ = 0;
     unsigned window_in_vain_ = 0;

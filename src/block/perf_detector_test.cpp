@@ -67,17 +67,19 @@ TEST_F(perf_detector_test, a_block_whose_record_was_refused_is_found) {
         // Every thread below the root writes records: on each CPU more than there is room for.
         const long cpus = ::sysconf(_SC_NPROCESSORS_CONF);
         for (long cpu = 0; cpu < cpus; ++cpu)
-            maker.make([cpu] {
-                cpu_set_t one;
-                CPU_ZERO(&one);
-                CPU_SET(static_cast<unsigned>(cpu), &one);
-                if (::sched_setaffinity(0, sizeof one, &one) != 0) return;
-                const timespec brief{0, 1000};
-                for (int i = 0; i < 400; ++i) ::syscall(SYS_nanosleep, &brief, nullptr);
-            }).join();
+            maker
+                .make([cpu] {
+                    cpu_set_t one;
+                    CPU_ZERO(&one);
+                    CPU_SET(static_cast<unsigned>(cpu), &one);
+                    if (::sched_setaffinity(0, sizeof one, &one) != 0) return;
+                    const timespec brief{0, 1000};
+                    for (int i = 0; i < 400; ++i) ::syscall(SYS_nanosleep, &brief, nullptr);
+                })
+                .join();
         watched_thread blocks{maker, detector, [&](subject& self) {
-            self.busy(detector, [&] { wait_readable(second[0]); });
-        }};
+                                  self.busy(detector, [&] { wait_readable(second[0]); });
+                              }};
         may_go_on = true;
         may_go_on.notify_all();
         blocks->wait_told();
@@ -114,19 +116,19 @@ TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_s
     {
         const int blocks = scaled(300, 50);
         std::atomic<std::uint64_t> waiting{0};
-        watched_thread t{
-            maker, detector,
-            [&](subject& self) {
-                for (int i = 0; i < blocks; ++i)
-                    self.busy(detector, [&] {
-                        waiting = self.activity();
-                        wait_readable(held[0]);
-                    });
-            },
-            [&](const notice& what) {
-                std::uint64_t waits_for = what.activity;
-                if (waiting.compare_exchange_strong(waits_for, 0)) make_readable(held[1]);
-            }};
+        watched_thread t{maker, detector,
+                         [&](subject& self) {
+                             for (int i = 0; i < blocks; ++i)
+                                 self.busy(detector, [&] {
+                                     waiting = self.activity();
+                                     wait_readable(held[0]);
+                                 });
+                         },
+                         [&](const notice& what) {
+                             std::uint64_t waits_for = what.activity;
+                             if (waiting.compare_exchange_strong(waits_for, 0))
+                                 make_readable(held[1]);
+                         }};
     }
     is_over = true;
     waits.join();
@@ -174,8 +176,9 @@ TEST_F(perf_detector_test, sees_threads_of_threads_that_the_root_made) {
     std::unique_ptr<block::maker> below;
     root.make([&] { below = std::make_unique<block::maker>(); }).join();
     {
-        watched_thread t{*below, detector,
-                         [&](subject& self) { self.busy(detector, [&] { wait_readable(pipe[0]); }); }};
+        watched_thread t{*below, detector, [&](subject& self) {
+                             self.busy(detector, [&] { wait_readable(pipe[0]); });
+                         }};
         t->wait_told();
         make_readable(pipe[1]);
     }

@@ -20,15 +20,15 @@
 namespace ums::block {
 
 enum class cause : unsigned char {
-    unknown,      // /proc does not tell.
+    unknown,  // /proc does not tell.
     system_call,
-    page_fault,   // Or anything else that blocks outside of a system call.
+    page_fault,  // Or anything else that blocks outside of a system call.
 };
 
 struct notice {
     cause why;
-    long call;                // The system call's number, if it is one; else -1.
-    os::nanoseconds when;     // When it left its CPU; or, if only seen blocked, when it was seen.
+    long call;             // The system call's number, if it is one; else -1.
+    os::nanoseconds when;  // When it left its CPU; or, if only seen blocked, when it was seen.
     std::uint64_t activity;
 };
 

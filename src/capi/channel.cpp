@@ -35,8 +35,12 @@ const std::stop_token* token_of(const ums_stop_t* stop, std::stop_token& token) 
 
 ums_channel::ums_channel(std::size_t bytes, std::size_t capacity)
     : element_bytes{bytes},
-      type{element_head + (bytes + element_head - 1) / element_head * element_head, element_head,
-           &build, &deliver, &destroy, bytes <= ums::impl::bytes_most} {
+      type{element_head + (bytes + element_head - 1) / element_head * element_head,
+           element_head,
+           &build,
+           &deliver,
+           &destroy,
+           bytes <= ums::impl::bytes_most} {
     calls::open(state, type, capacity);
 }
 

@@ -90,6 +90,5 @@ int ums_signals_wait(ums_signals_t* signals) {
 }
 
 int ums_signals_wait_until(ums_signals_t* signals, int64_t deadline, ums_stop_t* stop) {
-    return until<int>(deadline, stop,
-                      [=](const limits& l) { return signals->events.wait(l); });
+    return until<int>(deadline, stop, [=](const limits& l) { return signals->events.wait(l); });
 }

@@ -78,7 +78,9 @@ sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexc
             how(*descriptor::find(static_cast<int>(events[i].data.u64)), events[i].events);
     };
     const auto first = [](const descriptor& d, std::uint32_t) { d.warm(); };
-    const auto then = [](const descriptor& d, std::uint32_t e) { d.warm_waiter((e & EPOLLIN) != 0); };
+    const auto then = [](const descriptor& d, std::uint32_t e) {
+        d.warm_waiter((e & EPOLLIN) != 0);
+    };
     for (long i = 0; i < 2 * ahead; ++i) warm(i, first);
     for (long i = 0; i < ahead; ++i) warm(i, then);
     for (long i = 0; i < count; ++i) {
@@ -116,8 +118,7 @@ sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
 
 sched::fiber* epoll_engine::poll() noexcept {
     epoll_event* const events = polled_.get();
-    return deliver(events,
-                   os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
+    return deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
 }
 
 void epoll_engine::interrupt() noexcept {

@@ -129,8 +129,7 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
                 writer.join();
             }
             while (io::wait_readable(in, ums::deadline{}))
-                EXPECT_EQ(io::read(in, c, sizeof c, ums::deadline{}).error(),
-                          std::errc::timed_out);
+                EXPECT_EQ(io::read(in, c, sizeof c, ums::deadline{}).error(), std::errc::timed_out);
             EXPECT_EQ(io::wait_readable(in, ums::deadline{}).error(), std::errc::timed_out);
             std::stop_source stop;
             stop.request_stop();

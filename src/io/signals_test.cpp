@@ -25,7 +25,9 @@ using ums::signal_events;
 class signals_test : public conserving_test {
 protected:
     void SetUp() override {
-        if (under_tsan) GTEST_SKIP() << "ThreadSanitizer puts a signal off until its thread makes a call that it knows";
+        if (under_tsan)
+            GTEST_SKIP()
+                << "ThreadSanitizer puts a signal off until its thread makes a call that it knows";
     }
 };
 

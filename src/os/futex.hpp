@@ -14,7 +14,8 @@ namespace ums::os {
 
 // Waits while word == expected, until `limit`. May return early without a reason (a signal, a stray
 // wake): callers test their condition again. Returns false once `limit` has passed.
-inline bool futex_wait(const void* word, std::uint32_t expected, nanoseconds limit = never) noexcept {
+inline bool futex_wait(const void* word, std::uint32_t expected,
+                       nanoseconds limit = never) noexcept {
     if (limit == never) {
         system.futex_wait(word, expected, nullptr);
         return true;

@@ -53,7 +53,8 @@ protected:
 
 TEST_F(interrupt_signal_test, the_number_is_one_that_nobody_uses) {
     ASSERT_TRUE(interrupt_signal::is_usable(number_));
-    struct sigaction mine {}, before {};
+    struct sigaction mine {
+    }, before{};
     mine.sa_handler = their_handler;
     ASSERT_EQ(sigaction(number_, &mine, &before), 0);
     EXPECT_NE(interrupt_signal::unused(), number_);
@@ -69,7 +70,8 @@ TEST_F(interrupt_signal_test, other_numbers_are_refused) {
 }
 
 TEST_F(interrupt_signal_test, the_applications_own_signals_reach_its_handler) {
-    struct sigaction mine {}, before {};
+    struct sigaction mine {
+    }, before{};
     mine.sa_sigaction = their_action;
     mine.sa_flags = SA_SIGINFO;
     sigaddset(&mine.sa_mask, SIGUSR1);
@@ -92,7 +94,8 @@ TEST_F(interrupt_signal_test, the_applications_own_signals_reach_its_handler) {
 }
 
 TEST_F(interrupt_signal_test, a_plain_handler_is_called_too) {
-    struct sigaction mine {}, before {};
+    struct sigaction mine {
+    }, before{};
     mine.sa_handler = their_handler;
     ASSERT_EQ(sigaction(number_, &mine, &before), 0);
     {
@@ -104,7 +107,8 @@ TEST_F(interrupt_signal_test, a_plain_handler_is_called_too) {
 }
 
 TEST_F(interrupt_signal_test, a_signal_that_was_ignored_still_is) {
-    struct sigaction mine {}, before {};
+    struct sigaction mine {
+    }, before{};
     mine.sa_handler = SIG_IGN;
     ASSERT_EQ(sigaction(number_, &mine, &before), 0);
     {
@@ -123,7 +127,8 @@ TEST_F(interrupt_signal_test, it_sees_that_the_application_has_replaced_it) {
     }();
     {
         const interrupt_signal installed{number_, &on_interrupt};
-        struct sigaction mine {}, before {};
+        struct sigaction mine {
+        }, before{};
         mine.sa_handler = their_handler;
         ASSERT_EQ(sigaction(number_, &mine, &before), 0);
         EXPECT_FALSE(installed.is_installed());
@@ -134,7 +139,8 @@ TEST_F(interrupt_signal_test, it_sees_that_the_application_has_replaced_it) {
 }
 
 TEST_F(interrupt_signal_test, errno_is_kept) {
-    struct sigaction mine {}, before {};
+    struct sigaction mine {
+    }, before{};
     mine.sa_handler = [](int) { errno = EBADF; };
     ASSERT_EQ(sigaction(number_, &mine, &before), 0);
     {
@@ -163,11 +169,11 @@ TEST_F(interrupt_signal_test, a_timer_or_a_descriptor_of_others_is_not_ours) {
 }
 
 const child_program dies{"dies", [](const child_arguments&) {
-    const int number = interrupt_signal::unused();
-    const interrupt_signal installed{number, &on_interrupt};
-    raise(number);
-    return 0;
-}};
+                             const int number = interrupt_signal::unused();
+                             const interrupt_signal installed{number, &on_interrupt};
+                             raise(number);
+                             return 0;
+                         }};
 
 TEST_F(interrupt_signal_test, a_signal_that_nobody_handles_kills_as_it_would_have) {
     const child_end end = run_child("dies");

@@ -82,7 +82,9 @@ TEST(lock, an_uncontended_one_makes_no_system_call) {
     static std::atomic<int> calls;
     calls = 0;
     auto table = ums::os::kernel_calls;
-    table.futex_wait = [](const void*, unsigned, const timespec*) noexcept { return long{++calls}; };
+    table.futex_wait = [](const void*, unsigned, const timespec*) noexcept {
+        return long{++calls};
+    };
     table.futex_wake = [](const void*, int) noexcept { return long{++calls}; };
     ums::os::system = table;
     lock l;

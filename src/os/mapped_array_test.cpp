@@ -92,13 +92,15 @@ TEST(mapped_array, gives_back_every_byte_it_mapped) {
 }
 
 const child_program out_of_memory{"out_of_memory", [](const child_arguments& arguments) {
-    failing_calls calls;
-    mapped_array<int> array;
-    if (arguments.at(0) == "mmap") calls.fail(failing_calls::mmap, 1);
-    if (arguments.at(0) == "mremap") calls.fail(failing_calls::mremap, 2);
-    for (int i = 0; i < 5'000; ++i) array.push_back(i);
-    return 0;
-}};
+                                      failing_calls calls;
+                                      mapped_array<int> array;
+                                      if (arguments.at(0) == "mmap")
+                                          calls.fail(failing_calls::mmap, 1);
+                                      if (arguments.at(0) == "mremap")
+                                          calls.fail(failing_calls::mremap, 2);
+                                      for (int i = 0; i < 5'000; ++i) array.push_back(i);
+                                      return 0;
+                                  }};
 
 TEST(mapped_array, running_out_of_memory_is_fatal_and_says_so) {
     for (const auto& [call, entries] : {std::pair{"mmap", "0"}, std::pair{"mremap", "2048"}}) {

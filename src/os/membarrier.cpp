@@ -14,8 +14,7 @@ bool available = false;  // Set once before the first processor exists, then rea
 }
 
 bool enable_asymmetric_fence(bool allowed) noexcept {
-    available =
-        allowed && system.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    available = allowed && system.membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
     return available;
 }
 

@@ -24,7 +24,8 @@ void note_frame(int) {
 }
 
 TEST(signal_stack, carries_a_handler_while_it_exists) {
-    struct sigaction on_alternate {}, before {};
+    struct sigaction on_alternate {
+    }, before{};
     on_alternate.sa_handler = note_frame;
     on_alternate.sa_flags = SA_ONSTACK;
     ASSERT_EQ(sigaction(SIGUSR1, &on_alternate, &before), 0);

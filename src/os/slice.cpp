@@ -21,9 +21,7 @@ struct attributes {
 };
 static_assert(sizeof(attributes) == 48);
 
-bool read(attributes& a) noexcept {
-    return ::syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0;
-}
+bool read(attributes& a) noexcept { return ::syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0; }
 
 bool is_fair(const attributes& a) noexcept {
     return a.policy == SCHED_OTHER || a.policy == SCHED_BATCH;

@@ -2,10 +2,10 @@
 #include "os/thread_slot.hpp"
 
 extern "C" {
-__attribute__((tls_model("initial-exec"), visibility("hidden"))) thread_local constinit void*
-    ums_thread_slot = nullptr;
-__attribute__((tls_model("initial-exec"), visibility("hidden"))) thread_local constinit unsigned
-    ums_plain_sections = 0;
+__attribute__((tls_model("initial-exec"),
+               visibility("hidden"))) thread_local constinit void* ums_thread_slot = nullptr;
+__attribute__((tls_model("initial-exec"),
+               visibility("hidden"))) thread_local constinit unsigned ums_plain_sections = 0;
 }
 
 namespace ums::os {

@@ -54,10 +54,13 @@ thread_state::seen thread_state::parse_stat(const char* text) noexcept {
     const char* name_end = std::strrchr(text, ')');
     if (name_end == nullptr || name_end[1] != ' ') return {kind::unknown, 0};
     switch (name_end[2]) {
-        case 'R': return {kind::running, 0};
+        case 'R':
+            return {kind::running, 0};
         case 'S':
-        case 'D': return {kind::waiting, 0};
-        default: return {kind::unknown, 0};
+        case 'D':
+            return {kind::waiting, 0};
+        default:
+            return {kind::unknown, 0};
     }
 }
 

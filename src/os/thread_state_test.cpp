@@ -20,7 +20,8 @@ using kind = thread_state::kind;
 
 TEST(thread_state, reads_what_the_kernel_writes) {
     EXPECT_EQ(thread_state::parse_syscall("running\n").what, kind::running);
-    const auto call = thread_state::parse_syscall("202 0x7f 0x80 0x0 0x0 0x0 0xffffffff 0x7f 0x7f\n");
+    const auto call =
+        thread_state::parse_syscall("202 0x7f 0x80 0x0 0x0 0x0 0xffffffff 0x7f 0x7f\n");
     EXPECT_EQ(call.what, kind::in_call);
     EXPECT_EQ(call.call, 202);
     EXPECT_EQ(thread_state::parse_syscall("0 0x3 0x7f").call, 0);

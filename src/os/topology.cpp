@@ -29,8 +29,8 @@ bool list_has(const char* list, int cpu) noexcept {
 // Whether both CPUs share the cache `index` of the kernel's numbering (3 is the last level of most).
 bool share_cache(int a, int b, int index) noexcept {
     char path[96];
-    std::snprintf(path, sizeof path,
-                  "/sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list", a, index);
+    std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list",
+                  a, index);
     std::FILE* file = std::fopen(path, "re");
     if (file == nullptr) return false;
     char list[512] = "";

@@ -49,7 +49,8 @@ public:
             void* fresh = map(per_block * sizeof(slot));
             if (fresh == nullptr) return nullptr;
             // sync(interrupt.owners): publishes the zeroed block.
-            if (block.compare_exchange(made, static_cast<slot*>(fresh), base::acq_rel, base::acquire))
+            if (block.compare_exchange(made, static_cast<slot*>(fresh), base::acq_rel,
+                                       base::acquire))
                 made = static_cast<slot*>(fresh);
             else
                 unmap(fresh, per_block * sizeof(slot));
@@ -64,7 +65,9 @@ public:
         slot* block = more_[n / per_block].load(base::acquire);  // sync(interrupt.owners)
         return block == nullptr ? nullptr : &block[n % per_block];
     }
-    static user_interrupt* gone() noexcept { return reinterpret_cast<user_interrupt*>(&from_timer); }
+    static user_interrupt* gone() noexcept {
+        return reinterpret_cast<user_interrupt*>(&from_timer);
+    }
 
 private:
     static constexpr std::size_t per_block = 4096, blocks = 512;
@@ -127,8 +130,8 @@ user_interrupt::user_interrupt(int tid, int signal, way how) : how_{how} {
             throw std::system_error{static_cast<int>(-error), std::generic_category(),
                                     "ums: perf_event_open for a thread's clock"};
         }
-    } else if (const long error = system.cpu_timer_create(user_time_of(tid), tid, signal,
-                                                          &from_timer, &timer_);
+    } else if (const long error =
+                   system.cpu_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
                error < 0) {
         throw std::system_error{static_cast<int>(-error), std::generic_category(),
                                 "ums: timer_create for a thread's user time"};
@@ -145,7 +148,8 @@ user_interrupt::~user_interrupt() {
     owners::slot* mine = all.find(event_);
     user_interrupt* expected = this;
     // Not a store: the number may have been given to another by now.
-    mine->compare_exchange(expected, owners::gone(), base::relaxed, base::relaxed);  // relaxed: a mark.
+    mine->compare_exchange(expected, owners::gone(), base::relaxed,
+                           base::relaxed);  // relaxed: a mark.
 }
 
 void user_interrupt::arm(nanoseconds after) noexcept {
@@ -157,7 +161,8 @@ void user_interrupt::arm(nanoseconds after) noexcept {
     const auto period = static_cast<std::uint64_t>(after);
     system.perf_control(event_, PERF_EVENT_IOC_PERIOD, reinterpret_cast<unsigned long>(&period));
     // sync(interrupt.due): what was written before an arm is seen by the handler of its signal.
-    if (due_.exchange(1, base::acq_rel) == 0) system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
+    if (due_.exchange(1, base::acq_rel) == 0)
+        system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
 }
 
 void user_interrupt::disarm() noexcept {

@@ -70,11 +70,12 @@ void compute() {
 class target {
 public:
     template <class F>
-    explicit target(F step) : thread_{[this, step] {
-        tid_ = current_tid();
-        tid_.notify_all();
-        while (!ends_) step();
-    }} {
+    explicit target(F step)
+        : thread_{[this, step] {
+              tid_ = current_tid();
+              tid_.notify_all();
+              while (!ends_) step();
+          }} {
         tid_.wait(0);
     }
     ~target() {
@@ -98,7 +99,8 @@ protected:
     }
     conservation nothing_left_;
     [[nodiscard]] int number() const { return signal_->number(); }
-    std::optional<interrupt_signal> signal_{std::in_place, interrupt_signal::unused(), &note, SA_ONSTACK};
+    std::optional<interrupt_signal> signal_{std::in_place, interrupt_signal::unused(), &note,
+                                            SA_ONSTACK};
 };
 
 TEST_P(user_interrupt_test, a_thread_that_computes_is_stopped_once) {

@@ -5,8 +5,8 @@
 #include <bit>
 #include <csignal>
 #include <cstdio>
-#include <system_error>
 #include <sys/mman.h>
+#include <system_error>
 
 #include "arch/sanitizer.hpp"
 #include "os/system.hpp"
@@ -45,12 +45,13 @@ public:
         if (r == result::not_blocked || r == result::refused) return;
         carrier_watch& w = *the_watch;
         // relaxed: statistics.
-        auto& kind = marked                                      ? w.in_regions_
+        auto& kind = marked                                 ? w.in_regions_
                      : what.why == block::cause::page_fault ? w.in_faults_
-                                                                 : w.in_calls_;
+                                                            : w.in_calls_;
         kind.fetch_add(1, base::relaxed);
         const auto us = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when) / 1000);
-        const auto bucket = std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
+        const auto bucket =
+            std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
         w.notices_[bucket].fetch_add(1, base::relaxed);
     }
 
@@ -102,8 +103,9 @@ struct carrier_watch::hooks {
 private:
     // Without it (no descriptor left, no memory) a fiber runs on without a processor until it next calls libums.
     static void start_stopping(carrier& c, carrier_watch& w) noexcept {
-        const long at = os::system.mmap(nullptr, sched::stop::crossing_bytes, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+        const long at =
+            os::system.mmap(nullptr, sched::stop::crossing_bytes, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
         if (at < 0) return;
         using way = os::user_interrupt::way;
         for (const way how : {w.way_, way::timer}) {
@@ -157,9 +159,10 @@ bool carrier_watch::detects() const noexcept {
 
 void carrier_watch::check_slice(std::uint32_t us) const {
     if (us == 0 || detects()) return;
-    throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
-                            "ums: time_slice_us: time slices need a detector of blocking, and it is off (" +
-                                detector_.reason + ")"};
+    throw std::system_error{
+        std::make_error_code(std::errc::operation_not_supported),
+        "ums: time_slice_us: time slices need a detector of blocking, and it is off (" +
+            detector_.reason + ")"};
 }
 
 void carrier_watch::add_to(runtime_stats& s) const noexcept {

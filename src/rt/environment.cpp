@@ -13,12 +13,11 @@ namespace ums::rt::environment {
 namespace {
 
 constexpr const char* known[] = {
-    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_GUARD",   "UMS_POLICY",
-    "UMS_PIN",        "UMS_SPIN_NS",     "UMS_MIGRATE", "UMS_MEASURE_STACKS",
-    "UMS_MEMBARRIER", "UMS_SEED",        "UMS_TSAN",    "UMS_WARM_STACKS",
-    "UMS_DEADLOCK",   "UMS_LOCK_ORDER",  "UMS_CARRIERS", "UMS_BLOCK",
-    "UMS_SIGNAL",     "UMS_TIME_SLICE_US", "UMS_IO",
-    "UMS_FSGSBASE",   "UMS_TIMES",       "UMS_STATS_FILES",
+    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_GUARD",          "UMS_POLICY",     "UMS_PIN",
+    "UMS_SPIN_NS",    "UMS_MIGRATE",     "UMS_MEASURE_STACKS", "UMS_MEMBARRIER", "UMS_SEED",
+    "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
+    "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_FSGSBASE",
+    "UMS_TIMES",      "UMS_STATS_FILES",
 };
 
 [[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {
@@ -53,10 +52,17 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
     unsigned shift = 0;
     if (last != value) {
         switch (last[-1]) {
-            case 'K': shift = 10; break;
-            case 'M': shift = 20; break;
-            case 'G': shift = 30; break;
-            default: break;
+            case 'K':
+                shift = 10;
+                break;
+            case 'M':
+                shift = 20;
+                break;
+            case 'G':
+                shift = 30;
+                break;
+            default:
+                break;
         }
     }
     std::uint64_t n = 0;

@@ -18,8 +18,7 @@ std::uint64_t number(const char* variable, std::uint64_t otherwise, std::uint64_
                      std::uint64_t most);
 
 // A number in [least, most] that may end in K, M or G.
-std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least,
-                  std::size_t most);
+std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least, std::size_t most);
 
 // One of the words; returns its value.
 int word(const char* variable, int otherwise,

@@ -40,7 +40,8 @@ TEST_F(environment_test, bytes_may_have_a_unit) {
     const struct {
         const char* text;
         std::size_t value;
-    } cases[] = {{"16384", 16384}, {"16K", 16384}, {"1M", 1 << 20}, {"1G", 1 << 30}, {"1024K", 1 << 20}};
+    } cases[] = {
+        {"16384", 16384}, {"16K", 16384}, {"1M", 1 << 20}, {"1G", 1 << 30}, {"1024K", 1 << 20}};
     for (const auto& c : cases) {
         set(c.text);
         EXPECT_EQ(environment::bytes(variable, 0, 16384, 1 << 30), c.value) << c.text;
@@ -56,27 +57,31 @@ TEST_F(environment_test, words_have_their_values) {
 
 // The kind of value; the variable is in the environment.
 const child_program reads{"reads", [](const child_arguments& a) {
-    if (a.at(0) == "number") environment::number(variable, 0, 1, 1024);
-    if (a.at(0) == "bytes") environment::bytes(variable, 0, 16384, 1 << 30);
-    if (a.at(0) == "word") environment::word(variable, 0, {{"steal", 1}, {"fifo", 2}});
-    return 0;
-}};
+                              if (a.at(0) == "number") environment::number(variable, 0, 1, 1024);
+                              if (a.at(0) == "bytes")
+                                  environment::bytes(variable, 0, 16384, 1 << 30);
+                              if (a.at(0) == "word")
+                                  environment::word(variable, 0, {{"steal", 1}, {"fifo", 2}});
+                              return 0;
+                          }};
 
 void expect_refused(const char* kind, const std::string& value, const std::string& expected) {
     const child_end end = run_child("reads", {kind}, {{variable, value}});
     EXPECT_EQ(end.code, 2) << kind << " '" << value << "': " << end;
-    EXPECT_EQ(end.err, "ums: " + std::string{variable} + "=" + value + ": expected " + expected + "\n");
+    EXPECT_EQ(end.err,
+              "ums: " + std::string{variable} + "=" + value + ": expected " + expected + "\n");
 }
 
 TEST_F(environment_test, what_is_no_number_ends_the_program_with_one_line) {
-    for (const char* bad : {"", " ", "0", "1025", "-1", "+1", "1.5", "1e2", "0x10", "two", "7 ", " 7", "7K",
-                            "18446744073709551616", "99999999999999999999999999"})
+    for (const char* bad : {"", " ", "0", "1025", "-1", "+1", "1.5", "1e2", "0x10", "two", "7 ",
+                            " 7", "7K", "18446744073709551616", "99999999999999999999999999"})
         expect_refused("number", bad, "a number from 1 to 1024");
 }
 
 TEST_F(environment_test, what_is_no_number_of_bytes_ends_the_program_with_one_line) {
-    for (const char* bad : {"", "K", "0", "16383", "15K", "2G", "1025M", "1k", "16KB", "16KK", "16 K", "-16K",
-                            "18446744073709551616", "18446744073709551615G", "17179869185G", "1.5M"})
+    for (const char* bad :
+         {"", "K", "0", "16383", "15K", "2G", "1025M", "1k", "16KB", "16KK", "16 K", "-16K",
+          "18446744073709551616", "18446744073709551615G", "17179869185G", "1.5M"})
         expect_refused("bytes", bad,
                        "a number of bytes from 16384 to 1073741824, with K, M or G if you like");
 }
@@ -87,23 +92,25 @@ TEST_F(environment_test, an_unknown_word_ends_the_program_with_one_line) {
 }
 
 const child_program checks_all{"checks_all", [](const child_arguments&) {
-    environment::reject_unknown();
-    return 0;
-}};
+                                   environment::reject_unknown();
+                                   return 0;
+                               }};
 
 TEST_F(environment_test, a_variable_that_does_not_exist_ends_the_program_with_one_line) {
-    for (const char* name : {"UMS_PROCESORS", "UMS_", "UMS_POLICY2", "UMS_POLIC", "UMS_processors"}) {
+    for (const char* name :
+         {"UMS_PROCESORS", "UMS_", "UMS_POLICY2", "UMS_POLIC", "UMS_processors"}) {
         const child_end end = run_child("checks_all", {}, {{name, "1"}});
         EXPECT_EQ(end.code, 2) << name << ": " << end;
-        EXPECT_EQ(end.err.find("ums: " + std::string{name} + ": no such variable; there are UMS_"), 0u)
+        EXPECT_EQ(end.err.find("ums: " + std::string{name} + ": no such variable; there are UMS_"),
+                  0u)
             << end;
         EXPECT_EQ(end.err_lines(), 1u) << end;
     }
 }
 
 TEST_F(environment_test, the_variables_of_others_do_not_matter) {
-    const child_end end =
-        run_child("checks_all", {}, {{"XUMS_POLICY", "1"}, {"UMSPOLICY", "1"}, {"ums_policy", "1"}});
+    const child_end end = run_child(
+        "checks_all", {}, {{"XUMS_POLICY", "1"}, {"UMSPOLICY", "1"}, {"ums_policy", "1"}});
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(end.err, "");
 }

@@ -19,8 +19,8 @@
 #include <pthread.h>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -76,7 +76,8 @@ TEST_P(preemption_test, endless_loops_share_their_processors) {
         for (auto& mine : turns)
             all.emplace_back([&] {
                 // Each waits until all the others have had a turn, too.
-                while (!over.load(std::memory_order_relaxed)) mine.store(1, std::memory_order_relaxed);
+                while (!over.load(std::memory_order_relaxed))
+                    mine.store(1, std::memory_order_relaxed);
             });
         for (const auto& one : turns)
             while (one == 0) ums::this_fiber::yield();
@@ -133,7 +134,8 @@ TEST_P(preemption_test, an_uninterruptible_section_is_not_stopped) {
         std::atomic<std::uint64_t> turns = 0;
         std::atomic<bool> over = false;
         ums::fiber other{[&] {
-            while (!over.load(std::memory_order_relaxed)) turns.fetch_add(1, std::memory_order_relaxed);
+            while (!over.load(std::memory_order_relaxed))
+                turns.fetch_add(1, std::memory_order_relaxed);
         }};
         for (int round = 0; round < 5; ++round) {
             ums::this_fiber::yield();
@@ -187,7 +189,8 @@ std::atomic<int> application_signals;
 TEST_P(preemption_test, the_applications_handler_of_the_same_signal_goes_on_working) {
     const int number = ums::os::interrupt_signal::unused();
     ASSERT_NE(number, 0);
-    struct sigaction theirs {}, before {}, after {};
+    struct sigaction theirs {
+    }, before{}, after{};
     theirs.sa_handler = [](int) { ++application_signals; };
     ASSERT_EQ(sigaction(number, &theirs, &before), 0);
     application_signals = 0;
@@ -286,8 +289,8 @@ bool numbers(unsigned salt) {
         }
     bool right = true;
     for (int i = 0; i < 24; ++i) {
-        const auto mask = _mm512_cmpeq_epi32_mask(
-            all[i], _mm512_set1_epi32(static_cast<int>(salt) + i + 2000));
+        const auto mask =
+            _mm512_cmpeq_epi32_mask(all[i], _mm512_set1_epi32(static_cast<int>(salt) + i + 2000));
         right = right && mask == 0xffff;
     }
     return right;
@@ -313,12 +316,14 @@ bool exceptions(unsigned salt) {
 
 void stop_in_the_middle(ums::options options) {
     std::uint64_t wanted = 300;
-    if (const char* given = std::getenv("TEST_PREEMPTIONS")) wanted = std::strtoull(given, nullptr, 10);
+    if (const char* given = std::getenv("TEST_PREEMPTIONS"))
+        wanted = std::strtoull(given, nullptr, 10);
     options.time_slice_us = 200;
     sink = std::fopen("/dev/null", "w");
     ASSERT_NE(sink, nullptr);
     ums::run(options, [wanted] {
-        const bool has_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+        const bool has_wide =
+            __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
         std::atomic<std::uint64_t> wrong[7]{}, done = 0;
         std::atomic<bool> over = false;
         ums::mutex lock;
@@ -328,13 +333,26 @@ void stop_in_the_middle(ums::options options) {
             all.emplace_back([&, f] {
                 for (unsigned i = f; !over.load(std::memory_order_relaxed); i += 12) {
                     switch (i / 12 % 7) {
-                        case 0: wrong[0] += !allocate(i); break;
-                        case 1: wrong[1] += !print(i); break;
-                        case 2: wrong[2] += !strings(i); break;
-                        case 3: wrong[3] += !numbers(i); break;
-                        case 4: wrong[4] += has_wide && !wide(i); break;
-                        case 5: wrong[5] += !copies(i); break;
-                        default: wrong[6] += !exceptions(i);
+                        case 0:
+                            wrong[0] += !allocate(i);
+                            break;
+                        case 1:
+                            wrong[1] += !print(i);
+                            break;
+                        case 2:
+                            wrong[2] += !strings(i);
+                            break;
+                        case 3:
+                            wrong[3] += !numbers(i);
+                            break;
+                        case 4:
+                            wrong[4] += has_wide && !wide(i);
+                            break;
+                        case 5:
+                            wrong[5] += !copies(i);
+                            break;
+                        default:
+                            wrong[6] += !exceptions(i);
                     }
                     done.fetch_add(1, std::memory_order_relaxed);
                     if (i % 5 == 0) {
@@ -357,7 +375,9 @@ void stop_in_the_middle(ums::options options) {
     std::fclose(sink);
 }
 
-TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) { stop_in_the_middle(on(2)); }
+TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
+    stop_in_the_middle(on(2));
+}
 
 // Nothing is put off: so malloc's locks, stdio's and the loader's are held by who is stopped, and the others wait for them
 // in the kernel.

@@ -138,7 +138,8 @@ TEST_F(root_test, shows_exactly_the_live_fibers_with_their_names_and_ids) {
         for (int round = 0; round < 4; ++round) {
             while (alive.size() < 1'000) {
                 std::string name;
-                if (rng() % 4 != 0) name = std::string(1 + rng() % 250, 'a') + std::to_string(rng());
+                if (rng() % 4 != 0)
+                    name = std::string(1 + rng() % 250, 'a') + std::to_string(rng());
                 alive.emplace_back(
                     fiber_options{.name = name, .stack_bytes = sizes[rng() % std::size(sizes)]},
                     [&parked] {

@@ -12,8 +12,8 @@
 #include "sched/depot.hpp"
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
-#include "sched/spawn.hpp"
 #include "sched/policies/fifo.hpp"
+#include "sched/spawn.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
@@ -82,8 +82,8 @@ running_runtime* current() noexcept {
     return the_runtime.load(base::acquire);  // sync(runtime)
 }
 
-std::unique_ptr<ums::policy> make_policy(
-    policy_kind kind, const std::function<std::unique_ptr<ums::policy>()>& own) {
+std::unique_ptr<ums::policy> make_policy(policy_kind kind,
+                                         const std::function<std::unique_ptr<ums::policy>()>& own) {
     if (own) return own();
     if (kind == policy_kind::fifo) return std::make_unique<sched::fifo_policy>();
     return nullptr;

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "rt/carrier_watch.hpp"
 #include "io/engine.hpp"
+#include "rt/carrier_watch.hpp"
 #include "rt/settings.hpp"
 #include "sched/cluster.hpp"
 #include "ums/cluster.hpp"
@@ -30,7 +30,7 @@ io::engine_kind io_kind(io_engine kind) noexcept;
 // What cluster::standard() returns. Set at each start.
 ums::cluster& standard_name() noexcept;
 
-std::unique_ptr<ums::policy> make_policy(
-    policy_kind kind, const std::function<std::unique_ptr<ums::policy>()>& own);
+std::unique_ptr<ums::policy> make_policy(policy_kind kind,
+                                         const std::function<std::unique_ptr<ums::policy>()>& own);
 
 }  // namespace ums::rt

@@ -211,7 +211,8 @@ TEST_F(runtime_test, a_fiber_cannot_start_one) {
         EXPECT_EQ(error_of([] { runtime inner; }), std::errc::operation_not_permitted);
         std::thread{[] {  // Nor can a thread it makes, for another reason.
             EXPECT_EQ(error_of([] { runtime inner; }), std::errc::device_or_resource_busy);
-        }}.join();
+        }}
+            .join();
     });
 }
 
@@ -430,10 +431,12 @@ TEST_F(runtime_test, a_policy_of_ones_own_is_made_anew_at_each_start) {
     };
     std::atomic<int> alive = 0, made = 0;
     for (int round = 1; round <= 5; ++round) {
-        run({.processors = 2, .make_policy = [&] {
-                 ++made;
-                 return std::make_unique<counting>(alive);
-             }},
+        run({.processors = 2,
+             .make_policy =
+                 [&] {
+                     ++made;
+                     return std::make_unique<counting>(alive);
+                 }},
             [&] {
                 EXPECT_EQ(alive.load(), 1);
                 use(round);
@@ -533,45 +536,47 @@ TEST_F(runtime_test, many_processors_start_and_stop) {
 // --- misuse ---
 
 const child_program keeps_a_handle{"keeps_a_handle", [](const child_arguments& a) {
-    auto* leaked = new fiber;
-    {
-        runtime started;
-        *leaked = fiber{{.name = "forgotten"}, [] {}};
-        if (a.at(0) == "joined") leaked->join();
-    }
-    std::fprintf(stderr, "stopped\n");
-    delete leaked;
-    return 0;
-}};
+                                       auto* leaked = new fiber;
+                                       {
+                                           runtime started;
+                                           *leaked = fiber{{.name = "forgotten"}, [] {}};
+                                           if (a.at(0) == "joined") leaked->join();
+                                       }
+                                       std::fprintf(stderr, "stopped\n");
+                                       delete leaked;
+                                       return 0;
+                                   }};
 
 TEST_F(runtime_test, stopping_before_a_handle_was_joined_or_detached_is_reported) {
     const child_end good = run_child("keeps_a_handle", {"joined"});
     EXPECT_EQ(good.code, 0) << good;
     const child_end bad = run_child("keeps_a_handle", {"kept"});
     EXPECT_EQ(bad.signal, SIGABRT) << bad;
-    EXPECT_EQ(bad.err.find("ums: the runtime was stopped before all handles of fibers were joined or "
-                           "detached"),
-              0u)
+    EXPECT_EQ(
+        bad.err.find("ums: the runtime was stopped before all handles of fibers were joined or "
+                     "detached"),
+        0u)
         << bad;
     EXPECT_EQ(bad.err_lines(), 1u) << bad;
 }
 
 const child_program keeps_a_cluster{"keeps_a_cluster", [](const child_arguments&) {
-    run([] { new cluster{}; });
-    return 0;
-}};
+                                        run([] { new cluster{}; });
+                                        return 0;
+                                    }};
 
 TEST_F(runtime_test, stopping_before_a_cluster_was_destroyed_is_reported) {
     const child_end end = run_child("keeps_a_cluster");
     EXPECT_EQ(end.signal, SIGABRT) << end;
-    EXPECT_EQ(end.err.find("ums: the runtime was stopped before a cluster was destroyed"), 0u) << end;
+    EXPECT_EQ(end.err.find("ums: the runtime was stopped before a cluster was destroyed"), 0u)
+        << end;
 }
 
 const child_program stops_itself{"stops_itself", [](const child_arguments&) {
-    runtime started;
-    fiber{{.name = "the stopper"}, [&] { started.stop(); }}.join();
-    return 0;
-}};
+                                     runtime started;
+                                     fiber{{.name = "the stopper"}, [&] { started.stop(); }}.join();
+                                     return 0;
+                                 }};
 
 TEST_F(runtime_test, a_fiber_that_stops_it_is_reported) {
     const child_end end = run_child("stops_itself");

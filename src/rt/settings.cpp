@@ -26,13 +26,13 @@ void read_environment(options& o) {
     reject_unknown();
     o.processors = static_cast<unsigned>(
         number("UMS_PROCESSORS", o.processors, 1, sched::cluster::max_processors));
-    o.stack_bytes = bytes("UMS_STACK_BYTES", o.stack_bytes, stack_depot::min_bytes,
-                          stack_depot::max_bytes);
-    o.guard = static_cast<guard_kind>(
-        word("UMS_GUARD", static_cast<int>(o.guard),
-             {{"auto", static_cast<int>(guard_kind::automatic)},
-              {"lightweight", static_cast<int>(guard_kind::lightweight)},
-              {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
+    o.stack_bytes =
+        bytes("UMS_STACK_BYTES", o.stack_bytes, stack_depot::min_bytes, stack_depot::max_bytes);
+    o.guard =
+        static_cast<guard_kind>(word("UMS_GUARD", static_cast<int>(o.guard),
+                                     {{"auto", static_cast<int>(guard_kind::automatic)},
+                                      {"lightweight", static_cast<int>(guard_kind::lightweight)},
+                                      {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
     const int policy = word("UMS_POLICY", -1,
                             {{"steal", static_cast<int>(policy_kind::steal)},
                              {"fifo", static_cast<int>(policy_kind::fifo)}});
@@ -44,27 +44,26 @@ void read_environment(options& o) {
     o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
     o.warm_stacks =
         static_cast<std::uint32_t>(number("UMS_WARM_STACKS", o.warm_stacks, 0, 1u << 31));
-    o.carriers =
-        static_cast<std::uint32_t>(number("UMS_CARRIERS", o.carriers, 2, most_carriers));
-    o.time_slice_us = static_cast<std::uint32_t>(
-        number("UMS_TIME_SLICE_US", o.time_slice_us, 0, most_slice_us));
+    o.carriers = static_cast<std::uint32_t>(number("UMS_CARRIERS", o.carriers, 2, most_carriers));
+    o.time_slice_us =
+        static_cast<std::uint32_t>(number("UMS_TIME_SLICE_US", o.time_slice_us, 0, most_slice_us));
     o.signal = static_cast<int>(number("UMS_SIGNAL", static_cast<std::uint64_t>(o.signal), 0, 64));
     o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
     o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
-    o.deadlock = static_cast<deadlock_check>(
-        word("UMS_DEADLOCK", static_cast<int>(o.deadlock),
-             {{"off", static_cast<int>(deadlock_check::off)},
-              {"report", static_cast<int>(deadlock_check::report)},
-              {"abort", static_cast<int>(deadlock_check::abort)}}));
+    o.deadlock =
+        static_cast<deadlock_check>(word("UMS_DEADLOCK", static_cast<int>(o.deadlock),
+                                         {{"off", static_cast<int>(deadlock_check::off)},
+                                          {"report", static_cast<int>(deadlock_check::report)},
+                                          {"abort", static_cast<int>(deadlock_check::abort)}}));
     // Accepted in every build; only debug builds heed it.
     o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
-    o.block = static_cast<block_detection>(
-        word("UMS_BLOCK", static_cast<int>(o.block),
-             {{"auto", static_cast<int>(block_detection::automatic)},
-              {"perf", static_cast<int>(block_detection::perf)},
-              {"monitor", static_cast<int>(block_detection::monitor)},
-              {"off", static_cast<int>(block_detection::off)}}));
+    o.block =
+        static_cast<block_detection>(word("UMS_BLOCK", static_cast<int>(o.block),
+                                          {{"auto", static_cast<int>(block_detection::automatic)},
+                                           {"perf", static_cast<int>(block_detection::perf)},
+                                           {"monitor", static_cast<int>(block_detection::monitor)},
+                                           {"off", static_cast<int>(block_detection::off)}}));
     o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
@@ -85,16 +84,19 @@ void read_environment(options& o) {
 
 void check_slice(std::uint32_t us) {
     if (us != 0 && (us < least_slice_us || us > most_slice_us))
-        refuse(std::errc::invalid_argument,
-               "ums: time_slice_us: expected 0, or 100 to 60,000,000");
+        refuse(std::errc::invalid_argument, "ums: time_slice_us: expected 0, or 100 to 60,000,000");
 }
 
 block::preference detection_of(const options& o) noexcept {
     switch (o.block) {
-        case block_detection::perf: return block::preference::perf;
-        case block_detection::monitor: return block::preference::monitor;
-        case block_detection::off: return block::preference::off;
-        case block_detection::automatic: break;
+        case block_detection::perf:
+            return block::preference::perf;
+        case block_detection::monitor:
+            return block::preference::monitor;
+        case block_detection::off:
+            return block::preference::off;
+        case block_detection::automatic:
+            break;
     }
     return block::preference::automatic;
 }
@@ -108,8 +110,7 @@ settings settle(const options& asked) {
     if (o.processors == 0)
         o.processors = std::min(os::usable_cpus(), sched::cluster::max_processors);
     if (o.stack_bytes < stack_depot::min_bytes || o.stack_bytes > stack_depot::max_bytes)
-        refuse(std::errc::invalid_argument,
-               "ums: options::stack_bytes: expected 16 KiB to 1 GiB");
+        refuse(std::errc::invalid_argument, "ums: options::stack_bytes: expected 16 KiB to 1 GiB");
     if (o.spin_ns > most_spin_ns)
         refuse(std::errc::invalid_argument, "ums: options::spin_ns: expected at most 1 s");
     if (o.carriers < 2 || o.carriers > most_carriers)
@@ -122,7 +123,9 @@ settings settle(const options& asked) {
 
     const bool can = mem::has_lightweight_guards();
     switch (o.guard) {
-        case guard_kind::mprotect: s.guard_reason = "asked for"; break;
+        case guard_kind::mprotect:
+            s.guard_reason = "asked for";
+            break;
         case guard_kind::lightweight:
             if (!can)
                 refuse(std::errc::operation_not_supported,

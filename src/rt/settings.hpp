@@ -10,8 +10,8 @@
 namespace ums::rt {
 
 struct settings {
-    options chosen;           // With processors filled in.
-    mem::guard_kind guard;    // What `automatic` became.
+    options chosen;         // With processors filled in.
+    mem::guard_kind guard;  // What `automatic` became.
     const char* guard_reason;
 };
 

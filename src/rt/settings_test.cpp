@@ -79,9 +79,11 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     EXPECT_EQ(with("UMS_PROCESSORS", "1024").processors, 1024u);
     EXPECT_EQ(with("UMS_STACK_BYTES", "256K", {.stack_bytes = 16384}).stack_bytes, 256u * 1024);
     EXPECT_EQ(with("UMS_GUARD", "mprotect").guard, guard_kind::mprotect);
-    EXPECT_EQ(with("UMS_GUARD", "auto", {.guard = guard_kind::mprotect}).guard, guard_kind::automatic);
+    EXPECT_EQ(with("UMS_GUARD", "auto", {.guard = guard_kind::mprotect}).guard,
+              guard_kind::automatic);
     EXPECT_EQ(with("UMS_POLICY", "fifo").policy, policy_kind::fifo);
-    EXPECT_EQ(with("UMS_POLICY", "steal", {.policy = policy_kind::fifo}).policy, policy_kind::steal);
+    EXPECT_EQ(with("UMS_POLICY", "steal", {.policy = policy_kind::fifo}).policy,
+              policy_kind::steal);
     EXPECT_TRUE(with("UMS_PIN", "1").pin);
     EXPECT_FALSE(with("UMS_PIN", "0", {.pin = true}).pin);
     EXPECT_EQ(with("UMS_SPIN_NS", "0").spin_ns, 0u);
@@ -128,12 +130,8 @@ TEST_F(settings_test, the_guard_is_what_the_kernel_can_do) {
 }
 
 // Starts a runtime, as a program would.
-const child_program starts{"starts", [](const child_arguments&) {
-    return run([] { return 0; });
-}};
-const child_program asks{"asks", [](const child_arguments&) {
-    return info().empty() ? 1 : 0;
-}};
+const child_program starts{"starts", [](const child_arguments&) { return run([] { return 0; }); }};
+const child_program asks{"asks", [](const child_arguments&) { return info().empty() ? 1 : 0; }};
 
 TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line) {
     const struct {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "block/detector.hpp"
-#include "os/interrupt_signal.hpp"
 #include "io/engine.hpp"
+#include "os/interrupt_signal.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "rt/runtime.hpp"
@@ -66,7 +66,8 @@ std::string signal_line(const rt::running_runtime* r, const options& o, bool det
                      : o.signal != 0 ? o.signal
                                      : os::interrupt_signal::unused();
     if (used == 0) return "none is left: fibers are not stopped";
-    return std::to_string(used) + (o.signal != 0 ? " (asked for)" : " (the highest that nobody uses)") +
+    return std::to_string(used) +
+           (o.signal != 0 ? " (asked for)" : " (the highest that nobody uses)") +
            (r != nullptr && !r->watch->can_stop() ? ", taken over by the application" : "");
 }
 
@@ -85,15 +86,15 @@ std::string info() {
     line("version", version());
     line("processors", std::to_string(o.processors) + " (" + std::to_string(os::usable_cpus()) +
                            " CPUs usable)" + (o.pin ? ", pinned" : ""));
-    line("policy", o.make_policy                      ? "the application's own"
-                   : o.policy == policy_kind::fifo    ? "fifo: one queue for all"
-                                                      : "steal: a queue per processor");
+    line("policy", o.make_policy                   ? "the application's own"
+                   : o.policy == policy_kind::fifo ? "fifo: one queue for all"
+                                                   : "steal: a queue per processor");
     line("stack", std::to_string(o.stack_bytes) + " bytes, guard " +
                       std::to_string(mem::stack_depot::guard_bytes) + " bytes");
     line("guard", std::string{mem::name_of(set.guard)} + " (" + set.guard_reason + ")");
-    line("fence", fence ? "membarrier (private expedited)"
-                        : o.membarrier ? "full fences (the kernel refuses membarrier)"
-                                       : "full fences (asked for)");
+    line("fence", fence          ? "membarrier (private expedited)"
+                  : o.membarrier ? "full fences (the kernel refuses membarrier)"
+                                 : "full fences (asked for)");
     const block::verdict found = block::would_choose(rt::detection_of(o));
     line("blocking", std::string{found.is_possible ? "" : "refused: "} +
                          block::name_of(found.kind) + " (" + found.reason + ")");

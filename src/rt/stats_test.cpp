@@ -121,7 +121,8 @@ TEST_F(stats_test, a_fiber_can_ask_how_deep_its_own_stack_has_been) {
 
 TEST_F(stats_test, info_names_what_was_chosen) {
     const std::string before = info();
-    for (const char* fact : {"version: ", "processors: ", "policy: ", "stack: ", "guard: ", "fence: "})
+    for (const char* fact :
+         {"version: ", "processors: ", "policy: ", "stack: ", "guard: ", "fence: "})
         EXPECT_NE(before.find(fact), before.npos) << fact << " in\n" << before;
     EXPECT_NE(before.find(std::string{"version: "} + version() + "\n"), before.npos);
     run({.processors = 3, .pin = true}, [] {

@@ -137,7 +137,8 @@ TEST_P(unmarked_test, fsync_blocks_nobody_else) {
         std::atomic<bool> done = false;
         ums::fiber writer{[&] {
             for (int i = 0; i < scaled(20, 5); ++i) {
-                EXPECT_EQ(::pwrite(fd, some.data(), some.size(), 0), static_cast<ssize_t>(some.size()));
+                EXPECT_EQ(::pwrite(fd, some.data(), some.size(), 0),
+                          static_cast<ssize_t>(some.size()));
                 EXPECT_EQ(::fsync(fd), 0);
             }
             done = true;
@@ -172,7 +173,8 @@ TEST_P(unmarked_test, hundreds_block_at_once) {
 }
 
 // In user mode, without a word to libums, after its processor has gone.
-TEST_P(unmarked_test, a_fiber_that_computes_on_without_a_processor_is_stopped_and_stays_on_its_thread) {
+TEST_P(unmarked_test,
+       a_fiber_that_computes_on_without_a_processor_is_stopped_and_stays_on_its_thread) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     ums::run(on(1), [] {
         sigset_t usual;
@@ -267,8 +269,12 @@ TEST_P(unmarked_test, no_call_ends_with_EINTR) {
                 char byte;
                 for (int r = 0; r < rounds; ++r) {
                     switch (random() % 4) {
-                        case 0: EXPECT_EQ(::poll(nullptr, 0, 2), 0) << std::strerror(errno); break;
-                        case 1: EXPECT_EQ(sleep_raw(1'500'000), 0) << std::strerror(errno); break;
+                        case 0:
+                            EXPECT_EQ(::poll(nullptr, 0, 2), 0) << std::strerror(errno);
+                            break;
+                        case 1:
+                            EXPECT_EQ(sleep_raw(1'500'000), 0) << std::strerror(errno);
+                            break;
                         case 2: {
                             epoll_event event;
                             EXPECT_EQ(::epoll_wait(set, &event, 1, 2), 0) << std::strerror(errno);
@@ -344,7 +350,8 @@ bool block_briefly(std::mt19937_64& random, int pair[2]) {
     const long ns = brief(random);
     auto call = [&]() -> bool {
         switch (random() % 4) {
-            case 0: return sleep_raw(ns) == 0;
+            case 0:
+                return sleep_raw(ns) == 0;
             case 1: {
                 timespec limit{0, ns};
                 return ::ppoll(nullptr, 0, &limit, nullptr) == 0;
@@ -422,7 +429,8 @@ TEST_P(unmarked_test, brief_blocks_on_a_preemptive_cluster_lose_nothing) {
 INSTANTIATE_TEST_SUITE_P(detectors, unmarked_test,
                          ::testing::Values(block_detection::perf, block_detection::monitor),
                          [](const auto& of) {
-                             return std::string{of.param == block_detection::perf ? "perf" : "monitor"};
+                             return std::string{of.param == block_detection::perf ? "perf"
+                                                                                  : "monitor"};
                          });
 
 // Blocks, and is stopped. Says what was chosen.
@@ -452,17 +460,17 @@ int be_confined() {
 }
 
 const child_program refused{"refused", [](const child_arguments&) {
-    if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
-    return be_confined();
-}};
+                                if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
+                                return be_confined();
+                            }};
 
 const child_program ordinary{"ordinary", [](const child_arguments&) {
-    constexpr unsigned nobody = 65534;
-    if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) return 77;
-    // As in a program that such a user has started: its /proc is its own.
-    ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-    return be_confined();
-}};
+                                 constexpr unsigned nobody = 65534;
+                                 if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) return 77;
+                                 // As in a program that such a user has started: its /proc is its own.
+                                 ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+                                 return be_confined();
+                             }};
 
 using confined_test = conserving_test;
 

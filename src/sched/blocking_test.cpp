@@ -9,8 +9,8 @@
 #include <random>
 #include <stdexcept>
 #include <thread>
-#include <vector>
 #include <unistd.h>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -69,11 +69,13 @@ TEST_F(blocking_test, many_regions_block_at_once) {
         for (int i = 0; i < n; ++i)
             readers.emplace_back([&pipes, &inside, i] {
                 ++inside;
-                const char c = ums::blocking([&] { return pipes[static_cast<std::size_t>(i)].take(); });
+                const char c =
+                    ums::blocking([&] { return pipes[static_cast<std::size_t>(i)].take(); });
                 EXPECT_EQ(c, static_cast<char>('a' + i % 26));
             });
         while (inside < n) ums::this_fiber::yield();
-        for (int i = n; i-- > 0;) pipes[static_cast<std::size_t>(i)].put(static_cast<char>('a' + i % 26));
+        for (int i = n; i-- > 0;)
+            pipes[static_cast<std::size_t>(i)].put(static_cast<char>('a' + i % 26));
         for (auto& r : readers) r.join();
     });
 }
@@ -198,10 +200,17 @@ TEST_F(blocking_test, short_and_long_regions_at_random_lose_nothing) {
                 std::mt19937_64 random{seed + static_cast<unsigned>(i)};
                 for (int r = 0; r < rounds; ++r) {
                     switch (random() % 4) {
-                        case 0: ums::blocking([] { std::this_thread::yield(); }); break;
-                        case 1: ums::blocking([&] { usleep(static_cast<unsigned>(random() % 200)); }); break;
-                        case 2: ums::this_fiber::sleep_for(std::chrono::microseconds{random() % 100}); break;
-                        default: ums::this_fiber::yield();
+                        case 0:
+                            ums::blocking([] { std::this_thread::yield(); });
+                            break;
+                        case 1:
+                            ums::blocking([&] { usleep(static_cast<unsigned>(random() % 200)); });
+                            break;
+                        case 2:
+                            ums::this_fiber::sleep_for(std::chrono::microseconds{random() % 100});
+                            break;
+                        default:
+                            ums::this_fiber::yield();
                     }
                 }
                 ++ended;

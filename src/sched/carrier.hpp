@@ -29,7 +29,7 @@ namespace ums::sched {
 
 struct fiber;
 class carrier_pool;
-}
+}  // namespace ums::sched
 namespace ums::os {
 class user_interrupt;
 }
@@ -58,9 +58,10 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     }
 
     // Fills in what the next switch leaves to do.
-    [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(
-        void (*finish)(const handover&, carrier&) noexcept, fiber* self, void* other = nullptr,
-        std::uintptr_t word = 0) noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(void (*finish)(const handover&,
+                                                                          carrier&) noexcept,
+                                                           fiber* self, void* other = nullptr,
+                                                           std::uintptr_t word = 0) noexcept {
         after.finish = finish;
         after.self = self;
         after.other = other;
@@ -83,14 +84,17 @@ struct alignas(base::cache_line) carrier : os::slot_head {
 
     // --- The pool's (sched/carrier_pool.hpp) ---
     enum state : std::uint32_t { waits, holds, shall_end };
-    base::atomic<std::uint32_t> turn;  // One of `state`: what the thread waits on while it holds no processor.
+    base::atomic<std::uint32_t>
+        turn;  // One of `state`: what the thread waits on while it holds no processor.
     base::owned<int> tid;
     carrier_pool& pool;
-    carrier* next = nullptr;         // In the one of the pool's lists that it is in. Guarded by the pool's lock.
-    bool is_wanting = false;         // Waits in the pool for a spare that takes its processor. Likewise.
+    carrier* next =
+        nullptr;  // In the one of the pool's lists that it is in. Guarded by the pool's lock.
+    bool is_wanting = false;  // Waits in the pool for a spare that takes its processor. Likewise.
     carrier* next_wanting = nullptr;
-    std::uint64_t wanting_since = 0; // activity() at that time.
-    bool has_borrowed = false;       // A permit, for an unmarked block. Changed under a claim, or by itself.
+    std::uint64_t wanting_since = 0;  // activity() at that time.
+    bool has_borrowed =
+        false;  // A permit, for an unmarked block. Changed under a claim, or by itself.
     std::thread thread;
 
     // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---

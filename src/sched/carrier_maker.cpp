@@ -2,9 +2,9 @@
 #include "sched/carrier_maker.hpp"
 
 #include <mutex>
+#include <pthread.h>
 #include <system_error>
 #include <thread>
-#include <pthread.h>
 #include <unistd.h>
 
 #include "os/futex.hpp"
@@ -76,7 +76,8 @@ struct carrier_maker_loop {
             lock.release();
             if (o != nullptr) {
                 o->error = start_thread(*o->made);
-                o->done.store(1, base::release);  // sync(maker.order): what was made. `o` may be gone now.
+                o->done.store(
+                    1, base::release);  // sync(maker.order): what was made. `o` may be gone now.
                 os::futex_wake(o->done.address());
             } else if (pool != nullptr) {
                 pool->reap();

@@ -199,7 +199,8 @@ carrier* carrier_pool::take_ready_spare() noexcept {
 void carrier_pool::put_back(carrier& spare) noexcept { run(spare); }
 
 void carrier_pool::run(carrier& spare) noexcept {
-    spare.turn.store(carrier::holds, base::release);  // sync(carrier.turn): publishes the processor.
+    spare.turn.store(carrier::holds,
+                     base::release);  // sync(carrier.turn): publishes the processor.
     os::futex_wake(spare.turn.address());
 }
 

@@ -30,13 +30,13 @@ namespace ums::sched {
 class cluster;
 
 struct carrier_counters {
-    std::uint32_t now = 0;   // Kernel threads of the pool.
+    std::uint32_t now = 0;  // Kernel threads of the pool.
     std::uint32_t peak = 0;
     std::uint32_t spare = 0;
     std::uint64_t made = 0;
-    std::uint64_t ended = 0;   // Spares that were not needed.
-    std::uint64_t waits = 0;   // Marked regions that waited for a permit.
-    std::uint64_t refused = 0; // Unmarked blocks that kept their processor, past the bound.
+    std::uint64_t ended = 0;    // Spares that were not needed.
+    std::uint64_t waits = 0;    // Marked regions that waited for a permit.
+    std::uint64_t refused = 0;  // Unmarked blocks that kept their processor, past the bound.
     std::uint64_t hand_offs = 0;
     std::uint64_t stops = 0;        // Fibers stopped because they ran on without a processor.
     std::uint64_t preemptions = 0;  // Fibers stopped because their time was over.
@@ -93,7 +93,8 @@ public:
     // The one that was stopped first, or null. Its fiber runs next on the caller's processor.
     [[nodiscard]] carrier* take_stopped() noexcept;
     [[nodiscard]] bool has_stopped() const noexcept {
-        return stopped_.load(base::relaxed) != 0;  // relaxed: as a queue's emptiness; see idle_set.hpp.
+        return stopped_.load(base::relaxed) !=
+               0;  // relaxed: as a queue's emptiness; see idle_set.hpp.
     }
     // The processor of a carrier that borrowed one has gone: it is to be stopped when it runs again.
     void go_away(carrier& c) noexcept;
@@ -167,7 +168,7 @@ private:
     carrier* ended_ = nullptr;                   // To be joined by the maker.
     carrier* wanting_ = nullptr;  // Blocked, with a processor that the next who can shall take.
     unsigned wanting_count_ = 0;
-    bool keeps_spare_ = false;    // Since the first hand-off, until all spares were idle for long.
+    bool keeps_spare_ = false;  // Since the first hand-off, until all spares were idle for long.
     bool stopping_ = false;
     carrier_counters counters_;
 

@@ -227,10 +227,12 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
         // Any but the one it comes from.
         const unsigned n = active();
         const carrier* c = this_carrier();
-        const bool here = c != nullptr && c->proc.get() != nullptr && &c->proc.get()->home() == this;
+        const bool here =
+            c != nullptr && c->proc.get() != nullptr && &c->proc.get()->home() == this;
         static thread_local constinit base::owned<std::uint32_t> turn;
         turn.add(1);
-        unsigned i = (here ? c->proc.get()->index() + 1 : 0) + turn.get() % (n > 1 && here ? n - 1 : n);
+        unsigned i =
+            (here ? c->proc.get()->index() + 1 : 0) + turn.get() % (n > 1 && here ? n - 1 : n);
         processor& p = at(i % n);
         p.inbox_.push(f);
         if (p.retired_.load(base::seq_cst)) return forward(p);
@@ -281,7 +283,8 @@ std::uint64_t cluster::spawned() const noexcept {
 
 std::uint64_t cluster::finished() const noexcept {
     std::uint64_t n = 0;
-    for (unsigned i = 0; i < size(); ++i) n += at(i).counters.finished.load(base::acquire);  // sync(drain)
+    for (unsigned i = 0; i < size(); ++i)
+        n += at(i).counters.finished.load(base::acquire);  // sync(drain)
     return n;
 }
 

@@ -68,8 +68,6 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
         pinned_to.set(to);
         is_pinned.set(to != nullptr);
     }
-
 };
-
 
 }  // namespace ums::sched

@@ -161,15 +161,18 @@ TEST_F(fiber_options_test, a_pinned_one_never_leaves_its_creators_processor) {
                 for (int i = 0; i < 5; ++i) {
                     // Nothing between here and the creation can move the creator.
                     const auto* home = processor_here();
-                    fiber{{.pinned = true}, [&, home] {
+                    fiber{{.pinned = true},
+                          [&, home] {
                               for (int n = 0; n < scaled(300, 60); ++n) {
                                   strayed += processor_here() != home;
                                   if (n % 3 == 0) this_fiber::yield();
-                                  if (n % 3 == 1) this_fiber::sleep_for(std::chrono::microseconds{n});
+                                  if (n % 3 == 1)
+                                      this_fiber::sleep_for(std::chrono::microseconds{n});
                                   if (n % 3 == 2) fiber{[] { this_fiber::yield(); }}.join();
                               }
                               ++ended;
-                          }}.detach();
+                          }}
+                        .detach();
                     this_fiber::yield();
                 }
             });
@@ -238,10 +241,12 @@ TEST_F(fiber_options_test, others_that_yield_do_not_starve_a_pinned_one) {
             others.emplace_back([&] {
                 while (!stop) this_fiber::yield();
             });
-        fiber{{.pinned = true}, [&] {
+        fiber{{.pinned = true},
+              [&] {
                   for (int i = 0; i < 1000; ++i) this_fiber::yield();
                   stop = true;
-              }}.join();
+              }}
+            .join();
         for (fiber& f : others) f.join();
     });
 }
@@ -253,11 +258,13 @@ TEST_F(fiber_options_test, a_fiber_starts_in_the_named_cluster_and_its_children_
         ums::cluster other{{.name = "other", .processors = 2}};
         auto home = [] { return std::string{processor_here()->home().name()}; };
         std::string self, child, back;
-        fiber{{.cluster = &other}, [&] {
+        fiber{{.cluster = &other},
+              [&] {
                   self = home();
                   fiber{[&] { child = home(); }}.join();
                   fiber{{.cluster = &ums::cluster::standard()}, [&] { back = home(); }}.join();
-              }}.join();
+              }}
+            .join();
         EXPECT_EQ(self, "other");
         EXPECT_EQ(child, "other");
         EXPECT_EQ(back, "main");
@@ -269,11 +276,13 @@ TEST_F(fiber_options_test, pinned_in_another_cluster_it_runs_on_that_ones_first_
         ums::cluster other{{.name = "other", .processors = 2}};
         std::string home;
         unsigned index = 99;
-        fiber{{.pinned = true, .cluster = &other}, [&] {
+        fiber{{.pinned = true, .cluster = &other},
+              [&] {
                   this_fiber::yield();
                   home = processor_here()->home().name();
                   index = processor_here()->index();
-              }}.join();
+              }}
+            .join();
         EXPECT_EQ(home, "other");
         EXPECT_EQ(index, 0u);
     });
@@ -320,15 +329,19 @@ TEST_F(fiber_options_test, dispatched_ones_nest) {
         for (int i = 0; i < 100; ++i) {
             std::vector<int> order;
             const ums::fiber_options now{.launch = ums::launch::dispatch};
-            fiber{now, [&] {
+            fiber{now,
+                  [&] {
                       order.push_back(1);
-                      fiber{now, [&] {
+                      fiber{now,
+                            [&] {
                                 order.push_back(2);
                                 fiber{now, [&] { order.push_back(3); }}.join();
                                 order.push_back(4);
-                            }}.join();
+                            }}
+                          .join();
                       order.push_back(5);
-                  }}.join();
+                  }}
+                .join();
             ASSERT_EQ(order, (std::vector{1, 2, 3, 4, 5})) << i;
         }
     });
@@ -342,10 +355,12 @@ TEST_F(fiber_options_test, a_dispatched_one_may_be_made_inside_a_catch_block_or_
         try {
             throw 7;
         } catch (int) {
-            fiber{now, [&] {
+            fiber{now,
+                  [&] {
                       EXPECT_EQ(std::current_exception(), nullptr);
                       ++runs;
-                  }}.join();
+                  }}
+                .join();
             EXPECT_NE(std::current_exception(), nullptr);
         }
         EXPECT_EQ(runs, 2);

@@ -164,10 +164,8 @@ void fails_to_copy() {
     {
         const bomb a, b, c;
         bool ran = false;
-        auto call = [&ran, ballast = std::array<char, bytes>{}](const bomb&, const bomb&,
-                                                                const bomb&) {
-            ran = ballast[0] == 0;
-        };
+        auto call = [&ran, ballast = std::array<char, bytes>{}](
+                        const bomb&, const bomb&, const bomb&) { ran = ballast[0] == 0; };
         // Thousands of times, so that a leaked stack would not fit.
         for (int i = 0; i < scaled(20'000, 300); ++i) {
             bomb::fuse = i % 3;
@@ -308,9 +306,9 @@ TEST_F(fiber_test, destroying_or_overwriting_a_joinable_one_terminates) {
 
 const child_program throws{"throws", [](const child_arguments&) {
                                ums::run([] {
-                                   fiber{{.name = "the thrower"}, [] {
-                                             throw std::runtime_error{"nobody catches this"};
-                                         }}.join();
+                                   fiber{{.name = "the thrower"},
+                                         [] { throw std::runtime_error{"nobody catches this"}; }}
+                                       .join();
                                });
                                return 0;
                            }};

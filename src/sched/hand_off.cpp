@@ -77,8 +77,7 @@ void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
     blocked.pool.pass_permit_on(to, blocked);
 }
 
-hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen,
-                                bool& was_marked) noexcept {
+hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_marked) noexcept {
     if (!claim(blocked, seen)) return result::not_blocked;
     carrier_pool& pool = blocked.pool;
     fiber& f = *blocked.running.get();

@@ -17,8 +17,8 @@ namespace ums::sched {
 struct hand_off {
     enum class result {
         done,
-        later,        // A spare is being made, and takes the processor if the fiber still has not moved.
-        refused,      // There are as many carriers as may be. A stopped one may have got the processor.
+        later,  // A spare is being made, and takes the processor if the fiber still has not moved.
+        refused,  // There are as many carriers as may be. A stopped one may have got the processor.
         not_blocked,  // It has switched since, holds no processor, runs no fiber, or works in the scheduler.
     };
 
@@ -59,9 +59,9 @@ private:
 [[nodiscard]] UMS_ALWAYS_INLINE processor* enter_surely(carrier*& c) noexcept {
     processor* p = c->enter();
     while (p == nullptr) [[unlikely]] {
-        c = rejoin(c);
-        p = c->enter();
-    }
+            c = rejoin(c);
+            p = c->enter();
+        }
     return p;
 }
 

@@ -31,9 +31,7 @@ processor* idle_set::claim_any(bool even_if_searching, const processor* except) 
     return p;
 }
 
-bool idle_set::claim(processor& p) noexcept {
-    return quit(p);
-}
+bool idle_set::claim(processor& p) noexcept { return quit(p); }
 
 void idle_set::take_out(processor& p) noexcept {
     processor** at = &first_;

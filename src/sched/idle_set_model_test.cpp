@@ -42,11 +42,11 @@ using ums::tso::model;
 namespace base = ums::base;
 
 struct program {
-    int pushes = 1;             // By a running processor into its own queue: plain stores.
-    int pushes_outside = 0;     // By a plain thread into an inbox: read-modify-writes.
-    int idlers = 1;             // Processors that look for work.
+    int pushes = 1;          // By a running processor into its own queue: plain stores.
+    int pushes_outside = 0;  // By a plain thread into an inbox: read-modify-writes.
+    int idlers = 1;          // Processors that look for work.
     bool asymmetric = true;
-    bool passes_torch = true;   // The last searcher looks again when it has found something.
+    bool passes_torch = true;  // The last searcher looks again when it has found something.
 };
 
 struct idler : ums::modelled::processor {

@@ -100,7 +100,9 @@ TEST_F(jfiber_test, request_stop_is_seen_through_every_handle_of_the_state) {
 TEST_F(jfiber_test, its_stop_ends_a_park) {
     from_a_fiber_and_from_a_thread([] {
         std::optional<ums::wake_reason> why;
-        { jfiber f{[&](const std::stop_token& stop) { why = this_fiber::park(stop); }}; }
+        {
+            jfiber f{[&](const std::stop_token& stop) { why = this_fiber::park(stop); }};
+        }
         EXPECT_EQ(why, ums::wake_reason::stopped);
     });
 }

@@ -49,8 +49,8 @@ void wait_for_end(carrier* c, fiber* target) noexcept {
 void wait_for_end(parkable& self, fiber* target) noexcept {
     std::uintptr_t was = fiber::running;
     // sync(join): release publishes this parkable to the fiber's end.
-    if (target->joiner.compare_exchange(was, reinterpret_cast<std::uintptr_t>(&self),
-                                        base::release, base::relaxed))
+    if (target->joiner.compare_exchange(was, reinterpret_cast<std::uintptr_t>(&self), base::release,
+                                        base::relaxed))
         return park(park_kind::internal);
     UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
 }
@@ -86,7 +86,8 @@ void join(sched::fiber* f) {
 void detach(sched::fiber* f) noexcept {
     std::uintptr_t was = sched::fiber::running;
     // sync(join): release hands the fiber to its own end; acquire sees that end.
-    if (f->joiner.compare_exchange(was, sched::fiber::detached, base::acq_rel, base::acquire)) return;
+    if (f->joiner.compare_exchange(was, sched::fiber::detached, base::acq_rel, base::acquire))
+        return;
     UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");
     arch::happens_after(&f->joiner);
     free_fiber(*f, this_carrier());

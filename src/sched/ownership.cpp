@@ -48,8 +48,7 @@ bool ownership::try_claim() noexcept {
 
 void ownership::unclaim() noexcept {
     // sync(ownership.claim): publishes the theft to the holder's next enter().
-    const std::uint32_t seen =
-        claim_.fetch_and(~(claimed | holder_waits), base::release);
+    const std::uint32_t seen = claim_.fetch_and(~(claimed | holder_waits), base::release);
     if ((seen & holder_waits) != 0) os::futex_wake(claim_.address());
 }
 

@@ -29,8 +29,9 @@ struct program {
     bool asymmetric = true;
     int holder_sections = 2;
     int thieves = 1;
-    int thefts = 1;      // Of each.
-    bool takes = false;  // Somebody takes the processor itself away, and works on it as its new holder.
+    int thefts = 1;  // Of each.
+    bool takes =
+        false;  // Somebody takes the processor itself away, and works on it as its new holder.
 };
 
 // What holder and thieves share: the lock, and a number that only the lock protects.

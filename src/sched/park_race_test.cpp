@@ -63,10 +63,18 @@ struct waiter {
                                std::chrono::nanoseconds{2000};
             wake_reason why = wake_reason::unparked;
             switch (random() % 4) {
-                case 0: why = this_fiber::park(token); break;
-                case 1: why = this_fiber::park_until(limit); break;
-                case 2: why = this_fiber::park_until(limit, token); break;
-                case 3: why = this_fiber::park_until(deadline::max(), token); break;
+                case 0:
+                    why = this_fiber::park(token);
+                    break;
+                case 1:
+                    why = this_fiber::park_until(limit);
+                    break;
+                case 2:
+                    why = this_fiber::park_until(limit, token);
+                    break;
+                case 3:
+                    why = this_fiber::park_until(deadline::max(), token);
+                    break;
             }
             switch (why) {
                 case wake_reason::unparked:
@@ -160,8 +168,7 @@ void race(std::uint64_t seed, unsigned processors, int waiting_fibers, int waiti
     EXPECT_GT(got, 0u);
     EXPECT_GT(by_deadline, 0u);
     EXPECT_GT(by_stop, 0u);
-    EXPECT_EQ(got + by_deadline + by_stop,
-              static_cast<std::uint64_t>(rounds) * waiters.size());
+    EXPECT_EQ(got + by_deadline + by_stop, static_cast<std::uint64_t>(rounds) * waiters.size());
 }
 
 // How often each parks. With more busy carriers than CPUs a fiber that each park moves often waits

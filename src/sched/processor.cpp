@@ -163,8 +163,7 @@ void processor::visit_timers() noexcept {
     if (slice_began_ != 0) {
         const os::nanoseconds each = (now - slice_began_) / slice_ + 1;
         const os::nanoseconds most = std::max(timer_slice, (std::max(next, now) - now) / 4);
-        slice_ =
-            static_cast<std::uint32_t>(std::clamp<os::nanoseconds>(most / each, 1, slice));
+        slice_ = static_cast<std::uint32_t>(std::clamp<os::nanoseconds>(most / each, 1, slice));
     }
     slice_began_ = now;
     // Expired sleepers are late already: they go to the queue's front. But they get at most every other
@@ -184,9 +183,7 @@ void processor::visit_timers() noexcept {
             queue_all(home_.at(i).timers_.fire(now, timer_batch));
 }
 
-void processor::visit_driver() noexcept {
-    receive(driver_->poll());
-}
+void processor::visit_driver() noexcept { receive(driver_->poll()); }
 
 // Fibers that events made ready: of any cluster, and perhaps pinned.
 void processor::receive(fiber* list) noexcept {

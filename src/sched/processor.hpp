@@ -32,15 +32,15 @@ struct carrier;
 class cluster;
 
 struct processor_counters {
-    base::owned<std::uint64_t> slices;     // Times the switch counter ran out.
+    base::owned<std::uint64_t> slices;  // Times the switch counter ran out.
     base::owned<std::uint64_t> spawned;
     base::atomic<std::uint64_t> finished;
-    base::owned<std::uint64_t> steals;     // Successful raids.
-    base::owned<std::uint64_t> stolen;     // Fibers they brought.
-    base::owned<std::uint64_t> idles;      // Waits in the driver.
-    base::owned<std::uint64_t> wakes_sent; // Idle processors this one woke.
+    base::owned<std::uint64_t> steals;      // Successful raids.
+    base::owned<std::uint64_t> stolen;      // Fibers they brought.
+    base::owned<std::uint64_t> idles;       // Waits in the driver.
+    base::owned<std::uint64_t> wakes_sent;  // Idle processors this one woke.
     base::owned<std::uint64_t> timers_fired;
-    base::owned<std::uint64_t> moves;      // To another CPU, off one that it shared.
+    base::owned<std::uint64_t> moves;  // To another CPU, off one that it shared.
 };
 
 class alignas(base::cache_line) processor {
@@ -78,8 +78,7 @@ public:
     }
     // A yield's shortest path: the queue's front comes, `self` goes to its back. Null: take the slow one.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* rotate(fiber& self) noexcept {
-        return count_plain_switch() && !self.is_pinned.get() ? queue_.rotate(self)
-                                                                       : nullptr;
+        return count_plain_switch() && !self.is_pinned.get() ? queue_.rotate(self) : nullptr;
     }
     // After rotate() gave null: what shall run instead of a fiber that yields, or null.
     [[nodiscard]] fiber* pick_for_yield() noexcept {
@@ -155,9 +154,7 @@ public:
     [[nodiscard]] bool has_policy() const noexcept;
 
     // Hints, for anybody.
-    [[nodiscard]] bool looks_busy() const noexcept {
-        return !queue_.looks_empty();
-    }
+    [[nodiscard]] bool looks_busy() const noexcept { return !queue_.looks_empty(); }
     // Including what others take only from a processor that is stuck: the run-next slot and the inbox.
     [[nodiscard]] bool looks_stranded() const noexcept {
         return looks_busy() || run_next_.get() != nullptr || !inbox_.looks_empty();
@@ -268,15 +265,15 @@ private:
     base::owned<std::uint32_t> ticks_left_;
     base::owned<fiber*> run_next_;
     base::owned<std::uint32_t> bias_;  // Written under the lock of sched/bias.cpp.
-    run_queue queue_;         // Fibers that any processor of the cluster may run.
+    run_queue queue_;                  // Fibers that any processor of the cluster may run.
     run_queue pinned_queue_;  // Fibers that only this one may; while there are, it alternates.
     bool pinned_turn_ = false;
-    std::uint32_t slice_ = slice;          // Shorter while timers are pending and switches are far apart.
+    std::uint32_t slice_ = slice;  // Shorter while timers are pending and switches are far apart.
     os::nanoseconds slice_began_ = 0;
-    std::uint32_t timer_credit_ = 0;       // Switches since the last visit that no sleeper has used.
-    std::uint32_t sleepers_before_ = 0;    // Where the queue's front was before the last ones came.
-    base::owned<int> cpu_{-1};             // Where it last ran, -1 if it is idle. Others read it as a hint.
-    std::uint64_t creators_turn_ = 0;      // The slice in which a creator last went to the back.
+    std::uint32_t timer_credit_ = 0;     // Switches since the last visit that no sleeper has used.
+    std::uint32_t sleepers_before_ = 0;  // Where the queue's front was before the last ones came.
+    base::owned<int> cpu_{-1};  // Where it last ran, -1 if it is idle. Others read it as a hint.
+    std::uint64_t creators_turn_ = 0;  // The slice in which a creator last went to the back.
     mem::stack_head* free_stacks_ = nullptr;
     std::uint32_t free_stack_count_ = 0;
     std::uint64_t next_id_ = 0, last_id_ = 0;
@@ -300,7 +297,8 @@ private:
     timer_queue timers_;
     base::atomic<bool> retiring_;  // Leave: remove_processor() or the end of the runtime.
     base::atomic<bool> retired_;   // Has no carrier. Written by the cluster's `change`.
-    parkable* remover_ = nullptr;  // Set before retiring_, read after it: woken when the carrier has left.
+    parkable* remover_ =
+        nullptr;  // Set before retiring_, read after it: woken when the carrier has left.
 
     // Guarded by the idle set's lock:
     processor* next_idle_ = nullptr;

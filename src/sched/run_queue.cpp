@@ -30,8 +30,7 @@ void run_queue::grow() noexcept {
 std::uint32_t run_queue::take_half(run_queue& from, std::uint32_t most) noexcept {
     const std::uint32_t n = std::min((from.size() + 1) / 2, most);
     const std::uint32_t first = from.tail_.get() - n;
-    for (std::uint32_t i = 0; i < n; ++i)
-        push_back(*from.slots_[(first + i) & from.mask_]);
+    for (std::uint32_t i = 0; i < n; ++i) push_back(*from.slots_[(first + i) & from.mask_]);
     from.tail_.set(first);
     return n;
 }

@@ -23,8 +23,7 @@ using sched::run_queue;
 class run_queue_test : public ::testing::Test {
 protected:
     fiber& at(std::size_t i) {
-        while (fibers_.size() <= i)
-            fibers_.push_back(std::make_unique<fiber>(mem::stack_head{}));
+        while (fibers_.size() <= i) fibers_.push_back(std::make_unique<fiber>(mem::stack_head{}));
         return *fibers_[i];
     }
 

@@ -87,7 +87,8 @@ void search::stop_searching(processor& p) noexcept {
     // fence; without other running processors the only producers are those that use a
     // read-modify-write.
     if (others_run(home)) os::heavy_fence();
-    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty() || home.carriers.has_stopped())
+    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty() ||
+        home.carriers.has_stopped())
         p.wake_one();
     else if (others_run(home) && !home.is_sampling.load(base::seq_cst))
         alert_watcher(home);  // For the run-next slots that were filled meanwhile.

@@ -175,7 +175,8 @@ TEST_P(search_test, a_sleeper_wakes_while_its_processor_computes) {
 
 TEST_P(search_test, a_sleeper_wakes_while_a_pinned_fiber_computes) {
     ums::run(options(), [] {
-        fiber{{.pinned = true}, [] {
+        fiber{{.pinned = true},
+              [] {
                   for (int i = 0; i < rounds / 4; ++i) {
                       std::atomic<bool> woken = false;
                       fiber f{now, [&] {
@@ -185,14 +186,17 @@ TEST_P(search_test, a_sleeper_wakes_while_a_pinned_fiber_computes) {
                       compute_until(woken);
                       f.join();
                   }
-              }}.join();
+              }}
+            .join();
     });
 }
 
 // The deadline comes while it is on its way to park, which so ends before it has begun.
-TEST_P(search_test, one_whose_deadline_passes_on_its_way_to_park_runs_while_a_pinned_fiber_computes) {
+TEST_P(search_test,
+       one_whose_deadline_passes_on_its_way_to_park_runs_while_a_pinned_fiber_computes) {
     ums::run(options(), [] {
-        fiber{{.pinned = true}, [] {
+        fiber{{.pinned = true},
+              [] {
                   for (int i = 0; i < rounds; ++i) {
                       std::atomic<bool> woken = false;
                       fiber f{now, [&] {
@@ -202,7 +206,8 @@ TEST_P(search_test, one_whose_deadline_passes_on_its_way_to_park_runs_while_a_pi
                       compute_until(woken);
                       f.join();
                   }
-              }}.join();
+              }}
+            .join();
     });
 }
 
@@ -225,9 +230,8 @@ TEST_P(search_test, a_sleeper_wakes_while_what_came_after_it_computes) {
             while (asleep < 3) std::this_thread::yield();
         for (auto y = random() % 50; y > 0; --y) std::this_thread::yield();
         for (int n = 0; n + 1 < processors; ++n)
-            computers.emplace_back(
-                ums::fiber_options{.pinned = random() % 2 == 0},
-                [&] { compute_until([&] { return woken == 3; }); });
+            computers.emplace_back(ums::fiber_options{.pinned = random() % 2 == 0},
+                                   [&] { compute_until([&] { return woken == 3; }); });
         for (fiber& f : sleepers) f.join();
         for (fiber& f : computers) f.join();
     }
@@ -283,9 +287,15 @@ TEST_P(search_test, chains_of_any_kind_come_to_their_end) {
             auto unpark = [&] { parked.ref().unpark(); };
             fiber link;
             switch (random() % 5) {
-                case 0: unpark(); break;
-                case 1: link = fiber{unpark}; break;
-                case 2: link = fiber{now, unpark}; break;
+                case 0:
+                    unpark();
+                    break;
+                case 1:
+                    link = fiber{unpark};
+                    break;
+                case 2:
+                    link = fiber{now, unpark};
+                    break;
                 case 3:
                     link = fiber{[&, d = std::chrono::microseconds{random() % 100}] {
                         this_fiber::sleep_for(d);

@@ -34,7 +34,8 @@ std::uint64_t moves() {
 
 unsigned cpus_of_this_thread() {
     cpu_set_t mask;
-    return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask)) : 0;
+    return sched_getaffinity(0, sizeof mask, &mask) == 0 ? static_cast<unsigned>(CPU_COUNT(&mask))
+                                                         : 0;
 }
 
 // Two fibers go to the first CPU again and again. `body` is called after each time, until it returns false.
@@ -50,7 +51,8 @@ void crowd(ums::options chosen, Body body) {
                 ums::os::pin_this_thread(0);
                 ums::os::unpin_this_thread();
                 EXPECT_EQ(before, ums::os::usable_cpus());
-                for (unsigned i = 0; i < 2 * ums::sched::processor::slice; ++i) ums::this_fiber::yield();
+                for (unsigned i = 0; i < 2 * ums::sched::processor::slice; ++i)
+                    ums::this_fiber::yield();
                 if (!body()) over = true;
             }
         };

@@ -48,7 +48,8 @@ void finish_crossing(const handover& h, carrier&) noexcept {
     target.pool.run(target);
 }
 
-[[gnu::noinline]] void pass_processor_on(carrier& by, const handover* left, carrier& target) noexcept {
+[[gnu::noinline]] void pass_processor_on(carrier& by, const handover* left,
+                                         carrier& target) noexcept {
     if (left != nullptr) left->finish(*left, by);
     by.running.set(nullptr);
     hand_off::move(by, target);
@@ -66,7 +67,8 @@ UMS_UNINSTRUMENTED void cross(void* by_, void* handover_, void* target_) noexcep
     by.own.let_go();
     arch::before_last_switch(by.loop_shadow);
     arch::context abandoned;
-    arch::switch_context(abandoned, by.loop, &by, by.leave_behind(&finish_crossing, nullptr, &target));
+    arch::switch_context(abandoned, by.loop, &by,
+                         by.leave_behind(&finish_crossing, nullptr, &target));
     __builtin_unreachable();
 }
 
@@ -79,7 +81,8 @@ void wait_for_turn(carrier& c) noexcept {
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
     c.pool.count_stop(false);
-    if (f.is_pinned.get() || !c.has_borrowed) return f.home_cluster.get()->make_ready_from_outside(f);
+    if (f.is_pinned.get() || !c.has_borrowed)
+        return f.home_cluster.get()->make_ready_from_outside(f);
     if (c.pool.take_or_stop(c))
         c.turn.store(carrier::holds, base::relaxed);  // Its own: it is in no list.
     else
@@ -123,7 +126,7 @@ bool stop_here(carrier& c, fiber& f) noexcept {
 bool is_due(carrier& c, const fiber& f) noexcept {
     const processor* p = c.proc.get();
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
-    if (c.pool.time_slice == 0) return false;  // A late signal.
+    if (c.pool.time_slice == 0) return false;            // A late signal.
     const std::uint64_t now = p->activity();
     const bool moved = now != c.seen_at_tick;
     c.seen_at_tick = now;
@@ -174,8 +177,9 @@ void stop::learn_where_to_wait() {
     range_count = 0;
     dl_iterate_phdr(
         [](dl_phdr_info* object, std::size_t, void*) {
-            static constexpr const char* names[] = {"/libc.so", "/libc-", "/ld-linux", "/libpthread",
-                                                    "/libstdc++", "/libc++", "/libgcc_s"};
+            static constexpr const char* names[] = {"/libc.so",    "/libc-",     "/ld-linux",
+                                                    "/libpthread", "/libstdc++", "/libc++",
+                                                    "/libgcc_s"};
             const bool is_one = std::any_of(std::begin(names), std::end(names), [&](const char* n) {
                 return std::strstr(object->dlpi_name, n) != nullptr;
             });

@@ -24,8 +24,8 @@ UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next, handover*
     const int kept_errno = os::read_errno(c->errno_at);
     c->running.set(next);
     arch::before_switch(self->shadow, next != nullptr ? next->shadow : c->loop_shadow);
-    const arch::arrival a = arch::switch_context(
-        self->context, next != nullptr ? next->context : c->loop, c, after);
+    const arch::arrival a =
+        arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
     arch::after_switch(self->shadow);
     c = static_cast<carrier*>(a.carrier);
     if (a.handover != nullptr) {

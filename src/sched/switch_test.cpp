@@ -38,16 +38,24 @@ std::size_t keep_errno(std::uint64_t seed, std::atomic<int>& wrong, int rounds) 
         const int mine = static_cast<int>(rng() % 1'000'000);
         set_errno(mine);
         switch (rng() % 8) {
-            case 0: fiber{[] { set_errno(-1); }}.join(); break;
+            case 0:
+                fiber{[] { set_errno(-1); }}.join();
+                break;
             case 1: {
                 fiber waker{[me = this_fiber::ref()] { me.unpark(); }};
                 this_fiber::park();
                 waker.join();
                 break;
             }
-            case 2: this_fiber::sleep_for(std::chrono::nanoseconds{1}); break;
-            case 3: this_fiber::park_for(std::chrono::nanoseconds{1}); break;
-            default: this_fiber::yield(); break;
+            case 2:
+                this_fiber::sleep_for(std::chrono::nanoseconds{1});
+                break;
+            case 3:
+                this_fiber::park_for(std::chrono::nanoseconds{1});
+                break;
+            default:
+                this_fiber::yield();
+                break;
         }
         wrong += get_errno() != mine;
         threads.insert(kernel_thread());
@@ -105,10 +113,12 @@ TEST_F(switch_test, a_new_fiber_starts_with_errno_zero) {
         for (int i = 1; i <= 100; ++i) {
             set_errno(i);
             const fiber_options how{.launch = i % 2 == 0 ? launch::dispatch : launch::post};
-            fiber{how, [] {
+            fiber{how,
+                  [] {
                       EXPECT_EQ(get_errno(), 0);
                       set_errno(77);
-                  }}.join();
+                  }}
+                .join();
             EXPECT_EQ(get_errno(), i);
         }
     });

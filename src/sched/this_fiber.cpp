@@ -97,7 +97,8 @@ void this_fiber::sleep_until(deadline limit) noexcept {
 void this_fiber::migrate(ums::cluster& to) noexcept {
     sched::cluster* target = cluster_access::of(to);
     carrier* c = this_carrier();
-    UMS_ASSERT(c != nullptr && c->running.get() != nullptr, "migrate() was called by a plain thread");
+    UMS_ASSERT(c != nullptr && c->running.get() != nullptr,
+               "migrate() was called by a plain thread");
     if (c->running.get()->home_cluster.get() == target) return;
     if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
     sched::fiber* self = c->running.get();

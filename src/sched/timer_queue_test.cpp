@@ -89,10 +89,12 @@ TEST_F(timer_queue_test, every_clock_and_every_unit_works) {
             unsigned_ticks{steady.time_since_epoch()};
         EXPECT_EQ(ums::deadline_at(unsigned_ticks), steady);
         EXPECT_EQ(ums::deadline_at(steady_clock::time_point::max()), ums::deadline::max());
-        EXPECT_EQ(ums::deadline_at(std::chrono::time_point<steady_clock, std::chrono::hours>::max()),
-                  ums::deadline::max());
-        EXPECT_EQ(ums::deadline_at(std::chrono::time_point<steady_clock, std::chrono::hours>::min()),
-                  ums::deadline::min());
+        EXPECT_EQ(
+            ums::deadline_at(std::chrono::time_point<steady_clock, std::chrono::hours>::max()),
+            ums::deadline::max());
+        EXPECT_EQ(
+            ums::deadline_at(std::chrono::time_point<steady_clock, std::chrono::hours>::min()),
+            ums::deadline::min());
 
         using fine = std::chrono::duration<double, std::pico>;
         const auto before = steady_clock::now();

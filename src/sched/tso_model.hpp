@@ -248,7 +248,8 @@ private:
         one() {
             place.race.create("strand");
             arch::set_bounds(place.shadow, stack.get(), stack_bytes);
-            auto top = reinterpret_cast<std::uintptr_t>(stack.get() + stack_bytes) & ~std::uintptr_t{15};
+            auto top =
+                reinterpret_cast<std::uintptr_t>(stack.get() + stack_bytes) & ~std::uintptr_t{15};
             arch::make_context(place.context, reinterpret_cast<void*>(top), &enter, this);
         }
         void start(std::string called, std::function<void()> function) {
@@ -328,14 +329,18 @@ private:
     [[nodiscard]] bool is_enabled(const one& s) const {
         switch (s.next.kind) {
             case op::plain:
-            case op::spins: return true;
+            case op::spins:
+                return true;
             case op::reads:
                 return !(s.waits_for_change && s.spins_on == s.next.at &&
                          visible(s, s.next.at) == s.last_seen);
-            case op::locked: return s.buffer.empty();
-            case op::locks: return s.buffer.empty() && memory_[s.next.at] == 0;
+            case op::locked:
+                return s.buffer.empty();
+            case op::locks:
+                return s.buffer.empty() && memory_[s.next.at] == 0;
             case op::asleep:
-            case op::done: return false;
+            case op::done:
+                return false;
         }
         return false;
     }
@@ -446,7 +451,8 @@ private:
             if (t.m.kind == move::flushes)
                 text += "its oldest store becomes visible";
             else
-                text += t.next.what + (t.next.at != ~0u ? " [" + std::to_string(t.next.at) + "]" : "");
+                text +=
+                    t.next.what + (t.next.at != ~0u ? " [" + std::to_string(t.next.at) + "]" : "");
             text += "\n";
         }
         return text;
@@ -485,10 +491,10 @@ namespace ums::modelled_base {
 
 using base::acq_rel;
 using base::acquire;
+using base::cache_line;
 using base::relaxed;
 using base::release;
 using base::seq_cst;
-using base::cache_line;
 
 // On TSO every load acquires and every store releases; a sequentially consistent store is an exchange.
 template <class T>
@@ -516,10 +522,18 @@ public:
         expected = narrow(old);
         return old == wanted;
     }
-    T fetch_add(T n, std::memory_order) noexcept { return change([n](T v) { return v + n; }); }
-    T fetch_sub(T n, std::memory_order) noexcept { return change([n](T v) { return v - n; }); }
-    T fetch_or(T n, std::memory_order) noexcept { return change([n](T v) { return v | n; }); }
-    T fetch_and(T n, std::memory_order) noexcept { return change([n](T v) { return v & n; }); }
+    T fetch_add(T n, std::memory_order) noexcept {
+        return change([n](T v) { return v + n; });
+    }
+    T fetch_sub(T n, std::memory_order) noexcept {
+        return change([n](T v) { return v - n; });
+    }
+    T fetch_or(T n, std::memory_order) noexcept {
+        return change([n](T v) { return v | n; });
+    }
+    T fetch_and(T n, std::memory_order) noexcept {
+        return change([n](T v) { return v & n; });
+    }
 
     const void* address() const noexcept { return this; }
     [[nodiscard]] tso::model::cell cell() const noexcept { return at_; }

@@ -173,9 +173,8 @@ int fibonacci(int n) {
 }
 
 TEST_F(value_fiber_test, computes_recursively) {
-    from_a_fiber_and_from_a_thread([] {
-        EXPECT_EQ(ums::spawn(fibonacci, scaled(18, 10)).join(), scaled(2584, 55));
-    });
+    from_a_fiber_and_from_a_thread(
+        [] { EXPECT_EQ(ums::spawn(fibonacci, scaled(18, 10)).join(), scaled(2584, 55)); });
 }
 
 int throws_below(int depth) {

@@ -12,7 +12,8 @@ namespace {
 // A claimed fiber's way into a queue, from outside any processor's ownership.
 UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return f.home_cluster.get()->make_ready_from_outside(f);
+    if (c == nullptr || c->running.get() == nullptr)
+        return f.home_cluster.get()->make_ready_from_outside(f);
     processor* p = c->enter();
     if (p == nullptr) [[unlikely]]
         return f.home_cluster.get()->make_ready_from_outside(f);
@@ -34,8 +35,7 @@ UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
             // sync(park): acquire sees the saved registers, release publishes what the caller did.
             if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
                 return true;
-        } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel,
-                                                base::relaxed)) {
+        } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel, base::relaxed)) {
             // sync(park): also if the token was there: ordered before its consumption.
             return false;
         }

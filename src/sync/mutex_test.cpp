@@ -37,8 +37,8 @@ class mutex_base_test : public conserving_test {};
 
 template <class Mutex>
 class mutex_test : public mutex_base_test {};
-using every_mutex = ::testing::Types<ums::mutex, ums::timed_mutex, ums::fair_mutex, ums::recursive_mutex,
-                                     ums::recursive_timed_mutex>;
+using every_mutex = ::testing::Types<ums::mutex, ums::timed_mutex, ums::fair_mutex,
+                                     ums::recursive_mutex, ums::recursive_timed_mutex>;
 TYPED_TEST_SUITE(mutex_test, every_mutex);
 
 template <class Mutex>
@@ -265,7 +265,8 @@ TEST_F(mutex_base_test, a_fair_one_goes_round_in_the_order_of_arrival) {
         m.unlock();
         for (fiber& f : all) f.join();
         ASSERT_EQ(order.size(), 300u);
-        for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i], static_cast<int>(i % 100));
+        for (std::size_t i = 0; i < order.size(); ++i)
+            EXPECT_EQ(order[i], static_cast<int>(i % 100));
     });
 }
 
@@ -314,7 +315,8 @@ TEST(mutex_misuse_test, an_unlock_of_what_one_does_not_hold_ends_the_program) {
     EXPECT_NE(free.err.find("unlock() of a mutex that nobody holds"), free.err.npos) << free;
     const child_end other = run_child("unlocks_anothers", {}, {});
     EXPECT_NE(other.code, 0);
-    EXPECT_NE(other.err.find("unlock() of a mutex that another fiber or thread holds"), other.err.npos)
+    EXPECT_NE(other.err.find("unlock() of a mutex that another fiber or thread holds"),
+              other.err.npos)
         << other;
     EXPECT_NE(other.err.find("thief"), other.err.npos) << other;
 }

@@ -151,8 +151,8 @@ template <mode how>
             std::make_error_code(std::errc::resource_deadlock_would_occur),
             "ums: a shared mutex was locked by the fiber or thread that holds it exclusively"};
     shared_waiter w{who, how};
-    const sched::waits_for note{
-        who, m.holder, until == os::never && (stop == nullptr || !stop->stop_possible())};
+    const sched::waits_for note{who, m.holder,
+                                until == os::never && (stop == nullptr || !stop->stop_possible())};
     list_guard guard{m.waiters};
     if (enter_or_announce<how>(holder, me)) return true;
     push_back(m.waiters, w);

@@ -60,7 +60,9 @@ using reason = parkable::reason;
 
 class list_guard {
 public:
-    explicit list_guard(wait_list& list) noexcept : list_{list} { os::lock_word::acquire(list.lock); }
+    explicit list_guard(wait_list& list) noexcept : list_{list} {
+        os::lock_word::acquire(list.lock);
+    }
     ~list_guard() {
         if (held_) os::lock_word::release(list_.lock);
     }

@@ -121,8 +121,10 @@ TEST(timer_heap, behaves_as_a_multimap_under_random_operations) {
         } else if (dice < 90 && !model.empty()) {
             // Any that is queued.
             timer* t = &pool[rng() % pool.size()];
-            if (!t->is_queued()) t = std::next(model.begin(), static_cast<long>(
-                                         rng() % std::min<std::size_t>(model.size(), 8)))->second;
+            if (!t->is_queued())
+                t = std::next(model.begin(),
+                              static_cast<long>(rng() % std::min<std::size_t>(model.size(), 8)))
+                        ->second;
             auto [first, last] = model.equal_range(t->at);
             const auto found = std::find_if(first, last, [t](auto& e) { return e.second == t; });
             ASSERT_NE(found, last);
@@ -166,17 +168,17 @@ TEST(timer_heap, gives_its_memory_back_when_the_last_timer_leaves) {
 }
 
 const child_program removes_a_stranger{"removes_a_stranger", [](const child_arguments& a) {
-    timer_heap heap, other;
-    timer in, out;
-    heap.add(in);
-    if (a.at(0) == "queued elsewhere") other.add(out);
-    if (a.at(0) == "removed before") {
-        heap.add(out);
-        heap.remove(out);
-    }
-    heap.remove(out);
-    return 0;
-}};
+                                           timer_heap heap, other;
+                                           timer in, out;
+                                           heap.add(in);
+                                           if (a.at(0) == "queued elsewhere") other.add(out);
+                                           if (a.at(0) == "removed before") {
+                                               heap.add(out);
+                                               heap.remove(out);
+                                           }
+                                           heap.remove(out);
+                                           return 0;
+                                       }};
 
 TEST(timer_heap, removing_a_timer_it_does_not_hold_is_an_error) {
     for (const char* how : {"never queued", "queued elsewhere", "removed before"}) {

@@ -140,9 +140,7 @@ TEST_F(blocking_test, waits_in_the_librarys_own_primitives_are_told) {
     ums::channel<int> numbers{1};
     ums::manual_reset_event done, never;
     std::vector<std::unique_ptr<test_worker>> workers;
-    const auto add = [&](auto run) {
-        workers.push_back(std::make_unique<test_worker>(list, run));
-    };
+    const auto add = [&](auto run) { workers.push_back(std::make_unique<test_worker>(list, run)); };
     int had = 0;
     lock.lock();
     add([&] {

@@ -120,7 +120,8 @@ long knob(const char* name) {
     return text != nullptr ? std::strtol(text, nullptr, 10) : 0;
 }
 
-void run_crowd(int n, int schedulers, const std::function<void(int)>& work, const step& before_each = {}) {
+void run_crowd(int n, int schedulers, const std::function<void(int)>& work,
+               const step& before_each = {}) {
     const std::uint64_t seed = test_seed();
     crowd all{n};
     // All of them live at once.
@@ -173,14 +174,16 @@ TEST_F(crowd_test, ten_thousand_workers_run_block_and_end_on_four_schedulers) {
     }
     ums_scheduling_stats_t sum = UMS_SCHEDULING_STATS_INIT;
     must(ums_scheduling_get_stats(&sum));
-    std::printf("%ld rounds of %d workers: %llu made, %llu ended, %llu executions, %llu yields, %llu blocked "
-                "in system calls, %llu in faults, %llu schedulers left\n",
-                rounds, n, static_cast<unsigned long long>(sum.workers_created),
-                static_cast<unsigned long long>(sum.workers_ended),
-                static_cast<unsigned long long>(sum.switches), static_cast<unsigned long long>(sum.yields),
-                static_cast<unsigned long long>(sum.blocked_in_syscall),
-                static_cast<unsigned long long>(sum.blocked_in_fault),
-                static_cast<unsigned long long>(sum.schedulers));
+    std::printf(
+        "%ld rounds of %d workers: %llu made, %llu ended, %llu executions, %llu yields, %llu "
+        "blocked "
+        "in system calls, %llu in faults, %llu schedulers left\n",
+        rounds, n, static_cast<unsigned long long>(sum.workers_created),
+        static_cast<unsigned long long>(sum.workers_ended),
+        static_cast<unsigned long long>(sum.switches), static_cast<unsigned long long>(sum.yields),
+        static_cast<unsigned long long>(sum.blocked_in_syscall),
+        static_cast<unsigned long long>(sum.blocked_in_fault),
+        static_cast<unsigned long long>(sum.schedulers));
 }
 
 TEST_F(crowd_test, schedulers_and_workers_allocate_print_and_load_libraries_at_once) {

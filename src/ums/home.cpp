@@ -37,8 +37,8 @@ UMS_BARE void bare_home_loop(context* c, std::uint32_t* state, std::uint32_t* or
             while (((seen = __atomic_load_n(state, __ATOMIC_ACQUIRE)) & locked) != 0) {
                 if ((seen & awaited) != 0 ||
                     // relaxed: nothing is published.
-                    __atomic_compare_exchange_n(state, &seen, seen | awaited, false, __ATOMIC_RELAXED,
-                                                __ATOMIC_RELAXED))
+                    __atomic_compare_exchange_n(state, &seen, seen | awaited, false,
+                                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
                     arch::bare_futex_wait(state, seen | awaited);
             }
             return;

@@ -19,7 +19,8 @@ choice choose() noexcept {
         return {switch_mode::futex, "futex: asked for by UMS_FSGSBASE=off"};
     if (!arch::can_write_thread_pointer())
         return {switch_mode::futex, "futex: no FSGSBASE (a CPU or a kernel without it)"};
-    if (arch::under_valgrind()) return {switch_mode::futex, "futex: Valgrind does not know WRFSBASE"};
+    if (arch::under_valgrind())
+        return {switch_mode::futex, "futex: Valgrind does not know WRFSBASE"};
     return {switch_mode::user, "fsgsbase: in user mode, by WRFSBASE"};
 }
 

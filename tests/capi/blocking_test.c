@@ -7,7 +7,7 @@
 
 static int ends[2];
 
-static void read_one(void *argument) {
+static void read_one(void* argument) {
     char c = 0;
     ums_blocking_enter();
     ums_blocking_enter();
@@ -15,10 +15,10 @@ static void read_one(void *argument) {
     ums_blocking_leave();
     ums_blocking_leave();
     CHECK_IS(1, (int)n);
-    *(char *)argument = c;
+    *(char*)argument = c;
 }
 
-static void other_fibers_run_meanwhile(void *argument) {
+static void other_fibers_run_meanwhile(void* argument) {
     (void)argument;
     char got = 0;
     ums_fiber_t reader;

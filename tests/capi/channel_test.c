@@ -9,9 +9,9 @@ struct item {
     char text[20];
 };
 
-static void use_channel(void *argument) {
-    ums_channel_t *c;
-    ums_stop_t *stop;
+static void use_channel(void* argument) {
+    ums_channel_t* c;
+    ums_stop_t* stop;
     struct item in = {7, "seven"}, out = {0, ""};
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
@@ -61,21 +61,22 @@ static void a_channel_carries_structs(void) { on_a_fiber_and_on_a_thread(use_cha
 
 enum { ITEMS = 1000, SIDES = 4 };
 struct traffic {
-    ums_channel_t *channel;
+    ums_channel_t* channel;
     atomic_long sum, items;
 };
-static void send_items(void *argument) {
-    struct traffic *t = argument;
+static void send_items(void* argument) {
+    struct traffic* t = argument;
     for (long i = 1; i <= ITEMS; ++i) {
         int error = -ETIMEDOUT;
         while (error == -ETIMEDOUT)
-            error = i % 2 == 0 ? ums_channel_send(t->channel, &i)
-                               : ums_channel_send_until(t->channel, &i, ums_deadline_after(MS), NULL);
+            error = i % 2 == 0
+                        ? ums_channel_send(t->channel, &i)
+                        : ums_channel_send_until(t->channel, &i, ums_deadline_after(MS), NULL);
         CHECK_IS(0, error);
     }
 }
-static void receive_items(void *argument) {
-    struct traffic *t = argument;
+static void receive_items(void* argument) {
+    struct traffic* t = argument;
     long item = 0;
     int error;
     while ((error = ums_channel_receive(t->channel, &item)) == 0) {
@@ -84,7 +85,7 @@ static void receive_items(void *argument) {
     }
     CHECK_IS(-EPIPE, error);
 }
-static void *send_on_a_thread(void *argument) {
+static void* send_on_a_thread(void* argument) {
     send_items(argument);
     return NULL;
 }
@@ -112,9 +113,9 @@ static void nothing_is_lost_or_doubled(void) {
     }
 }
 
-static void use_select(void *argument) {
+static void use_select(void* argument) {
     ums_channel_t *numbers, *words;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     long number = 5, got = 0;
     char word[4] = "abc", got_word[4] = "";
     size_t index = 99;
@@ -153,18 +154,20 @@ static void use_select(void *argument) {
     ums_channel_destroy(words);
     ums_stop_destroy(stop);
 }
-static void select_takes_the_first_that_can_be(void) { on_a_fiber_and_on_a_thread(use_select, NULL); }
+static void select_takes_the_first_that_can_be(void) {
+    on_a_fiber_and_on_a_thread(use_select, NULL);
+}
 
 struct two {
-    ums_channel_t *channels[2];
+    ums_channel_t* channels[2];
 };
-static void send_one_by_one(void *argument) {
-    struct two *t = argument;
+static void send_one_by_one(void* argument) {
+    struct two* t = argument;
     for (long i = 1; i <= ITEMS; ++i) CHECK_IS(0, ums_channel_send(t->channels[i % 2], &i));
     ums_channel_close(t->channels[0]);
     ums_channel_close(t->channels[1]);
 }
-static void select_all(void *argument) {
+static void select_all(void* argument) {
     struct two t;
     long sum = 0;
     (void)argument;

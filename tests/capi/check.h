@@ -23,13 +23,13 @@
 
 static atomic_int check_failures;
 
-static inline void check_true(bool is, const char *what, const char *file, int line) {
+static inline void check_true(bool is, const char* what, const char* file, int line) {
     if (is) return;
     atomic_fetch_add(&check_failures, 1);
     fprintf(stderr, "%s:%d: is false: %s\n", file, line, what);
 }
 
-static inline void check_is(long long expected, long long got, const char *what, const char *file,
+static inline void check_is(long long expected, long long got, const char* what, const char* file,
                             int line) {
     if (expected == got) return;
     atomic_fetch_add(&check_failures, 1);
@@ -43,13 +43,13 @@ static inline void check_is(long long expected, long long got, const char *what,
 /* Threads on their way out are not counted: the kernel may list them after they were joined. */
 static inline int check_threads(void) {
     int count = 0;
-    DIR *folder = opendir("/proc/self/task");
+    DIR* folder = opendir("/proc/self/task");
     if (folder == NULL) abort();
-    for (const struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+    for (const struct dirent* entry; (entry = readdir(folder)) != NULL;) {
         char path[300], line[512];
         if (entry->d_name[0] == '.') continue;
         snprintf(path, sizeof path, "/proc/self/task/%s/stat", entry->d_name);
-        FILE *file = fopen(path, "r");
+        FILE* file = fopen(path, "r");
         if (file == NULL) continue;
         char state = 'X';
         unsigned flags = 0;
@@ -65,16 +65,16 @@ static inline int check_threads(void) {
 
 static inline int check_fds(void) {
     int count = 0;
-    DIR *folder = opendir("/proc/self/fd");
+    DIR* folder = opendir("/proc/self/fd");
     if (folder == NULL) abort();
     while (readdir(folder) != NULL) ++count;
     closedir(folder);
     return count;
 }
 
-static inline void check_nothing(void *argument) { (void)argument; }
+static inline void check_nothing(void* argument) { (void)argument; }
 
-static inline void check_run(void (*test)(void), const char *name) {
+static inline void check_run(void (*test)(void), const char* name) {
     static bool is_warm;
     if (!is_warm && ums_run(NULL, check_nothing, NULL) != 0) abort();
     is_warm = true;
@@ -91,14 +91,14 @@ static inline void check_run(void (*test)(void), const char *name) {
 static inline int check_end(void) { return check_failures == 0 ? 0 : 1; }
 
 /* Runs a body on the first fiber of a runtime with `processors`. */
-static inline void on_fibers(unsigned processors, void (*body)(void *), void *argument) {
+static inline void on_fibers(unsigned processors, void (*body)(void*), void* argument) {
     ums_options_t options = UMS_OPTIONS_INIT;
     options.processors = processors;
     CHECK_IS(0, ums_run(&options, body, argument));
 }
 
 /* The same body on a fiber and, while a runtime runs, on a plain thread. */
-static inline void on_a_fiber_and_on_a_thread(void (*body)(void *), void *argument) {
+static inline void on_a_fiber_and_on_a_thread(void (*body)(void*), void* argument) {
     on_fibers(2, body, argument);
     ums_options_t options = UMS_OPTIONS_INIT;
     options.processors = 2;
@@ -107,13 +107,13 @@ static inline void on_a_fiber_and_on_a_thread(void (*body)(void *), void *argume
     CHECK_IS(0, ums_runtime_stop());
 }
 
-static inline ums_fiber_t start(void (*function)(void *), void *argument) {
+static inline ums_fiber_t start(void (*function)(void*), void* argument) {
     ums_fiber_t fiber;
     CHECK_IS(0, ums_fiber_create(&fiber, NULL, function, argument));
     return fiber;
 }
 
-static inline void join(ums_fiber_t *fiber) { CHECK_IS(0, ums_fiber_join(fiber)); }
+static inline void join(ums_fiber_t* fiber) { CHECK_IS(0, ums_fiber_join(fiber)); }
 
 enum { MS = 1000 * 1000 };
 

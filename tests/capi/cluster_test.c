@@ -4,14 +4,14 @@
 
 #include "check.h"
 
-static void add_one(void *argument) { atomic_fetch_add((atomic_int *)argument, 1); }
+static void add_one(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
 
-static void use_one(void *argument) {
+static void use_one(void* argument) {
     ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
     options.name = "background";
     options.processors = 2;
     options.policy = UMS_POLICY_FIFO;
-    ums_cluster_t *cluster = NULL;
+    ums_cluster_t* cluster = NULL;
     CHECK_IS(0, ums_cluster_create(&cluster, &options));
     CHECK_IS(2, ums_cluster_processors(cluster));
     char name[32], cut[5];
@@ -47,8 +47,8 @@ static void clusters_come_and_go(void) {
     CHECK_IS(2, count);
 }
 
-static void refuse(void *argument) {
-    ums_cluster_t *cluster = ums_cluster_standard();
+static void refuse(void* argument) {
+    ums_cluster_t* cluster = ums_cluster_standard();
     (void)argument;
     ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
     options.processors = 0;
@@ -64,13 +64,13 @@ static void refuse(void *argument) {
     CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
 }
 static void bad_clusters_are_refused(void) {
-    ums_cluster_t *cluster;
+    ums_cluster_t* cluster;
     CHECK_IS(-EPERM, ums_cluster_create(&cluster, NULL));
     on_fibers(1, refuse, NULL);
 }
 
-static void migrate(void *argument) {
-    ums_cluster_t *cluster;
+static void migrate(void* argument) {
+    ums_cluster_t* cluster;
     (void)argument;
     CHECK_IS(0, ums_cluster_create(&cluster, NULL));
     for (int i = 0; i < 10; ++i) {
@@ -95,34 +95,34 @@ struct stack_policy {
     bool first_in_first_out;
 };
 
-static void *stack_make(void *argument) {
-    struct stack_policy *p = argument;
+static void* stack_make(void* argument) {
+    struct stack_policy* p = argument;
     pthread_mutex_init(&p->lock, NULL);
     p->queue = (ums_fiber_queue_t)UMS_FIBER_QUEUE_INIT;
     return p;
 }
-static void stack_destroy(void *self) {
-    struct stack_policy *p = self;
+static void stack_destroy(void* self) {
+    struct stack_policy* p = self;
     CHECK_IS(0, ums_fiber_queue_size(&p->queue));
     pthread_mutex_destroy(&p->lock);
     ++p->destroyed;
 }
-static void stack_attach(void *self, unsigned processor) {
-    struct stack_policy *p = self;
+static void stack_attach(void* self, unsigned processor) {
+    struct stack_policy* p = self;
     (void)processor;
     pthread_mutex_lock(&p->lock);
     ++p->attached;
     pthread_mutex_unlock(&p->lock);
 }
-static void stack_detach(void *self, unsigned processor) {
-    struct stack_policy *p = self;
+static void stack_detach(void* self, unsigned processor) {
+    struct stack_policy* p = self;
     (void)processor;
     pthread_mutex_lock(&p->lock);
     --p->attached;
     pthread_mutex_unlock(&p->lock);
 }
-static void stack_ready(void *self, ums_ref_t fiber, unsigned processor) {
-    struct stack_policy *p = self;
+static void stack_ready(void* self, ums_ref_t fiber, unsigned processor) {
+    struct stack_policy* p = self;
     pthread_mutex_lock(&p->lock);
     p->handed += processor == UMS_OUTSIDE || processor < 1024;
     if (p->first_in_first_out)
@@ -131,36 +131,42 @@ static void stack_ready(void *self, ums_ref_t fiber, unsigned processor) {
         ums_fiber_queue_push_front(&p->queue, fiber);
     pthread_mutex_unlock(&p->lock);
 }
-static ums_ref_t stack_next(void *self, unsigned processor) {
-    struct stack_policy *p = self;
+static ums_ref_t stack_next(void* self, unsigned processor) {
+    struct stack_policy* p = self;
     (void)processor;
     pthread_mutex_lock(&p->lock);
     const ums_ref_t next = ums_fiber_queue_pop_front(&p->queue);
     pthread_mutex_unlock(&p->lock);
     return next;
 }
-static ums_ref_t stack_steal(void *self, unsigned thief, unsigned victim) {
+static ums_ref_t stack_steal(void* self, unsigned thief, unsigned victim) {
     (void)victim;
     return stack_next(self, thief);
 }
-static bool stack_empty(void *self, unsigned processor) {
-    struct stack_policy *p = self;
+static bool stack_empty(void* self, unsigned processor) {
+    struct stack_policy* p = self;
     (void)processor;
     pthread_mutex_lock(&p->lock);
     const bool is = ums_fiber_queue_size(&p->queue) == 0;
     pthread_mutex_unlock(&p->lock);
     return is;
 }
-static const ums_policy_calls_t stack_calls = {
-    sizeof(ums_policy_calls_t), stack_make, stack_destroy, stack_attach, stack_detach,
-    stack_ready,                stack_next, stack_steal,   stack_empty};
+static const ums_policy_calls_t stack_calls = {sizeof(ums_policy_calls_t),
+                                               stack_make,
+                                               stack_destroy,
+                                               stack_attach,
+                                               stack_detach,
+                                               stack_ready,
+                                               stack_next,
+                                               stack_steal,
+                                               stack_empty};
 
 static int order[8];
 static atomic_int ordered;
-static void note(void *argument) { order[ordered++] = *(int *)argument; }
+static void note(void* argument) { order[ordered++] = *(int*)argument; }
 
-static void note_the_order(void *argument) {
-    const struct stack_policy *p = argument;
+static void note_the_order(void* argument) {
+    const struct stack_policy* p = argument;
     int numbers[8];
     ums_fiber_t all[8];
     ordered = 0;
@@ -171,12 +177,12 @@ static void note_the_order(void *argument) {
     for (int i = 0; i < 8; ++i) join(&all[i]);
     for (int i = 0; i < 8; ++i) CHECK_IS(p->first_in_first_out ? i : 7 - i, order[i]);
 }
-static void yield_often(void *argument) {
+static void yield_often(void* argument) {
     for (int i = 0; i < 100; ++i) ums_this_fiber_yield();
     add_one(argument);
 }
-static void share(void *argument) {
-    atomic_int *count = argument;
+static void share(void* argument) {
+    atomic_int* count = argument;
     ums_fiber_t all[32];
     for (int i = 0; i < 32; ++i) all[i] = start(yield_often, count);
     for (int i = 0; i < 32; ++i) join(&all[i]);
@@ -203,8 +209,8 @@ static void a_policy_of_c_functions_orders_the_fibers(void) {
     }
 }
 
-static void a_cluster_has_its_own(void *argument) {
-    struct stack_policy *policy = argument;
+static void a_cluster_has_its_own(void* argument) {
+    struct stack_policy* policy = argument;
     ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
     ums_policy_calls_t calls = stack_calls;
     calls.make = NULL; /* The argument itself. */
@@ -213,7 +219,7 @@ static void a_cluster_has_its_own(void *argument) {
     stack_make(policy);
     options.policy_calls = &calls;
     options.policy_argument = policy;
-    ums_cluster_t *cluster;
+    ums_cluster_t* cluster;
     CHECK_IS(0, ums_cluster_create(&cluster, &options));
     CHECK_IS(0, ums_this_fiber_migrate(cluster));
     CHECK_IS(0, ums_this_fiber_migrate(ums_cluster_standard()));
@@ -226,7 +232,7 @@ static void a_cluster_takes_a_policy(void) {
     on_fibers(1, a_cluster_has_its_own, &policy);
 }
 
-static void *make_none(void *argument) {
+static void* make_none(void* argument) {
     (void)argument;
     return NULL;
 }

@@ -4,10 +4,10 @@
 
 #include "check.h"
 
-static void give_up(void *argument) {
+static void give_up(void* argument) {
     ums_mutex_t mutex = UMS_MUTEX_INIT;
     ums_cond_t cond = UMS_COND_INIT;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(-EPERM, ums_cond_wait(&cond, &mutex));
@@ -30,12 +30,13 @@ struct box {
     bool closed;
     long sum;
 };
-static void consume(void *argument) {
-    struct box *b = argument;
+static void consume(void* argument) {
+    struct box* b = argument;
     CHECK_IS(0, ums_mutex_lock(&b->mutex));
     for (;;) {
         while (b->full == 0 && !b->closed) {
-            const int result = ums_cond_wait_until(&b->filled, &b->mutex, ums_deadline_after(MS), NULL);
+            const int result =
+                ums_cond_wait_until(&b->filled, &b->mutex, ums_deadline_after(MS), NULL);
             CHECK(result == 0 || result == -ETIMEDOUT);
         }
         if (b->full == 0) break;
@@ -45,12 +46,12 @@ static void consume(void *argument) {
     }
     CHECK_IS(0, ums_mutex_unlock(&b->mutex));
 }
-static void *consume_on_a_thread(void *argument) {
+static void* consume_on_a_thread(void* argument) {
     consume(argument);
     return NULL;
 }
-static void produce(void *argument) {
-    struct box *b = argument;
+static void produce(void* argument) {
+    struct box* b = argument;
     ums_fiber_t fibers[CONSUMERS];
     for (int i = 0; i < CONSUMERS; ++i) fibers[i] = start(consume, b);
     CHECK_IS(0, ums_mutex_lock(&b->mutex));

@@ -2,9 +2,9 @@
 // variants: migrate p1
 #include "check.h"
 
-static void add_one(void *argument) { atomic_fetch_add((atomic_int *)argument, 1); }
+static void add_one(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
 
-static void create_and_join(void *argument) {
+static void create_and_join(void* argument) {
     atomic_int count = 0;
     ums_fiber_t all[100];
     (void)argument;
@@ -22,7 +22,9 @@ static void create_and_join(void *argument) {
     }
     CHECK_IS(100, count);
 }
-static void fibers_are_created_and_joined(void) { on_a_fiber_and_on_a_thread(create_and_join, NULL); }
+static void fibers_are_created_and_joined(void) {
+    on_a_fiber_and_on_a_thread(create_and_join, NULL);
+}
 
 static void detached_fibers_end_before_the_runtime(void) {
     atomic_int count = 0;
@@ -36,7 +38,7 @@ static void detached_fibers_end_before_the_runtime(void) {
     CHECK_IS(100, count);
 }
 
-static void refuse(void *argument) {
+static void refuse(void* argument) {
     ums_fiber_t fiber;
     ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
     options.stack_bytes = (size_t)2 << 30;
@@ -61,12 +63,12 @@ static void bad_fibers_are_refused(void) {
 }
 
 static ums_fiber_t itself;
-static void join_itself(void *argument) {
+static void join_itself(void* argument) {
     ums_this_fiber_park();
     CHECK_IS(-EDEADLK, ums_fiber_join(&itself));
     add_one(argument);
 }
-static void itself_main(void *argument) {
+static void itself_main(void* argument) {
     itself = start(join_itself, argument);
     ums_ref_unpark(ums_fiber_ref(&itself));
     join(&itself);
@@ -77,7 +79,7 @@ static void a_fiber_cannot_join_itself(void) {
     CHECK_IS(1, count);
 }
 
-static void look_at_itself(void *argument) {
+static void look_at_itself(void* argument) {
     CHECK(strcmp(ums_this_fiber_name(), "deep") == 0);
     CHECK(strcmp(ums_ref_name(ums_this_fiber_ref()), "deep") == 0);
     CHECK_IS(77, ums_ref_tag(ums_this_fiber_ref()));
@@ -87,7 +89,7 @@ static void look_at_itself(void *argument) {
     CHECK_IS(ums_this_fiber_id(), ums_ref_id(ums_this_fiber_ref()));
     add_one(argument);
 }
-static void options_main(void *argument) {
+static void options_main(void* argument) {
     ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
     options.name = "deep";
     options.stack_bytes = 1 << 20;
@@ -118,30 +120,31 @@ struct pair {
     ums_ref_t parent;
     atomic_int turns;
 };
-static void answer(void *argument) {
-    struct pair *pair = argument;
+static void answer(void* argument) {
+    struct pair* pair = argument;
     for (int i = 0; i < 1000; ++i) {
         ums_this_fiber_park();
         atomic_fetch_add(&pair->turns, 1);
         ums_ref_unpark(pair->parent);
     }
 }
-static void ask(void *argument) {
+static void ask(void* argument) {
     struct pair pair = {ums_this_fiber_ref(), 0};
     (void)argument;
     ums_fiber_t fiber = start(answer, &pair);
     const ums_ref_t other = ums_fiber_ref(&fiber);
     for (int i = 1; i <= 1000; ++i) {
         ums_ref_unpark(other);
-        do ums_this_fiber_park(); /* Once for each unpark, or one would be left for the next test. */
+        do
+            ums_this_fiber_park(); /* Once for each unpark, or one would be left for the next test. */
         while (pair.turns != i);
     }
     join(&fiber);
 }
 static void parks_and_unparks_alternate(void) { on_a_fiber_and_on_a_thread(ask, NULL); }
 
-static void wait_three_ways(void *argument) {
-    ums_stop_t *stop = NULL;
+static void wait_three_ways(void* argument) {
+    ums_stop_t* stop = NULL;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(-ETIMEDOUT, ums_this_fiber_park_until(ums_now(), NULL));
@@ -159,7 +162,7 @@ static void wait_three_ways(void *argument) {
 }
 static void a_park_ends_in_three_ways(void) { on_a_fiber_and_on_a_thread(wait_three_ways, NULL); }
 
-static void sleep_well(void *argument) {
+static void sleep_well(void* argument) {
     (void)argument;
     int64_t begin = ums_now();
     ums_this_fiber_sleep_ns(2 * MS);

@@ -10,12 +10,12 @@ struct pair {
     long a, b;
 };
 
-static void use_promise(void *argument) {
+static void use_promise(void* argument) {
     const struct pair given = {3, 4};
     struct pair got = {0, 0};
-    ums_promise_t *promise;
+    ums_promise_t* promise;
     ums_future_t *future, *other;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(0, ums_promise_create(&promise, &future, sizeof given));
@@ -62,25 +62,25 @@ static void use_promise(void *argument) {
 static void a_promise_has_one_outcome(void) { on_a_fiber_and_on_a_thread(use_promise, NULL); }
 
 enum { READERS = 8, ROUNDS = 50 };
-static void read_value(void *future) {
+static void read_value(void* future) {
     long got = 0;
     CHECK_IS(0, ums_future_get(future, &got));
     CHECK_IS(42, got);
 }
-static void *read_on_thread(void *future) {
+static void* read_on_thread(void* future) {
     read_value(future);
     return NULL;
 }
-static void provide_value(void *promise) {
+static void provide_value(void* promise) {
     const long value = 42;
     CHECK_IS(0, ums_promise_set(promise, &value));
     ums_promise_destroy(promise);
 }
-static void many_read(void *argument) {
+static void many_read(void* argument) {
     (void)argument;
     for (int round = 0; round < ROUNDS; ++round) {
-        ums_promise_t *promise;
-        ums_future_t *future;
+        ums_promise_t* promise;
+        ums_future_t* future;
         ums_fiber_t readers[READERS];
         CHECK_IS(0, ums_promise_create(&promise, &future, sizeof(long)));
         for (int i = 0; i < READERS; ++i) readers[i] = start(read_value, future);
@@ -92,8 +92,8 @@ static void many_read(void *argument) {
 }
 static void every_reader_gets_the_value(void) {
     on_a_fiber_and_on_a_thread(many_read, NULL);
-    ums_promise_t *promise;
-    ums_future_t *future;
+    ums_promise_t* promise;
+    ums_future_t* future;
     pthread_t thread;
     CHECK_IS(0, ums_promise_create(&promise, &future, sizeof(long)));
     CHECK_IS(0, pthread_create(&thread, NULL, read_on_thread, future));
@@ -105,32 +105,32 @@ static void every_reader_gets_the_value(void) {
     ums_future_destroy(future);
 }
 
-static int add(void *argument, void *value) {
-    const struct pair *of = argument;
-    long *sum = value;
+static int add(void* argument, void* value) {
+    const struct pair* of = argument;
+    long* sum = value;
     CHECK_IS(0, *sum);
     ums_this_fiber_yield();
     *sum = of->a + of->b;
     return 0;
 }
-static int fail(void *argument, void *value) {
+static int fail(void* argument, void* value) {
     (void)argument, (void)value;
     return -EDOM;
 }
-static int leave(void *argument, void *value) {
+static int leave(void* argument, void* value) {
     (void)argument, (void)value;
     ums_pthread_exit(NULL);
 }
-static int say_name(void *argument, void *value) {
+static int say_name(void* argument, void* value) {
     (void)argument;
     strcpy(value, ums_this_fiber_name());
     return 1; /* No error. */
 }
-static void use_async(void *argument) {
+static void use_async(void* argument) {
     struct pair of = {3, 4};
     long sum = 0;
     char name[8] = "";
-    ums_future_t *future;
+    ums_future_t* future;
     ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
     (void)argument;
     CHECK_IS(0, ums_async(&future, NULL, sizeof sum, add, &of));
@@ -157,7 +157,7 @@ static void use_async(void *argument) {
     CHECK(future == NULL);
 }
 static void async_returns_what_the_function_wrote_or_its_error(void) {
-    ums_future_t *future;
+    ums_future_t* future;
     CHECK_IS(-EPERM, ums_async(&future, NULL, 0, fail, NULL));
     on_a_fiber_and_on_a_thread(use_async, NULL);
 }

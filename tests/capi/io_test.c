@@ -14,10 +14,10 @@
 
 #include <ums/ums_io.h>
 
-static void bytes(void *argument) {
+static void bytes(void* argument) {
     int ends[2];
     char buffer[16];
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(0, ums_pipe(ends));
@@ -51,22 +51,23 @@ static void bytes(void *argument) {
 }
 static void bytes_go_through_a_pipe(void) { on_a_fiber_and_on_a_thread(bytes, NULL); }
 
-static void connections(void *argument) {
+static void connections(void* argument) {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t size = sizeof at;
     char buffer[16];
     (void)argument;
     int door = ums_socket(AF_INET, SOCK_STREAM, 0);
-    CHECK_IS(0, bind(door, (struct sockaddr *)&at, sizeof at));
+    CHECK_IS(0, bind(door, (struct sockaddr*)&at, sizeof at));
     CHECK_IS(0, listen(door, 10));
-    CHECK_IS(0, getsockname(door, (struct sockaddr *)&at, &size));
+    CHECK_IS(0, getsockname(door, (struct sockaddr*)&at, &size));
     CHECK_IS(-ETIMEDOUT, ums_accept_until(door, NULL, NULL, ums_deadline_after(MS / 10), NULL));
     for (int i = 0; i < 2; ++i) {
         int there = ums_socket(AF_INET, SOCK_STREAM, 0);
         if (i == 0)
-            CHECK_IS(0, ums_connect(there, (struct sockaddr *)&at, sizeof at));
+            CHECK_IS(0, ums_connect(there, (struct sockaddr*)&at, sizeof at));
         else
-            CHECK_IS(0, ums_connect_until(there, (struct sockaddr *)&at, sizeof at, UMS_NEVER, NULL));
+            CHECK_IS(0,
+                     ums_connect_until(there, (struct sockaddr*)&at, sizeof at, UMS_NEVER, NULL));
         int here = ums_accept(door, NULL, NULL);
         CHECK(here >= 0);
         CHECK_IS(2, ums_send(there, "ab", 2, 0));
@@ -82,7 +83,7 @@ static void connections(void *argument) {
 }
 static void connections_are_made(void) { on_a_fiber_and_on_a_thread(connections, NULL); }
 
-static void messages(void *argument) {
+static void messages(void* argument) {
     int ends[2];
     char buffer[16];
     struct iovec piece = {buffer, 3};
@@ -107,7 +108,7 @@ static void messages(void *argument) {
 }
 static void messages_are_sent(void) { on_a_fiber_and_on_a_thread(messages, NULL); }
 
-static void files(void *argument) {
+static void files(void* argument) {
     char path[] = "/tmp/ums-c-io-XXXXXX", buffer[16];
     int ends[2], through[2];
     off_t from = 0;
@@ -137,7 +138,7 @@ static void files(void *argument) {
 }
 static void files_are_used(void) { on_a_fiber_and_on_a_thread(files, NULL); }
 
-static void loops(void *argument) {
+static void loops(void* argument) {
     int ends[2];
     struct epoll_event on = {.events = EPOLLIN}, got;
     fd_set in;
@@ -149,7 +150,8 @@ static void loops(void *argument) {
     FD_ZERO(&in);
     FD_SET(ends[0], &in);
     CHECK_IS(0, ums_poll_until(&fd, 1, ums_deadline_after(MS / 10), NULL));
-    CHECK_IS(0, ums_select_fds_until(ends[0] + 1, &in, NULL, NULL, ums_deadline_after(MS / 10), NULL));
+    CHECK_IS(0,
+             ums_select_fds_until(ends[0] + 1, &in, NULL, NULL, ums_deadline_after(MS / 10), NULL));
     CHECK_IS(0, ums_epoll_wait_until(epoll, &got, 1, ums_deadline_after(MS / 10), NULL));
     CHECK_IS(1, ums_write(ends[1], "x", 1));
     FD_SET(ends[0], &in);
@@ -162,8 +164,8 @@ static void loops(void *argument) {
 }
 static void loops_of_others_wait(void) { on_a_fiber_and_on_a_thread(loops, NULL); }
 
-static void set(void *argument) { *(int *)argument = 1; }
-static void offload(void *argument) {
+static void set(void* argument) { *(int*)argument = 1; }
+static void offload(void* argument) {
     int done = 0;
     (void)argument;
     CHECK_IS(0, ums_offload(set, &done));
@@ -171,7 +173,7 @@ static void offload(void *argument) {
 }
 static void what_blocks_is_done_elsewhere(void) { on_a_fiber_and_on_a_thread(offload, NULL); }
 
-static void readiness(void *argument) {
+static void readiness(void* argument) {
     int ends[2];
     (void)argument;
     CHECK_IS(0, ums_socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
@@ -186,27 +188,29 @@ static void readiness(void *argument) {
 }
 static void readiness_is_waited_for(void) { on_a_fiber_and_on_a_thread(readiness, NULL); }
 
-static void hosts(void *argument) {
+static void hosts(void* argument) {
     ums_address_t found[4];
     int why = 0;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK(ums_resolve("127.0.0.1", "80", AF_INET, SOCK_STREAM, found, 4, &why) >= 1);
     CHECK_IS(sizeof(struct sockaddr_in), found[0].bytes);
-    const struct sockaddr_in *first = (const struct sockaddr_in *)(const void *)&found[0].address;
+    const struct sockaddr_in* first = (const struct sockaddr_in*)(const void*)&found[0].address;
     CHECK_IS(htonl(INADDR_LOOPBACK), first->sin_addr.s_addr);
     CHECK_IS(htons(80), first->sin_port);
-    CHECK(ums_resolve_until("127.0.0.1", NULL, AF_UNSPEC, SOCK_STREAM, NULL, 0, NULL, UMS_NEVER, stop) >= 1);
+    CHECK(ums_resolve_until("127.0.0.1", NULL, AF_UNSPEC, SOCK_STREAM, NULL, 0, NULL, UMS_NEVER,
+                            stop) >= 1);
     CHECK_IS(-ENOENT, ums_resolve("127.0.0.1", "80", AF_INET6, SOCK_STREAM, found, 4, &why));
     CHECK(why != 0);
     ums_stop_destroy(stop);
 }
 static void hosts_are_resolved(void) { on_a_fiber_and_on_a_thread(hosts, NULL); }
 
-static void children(void *argument) {
+static void children(void* argument) {
     int status = 0;
-    char *const ends_with_7[] = {"sh", "-c", "exit 7", NULL}, *const sleeps[] = {"sleep", "1000", NULL};
+    char *const ends_with_7[] = {"sh", "-c", "exit 7", NULL}, *const sleeps[] = {"sleep", "1000",
+                                                                                 NULL};
     pid_t pid;
     (void)argument;
     CHECK_IS(0, posix_spawnp(&pid, "sh", NULL, NULL, ends_with_7, NULL));
@@ -232,9 +236,9 @@ static const int under_tsan = 1;
 static const int under_tsan = 0;
 #endif
 
-static void signals(void *argument) {
+static void signals(void* argument) {
     const int numbers[] = {SIGUSR1, SIGWINCH}, none[] = {SIGKILL};
-    ums_signals_t *events;
+    ums_signals_t* events;
     (void)argument;
     CHECK_IS(-EINVAL, ums_signals_create(&events, none, 1));
     CHECK_IS(0, ums_signals_create(&events, numbers, 2));

@@ -7,19 +7,19 @@
 static ums_key_t key, other;
 static atomic_int destroyed;
 
-static void destroy(void *value) {
+static void destroy(void* value) {
     CHECK(ums_key_get(key) == NULL);
-    atomic_fetch_add(&destroyed, *(int *)value);
+    atomic_fetch_add(&destroyed, *(int*)value);
 }
 static int one = 1, ten = 10;
 
 /* Sets its own key again, once. */
-static void destroy_again(void *value) {
-    atomic_fetch_add(&destroyed, *(int *)value);
+static void destroy_again(void* value) {
+    atomic_fetch_add(&destroyed, *(int*)value);
     if (value == &ten) CHECK_IS(0, ums_key_set(other, &one));
 }
 
-static void use_values(void *argument) {
+static void use_values(void* argument) {
     CHECK(ums_key_get(key) == NULL);
     CHECK_IS(0, ums_key_set(key, NULL));
     CHECK(ums_key_get(key) == NULL);
@@ -30,7 +30,7 @@ static void use_values(void *argument) {
         CHECK(ums_key_get(key) == argument);
     }
 }
-static void *use_on_a_thread(void *argument) {
+static void* use_on_a_thread(void* argument) {
     use_values(argument);
     return NULL;
 }
@@ -49,7 +49,7 @@ static void values_belong_to_a_fiber_or_thread_and_go_with_it(void) {
     CHECK_IS(0, ums_runtime_stop());
 }
 
-static void set_ten(void *argument) {
+static void set_ten(void* argument) {
     (void)argument;
     CHECK_IS(0, ums_key_set(other, &ten));
 }
@@ -61,7 +61,7 @@ static void a_destructor_may_set_a_value(void) {
     ums_key_delete(other);
 }
 
-static void outlive(void *argument) {
+static void outlive(void* argument) {
     (void)argument;
     CHECK_IS(0, ums_key_set(other, &ten));
     ums_key_delete(other);

@@ -4,9 +4,9 @@
 /* Latches, wait groups, events, barriers, once. */
 #include "check.h"
 
-static void use_latch(void *argument) {
+static void use_latch(void* argument) {
     ums_latch_t latch;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(-EINVAL, ums_latch_init(&latch, -1));
@@ -27,13 +27,13 @@ static void use_latch(void *argument) {
 }
 static void a_latch_opens_once(void) { on_a_fiber_and_on_a_thread(use_latch, NULL); }
 
-static void be_done(void *argument) {
+static void be_done(void* argument) {
     ums_this_fiber_yield();
     ums_wait_group_done(argument);
 }
-static void use_group(void *argument) {
+static void use_group(void* argument) {
     ums_wait_group_t group = UMS_WAIT_GROUP_INIT;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(0, ums_wait_group_trywait(&group));
@@ -58,8 +58,8 @@ static void use_group(void *argument) {
 }
 static void a_wait_group_waits_for_all(void) { on_a_fiber_and_on_a_thread(use_group, NULL); }
 
-static void use_event(void *argument) {
-    ums_stop_t *stop;
+static void use_event(void* argument) {
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     ums_event_t event = UMS_EVENT_INIT;
@@ -98,9 +98,9 @@ struct race {
     ums_barrier_t barrier;
     int phase; /* The completion's. */
 };
-static void next_phase(void *argument) { ++((struct race *)argument)->phase; }
-static void use_barrier(void *argument) {
-    ums_stop_t *stop;
+static void next_phase(void* argument) { ++((struct race*)argument)->phase; }
+static void use_barrier(void* argument) {
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     struct race race = {.phase = 0};
@@ -109,7 +109,8 @@ static void use_barrier(void *argument) {
     uint64_t phase = 99;
     CHECK_IS(-EINVAL, ums_barrier_arrive(&race.barrier, 0, NULL));
     CHECK_IS(0, ums_barrier_arrive(&race.barrier, 2, &phase));
-    CHECK_IS(-ETIMEDOUT, ums_barrier_wait_until(&race.barrier, phase, ums_deadline_after(MS / 10), NULL));
+    CHECK_IS(-ETIMEDOUT,
+             ums_barrier_wait_until(&race.barrier, phase, ums_deadline_after(MS / 10), NULL));
     CHECK_IS(-ETIMEDOUT, ums_barrier_wait_until(&race.barrier, phase, 0, stop));
     CHECK(ums_stop_request(stop));
     CHECK_IS(-ECANCELED, ums_barrier_wait_until(&race.barrier, phase, UMS_NEVER, stop));
@@ -127,9 +128,9 @@ struct counted {
     int phase;
     atomic_int last;
 };
-static void count_phase(void *argument) { ++((struct counted *)argument)->phase; }
-static void walk(void *argument) {
-    struct counted *c = argument;
+static void count_phase(void* argument) { ++((struct counted*)argument)->phase; }
+static void walk(void* argument) {
+    struct counted* c = argument;
     for (int i = 0; i < PHASES; ++i) {
         bool was_last = false;
         CHECK_IS(i, c->phase);
@@ -137,7 +138,7 @@ static void walk(void *argument) {
         if (was_last) ++c->last;
     }
 }
-static void walk_together(void *argument) {
+static void walk_together(void* argument) {
     struct counted c = {.phase = 0};
     ums_fiber_t all[PARTIES];
     (void)argument;
@@ -151,16 +152,16 @@ static void all_see_the_same_phase(void) { on_fibers(2, walk_together, NULL); }
 
 static ums_once_t once = UMS_ONCE_INIT;
 static int calls;
-static void call_slowly(void *argument) {
+static void call_slowly(void* argument) {
     (void)argument;
     ums_this_fiber_sleep_ns(MS);
     ++calls;
 }
-static void call_once(void *argument) {
+static void call_once(void* argument) {
     ums_once_call(&once, call_slowly, argument);
     CHECK_IS(1, calls);
 }
-static void call_together(void *argument) {
+static void call_together(void* argument) {
     ums_fiber_t all[PARTIES];
     for (int i = 0; i < PARTIES; ++i) all[i] = start(call_once, argument);
     for (int i = 0; i < PARTIES; ++i) join(&all[i]);

@@ -7,13 +7,13 @@
 static ums_mutex_t statics[] = {UMS_MUTEX_INIT, UMS_FAIR_MUTEX_INIT, UMS_RECURSIVE_MUTEX_INIT};
 static ums_mutex_t zero;
 
-static bool others_get(ums_mutex_t *m);
+static bool others_get(ums_mutex_t* m);
 
-static void lock_and_unlock(void *argument) {
-    ums_mutex_t *m = argument;
+static void lock_and_unlock(void* argument) {
+    ums_mutex_t* m = argument;
     const bool recursive = m->kind == UMS_MUTEX_RECURSIVE;
     const int again = recursive ? 0 : -EDEADLK;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(-EPERM, ums_mutex_unlock(m));
     CHECK_IS(0, ums_mutex_lock(m));
@@ -38,12 +38,12 @@ static void lock_and_unlock(void *argument) {
 }
 
 struct trial {
-    ums_mutex_t *mutex;
+    ums_mutex_t* mutex;
     bool got;
 };
-static void try_it(void *argument) {
-    struct trial *t = argument;
-    ums_stop_t *stop;
+static void try_it(void* argument) {
+    struct trial* t = argument;
+    ums_stop_t* stop;
     CHECK_IS(0, ums_stop_create(&stop));
     t->got = ums_mutex_trylock(t->mutex) == 0;
     if (t->got) {
@@ -57,7 +57,7 @@ static void try_it(void *argument) {
     }
     ums_stop_destroy(stop);
 }
-static bool others_get(ums_mutex_t *m) {
+static bool others_get(ums_mutex_t* m) {
     struct trial t = {m, false};
     ums_fiber_t fiber = start(try_it, &t);
     join(&fiber);
@@ -82,20 +82,21 @@ struct counted {
     ums_mutex_t mutex;
     long count;
 };
-static void count_up(void *argument) {
-    struct counted *c = argument;
+static void count_up(void* argument) {
+    struct counted* c = argument;
     for (int i = 0; i < SECTIONS; ++i) {
         if (i % 3 == 0)
             CHECK_IS(0, ums_mutex_lock(&c->mutex));
         else
-            while (ums_mutex_lock_until(&c->mutex, ums_deadline_after(MS / 100), NULL) != 0) continue;
+            while (ums_mutex_lock_until(&c->mutex, ums_deadline_after(MS / 100), NULL) != 0)
+                continue;
         const long seen = c->count;
         if (i % 16 == 0) ums_this_fiber_yield();
         c->count = seen + 1;
         CHECK_IS(0, ums_mutex_unlock(&c->mutex));
     }
 }
-static void *count_on_a_thread(void *argument) {
+static void* count_on_a_thread(void* argument) {
     count_up(argument);
     return NULL;
 }

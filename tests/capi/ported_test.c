@@ -25,15 +25,15 @@ static pthread_key_t sum_key;
 static sem_t done;
 static pthread_barrier_t all_here;
 
-static void add_sum(void *value) {
+static void add_sum(void* value) {
     pthread_rwlock_wrlock(&total_lock);
-    total += *(long *)value;
+    total += *(long*)value;
     pthread_rwlock_unlock(&total_lock);
     free(value);
 }
 static void make_key(void) { pthread_key_create(&sum_key, add_sum); }
 
-static void *produce(void *argument) {
+static void* produce(void* argument) {
     (void)argument;
     pthread_barrier_wait(&all_here);
     for (int i = 1; i <= ITEMS; ++i) {
@@ -50,9 +50,9 @@ static void *produce(void *argument) {
     return NULL;
 }
 
-static void *consume(void *argument) {
+static void* consume(void* argument) {
     pthread_once(&once, make_key);
-    long *sum = calloc(1, sizeof *sum);
+    long* sum = calloc(1, sizeof *sum);
     pthread_setspecific(sum_key, sum);
     pthread_barrier_wait(&all_here);
     for (;;) {
@@ -75,10 +75,11 @@ int main(void) {
     pthread_barrier_init(&all_here, NULL, PRODUCERS + CONSUMERS);
     sem_init(&done, 0, 0);
     for (int i = 0; i < PRODUCERS + CONSUMERS; ++i)
-        if (pthread_create(&threads[i], NULL, i < PRODUCERS ? produce : consume, threads) != 0) return 3;
+        if (pthread_create(&threads[i], NULL, i < PRODUCERS ? produce : consume, threads) != 0)
+            return 3;
     for (int i = 0; i < PRODUCERS; ++i) sem_wait(&done);
     for (int i = 0; i < PRODUCERS + CONSUMERS; ++i) {
-        void *result;
+        void* result;
         if (pthread_join(threads[i], &result) != 0) return 4;
         if (result != (i < PRODUCERS ? NULL : threads)) return 5;
     }

@@ -18,13 +18,13 @@ static const struct timespec never = {1L << 40, 0}, past = {0, 0}, bad = {0, 100
 
 static atomic_int count;
 
-static void *itself(void *argument) {
+static void* itself(void* argument) {
     CHECK(ums_pthread_equal(ums_pthread_self(), ums_pthread_self()));
     CHECK_IS(EDEADLK, ums_pthread_join(ums_pthread_self(), NULL));
     atomic_fetch_add(&count, 1);
     return argument;
 }
-static void *detach_itself(void *argument) {
+static void* detach_itself(void* argument) {
     CHECK_IS(0, ums_pthread_detach(ums_pthread_self()));
     CHECK_IS(EINVAL, ums_pthread_detach(ums_pthread_self()));
     atomic_fetch_add(&count, 1);
@@ -34,15 +34,15 @@ static void exit_deeply(int depth) {
     if (depth > 0) exit_deeply(depth - 1);
     if (count >= 0) ums_pthread_exit(&count);
 }
-static void *leave(void *argument) {
+static void* leave(void* argument) {
     (void)argument;
     exit_deeply(5);
     return NULL;
 }
-static void use_threads(void *argument) {
+static void use_threads(void* argument) {
     ums_pthread_t thread, other;
     ums_pthread_attr_t attr;
-    void *result = NULL;
+    void* result = NULL;
     int state = -1;
     size_t bytes = 0;
     (void)argument;
@@ -85,17 +85,17 @@ static void threads_are_made_and_joined(void) {
     on_a_fiber_and_on_a_thread(use_threads, NULL);
 }
 
-static void *leave_plain(void *argument) { ums_pthread_exit(argument); }
+static void* leave_plain(void* argument) { ums_pthread_exit(argument); }
 static void a_plain_thread_may_exit(void) {
     pthread_t thread;
-    void *result = NULL;
+    void* result = NULL;
     CHECK_IS(0, pthread_create(&thread, NULL, leave_plain, &result));
     CHECK_IS(0, pthread_join(thread, &result));
     CHECK(result == &result);
 }
 
-static void leave_main(void *argument) {
-    *(int *)argument = 1;
+static void leave_main(void* argument) {
+    *(int*)argument = 1;
     ums_pthread_exit(NULL);
 }
 static void the_main_fiber_may_exit(void) {
@@ -105,7 +105,7 @@ static void the_main_fiber_may_exit(void) {
 }
 
 static ums_pthread_mutex_t held = UMS_PTHREAD_MUTEX_INITIALIZER;
-static void *try_held(void *argument) {
+static void* try_held(void* argument) {
     struct timespec limit = in_ms(CLOCK_REALTIME, 1);
     (void)argument;
     CHECK_IS(EBUSY, ums_pthread_mutex_trylock(&held));
@@ -118,7 +118,7 @@ static void *try_held(void *argument) {
     CHECK_IS(EINVAL, ums_pthread_mutex_clocklock(&held, 99, &limit));
     return NULL;
 }
-static void use_mutexes(void *argument) {
+static void use_mutexes(void* argument) {
     ums_pthread_t thread;
     ums_pthread_mutexattr_t attr;
     ums_pthread_mutex_t m, recursive = UMS_PTHREAD_RECURSIVE_MUTEX_INITIALIZER,
@@ -163,7 +163,7 @@ static void use_mutexes(void *argument) {
 }
 static void mutexes_lock(void) { on_a_fiber_and_on_a_thread(use_mutexes, NULL); }
 
-static void use_conds(void *argument) {
+static void use_conds(void* argument) {
     ums_pthread_mutex_t m = UMS_PTHREAD_MUTEX_INITIALIZER;
     ums_pthread_cond_t cond = UMS_PTHREAD_COND_INITIALIZER;
     ums_pthread_condattr_t attr;
@@ -200,8 +200,8 @@ static struct {
     int turn;
 } ring = {UMS_PTHREAD_MUTEX_INITIALIZER, UMS_PTHREAD_COND_INITIALIZER, 0};
 enum { PLAYERS = 5, ROUNDS = 200 };
-static void *play(void *argument) {
-    const int me = *(int *)argument;
+static void* play(void* argument) {
+    const int me = *(int*)argument;
     for (int i = 0; i < ROUNDS; ++i) {
         CHECK_IS(0, ums_pthread_mutex_lock(&ring.mutex));
         while (ring.turn % PLAYERS != me) {
@@ -217,7 +217,7 @@ static void *play(void *argument) {
     }
     return NULL;
 }
-static void play_all(void *argument) {
+static void play_all(void* argument) {
     ums_pthread_t all[PLAYERS];
     int numbers[PLAYERS];
     (void)argument;
@@ -232,7 +232,7 @@ static void play_all(void *argument) {
 static void conds_pass_turns(void) { on_a_fiber_and_on_a_thread(play_all, NULL); }
 
 static ums_pthread_rwlock_t lock = UMS_PTHREAD_RWLOCK_INITIALIZER;
-static void *try_written(void *argument) {
+static void* try_written(void* argument) {
     struct timespec limit = in_ms(CLOCK_REALTIME, 1);
     (void)argument;
     CHECK_IS(EBUSY, ums_pthread_rwlock_tryrdlock(&lock));
@@ -244,7 +244,7 @@ static void *try_written(void *argument) {
     CHECK_IS(EPERM, ums_pthread_rwlock_unlock(&lock));
     return NULL;
 }
-static void use_rwlock(void *argument) {
+static void use_rwlock(void* argument) {
     ums_pthread_t thread;
     (void)argument;
     CHECK_IS(EINVAL, ums_pthread_rwlock_init(&lock, &thread));
@@ -272,25 +272,26 @@ static void rwlocks_lock(void) { on_a_fiber_and_on_a_thread(use_rwlock, NULL); }
 static ums_pthread_key_t key;
 static ums_pthread_once_t once = UMS_PTHREAD_ONCE_INIT;
 static atomic_int destroyed, initialised;
-static void destroy(void *value) { atomic_fetch_add(&destroyed, *(int *)value); }
+static void destroy(void* value) { atomic_fetch_add(&destroyed, *(int*)value); }
 static void initialise(void) {
     CHECK_IS(0, ums_pthread_key_create(&key, destroy));
     ++initialised;
 }
-static void *use_key(void *argument) {
+static void* use_key(void* argument) {
     CHECK_IS(0, ums_pthread_once(&once, initialise));
     CHECK(ums_pthread_getspecific(key) == NULL);
     CHECK_IS(0, ums_pthread_setspecific(key, argument));
     CHECK(ums_pthread_getspecific(key) == argument);
-    if (*(int *)argument == 1) ums_pthread_exit(NULL); /* Destroys it, too. */
+    if (*(int*)argument == 1) ums_pthread_exit(NULL); /* Destroys it, too. */
     return NULL;
 }
-static void use_keys(void *argument) {
+static void use_keys(void* argument) {
     ums_pthread_t all[4];
     int numbers[4] = {1, 10, 100, 1000};
     (void)argument;
     destroyed = 0;
-    for (int i = 0; i < 4; ++i) CHECK_IS(0, ums_pthread_create(&all[i], NULL, use_key, &numbers[i]));
+    for (int i = 0; i < 4; ++i)
+        CHECK_IS(0, ums_pthread_create(&all[i], NULL, use_key, &numbers[i]));
     for (int i = 0; i < 4; ++i) CHECK_IS(0, ums_pthread_join(all[i], NULL));
     CHECK_IS(1111, destroyed);
     CHECK_IS(1, initialised);
@@ -301,15 +302,15 @@ static void keys_and_once(void) {
 }
 
 static ums_pthread_barrier_t barrier;
-static void *meet(void *argument) {
+static void* meet(void* argument) {
     for (int i = 0; i < 100; ++i) {
         const int result = ums_pthread_barrier_wait(&barrier);
         CHECK(result == 0 || result == UMS_PTHREAD_BARRIER_SERIAL_THREAD);
-        if (result != 0) atomic_fetch_add((atomic_int *)argument, 1);
+        if (result != 0) atomic_fetch_add((atomic_int*)argument, 1);
     }
     return NULL;
 }
-static void meet_all(void *argument) {
+static void meet_all(void* argument) {
     ums_pthread_t all[4];
     atomic_int serial = 0;
     (void)argument;
@@ -326,11 +327,11 @@ static void barriers_name_one_thread(void) { on_a_fiber_and_on_a_thread(meet_all
 /* errno is read in a function of its own: see ums_pthread.h. */
 static __attribute__((noinline)) int error_of(int result) { return result == -1 ? errno : result; }
 
-static void *post(void *argument) {
+static void* post(void* argument) {
     CHECK_IS(0, ums_sem_post(argument));
     return NULL;
 }
-static void use_semaphores(void *argument) {
+static void use_semaphores(void* argument) {
     ums_sem_t s;
     ums_pthread_t thread;
     int value = -1;

@@ -2,9 +2,9 @@
 // variants: migrate p1 nosync
 #include "check.h"
 
-static void use_queue(void *argument) {
-    ums_queue_t *q;
-    ums_stop_t *stop;
+static void use_queue(void* argument) {
+    ums_queue_t* q;
+    ums_stop_t* stop;
     long in = 1, out = 0;
     size_t index = 7;
     (void)argument;
@@ -41,16 +41,16 @@ static void a_queue_is_first_in_first_out(void) { on_a_fiber_and_on_a_thread(use
 
 enum { ITEMS = 1000, SIDES = 4 };
 static atomic_long sum;
-static void push_items(void *q) {
+static void push_items(void* q) {
     for (long i = 1; i <= ITEMS; ++i) CHECK_IS(0, ums_queue_push(q, &i));
 }
-static void pop_items(void *q) {
+static void pop_items(void* q) {
     long item = 0;
     while (ums_queue_pop(q, &item) == 0) atomic_fetch_add(&sum, item);
 }
-static void move_items(void *argument) {
+static void move_items(void* argument) {
     for (int kind = 0; kind < 2; ++kind) {
-        ums_queue_t *q;
+        ums_queue_t* q;
         ums_fiber_t pushers[SIDES], poppers[SIDES];
         (void)argument;
         sum = 0;

@@ -2,9 +2,9 @@
 // variants: migrate p1
 #include "check.h"
 
-static void set_to_one(void *argument) { *(int *)argument = 1; }
+static void set_to_one(void* argument) { *(int*)argument = 1; }
 
-static void run_calls_the_function_on_a_fiber_named_main(void *argument) {
+static void run_calls_the_function_on_a_fiber_named_main(void* argument) {
     CHECK(ums_this_fiber_id() != 0);
     CHECK(strcmp(ums_this_fiber_name(), "main") == 0);
     CHECK_IS(-EPERM, ums_run(NULL, set_to_one, argument));
@@ -91,7 +91,7 @@ static void every_option_is_taken(void) {
     CHECK_IS(1, done);
 }
 
-static void count_in_stats(void *argument) {
+static void count_in_stats(void* argument) {
     ums_stats_t before = UMS_STATS_INIT, after = UMS_STATS_INIT;
     (void)argument;
     CHECK_IS(0, ums_stats_get(&before));

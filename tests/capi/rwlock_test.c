@@ -3,20 +3,21 @@
 #include "check.h"
 
 struct trial {
-    ums_rwlock_t *lock;
+    ums_rwlock_t* lock;
     bool reads, writes;
 };
-static void try_it(void *argument) {
-    struct trial *t = argument;
+static void try_it(void* argument) {
+    struct trial* t = argument;
     t->reads = ums_rwlock_trylock_shared(t->lock) == 0;
     if (t->reads) CHECK_IS(0, ums_rwlock_unlock_shared(t->lock));
     t->writes = ums_rwlock_trylock(t->lock) == 0;
     if (t->writes) CHECK_IS(0, ums_rwlock_unlock(t->lock));
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     CHECK_IS(0, ums_stop_create(&stop));
     if (!t->reads) {
         CHECK_IS(-EBUSY, ums_rwlock_trylock_shared(t->lock));
-        CHECK_IS(-ETIMEDOUT, ums_rwlock_lock_shared_until(t->lock, ums_deadline_after(MS / 10), NULL));
+        CHECK_IS(-ETIMEDOUT,
+                 ums_rwlock_lock_shared_until(t->lock, ums_deadline_after(MS / 10), NULL));
         CHECK_IS(-ETIMEDOUT, ums_rwlock_lock_shared_until(t->lock, 0, stop));
     }
     if (!t->writes) {
@@ -30,14 +31,14 @@ static void try_it(void *argument) {
     if (!t->writes) CHECK_IS(-ECANCELED, ums_rwlock_lock_until(t->lock, UMS_NEVER, stop));
     ums_stop_destroy(stop);
 }
-static struct trial others(ums_rwlock_t *lock) {
+static struct trial others(ums_rwlock_t* lock) {
     struct trial t = {lock, false, false};
     ums_fiber_t fiber = start(try_it, &t);
     join(&fiber);
     return t;
 }
 
-static void lock_and_unlock(void *argument) {
+static void lock_and_unlock(void* argument) {
     ums_rwlock_t lock = UMS_RWLOCK_INIT;
     (void)argument;
     CHECK_IS(-EPERM, ums_rwlock_unlock(&lock));
@@ -68,8 +69,8 @@ struct shared {
     ums_rwlock_t lock;
     long a, b;
 };
-static void write_both(void *argument) {
-    struct shared *s = argument;
+static void write_both(void* argument) {
+    struct shared* s = argument;
     for (int i = 0; i < 500; ++i) {
         CHECK_IS(0, ums_rwlock_lock(&s->lock));
         ++s->a;
@@ -78,8 +79,8 @@ static void write_both(void *argument) {
         CHECK_IS(0, ums_rwlock_unlock(&s->lock));
     }
 }
-static void read_both(void *argument) {
-    struct shared *s = argument;
+static void read_both(void* argument) {
+    struct shared* s = argument;
     for (int i = 0; i < 500; ++i) {
         CHECK_IS(0, ums_rwlock_lock_shared(&s->lock));
         const long a = s->a;
@@ -88,7 +89,7 @@ static void read_both(void *argument) {
         CHECK_IS(0, ums_rwlock_unlock_shared(&s->lock));
     }
 }
-static void write_and_read(void *argument) {
+static void write_and_read(void* argument) {
     struct shared s = {.a = 0};
     ums_fiber_t all[8];
     (void)argument;

@@ -24,7 +24,7 @@ static void take(int64_t deadline) {
     }
 }
 
-static void decide(ums_reason_t reason, uintptr_t payload, void *parameter) {
+static void decide(ums_reason_t reason, uintptr_t payload, void* parameter) {
     if (reason == UMS_REASON_STARTUP) CHECK(parameter == &list);
     if (reason == UMS_REASON_YIELD) ready[count++] = payload;
     blocked += reason == UMS_REASON_BLOCKED;
@@ -47,8 +47,8 @@ static void run(int workers) {
     CHECK_IS(workers, ended);
 }
 
-static intptr_t work(void *argument) {
-    int *step = argument;
+static intptr_t work(void* argument) {
+    int* step = argument;
     *step = 1;
     CHECK_IS(0, ums_worker_yield(NULL));
     ums_worker_blocking_enter();
@@ -64,7 +64,7 @@ static intptr_t work(void *argument) {
     return 6;
 }
 
-static void noted(void *argument, intptr_t code) { *(intptr_t *)argument = code; }
+static void noted(void* argument, intptr_t code) { *(intptr_t*)argument = code; }
 
 static void a_worker_yields_blocks_and_exits(void) {
     ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
@@ -101,7 +101,7 @@ static void a_worker_yields_blocks_and_exits(void) {
     CHECK_IS(0, ums_completion_list_destroy(list));
 }
 
-static void touched(void *argument) { atomic_fetch_add((atomic_int *)argument, 1); }
+static void touched(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
 
 static void workers_end_without_running_and_are_heard_of(void) {
     static atomic_int calls;
@@ -109,7 +109,7 @@ static void workers_end_without_running_and_are_heard_of(void) {
     ums_worker_t killed = 0, detached = 0;
     ums_context_t own = 0;
     int step = 0, fd = -1;
-    void *data = &step;
+    void* data = &step;
     CHECK_IS(0, ums_completion_list_create(&list));
     CHECK_IS(0, ums_completion_list_event(list, &fd));
     CHECK_IS(0, ums_completion_list_set_notify(list, touched, &calls));

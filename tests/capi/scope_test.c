@@ -6,37 +6,37 @@
 
 static atomic_int ended;
 
-static int count_up(void *argument, ums_stop_t *stop) {
+static int count_up(void* argument, ums_stop_t* stop) {
     (void)argument, (void)stop;
     ums_this_fiber_yield();
     atomic_fetch_add(&ended, 1);
     return 0;
 }
-static int fail_with(void *argument, ums_stop_t *stop) {
+static int fail_with(void* argument, ums_stop_t* stop) {
     (void)stop;
     atomic_fetch_add(&ended, 1);
-    return *(const int *)argument;
+    return *(const int*)argument;
 }
-static int wait_for_stop(void *argument, ums_stop_t *stop) {
+static int wait_for_stop(void* argument, ums_stop_t* stop) {
     (void)argument;
     while (ums_this_fiber_park_until(UMS_NEVER, stop) != -ECANCELED) continue;
     CHECK(ums_stop_requested(stop));
     atomic_fetch_add(&ended, 1);
     return -ECANCELED; /* Later failures are dropped. */
 }
-static int leave(void *argument, ums_stop_t *stop) {
+static int leave(void* argument, ums_stop_t* stop) {
     (void)argument, (void)stop;
     ums_pthread_exit(NULL);
 }
 /* A child may spawn. */
-static int spawn_more(void *scope, ums_stop_t *stop) {
+static int spawn_more(void* scope, ums_stop_t* stop) {
     (void)stop;
     for (int i = 0; i < 10; ++i) CHECK_IS(0, ums_scope_spawn(scope, NULL, count_up, NULL));
     return 0;
 }
 
-static void use_scope(void *argument) {
-    ums_scope_t *scope;
+static void use_scope(void* argument) {
+    ums_scope_t* scope;
     int error = -EIO;
     (void)argument;
     ended = 0;
@@ -65,9 +65,9 @@ static void use_scope(void *argument) {
 }
 static void children_end_before_join_returns(void) { on_a_fiber_and_on_a_thread(use_scope, NULL); }
 
-static void use_stops(void *argument) {
-    ums_stop_t *parent;
-    ums_scope_t *scope;
+static void use_stops(void* argument) {
+    ums_stop_t* parent;
+    ums_scope_t* scope;
     (void)argument;
     ended = 0;
     CHECK_IS(0, ums_stop_create(&parent));
@@ -95,7 +95,7 @@ static void a_stop_of_the_parent_or_the_scope_stops_the_children(void) {
 }
 
 static void without_a_runtime_nothing_is_spawned(void) {
-    ums_scope_t *scope;
+    ums_scope_t* scope;
     CHECK_IS(0, ums_scope_create(&scope, NULL));
     CHECK_IS(-EPERM, ums_scope_spawn(scope, NULL, count_up, NULL));
     CHECK_IS(0, ums_scope_join(scope));

@@ -2,9 +2,9 @@
 // variants: migrate p1 nosync
 #include "check.h"
 
-static void count(void *argument) {
+static void count(void* argument) {
     ums_semaphore_t s = UMS_SEMAPHORE_INIT;
-    ums_stop_t *stop;
+    ums_stop_t* stop;
     (void)argument;
     CHECK_IS(0, ums_stop_create(&stop));
     CHECK_IS(-EAGAIN, ums_semaphore_tryacquire(&s));
@@ -31,13 +31,14 @@ struct limited {
     ums_semaphore_t permits;
     atomic_int inside, most;
 };
-static void go_in_and_out(void *argument) {
-    struct limited *l = argument;
+static void go_in_and_out(void* argument) {
+    struct limited* l = argument;
     for (int i = 0; i < 300; ++i) {
         if (i % 2 == 0)
             ums_semaphore_acquire(&l->permits);
         else
-            while (ums_semaphore_acquire_until(&l->permits, ums_deadline_after(MS / 100), NULL) != 0)
+            while (ums_semaphore_acquire_until(&l->permits, ums_deadline_after(MS / 100), NULL) !=
+                   0)
                 continue;
         const int now = atomic_fetch_add(&l->inside, 1) + 1;
         if (now > l->most) l->most = now;
@@ -46,7 +47,7 @@ static void go_in_and_out(void *argument) {
         CHECK_IS(0, ums_semaphore_release(&l->permits, 1));
     }
 }
-static void limit(void *argument) {
+static void limit(void* argument) {
     struct limited l = {.most = 0};
     ums_fiber_t all[16];
     (void)argument;

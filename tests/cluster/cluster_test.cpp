@@ -34,22 +34,26 @@ TEST_F(cluster_test, a_fiber_runs_only_in_its_cluster) {
     ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
         const auto here = carrier_now();
         ums::cluster other{{.name = "other"}};
-        ums::fiber{{.cluster = &other}, [&] {
+        ums::fiber{{.cluster = &other},
+                   [&] {
                        for (int i = 0; i < 100; ++i) {
                            EXPECT_NE(carrier_now(), here);
                            this_fiber::yield();
                        }
-                   }}.join();
+                   }}
+            .join();
     });
 }
 
 TEST_F(cluster_test, children_are_born_where_their_parent_runs) {
     ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
         ums::cluster other{{}};
-        ums::fiber{{.cluster = &other}, [] {
+        ums::fiber{{.cluster = &other},
+                   [] {
                        const auto there = carrier_now();
                        ums::fiber{[&] { EXPECT_EQ(carrier_now(), there); }}.join();
-                   }}.join();
+                   }}
+            .join();
     });
 }
 
@@ -82,10 +86,12 @@ TEST_F(cluster_test, the_destructor_waits_for_detached_fibers) {
         {
             ums::cluster other{{.processors = 2}};
             for (int i = 0; i < 100; ++i)
-                ums::fiber{{.cluster = &other}, [&] {
+                ums::fiber{{.cluster = &other},
+                           [&] {
                                this_fiber::sleep_for(1ms);
                                ended.fetch_add(1);
-                           }}.detach();
+                           }}
+                    .detach();
         }
         EXPECT_EQ(ended.load(), 100);
     });
@@ -140,10 +146,12 @@ TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_runs_on) {
     ums::run({.processors = 1}, [] {
         ums::cluster other{{.processors = 4}};
         for (int pinned = 0; pinned < 2; ++pinned)
-            ums::fiber{{.pinned = pinned == 1, .cluster = &other}, [&] {
+            ums::fiber{{.pinned = pinned == 1, .cluster = &other},
+                       [&] {
                            while (other.processors() > 1) other.remove_processor();
                            while (other.processors() < 4) other.add_processor();
-                       }}.join();
+                       }}
+                .join();
         EXPECT_EQ(other.processors(), 4u);
     });
 }
@@ -153,8 +161,9 @@ TEST_F(cluster_test, a_sleeper_wakes_although_its_processor_was_removed) {
         ums::cluster other{{.processors = 4}};
         std::vector<ums::fiber> sleepers;
         for (int i = 0; i < 200; ++i)
-            sleepers.emplace_back(ums::fiber_options{.cluster = &other},
-                                  [i] { this_fiber::sleep_for(std::chrono::microseconds{i * 50}); });
+            sleepers.emplace_back(ums::fiber_options{.cluster = &other}, [i] {
+                this_fiber::sleep_for(std::chrono::microseconds{i * 50});
+            });
         while (other.processors() > 1) other.remove_processor();
         for (auto& f : sleepers) f.join();
     });
@@ -168,21 +177,26 @@ TEST_F(cluster_test, processors_come_and_go_while_fibers_run_park_and_sleep) {
         std::atomic<std::uint64_t> turns{0};
         std::vector<ums::fiber> all;
         for (int i = 0; i < 60; ++i)
-            all.emplace_back(
-                ums::fiber_options{.pinned = i % 5 == 0, .cluster = &busy}, [&, i] {
-                    std::mt19937 mine(static_cast<unsigned>(i));
-                    while (!stop.load(std::memory_order_relaxed)) {
-                        turns.fetch_add(1, std::memory_order_relaxed);
-                        switch (mine() % 4) {
-                            case 0: this_fiber::yield(); break;
-                            case 1: this_fiber::sleep_for(std::chrono::microseconds{mine() % 200}); break;
-                            case 2: ums::fiber{[] { this_fiber::yield(); }}.join(); break;
-                            default:
-                                this_fiber::ref().unpark();
-                                this_fiber::park();
-                        }
+            all.emplace_back(ums::fiber_options{.pinned = i % 5 == 0, .cluster = &busy}, [&, i] {
+                std::mt19937 mine(static_cast<unsigned>(i));
+                while (!stop.load(std::memory_order_relaxed)) {
+                    turns.fetch_add(1, std::memory_order_relaxed);
+                    switch (mine() % 4) {
+                        case 0:
+                            this_fiber::yield();
+                            break;
+                        case 1:
+                            this_fiber::sleep_for(std::chrono::microseconds{mine() % 200});
+                            break;
+                        case 2:
+                            ums::fiber{[] { this_fiber::yield(); }}.join();
+                            break;
+                        default:
+                            this_fiber::ref().unpark();
+                            this_fiber::park();
                     }
-                });
+                }
+            });
         for (int i = 0; i < scaled(300, 30); ++i) {
             if (busy.processors() > 1 && rng() % 2 == 0)
                 busy.remove_processor();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <ums/ums.h>
 
-static void set(void *argument) { *(int *)argument = 0; }
+static void set(void* argument) { *(int*)argument = 0; }
 
 int main(void) {
     int result = 1;

@@ -62,11 +62,21 @@ TEST_F(mixed_test, everything_that_begins_ends) {
                 std::mt19937_64 rng{seed + static_cast<unsigned>(i)};
                 for (int k = 0; k < 40; ++k) {
                     switch (rng() % 9) {
-                        case 0: this_fiber::yield(); break;
-                        case 1: ums::fiber{counted([] {})}.join(); break;
-                        case 2: ums::fiber{counted([] { this_fiber::yield(); })}.detach(); break;
-                        case 3: this_fiber::sleep_for(std::chrono::microseconds{rng() % 300}); break;
-                        case 4: through_exceptions(rng); break;
+                        case 0:
+                            this_fiber::yield();
+                            break;
+                        case 1:
+                            ums::fiber{counted([] {})}.join();
+                            break;
+                        case 2:
+                            ums::fiber{counted([] { this_fiber::yield(); })}.detach();
+                            break;
+                        case 3:
+                            this_fiber::sleep_for(std::chrono::microseconds{rng() % 300});
+                            break;
+                        case 4:
+                            through_exceptions(rng);
+                            break;
                         case 5: {
                             ums::fiber partner{
                                 counted([who = this_fiber::ref()] { who.unpark(); })};
@@ -75,10 +85,11 @@ TEST_F(mixed_test, everything_that_begins_ends) {
                             break;
                         }
                         case 6:
-                            ASSERT_EQ(ums::spawn(ums::fiber_options{.launch = ums::launch::dispatch},
-                                                 [k] { return k; })
-                                          .join(),
-                                      k);
+                            ASSERT_EQ(
+                                ums::spawn(ums::fiber_options{.launch = ums::launch::dispatch},
+                                           [k] { return k; })
+                                    .join(),
+                                k);
                             break;
                         case 7: {
                             ums::jfiber waits{counted([] { this_fiber::park_for(100us); })};

@@ -73,7 +73,8 @@ public:
         for (const std::string& fd : entries("/proc/self/fd")) {
             char target[256];
             const ssize_t n = ::readlink(("/proc/self/fd/" + fd).c_str(), target, sizeof target);
-            if (n >= 0) found.insert(fd + " -> " + std::string(target, static_cast<std::size_t>(n)));
+            if (n >= 0)
+                found.insert(fd + " -> " + std::string(target, static_cast<std::size_t>(n)));
         }
         return found;
     }

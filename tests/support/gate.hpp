@@ -119,7 +119,8 @@ class futex_gate final : public gate {
 public:
     bool pass() override {
         while (__atomic_exchange_n(&word_, 0, __ATOMIC_ACQ_REL) == 0)
-            if (::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 0, nullptr) != 0 && errno != EAGAIN)
+            if (::syscall(SYS_futex, &word_, FUTEX_WAIT_PRIVATE, 0, nullptr) != 0 &&
+                errno != EAGAIN)
                 return false;
         return true;
     }
@@ -140,7 +141,8 @@ public:
         if (fd >= 0) ::close(static_cast<int>(fd));
         return fd >= 0;
     }
-    fault_gate() : fd_{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY))} {
+    fault_gate()
+        : fd_{static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY))} {
         uffdio_api api{UFFD_API, 0, 0};
         page_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         uffdio_register range{{address(), bytes}, UFFDIO_REGISTER_MODE_MISSING, 0};

@@ -80,7 +80,9 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
             "--pipeline", asked.pipeline,
             "http, echo, memcached: requests that are sent before a response is waited for")
         ->type_name("N[,N..]");
-    bench->add_option("--client", asked.client, "http and echo: what loads the servers (default own)")
+    bench
+        ->add_option("--client", asked.client,
+                     "http and echo: what loads the servers (default own)")
         ->type_name("own|wrk|ums");
     bench->add_option("--repetitions", asked.repetitions, "how often each cell is measured")
         ->type_name("N");

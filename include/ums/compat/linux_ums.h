@@ -30,34 +30,35 @@ extern "C" {
 typedef struct ums_worker_thread_data {
     int pid; /* The thread's id. */
     int completion_list_id;
-    int (*work)(void *args);
-    void *args;
-    struct ums_worker_thread_data *next;
+    int (*work)(void* args);
+    void* args;
+    struct ums_worker_thread_data* next;
 } ums_worker_thread_data;
 
 typedef struct completion_list_data {
     int id;
-    ums_worker_thread_data *head; /* NULL in what create_completion_list() returns. */
+    ums_worker_thread_data* head; /* NULL in what create_completion_list() returns. */
 } completion_list_data;
 
 /* A new handle, at least 1. -ENOMEM. */
 UMS_LINUX(int, ums_init, (void));
 
 /* Lives until the handle is closed. NULL: no handle, no memory. */
-UMS_LINUX(completion_list_data *, create_completion_list, (int handle));
+UMS_LINUX(completion_list_data*, create_completion_list, (int handle));
 
 /* A thread that runs work(args) when it is executed. Its id, or -EACCES: the list is marked. -EINVAL: no function.
  * -EAGAIN, -ENOMEM. */
-UMS_LINUX(int, add_worker_thread, (int handle, int (*work)(void *args), void *args, int list));
+UMS_LINUX(int, add_worker_thread, (int handle, int (*work)(void* args), void* args, int list));
 
 /* Makes the calling thread the handle's scheduler: calls entry(arg) until that is negative. 0 then.
  * -EBUSY: it has one. -EPERM: a worker, a fiber or a scheduler already. -EINVAL: no function. -ENOMEM. */
-UMS_LINUX(int, enter_ums_scheduling_mode, (int handle, int (*entry)(void *arg), void *arg, int list));
+UMS_LINUX(int, enter_ums_scheduling_mode,
+          (int handle, int (*entry)(void* arg), void* arg, int list));
 
 /* The workers that could run, waiting for the first. By the handle's scheduler, of whose list they are; valid until it
  * asks again. At least one was free when they were listed; another scheduler that shares the list may be faster.
  * NULL: the handle was released. */
-UMS_LINUX(completion_list_data *, dequeue_ums_completion_list_items, (int handle));
+UMS_LINUX(completion_list_data*, dequeue_ums_completion_list_items, (int handle));
 
 /* Runs a worker, by a scheduler. 0: it has yielded, blocked or ended. -EACCES: it runs, or is blocked. -EBADF: it is gone.
  * -EPERM: the caller is not the handle's scheduler. */

@@ -32,9 +32,9 @@ namespace impl {
 
 inline constexpr std::size_t bytes_most = 256;
 template <class T>
-inline constexpr bool moves_as_bytes = std::is_trivially_move_constructible_v<T> &&
-                                       std::is_trivially_destructible_v<T> &&
-                                       sizeof(T) <= bytes_most;
+inline constexpr bool moves_as_bytes =
+    std::is_trivially_move_constructible_v<T>&& std::is_trivially_destructible_v<T> &&
+    sizeof(T) <= bytes_most;
 
 // What the mechanism must know of a type. build() and deliver() may throw, and then have made
 // nothing.
@@ -49,7 +49,8 @@ struct element_type {
 
 template <class T>
 inline constexpr element_type element_type_of{
-    sizeof(T), alignof(T),
+    sizeof(T),
+    alignof(T),
     [](void* cell, void* from) { ::new (cell) T(std::move(*static_cast<T*>(from))); },
     [](void* out, void* from) {
         static_cast<std::optional<T>*>(out)->emplace(std::move(*static_cast<T*>(from)));

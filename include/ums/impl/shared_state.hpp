@@ -54,8 +54,7 @@ public:
     void wait();
     // Whether it is ready. These do not run a deferred function.
     [[nodiscard]] bool wait_until(deadline limit);
-    [[nodiscard]] bool wait_or_stop(const std::stop_token& stop,
-                                    deadline limit = deadline::max());
+    [[nodiscard]] bool wait_or_stop(const std::stop_token& stop, deadline limit = deadline::max());
 
     // Requires: ready.
     void rethrow() const {

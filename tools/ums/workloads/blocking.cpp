@@ -76,7 +76,8 @@ public:
                         }
                         for (const std::string detector : detectors)
                             if (detector != "perf" || no_perf.empty())
-                                group.push_back(one_cell(runtime, p, n, way, detector, options.quick));
+                                group.push_back(
+                                    one_cell(runtime, p, n, way, detector, options.quick));
                     }
                     all.push_back(std::move(group));
                 }
@@ -87,27 +88,31 @@ public:
         view made;
         for (const auto p : got.options.processors) {
             const auto which = where("processors", p);
-            made.tables.push_back(by_figure(
-                got, fmt::format("blocking: {}", conditions(got, p)),
-                {{"way", "way"}, {"detector", "detector"}, {"fibers", "that block"}, {"block_ms", "for ms"}},
-                {{"throughput_kept", "throughput kept"},
-                 {"p50_us", "runs again p50, us"},
-                 {"p99_us", "p99, us"},
-                 {"blocks_per_s", "blocks/s"}},
-                which));
+            made.tables.push_back(by_figure(got, fmt::format("blocking: {}", conditions(got, p)),
+                                            {{"way", "way"},
+                                             {"detector", "detector"},
+                                             {"fibers", "that block"},
+                                             {"block_ms", "for ms"}},
+                                            {{"throughput_kept", "throughput kept"},
+                                             {"p50_us", "runs again p50, us"},
+                                             {"p99_us", "p99, us"},
+                                             {"blocks_per_s", "blocks/s"}},
+                                            which));
             made.tables.back().notes.push_back(
-                "Throughput kept: of four fibers that compute, as a share of theirs when nobody blocks.");
+                "Throughput kept: of four fibers that compute, as a share of theirs when nobody "
+                "blocks.");
             made.tables.back().notes.push_back(
                 "Runs again: from a block until one of the four computes.");
             for (const auto* figure : {"throughput_kept", "p99_us"})
                 made.charts.push_back(bars(
                     got,
-                    fmt::format("blocking, {}: {}", count(p, "processor"),
-                                std::strcmp(figure, "p99_us") == 0 ? "runs again, p99"
-                                                                   : "throughput kept"),
+                    fmt::format(
+                        "blocking, {}: {}", count(p, "processor"),
+                        std::strcmp(figure, "p99_us") == 0 ? "runs again, p99" : "throughput kept"),
                     figure, std::strcmp(figure, "p99_us") == 0 ? "us" : "share",
                     [which](const cell& one) {
-                        return which(one) && (one.runtime != "ums" || one.settings["detector"] == "perf");
+                        return which(one) &&
+                               (one.runtime != "ums" || one.settings["detector"] == "perf");
                     },
                     [](const cell& one) { return one.settings["way"].get<std::string>(); }));
         }

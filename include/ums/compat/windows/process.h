@@ -10,8 +10,8 @@ UMS_WIN_BEGIN
 
 /* 0: failed; the reason is in GetLastError(), not in errno. */
 UMS_WIN(uintptr_t, _beginthreadex,
-        (void *attributes, unsigned stack_bytes, unsigned(__stdcall *start)(void *),
-         void *argument, unsigned flags, unsigned *id));
+        (void* attributes, unsigned stack_bytes, unsigned(__stdcall* start)(void*), void* argument,
+         unsigned flags, unsigned* id));
 UMS_WIN(DECLSPEC_NORETURN void, _endthreadex, (unsigned code));
 
 UMS_WIN_END

@@ -25,15 +25,17 @@ typedef TCHAR _TCHAR, _TSCHAR;
 
 /* `int _tmain(int argc, TCHAR *argv[])` becomes a main() that calls it. */
 #ifdef __cplusplus
-#define UMS_TCHAR_MAIN int main(int argc, char **argv)
+#define UMS_TCHAR_MAIN int main(int argc, char** argv)
 #else
-#define UMS_TCHAR_MAIN extern int main(int argc, char **argv); int main(int argc, char **argv)
+#define UMS_TCHAR_MAIN                      \
+    extern int main(int argc, char** argv); \
+    int main(int argc, char** argv)
 #endif
-#define _tmain(...)                                                                       \
-    wmain(__VA_ARGS__);                                                                   \
-    UMS_TCHAR_MAIN {                                                                      \
-        return tchar_wmain((int (*)(int, wchar_t **))(void (*)(void))wmain, argc, argv);  \
-    }                                                                                     \
+#define _tmain(...)                                                                     \
+    wmain(__VA_ARGS__);                                                                 \
+    UMS_TCHAR_MAIN {                                                                    \
+        return tchar_wmain((int (*)(int, wchar_t**))(void (*)(void))wmain, argc, argv); \
+    }                                                                                   \
     int wmain(__VA_ARGS__)
 #define _tprintf tchar_wprintf
 #define _ftprintf(file, ...) tchar_fwprintf((file), __VA_ARGS__)

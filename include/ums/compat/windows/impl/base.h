@@ -140,7 +140,7 @@ typedef void *HANDLE, *HMODULE, *HINSTANCE, *HWND, *HLOCAL, *HGLOBAL, **PHANDLE,
     struct name##__ {        \
         int unused;          \
     };                       \
-    typedef struct name##__ *name
+    typedef struct name##__* name
 
 #ifdef UNICODE
 typedef WCHAR TCHAR, *PTCHAR;
@@ -191,8 +191,8 @@ typedef struct _SECURITY_ATTRIBUTES {
 } SECURITY_ATTRIBUTES, *PSECURITY_ATTRIBUTES, *LPSECURITY_ATTRIBUTES;
 
 typedef struct _LIST_ENTRY {
-    struct _LIST_ENTRY *Flink;
-    struct _LIST_ENTRY *Blink;
+    struct _LIST_ENTRY* Flink;
+    struct _LIST_ENTRY* Blink;
 } LIST_ENTRY, *PLIST_ENTRY;
 
 /* --- Small things ------------------------------------------------------------------------------- */
@@ -211,8 +211,7 @@ typedef struct _LIST_ENTRY {
 #define HIBYTE(n) ((BYTE)(((DWORD_PTR)(n) >> 8) & 0xff))
 
 #define FIELD_OFFSET(type, field) ((LONG)offsetof(type, field))
-#define CONTAINING_RECORD(address, type, field) \
-    ((type *)((char *)(address)-offsetof(type, field)))
+#define CONTAINING_RECORD(address, type, field) ((type*)((char*)(address)-offsetof(type, field)))
 #ifndef ARRAYSIZE
 #define ARRAYSIZE(array) (sizeof(array) / sizeof((array)[0]))
 #endif

@@ -8,7 +8,7 @@
 
 #include "base.h"
 
-typedef VOID(CALLBACK *PFIBER_START_ROUTINE)(LPVOID parameter);
+typedef VOID(CALLBACK* PFIBER_START_ROUTINE)(LPVOID parameter);
 typedef PFIBER_START_ROUTINE LPFIBER_START_ROUTINE;
 
 #define FIBER_FLAG_FLOAT_SWITCH 1u /* Always done. */
@@ -19,8 +19,7 @@ UMS_WIN_BEGIN
 UMS_WIN(LPVOID, ConvertThreadToFiber, (LPVOID parameter));
 UMS_WIN(LPVOID, ConvertThreadToFiberEx, (LPVOID parameter, DWORD flags));
 UMS_WIN(BOOL, ConvertFiberToThread, (void));
-UMS_WIN(LPVOID, CreateFiber,
-        (SIZE_T stack_bytes, LPFIBER_START_ROUTINE start, LPVOID parameter));
+UMS_WIN(LPVOID, CreateFiber, (SIZE_T stack_bytes, LPFIBER_START_ROUTINE start, LPVOID parameter));
 UMS_WIN(LPVOID, CreateFiberEx,
         (SIZE_T commit_bytes, SIZE_T reserve_bytes, DWORD flags, LPFIBER_START_ROUTINE start,
          LPVOID parameter));

@@ -42,9 +42,9 @@ UMS_WIN(BOOL, DuplicateHandle,
 UMS_WIN(DWORD, WaitForSingleObject, (HANDLE handle, DWORD milliseconds));
 UMS_WIN(DWORD, WaitForSingleObjectEx, (HANDLE handle, DWORD milliseconds, BOOL alertable));
 UMS_WIN(DWORD, WaitForMultipleObjects,
-        (DWORD count, const HANDLE *handles, BOOL wait_all, DWORD milliseconds));
+        (DWORD count, const HANDLE* handles, BOOL wait_all, DWORD milliseconds));
 UMS_WIN(DWORD, WaitForMultipleObjectsEx,
-        (DWORD count, const HANDLE *handles, BOOL wait_all, DWORD milliseconds, BOOL alertable));
+        (DWORD count, const HANDLE* handles, BOOL wait_all, DWORD milliseconds, BOOL alertable));
 UMS_WIN(DWORD, SignalObjectAndWait,
         (HANDLE to_signal, HANDLE to_wait_on, DWORD milliseconds, BOOL alertable));
 

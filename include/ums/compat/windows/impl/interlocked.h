@@ -21,100 +21,101 @@
 UMS_WIN_BEGIN
 
 /* The value after. */
-FORCEINLINE LONG InterlockedIncrement(LONG volatile *at) {
+FORCEINLINE LONG InterlockedIncrement(LONG volatile* at) {
     return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedDecrement(LONG volatile *at) {
+FORCEINLINE LONG InterlockedDecrement(LONG volatile* at) {
     return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedIncrement64(LONG64 volatile *at) {
+FORCEINLINE LONG64 InterlockedIncrement64(LONG64 volatile* at) {
     return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedDecrement64(LONG64 volatile *at) {
+FORCEINLINE LONG64 InterlockedDecrement64(LONG64 volatile* at) {
     return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE SHORT InterlockedIncrement16(SHORT volatile *at) {
+FORCEINLINE SHORT InterlockedIncrement16(SHORT volatile* at) {
     return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE SHORT InterlockedDecrement16(SHORT volatile *at) {
+FORCEINLINE SHORT InterlockedDecrement16(SHORT volatile* at) {
     return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The value before. */
-FORCEINLINE LONG InterlockedExchange(LONG volatile *at, LONG value) {
+FORCEINLINE LONG InterlockedExchange(LONG volatile* at, LONG value) {
     return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedExchangeAdd(LONG volatile *at, LONG value) {
+FORCEINLINE LONG InterlockedExchangeAdd(LONG volatile* at, LONG value) {
     return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedAnd(LONG volatile *at, LONG value) {
+FORCEINLINE LONG InterlockedAnd(LONG volatile* at, LONG value) {
     return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedOr(LONG volatile *at, LONG value) {
+FORCEINLINE LONG InterlockedOr(LONG volatile* at, LONG value) {
     return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedXor(LONG volatile *at, LONG value) {
+FORCEINLINE LONG InterlockedXor(LONG volatile* at, LONG value) {
     return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedCompareExchange(LONG volatile *at, LONG value, LONG expected) {
+FORCEINLINE LONG InterlockedCompareExchange(LONG volatile* at, LONG value, LONG expected) {
     __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
-FORCEINLINE LONG64 InterlockedExchange64(LONG64 volatile *at, LONG64 value) {
+FORCEINLINE LONG64 InterlockedExchange64(LONG64 volatile* at, LONG64 value) {
     return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedExchangeAdd64(LONG64 volatile *at, LONG64 value) {
+FORCEINLINE LONG64 InterlockedExchangeAdd64(LONG64 volatile* at, LONG64 value) {
     return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedAnd64(LONG64 volatile *at, LONG64 value) {
+FORCEINLINE LONG64 InterlockedAnd64(LONG64 volatile* at, LONG64 value) {
     return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedOr64(LONG64 volatile *at, LONG64 value) {
+FORCEINLINE LONG64 InterlockedOr64(LONG64 volatile* at, LONG64 value) {
     return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedXor64(LONG64 volatile *at, LONG64 value) {
+FORCEINLINE LONG64 InterlockedXor64(LONG64 volatile* at, LONG64 value) {
     return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG64 InterlockedCompareExchange64(LONG64 volatile *at, LONG64 value, LONG64 expected) {
+FORCEINLINE LONG64 InterlockedCompareExchange64(LONG64 volatile* at, LONG64 value,
+                                                LONG64 expected) {
     __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
-FORCEINLINE SHORT InterlockedExchange16(SHORT volatile *at, SHORT value) {
+FORCEINLINE SHORT InterlockedExchange16(SHORT volatile* at, SHORT value) {
     return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE SHORT InterlockedAnd16(SHORT volatile *at, SHORT value) {
+FORCEINLINE SHORT InterlockedAnd16(SHORT volatile* at, SHORT value) {
     return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE SHORT InterlockedOr16(SHORT volatile *at, SHORT value) {
+FORCEINLINE SHORT InterlockedOr16(SHORT volatile* at, SHORT value) {
     return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE SHORT InterlockedXor16(SHORT volatile *at, SHORT value) {
+FORCEINLINE SHORT InterlockedXor16(SHORT volatile* at, SHORT value) {
     return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE SHORT InterlockedCompareExchange16(SHORT volatile *at, SHORT value, SHORT expected) {
+FORCEINLINE SHORT InterlockedCompareExchange16(SHORT volatile* at, SHORT value, SHORT expected) {
     __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
-FORCEINLINE PVOID InterlockedExchangePointer(PVOID volatile *at, PVOID value) {
+FORCEINLINE PVOID InterlockedExchangePointer(PVOID volatile* at, PVOID value) {
     return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE PVOID InterlockedCompareExchangePointer(PVOID volatile *at, PVOID value,
+FORCEINLINE PVOID InterlockedCompareExchangePointer(PVOID volatile* at, PVOID value,
                                                     PVOID expected) {
     __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
-FORCEINLINE BOOLEAN InterlockedBitTestAndSet(LONG volatile *at, LONG bit) {
+FORCEINLINE BOOLEAN InterlockedBitTestAndSet(LONG volatile* at, LONG bit) {
     const LONG mask = (LONG)(1u << (bit & 31));
     return (BOOLEAN)((__atomic_fetch_or(at, mask, __ATOMIC_SEQ_CST) & mask) != 0);
 }
-FORCEINLINE BOOLEAN InterlockedBitTestAndReset(LONG volatile *at, LONG bit) {
+FORCEINLINE BOOLEAN InterlockedBitTestAndReset(LONG volatile* at, LONG bit) {
     const LONG mask = (LONG)(1u << (bit & 31));
     return (BOOLEAN)((__atomic_fetch_and(at, ~mask, __ATOMIC_SEQ_CST) & mask) != 0);
 }
 
 /* Lists that several threads push to and pop from. An entry must stay readable while the list is in use. */
 typedef struct DECLSPEC_ALIGN(16) _SLIST_ENTRY {
-    struct _SLIST_ENTRY *Next;
+    struct _SLIST_ENTRY* Next;
 } SLIST_ENTRY, *PSLIST_ENTRY;
 
 typedef union DECLSPEC_ALIGN(16) _SLIST_HEADER {
@@ -126,7 +127,8 @@ typedef union DECLSPEC_ALIGN(16) _SLIST_HEADER {
 } SLIST_HEADER, *PSLIST_HEADER;
 
 UMS_WIN(VOID, InitializeSListHead, (PSLIST_HEADER head));
-UMS_WIN(PSLIST_ENTRY, InterlockedPushEntrySList, (PSLIST_HEADER head, PSLIST_ENTRY entry)); /* Before. */
+UMS_WIN(PSLIST_ENTRY, InterlockedPushEntrySList,
+        (PSLIST_HEADER head, PSLIST_ENTRY entry)); /* Before. */
 UMS_WIN(PSLIST_ENTRY, InterlockedPopEntrySList, (PSLIST_HEADER head));
 UMS_WIN(PSLIST_ENTRY, InterlockedFlushSList, (PSLIST_HEADER head));
 UMS_WIN(USHORT, QueryDepthSList, (PSLIST_HEADER head));

@@ -34,13 +34,16 @@ typedef struct _RTL_RUN_ONCE {
     PVOID Context;
 } RTL_RUN_ONCE, *PRTL_RUN_ONCE, INIT_ONCE, *PINIT_ONCE, *LPINIT_ONCE;
 
-typedef BOOL(CALLBACK *PINIT_ONCE_FN)(PINIT_ONCE once, PVOID parameter, PVOID *context);
+typedef BOOL(CALLBACK* PINIT_ONCE_FN)(PINIT_ONCE once, PVOID parameter, PVOID* context);
 
-#define RTL_SRWLOCK_INIT {0, 0}
+#define RTL_SRWLOCK_INIT \
+    { 0, 0 }
 #define SRWLOCK_INIT RTL_SRWLOCK_INIT
-#define RTL_CONDITION_VARIABLE_INIT {0, 0}
+#define RTL_CONDITION_VARIABLE_INIT \
+    { 0, 0 }
 #define CONDITION_VARIABLE_INIT RTL_CONDITION_VARIABLE_INIT
-#define RTL_RUN_ONCE_INIT {0, 0, NULL}
+#define RTL_RUN_ONCE_INIT \
+    { 0, 0, NULL }
 #define INIT_ONCE_STATIC_INIT RTL_RUN_ONCE_INIT
 #define CONDITION_VARIABLE_LOCKMODE_SHARED 1u
 
@@ -48,8 +51,7 @@ UMS_WIN_BEGIN
 
 UMS_WIN(VOID, InitializeCriticalSection, (LPCRITICAL_SECTION section));
 UMS_WIN(BOOL, InitializeCriticalSectionAndSpinCount, (LPCRITICAL_SECTION section, DWORD spins));
-UMS_WIN(BOOL, InitializeCriticalSectionEx,
-        (LPCRITICAL_SECTION section, DWORD spins, DWORD flags));
+UMS_WIN(BOOL, InitializeCriticalSectionEx, (LPCRITICAL_SECTION section, DWORD spins, DWORD flags));
 UMS_WIN(DWORD, SetCriticalSectionSpinCount, (LPCRITICAL_SECTION section, DWORD spins));
 UMS_WIN(VOID, DeleteCriticalSection, (LPCRITICAL_SECTION section));
 UMS_WIN(VOID, EnterCriticalSection, (LPCRITICAL_SECTION section));
@@ -75,7 +77,7 @@ UMS_WIN(VOID, WakeAllConditionVariable, (PCONDITION_VARIABLE variable));
 
 UMS_WIN(VOID, InitOnceInitialize, (PINIT_ONCE once));
 UMS_WIN(BOOL, InitOnceExecuteOnce,
-        (PINIT_ONCE once, PINIT_ONCE_FN function, PVOID parameter, LPVOID *context));
+        (PINIT_ONCE once, PINIT_ONCE_FN function, PVOID parameter, LPVOID* context));
 
 UMS_WIN_END
 

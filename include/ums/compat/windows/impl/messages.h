@@ -36,12 +36,12 @@ UMS_WIN(BOOL, PeekMessageA, (LPMSG message, HWND window, UINT first, UINT last, 
 UMS_WIN(BOOL, PeekMessageW, (LPMSG message, HWND window, UINT first, UINT last, UINT remove));
 UMS_WIN(BOOL, GetMessageA, (LPMSG message, HWND window, UINT first, UINT last)); /* -1 */
 UMS_WIN(BOOL, GetMessageW, (LPMSG message, HWND window, UINT first, UINT last));
-UMS_WIN(BOOL, TranslateMessage, (const MSG *message));
-UMS_WIN(LRESULT, DispatchMessageA, (const MSG *message));
-UMS_WIN(LRESULT, DispatchMessageW, (const MSG *message));
+UMS_WIN(BOOL, TranslateMessage, (const MSG* message));
+UMS_WIN(LRESULT, DispatchMessageA, (const MSG* message));
+UMS_WIN(LRESULT, DispatchMessageW, (const MSG* message));
 /* WaitForMultipleObjects(); `wake_mask` has no effect. */
 UMS_WIN(DWORD, MsgWaitForMultipleObjects,
-        (DWORD count, const HANDLE *handles, BOOL wait_all, DWORD milliseconds, DWORD wake_mask));
+        (DWORD count, const HANDLE* handles, BOOL wait_all, DWORD milliseconds, DWORD wake_mask));
 
 UMS_WIN_END
 

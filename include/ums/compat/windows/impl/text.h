@@ -26,20 +26,19 @@ UMS_WIN_BEGIN
  * INVALID_PARAMETER unless IGNORE_INSERTS is given where a text has some. */
 UMS_WIN(DWORD, FormatMessageA,
         (DWORD flags, LPCVOID source, DWORD message, DWORD language, LPSTR buffer, DWORD size,
-         va_list *arguments));
+         va_list* arguments));
 UMS_WIN(DWORD, FormatMessageW,
         (DWORD flags, LPCVOID source, DWORD message, DWORD language, LPWSTR buffer, DWORD size,
-         va_list *arguments));
+         va_list* arguments));
 /* To standard error, if the variable UMS_DEBUG_OUTPUT is 1 or a debugger is attached. */
 UMS_WIN(VOID, OutputDebugStringA, (LPCSTR text));
 UMS_WIN(VOID, OutputDebugStringW, (LPCWSTR text));
 
 /* What tchar.h uses when UNICODE is defined: formats by Windows' rules (%s is wide text), in UTF-8. */
-UMS_WIN(int, tchar_wprintf, (const wchar_t *format, ...));
-UMS_WIN(int, tchar_fwprintf, (void *file, const wchar_t *format, ...));
-UMS_WIN(int, tchar_snwprintf, (wchar_t * into, size_t size, const wchar_t *format, ...));
-UMS_WIN(int, tchar_wmain,
-        (int (*wmain)(int, wchar_t **), int argc, char **argv)); /* Its result. */
+UMS_WIN(int, tchar_wprintf, (const wchar_t* format, ...));
+UMS_WIN(int, tchar_fwprintf, (void* file, const wchar_t* format, ...));
+UMS_WIN(int, tchar_snwprintf, (wchar_t * into, size_t size, const wchar_t* format, ...));
+UMS_WIN(int, tchar_wmain, (int (*wmain)(int, wchar_t**), int argc, char** argv)); /* Its result. */
 
 UMS_WIN_END
 

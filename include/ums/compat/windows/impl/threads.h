@@ -6,9 +6,9 @@
 
 #include "base.h"
 
-typedef DWORD(WINAPI *PTHREAD_START_ROUTINE)(LPVOID argument);
+typedef DWORD(WINAPI* PTHREAD_START_ROUTINE)(LPVOID argument);
 typedef PTHREAD_START_ROUTINE LPTHREAD_START_ROUTINE;
-typedef VOID(NTAPI *PAPCFUNC)(ULONG_PTR parameter);
+typedef VOID(NTAPI* PAPCFUNC)(ULONG_PTR parameter);
 
 /* Opaque; as large as InitializeProcThreadAttributeList() says. */
 typedef struct _PROC_THREAD_ATTRIBUTE_LIST *PPROC_THREAD_ATTRIBUTE_LIST,

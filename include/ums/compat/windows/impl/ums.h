@@ -22,17 +22,17 @@ typedef enum _RTL_UMS_THREAD_INFO_CLASS {
     UmsThreadIsSuspended,
     UmsThreadIsTerminated,
     UmsThreadMaxInfoClass
-} RTL_UMS_THREAD_INFO_CLASS, *PRTL_UMS_THREAD_INFO_CLASS, UMS_THREAD_INFO_CLASS,
-    *PUMS_THREAD_INFO_CLASS;
+} RTL_UMS_THREAD_INFO_CLASS,
+    *PRTL_UMS_THREAD_INFO_CLASS, UMS_THREAD_INFO_CLASS, *PUMS_THREAD_INFO_CLASS;
 
 typedef enum _RTL_UMS_SCHEDULER_REASON {
     UmsSchedulerStartup = 0,
     UmsSchedulerThreadBlocked,
     UmsSchedulerThreadYield
-} RTL_UMS_SCHEDULER_REASON, *PRTL_UMS_SCHEDULER_REASON, UMS_SCHEDULER_REASON,
-    *PUMS_SCHEDULER_REASON;
+} RTL_UMS_SCHEDULER_REASON,
+    *PRTL_UMS_SCHEDULER_REASON, UMS_SCHEDULER_REASON, *PUMS_SCHEDULER_REASON;
 
-typedef VOID(NTAPI *PRTL_UMS_SCHEDULER_ENTRY_POINT)(RTL_UMS_SCHEDULER_REASON reason,
+typedef VOID(NTAPI* PRTL_UMS_SCHEDULER_ENTRY_POINT)(RTL_UMS_SCHEDULER_REASON reason,
                                                     ULONG_PTR activation_payload,
                                                     PVOID scheduler_param);
 typedef PRTL_UMS_SCHEDULER_ENTRY_POINT PUMS_SCHEDULER_ENTRY_POINT;
@@ -72,7 +72,7 @@ UMS_WIN(BOOL, DeleteUmsCompletionList, (PUMS_COMPLETION_LIST list));
 UMS_WIN(BOOL, GetUmsCompletionListEvent, (PUMS_COMPLETION_LIST list, PHANDLE event));
 /* TIMEOUT: nothing came in time. */
 UMS_WIN(BOOL, DequeueUmsCompletionListItems,
-        (PUMS_COMPLETION_LIST list, DWORD milliseconds, PUMS_CONTEXT *first));
+        (PUMS_COMPLETION_LIST list, DWORD milliseconds, PUMS_CONTEXT* first));
 UMS_WIN(PUMS_CONTEXT, GetNextUmsListItem, (PUMS_CONTEXT context));
 
 UMS_WIN(BOOL, CreateUmsThreadContext, (PUMS_CONTEXT * context));
