@@ -223,16 +223,15 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
         if (only->retired_.load(base::seq_cst)) return forward(*only);
         return wake(*only);
     }
-    if (setup_.scatter && active() > 1) {
+    if (const unsigned n = active(); setup_.scatter && n > 1) {
         // Any but the one it comes from.
-        const unsigned n = active();
         const carrier* c = this_carrier();
-        const bool here =
-            c != nullptr && c->proc.get() != nullptr && &c->proc.get()->home() == this;
+        // Read once: the processor may be handed on at any time.
+        const processor* from = c != nullptr ? c->proc.get() : nullptr;
+        const bool here = from != nullptr && &from->home() == this;
         static thread_local constinit base::owned<std::uint32_t> turn;
         turn.add(1);
-        unsigned i =
-            (here ? c->proc.get()->index() + 1 : 0) + turn.get() % (n > 1 && here ? n - 1 : n);
+        const unsigned i = (here ? from->index() + 1 : 0) + turn.get() % (here ? n - 1 : n);
         processor& p = at(i % n);
         p.inbox_.push(f);
         if (p.retired_.load(base::seq_cst)) return forward(p);
