@@ -31,17 +31,29 @@ bool parse(const char* first, const char* last, std::uint64_t& value) {
     return error == std::errc{} && end == last && first != last;
 }
 
+// In [least, most], or `besides`.
+std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64_t least,
+                      std::uint64_t most, std::uint64_t besides) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr) return otherwise;
+    std::uint64_t n = 0;
+    if (!parse(value, value + std::strlen(value), n) || ((n < least || n > most) && n != besides))
+        refuse(variable, value,
+               (besides != least ? std::to_string(besides) + ", or " : std::string{}) +
+                   "a number from " + std::to_string(least) + " to " + std::to_string(most));
+    return n;
+}
+
 }  // namespace
 
 std::uint64_t number(const char* variable, std::uint64_t otherwise, std::uint64_t least,
                      std::uint64_t most) {
-    const char* value = std::getenv(variable);
-    if (value == nullptr) return otherwise;
-    std::uint64_t n = 0;
-    if (!parse(value, value + std::strlen(value), n) || n < least || n > most)
-        refuse(variable, value,
-               "a number from " + std::to_string(least) + " to " + std::to_string(most));
-    return n;
+    return decimal(variable, otherwise, least, most, least);
+}
+
+std::uint64_t number_or_zero(const char* variable, std::uint64_t otherwise, std::uint64_t least,
+                             std::uint64_t most) {
+    return decimal(variable, otherwise, least, most, 0);
 }
 
 std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least,
@@ -85,6 +97,10 @@ int word(const char* variable, int otherwise,
     }
     refuse(variable, value, expected);
 }
+
+bool fsgsbase() { return word("UMS_FSGSBASE", 1, {{"on", 1}, {"off", 0}}) != 0; }
+bool times() { return word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) != 0; }
+bool stats_files() { return word("UMS_STATS_FILES", 1, {{"on", 1}, {"off", 0}}) != 0; }
 
 void reject_unknown() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {

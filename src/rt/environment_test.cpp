@@ -36,6 +36,15 @@ TEST_F(environment_test, numbers_within_the_bounds_are_taken) {
     EXPECT_EQ(environment::number(variable, 0, 0, ~std::uint64_t{0}), ~std::uint64_t{0});
 }
 
+TEST_F(environment_test, zero_may_stand_beside_the_bounds) {
+    for (const auto& [text, value] : {std::pair{"0", 0u}, {"3", 3u}, {"5", 5u}}) {
+        set(text);
+        EXPECT_EQ(environment::number_or_zero(variable, 7, 3, 5), value);
+    }
+    ::unsetenv(variable);
+    EXPECT_EQ(environment::number_or_zero(variable, 7, 3, 5), 7u);
+}
+
 TEST_F(environment_test, bytes_may_have_a_unit) {
     const struct {
         const char* text;

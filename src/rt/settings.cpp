@@ -2,6 +2,7 @@
 #include "rt/settings.hpp"
 
 #include <bit>
+#include <csignal>
 #include <system_error>
 
 #include "arch/sanitizer.hpp"
@@ -45,9 +46,11 @@ void read_environment(options& o) {
     o.warm_stacks =
         static_cast<std::uint32_t>(number("UMS_WARM_STACKS", o.warm_stacks, 0, 1u << 31));
     o.carriers = static_cast<std::uint32_t>(number("UMS_CARRIERS", o.carriers, 2, most_carriers));
-    o.time_slice_us =
-        static_cast<std::uint32_t>(number("UMS_TIME_SLICE_US", o.time_slice_us, 0, most_slice_us));
-    o.signal = static_cast<int>(number("UMS_SIGNAL", static_cast<std::uint64_t>(o.signal), 0, 64));
+    o.time_slice_us = static_cast<std::uint32_t>(
+        number_or_zero("UMS_TIME_SLICE_US", o.time_slice_us, least_slice_us, most_slice_us));
+    o.signal = static_cast<int>(number_or_zero("UMS_SIGNAL", static_cast<std::uint64_t>(o.signal),
+                                               static_cast<std::uint64_t>(SIGRTMIN),
+                                               static_cast<std::uint64_t>(SIGRTMAX)));
     o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
     o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
     o.deadlock =
@@ -68,6 +71,10 @@ void read_environment(options& o) {
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
                                         {"uring", static_cast<int>(io_engine::uring)}}));
+    // Heeded by the UMS API, which may be used later or never.
+    static_cast<void>(fsgsbase());
+    static_cast<void>(times());
+    static_cast<void>(stats_files());
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});

@@ -88,6 +88,11 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     EXPECT_FALSE(with("UMS_PIN", "0", {.pin = true}).pin);
     EXPECT_EQ(with("UMS_SPIN_NS", "0").spin_ns, 0u);
     EXPECT_EQ(with("UMS_SPIN_NS", "123").spin_ns, 123u);
+    EXPECT_EQ(with("UMS_CARRIERS", "2").carriers, 2u);
+    EXPECT_EQ(with("UMS_TIME_SLICE_US", "0", {.time_slice_us = 100}).time_slice_us, 0u);
+    EXPECT_EQ(with("UMS_TIME_SLICE_US", "100").time_slice_us, 100u);
+    EXPECT_EQ(with("UMS_SIGNAL", "0", {.signal = 40}).signal, 0);
+    EXPECT_EQ(with("UMS_SIGNAL", "64").signal, 64);
     EXPECT_EQ(with("UMS_WARM_STACKS", "0").warm_stacks, 0u);
     EXPECT_EQ(with("UMS_WARM_STACKS", "77").warm_stacks, 77u);
     EXPECT_TRUE(with("UMS_MIGRATE", "1").migrate);
@@ -145,6 +150,12 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_POLICY", {"", "lifo", "own"}},
         {"UMS_PIN", {"", "2", "yes"}},
         {"UMS_SPIN_NS", {"", "-1", "1000000001", "5us"}},
+        {"UMS_CARRIERS", {"", "0", "1", "1000001", "some"}},
+        {"UMS_TIME_SLICE_US", {"", "-1", "1", "99", "60000001", "10ms"}},
+        {"UMS_SIGNAL", {"", "-1", "1", "31", "32", "33", "65", "RTMIN"}},
+        {"UMS_FSGSBASE", {"", "1", "yes"}},
+        {"UMS_TIMES", {"", "2", "on"}},
+        {"UMS_STATS_FILES", {"", "1", "no"}},
         {"UMS_WARM_STACKS", {"", "-1", "4294967296", "many"}},
         {"UMS_MIGRATE", {"", "2", "true"}},
         {"UMS_MEASURE_STACKS", {"", "2", "on"}},
@@ -177,6 +188,12 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
                                      {"UMS_POLICY", "fifo"},
                                      {"UMS_PIN", "1"},
                                      {"UMS_SPIN_NS", "1000"},
+                                     {"UMS_CARRIERS", "64"},
+                                     {"UMS_TIME_SLICE_US", "0"},
+                                     {"UMS_SIGNAL", "40"},
+                                     {"UMS_FSGSBASE", "on"},
+                                     {"UMS_TIMES", "1"},
+                                     {"UMS_STATS_FILES", "off"},
                                      {"UMS_WARM_STACKS", "10"},
                                      {"UMS_MIGRATE", "1"},
                                      {"UMS_MEASURE_STACKS", "1"},

@@ -15,7 +15,7 @@ struct choice {
 };
 
 choice choose() noexcept {
-    if (rt::environment::word("UMS_FSGSBASE", 1, {{"on", 1}, {"off", 0}}) == 0)
+    if (!rt::environment::fsgsbase())
         return {switch_mode::futex, "futex: asked for by UMS_FSGSBASE=off"};
     if (!arch::can_write_thread_pointer())
         return {switch_mode::futex, "futex: no FSGSBASE (a CPU or a kernel without it)"};

@@ -317,9 +317,7 @@ int enter(const ums_scheduler_options_t& options) {
         leave_list(*s.list);
         return -ENOMEM;
     }
-    static const bool from_start =
-        (rt::environment::word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) == 1 ? measure(true) : void(),
-         true);
+    static const bool from_start = (rt::environment::times() ? measure(true) : void(), true);
     (void)from_start;
     s.pointer = mode() == switch_mode::user ? arch::thread_pointer() : nullptr;
     if (s.pointer != nullptr) {

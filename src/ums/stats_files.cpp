@@ -28,8 +28,7 @@ constexpr std::size_t most_workers = 1000;
 constinit base::atomic<os::nanoseconds> written_at{0};
 
 bool is_wanted() noexcept {
-    static const bool wanted =
-        rt::environment::word("UMS_STATS_FILES", 1, {{"on", 1}, {"off", 0}}) == 1;
+    static const bool wanted = rt::environment::stats_files();
     return wanted;
 }
 
