@@ -6,10 +6,11 @@
 // disabled by us: disarm() gives it a period of decades, arm() a new one, and both leave the count at
 // one. due_ says whether it may be one: 1 since the refresh, 0 since the handler took the signal.
 //
-// No arm is lost. arm() exchanges due_. If it finds 0, it refreshes: the event will fire. If it finds
-// 1, the event has yet to fire, and does so with the new period, or it has fired and is disabled, but
-// its signal has not been taken: the handler will exchange due_ after us, and sees what was written
-// before arm().
+// No arm is lost. arm() exchanges due_. If it finds 0, it sets the period and refreshes: the event will fire. If
+// it finds 1, the event has yet to fire, and does so with the period that arm() sets next, or it has fired and
+// is disabled, but its signal has not been taken: the handler will exchange due_ after us, and sees what was
+// written before arm(). The exchange comes first: an event that fires between a new period and the exchange would
+// be refreshed, and fire twice for one arm.
 #include "os/user_interrupt.hpp"
 
 #include <cstdint>
@@ -159,10 +160,10 @@ void user_interrupt::arm(nanoseconds after) noexcept {
         return;
     }
     const auto period = static_cast<std::uint64_t>(after);
-    system.perf_control(event_, PERF_EVENT_IOC_PERIOD, reinterpret_cast<unsigned long>(&period));
     // sync(interrupt.due): what was written before an arm is seen by the handler of its signal.
-    if (due_.exchange(1, base::acq_rel) == 0)
-        system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
+    const bool has_fired = due_.exchange(1, base::acq_rel) == 0;
+    system.perf_control(event_, PERF_EVENT_IOC_PERIOD, reinterpret_cast<unsigned long>(&period));
+    if (has_fired) system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
 }
 
 void user_interrupt::disarm() noexcept {

@@ -6,8 +6,10 @@
 #include <csignal>
 #include <cstdint>
 #include <fcntl.h>
+#include <linux/perf_event.h>
 #include <optional>
 #include <poll.h>
+#include <sched.h>
 #include <string>
 #include <sys/syscall.h>
 #include <system_error>
@@ -74,7 +76,7 @@ public:
         : thread_{[this, step] {
               tid_ = current_tid();
               tid_.notify_all();
-              while (!ends_) step();
+              for (; !ends_; ++steps_) step();
           }} {
         tid_.wait(0);
     }
@@ -84,9 +86,15 @@ public:
     }
     [[nodiscard]] int tid() const { return tid_; }
 
+    // Returns when the thread has done it `times` more.
+    void go_on(std::uint64_t times) const {
+        for (const std::uint64_t end = steps_ + times; steps_ < end;) ::sched_yield();
+    }
+
 private:
     std::atomic<int> tid_{0};
     std::atomic<bool> ends_{false};
+    std::atomic<std::uint64_t> steps_{0};
     std::thread thread_;
 };
 
@@ -113,7 +121,7 @@ TEST_P(user_interrupt_test, a_thread_that_computes_is_stopped_once) {
         EXPECT_EQ(last_tid, t.tid());
     }
     // Some time of its own, in which no other comes.
-    for (int i = 0; i < 20'000; ++i) compute();
+    t.go_on(20'000);
     EXPECT_EQ(taken, 20u);
 }
 
@@ -145,8 +153,31 @@ TEST_P(user_interrupt_test, what_is_disarmed_does_not_come) {
     // And it can be armed again: one comes, not fifty.
     interrupt.arm(20'000);
     taken.wait(0);
-    for (int i = 0; i < 20'000; ++i) compute();
+    t.go_on(20'000);
     EXPECT_EQ(taken, 1u);
+}
+
+// The armer is preempted within arm(), for so long that the signal comes and is taken meanwhile.
+TEST_P(user_interrupt_test, an_armer_that_is_slow_gets_one_signal) {
+    if (GetParam() == way::timer) GTEST_SKIP() << "the timer is armed by one system call";
+    failing_calls calls;
+    target t{compute};
+    user_interrupt interrupt{t.tid(), number(), GetParam()};
+    interrupt.arm(10'000'000'000);
+    ums::os::system.perf_control = [](int fd, unsigned long request,
+                                      unsigned long argument) noexcept {
+        const long result = kernel_calls.perf_control(fd, request, argument);
+        if (request == PERF_EVENT_IOC_PERIOD) taken.wait(0);
+        return result;
+    };
+    interrupt.arm(20'000);
+    t.go_on(20'000);
+    EXPECT_EQ(taken, 1u);
+    // The next one is an arm of its own.
+    interrupt.arm(20'000);
+    while (taken != 2) taken.wait(1);
+    t.go_on(20'000);
+    EXPECT_EQ(taken, 2u);
 }
 
 TEST_P(user_interrupt_test, armed_twice_it_comes_once) {
@@ -156,7 +187,7 @@ TEST_P(user_interrupt_test, armed_twice_it_comes_once) {
     interrupt.arm(9'000'000'000);
     interrupt.arm(20'000);
     taken.wait(0);
-    for (int i = 0; i < 20'000; ++i) compute();
+    t.go_on(20'000);
     EXPECT_EQ(taken, 1u);
 }
 
