@@ -4,45 +4,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "../compare.hpp"
+#include "crowd.hpp"
 
 namespace tool {
 
 namespace {
 
-// Above this the kernel's limits on threads and mappings come near.
-constexpr std::uint64_t most_threads = 10'000;
-
-class memory final : public workload {
+class memory final : public crowd {
 public:
     std::string_view name() const override { return "memory"; }
     std::string_view about() const override {
         return "what a blocked fiber occupies, and what it took to create it";
-    }
-    std::vector<std::string> runtimes() const override {
-        return {"std::thread", "boost.fiber", "go", "ums"};
-    }
-    unsigned repetitions(const bench_options&) const override { return 3; }
-
-    std::vector<setting> plan(const bench_options& options,
-                              std::vector<std::string>& notes) const override {
-        std::vector<setting> all;
-        const auto given = given_or(options.fibers, {0});  // 0: each runtime's own number.
-        for (const auto p : options.processors)
-            for (const auto n : given) {
-                setting group;
-                for (const auto& runtime : chosen(options, notes)) {
-                    const auto fibers = how_many(runtime, n, options.quick);
-                    if (n == 0 &&
-                        !fits(runtime, fibers, runtime == "boost.fiber" ? 16'000 : 6000, notes))
-                        continue;
-                    group.push_back(make_cell(runtime, p, fibers));
-                }
-                all.push_back(std::move(group));
-            }
-        return all;
     }
 
     view show(const result& got) const override {
@@ -70,11 +43,7 @@ public:
     }
 
 private:
-    static std::uint64_t how_many(const std::string& runtime, std::uint64_t given, bool quick) {
-        if (runtime == "std::thread")
-            return std::min(most_threads, given != 0 ? given : quick ? 1000 : most_threads);
-        if (given != 0) return given;
-        if (quick) return 10'000;
+    std::uint64_t own_number(const std::string& runtime) const override {
         return runtime == "ums" ? 1'000'000 : 100'000;
     }
 };

@@ -5,45 +5,18 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "../compare.hpp"
+#include "crowd.hpp"
 
 namespace tool {
 
 namespace {
 
-constexpr std::uint64_t most_threads = 10'000;
-
-class sleepers final : public workload {
+class sleepers final : public crowd {
 public:
     std::string_view name() const override { return "sleepers"; }
     std::string_view about() const override {
         return "fibers that sleep a random time of up to 2 s: how late they wake";
-    }
-    std::vector<std::string> runtimes() const override {
-        return {"std::thread", "boost.fiber", "go", "ums"};
-    }
-    unsigned repetitions(const bench_options&) const override { return 3; }
-
-    std::vector<setting> plan(const bench_options& options,
-                              std::vector<std::string>& notes) const override {
-        std::vector<setting> all;
-        for (const auto p : options.processors)
-            for (const auto n : given_or(options.fibers, {0})) {  // 0: each runtime's own number.
-                setting group;
-                for (const auto& runtime : chosen(options, notes)) {
-                    const auto fibers = how_many(runtime, n, options.quick);
-                    if (n == 0 &&
-                        !fits(runtime, fibers, runtime == "boost.fiber" ? 16'000 : 6000, notes))
-                        continue;
-                    auto one = make_cell(runtime, p, fibers);
-                    if (options.quick) one.args.push_back("longest_ms=200");
-                    group.push_back(std::move(one));
-                }
-                all.push_back(std::move(group));
-            }
-        return all;
     }
 
     view show(const result& got) const override {
@@ -66,12 +39,12 @@ public:
     }
 
 private:
-    static std::uint64_t how_many(const std::string& runtime, std::uint64_t given, bool quick) {
-        if (runtime == "std::thread")
-            return std::min(most_threads, given != 0 ? given : quick ? 1000 : most_threads);
-        if (given != 0) return given;
-        if (quick) return 10'000;
+    std::uint64_t own_number(const std::string& runtime) const override {
         return runtime == "boost.fiber" ? 100'000 : 1'000'000;
+    }
+    std::vector<std::string> more(const bench_options& options) const override {
+        if (!options.quick) return {};
+        return {"longest_ms=200"};
     }
 };
 

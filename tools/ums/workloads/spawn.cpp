@@ -3,68 +3,30 @@
 // spawn: what it costs to start a thread or fiber and to join it, one at a time and a thousand at
 // once.
 
-#include <fmt/format.h>
-
-#include "../compare.hpp"
+#include "two_ways.hpp"
 
 namespace tool {
 
 namespace {
 
-class spawn final : public workload {
+class spawn final : public two_ways {
 public:
+    spawn()
+        : two_ways{
+              {"one", 1, "one at a time"},
+              {"batch", 1000, "at once"},
+              {"ns per spawn and join", "at once", "spawn and join", "ns per spawn and join"}} {}
+
     std::string_view name() const override { return "spawn"; }
     std::string_view about() const override {
         return "spawn and join, one at a time and in batches";
     }
-    std::vector<std::string> runtimes() const override {
-        return {"std::thread", "boost.fiber", "boost.fiber static", "go", "ums"};
-    }
-
     bool has_detectors() const override { return true; }
 
-    std::vector<setting> plan(const bench_options& options,
-                              std::vector<std::string>& notes) const override {
-        std::vector<setting> all;
-        for (const auto p : options.processors) {
-            // One at a time, there is one; --fibers is the size of the batch.
-            all.push_back(group("one", p, 1, options, notes));
-            for (const auto n : given_or(options.fibers, {1000}))
-                all.push_back(group("batch", p, n, options, notes));
-        }
-        return all;
-    }
-
-    view show(const result& got) const override {
-        view made;
-        for (const auto p : got.options.processors) {
-            const auto which = where("processors", p);
-            auto shown =
-                by_runtime(got, fmt::format("spawn: ns per spawn and join, {}", conditions(got, p)),
-                           {{"way", "way"}, {"fibers", "at once"}}, "ns_per_op", which);
-            shown.notes = ratios(got, "ns_per_op", "way", " ", which);
-            made.tables.push_back(std::move(shown));
-            made.charts.push_back(
-                bars(got, fmt::format("spawn and join, {}", count(p, "processor")), "ns_per_op",
-                     "ns per spawn and join", which, [](const cell& one) {
-                         return one.settings["way"] == "one" ? std::string{"one at a time"}
-                                                             : human(one.fibers()) + " at once";
-                     }));
-        }
-        return made;
-    }
-
 private:
-    setting group(const std::string& way, std::uint64_t processors, std::uint64_t fibers,
-                  const bench_options& options, std::vector<std::string>& notes) const {
-        setting made;
-        for (const auto& runtime : chosen(options, notes)) {
-            auto one = way_cell(options, runtime, way, processors, fibers);
-            one.probe_args = {"min_ms=20"};
-            one.variants = variants(runtime, way == "one", processors);
-            made.push_back(std::move(one));
-        }
-        return made;
+    void complete(cell& one) const override {
+        one.probe_args = {"min_ms=20"};
+        one.variants = variants(one.runtime, one.settings["way"] == "one", one.processors);
     }
 
     // dispatch runs the child at once, so a batch of empty children would never be a batch. Boost's
