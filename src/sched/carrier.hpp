@@ -96,6 +96,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     bool has_borrowed =
         false;  // A permit, for an unmarked block. Changed under a claim, or by itself.
     std::thread thread;
+    // 1 from when its maker has written `thread` until that is joined. The kernel thread itself may run, hold a
+    // processor and end before.
+    base::atomic<std::uint32_t> is_made;
 
     // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
     os::user_interrupt* interrupt = nullptr;  // Set once, by who watches it.

@@ -46,6 +46,8 @@ void wish() noexcept {
 int start_thread(carrier& c) noexcept {
     try {
         c.thread = std::thread{[&c] { c.run(); }};
+        c.is_made.store(1, base::release);  // sync(carrier.made): see carrier_pool::join_thread().
+        os::futex_wake(c.is_made.address());
         return 0;
     } catch (const std::system_error& e) {
         return e.code().value();

@@ -69,8 +69,16 @@ void carrier_pool::hold(processor& p) {
                             "ums: no kernel thread for another processor"};
 }
 
-void carrier_pool::join(carrier& c) noexcept {
+// Of one that was started and has been told to end, or ends of itself.
+void carrier_pool::join_thread(carrier& c) noexcept {
+    // sync(carrier.made): sees `thread`.
+    while (c.is_made.load(base::acquire) == 0) os::futex_wait(c.is_made, 0);
     c.thread.join();
+    c.is_made.store(0, base::relaxed);  // relaxed: whoever uses it again takes the pool's lock.
+}
+
+void carrier_pool::join(carrier& c) noexcept {
+    join_thread(c);
     discard(c);
 }
 
@@ -90,7 +98,7 @@ void carrier_pool::stop() noexcept {
     wanting_count_ = 0;
     lock_.release();
     for (const auto& c : all_)
-        if (c->thread.joinable()) c->thread.join();
+        if (c->thread.joinable()) join_thread(*c);
     unused_ = nullptr;
     for (const auto& c : all_) {
         c->is_wanting = false;
@@ -108,8 +116,7 @@ void carrier_pool::reap() noexcept {
         if (c != nullptr) ended_ = c->next;
         lock_.release();
         if (c == nullptr) return;
-        c->thread.join();
-        discard(*c);
+        join(*c);
     }
 }
 

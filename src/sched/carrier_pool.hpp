@@ -130,6 +130,7 @@ public:
     [[nodiscard]] static bool is_watched() noexcept { return watched_by != nullptr; }
 
 private:
+    static void join_thread(carrier& c) noexcept;
     friend struct carrier_maker_loop;
 
     struct waiter {

@@ -215,7 +215,7 @@ void cluster::wait_for_visitors() noexcept {
 }
 
 void cluster::make_ready_from_outside(fiber& f) noexcept {
-    const os::no_stop claimed_and_not_yet_woken;
+    const os::no_stop pushed_and_nobody_woken;
     const visit registered{*this};
     if (processor* only = f.pinned_to.get()) {
         if (only->retired_.load(base::acquire)) f.pin(only = &successor());
@@ -244,12 +244,9 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
     wake_for_work();
 }
 
-void cluster::wake_for_stopped() noexcept {
-    const os::no_stop claimed_and_not_yet_woken;
-    wake_for_work();
-}
-
 void cluster::wake_for_work() noexcept {
+    // Who is stopped in between waits for a processor, and all that are idle would wait for the one that was claimed.
+    const os::no_stop claimed_and_not_yet_woken;
     // The push was a read-modify-write; a policy of the user's may not have ended in one.
     base::full_fence();
     if (!idle.wants_waking()) return;

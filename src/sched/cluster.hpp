@@ -69,7 +69,7 @@ public:
     // For a fiber that the caller owns and that belongs to this cluster, from anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
     // After a carrier has gone on the list of the stopped.
-    void wake_for_stopped() noexcept;
+    void wake_for_stopped() noexcept { wake_for_work(); }
 
     // The processor that takes the place of a retired one.
     [[nodiscard]] processor& successor() const noexcept;
