@@ -13,8 +13,8 @@ namespace {
 
 long fibonacci(int n) {
     if (n < 2) return n;
-    ums::value_fiber<long> left =
-        ums::spawn(fibonacci, n - 1);     // Forked: any processor may take it.
+    // Forked: any processor may take it.
+    ums::value_fiber<long> left = ums::spawn(fibonacci, n - 1);
     const long right = fibonacci(n - 2);  // Meanwhile, here.
     return left.join() + right;
 }
@@ -23,7 +23,7 @@ long fibonacci(int n) {
 
 int main() {
     constexpr int n = 20;
-    const long result =
-        ums::run([] { return fibonacci(n); });  // run() returns what the lambda did.
+    // run() returns what the lambda did.
+    const long result = ums::run([] { return fibonacci(n); });
     std::printf("fibonacci(%d) = %ld\n", n, result);
 }

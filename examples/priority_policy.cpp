@@ -61,8 +61,8 @@ int main() {
     options.make_policy = [] { return std::make_unique<priority_policy>(); };
     ums::run(options, [] {
         ums::fiber idle{work, "idle", 0}, usual{work, "usual", 3}, urgent{work, "urgent", 7};
-        ums::this_fiber::
-            yield();  // All are as urgent as this one, so each gets as far as its park().
+        // All are as urgent as this one, so each gets as far as its park().
+        ums::this_fiber::yield();
         for (const ums::fiber* f : {&idle, &usual, &urgent}) f->ref().unpark();
         for (ums::fiber* f : {&idle, &usual, &urgent}) f->join();
     });

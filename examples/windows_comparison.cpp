@@ -54,8 +54,8 @@ static void MeasureKernelThreads() {
 // --- UMS ---
 
 static PUMS_COMPLETION_LIST list;
-static std::vector<PUMS_CONTEXT>
-    ready;  // A ring; its memory is taken before the first worker runs.
+// A ring; its memory is taken before the first worker runs.
+static std::vector<PUMS_CONTEXT> ready;
 static size_t first, last;
 static unsigned alive;
 

@@ -242,8 +242,8 @@ private:
             while (!all.empty() && all.front().due_ns <= now) {
                 auto& one = all.front();
                 one.text[2] |= 0x80;  // A response:
-                one.text[3] =
-                    static_cast<unsigned char>((one.text[3] & 0xf0) | 3);  // no such name.
+                // no such name.
+                one.text[3] = static_cast<unsigned char>((one.text[3] & 0xf0) | 3);
                 sendto(fd_, one.text.data(), one.text.size(), 0,
                        reinterpret_cast<sockaddr*>(&one.from), sizeof one.from);
                 all.pop_front();

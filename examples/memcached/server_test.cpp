@@ -166,8 +166,8 @@ TEST_F(server_test, it_answers_datagrams) {
 }
 
 TEST_F(server_test, killed_clients_leave_nothing) {
-    chosen.store.memory_bytes = 1u
-                                << 30;  // What is half there needs memory, too: nothing is evicted.
+    // What is half there needs memory, too: nothing is evicted.
+    chosen.store.memory_bytes = 1u << 30;
     serve([](server& s) {
         const auto at = s.addresses().front();
         {

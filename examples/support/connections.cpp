@@ -107,11 +107,11 @@ std::int64_t connections::look(std::int64_t present) {
             continue;
         }
         // A second time for the same connection: it does not even get its answer away.
-        const bool again =
-            c->timed_out_.load(std::memory_order_relaxed);  // relaxed: only we set it.
-        const bool writes =
-            again || c->writes_.load(std::memory_order_relaxed);  // relaxed: allow().
-        c->timed_out_.store(true, std::memory_order_release);     // sync(watch)
+        // relaxed: only we set it.
+        const bool again = c->timed_out_.load(std::memory_order_relaxed);
+        // relaxed: allow().
+        const bool writes = again || c->writes_.load(std::memory_order_relaxed);
+        c->timed_out_.store(true, std::memory_order_release);  // sync(watch)
         std::int64_t expected = until;
         const std::int64_t later = again ? connection::never : present + 5000;
         // relaxed: the loser is our own guess; the connection's newer time stands.

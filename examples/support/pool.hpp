@@ -60,8 +60,8 @@ private:
         if (free_.size() < free_.capacity()) free_.push_back(std::move(given));
     }
 
-    std::atomic<T*> last_ =
-        nullptr;  // Without a lock: enough for one that is used by one at a time.
+    // Without a lock: enough for one that is used by one at a time.
+    std::atomic<T*> last_ = nullptr;
     ums::mutex lock_;
     std::vector<std::unique_ptr<T>> free_;  // Guarded by lock_.
 };

@@ -27,8 +27,8 @@ using namespace ums;
 
 class exception_state_test : public conserving_test {};
 
-constexpr std::size_t room =
-    scaled(64, 512) * std::size_t{1024};  // A sanitizer's frames are larger.
+// A sanitizer's frames are larger.
+constexpr std::size_t room = scaled(64, 512) * std::size_t{1024};
 
 // Not cached across a switch, as a thread-local would be.
 [[gnu::noinline]] long kernel_thread() { return ::syscall(SYS_gettid); }

@@ -81,13 +81,13 @@ private:
     unsigned ring_pages_;
     unsigned rings_ = 0;
     std::unique_ptr<os::switch_ring[]> ring_;
-    std::unique_ptr<pollfd[]>
-        polled_;  // Those of the rings, then stop_event_. The reader writes results.
+    // Those of the rings, then stop_event_. The reader writes results.
+    std::unique_ptr<pollfd[]> polled_;
     int stop_event_ = -1;
 
     watch_list all_;
-    base::atomic<std::uint32_t>
-        go_;  // 0 until the rings are there, then 1; 2: no reader is needed.
+    // 0 until the rings are there, then 1; 2: no reader is needed.
+    base::atomic<std::uint32_t> go_;
     base::atomic<std::uint32_t> is_lost_;
 
     // Owned by the reader:

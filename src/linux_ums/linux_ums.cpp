@@ -122,8 +122,8 @@ void list_has_items(void* of) { static_cast<list*>(of)->move_on(); }
 // By the worker's thread: the UMS API may not be called.
 void worker_ended(void* of, std::intptr_t) {
     auto* const adder = static_cast<handle*>(of);
-    adder->ends.fetch_add(
-        1, base::release);  // sync(linux-ums): release_ums() sees what the workers did.
+    // sync(linux-ums): release_ums() sees what the workers did.
+    adder->ends.fetch_add(1, base::release);
     os::futex_wake(adder->ends.address(), 0x7FFFFFFF);
 }
 

@@ -27,8 +27,8 @@ struct stack_head {
     slab* home;
     std::uint32_t index;
     unsigned valgrind_id;
-    stack_head*
-        next_free;  // Guarded by whoever holds the free stack: a processor's cache or the depot.
+    // Guarded by whoever holds the free stack: a processor's cache or the depot.
+    stack_head* next_free;
 
     [[nodiscard]] char* bottom() const noexcept;
     [[nodiscard]] std::size_t usable_bytes() const noexcept;

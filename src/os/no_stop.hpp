@@ -17,8 +17,8 @@ namespace ums::os {
 
 // What the thread slot points to, if it is not null, begins with this.
 struct slot_head {
-    base::owned<std::uint32_t>
-        unstoppable;  // How many such sections the thread is in. Its signal handler reads it.
+    // How many such sections the thread is in. Its signal handler reads it.
+    base::owned<std::uint32_t> unstoppable;
 };
 
 inline void forbid_stop() noexcept {

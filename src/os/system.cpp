@@ -61,8 +61,8 @@ const system_calls kernel_calls = {
     .madvise_many =
         [](const iovec* ranges, std::size_t n, int advice) noexcept {
             errno_kept keep;
-            constexpr int this_process =
-                -10'001;  // PIDFD_SELF_PROCESS, newer than Debian 12's headers.
+            // PIDFD_SELF_PROCESS, newer than Debian 12's headers.
+            constexpr int this_process = -10'001;
             return checked(::syscall(SYS_process_madvise, this_process, ranges, n, advice, 0));
         },
     .mincore =

@@ -16,10 +16,10 @@ struct blocking_note {
 
     base::owned<std::uint32_t> shields;  // Of ums::uninterruptible() sections.
     base::owned<bool> stop_wanted;       // It should have been stopped in one.
-    base::owned<std::uint32_t>
-        level;  // Of its habit of blocking unmarked (sched/habit.hpp); 0: was never found.
-    base::owned<os::nanoseconds>
-        went_on;  // When it got a processor after a stop, until it is found blocked; or 0.
+    // Of its habit of blocking unmarked (sched/habit.hpp); 0: was never found.
+    base::owned<std::uint32_t> level;
+    // When it got a processor after a stop, until it is found blocked; or 0.
+    base::owned<os::nanoseconds> went_on;
 
     [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }
 };

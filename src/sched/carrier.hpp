@@ -84,17 +84,17 @@ struct alignas(base::cache_line) carrier : os::slot_head {
 
     // --- The pool's (sched/carrier_pool.hpp) ---
     enum state : std::uint32_t { waits, holds, shall_end };
-    base::atomic<std::uint32_t>
-        turn;  // One of `state`: what the thread waits on while it holds no processor.
+    // One of `state`: what the thread waits on while it holds no processor.
+    base::atomic<std::uint32_t> turn;
     base::owned<int> tid;
     carrier_pool& pool;
-    carrier* next =
-        nullptr;  // In the one of the pool's lists that it is in. Guarded by the pool's lock.
+    // In the one of the pool's lists that it is in. Guarded by the pool's lock.
+    carrier* next = nullptr;
     bool is_wanting = false;  // Waits in the pool for a spare that takes its processor. Likewise.
     carrier* next_wanting = nullptr;
     std::uint64_t wanting_since = 0;  // activity() at that time.
-    bool has_borrowed =
-        false;  // A permit, for an unmarked block. Changed under a claim, or by itself.
+    // A permit, for an unmarked block. Changed under a claim, or by itself.
+    bool has_borrowed = false;
     std::thread thread;
     // 1 from when its maker has written `thread` until that is joined. The kernel thread itself may run, hold a
     // processor and end before.

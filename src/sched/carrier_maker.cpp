@@ -78,8 +78,8 @@ struct carrier_maker_loop {
             lock.release();
             if (o != nullptr) {
                 o->error = start_thread(*o->made);
-                o->done.store(
-                    1, base::release);  // sync(maker.order): what was made. `o` may be gone now.
+                // sync(maker.order): what was made. `o` may be gone after it.
+                o->done.store(1, base::release);
                 os::futex_wake(o->done.address());
             } else if (pool != nullptr) {
                 pool->reap();

@@ -93,8 +93,8 @@ public:
     // The one that was stopped first, or null. Its fiber runs next on the caller's processor.
     [[nodiscard]] carrier* take_stopped() noexcept;
     [[nodiscard]] bool has_stopped() const noexcept {
-        return stopped_.load(base::relaxed) !=
-               0;  // relaxed: as a queue's emptiness; see idle_set.hpp.
+        // relaxed: as a queue's emptiness; see idle_set.hpp.
+        return stopped_.load(base::relaxed) != 0;
     }
     // The processor of a carrier that borrowed one has gone: it is to be stopped when it runs again.
     void go_away(carrier& c) noexcept;

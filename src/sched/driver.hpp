@@ -63,8 +63,8 @@ public:
 
     // Whether some may be there. A hint, also for a signal handler.
     [[nodiscard]] static bool has_events() noexcept {
-        const event_source* s =
-            source_.load(base::acquire);  // sync(event_source): sees the engine.
+        // sync(event_source): sees the engine.
+        const event_source* s = source_.load(base::acquire);
         return s != nullptr && s->has_events();
     }
 

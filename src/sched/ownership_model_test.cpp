@@ -30,8 +30,8 @@ struct program {
     int holder_sections = 2;
     int thieves = 1;
     int thefts = 1;  // Of each.
-    bool takes =
-        false;  // Somebody takes the processor itself away, and works on it as its new holder.
+    // Somebody takes the processor itself away, and works on it as its new holder.
+    bool takes = false;
 };
 
 // What holder and thieves share: the lock, and a number that only the lock protects.

@@ -209,8 +209,8 @@ void park_again(fiber& f, std::uint32_t bit) noexcept {
 bool may_look_again() noexcept {
     const carrier* c = this_carrier();
     if (c == nullptr || c->running.get() == nullptr) return true;
-    const processor* p =
-        c->proc.get();  // Null: it was handed on, and whoever gives it back is to be waited for.
+    // Null: it was handed on, and whoever gives it back is to be waited for.
+    const processor* p = c->proc.get();
     if (p == nullptr || p->looks_stranded() || p->has_policy()) return false;
     const idle_set::counts others = p->home().idle.look();
     return p->home().active() > others.idle + others.searching + 1;

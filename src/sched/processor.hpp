@@ -297,8 +297,8 @@ private:
     timer_queue timers_;
     base::atomic<bool> retiring_;  // Leave: remove_processor() or the end of the runtime.
     base::atomic<bool> retired_;   // Has no carrier. Written by the cluster's `change`.
-    parkable* remover_ =
-        nullptr;  // Set before retiring_, read after it: woken when the carrier has left.
+    // Set before retiring_, read after it: woken when the carrier has left.
+    parkable* remover_ = nullptr;
 
     // Guarded by the idle set's lock:
     processor* next_idle_ = nullptr;

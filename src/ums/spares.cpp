@@ -152,8 +152,8 @@ void spare_seats::run(spare& x) noexcept {
         }
         if (seat* to = std::exchange(k.passes_to, nullptr); to != nullptr) order_seat(*to);
     }
-    const bool is_orphan =
-        k.phase.load(base::relaxed) == seat::orphan;  // relaxed: it decides nothing else.
+    // relaxed: it decides nothing else.
+    const bool is_orphan = k.phase.load(base::relaxed) == seat::orphan;
     if (x.watched != nullptr && !is_orphan) {
         k.detector->remove(*x.watched);
         delete x.watched;

@@ -57,8 +57,8 @@ BOOL TlsSetValue(DWORD index, LPVOID value) {
 }
 
 BOOL TlsFree(DWORD index) {
-    std::uint32_t use =
-        index < slot_count ? slot_uses[index].load(base::relaxed) : 0;  // relaxed: as above.
+    // relaxed: as above.
+    std::uint32_t use = index < slot_count ? slot_uses[index].load(base::relaxed) : 0;
     if ((use & 1) == 0 ||
         !slot_uses[index].compare_exchange(use, use + 1, base::relaxed, base::relaxed))  // relaxed.
         return fail(ERROR_INVALID_PARAMETER);

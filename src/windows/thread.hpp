@@ -81,8 +81,8 @@ public:
 
     // The thread's own:
     PUMS_SCHEDULER_ENTRY_POINT procedure = nullptr;
-    bool exits_scheduling =
-        false;  // EnterUmsSchedulingMode() ends the thread with `exit_code_asked`.
+    // EnterUmsSchedulingMode() ends the thread with `exit_code_asked`.
+    bool exits_scheduling = false;
     DWORD exit_code_asked = 0;
     fiber* running = nullptr;   // If it is a fiber.
     fiber* own = nullptr;       // The one that it became.

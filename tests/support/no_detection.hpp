@@ -19,8 +19,8 @@ public:
         ums_scheduler_options_t options = UMS_SCHEDULER_OPTIONS_INIT;
         if (ums_completion_list_create(&options.list) != 0) return;
         options.procedure = [](ums_reason_t, std::uintptr_t, void*) {};
-        const int failed =
-            ums_scheduler_enter(&options);  // It has nothing to run: it returns at once.
+        // It has nothing to run: it returns at once.
+        const int failed = ums_scheduler_enter(&options);
         EXPECT_EQ(ums_completion_list_destroy(options.list), 0);
         if (failed == -EOPNOTSUPP)
             GTEST_SKIP() << "not possible here: " << std::getenv("UMS_BLOCK");
