@@ -26,10 +26,11 @@ std::size_t most_guards(guard_kind kind) noexcept;
 // Returns 0 or -errno.
 long install_guard(guard_kind kind, void* at, std::size_t bytes) noexcept;
 
+constexpr std::size_t most_at_once = 64;
+
 // A guard of `bytes` at `at` and every `stride` bytes above it, `n` (at most most_at_once) in all. Returns how many of
 // them, from the first on, are installed. Cost: one system call for all lightweight ones where the kernel can do that
 // (Linux 6.15), which saves 0.3 us each; else one each.
-constexpr std::size_t most_at_once = 64;
 std::size_t install_guards(guard_kind kind, char* at, std::size_t bytes, std::size_t stride,
                            std::size_t n) noexcept;
 

@@ -68,8 +68,9 @@ public:
 
     // For a fiber that the caller owns and that belongs to this cluster, from anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
-    // After a carrier has gone on the list of the stopped.
-    void wake_for_stopped() noexcept { wake_for_work(); }
+    // Wakes an idle processor, if none is searching, for what was made visible: a carrier on the list of the stopped,
+    // for one.
+    void wake_for_work() noexcept;
 
     // The processor that takes the place of a retired one.
     [[nodiscard]] processor& successor() const noexcept;
@@ -121,7 +122,6 @@ private:
     friend struct carrier;
 
     processor* make_processor(unsigned index);
-    void wake_for_work() noexcept;
     void forward(processor& retired) noexcept;
     void check_drained() noexcept;
     void wake(processor& p) noexcept;

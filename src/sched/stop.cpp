@@ -86,7 +86,7 @@ void stop_without_processor(carrier& c, fiber& f) noexcept {
     if (c.pool.take_or_stop(c))
         c.turn.store(carrier::holds, base::relaxed);  // Its own: it is in no list.
     else
-        c.pool.home().wake_for_stopped();
+        c.pool.home().wake_for_work();
 }
 
 // Makes the fiber ready and waits until somebody has given this carrier a processor. False: not now.

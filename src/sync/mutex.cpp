@@ -41,11 +41,11 @@ constexpr std::uintptr_t has_waiters = 1, one_woken = 2, flags = 3;
 static_assert(alignof(parkable) > flags);
 
 // How long a lock() looks again before it parks, if another processor may release the mutex meanwhile, in
-// pauses. The short time, looking all along, suits any caller, if no others wait. The long one, about what it costs to
-// put a processor to sleep and to wake it, is for one whose processor would have nothing else to run while another of its
-// cluster runs. It leaves
-// the word alone first, so that holders with short sections keep the line for a few dozen of them, then looks often enough to
-// find a mutex free between two long sections of one holder. Never longer than that: then it sleeps.
+// pauses. The short time, looking all along, suits any caller, if no others wait. The long one, about what it
+// costs to put a processor to sleep and to wake it, is for one whose processor would have nothing else to run
+// while another of its cluster runs. It leaves the word alone first, so that holders with short sections keep the
+// line for a few dozen of them, then looks often enough to find a mutex free between two long sections of one
+// holder. Never longer than that: then it sleeps.
 constexpr int short_spin = 40, long_spin = 480, before_first_look = 32, between_looks = 8;
 
 std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
