@@ -18,6 +18,7 @@
 #include "os/membarrier.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/refused_call.hpp"
 
 namespace {
@@ -91,12 +92,8 @@ TEST_F(choose_test, what_is_asked_for_and_refused_is_an_error) {
     failing.fail(failing_calls::open_to_read, 1, ~std::uint64_t{0}, ENOENT);
     for (const auto wanted : {preference::perf, preference::monitor}) {
         EXPECT_FALSE(would_choose(wanted).is_possible);
-        try {
-            static_cast<void>(choose(wanted, maker_.tid()));
-            ADD_FAILURE() << "chosen in spite of a refusal";
-        } catch (const std::system_error& e) {
-            EXPECT_EQ(e.code(), std::errc::operation_not_supported);
-        }
+        EXPECT_EQ(error_of([&] { (void)choose(wanted, maker_.tid()); }),
+                  std::errc::operation_not_supported);
     }
 }
 

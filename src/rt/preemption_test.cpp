@@ -31,6 +31,7 @@
 #include "os/interrupt_signal.hpp"
 #include "sched/stop.hpp"
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/scale.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
@@ -404,21 +405,13 @@ TEST_F(undetected_test, time_slices_are_refused) {
     const ums::options off{.processors = 1, .block = ums::block_detection::off};
     ums::options sliced = off;
     sliced.time_slice_us = 1000;
-    auto error_of = [](auto starts) {
-        try {
-            starts();
-        } catch (const std::system_error& e) {
-            EXPECT_NE(std::strstr(e.what(), "ums: time_slice_us: "), nullptr) << e.what();
-            return e.code();
-        }
-        return std::error_code{};
-    };
+    auto error_of = [](auto starts) { return ::error_of(starts, "ums: time_slice_us: "); };
     EXPECT_EQ(error_of([&] { ums::run(sliced, [] {}); }), std::errc::operation_not_supported);
     ums::run(off, [&] {
         EXPECT_EQ(error_of([] { ums::cluster{{.time_slice_us = 1000}}; }),
                   std::errc::operation_not_supported);
         EXPECT_NE(ums::info().find("signal: none: "), std::string::npos);
-        EXPECT_EQ(error_of([] { ums::cluster{{.time_slice_us = 0}}; }), std::error_code{});
+        EXPECT_EQ(error_of([] { ums::cluster{{.time_slice_us = 0}}; }), std::errc{});
     });
 }
 

@@ -25,6 +25,7 @@
 #include "os/topology.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/scale.hpp"
 #include "ums/ums.hpp"
 
@@ -56,15 +57,8 @@ using os::failing_calls;
 
 class runtime_test : public conserving_test {};
 
-std::errc error_of(auto call) {
-    try {
-        call();
-    } catch (const std::system_error& e) {
-        EXPECT_EQ(std::string{e.what()}.find("ums: "), 0u) << e.what();
-        return static_cast<std::errc>(e.code().value());
-    }
-    return {};
-}
+// The runtime's errors say whose they are.
+std::errc error_of(auto call) { return ::error_of(call, "ums: "); }
 
 bool is_given(const char* variable) { return std::getenv(variable) != nullptr; }
 

@@ -11,6 +11,7 @@
 #include "os/failing_calls.hpp"
 #include "os/topology.hpp"
 #include "support/child.hpp"
+#include "support/error_of.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
 
@@ -40,13 +41,7 @@ protected:
         return chosen;
     }
     static std::errc error_of(const options& asked) {
-        try {
-            settle(asked);
-        } catch (const std::system_error& e) {
-            EXPECT_EQ(std::string{e.what()}.find("ums: "), 0u) << e.what();
-            return static_cast<std::errc>(e.code().value());
-        }
-        return {};
+        return ::error_of([&] { (void)settle(asked); }, "ums: ");
     }
 };
 

@@ -23,6 +23,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/scale.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
@@ -46,15 +47,6 @@ void from_a_fiber_and_from_a_thread(F body) {
 // Some steps that the compiler cannot remove.
 void compute(int steps) {
     for (int i = 0; i < steps; ++i) asm volatile("");
-}
-
-std::errc error_of(auto call) {
-    try {
-        call();
-    } catch (const std::system_error& e) {
-        return static_cast<std::errc>(e.code().value());
-    }
-    return {};
 }
 
 // --- arguments ---

@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/scale.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -185,19 +186,16 @@ TEST_F(jfiber_test, joining_itself_or_nothing_is_refused) {
         jfiber none;
         EXPECT_THROW(none.join(), std::system_error);
         EXPECT_THROW(none.detach(), std::system_error);
-        std::atomic<bool> ready = false, refused = false;
+        std::atomic<bool> ready = false;
+        std::errc refused{};
         jfiber f;
         f = jfiber{[&] {
             while (!ready) this_fiber::yield();
-            try {
-                f.join();
-            } catch (const std::system_error& e) {
-                refused = e.code() == std::errc::resource_deadlock_would_occur;
-            }
+            refused = error_of([&] { f.join(); });
         }};
         ready = true;
         f.join();
-        EXPECT_TRUE(refused);
+        EXPECT_EQ(refused, std::errc::resource_deadlock_would_occur);
     });
 }
 

@@ -82,26 +82,33 @@ TEST_F(park_test, an_unpark_is_not_inherited_by_the_next_fiber_on_the_stack) {
     });
 }
 
+// Two sides wake each other in turn; `balls` is ordered by the unparks alone. One side:
+void return_balls(int rounds, int& balls, fiber_ref to) {
+    for (int i = 0; i < rounds; ++i) {
+        this_fiber::park();
+        ++balls;
+        to.unpark();
+    }
+}
+// The other:
+void serve_balls(int rounds, int& balls, fiber_ref to) {
+    for (int i = 0; i < rounds; ++i) {
+        ++balls;
+        to.unpark();
+        this_fiber::park();
+        ASSERT_EQ(balls, 2 * i + 2);
+    }
+}
+
 TEST_F(park_test, fibers_and_threads_unpark_each_other) {
     ums::runtime started{{.processors = 2}};
     const fiber_ref thread = this_fiber::ref();
     EXPECT_TRUE(thread);
     EXPECT_EQ(thread.id(), ums::fiber_id{});
-    int balls = 0;  // Ordered by the unparks alone.
+    int balls = 0;
     constexpr int rounds = scaled(5000, 500);
-    fiber f{[&] {
-        for (int i = 0; i < rounds; ++i) {
-            this_fiber::park();
-            ++balls;
-            thread.unpark();
-        }
-    }};
-    for (int i = 0; i < rounds; ++i) {
-        ++balls;
-        f.ref().unpark();
-        this_fiber::park();
-        ASSERT_EQ(balls, 2 * i + 2);
-    }
+    fiber f{[&] { return_balls(rounds, balls, thread); }};
+    serve_balls(rounds, balls, f.ref());
     f.join();
 }
 
@@ -113,19 +120,10 @@ TEST_F(park_test, threads_unpark_each_other) {
     std::thread t{[&] {
         other = this_fiber::ref();
         main.unpark();
-        for (int i = 0; i < rounds; ++i) {
-            this_fiber::park();
-            ++balls;
-            main.unpark();
-        }
+        return_balls(rounds, balls, main);
     }};
     this_fiber::park();
-    for (int i = 0; i < rounds; ++i) {
-        ++balls;
-        other.load().unpark();
-        this_fiber::park();
-        ASSERT_EQ(balls, 2 * i + 2);
-    }
+    serve_balls(rounds, balls, other);
     t.join();
 }
 
@@ -133,20 +131,8 @@ TEST_F(park_test, fibers_unpark_each_other) {
     ums::run({.processors = 2}, [] {
         const int rounds = is_scattered() ? scaled(10'000, 2000) : scaled(100'000, 2000);
         int balls = 0;
-        const fiber_ref main = this_fiber::ref();
-        fiber f{[&] {
-            for (int i = 0; i < rounds; ++i) {
-                this_fiber::park();
-                ++balls;
-                main.unpark();
-            }
-        }};
-        for (int i = 0; i < rounds; ++i) {
-            ++balls;
-            f.ref().unpark();
-            this_fiber::park();
-            ASSERT_EQ(balls, 2 * i + 2);
-        }
+        fiber f{[&, main = this_fiber::ref()] { return_balls(rounds, balls, main); }};
+        serve_balls(rounds, balls, f.ref());
         f.join();
     });
 }

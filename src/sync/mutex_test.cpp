@@ -14,6 +14,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -204,22 +205,15 @@ TYPED_TEST(timed_mutex_test, deadlines_and_unlocks_race) {
 
 TEST_F(mutex_base_test, the_owner_who_locks_again_is_told) {
     on_a_fiber_and_on_a_thread([] {
-        auto error = [](auto call) {
-            try {
-                call();
-            } catch (const std::system_error& e) {
-                return e.code() == std::errc::resource_deadlock_would_occur;
-            }
-            return false;
-        };
         ums::mutex m;
         ums::timed_mutex t;
         ums::fair_mutex f;
         const std::scoped_lock all{m, t, f};
-        EXPECT_TRUE(error([&] { m.lock(); }));
-        EXPECT_TRUE(error([&] { t.lock(); }));
-        EXPECT_TRUE(error([&] { (void)t.try_lock_for(1h); }));
-        EXPECT_TRUE(error([&] { f.lock(); }));
+        EXPECT_EQ(error_of([&] { m.lock(); }), std::errc::resource_deadlock_would_occur);
+        EXPECT_EQ(error_of([&] { t.lock(); }), std::errc::resource_deadlock_would_occur);
+        EXPECT_EQ(error_of([&] { (void)t.try_lock_for(1h); }),
+                  std::errc::resource_deadlock_would_occur);
+        EXPECT_EQ(error_of([&] { f.lock(); }), std::errc::resource_deadlock_would_occur);
         EXPECT_FALSE(m.try_lock());
     });
 }

@@ -14,6 +14,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/error_of.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -461,19 +462,12 @@ TEST_F(shared_mutex_base_test, deadlines_stops_and_unlocks_race) {
 
 TYPED_TEST(shared_mutex_test, the_writer_who_locks_again_is_told) {
     on_a_fiber_and_on_a_thread([] {
-        auto error = [](auto call) {
-            try {
-                call();
-            } catch (const std::system_error& e) {
-                return e.code() == std::errc::resource_deadlock_would_occur;
-            }
-            return false;
-        };
         TypeParam m;
         const std::lock_guard guard{m};
-        EXPECT_TRUE(error([&] { m.lock(); }));
-        EXPECT_TRUE(error([&] { m.lock_shared(); }));
-        EXPECT_TRUE(error([&] { (void)m.lock(std::stop_token{}); }));
+        EXPECT_EQ(error_of([&] { m.lock(); }), std::errc::resource_deadlock_would_occur);
+        EXPECT_EQ(error_of([&] { m.lock_shared(); }), std::errc::resource_deadlock_would_occur);
+        EXPECT_EQ(error_of([&] { (void)m.lock(std::stop_token{}); }),
+                  std::errc::resource_deadlock_would_occur);
         EXPECT_FALSE(m.try_lock());
         EXPECT_FALSE(m.try_lock_shared());
     });
