@@ -26,6 +26,7 @@
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
+#include "support/gate.hpp"
 #include "support/scale.hpp"
 #include "ums/ums.hpp"
 
@@ -296,6 +297,26 @@ TEST_F(runtime_test, a_processor_that_gets_no_thread_is_not_added) {
             }
         });
     }
+}
+
+// As where the bound is reached: the next kernel thread that comes back takes the processor.
+TEST_F(runtime_test, a_refused_thread_leaves_no_processor_waiting_for_ever) {
+    if (is_given("UMS_PROCESSORS")) GTEST_SKIP() << "needs one processor";
+    runtime started{{.processors = 1, .block = block_detection::off}};
+    pipe_gate first, second;
+    threads_granted = 2;  // One for the processor while `away` blocks, and the next spare.
+    fiber away{[&] {
+        EXPECT_TRUE(blocking([&] { return first.pass(); }));
+        second.open();
+        second.open();
+    }};
+    while (threads_granted != 0) std::this_thread::yield();
+    const auto wait = [&] { EXPECT_TRUE(blocking([&] { return second.pass(); })); };
+    fiber with_spare{wait}, without{wait};
+    while (stats().carrier_refusals == 0) std::this_thread::yield();
+    first.open();
+    for (fiber* f : {&away, &with_spare, &without}) f->join();
+    threads_granted = any_number;
 }
 
 #endif

@@ -314,6 +314,30 @@ TEST_P(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_noth
     });
 }
 
+TEST_P(unmarked_test, a_permit_that_becomes_free_serves_a_blocked_call_that_was_refused_one) {
+    ums::options bounded = on(2);
+    bounded.carriers = 3;
+    ums::run(bounded, [] {
+        pipe_gate over;
+        std::atomic<bool> has_permit = false, went_on = false;
+        ums::fiber marked{[&] {
+            ums::blocking([&] {
+                has_permit = true;
+                while (carriers().refused == 0) {
+                }
+            });
+            while (!went_on) {
+            }
+            over.open();
+        }};
+        while (!has_permit) ums::this_fiber::yield();
+        ums::fiber other{{.pinned = true}, [&] { went_on = true; }};  // Of this processor.
+        EXPECT_TRUE(over.pass());
+        other.join();
+        marked.join();
+    });
+}
+
 // Who waits for a lock of the program's blocks, too, and its holder needs a processor to release it.
 TEST_P(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes_on) {
     for (const unsigned bound : {2u, 3u, 6u}) {

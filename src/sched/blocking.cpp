@@ -25,8 +25,7 @@ void give_up_at_once(carrier& c) noexcept {
 
 // Waits for its turn if the carrier has none.
 void get_processor(carrier& c) noexcept {
-    if (c.proc.get() != nullptr) return;
-    // Whoever takes it away may still be at work on this carrier: enter() waits for that.
+    // Whoever takes it away may be at work on this carrier: enter() waits for that.
     if (c.enter() != nullptr) return c.leave(c.running.get()->race);
     if (c.exceptions->active())
         keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });

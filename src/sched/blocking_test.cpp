@@ -16,9 +16,11 @@
 
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
+#include "sched/cluster.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 #include "ums/mutex.hpp"
 #include "ums/run.hpp"
@@ -57,6 +59,31 @@ TEST_F(blocking_test, the_other_fibers_go_on_while_one_blocks) {
         pipe.put('x');
         reader.join();
         EXPECT_EQ(got, 'x');
+    });
+}
+
+// Each pool counts its own permits; there is one for each of the two clusters.
+TEST_F(blocking_test, a_region_that_migrates_takes_a_permit_of_its_new_cluster) {
+    ums::options few{.processors = 1};
+    few.carriers = 2;
+    ums::run(few, [] {
+        ums::cluster other{{.name = "other", .processors = 1, .carriers = 2}};
+        for (int i = 0; i < 3; ++i) {
+            ums::fiber{[&] {
+                ums::blocking([&] {
+                    ums::blocking([&] { ums::this_fiber::migrate(other); });
+                    EXPECT_EQ(ums::sched::this_carrier()->pool.home().name(), "other");
+                });
+                ums::blocking([&] {
+                    ums::this_fiber::migrate(ums::cluster::standard());
+                    ums::this_fiber::migrate(other);
+                });
+            }}.join();
+            ums::fiber{{.cluster = &other}, [] { ums::blocking([] {}); }}.join();
+            ums::fiber{[] { ums::blocking([] {}); }}.join();
+        }
+        // None was taken twice, and none given back that was not taken.
+        EXPECT_FALSE(ums::sched::this_carrier()->pool.any_away());
     });
 }
 

@@ -93,6 +93,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     bool is_wanting = false;  // Waits in the pool for a spare that takes its processor. Likewise.
     carrier* next_wanting = nullptr;
     std::uint64_t wanting_since = 0;  // activity() at that time.
+    carrier* next_made = nullptr;     // Of all of the pool's. Likewise.
     // A permit, for an unmarked block. Changed under a claim, or by itself.
     bool has_borrowed = false;
     std::thread thread;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "sched/carrier_maker.hpp"
 
+#include <cerrno>
 #include <mutex>
+#include <new>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
@@ -51,6 +53,8 @@ int start_thread(carrier& c) noexcept {
         return 0;
     } catch (const std::system_error& e) {
         return e.code().value();
+    } catch (const std::bad_alloc&) {
+        return ENOMEM;
     }
 }
 

@@ -5,7 +5,15 @@
 // still is in the list takes itself out.
 //
 // Why no blocked carrier that wants a spare is forgotten: it is put into `wanting_` under the lock, when there is no
-// spare; whoever becomes a spare looks there under the same lock first.
+// spare; whoever becomes a spare looks there under the same lock first, and again if one came while it looked
+// (`wants_`), for whoever came then has counted it as there.
+//
+// Why none that was refused a permit is forgotten, once one is free: who refuses puts it into `wanting_` under the
+// lock, then looks for a free permit; who frees one does so, then looks at `wanting_` under the lock. The second of the two
+// sees what the first has done, and sends a spare to look.
+//
+// The allocator is not called under the lock: a fiber may be stopped inside the allocator, and who stops it takes the
+// lock.
 #include "sched/carrier_pool.hpp"
 
 #include <algorithm>
@@ -20,20 +28,30 @@
 
 namespace ums::sched {
 
-carrier_pool::~carrier_pool() = default;
-
-// Under the lock.
-carrier& carrier_pool::new_carrier() {
-    if (unused_ == nullptr) {
-        all_.reserve(all_.size() + 1);
-        all_.push_back(std::make_unique<carrier>(*this));
-        return *all_.back();
+carrier_pool::~carrier_pool() {
+    while (carrier* c = all_) {
+        all_ = c->next_made;
+        delete c;
     }
-    carrier& c = *unused_;
-    unused_ = c.next;
-    return c;
 }
 
+// Without the lock. One without a kernel thread.
+carrier& carrier_pool::new_carrier() {
+    {
+        const os::lock_guard guard{lock_};
+        if (carrier* c = unused_) {
+            unused_ = c->next;
+            return *c;
+        }
+    }
+    auto* made = new carrier(*this);
+    const os::lock_guard guard{lock_};
+    made->next_made = all_;
+    all_ = made;
+    return *made;
+}
+
+// Under the lock.
 void carrier_pool::count_new() noexcept {
     ++counters_.now;
     ++counters_.made;
@@ -42,17 +60,21 @@ void carrier_pool::count_new() noexcept {
 
 // One whose kernel thread is no more, or never was.
 void carrier_pool::discard(carrier& c) noexcept {
-    lock_.acquire();
+    const os::lock_guard guard{lock_};
     --counters_.now;
+    put_unused(c);
+}
+
+// Under the lock.
+void carrier_pool::put_unused(carrier& c) noexcept {
     c.next = unused_;
     unused_ = &c;
-    lock_.release();
 }
 
 void carrier_pool::hold(processor& p) {
+    carrier& c = new_carrier();
     lock_.acquire();
     stopping_ = false;
-    carrier& c = new_carrier();
     count_new();
     lock_.release();
     c.turn.store(carrier::holds, base::relaxed);
@@ -97,13 +119,14 @@ void carrier_pool::stop() noexcept {
     last_stopped_ = &first_stopped_;
     wanting_count_ = 0;
     lock_.release();
-    for (const auto& c : all_)
+    for (carrier* c = all_; c != nullptr; c = c->next_made)
         if (c->thread.joinable()) join_thread(*c);
+    carrier_maker::forget(*this);  // Again: a spare that has ended meanwhile may have asked late.
     unused_ = nullptr;
-    for (const auto& c : all_) {
+    for (carrier* c = all_; c != nullptr; c = c->next_made) {
         c->is_wanting = false;
         c->next = unused_;
-        unused_ = c.get();
+        unused_ = c;
     }
     keeps_spare_ = false;
     counters_.now = counters_.spare = 0;
@@ -112,7 +135,7 @@ void carrier_pool::stop() noexcept {
 void carrier_pool::reap() noexcept {
     for (;;) {
         lock_.acquire();
-        carrier* c = ended_;
+        carrier* c = stopping_ ? nullptr : ended_;  // stop() joins them all.
         if (c != nullptr) ended_ = c->next;
         lock_.release();
         if (c == nullptr) return;
@@ -123,30 +146,30 @@ void carrier_pool::reap() noexcept {
 void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
     for (;;) {
         lock_.acquire();
-        carrier* c = nullptr;
-        if (lacks_spare()) {
-            try {
-                c = &new_carrier();
-                count_new();
-                c->turn.store(carrier::waits, base::relaxed);
-                ++counters_.spare;  // From now on: nobody shall ask for another one meanwhile.
-            } catch (const std::bad_alloc&) {
-            }
+        const bool wanted = lacks_spare();
+        if (wanted) {
+            count_new();
+            ++counters_.spare;  // From now on: nobody shall ask for another one meanwhile.
         }
         lock_.release();
-        if (c == nullptr) return;
-        if (start(*c) == 0) continue;
-        // As if the bound were reached: whoever blocks keeps its processor.
+        if (!wanted) return;
+        carrier* c = nullptr;
+        try {
+            c = &new_carrier();
+            c->turn.store(carrier::waits, base::relaxed);
+            if (start(*c) == 0) continue;
+        } catch (const std::bad_alloc&) {
+        }
+        // As if the bound were reached: whoever blocks keeps its processor until another comes back.
         lock_.acquire();
         --counters_.spare;
-        for (; wanting_ != nullptr; wanting_ = wanting_->next_wanting) {
-            wanting_->is_wanting = false;
-            ++counters_.refused;
-        }
-        wanting_count_ = 0;
+        --counters_.now;
+        --counters_.made;
+        counters_.refused += wanting_count_;
         keeps_spare_ = false;
+        if (c != nullptr) put_unused(*c);
         lock_.release();
-        return discard(*c);
+        return;
     }
 }
 
@@ -180,6 +203,7 @@ carrier* carrier_pool::take_spare(carrier* blocked) noexcept {
         ++counters_.hand_offs;
     } else {
         push_wanting(*blocked);
+        ++wants_;
     }
     keeps_spare_ = true;
     const bool ask = lacks_spare();
@@ -213,17 +237,36 @@ void carrier_pool::run(carrier& spare) noexcept {
 
 // Takes the processor of a carrier that had to wait for a spare. Called with the lock, and returns with it.
 bool carrier_pool::serve_wanting(carrier& self) noexcept {
-    // One that is refused a permit comes back into the list.
-    for (unsigned n = wanting_count_; n != 0; --n) {
-        carrier* blocked = pop_wanting();
-        if (blocked == nullptr) break;
-        const std::uint64_t since = blocked->wanting_since;
-        lock_.release();
-        const bool took = hand_off::take_over(*blocked, self, since);
-        lock_.acquire();
-        if (took) return true;
-    }
+    std::uint64_t seen;
+    do {
+        seen = wants_;
+        // One that is refused a permit comes back into the list.
+        for (unsigned n = wanting_count_; n != 0; --n) {
+            carrier* blocked = pop_wanting();
+            if (blocked == nullptr) break;
+            const std::uint64_t since = blocked->wanting_since;
+            lock_.release();
+            const bool took = hand_off::take_over(*blocked, self, since);
+            lock_.acquire();
+            if (took) return true;
+        }
+    } while (wants_ != seen);
     return false;
+}
+
+void carrier_pool::serve_refused() noexcept {
+    lock_.acquire();
+    const bool any = wanting_ != nullptr;
+    carrier* spare = any ? spares_ : nullptr;
+    if (spare != nullptr) {
+        spares_ = spare->next;
+        --counters_.spare;
+    }
+    if (any) ++wants_;  // For a spare that is just looking.
+    const bool ask = any && spare == nullptr && lacks_spare();
+    lock_.release();
+    if (spare != nullptr) put_back(*spare);
+    if (ask) carrier_maker::ask(*this);
 }
 
 bool carrier_pool::remove_spare(carrier& c) noexcept {
@@ -292,9 +335,8 @@ unsigned carrier_pool::permits() const noexcept { return bound() - home_.active(
 
 void carrier_pool::take_permit() noexcept {
     permit_lock_.acquire();
-    const unsigned used = used_permits_.load(base::relaxed);
-    if (first_waiter_ == nullptr && used < permits()) {
-        used_permits_.store(used + 1, base::relaxed);
+    if (has_permit()) {
+        used_permits_.store(used_permits_.load(base::relaxed) + 1, base::relaxed);
         permit_lock_.release();
         return;
     }
@@ -321,17 +363,31 @@ void carrier_pool::give_permit() noexcept {
         if (first_waiter_ == nullptr) last_waiter_ = &first_waiter_;
     }
     permit_lock_.release();
-    if (next != nullptr) wake(*next);
+    if (next != nullptr)
+        wake(*next);
+    else
+        serve_refused();
+}
+
+// Under permit_lock_.
+bool carrier_pool::has_permit() const noexcept {
+    return first_waiter_ == nullptr && used_permits_.load(base::relaxed) < permits();
 }
 
 bool carrier_pool::borrow_permit(carrier& c) noexcept {
     permit_lock_.acquire();
-    const unsigned used = used_permits_.load(base::relaxed);
-    const bool there = first_waiter_ == nullptr && used < permits();
-    if (there) used_permits_.store(used + 1, base::relaxed);
+    const bool there = has_permit();
+    if (there) used_permits_.store(used_permits_.load(base::relaxed) + 1, base::relaxed);
     permit_lock_.release();
     c.has_borrowed = there;
     return there;
+}
+
+void carrier_pool::look_again_at_refused() noexcept {
+    permit_lock_.acquire();
+    const bool there = has_permit();
+    permit_lock_.release();
+    if (there) serve_refused();
 }
 
 carrier* carrier_pool::stopped_or_refuse(carrier& c) noexcept {

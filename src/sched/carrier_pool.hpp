@@ -17,9 +17,6 @@
 // leaves its permit to the other; and who is about to be stopped takes the processor of one that was refused. Both lists
 // are under one lock, so of the two that miss each other the second finds the first.
 
-#include <memory>
-#include <vector>
-
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
@@ -87,6 +84,8 @@ public:
     // A carrier could not borrow one: returns a stopped one, taken out of the list, that shall have its processor. Null:
     // there is none, and the next that comes back will take it.
     [[nodiscard]] carrier* stopped_or_refuse(carrier& c) noexcept;
+    // After a refusal, and without a claim on the carrier: a permit may have become free in between.
+    void look_again_at_refused() noexcept;
     // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it takes the processor of
     // one that was refused (true), or goes on the list of the stopped.
     [[nodiscard]] bool take_or_stop(carrier& c) noexcept;
@@ -144,6 +143,9 @@ private:
 
     carrier& new_carrier();
     void discard(carrier& c) noexcept;
+    void put_unused(carrier& c) noexcept;
+    [[nodiscard]] bool has_permit() const noexcept;
+    void serve_refused() noexcept;
     [[nodiscard]] unsigned bound() const noexcept;
     [[nodiscard]] unsigned permits() const noexcept;
     void push_wanting(carrier& c) noexcept;
@@ -163,12 +165,13 @@ private:
 
     os::lock lock_{os::lock_rank::carriers};
     // Guarded by lock_:
-    std::vector<std::unique_ptr<carrier>> all_;  // Never shrinks while the cluster runs.
-    carrier* spares_ = nullptr;                  // Last come, first used.
-    carrier* unused_ = nullptr;                  // Objects without a kernel thread.
-    carrier* ended_ = nullptr;                   // To be joined by the maker.
+    carrier* all_ = nullptr;      // Never shrinks while the cluster runs.
+    carrier* spares_ = nullptr;   // Last come, first used.
+    carrier* unused_ = nullptr;   // Objects without a kernel thread.
+    carrier* ended_ = nullptr;    // To be joined by the maker.
     carrier* wanting_ = nullptr;  // Blocked, with a processor that the next who can shall take.
     unsigned wanting_count_ = 0;
+    std::uint64_t wants_ = 0;   // How often a spare was wanted that was not there.
     bool keeps_spare_ = false;  // Since the first hand-off, until all spares were idle for long.
     bool stopping_ = false;
     carrier_counters counters_;

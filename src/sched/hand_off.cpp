@@ -64,7 +64,10 @@ bool hand_off::keeps_claim(carrier& blocked) noexcept {
     carrier* stopped = pool.stopped_or_refuse(blocked);
     if (stopped != nullptr) pass_on(blocked, *stopped);
     blocked.own.unclaim();
-    if (stopped != nullptr) pool.run(*stopped);
+    if (stopped != nullptr)
+        pool.run(*stopped);
+    else
+        pool.look_again_at_refused();
     return false;
 }
 
@@ -86,8 +89,15 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     carrier* spare = pool.take_spare(&blocked);
     if (spare == nullptr) {
         pool.give_borrowed_permit(blocked);
+        // Who makes the spare may wait for what a stopped fiber holds: the allocator's lock. As in keeps_claim(), of the
+        // two that miss each other the second finds the first: this one is on the list of those that want a spare.
+        carrier* stopped = pool.take_stopped();
+        if (stopped != nullptr) pass_on(blocked, *stopped);
         blocked.own.unclaim();
-        return result::later;
+        if (stopped == nullptr) return result::later;
+        pool.count_hand_off();
+        pool.run(*stopped);
+        return result::done;
     }
     move(blocked, *spare);
     if (!was_marked) habit::found(f);

@@ -91,6 +91,9 @@ void stop_without_processor(carrier& c, fiber& f) noexcept {
 
 // Makes the fiber ready and waits until somebody has given this carrier a processor. False: not now.
 bool stop_here(carrier& c, fiber& f) noexcept {
+    // Whoever has a claim on the carrier is waited for, and nobody gets one from now on: who does looks at is_stopping
+    // (hand_off::claim()). So the processor, and whether a permit is borrowed, are this thread's to change.
+    if (c.enter() != nullptr) c.leave(f.race);
     carrier* spare = nullptr;
     const bool preempted = c.proc.get() != nullptr;
     if (preempted) {
@@ -105,14 +108,12 @@ bool stop_here(carrier& c, fiber& f) noexcept {
     f.shadow = c.crossing_shadow;
     arch::make_context(f.context, c.crossing + stop::crossing_bytes, &cross, &c);
     c.turn.store(carrier::waits, base::relaxed);
-    processor* p = preempted ? c.enter() : nullptr;
-    if (p != nullptr) {
+    if (preempted) {
         c.pool.count_stop(true);
         // Its own place in the order: at the back, as after a yield.
-        p->make_ready(f, false);
+        c.enter()->make_ready(f, false);
         hand_off::give_up(c, *spare);
     } else {
-        if (spare != nullptr) c.pool.put_back(*spare);
         stop_without_processor(c, f);
     }
     wait_for_turn(c);

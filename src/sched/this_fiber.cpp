@@ -102,9 +102,18 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     if (c->running.get()->home_cluster.get() == target) return;
     if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
     sched::fiber* self = c->running.get();
+    // A marked region goes on with a permit of the new cluster's: each pool counts its own.
+    const std::uint32_t depth = self->blocks.depth.get();
+    if (depth != 0) {
+        self->blocks.depth.set(0);
+        self->home_cluster.get()->carriers.give_permit();
+    }
     processor* p = enter_surely(c);
     sched::fiber* next = p->pick();
     switch_to(c, self, next, c->leave_behind(&finish_migration, self, target));
+    if (depth == 0) return;
+    target->carriers.take_permit();
+    self->blocks.depth.set(depth);
 }
 
 std::size_t this_fiber::stack_high_water_bytes() noexcept {
