@@ -15,7 +15,8 @@
 //            fiber's end.
 // Ordering:  when the future is ready the fiber's fiber_local values are destroyed.
 // Errors:    std::system_error as the constructor of ums::fiber. What the function throws goes to
-//            the future.
+//            the future. A plain thread that ends inside a deferred function (cancelled, or by
+//            pthread_exit()) breaks the promise.
 // Cost:      a fiber and an allocation.
 
 #include <functional>
@@ -54,7 +55,7 @@ private:
         if (runner_.joinable()) runner_.join();
     }
 
-    void run() noexcept {
+    void run() {
         this->fill([this]() -> R {
             return std::apply(
                 [](F& f, Args&... args) -> R {
@@ -64,7 +65,7 @@ private:
         });
         call_.reset();
     }
-    void run_deferred() noexcept override { run(); }
+    void run_deferred() override { run(); }
 
     std::optional<std::tuple<F, Args...>> call_;
     fiber runner_;

@@ -3,8 +3,8 @@
 
 // ums/channel.hpp: values from those who send to those who receive.
 //
-//   ums::channel<T> c;                  unbuffered: a send and a receive meet; neither ends before
-//   the other came ums::channel<T> c{100};             buffered: 100 values may lie in it
+//   ums::channel<T> c;                  unbuffered: a send and a receive meet
+//   ums::channel<T> c{100};             buffered: 100 values may lie in it
 //   ums::channel<T> c{ums::unbounded};  a send never waits
 //
 // Any number of fibers and plain kernel threads may send and receive at once. close() says that
@@ -42,6 +42,7 @@
 #include <chrono>
 #include <cstddef>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <type_traits>
@@ -53,7 +54,9 @@ namespace ums {
 
 inline constexpr std::size_t unbounded = ~std::size_t{0};
 
-// What was received, or why nothing was.
+// What was received, or why nothing was: a std::optional<T> with a status. Where a T can be made from
+// such an object itself, as a bool or a std::any can, do not make another std::optional<T> from it:
+// that would have a value always. static_cast<std::optional<T>&&>(it) is the plain one.
 template <class T>
 class received : public std::optional<T> {
 public:
@@ -82,27 +85,31 @@ public:
     ~channel() { calls::destroy(state_); }
 
     // ok or closed. The value is moved from only if it was sent.
-    [[nodiscard]] channel_status send(T&& value) { return calls::send(state_, &value); }
+    [[nodiscard]] channel_status send(T&& value) {
+        return calls::send(state_, std::addressof(value));
+    }
     [[nodiscard]] channel_status send(const T& value) requires std::is_copy_constructible_v<T> {
-        T copy{value};
-        return calls::send(state_, &copy);
+        T copy(value);
+        return calls::send(state_, std::addressof(copy));
     }
 
     // ok, closed or stopped. Prefers to send if both are possible.
     [[nodiscard]] channel_status send(T&& value, const std::stop_token& stop) {
-        return calls::send_until(state_, &value, deadline::max(), &stop);
+        return calls::send_until(state_, std::addressof(value), deadline::max(), &stop);
     }
     [[nodiscard]] channel_status send(
         const T& value, const std::stop_token& stop) requires std::is_copy_constructible_v<T> {
-        T copy{value};
-        return calls::send_until(state_, &copy, deadline::max(), &stop);
+        T copy(value);
+        return calls::send_until(state_, std::addressof(copy), deadline::max(), &stop);
     }
 
     // ok, closed or full.
-    [[nodiscard]] channel_status try_send(T&& value) { return calls::try_send(state_, &value); }
+    [[nodiscard]] channel_status try_send(T&& value) {
+        return calls::try_send(state_, std::addressof(value));
+    }
     [[nodiscard]] channel_status try_send(const T& value) requires std::is_copy_constructible_v<T> {
-        T copy{value};
-        return calls::try_send(state_, &copy);
+        T copy(value);
+        return calls::try_send(state_, std::addressof(copy));
     }
 
     // ok, closed, deadline_passed or (with a token) stopped. Tries at least once.
@@ -120,7 +127,7 @@ public:
         if constexpr (std::is_same_v<U, T>) {
             channel_status status{};
             impl::until(t, [&](deadline limit) {
-                status = calls::send_until(state_, &value, limit, &stop);
+                status = calls::send_until(state_, std::addressof(value), limit, &stop);
                 return status != channel_status::deadline_passed;
             });
             return status;
@@ -206,10 +213,10 @@ public:
 
     // The value is the iterator's: it may be moved from.
     [[nodiscard]] T& operator*() const noexcept { return *value_; }
-    [[nodiscard]] T* operator->() const noexcept { return &*value_; }
+    [[nodiscard]] T* operator->() const noexcept { return std::addressof(*value_); }
     iterator& operator++() {
         value_.reset();
-        value_ = channel_->receive();
+        calls::receive(channel_->state_, &value_);  // T need not be assignable.
         return *this;
     }
     void operator++(int) { ++*this; }

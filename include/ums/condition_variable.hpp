@@ -237,8 +237,9 @@ private:
 };
 
 // When the calling fiber has ended, with what belonged to it destroyed (on a plain thread: among the
-// destructors of its thread_local objects), unlocks `lock` and notifies all. Who waits must look at
-// something that was changed under the mutex. Errors: as wait(). Cost: one allocation.
+// destructors of its thread_local objects), notifies all and unlocks `lock`. Who waits must look at
+// something that was changed under the mutex, and may destroy both when it has seen it there. Errors:
+// as wait(). Cost: one allocation.
 UMS_EXPORT void notify_all_at_fiber_exit(condition_variable& c, std::unique_lock<mutex> lock);
 
 // std's name for it.

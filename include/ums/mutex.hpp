@@ -22,8 +22,8 @@
 //            in is still returning.
 // Errors:    lock() by the owner (not of a recursive one): std::system_error,
 //            resource_deadlock_would_occur. unlock() by anyone but the owner ends the program with
-//            a message that names the caller. A recursive lock more than 2^32 - 1 deep:
-//            resource_unavailable_try_again.
+//            a message that names the caller. lock() of a recursive one more than 2^32 - 1 deep:
+//            resource_unavailable_try_again; its try_ forms return false then.
 // Cost:      lock and unlock one compare-and-swap each when nobody waits.
 
 #include <cstdint>
@@ -81,11 +81,12 @@ struct recursive_calls {
         m.depth = 1;
     }
     static bool try_lock(recursive_state& m) noexcept {
-        if (is_held_by_caller(m.mutex)) return m.depth != most && ++m.depth != 0;
+        if (is_held_by_caller(m.mutex)) return deeper(m);
         return first(m, calls::try_lock(m.mutex));
     }
     static bool lock_until(recursive_state& m, deadline limit) {
-        return again(m) || first(m, calls::lock_until(m.mutex, limit));
+        if (is_held_by_caller(m.mutex)) return deeper(m);
+        return first(m, calls::lock_until(m.mutex, limit));
     }
     static bool lock_or_stop(recursive_state& m, deadline limit, const std::stop_token& stop) {
         return again(m) || first(m, calls::lock_or_stop(m.mutex, limit, stop));
@@ -102,10 +103,10 @@ private:
 
     static bool again(recursive_state& m) {
         if (!is_held_by_caller(m.mutex)) return false;
-        if (m.depth == most) throw_too_deep();
-        ++m.depth;
+        if (!deeper(m)) throw_too_deep();
         return true;
     }
+    static bool deeper(recursive_state& m) noexcept { return m.depth != most && ++m.depth != 0; }
     static bool first(recursive_state& m, bool locked) noexcept {
         if (locked) m.depth = 1;
         return locked;

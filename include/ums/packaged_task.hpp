@@ -6,7 +6,8 @@
 // Lifetime:  see ums/future.hpp. A task that goes without having been called breaks its promise.
 // Errors:    std::future_error: promise_already_satisfied (called again without reset()),
 //            future_already_retrieved, no_state (empty, or moved from). What the function throws
-//            goes to the future.
+//            goes to the future. A plain thread that ends inside the function (cancelled, or by
+//            pthread_exit()) breaks the promise.
 
 #include <functional>
 #include <type_traits>
@@ -22,7 +23,7 @@ template <class R, class... Args>
 class task_state : public value_state<R> {
 public:
     // What the function returns or throws with these. Requires: claimed.
-    virtual void call(Args&&... args) noexcept = 0;
+    virtual void call(Args&&... args) = 0;
     // Another, for the same function, which moves there.
     virtual task_state* renew() = 0;
 };
@@ -34,7 +35,7 @@ public:
     explicit function_state(std::in_place_t, From&& from) : f_(std::forward<From>(from)) {}
 
 private:
-    void call(Args&&... args) noexcept override {
+    void call(Args&&... args) override {
         this->fill([&]() -> R {
             if constexpr (std::is_void_v<R>)
                 std::invoke(f_, std::forward<Args>(args)...);
@@ -84,15 +85,15 @@ public:
         return impl::future_access::make<R>(impl::state_ptr<task>{state_});
     }
 
-    void operator()(Args... args) { called(std::forward<Args>(args)...)->make_ready(); }
+    void operator()(Args... args) { call(&task::make_ready, std::forward<Args>(args)...); }
 
     // The future becomes ready when the calling fiber, or plain thread, has ended: see
     // ums/promise.hpp.
     void make_ready_at_fiber_exit(Args... args) {
-        called(std::forward<Args>(args)...)->make_ready_at_exit();
+        call(&task::make_ready_at_exit, std::forward<Args>(args)...);
     }
     void make_ready_at_thread_exit(Args... args) {
-        called(std::forward<Args>(args)...)->make_ready_at_exit();
+        call(&task::make_ready_at_exit, std::forward<Args>(args)...);
     }
 
     // May be called once more, for a new future.
@@ -105,12 +106,18 @@ public:
 private:
     using task = impl::task_state<R, Args...>;
 
+    using ending = void (task::*)() noexcept;
+
     // Holds the state itself: who waits may destroy the task as soon as the outcome is there.
-    impl::state_ptr<task> called(Args&&... args) {
-        impl::state_ptr<task> kept = state_.checked();
+    void call(ending how, Args&&... args) {
+        const impl::state_ptr<task> kept = state_.checked();
         kept->claim();
+        struct finish {
+            task& state;
+            ending how;
+            ~finish() { (state.*how)(); }
+        } also_when_the_thread_ends{*kept.operator->(), how};
         kept->call(std::forward<Args>(args)...);
-        return kept;
     }
 
     impl::state_ptr<task> state_;

@@ -11,7 +11,8 @@
 // Lifetime:  see ums/future.hpp. A promise that goes without a value breaks: get() throws
 //            broken_promise.
 // Errors:    std::future_error: promise_already_satisfied, future_already_retrieved, no_state
-//            (moved from). An exception of the value's constructor leaves the promise as it was.
+//            (moved from). An exception of the value's constructor leaves the promise as it was. A
+//            null exception_ptr ends the program with a message.
 
 #include <exception>
 #include <memory>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "ums/future.hpp"
+#include "ums/impl/misuse.hpp"
 
 namespace ums {
 
@@ -112,6 +114,7 @@ private:
         finish(kept, w);
     }
     void set_error(when w, std::exception_ptr&& error) {
+        if (!error) impl::misuse("set_exception() of no exception");
         const state kept = state_.checked();
         kept->claim();
         kept->set_error(std::move(error));

@@ -49,7 +49,10 @@ public:
     // Empty: it is closed, and all was popped.
     [[nodiscard]] std::optional<T> pop() { return channel_.receive(); }
     // Empty: nothing is in it.
-    [[nodiscard]] std::optional<T> try_pop() { return channel_.try_receive(); }
+    [[nodiscard]] std::optional<T> try_pop() {
+        auto got = channel_.try_receive();
+        return static_cast<std::optional<T>&&>(got);  // See received.
+    }
 
     void close() noexcept { channel_.close(); }
 

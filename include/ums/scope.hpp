@@ -12,7 +12,9 @@
 // constructor was given, which is how a scope inside a child hears of the outer one's. Later
 // exceptions are dropped: they are mostly what the stop led to. A fiber or a plain thread may own a
 // scope; any fiber or thread may spawn into it while it is there, children above all. After a stop
-// new children still run; their token says so.
+// new children still run; their token says so. A std::stop_callback on a token must not park or yield:
+// its destructor tells a callback that runs by the kernel thread. Let it set an event, or leave the
+// work to a fiber.
 //
 // Blocking:  join() and the destructor wait for the children. spawn() never blocks.
 // Ordering:  everything a child did, its fiber_local destructors included, happens before join()

@@ -86,7 +86,7 @@ class send_case : public select_case {
 public:
     template <class V>
     send_case(channel<T>& c, V&& v, F f)
-        : select_case{kind::send}, held_{std::forward<V>(v)}, f_{std::move(f)} {
+        : select_case{kind::send}, held_(std::forward<V>(v)), f_{std::move(f)} {
         channel_ = &channel_access::state(c);
         value_ = [](select_case& self) -> void* {
             return std::addressof(static_cast<send_case&>(self).held_);

@@ -57,7 +57,8 @@ int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
                 case UMS_MUTEX_FAIR:
                     return fair::lock_until(state(m), limit);
                 case UMS_MUTEX_RECURSIVE:
-                    return recursive::lock_until(nested(m), limit);
+                    // The one that throws where it is locked too often.
+                    return recursive::lock_or_stop(nested(m), limit, std::stop_token{});
                 default:
                     return barging::lock_until(state(m), limit);
             }

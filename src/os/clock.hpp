@@ -3,6 +3,7 @@
 
 // os/clock.hpp: the one now().
 
+#include <algorithm>
 #include <chrono>
 
 #include "os/system.hpp"
@@ -20,9 +21,11 @@ inline nanoseconds now() noexcept {
     return t.tv_sec * 1'000'000'000L + t.tv_nsec;
 }
 
-// libstdc++'s and libc++'s steady_clock is CLOCK_MONOTONIC on Linux.
+// libstdc++'s and libc++'s steady_clock is CLOCK_MONOTONIC on Linux. What was before its beginning is
+// 0, so that the distance from now fits.
 inline nanoseconds to_nanoseconds(std::chrono::steady_clock::time_point t) noexcept {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count();
+    const std::chrono::nanoseconds since = t.time_since_epoch();
+    return std::max(since.count(), nanoseconds{0});
 }
 
 }  // namespace ums::os

@@ -86,4 +86,9 @@ TEST(clock, never_goes_back_and_agrees_with_the_steady_clock) {
     EXPECT_EQ(to_nanoseconds(std::chrono::steady_clock::time_point::max()), never);
 }
 
+TEST(clock, what_was_before_the_clock_began_is_its_beginning) {
+    EXPECT_EQ(to_nanoseconds(std::chrono::steady_clock::time_point::min()), 0);
+    EXPECT_EQ(to_nanoseconds(std::chrono::steady_clock::time_point{}), 0);
+}
+
 }  // namespace

@@ -2,12 +2,14 @@
 // variants: migrate fifo p1 nomembarrier nosync
 #include "ums/channel.hpp"
 
+#include <any>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
@@ -24,6 +26,7 @@
 #include "ums/jfiber.hpp"
 #include "ums/queue.hpp"
 #include "ums/run.hpp"
+#include "ums/select.hpp"
 #include "ums/this_fiber.hpp"
 
 namespace {
@@ -551,6 +554,60 @@ TEST_F(channel_test, a_queue_is_a_channel_with_other_names) {
         EXPECT_EQ(q.pop(), std::nullopt);
         EXPECT_THROW(ums::concurrent_queue<int>{0}, std::invalid_argument);
     });
+}
+
+// A std::any can be made from an empty std::optional<std::any>, too.
+TEST_F(channel_test, a_queue_of_what_takes_anything_says_that_it_is_empty) {
+    ums::concurrent_queue<std::any> anything;
+    EXPECT_FALSE(anything.try_pop().has_value());
+    EXPECT_TRUE(anything.push(std::any{7}));
+    const std::optional<std::any> got = anything.try_pop();
+    ASSERT_TRUE(got.has_value());
+    EXPECT_NE(std::any_cast<int>(&*got), nullptr);
+    ums::concurrent_queue<bool> flags;
+    EXPECT_FALSE(flags.try_pop().has_value());
+    EXPECT_TRUE(flags.push(false));
+    EXPECT_EQ(flags.try_pop(), std::optional<bool>{false});
+}
+
+TEST_F(channel_test, a_value_need_not_be_assignable_nor_show_its_address) {
+    struct strict {
+        explicit strict(int n) : number{n} {}
+        strict(const strict&) = default;
+        strict& operator=(const strict&) = delete;
+        void operator&() const = delete;
+        const int number;
+    };
+    on_a_fiber_and_on_a_thread([] {
+        channel<strict> c{10};
+        const strict two{2}, four{4}, six{6};
+        EXPECT_EQ(c.send(strict{1}), channel_status::ok);
+        EXPECT_EQ(c.send(two), channel_status::ok);
+        EXPECT_EQ(c.try_send(strict{3}), channel_status::ok);
+        EXPECT_EQ(c.try_send(four), channel_status::ok);
+        EXPECT_EQ(c.send_for(strict{5}, 1h), channel_status::ok);
+        EXPECT_EQ(c.send_for(six, 1h), channel_status::ok);
+        const std::stop_token none;
+        EXPECT_EQ(c.send(strict{7}, none), channel_status::ok);
+        EXPECT_EQ(c.send(strict{8}, none), channel_status::ok);
+        EXPECT_EQ(c.receive()->number, 1);
+        EXPECT_EQ(c.try_receive()->number, 2);
+        c.close();
+        int next = 3;
+        for (auto one = c.begin(); one != c.end(); ++one) EXPECT_EQ(one->number, next++);
+        EXPECT_EQ(next, 9);
+    });
+}
+
+// Such a type would be made from a list of one, if it were initialized with braces.
+TEST_F(channel_test, a_copy_is_a_copy_also_of_a_list_of_anything) {
+    using list = std::vector<std::any>;
+    channel<list> c{3};
+    const list three(3);
+    EXPECT_EQ(c.send(three), channel_status::ok);
+    EXPECT_EQ(c.try_send(three), channel_status::ok);
+    EXPECT_EQ(ums::select(ums::on_send(c, three)), 0u);
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(c.receive()->size(), 3u);
 }
 
 const child_program destroys_in_use{

@@ -310,8 +310,9 @@ struct notify_at_exit : impl::exit_hook {
         : told{c}, lock{std::move(held)} {
         run = [](exit_hook& self) noexcept {
             const std::unique_ptr<notify_at_exit> last{static_cast<notify_at_exit*>(&self)};
-            last->lock.unlock();
+            // Who gets the mutex may destroy both: it is unlocked last (LWG 3343).
             last->told.notify_all();
+            last->lock.unlock();
         };
     }
     condition_variable& told;

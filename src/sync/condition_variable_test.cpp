@@ -9,6 +9,7 @@
 #include <optional>
 #include <random>
 #include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "ums/cluster.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/run.hpp"
 #include "ums/shared_mutex.hpp"
@@ -548,6 +550,81 @@ TEST_F(condition_base_test, the_end_of_a_fiber_or_a_thread_notifies_after_all_of
                 c.wait(lock, [&] { return is_over; });
                 EXPECT_EQ(alive, 0);
             }
+            last.join();
+        }
+    });
+}
+
+// On one processor the order of the wake-ups is that in which the two get the mutex.
+TEST_F(condition_base_test, the_end_of_a_fiber_notifies_before_it_unlocks) {
+    using guard = std::unique_lock<ums::mutex>;
+    bool is_alone = false;
+    auto order_after = [&](auto end) {
+        std::string order;
+        ums::run({.processors = 1}, [&] {
+            is_alone = ums::cluster::standard().processors() == 1;
+            ums::mutex m;
+            ums::condition_variable c;
+            int announced = 0;
+            fiber other;
+            fiber waiter{[&] {
+                guard lock{m};
+                ++announced;
+                c.wait(lock);
+                order += "waiter ";
+            }};
+            until_queued(m, announced, 1);
+            fiber last{[&] {
+                guard lock{m};
+                other = fiber{[&] {
+                    const guard own{m};
+                    order += "other ";
+                }};
+                for (int i = 0; i < 10; ++i) this_fiber::yield();  // Until it waits for the mutex.
+                end(c, std::move(lock));
+            }};
+            last.join();
+            waiter.join();
+            other.join();
+        });
+        return order;
+    };
+    const std::string by_hand = order_after([](ums::condition_variable& c, guard lock) {
+        c.notify_all();
+        lock.unlock();
+    });
+    const std::string other_way = order_after([](ums::condition_variable& c, guard lock) {
+        lock.unlock();
+        c.notify_all();
+    });
+    if (!is_alone) GTEST_SKIP() << "needs one processor";
+    ASSERT_NE(by_hand, other_way);
+    EXPECT_EQ(order_after(&ums::notify_all_at_fiber_exit), by_hand);
+}
+
+// Whoever sees under the mutex that it is over, whether it waited or not.
+TEST_F(condition_base_test, both_may_be_destroyed_when_the_end_of_a_fiber_was_seen) {
+    ums::run({.processors = 2}, [] {
+        struct both {
+            ums::mutex m;
+            ums::condition_variable c;
+            bool is_over = false;
+        };
+        for (int i = 0; i < scaled(3000, 300); ++i) {
+            auto shared = std::make_unique<both>();
+            std::atomic<bool> is_locked = false;
+            fiber last{[&is_locked, at = shared.get()] {
+                std::unique_lock lock{at->m};
+                is_locked = true;
+                at->is_over = true;
+                ums::notify_all_at_fiber_exit(at->c, std::move(lock));
+            }};
+            while (!is_locked) this_fiber::yield();
+            {
+                std::unique_lock lock{shared->m};
+                shared->c.wait(lock, [&] { return shared->is_over; });
+            }
+            shared.reset();
             last.join();
         }
     });

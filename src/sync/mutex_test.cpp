@@ -8,6 +8,7 @@
 #include <random>
 #include <stop_token>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -238,6 +239,26 @@ TEST_F(mutex_base_test, a_recursive_one_is_free_after_as_many_unlocks) {
             m.unlock();
         }
         EXPECT_TRUE(others_get_it());
+    });
+}
+
+TEST_F(mutex_base_test, a_recursive_one_that_was_locked_too_often_throws_from_lock_alone) {
+    using state = ums::impl::recursive_state;
+    static_assert(std::is_standard_layout_v<ums::recursive_timed_mutex> &&
+                  sizeof(ums::recursive_timed_mutex) == sizeof(state));
+    on_a_fiber_and_on_a_thread([] {
+        ums::recursive_timed_mutex m;
+        m.lock();
+        std::uint32_t& depth = reinterpret_cast<state&>(m).depth;
+        depth = ~std::uint32_t{0};
+        EXPECT_FALSE(m.try_lock());
+        EXPECT_FALSE(m.try_lock_for(1h));
+        EXPECT_FALSE(m.try_lock_until(steady_clock::time_point::max()));
+        EXPECT_EQ(error_of([&] { m.lock(); }), std::errc::resource_unavailable_try_again);
+        EXPECT_EQ(error_of([&] { (void)m.lock(std::stop_token{}); }),
+                  std::errc::resource_unavailable_try_again);
+        depth = 1;
+        m.unlock();
     });
 }
 

@@ -56,7 +56,7 @@ bool wait_for_ready(wait_list& waiters, const std::uint32_t& at, nanoseconds unt
 void throw_future_error(std::future_errc code) { throw std::future_error{code}; }
 
 shared_state::~shared_state() = default;
-void shared_state::run_deferred() noexcept {}
+void shared_state::run_deferred() {}
 void shared_state::dispose() noexcept { delete this; }
 
 // relaxed: who adds one holds one.
@@ -75,6 +75,10 @@ void shared_state::claim() {
 
 // sync(future): publishes what is left to the next claimant.
 void shared_state::unclaim() noexcept { word{word_}.fetch_and(~claimed, base::release); }
+
+void shared_state::set_broken() noexcept {
+    set_error(std::make_exception_ptr(std::future_error{std::future_errc::broken_promise}));
+}
 
 void shared_state::make_ready() noexcept {
     list_guard guard{waiters_};
@@ -104,7 +108,7 @@ void shared_state::abandon() noexcept {
     if (word{references_}.load(base::relaxed) == 1) return;
     // sync(future): as in claim().
     if ((word{word_}.fetch_or(claimed, base::acquire) & claimed) != 0) return;
-    set_error(std::make_exception_ptr(std::future_error{std::future_errc::broken_promise}));
+    set_broken();
     make_ready();
 }
 
@@ -121,8 +125,11 @@ void shared_state::defer() noexcept { word_ |= deferred; }
 void shared_state::wait() {
     // relaxed: the function was stored before the state was shared.
     if (is_deferred() && (word{word_}.fetch_and(~deferred, base::relaxed) & deferred) != 0) {
+        struct finish {
+            shared_state& state;
+            ~finish() { state.make_ready(); }
+        } also_when_the_thread_ends{*this};
         run_deferred();
-        make_ready();
         return;
     }
     wait_for_ready(waiters_, word_, os::never, nullptr);

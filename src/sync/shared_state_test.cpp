@@ -6,15 +6,18 @@
 #include <chrono>
 #include <memory>
 #include <memory_resource>
+#include <pthread.h>
 #include <random>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
@@ -590,6 +593,67 @@ TEST_F(future_test, a_tree_of_async_adds_up) {
     ums::run({.processors = 2}, [] { EXPECT_EQ(fibonacci(scaled(17, 11)), scaled(1597, 89)); });
 }
 
+// --- A plain thread that ends where it stands ---
+
+// Runs on a thread of its own, which is cancelled in it.
+template <class F>
+void on_a_cancelled_thread(F body) {
+    std::thread thread{std::move(body)};
+    EXPECT_EQ(::pthread_cancel(thread.native_handle()), 0);
+    thread.join();
+}
+
+[[noreturn]] void until_cancelled() {
+    for (;;) ::pthread_testcancel();
+}
+
+TEST_F(future_test, the_end_of_a_thread_inside_a_task_breaks_its_promise) {
+    for (const bool at_exit : {false, true}) {
+        packaged_task<int()> cancelled{[]() -> int { until_cancelled(); }};
+        future<int> f = cancelled.get_future();
+        on_a_cancelled_thread(
+            [&] { at_exit ? cancelled.make_ready_at_fiber_exit() : cancelled(); });
+        expect_error(future_errc::broken_promise, [&] { (void)f.get(); });
+        expect_error(future_errc::promise_already_satisfied, [&] { cancelled(); });
+    }
+    packaged_task<void()> exits{[] { ::pthread_exit(nullptr); }};
+    future<void> f = exits.get_future();
+    std::thread{[&] { exits(); }}.join();
+    expect_error(future_errc::broken_promise, [&] { f.get(); });
+}
+
+TEST_F(future_test, the_end_of_a_thread_inside_a_deferred_function_breaks_its_promise) {
+    shared_future<int> f = ums::async(std::launch::deferred, []() -> int { until_cancelled(); });
+    plain_thread other{[f] {
+        while (f.wait_for(0s) == future_status::deferred) {
+        }
+        expect_error(future_errc::broken_promise, [&] { (void)f.get(); });
+    }};
+    on_a_cancelled_thread([&f] { (void)f.get(); });
+    other.join();
+    expect_error(future_errc::broken_promise, [&] { (void)f.get(); });
+}
+
+// --- Misuse ---
+
+const child_program sets_no_exception{"sets_no_exception", [](const child_arguments& arguments) {
+                                          promise<int> p;
+                                          const future<int> f = p.get_future();
+                                          if (arguments.empty())
+                                              p.set_exception(nullptr);
+                                          else
+                                              p.set_exception_at_fiber_exit(nullptr);
+                                          return 0;
+                                      }};
+
+TEST(future_misuse_test, a_set_exception_without_one_ends_the_program) {
+    for (const child_arguments& how : {child_arguments{}, child_arguments{"at exit"}}) {
+        const child_end end = run_child("sets_no_exception", how);
+        EXPECT_NE(end.code, 0);
+        EXPECT_NE(end.err.find("set_exception() of no exception"), end.err.npos) << end;
+    }
+}
+
 // --- Races ---
 
 // Who waits destroys both sides as soon as it can, whatever set_value() is still doing.
@@ -691,3 +755,5 @@ TEST_F(future_test, set_value_races_with_deadlines) {
 }
 
 }  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -5,6 +5,7 @@
 // waits for it, and who holds it. See src/sync/shared_state.cpp.
 
 #include <cstdint>
+#include <cxxabi.h>
 #include <exception>
 #include <future>
 #include <memory>
@@ -37,6 +38,7 @@ public:
     void claim();
     void unclaim() noexcept;  // The value's constructor threw.
     void set_error(std::exception_ptr error) noexcept { error_ = std::move(error); }
+    void set_broken() noexcept;  // broken_promise.
     // After the outcome was stored, by who claimed it.
     void make_ready() noexcept;
     // The outcome is stored before the caller ends.
@@ -74,7 +76,7 @@ protected:
     void join_when_dropped() noexcept { is_joined_ = true; }
 
 private:
-    virtual void run_deferred() noexcept;
+    virtual void run_deferred();
     virtual void dispose() noexcept;
 
     static void run_exit_hook(exit_hook& self) noexcept;
@@ -139,9 +141,10 @@ public:
             value_.emplace(std::forward<Args>(args)...);
     }
 
-    // What f() returns or throws.
+    // What f() returns or throws. A plain thread that ends in f(), cancelled or by pthread_exit(),
+    // unwinds through this: broken_promise.
     template <class F>
-    void fill(F&& f) noexcept {
+    void fill(F&& f) {
         std::exception_ptr thrown;  // Out of the handler: its own hold on the exception ends with
                                     // it.
         try {
@@ -149,6 +152,9 @@ public:
                 f();
             else
                 emplace(f());
+        } catch (abi::__forced_unwind&) {
+            set_broken();
+            throw;
         } catch (...) {
             thrown = std::current_exception();
         }
