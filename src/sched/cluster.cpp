@@ -203,6 +203,17 @@ private:
     base::atomic<std::uint32_t>& visitors_;
 };
 
+// As the end of a fiber: the count, then a look at who drains. The count was what kept the cluster alive, so the
+// caller registers before.
+void cluster::take_back_spawn() noexcept {
+    const os::no_stop registered_here;
+    const visit registered{*this};
+    // sync(drain): who sees it taken back sees that it was made, too, or would count one too few. Ordered before the
+    // look by the fence there: of this and drain() at least one sees what the other stored.
+    spawned_outside.fetch_sub(1, base::release);
+    check_drained();
+}
+
 // Waits until no pusher from outside touches the cluster any more. Requires: drained.
 void cluster::wait_for_visitors() noexcept {
     // sync(visit): see ~visit().
@@ -272,7 +283,7 @@ int cluster::distance(const processor& a, const processor& b) const noexcept {
 }
 
 std::uint64_t cluster::spawned() const noexcept {
-    std::uint64_t n = spawned_outside.load(base::seq_cst);
+    std::uint64_t n = spawned_outside.load(base::seq_cst);  // sync(drain)
     for (unsigned i = 0; i < size(); ++i) n += at(i).counters.spawned.get();
     return n;
 }
