@@ -19,15 +19,24 @@ cluster::cluster(cluster_setup setup)
     : carriers{*this, setup.carriers, setup.time_slice},
       setup_{std::move(setup)},
       policy_{std::move(setup_.policy)} {
-    for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
+    try {
+        for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
+    } catch (...) {
+        delete_processors();
+        throw;
+    }
 }
 
-cluster::~cluster() {
+cluster::~cluster() { delete_processors(); }
+
+void cluster::delete_processors() noexcept {
     for (unsigned i = 0; i < size(); ++i) delete all_[i].load(base::relaxed);
 }
 
 processor* cluster::make_processor(unsigned index) {
-    auto* p = new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index};
+    std::unique_ptr<processor> made{
+        new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index}};
+    processor* const p = made.get();
     p->scatter_ = setup_.scatter;
     p->every_switch_slow_ = setup_.scatter || policy_ != nullptr;
     if (setup_.pin) {
@@ -39,7 +48,7 @@ processor* cluster::make_processor(unsigned index) {
     }
     if (policy_ != nullptr) policy_->attach(index);
     // sync(cluster.all): publishes the processor to whoever reads the size.
-    all_[index].store(p, base::release);
+    all_[index].store(made.release(), base::release);
     size_.store(index + 1, base::release);
     // seq_cst: an idler that still reads the old number after it joined the idle set is seen there by
     // the new processor.

@@ -124,6 +124,7 @@ private:
     friend struct carrier;
 
     processor* make_processor(unsigned index);
+    void delete_processors() noexcept;
     void forward(processor& retired) noexcept;
     void check_drained() noexcept;
     void wake(processor& p) noexcept;
