@@ -81,7 +81,7 @@ template <class Clock, class Duration>
 cv_status status_of(bool notified, const std::chrono::time_point<Clock, Duration>& t) {
     if (notified) return cv_status::no_timeout;
     if constexpr (!std::is_same_v<Clock, deadline::clock>)
-        if (Clock::now() < t) return cv_status::no_timeout;
+        if (is_ahead(t)) return cv_status::no_timeout;
     return cv_status::timeout;
 }
 

@@ -5,7 +5,7 @@
 //
 // A policy is a value given to a cluster when it is made. The default, work stealing, is built in; a
 // policy of your own derives from ums::policy. Its methods are called by the scheduler, concurrently
-// from several kernel threads, between two fibers: they must be thread-safe, must not throw, must
+// from several kernel threads, between two fibers: they must be thread-safe, must not throw (attach() may), must
 // not park, must use nothing of libums that fibers wait for (a lock biased to the processor they are in could be wanted
 // by another policy meanwhile), and should be short. A fiber handed to ready() is the policy's until next() or steal()
 // returns it; meanwhile its queue link belongs to the policy, so a ums::fiber_queue holds any number
@@ -33,7 +33,9 @@ public:
     virtual ~policy() = default;
 
     // A processor joins or leaves the cluster. Before detach() returns, the fibers that were kept for
-    // `processor` must be available to the others. Never called for one processor at once.
+    // `processor` must be available to the others. Never called for one processor at once. What attach() throws
+    // leaves the constructor of the cluster or of the runtime, which then has no use for the policy, or
+    // add_processor(), which then adds none. A policy that goes is told of none of its processors.
     virtual void attach(unsigned processor) = 0;
     virtual void detach(unsigned processor) = 0;
 

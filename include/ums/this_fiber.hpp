@@ -59,11 +59,12 @@ template <class Clock, class Duration>
 void sleep_until(const std::chrono::time_point<Clock, Duration>& t) noexcept {
     // A clock that can be set: ask it again each time. The steady one is compared exactly, so that
     // sleepers wake in the order of their times.
-    for (auto now = Clock::now(); now < t; now = Clock::now()) {
+    const auto at = impl::in_ticks(t);
+    for (auto now = Clock::now(); now < at; now = Clock::now()) {
         if constexpr (std::is_same_v<Clock, deadline::clock>)
-            sleep_until(deadline_at(t));
+            sleep_until(at);
         else
-            sleep_until(deadline_after(t - now));
+            sleep_until(impl::deadline_from(now, at));
     }
 }
 

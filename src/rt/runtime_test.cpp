@@ -17,16 +17,19 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "mem/guard.hpp"
 #include "mem/slab.hpp"
 #include "os/failing_calls.hpp"
+#include "os/thread_state.hpp"
 #include "os/topology.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
 #include "support/gate.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "ums/ums.hpp"
 
@@ -162,6 +165,62 @@ TEST_F(runtime_test, the_stop_waits_for_sleepers) {
             }}.detach();
     });
     EXPECT_EQ(woke.load(), 50);
+}
+
+// A function that cannot be given to a new fiber: its copy throws once the stopper waits.
+struct refuses_when_stopped {
+    std::atomic<bool>& copying;
+    const std::atomic<int>& stopper;  // A kernel thread, or 0.
+
+    refuses_when_stopped(std::atomic<bool>& c, const std::atomic<int>& s)
+        : copying{c}, stopper{s} {}
+    refuses_when_stopped(const refuses_when_stopped& other)
+        : copying{other.copying}, stopper{other.stopper} {
+        copying = true;
+        while (stopper == 0) this_fiber::yield();
+        const os::thread_state state{stopper};
+        for (;;) {
+            const auto seen = state.look().what;
+            if (seen == os::thread_state::kind::in_call || seen == os::thread_state::kind::waiting)
+                throw std::runtime_error{"no copy"};
+            this_fiber::yield();
+        }
+    }
+    void operator()() const {}
+};
+
+TEST_F(runtime_test, the_stop_goes_on_when_a_fiber_it_waits_for_cannot_be_made) {
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<bool> copying = false;
+        std::atomic<int> stopper = 0;
+        runtime r{{.processors = 1}};
+        std::thread maker{[&] {
+            EXPECT_THROW((fiber{refuses_when_stopped{copying, stopper}}), std::runtime_error);
+        }};
+        while (!copying) std::this_thread::yield();
+        stopper = ::gettid();
+        r.stop();
+        maker.join();
+    }
+}
+
+TEST_F(runtime_test, a_cluster_goes_when_a_fiber_it_waits_for_cannot_be_made) {
+    run({.processors = 2}, [] {
+        for (int round = 0; round < 20; ++round) {
+            std::atomic<bool> copying = false;
+            std::atomic<int> stopper = 0;
+            auto other = std::make_unique<cluster>(cluster_options{.processors = 1});
+            const fiber_options there{.cluster = other.get()};
+            plain_thread destroyer{[&] {
+                while (!copying) std::this_thread::yield();
+                stopper = ::gettid();
+                other.reset();
+            }};
+            EXPECT_THROW((fiber{there, refuses_when_stopped{copying, stopper}}),
+                         std::runtime_error);
+            destroyer.join();
+        }
+    });
 }
 
 // --- one at a time ---

@@ -19,15 +19,24 @@ cluster::cluster(cluster_setup setup)
     : carriers{*this, setup.carriers, setup.time_slice},
       setup_{std::move(setup)},
       policy_{std::move(setup_.policy)} {
-    for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
+    try {
+        for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
+    } catch (...) {
+        delete_processors();
+        throw;
+    }
 }
 
-cluster::~cluster() {
+cluster::~cluster() { delete_processors(); }
+
+void cluster::delete_processors() noexcept {
     for (unsigned i = 0; i < size(); ++i) delete all_[i].load(base::relaxed);
 }
 
 processor* cluster::make_processor(unsigned index) {
-    auto* p = new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index};
+    std::unique_ptr<processor> made{
+        new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index}};
+    processor* const p = made.get();
     p->scatter_ = setup_.scatter;
     p->every_switch_slow_ = setup_.scatter || policy_ != nullptr;
     if (setup_.pin) {
@@ -39,7 +48,7 @@ processor* cluster::make_processor(unsigned index) {
     }
     if (policy_ != nullptr) policy_->attach(index);
     // sync(cluster.all): publishes the processor to whoever reads the size.
-    all_[index].store(p, base::release);
+    all_[index].store(made.release(), base::release);
     size_.store(index + 1, base::release);
     // seq_cst: an idler that still reads the old number after it joined the idle set is seen there by
     // the new processor.
@@ -203,6 +212,17 @@ private:
     base::atomic<std::uint32_t>& visitors_;
 };
 
+// As the end of a fiber: the count, then a look at who drains. The count was what kept the cluster alive, so the
+// caller registers before.
+void cluster::take_back_spawn() noexcept {
+    const os::no_stop registered_here;
+    const visit registered{*this};
+    // sync(drain): who sees it taken back sees that it was made, too, or would count one too few. Ordered before the
+    // look by the fence there: of this and drain() at least one sees what the other stored.
+    spawned_outside.fetch_sub(1, base::release);
+    check_drained();
+}
+
 // Waits until no pusher from outside touches the cluster any more. Requires: drained.
 void cluster::wait_for_visitors() noexcept {
     // sync(visit): see ~visit().
@@ -272,7 +292,7 @@ int cluster::distance(const processor& a, const processor& b) const noexcept {
 }
 
 std::uint64_t cluster::spawned() const noexcept {
-    std::uint64_t n = spawned_outside.load(base::seq_cst);
+    std::uint64_t n = spawned_outside.load(base::seq_cst);  // sync(drain)
     for (unsigned i = 0; i < size(); ++i) n += at(i).counters.spawned.get();
     return n;
 }

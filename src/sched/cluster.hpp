@@ -81,6 +81,8 @@ public:
     // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
     // the cluster.
     void drain() noexcept;
+    // For a fiber that was counted as made and never became one. From anywhere, as the last of it.
+    void take_back_spawn() noexcept;
     // A fiber of processor `p` has ended or left; its count is stored. Inside.
     UMS_ALWAYS_INLINE void fiber_left(bool asymmetric) noexcept {
         base::compiler_fence();
@@ -122,6 +124,7 @@ private:
     friend struct carrier;
 
     processor* make_processor(unsigned index);
+    void delete_processors() noexcept;
     void forward(processor& retired) noexcept;
     void check_drained() noexcept;
     void wake(processor& p) noexcept;
@@ -137,7 +140,7 @@ private:
 
     base::atomic<parkable*> drainer_;
 
-    // How many threads are in make_ready_from_outside().
+    // How many threads are in make_ready_from_outside() or take_back_spawn().
     static constexpr std::uint32_t stopper_waits = 1u << 31;
     class visit;
     void wait_for_visitors() noexcept;

@@ -264,9 +264,10 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
 }
 
 void spawn_abort(sched::fiber* f) noexcept {
-    f->home_cluster.get()->spawned_outside.fetch_sub(1, base::relaxed);
+    sched::cluster* const home = f->home_cluster.get();
     f->race.create("aborted");
     free_fiber(*f, this_carrier());
+    home->take_back_spawn();  // Last: until then it keeps the cluster, and the runtime, from being stopped.
 }
 
 }  // namespace ums::impl

@@ -19,6 +19,8 @@
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
+#include "ums/condition_variable.hpp"
+#include "ums/mutex.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -123,6 +125,86 @@ TEST_F(timer_queue_test, a_clock_that_goes_otherwise_is_asked_again) {
         slow_clock::asked = 0;
         this_fiber::sleep_until(slow_clock::time_point{5ms});
         EXPECT_EQ(slow_clock::asked, 6);
+    });
+}
+
+// It stands still, before its epoch or after.
+template <int Now>
+struct standing_clock {
+    using duration = std::chrono::milliseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<standing_clock>;
+    static time_point now() { return time_point{duration{Now}}; }
+};
+
+// The first and the last time in units coarser than the clock's: in its own they would overflow.
+template <class Clock, class Unit>
+void expect_over_and_for_ever() {
+    const auto first = std::chrono::time_point<Clock, Unit>::min();
+    const auto last = std::chrono::time_point<Clock, Unit>::max();
+    const ums::deadline over = ums::deadline_at(first);
+    EXPECT_LE(over, steady_clock::now());
+    EXPECT_GT(ums::deadline_at(last), steady_clock::now() + 24h * 365 * 100);
+
+    this_fiber::sleep_until(first);
+    ums::timed_mutex held;
+    ums::mutex mutex;
+    ums::condition_variable changed;
+    std::atomic<bool> has_failed = false, is_changed = false;
+    held.lock();
+    fiber locks{[&] {
+        EXPECT_FALSE(held.try_lock_until(first));
+        has_failed = true;
+        EXPECT_TRUE(held.try_lock_until(last));
+        held.unlock();
+    }};
+    fiber waits{[&] {
+        std::unique_lock lock{mutex};
+        EXPECT_EQ(changed.wait_until(lock, first), ums::cv_status::timeout);
+        while (!is_changed) ASSERT_EQ(changed.wait_until(lock, last), ums::cv_status::no_timeout);
+    }};
+    while (!has_failed) this_fiber::yield();
+    for (int i = 0; i < 100; ++i) this_fiber::yield();
+    held.unlock();
+    locks.join();
+    {
+        const std::lock_guard lock{mutex};
+        is_changed = true;
+    }
+    changed.notify_all();
+    waits.join();
+}
+
+TEST_F(timer_queue_test, the_first_time_of_a_coarse_unit_is_over_and_the_last_is_for_ever) {
+    on_a_fiber_and_on_a_thread([] {
+        expect_over_and_for_ever<steady_clock, std::chrono::seconds>();
+        expect_over_and_for_ever<steady_clock, std::chrono::hours>();
+        expect_over_and_for_ever<system_clock, std::chrono::seconds>();
+        expect_over_and_for_ever<system_clock, std::chrono::hours>();
+        expect_over_and_for_ever<standing_clock<1000>, std::chrono::seconds>();
+        expect_over_and_for_ever<standing_clock<-1000>, std::chrono::hours>();
+        expect_over_and_for_ever<standing_clock<-1000>, std::chrono::duration<double>>();
+        expect_over_and_for_ever<standing_clock<-1000>, std::chrono::milliseconds>();
+    });
+}
+
+// The last times of its ticks: a sleep for ever can end.
+struct late_clock {
+    using duration = std::chrono::milliseconds;
+    using rep = duration::rep;
+    using period = duration::period;
+    using time_point = std::chrono::time_point<late_clock>;
+    static inline std::atomic<int> asked = 0;
+    static time_point now() { return time_point::max() - 3ms + duration{asked++}; }
+};
+
+TEST_F(timer_queue_test,
+       a_sleep_until_the_last_time_of_a_coarse_unit_is_not_over_before_its_clock_is) {
+    on_a_fiber_and_on_a_thread([] {
+        late_clock::asked = 0;
+        this_fiber::sleep_until(std::chrono::time_point<late_clock, std::chrono::hours>::max());
+        EXPECT_EQ(late_clock::asked, 4);
     });
 }
 

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <malloc.h>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -110,6 +112,65 @@ TEST_F(policy_test, is_told_of_every_processor_that_comes_and_goes) {
             EXPECT_EQ(seen->detached.load(), 1);
         }
     });
+}
+
+// Refuses every processor from the nth on.
+class refusing final : public ums::policy {
+public:
+    explicit refusing(unsigned from) : from_{from} {}
+    void attach(unsigned processor) override {
+        if (processor >= from_) throw std::runtime_error{"no more"};
+    }
+    void detach(unsigned) override {}
+    void ready(ums::fiber_ref f, unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        queue_.push_back(f);
+    }
+    ums::fiber_ref next(unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.pop_front();
+    }
+    bool empty(unsigned) const noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.empty();
+    }
+
+private:
+    const unsigned from_;
+    mutable std::mutex lock_;
+    ums::fiber_queue queue_;
+};
+
+TEST_F(policy_test, one_that_refuses_a_processor_leaves_nothing_of_it) {
+    ums::run({.processors = 1}, [] {
+        const auto by = [](unsigned processors, unsigned from) {
+            return ums::cluster_options{.processors = processors, .make_policy = [from] {
+                                            return std::make_unique<refusing>(from);
+                                        }};
+        };
+        ums::cluster small{by(1, 1)};
+        const auto try_both = [&] {
+            EXPECT_THROW(ums::cluster{by(3, 2)}, std::runtime_error);
+            EXPECT_THROW(small.add_processor(), std::runtime_error);
+            EXPECT_EQ(small.processors(), 1u);
+        };
+        for (int i = 0; i < 10; ++i) try_both();
+        const auto in_use = [] {
+            const auto all = ::mallinfo2();
+            return all.uordblks + all.hblkhd;
+        };
+        const std::size_t before = in_use();
+        constexpr std::size_t times = 200;
+        for (std::size_t i = 0; i < times; ++i) try_both();
+        EXPECT_LT(in_use(), before + times * 256);  // Far less than a processor.
+        int ran = 0;
+        for (int i = 0; i < 100; ++i) ums::fiber{{.cluster = &small}, [&ran] { ++ran; }}.join();
+        EXPECT_EQ(ran, 100);
+    });
+    EXPECT_THROW(
+        ums::run({.processors = 1, .make_policy = [] { return std::make_unique<refusing>(0); }},
+                 [] {}),
+        std::runtime_error);
 }
 
 TEST_F(policy_test, a_dispatched_fiber_runs_at_once_under_every_policy) {
