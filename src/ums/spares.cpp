@@ -16,7 +16,10 @@
 
 namespace ums::scheduling {
 
-spare_seats spares;
+spare_seats& spares() noexcept {
+    static auto* const all = new spare_seats;
+    return *all;
+}
 
 namespace {
 constexpr std::uint32_t ends = 1u << 31;
@@ -132,7 +135,7 @@ void spare_seats::run(spare& x) noexcept {
     }
     for (;;) {
         stay_inside(k);
-        if (!spares.give(x)) break;
+        if (!spares().give(x)) break;
         std::uint32_t got;
         // sync(ums.seat): sees the rider.
         while ((got = k.order.exchange(stay, base::acquire)) == stay) os::futex_wait(k.order, stay);

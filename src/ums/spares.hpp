@@ -52,7 +52,8 @@ private:
     std::thread maker_;
 };
 
-extern spare_seats spares;
+// Never destroyed: the program may end while schedulers are entered.
+spare_seats& spares() noexcept;
 
 // Makes its kernel thread go on where `target` says.
 void order_seat(seat& k) noexcept;

@@ -109,17 +109,22 @@ public:
         fs::create_directories(at_ / "schedulers", ignored);
         if (ignored) at_.clear();
     }
-    ~tree() {
-        std::error_code ignored;
-        if (!at_.empty() && pid_ == ::getpid()) fs::remove_all(at_, ignored);
-        is_over.store(true, base::relaxed);  // relaxed: for this thread, and others may be late.
-    }
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
 
-    bool write(bool with_workers) {
-        if (at_.empty() || pid_ != ::getpid()) return false;  // A child has no tree.
+    // At the end of the program, which schedulers may not have noticed: they write no more.
+    void remove() noexcept {
+        if (pid_ != ::getpid()) return;  // A child has no tree.
         const std::lock_guard hold{lock_};
+        std::error_code ignored;
+        if (!at_.empty()) fs::remove_all(at_, ignored);
+        at_.clear();
+    }
+
+    bool write(bool with_workers) {
+        if (pid_ != ::getpid()) return false;  // As above.
+        const std::lock_guard hold{lock_};
+        if (at_.empty()) return false;
         std::error_code ignored;
         fs::remove_all(at_ / "schedulers", ignored);
         std::size_t n = 0, left = most_workers;
@@ -144,12 +149,16 @@ public:
         return true;
     }
 
-    static inline constinit base::atomic<bool> is_over{false};
-
 private:
-    fs::path at_;
-    pid_t pid_ = -1;
+    pid_t pid_ = -1;  // Set once.
     std::mutex lock_;
+    fs::path at_;  // Guarded by it.
+};
+
+// Removes a tree when it is destroyed itself.
+struct tree_remover {
+    tree& of;
+    ~tree_remover() { of.remove(); }
 };
 
 }  // namespace
@@ -157,9 +166,10 @@ private:
 namespace {
 
 bool write(bool with_workers) noexcept {
-    if (!is_wanted() || tree::is_over.load(base::relaxed)) return false;  // relaxed: see ~tree().
+    if (!is_wanted()) return false;
     try {
-        static tree own;
+        static tree& own = *new tree;
+        static const tree_remover at_exit{own};
         written_at.store(os::now(), base::relaxed);  // relaxed: a hint.
         return own.write(with_workers);
     } catch (const std::exception&) {

@@ -170,7 +170,7 @@ void leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
     // sync(ums.seat): as it was seated.
     scheduler_thread* s = k.rider.load(base::acquire);
     if (s == nullptr || s->running == nullptr || k.turns.get() != seen) return k.own.unclaim();
-    seat* next = spares.take();
+    seat* next = spares().take();
     if (next == nullptr) return k.own.unclaim();  // One is being made; the detector looks again.
     context& w = *s->running;
     note_loss(*s, w, why);

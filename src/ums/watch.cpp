@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <memory>
 #include <mutex>
 #include <string>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include "arch/sanitizer.hpp"
 #include "block/detector.hpp"
@@ -34,7 +34,7 @@ using block::preference;
 // Guarded by `change`:
 std::mutex change;
 unsigned entered = 0;
-std::unique_ptr<block::detector> detector;
+block::detector* detector;  // A pointer: the program may end while it runs.
 bool is_watching = false;
 
 // Made once and never taken away: a late signal may still come.
@@ -73,19 +73,19 @@ void install_signal() noexcept {
 int start(preference what) {
     if (mode() == switch_mode::futex) return 0;
     if (what == preference::perf)
-        detector = std::make_unique<block::thread_perf_detector>();
+        detector = new block::thread_perf_detector;
     else
-        detector = std::make_unique<block::monitor_detector>();
+        detector = new block::monitor_detector;
     std::string problem;
     try {
         problem = detector->start(0);
-        if (problem.empty()) spares.start(*detector);
+        if (problem.empty()) spares().start(*detector);
     } catch (const std::system_error& e) {
         if (problem.empty()) detector->stop();
         problem = e.what();
     }
     if (problem.empty()) return 0;
-    detector.reset();
+    delete std::exchange(detector, nullptr);
     return what == preference::automatic ? 0 : -EOPNOTSUPP;
 }
 
@@ -149,11 +149,11 @@ int begin_watch(scheduler_thread& s) {
         os::system.signal_mask(nullptr, &s.mask);
         s.rseq_bytes = unregister_rseq();
         if (make_island(own)) {
-            own.detector = detector.get();
+            own.detector = detector;
             own.interrupt = make_interrupt(current_tid());
             s.watch.emplace(current_tid(), own);
         }
-        spares.want(entered);
+        spares().want(entered);
     }
     (void)own.own.enter();
     own.rider.store(&s, base::release);  // sync(ums.seat)
@@ -174,13 +174,13 @@ void end_watch(scheduler_thread& s) noexcept {
     }
     register_rseq(s.rseq_bytes);
     if (--entered != 0) {
-        if (detector != nullptr) spares.want(entered);
+        if (detector != nullptr) spares().want(entered);
         return;
     }
     if (detector == nullptr) return;
-    spares.stop();
+    spares().stop();
     detector->stop();
-    detector.reset();
+    delete std::exchange(detector, nullptr);
 }
 
 }  // namespace ums::scheduling

@@ -13,19 +13,6 @@ public:
 
     event(bool manual, bool set) noexcept : object{own_kind}, is_manual_{manual}, is_set_{set} {}
 
-    // Made before the lock is taken: owns an event until somebody takes it.
-    class maker {
-    public:
-        maker(bool manual, bool set) : made_{new event{manual, set}} {}
-        ~maker() { drop(made_); }
-        maker(const maker&) = delete;
-        maker& operator=(const maker&) = delete;
-        event* release() noexcept { return std::exchange(made_, nullptr); }
-
-    private:
-        event* made_;
-    };
-
     // Under the dispatcher's lock:
     bool is_ready(const thread&) const noexcept override { return is_set_; }
     bool take(thread&) noexcept override {

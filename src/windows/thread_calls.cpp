@@ -142,6 +142,7 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
         ExitThread(code);
     }
     if (t->from == thread::origin::worker) {
+        const uninterrupted section;  // The worker is told, and its wait.
         const int error = ums_worker_terminate(t->worker, static_cast<intptr_t>(code));
         {
             // A wait for handles ends at once, and the worker with it; other calls end first.
@@ -179,6 +180,7 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
 }
 
 DWORD SuspendThread(HANDLE handle) {
+    const thread& self = thread::current();  // Before the lock, which a new record needs.
     ref<thread> t = find<thread>(handle);
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
@@ -198,12 +200,12 @@ DWORD SuspendThread(HANDLE handle) {
         if (previous == most) return fail_count(ERROR_GEN_FAILURE);
         // sync(windows.suspend): see obey_suspension().
         t->stop.count.store(previous + 1, base::release);
-        if (t.get() != &thread::current() && !interrupt(t->handle)) {
+        if (t.get() != &self && !interrupt(t->handle)) {
             t->stop.count.store(previous, base::relaxed);  // relaxed: nobody was told.
             return fail_count(ERROR_NO_SYSTEM_RESOURCES);
         }
     }
-    if (t.get() == &thread::current()) {
+    if (t.get() == &self) {
         t = {};  // As above.
         obey_suspension();
     } else {
@@ -217,6 +219,7 @@ DWORD ResumeThread(HANDLE handle) {
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
+        const uninterrupted section;  // It may queue the worker: the list's lock.
         const int error = ums_worker_resume(t->worker, &previous);
         return worker_count(error, previous, true);
     }

@@ -2,11 +2,11 @@
 
 // The calls of user-mode scheduling, on ums/ums_scheduling.h: names, values and errors are translated.
 //
-// Contexts and lists are numbers there and pointers here; both refuse what they did not give out.
+// Contexts and lists are numbers there and pointers here; both refuse what they did not give out. What takes a lock
+// there is an uninterrupted section here.
 
 #include <cerrno>
 #include <map>
-#include <memory>
 #include <new>
 
 #include "ums/ums_scheduling.h"
@@ -52,7 +52,10 @@ DWORD error_of(int error) noexcept {
 }
 BOOL result(int error) noexcept { return error == 0 ? TRUE : BOOL{fail(error_of(error))}; }
 
-// The events that GetUmsCompletionListEvent() made. Guarded by the dispatcher's lock. Never destroyed.
+// Held while a list gets its event or loses it: comes before the list's own lock, and that before the dispatcher's.
+constinit plain_lock events_lock;
+
+// The events that GetUmsCompletionListEvent() made. Guarded by events_lock. Never destroyed.
 using list_events = std::map<ums_completion_list_t, event*>;
 list_events& events() {
     static auto* const all = new list_events;
@@ -78,6 +81,7 @@ void call_procedure(ums_reason_t reason, std::uintptr_t payload, void* parameter
 BOOL CreateUmsCompletionList(PUMS_COMPLETION_LIST* list) {
     if (list == nullptr) return fail(ERROR_INVALID_PARAMETER);
     ums_completion_list_t made = 0;
+    const uninterrupted section;
     const int error = ums_completion_list_create(&made);
     *list = pointer(made);
     return result(error);
@@ -85,52 +89,42 @@ BOOL CreateUmsCompletionList(PUMS_COMPLETION_LIST* list) {
 
 BOOL DeleteUmsCompletionList(PUMS_COMPLETION_LIST list) {
     const ums_completion_list_t of = number(list);
-    const uninterrupted section;
+    const guard hold{events_lock};
+    const auto found = events().find(of);
+    if (found == events().end()) return result(ums_completion_list_destroy(of));
     // First: a call that is under way must not find the event gone.
     ums_completion_list_set_notify(of, nullptr, nullptr);
     const int error = ums_completion_list_destroy(of);
-    event* own = nullptr;
-    {
-        const guard hold{dispatcher};
-        if (const auto found = events().find(of); found != events().end()) {
-            own = found->second;
-            if (error == 0) events().erase(found);
-        }
+    if (error == 0) {
+        drop(found->second);
+        events().erase(found);
+    } else {
+        ums_completion_list_set_notify(of, list_has_items, found->second);
     }
-    if (error == 0)
-        drop(own);
-    else if (own != nullptr)
-        ums_completion_list_set_notify(of, list_has_items, own);
     return result(error);
 }
 
 BOOL GetUmsCompletionListEvent(PUMS_COMPLETION_LIST list, PHANDLE handle) {
     if (handle == nullptr) return fail(ERROR_INVALID_PARAMETER);
     *handle = nullptr;
-    const uninterrupted section;
     const ums_completion_list_t of = number(list);
-    event* own = nullptr;
-    bool is_new = false;
-    try {
-        auto made = std::make_unique<event::maker>(false, false);
-        const guard hold{dispatcher};
-        event*& place = events()[of];
-        is_new = place == nullptr;
-        if (is_new) place = made->release();
-        own = place;
-    } catch (const std::bad_alloc&) {
-        return fail(ERROR_NOT_ENOUGH_MEMORY);
-    }
-    if (is_new)
-        if (const int error = ums_completion_list_set_notify(of, list_has_items, own); error != 0) {
-            {
-                const guard hold{dispatcher};
-                events().erase(of);
+    const guard hold{events_lock};
+    auto found = events().find(of);
+    if (found == events().end()) {
+        try {
+            ref<event> made{new event{false, false}};
+            found = events().emplace(of, made.get()).first;
+            const int error = ums_completion_list_set_notify(of, list_has_items, made.get());
+            if (error != 0) {
+                events().erase(found);
+                return result(error);
             }
-            drop(own);
-            return result(error);
+            (void)made.release();
+        } catch (const std::bad_alloc&) {
+            return fail(ERROR_NOT_ENOUGH_MEMORY);
         }
-    *handle = open_handle(*own);
+    }
+    *handle = open_handle(*found->second);
     return *handle != nullptr ? TRUE : FALSE;
 }
 
@@ -155,12 +149,14 @@ PUMS_CONTEXT GetNextUmsListItem(PUMS_CONTEXT context) {
 BOOL CreateUmsThreadContext(PUMS_CONTEXT* context) {
     if (context == nullptr) return fail(ERROR_INVALID_PARAMETER);
     ums_context_t made = 0;
+    const uninterrupted section;
     const int error = ums_context_create(&made);
     *context = pointer(made);
     return result(error);
 }
 
 BOOL DeleteUmsThreadContext(PUMS_CONTEXT context) {
+    const uninterrupted section;
     return result(ums_context_destroy(number(context)));
 }
 

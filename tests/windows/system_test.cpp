@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Heaps, pages, time, text and the rest, by their Windows names.
+#include <atomic>
 #include <cstring>
 #include <string>
 #include <sys/wait.h>
@@ -7,7 +8,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
-#include "windows/holders.hpp"
+#include "windows/queueing.hpp"
 
 #include <SDKDDKVer.h>
 #include <tchar.h>
@@ -156,11 +157,23 @@ const child_program exit_process{
             nullptr, 0, [](LPVOID) -> DWORD { ExitProcess(17); }, nullptr, 0, nullptr)};
         return static_cast<int>(WaitForSingleObject(thread, INFINITE));
     }};
+const child_program exit_process_by_a_worker{
+    "exit_process_by_a_worker", [](const child_arguments&) {
+        const completion_list list;
+        std::atomic<int> ends{1};
+        const worker leaves{list, []() -> DWORD { ExitProcess(18); }};
+        return round_robin{list, ends}.enter() ? 0 : 1;
+    }};
 
 TEST_F(windows_system, debug_output_goes_to_standard_error_if_asked_for) {
     EXPECT_EQ(run_child("debug_output", {}, {{"UMS_DEBUG_OUTPUT", "1"}}).err, "narrow w\u00efde\n");
     EXPECT_EQ(run_child("debug_output").err, "");
+}
+
+TEST_F(windows_system, the_process_exits_with_its_code_also_while_a_scheduler_is_entered) {
     EXPECT_EQ(run_child("exit_process").code, 17);
+    const child_end by_worker = run_child("exit_process_by_a_worker");
+    EXPECT_EQ(by_worker.code, 18) << by_worker;
 }
 
 TEST_F(windows_system, there_are_no_messages) {

@@ -162,6 +162,17 @@ TEST_F(threads, a_running_thread_stands_still_while_it_is_suspended) {
     join(thread);
 }
 
+TEST_F(threads, a_thread_whose_first_call_it_is_suspends_another) {
+    counting c;
+    const holder thread{CreateThread(nullptr, 0, counting::run, &c, 0, nullptr)};
+    std::thread{[&] {
+        EXPECT_EQ(SuspendThread(thread), 0u);
+        EXPECT_EQ(ResumeThread(thread), 1u);
+    }}.join();
+    c.stop = true;
+    join(thread);
+}
+
 TEST_F(threads, a_thread_that_waits_is_suspended_and_goes_on_waiting) {
     const holder event{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
     HANDLE shared = event;

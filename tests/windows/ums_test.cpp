@@ -11,6 +11,7 @@
 
 #include "support/conservation.hpp"
 #include "support/no_detection.hpp"
+#include "support/scale.hpp"
 #include "windows/queueing.hpp"
 
 namespace {
@@ -323,6 +324,52 @@ TEST_F(windows_ums, the_event_of_a_list_is_signalled_when_it_is_no_longer_empty)
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, GetUmsCompletionListEvent(list, nullptr));
     EXPECT_FAILS(ERROR_INVALID_HANDLE, GetUmsCompletionListEvent(&event, &again));
     EXPECT_FAILS(ERROR_INVALID_HANDLE, GetUmsCompletionListEvent(nullptr, &again));
+}
+
+TEST_F(windows_ums, what_is_no_list_gets_no_event_also_when_several_ask_at_once) {
+    const auto ask = [] {
+        for (int i = 0; i < scaled(20'000, 2'000); ++i) {
+            HANDLE event = nullptr;
+            EXPECT_FALSE(GetUmsCompletionListEvent(
+                reinterpret_cast<PUMS_COMPLETION_LIST>(ULONG_PTR{0x123456789}), &event));
+            EXPECT_EQ(event, nullptr);
+        }
+        return 0;
+    };
+    const other_thread first{ask}, second{ask};
+}
+
+// Whoever is stopped holds no lock that the others need.
+TEST_F(windows_ums, a_thread_that_is_suspended_in_a_call_keeps_nobody_from_calling) {
+    std::atomic<bool> stop{false};
+    std::atomic<long> rounds{0};
+    const auto make_and_delete = [&] {
+        PUMS_CONTEXT contexts[8];
+        for (PUMS_CONTEXT& c : contexts) must(CreateUmsThreadContext(&c));
+        for (const PUMS_CONTEXT c : contexts) must(DeleteUmsThreadContext(c));
+        PUMS_COMPLETION_LIST made = nullptr;
+        must(CreateUmsCompletionList(&made));
+        HANDLE event = nullptr;
+        must(GetUmsCompletionListEvent(made, &event));
+        must(CloseHandle(event));
+        must(DeleteUmsCompletionList(made));
+        ++rounds;
+    };
+    std::function<DWORD()> run = [&]() -> DWORD {
+        while (!stop) make_and_delete();
+        return 0;
+    };
+    const holder thread{CreateThread(
+        nullptr, 0, [](LPVOID f) { return (*static_cast<std::function<DWORD()>*>(f))(); }, &run, 0,
+        nullptr)};
+    for (int i = 0; i < scaled(3'000, 200); ++i) {
+        ASSERT_EQ(SuspendThread(thread), 0u);
+        make_and_delete();
+        ASSERT_EQ(ResumeThread(thread), 1u);
+        for (const long before = rounds; i % 8 == 0 && rounds == before;) SwitchToThread();
+    }
+    stop = true;
+    EXPECT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
 }
 
 TEST_F(windows_ums, executing_what_cannot_run_fails) {
