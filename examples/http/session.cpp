@@ -114,6 +114,7 @@ std::size_t session::take(std::string_view input, output& to) {
             taken += used;
             if (p == parser::progress::failed) fail(parser_.status(), to);
             if (p != parser::progress::complete) continue;
+            ++parts_;
             const std::unique_ptr<upload> done = std::move(upload_);
             request& r = to.current;
             r.clear();
@@ -129,6 +130,7 @@ std::size_t session::take(std::string_view input, output& to) {
         const parser::progress p = parser_.head(rest, r, used);
         if (p == parser::progress::failed) fail(parser_.status(), to);
         if (p != parser::progress::complete) break;
+        ++parts_;
         taken += used;
         if (!r.has_body) {
             answer(r, {}, to);

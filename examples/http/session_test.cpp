@@ -122,6 +122,19 @@ TEST_F(session_test, a_post_is_echoed_from_chunks_too) {
     EXPECT_EQ(get("/"), hello);
 }
 
+TEST_F(session_test, each_head_and_each_body_is_a_part) {
+    const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n";
+    EXPECT_EQ(client->parts(), 0u);
+    say("GET / HTTP/1.1\r\nHo");
+    EXPECT_EQ(client->parts(), 0u);
+    say("st: a\r\n\r\nGET");
+    EXPECT_EQ(client->parts(), 1u);
+    say(" / HTTP/1.1\r\nHost: a\r\n\r\n" + head + "a");
+    EXPECT_EQ(client->parts(), 3u);
+    say("b" + head + "ab" + head);
+    EXPECT_EQ(client->parts(), 7u);
+}
+
 TEST_F(session_test, a_body_is_limited_also_in_many_chunks) {
     where.limits.body_bytes = 100;
     std::string body;
