@@ -21,12 +21,8 @@ constexpr std::size_t line_bytes = 4u << 20;  // The session itself refuses long
 std::vector<ums::net::endpoint> endpoints(const options& chosen, std::uint16_t port) {
     std::vector<ums::net::endpoint> all;
     if (chosen.addresses.empty()) all.push_back(ums::net::endpoint::any_ipv6(port));
-    for (const std::string& text : chosen.addresses) {
-        auto parsed = ums::net::endpoint::ip(text, port);
-        if (!parsed) parsed = ums::net::endpoint::parse(text);
-        if (!parsed) throw std::system_error(parsed.error(), "-l " + text);
-        all.push_back(*parsed);
-    }
+    for (const std::string& text : chosen.addresses)
+        all.push_back(read_address(text, port).value());
     return all;
 }
 
