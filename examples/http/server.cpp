@@ -54,14 +54,14 @@ void server::accept(ums::net::listener& at) {
             std::fprintf(stderr, "http-server: accept: %s\n", peer.error().message().c_str());
             return;
         }
-        fibers_.add(1);
-        ums::fiber{[this](ums::net::stream s) {
-                       serve(std::move(s));
-                       places_.release();
-                       fibers_.done();
-                   },
-                   std::move(*peer)}
-            .detach();
+        const auto serving = [this](ums::net::stream s) {
+            serve(std::move(s));
+            places_.release();
+        };
+        if (fibers_.start(*peer, serving)) continue;
+        places_.release();
+        (void)peer->close();
+        fibers_.wait_for_stack();
     }
 }
 

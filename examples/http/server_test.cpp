@@ -22,6 +22,7 @@
 
 #include <ums/run.hpp>
 
+#include "address_space_limit.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "test_client.hpp"
@@ -38,7 +39,7 @@ class server_test : public conserving_test {
 protected:
     // Runs `body` with a server on any free port, then stops that.
     void serve(std::function<void(server&, const ums::net::endpoint&)> body) {
-        ums::run([&] {
+        ums::run(runtime, [&] {
             chosen.listen = {ums::net::endpoint::loopback(0)};
             server s{chosen};
             ums::fiber running{[&s] { s.run(); }};
@@ -49,6 +50,7 @@ protected:
     }
 
     options chosen;
+    ums::options runtime;
 };
 
 TEST_F(server_test, it_answers_request_after_request) {
@@ -300,6 +302,40 @@ TEST_F(server_test, killed_clients_leave_nothing) {
         test_client after{at};
         after.send(request);
         EXPECT_TRUE(after.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n"));
+    });
+}
+
+TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_goes_on) {
+    if (under_tsan || under_asan) GTEST_SKIP() << "a sanitizer needs address space";
+    runtime.stack_bytes = 16u << 20;
+    serve([](server&, const ums::net::endpoint& at) {
+        const auto is_served = [](test_client& client) {
+            (void)client.stream().write(request);
+            return !client.receive_to(end_of_hello).empty();
+        };
+        {
+            test_client first{at};  // What the server makes once is there.
+            ASSERT_TRUE(is_served(first));
+        }
+        const address_space_limit limit{1u << 30};
+        std::vector<test_client> all;
+        while (all.size() < 1000) {
+            test_client client{at};
+            if (!is_served(client)) break;
+            all.push_back(std::move(client));
+        }
+        EXPECT_GT(all.size(), 0u);
+        EXPECT_LT(all.size(), 1000u);
+        for (test_client& client : all) EXPECT_TRUE(is_served(client));
+        all.clear();
+        // As soon as one of the fibers has ended.
+        bool goes_on = false;
+        for (const auto end = std::chrono::steady_clock::now() + 60s;
+             !goes_on && std::chrono::steady_clock::now() < end;) {
+            test_client client{at};
+            goes_on = is_served(client);
+        }
+        EXPECT_TRUE(goes_on);
     });
 }
 
