@@ -7,8 +7,10 @@
 // Output:
 //   echo: hello
 
+#include <chrono>
 #include <cstdio>
 #include <iostream>
+#include <system_error>
 
 #include <ums/ums.hpp>
 
@@ -24,7 +26,15 @@ void serve(ums::net::stream peer) {
 }
 
 void accept_all(ums::net::listener& door) {
-    while (auto peer = door.accept()) ums::fiber{serve, std::move(*peer)}.detach();
+    while (auto peer = door.accept()) {
+        try {
+            ums::fiber{serve, std::move(*peer)}.detach();
+        } catch (const std::system_error& error) {  // No stack: this one is turned away.
+            std::cerr << "echo_server: " << error.what() << '\n';
+            (void)peer->close();
+            ums::this_fiber::sleep_for(std::chrono::milliseconds{100});  // Others may end.
+        }
+    }
 }
 
 void speak(const ums::net::endpoint& to) {

@@ -51,12 +51,16 @@ unsigned files::open(std::string_view path, file& opened, std::string& name) con
     open_how how{};
     how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // A pipe in there must not block us.
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    long fd = 0;
-    do {
+    // EAGAIN: a rename at the same time; or another process has a lease of the file, for many seconds.
+    long fd = -1;
+    for (int tries = 10; fd < 0 && tries > 0; --tries) {
         fd = syscall(SYS_openat2, root_, relative.c_str(), &how, sizeof how);
-    } while (fd < 0 && (errno == EINTR || errno == EAGAIN));  // EAGAIN: a rename at the same time.
+        if (fd < 0 && errno != EINTR && errno != EAGAIN) break;
+    }
     if (fd < 0) {
-        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) return 503;
+        if (errno == EAGAIN || errno == EINTR || errno == EMFILE || errno == ENFILE ||
+            errno == ENOMEM)
+            return 503;
         return errno == EACCES || errno == EPERM || errno == EXDEV ? 403 : 404;
     }
     struct stat status {};

@@ -60,6 +60,16 @@ std::string_view trimmed(std::string_view s) noexcept {
     return s;
 }
 
+// Whether it is among the values, which commas separate.
+bool has_option(std::string_view values, std::string_view option) noexcept {
+    while (true) {
+        const std::size_t comma = values.find(',');
+        if (equal_ignoring_case(trimmed(values.substr(0, comma)), option)) return true;
+        if (comma == std::string_view::npos) return false;
+        values.remove_prefix(comma + 1);
+    }
+}
+
 }  // namespace
 
 struct parser::calls {
@@ -79,7 +89,6 @@ struct parser::calls {
     }
     static int headers_complete(llhttp_t* p) noexcept {
         p->upgrade = 0;  // The offer is not taken up.
-        of(p).keep_alive_ = llhttp_should_keep_alive(p) != 0;
         return 0;
     }
     static int chunk(llhttp_t* p) noexcept {
@@ -101,6 +110,10 @@ struct parser::calls {
     }
     static int complete(llhttp_t* p) noexcept {
         of(p).is_complete_ = true;
+        // check_headers() says whether the connection stays open. llhttp would also listen to a trailer,
+        // and when it sees the end of a connection it does not begin the next message as new.
+        p->flags =
+            static_cast<std::uint16_t>((p->flags & ~F_CONNECTION_CLOSE) | F_CONNECTION_KEEP_ALIVE);
         return of(p).in_body_ ? HPE_PAUSED : 0;
     }
 
@@ -227,6 +240,7 @@ unsigned parser::read_target(request& r) noexcept {
 
 unsigned parser::check_headers(request& r) const noexcept {
     unsigned hosts = 0;
+    bool asks_close = false, asks_keep_alive = false;
     for (std::size_t i = 0; i < r.header_count(); ++i) {
         const auto& [name, value] = r[i];
         switch (name.size()) {
@@ -240,6 +254,11 @@ unsigned parser::check_headers(request& r) const noexcept {
                 if (!equal_ignoring_case(value, "100-continue")) return 417;
                 r.expects_continue = r.is_http_1_1;
                 break;
+            case 10:
+                if (!equal_ignoring_case(name, "Connection")) break;
+                asks_close = asks_close || has_option(value, "close");
+                asks_keep_alive = asks_keep_alive || has_option(value, "keep-alive");
+                break;
             case 17:
                 if (!equal_ignoring_case(name, "Transfer-Encoding")) break;
                 // With HTTP/1.0 the framing is faulty; other codings are not understood.
@@ -250,6 +269,7 @@ unsigned parser::check_headers(request& r) const noexcept {
                 break;
         }
     }
+    r.keep_alive = !asks_close && (r.is_http_1_1 || asks_keep_alive);
     return hosts == 1 || (hosts == 0 && !r.is_http_1_1) ? 0 : 400;
 }
 
@@ -279,7 +299,6 @@ parser::progress parser::head(std::string_view input, request& r, std::size_t& t
         llhttp_.content_length > limits_.body_bytes)
         return fail(413);
     r.has_body = in_body_ = !is_complete_;
-    r.keep_alive = keep_alive_;
     framing_bytes_ = 0;
     before_ = '\n';
     taken = end;

@@ -79,7 +79,6 @@ private:
     std::size_t framing_bytes_ = 0;  // In a row.
     char before_ = '\n';             // The last byte of framing.
     bool is_complete_ = false;
-    bool keep_alive_ = false;
     unsigned status_ = 400;
 };
 

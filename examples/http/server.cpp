@@ -54,14 +54,14 @@ void server::accept(ums::net::listener& at) {
             std::fprintf(stderr, "http-server: accept: %s\n", peer.error().message().c_str());
             return;
         }
-        fibers_.add(1);
-        ums::fiber{[this](ums::net::stream s) {
-                       serve(std::move(s));
-                       places_.release();
-                       fibers_.done();
-                   },
-                   std::move(*peer)}
-            .detach();
+        const auto serving = [this](ums::net::stream s) {
+            serve(std::move(s));
+            places_.release();
+        };
+        if (fibers_.start(*peer, serving)) continue;
+        places_.release();
+        (void)peer->close();
+        fibers_.wait_for_stack();
     }
 }
 
@@ -71,6 +71,7 @@ void server::serve(ums::net::stream peer) {
     pool<workplace>::loan work;
     enum class phase { idle, head, body };
     phase now = phase::idle;
+    std::uint64_t parts = 0;  // That were complete when `now` began.
     c.set_idle(true);
     c.allow(options_.idle_timeout, false);
     // Whoever stops the server ends the waits of those it finds idle; the others see it here.
@@ -107,19 +108,22 @@ void server::serve(ums::net::stream peer) {
         }
         if (in.data().empty()) work.reset();
         // A time begins with the phase, not with each byte of it: or a byte now and then would hold
-        // the connection for ever. What came and was answered at once was idle all the time: a stop meanwhile
-        // ends the reading, and neither what is here nor its answer.
+        // the connection for ever. Another part in the same phase is that of the next request of a client that
+        // pipelines; a large answer between the two has had a time of its own. What came and was answered at
+        // once was idle all the time: a stop meanwhile ends the reading, and neither what is here nor its
+        // answer.
         const phase next = client.is_between_requests() ? phase::idle
                            : client.is_in_body()        ? phase::body
                                                         : phase::head;
         if (next == phase::idle) {
             if (now != phase::idle) c.set_idle(true);
             c.allow(options_.idle_timeout, false);
-        } else if (next != now) {
+        } else if (next != now || client.parts() != parts) {
             if (now == phase::idle) c.set_idle(false);
             c.allow(next == phase::body ? options_.body_timeout : options_.header_timeout, false);
         }
         now = next;
+        parts = client.parts();
     }
 }
 

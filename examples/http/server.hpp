@@ -9,8 +9,8 @@
 #include <ums/fiber.hpp>
 #include <ums/listener.hpp>
 #include <ums/semaphore.hpp>
-#include <ums/wait_group.hpp>
 
+#include "connection_fibers.hpp"
 #include "connections.hpp"
 #include "input_buffer.hpp"
 #include "options.hpp"
@@ -55,7 +55,7 @@ private:
     std::vector<ums::net::listener> listeners_;
     connections connections_;
     pool<workplace> workplaces_;
-    ums::wait_group fibers_;            // That serve a connection.
+    connection_fibers fibers_;
     ums::counting_semaphore<> places_;  // Of max_connections.
     std::stop_source stops_;
 };

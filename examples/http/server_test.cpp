@@ -17,10 +17,12 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ums/run.hpp>
 
+#include "address_space_limit.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "test_client.hpp"
@@ -37,7 +39,7 @@ class server_test : public conserving_test {
 protected:
     // Runs `body` with a server on any free port, then stops that.
     void serve(std::function<void(server&, const ums::net::endpoint&)> body) {
-        ums::run([&] {
+        ums::run(runtime, [&] {
             chosen.listen = {ums::net::endpoint::loopback(0)};
             server s{chosen};
             ums::fiber running{[&s] { s.run(); }};
@@ -48,6 +50,7 @@ protected:
     }
 
     options chosen;
+    ums::options runtime;
 };
 
 TEST_F(server_test, it_answers_request_after_request) {
@@ -113,6 +116,55 @@ TEST_F(server_test, who_is_slow_with_the_headers_gets_408) {
         EXPECT_TRUE(slow.receive_all().starts_with("HTTP/1.1 408 Request Timeout\r\n"));
         trickle.join();
     });
+}
+
+TEST_F(server_test, of_pipelined_requests_each_has_its_own_time) {
+    chosen.header_timeout = 300ms;
+    chosen.idle_timeout = chosen.write_timeout = 1h;
+    serve([this](server&, const ums::net::endpoint& at) {
+        using clock = std::chrono::steady_clock;
+        test_client client{at};
+        // There always is half a head.
+        const std::string begin = request.substr(0, 10), rest = request.substr(10);
+        client.send(begin);
+        auto sent = clock::now();
+        for (const auto start = sent; sent - start < 3 * chosen.header_timeout;) {
+            const auto before = std::exchange(sent, clock::now());
+            (void)client.stream().write(rest + begin);
+            if (client.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n")) {
+                (void)client.is_silent_for(10ms);
+                continue;
+            }
+            // A machine so slow that this one request took too long is no mistake of the server's.
+            EXPECT_GE(clock::now() - before, chosen.header_timeout * 3 / 4);
+            return;
+        }
+    });
+}
+
+TEST_F(server_test, who_is_slow_behind_a_file_has_the_time_for_headers) {
+    std::string folder = std::filesystem::temp_directory_path() / "ums-http-XXXXXX";
+    ASSERT_NE(mkdtemp(folder.data()), nullptr);
+    std::ofstream{folder + "/file"} << "text";
+    chosen.root = folder;
+    chosen.header_timeout = 200ms;
+    chosen.idle_timeout = 1h;
+    chosen.write_timeout = 20s;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        const std::string file = "GET /file HTTP/1.1\r\nHost: a\r\n\r\n";
+        // It begins while the server waits for the rest of a head, too.
+        client.send(file + file.substr(0, 10));
+        EXPECT_TRUE(client.receive_to("text").starts_with("HTTP/1.1 200 OK\r\n"));
+        client.send(file.substr(10) + file.substr(0, 10));
+        std::string said = client.receive_to("text");
+        if (!said.starts_with("HTTP/1.1 408 ")) {  // As on a machine that is very slow.
+            EXPECT_TRUE(said.starts_with("HTTP/1.1 200 OK\r\n")) << said;
+            said = client.receive_all();
+        }
+        EXPECT_TRUE(said.starts_with("HTTP/1.1 408 Request Timeout\r\n")) << said;
+    });
+    std::filesystem::remove_all(folder);
 }
 
 TEST_F(server_test, who_is_idle_or_slow_with_the_body_is_let_go) {
@@ -250,6 +302,40 @@ TEST_F(server_test, killed_clients_leave_nothing) {
         test_client after{at};
         after.send(request);
         EXPECT_TRUE(after.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n"));
+    });
+}
+
+TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_goes_on) {
+    if (under_tsan || under_asan) GTEST_SKIP() << "a sanitizer needs address space";
+    runtime.stack_bytes = 16u << 20;
+    serve([](server&, const ums::net::endpoint& at) {
+        const auto is_served = [](test_client& client) {
+            (void)client.stream().write(request);
+            return !client.receive_to(end_of_hello).empty();
+        };
+        {
+            test_client first{at};  // What the server makes once is there.
+            ASSERT_TRUE(is_served(first));
+        }
+        const address_space_limit limit{1u << 30};
+        std::vector<test_client> all;
+        while (all.size() < 1000) {
+            test_client client{at};
+            if (!is_served(client)) break;
+            all.push_back(std::move(client));
+        }
+        EXPECT_GT(all.size(), 0u);
+        EXPECT_LT(all.size(), 1000u);
+        for (test_client& client : all) EXPECT_TRUE(is_served(client));
+        all.clear();
+        // As soon as one of the fibers has ended.
+        bool goes_on = false;
+        for (const auto end = std::chrono::steady_clock::now() + 60s;
+             !goes_on && std::chrono::steady_clock::now() < end;) {
+            test_client client{at};
+            goes_on = is_served(client);
+        }
+        EXPECT_TRUE(goes_on);
     });
 }
 

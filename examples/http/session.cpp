@@ -28,6 +28,8 @@ std::string_view reason(unsigned status) noexcept {
             return "Method Not Allowed";
         case 408:
             return "Request Timeout";
+        case 412:
+            return "Precondition Failed";
         case 413:
             return "Content Too Large";
         case 414:
@@ -78,9 +80,25 @@ std::optional<range> parse_range(std::string_view text, off_t bytes) {
         return range{bytes - std::min(last, bytes), std::min(last, bytes)};
     }
     if (!number(from, first) || (!to.empty() && !number(to, last))) return {};
+    if (!to.empty() && last < first) return {};
     if (to.empty() || last >= bytes) last = bytes - 1;
-    if (!to.empty() && last < first && first < bytes) return {};
     return range{first, first < bytes ? last - first + 1 : 0};
+}
+
+// RFC 9110, 13.2.2, for a file that exists and has a time, but no tag: the status to answer with instead of
+// sending it, or 0.
+unsigned check_conditions(const request& r, std::time_t modified) {
+    if (const std::string_view tags = r.find("If-Match"); !tags.empty()) {
+        if (tags != "*") return 412;
+    } else if (const std::time_t t = parse_date(r.find("If-Unmodified-Since"));
+               t != -1 && modified > t) {
+        return 412;
+    }
+    // Where there are tags, a time is for those who do not know them.
+    if (const std::string_view tags = r.find("If-None-Match"); !tags.empty())
+        return tags == "*" ? 304 : 0;
+    const std::time_t t = parse_date(r.find("If-Modified-Since"));
+    return t != -1 && modified <= t ? 304 : 0;
 }
 
 }  // namespace
@@ -96,6 +114,7 @@ std::size_t session::take(std::string_view input, output& to) {
             taken += used;
             if (p == parser::progress::failed) fail(parser_.status(), to);
             if (p != parser::progress::complete) continue;
+            ++parts_;
             const std::unique_ptr<upload> done = std::move(upload_);
             request& r = to.current;
             r.clear();
@@ -111,6 +130,7 @@ std::size_t session::take(std::string_view input, output& to) {
         const parser::progress p = parser_.head(rest, r, used);
         if (p == parser::progress::failed) fail(parser_.status(), to);
         if (p != parser::progress::complete) break;
+        ++parts_;
         taken += used;
         if (!r.has_body) {
             answer(r, {}, to);
@@ -212,20 +232,21 @@ void session::answer_file(const request& r, output& to) {
     const unsigned status = site_.root->open(r.path, opened, name);
     if (status != 200) return refuse(r, status, to);
 
-    const std::string modified = date_text(opened.modified());
-    const std::string stamp = "Last-Modified: " + modified + "\r\nAccept-Ranges: bytes\r\n";
-    if (const std::string_view since = r.find("If-Modified-Since"); !since.empty()) {
-        const std::time_t t = parse_date(since);
-        if (t != -1 && opened.modified() <= t) {
-            begin(r, 304, {}, to);
-            to.text += stamp + "\r\n";
-            return;
-        }
+    // Of a file whose time is yet to come: now.
+    const std::string stamp = "Last-Modified: " + date_text(std::min(opened.modified(), second_)) +
+                              "\r\nAccept-Ranges: bytes\r\n";
+    if (const unsigned refused = check_conditions(r, opened.modified()); refused == 304) {
+        begin(r, 304, {}, to);
+        to.text += stamp + "\r\n";
+        return;
+    } else if (refused != 0) {
+        return refuse(r, refused, to);
     }
     range part{0, opened.bytes()};
     bool is_part = false;
     const std::string_view wanted = r.find("Range"), valid_if = r.find("If-Range");
-    if (!wanted.empty() && r.method == method::get && (valid_if.empty() || valid_if == modified))
+    if (!wanted.empty() && r.method == method::get &&
+        (valid_if.empty() || valid_if == date_text(opened.modified())))
         if (const auto asked = parse_range(wanted, opened.bytes())) {
             if (asked->bytes == 0)
                 return refuse(r, 416, to,

@@ -61,6 +61,8 @@ public:
         return upload_ == nullptr && parser_.is_between_requests();
     }
     [[nodiscard]] bool is_in_body() const noexcept { return upload_ != nullptr; }
+    // How many heads and bodies are complete so far: what is in progress is another when it has grown.
+    [[nodiscard]] std::uint64_t parts() const noexcept { return parts_; }
     // The client took too long: answers a request that has begun, and is over.
     void time_out(output& to);
 
@@ -89,6 +91,7 @@ private:
     parser parser_;
     std::unique_ptr<upload> upload_;
     std::time_t second_ = 0;  // Of the last take().
+    std::uint64_t parts_ = 0;
     bool over_ = false;
 };
 

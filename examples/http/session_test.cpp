@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -117,6 +120,19 @@ TEST_F(session_test, a_post_is_echoed_from_chunks_too) {
             .ends_with("Content-Length: 5\r\n\r\nabcde"));
     EXPECT_TRUE(client->is_between_requests());
     EXPECT_EQ(get("/"), hello);
+}
+
+TEST_F(session_test, each_head_and_each_body_is_a_part) {
+    const std::string head = "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n";
+    EXPECT_EQ(client->parts(), 0u);
+    say("GET / HTTP/1.1\r\nHo");
+    EXPECT_EQ(client->parts(), 0u);
+    say("st: a\r\n\r\nGET");
+    EXPECT_EQ(client->parts(), 1u);
+    say(" / HTTP/1.1\r\nHost: a\r\n\r\n" + head + "a");
+    EXPECT_EQ(client->parts(), 3u);
+    say("b" + head + "ab" + head);
+    EXPECT_EQ(client->parts(), 7u);
 }
 
 TEST_F(session_test, a_body_is_limited_also_in_many_chunks) {
@@ -242,6 +258,64 @@ TEST_F(session_test, a_file_that_the_client_has_is_not_sent_again) {
         get("/a", "If-Modified-Since: Mon, 06 Nov 1994 08:49:38 GMT\r\n").ends_with("text"));
 }
 
+TEST_F(session_test, conditions_are_judged_in_the_order_of_the_rfc) {
+    serve_files();
+    write("a", "text");
+    const std::string at = "Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+                      before = "Sun, 06 Nov 1994 08:49:36 GMT\r\n";
+    const auto status = [this](const std::string& headers) {
+        return get("/a", headers).substr(9, 3);
+    };
+    EXPECT_EQ(status("If-None-Match: *\r\n"), "304");
+    EXPECT_EQ(status("If-None-Match: \"x\"\r\n"), "200");
+    EXPECT_EQ(status("If-None-Match: \"x\"\r\nIf-Modified-Since: " + at), "200");
+    EXPECT_EQ(status("If-Modified-Since: " + at), "304");
+    EXPECT_EQ(status("If-Match: *\r\n"), "200");
+    EXPECT_EQ(status("If-Match: \"x\"\r\n"), "412");
+    EXPECT_EQ(status("If-Match: *\r\nIf-Unmodified-Since: " + before), "200");
+    EXPECT_EQ(status("If-Unmodified-Since: " + at), "200");
+    EXPECT_EQ(status("If-Unmodified-Since: " + before), "412");
+    EXPECT_EQ(status("If-Unmodified-Since: " + before + "If-None-Match: *\r\n"), "412");
+    EXPECT_EQ(status("If-Unmodified-Since: yesterday\r\n"), "200");
+    EXPECT_EQ(status("If-Match: \"x\"\r\nRange: bytes=0-1\r\n"), "412");
+    EXPECT_EQ(status("If-Match: *\r\nRange: bytes=0-1\r\n"), "206");
+    EXPECT_EQ(get("/none", "If-Match: \"x\"\r\n").substr(9, 3), "404");
+}
+
+TEST_F(session_test, no_file_was_modified_later_than_now) {
+    serve_files();
+    write("a", "text");
+    const timespec future[2] = {{4102444800, 0}, {4102444800, 0}};  // 2100
+    ASSERT_EQ(utimensat(AT_FDCWD, (folder() + "/a").c_str(), future, 0), 0);
+    const std::time_t before = date_line::now();
+    const std::string said = get("/a");
+    const std::size_t begin = said.find("Last-Modified: ");
+    ASSERT_NE(begin, std::string::npos) << said;
+    const std::string modified = said.substr(begin + 15, 29);
+    EXPECT_GE(parse_date(modified), before);
+    EXPECT_LE(parse_date(modified), date_line::now());
+    // That time says nothing about the file.
+    EXPECT_TRUE(get("/a", "If-Modified-Since: " + modified + "\r\n").ends_with("text"));
+    EXPECT_TRUE(get("/a", "Range: bytes=0-0\r\nIf-Range: " + modified + "\r\n").ends_with("text"));
+}
+
+TEST_F(session_test, a_file_that_another_program_has_a_lease_of_is_not_waited_for) {
+    serve_files();
+    write("a", "text");
+    const int holder = open((folder() + "/a").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(holder, 0);
+    const auto usual = std::signal(SIGIO, SIG_IGN);  // Somebody else wants it.
+    if (fcntl(holder, F_SETLEASE, F_WRLCK) != 0) {
+        close(holder);
+        GTEST_SKIP() << "no leases here: " << std::strerror(errno);
+    }
+    EXPECT_TRUE(get("/a").starts_with("HTTP/1.1 503 Service Unavailable\r\n"));
+    EXPECT_FALSE(client->is_over());
+    close(holder);
+    EXPECT_TRUE(get("/a").ends_with("text"));
+    std::signal(SIGIO, usual);
+}
+
 TEST_F(session_test, a_range_of_a_file_is_served) {
     serve_files();
     write("a", "0123456789");
@@ -259,8 +333,9 @@ TEST_F(session_test, a_range_of_a_file_is_served) {
     EXPECT_EQ(range("bytes=-99"), "206 bytes 0-9/10 0123456789");
     EXPECT_EQ(range("bytes=10-"), "416 bytes */10 416 Range Not Satisfiable\n");
     EXPECT_EQ(range("bytes=-0"), "416 bytes */10 416 Range Not Satisfiable\n");
-    for (const char* ignored : {"bytes=4-2", "bytes=1-2,4-5", "lines=1-2", "bytes=", "bytes=-",
-                                "bytes=a-b", "bytes=--1", "bytes=99999999999999999999-"})
+    for (const char* ignored :
+         {"bytes=4-2", "bytes=20-15", "bytes=20-9", "bytes=10-0", "bytes=1-2,4-5", "lines=1-2",
+          "bytes=", "bytes=-", "bytes=a-b", "bytes=--1", "bytes=99999999999999999999-"})
         EXPECT_EQ(range(ignored), "200  0123456789") << ignored;
     EXPECT_EQ(range("bytes=2-4", "If-Range: Sun, 06 Nov 1994 08:49:37 GMT\r\n"),
               "206 bytes 2-4/10 234");

@@ -42,12 +42,21 @@ MEMCACHED_PORT_FILENAME names, as memcached does. SIGTERM and SIGINT stop it.
 }
 
 std::uint64_t number(const char* name, std::string_view word, std::uint64_t least,
-                     std::uint64_t most, int base = 10) {
+                     std::uint64_t most) {
     std::uint64_t n = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n, base);
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
     if (error != std::errc{} || end != word.data() + word.size() || n < least || n > most)
         refuse(std::string{name} + " is '" + std::string{word} + "'; expected a number from " +
                std::to_string(least) + " to " + std::to_string(most));
+    return n;
+}
+
+unsigned mode(const char* name, std::string_view word) {
+    unsigned n = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n, 8);
+    if (error != std::errc{} || end != word.data() + word.size() || n > 0777)
+        refuse(std::string{name} + " is '" + std::string{word} +
+               "'; expected an octal number from 0 to 777");
     return n;
 }
 
@@ -69,6 +78,11 @@ void add_addresses(std::string_view list, std::vector<std::string>& to) {
 }
 
 }  // namespace
+
+ums::result<ums::net::endpoint> read_address(const std::string& text, std::uint16_t port) {
+    auto parsed = ums::net::endpoint::ip(text, port);
+    return parsed ? parsed : ums::net::endpoint::parse(text);
+}
 
 options read_options(int count, char** words) {
     static constexpr option all[] = {{"port", required_argument, nullptr, 'p'},
@@ -112,7 +126,7 @@ options read_options(int count, char** words) {
                 chosen.unix_path = optarg;
                 break;
             case 'a':
-                chosen.unix_mode = static_cast<unsigned>(number("-a", optarg, 0, 0777, 8));
+                chosen.unix_mode = mode("-a", optarg);
                 break;
             case 'l':
                 add_addresses(optarg, chosen.addresses);
@@ -159,6 +173,10 @@ options read_options(int count, char** words) {
         }
     }
     if (optind < count) refuse(std::string{"what is '"} + words[optind] + "'?");
+    for (const std::string& text : chosen.addresses)
+        if (!read_address(text, chosen.port))
+            refuse("-l is '" + text +
+                   "'; expected an address, ADDRESS:PORT, [IPV6]:PORT or unix:PATH");
     if (chosen.store.item_bytes_max > chosen.store.memory_bytes)
         refuse("-I is larger than -m: no item of that size fits");
     return chosen;

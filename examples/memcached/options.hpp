@@ -13,7 +13,7 @@
 namespace memcached {
 
 struct options {
-    std::vector<std::string> addresses;  // Empty: all.
+    std::vector<std::string> addresses;  // For read_address(). Empty: all.
     std::uint16_t port = 11211;
     std::uint16_t udp_port = 0;  // 0: none.
     bool any_udp_port = false;   // Any free one, for tests.
@@ -25,6 +25,9 @@ struct options {
     unsigned verbosity = 0;
     store_options store;
 };
+
+// An address of -l, with this port unless it says one. Fails with invalid_argument.
+ums::result<ums::net::endpoint> read_address(const std::string& text, std::uint16_t port);
 
 // Reads them. Ends the program after -h and -V, or with one line that says what is wrong (exit code 64).
 options read_options(int count, char** words);

@@ -37,7 +37,7 @@ public:
     [[nodiscard]] bool empty() const noexcept { return text_.empty() && values_.empty(); }
     [[nodiscard]] std::size_t bytes() const noexcept { return text_.size() + value_bytes_ - sent_; }
 
-    // Takes back what was added since mark().
+    // Takes back what was added since mark(). Requires: nothing of it was sent.
     struct mark {
         std::size_t text, values;
     };
@@ -47,7 +47,7 @@ public:
     // The next pieces to send; returns how many it filled in. Requires: most is 2 at least.
     unsigned pieces(iovec* into, unsigned most) const noexcept;
     // So many bytes were sent.
-    void sent(std::size_t bytes) noexcept { sent_ += bytes; }
+    void sent(std::size_t bytes) noexcept;
     // Everything was sent. Keeps little memory.
     void clear() noexcept;
     // Gives all memory back, too.
@@ -62,6 +62,11 @@ private:
     std::vector<piece> values_;
     std::size_t value_bytes_ = 0;
     std::size_t sent_ = 0;
+    // The first value that is not wholly sent, and what was sent up to the end of the one before: that many
+    // bytes, of them so many of the text. Of a hundred thousand values none is looked at twice.
+    std::size_t first_ = 0;
+    std::size_t before_first_ = 0;
+    std::size_t text_before_first_ = 0;
 };
 
 }  // namespace memcached

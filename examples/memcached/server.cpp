@@ -21,12 +21,8 @@ constexpr std::size_t line_bytes = 4u << 20;  // The session itself refuses long
 std::vector<ums::net::endpoint> endpoints(const options& chosen, std::uint16_t port) {
     std::vector<ums::net::endpoint> all;
     if (chosen.addresses.empty()) all.push_back(ums::net::endpoint::any_ipv6(port));
-    for (const std::string& text : chosen.addresses) {
-        auto parsed = ums::net::endpoint::ip(text, port);
-        if (!parsed) parsed = ums::net::endpoint::parse(text);
-        if (!parsed) throw std::system_error(parsed.error(), "-l " + text);
-        all.push_back(*parsed);
-    }
+    for (const std::string& text : chosen.addresses)
+        all.push_back(read_address(text, port).value());
     return all;
 }
 
@@ -84,25 +80,29 @@ void server::accept(ums::net::listener& at) {
             std::fprintf(stderr, "memcached-server: accept: %s\n", peer.error().message().c_str());
             return;
         }
-        if (connections_.count() >= options_.max_connections) {
-            rejected_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a figure.
-            // What there is room for in the socket; nobody waits for this client.
-            constexpr std::string_view full = "ERROR Too many open connections\r\n";
-            (void)peer->write_some(full.data(), full.size());
+        // Counted here, not by its fiber: many are accepted before the first of these runs.
+        // relaxed, here and below: a number that is compared with a limit.
+        const bool has_place =
+            open_.fetch_add(1, std::memory_order_relaxed) < options_.max_connections;
+        if (has_place && fibers_.start(*peer, [this](ums::net::stream s) { serve(std::move(s)); }))
             continue;
-        }
-        fibers_.add(1);
-        ums::fiber{[this](ums::net::stream s) {
-                       serve(std::move(s));
-                       fibers_.done();
-                   },
-                   std::move(*peer)}
-            .detach();
+        open_.fetch_sub(1, std::memory_order_relaxed);
+        rejected_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a figure.
+        // What there is room for in the socket; nobody waits for this client.
+        constexpr std::string_view full = "ERROR Too many open connections\r\n";
+        (void)peer->write_some(full.data(), full.size());
+        (void)peer->close();
+        if (has_place) fibers_.wait_for_stack();
     }
 }
 
 void server::serve(ums::net::stream peer) {
     connection c{connections_, std::move(peer)};
+    // Before the socket is closed: who sees that finds the place free.
+    struct place {
+        std::atomic<unsigned>& open;
+        ~place() { open.fetch_sub(1, std::memory_order_relaxed); }  // relaxed: see accept().
+    } const counted{open_};
     session client{service_};
     input_buffer in;
     replies out;

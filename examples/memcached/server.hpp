@@ -11,8 +11,8 @@
 #include <ums/datagram.hpp>
 #include <ums/fiber.hpp>
 #include <ums/listener.hpp>
-#include <ums/wait_group.hpp>
 
+#include "connection_fibers.hpp"
 #include "connections.hpp"
 #include "options.hpp"
 #include "session.hpp"
@@ -49,7 +49,9 @@ private:
     std::vector<ums::net::listener> listeners_;
     std::vector<ums::net::datagram> datagrams_;
     connections connections_;
-    ums::wait_group fibers_;  // That serve a connection.
+    connection_fibers fibers_;
+    // Accepted and not closed yet: what is limited.
+    std::atomic<unsigned> open_ = 0;
     std::atomic<std::uint64_t> rejected_ = 0;
     std::stop_source stops_;
 };

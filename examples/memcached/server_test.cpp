@@ -7,13 +7,16 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ums/run.hpp>
 
+#include "address_space_limit.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "test_client.hpp"
@@ -26,7 +29,7 @@ using namespace std::chrono_literals;
 class server_test : public conserving_test {
 protected:
     void serve(std::function<void(server&)> body) {
-        ums::run([&] {
+        ums::run(runtime, [&] {
             if (chosen.addresses.empty()) chosen.addresses = {"127.0.0.1"};
             chosen.port = 0;
             server s{chosen};
@@ -38,6 +41,7 @@ protected:
     }
 
     options chosen;
+    ums::options runtime;
 };
 
 TEST_F(server_test, it_stores_and_returns_values) {
@@ -112,6 +116,74 @@ TEST_F(server_test, too_many_connections_are_told_so) {
         }
         test_client third{at};
         EXPECT_EQ(third.receive_all(), "ERROR Too many open connections\r\n");
+    });
+}
+
+TEST_F(server_test, the_limit_holds_for_connections_that_come_together) {
+    chosen.max_connections = 5;
+    chosen.addresses = {"127.0.0.1"};
+    chosen.port = 0;
+    ums::run([&] {
+        server s{chosen};
+        const auto at = s.addresses().front();
+        std::vector<test_client> all;
+        for (int i = 0; i < 50; ++i) all.emplace_back(at);  // It listens, and does not accept yet.
+        ums::fiber running{[&s] { s.run(); }};
+        std::vector<test_client> served;
+        for (test_client& client : all) {
+            (void)client.stream().write("mn\r\n");
+            const std::string said = client.receive_to("\r\n");
+            if (said == "MN\r\n") served.push_back(std::move(client));
+            // None: a socket that is written to after it was closed may forget what it had.
+            else
+                EXPECT_TRUE(said.empty() || said.starts_with("ERROR Too many")) << said;
+        }
+        EXPECT_EQ(served.size(), 5u);
+        // Whose connection is closed has left a place.
+        for (test_client& client : served) {
+            client.send("quit\r\n");
+            EXPECT_EQ(client.receive_all(), "");
+            test_client next{at};
+            next.send("mn\r\nquit\r\n");
+            EXPECT_EQ(next.receive_all(), "MN\r\n");
+        }
+        s.stop();
+        running.join();
+    });
+}
+
+TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_goes_on) {
+    if (under_tsan || under_asan) GTEST_SKIP() << "a sanitizer needs address space";
+    runtime.stack_bytes = 16u << 20;
+    serve([](server& s) {
+        const auto at = s.addresses().front();
+        const auto is_served = [](test_client& client) {
+            (void)client.stream().write("mn\r\n");
+            return client.receive_to("\r\n") == "MN\r\n";
+        };
+        {
+            test_client first{at};  // What the server makes once is there.
+            ASSERT_TRUE(is_served(first));
+        }
+        const address_space_limit limit{1u << 30};
+        std::vector<test_client> all;
+        while (all.size() < 1000) {
+            test_client client{at};
+            if (!is_served(client)) break;
+            all.push_back(std::move(client));
+        }
+        EXPECT_GT(all.size(), 0u);
+        EXPECT_LT(all.size(), 1000u);
+        for (test_client& client : all) EXPECT_TRUE(is_served(client));
+        all.clear();
+        // As soon as one of the fibers has ended.
+        bool goes_on = false;
+        for (const auto end = std::chrono::steady_clock::now() + 60s;
+             !goes_on && std::chrono::steady_clock::now() < end;) {
+            test_client client{at};
+            goes_on = is_served(client);
+        }
+        EXPECT_TRUE(goes_on);
     });
 }
 

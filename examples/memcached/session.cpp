@@ -2,7 +2,6 @@
 #include "session.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstring>
 
@@ -164,13 +163,10 @@ session::delta_result session::apply_delta(store::access& held, std::string_view
                                            std::uint64_t& value, item*& it) {
     it = held.find();
     if (it == nullptr) return delta_result::not_found;
-    std::string_view number = it->value().substr(0, it->value_bytes - 2);
-    const auto is_blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-    const auto begin = std::find_if_not(number.begin(), number.end(), is_blank);
-    number.remove_prefix(static_cast<std::size_t>(begin - number.begin()));
+    const std::string_view number = it->value().substr(0, it->value_bytes - 2);
     if (number.empty()) return delta_result::not_number;
     if (cas != 0 && cas != it->cas) return delta_result::exists;
-    if (!parse(number.substr(0, 40), value)) return delta_result::not_number;
+    if (!parse(number, value)) return delta_result::not_number;
     value = increment ? value + delta : delta > value ? 0 : value - delta;
 
     char digits[20];

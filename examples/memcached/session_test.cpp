@@ -180,6 +180,33 @@ TEST_F(session_test, a_delayed_flush_takes_what_was_there_when_its_time_comes) {
     EXPECT_EQ(say("get a\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
 }
 
+TEST_F(session_test, what_a_flush_took_does_not_come_back_with_the_next) {
+    for (const char* key : {"a", "b"}) say("set " + std::string{key} + " 0 0 1\r\nx\r\n");
+    say("flush_all 2\r\n");
+    time.advance(3);
+    EXPECT_EQ(say("get a\r\n"), "END\r\n");
+    say("set c 0 0 1\r\nx\r\n");
+    EXPECT_EQ(say("flush_all 100\r\n"), "OK\r\n");
+    EXPECT_EQ(say("get b\r\n"), "END\r\n");
+    EXPECT_EQ(say("get c\r\n"), "VALUE c 0 1\r\nx\r\nEND\r\n");
+    time.advance(100);
+    EXPECT_EQ(say("get c\r\n"), "END\r\n");
+}
+
+TEST_F(session_test, the_last_flush_takes_the_place_of_one_to_come) {
+    say("flush_all 3\r\n");
+    say("flush_all\r\n");
+    say("set a 0 0 1\r\nx\r\n");
+    time.advance(10);
+    EXPECT_EQ(say("get a\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
+    say("flush_all 3\r\n");
+    say("flush_all 30\r\n");
+    time.advance(10);
+    EXPECT_EQ(say("get a\r\n"), "VALUE a 0 1\r\nx\r\nEND\r\n");
+    time.advance(20);
+    EXPECT_EQ(say("get a\r\n"), "END\r\n");
+}
+
 TEST_F(session_test, a_recache_token_goes_to_one_client) {
     say("ms a 1 T100\r\nx\r\n");
     EXPECT_EQ(say("mg a R30 v\r\n"), "VA 1\r\nx\r\n");

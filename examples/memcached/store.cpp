@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "store.hpp"
 
+#include <algorithm>
 #include <new>
 
 #include "size_classes.hpp"
@@ -117,17 +118,22 @@ void store::grow(shard& s) {
 bool store::is_flushed(const item& it, seconds now) const noexcept {
     // relaxed, both: a flush concerns what this shard held when its command came, and a command of the
     // same client comes later by the order of the connection.
-    const seconds at = flush_at_.load(std::memory_order_relaxed);
-    return it.cas <= flushed_cas_.load(std::memory_order_relaxed) ||
-           (at != 0 && at <= now && it.used_at <= at);
+    const flush_times times = flush_times_.load(std::memory_order_relaxed);
+    return it.cas <= flushed_cas_.load(std::memory_order_relaxed) || it.used_at <= times.past ||
+           (times.next <= now && it.used_at <= times.next);
 }
 
 void store::flush(seconds at, seconds now) noexcept {
-    // relaxed, both: see is_flushed().
-    if (at <= now)
-        flushed_cas_.store(next_cas(), std::memory_order_relaxed);
-    else
-        flush_at_.store(at - 1, std::memory_order_relaxed);
+    // relaxed, all: see is_flushed().
+    const bool is_later = at > now;
+    if (!is_later) flushed_cas_.store(next_cas(), std::memory_order_relaxed);
+    flush_times before = flush_times_.load(std::memory_order_relaxed), after;
+    do {
+        after = before;
+        // One whose time has come stays in force; one that was still to come does not.
+        if (before.next <= now) after.past = std::max(before.past, before.next);
+        after.next = is_later ? at - 1 : 0;
+    } while (!flush_times_.compare_exchange_weak(before, after, std::memory_order_relaxed));
 }
 
 store::access::access(store& of, std::string_view key, seconds now)

@@ -104,7 +104,7 @@ public:
         std::unique_lock<ums::mutex> held_;
     };
 
-    // From `at` on (or now), items stored before are gone.
+    // From `at` on (or now), items stored before are gone. Of those to come only the last one counts.
     void flush(seconds at, seconds now) noexcept;
 
     // Statistics. Each shard is locked in turn.
@@ -166,8 +166,12 @@ private:
     std::atomic<std::uint64_t> cas_ = 0;
     // What was stored with this cas or before is gone...
     std::atomic<std::uint64_t> flushed_cas_ = 0;
-    // ... and from this time on, what was stored before it.
-    std::atomic<seconds> flush_at_ = 0;
+    // ... and what was stored up to `past`; from `next` on, unless that is 0, also what was stored up to
+    // that.
+    struct flush_times {
+        seconds past = 0, next = 0;
+    };
+    std::atomic<flush_times> flush_times_{};
     std::array<shard, shards> shards_;
 };
 

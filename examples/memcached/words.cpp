@@ -2,9 +2,8 @@
 #include "words.hpp"
 
 #include <cctype>
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
+#include <charconv>
+#include <system_error>
 
 namespace memcached {
 
@@ -30,19 +29,18 @@ words::words(std::string_view line) noexcept {
 
 namespace {
 
-// Calls convert(text, &end) with a terminated copy of `word`; false if it is no number.
-template <class Convert>
-bool converted(std::string_view word, Convert convert) noexcept {
-    char copy[64];
-    if (word.size() >= sizeof copy) return false;  // More than any number needs.
-    std::memcpy(copy, word.data(), word.size());
-    copy[word.size()] = '\0';
-    char* end = copy;
-    errno = 0;
-    const bool in_range = convert(copy, &end) && errno != ERANGE;
-    const bool ends =
-        std::isspace(static_cast<unsigned char>(*end)) != 0 || (*end == '\0' && end != copy);
-    return in_range && ends;
+bool is_blank(char c) noexcept { return std::isspace(static_cast<unsigned char>(c)) != 0; }
+
+// Blanks, a sign, digits; then the end, or a blank and anything. False if it is no number, or one above
+// 2^64 - 1.
+bool scan(std::string_view word, bool& is_negative, std::uint64_t& magnitude) noexcept {
+    const char* at = word.data();
+    const char* const last = at + word.size();
+    while (at != last && is_blank(*at)) ++at;
+    is_negative = at != last && *at == '-';
+    if (at != last && (*at == '-' || *at == '+')) ++at;
+    const auto [end, error] = std::from_chars(at, last, magnitude);
+    return error == std::errc{} && (end == last || *end == '\0' || is_blank(*end));
 }
 
 // The common case: a few digits.
@@ -64,10 +62,13 @@ bool parse(std::string_view word, std::uint64_t& number) noexcept {
         number = small;
         return true;
     }
-    return converted(word, [&number](const char* text, char** end) {
-        number = std::strtoull(text, end, 10);
-        return static_cast<long long>(number) >= 0 || std::strchr(text, '-') == nullptr;
-    });
+    bool is_negative = false;
+    std::uint64_t magnitude = 0;
+    if (!scan(word, is_negative, magnitude)) return false;
+    number = is_negative ? 0 - magnitude : magnitude;
+    // As memcached: a sign counts only in front of or behind what would be negative as a signed number.
+    return static_cast<std::int64_t>(number) >= 0 ||
+           word.substr(0, word.find('\0')).find('-') == std::string_view::npos;
 }
 
 bool parse(std::string_view word, std::uint32_t& number) noexcept {
@@ -82,11 +83,14 @@ bool parse(std::string_view word, std::int32_t& number) noexcept {
         number = static_cast<std::int32_t>(small);
         return true;
     }
-    return converted(word, [&number](const char* text, char** end) {
-        const long value = std::strtol(text, end, 10);
-        number = static_cast<std::int32_t>(value);  // As memcached: the low 32 bits.
-        return true;
-    });
+    bool is_negative = false;
+    std::uint64_t magnitude = 0;
+    if (!scan(word, is_negative, magnitude)) return false;
+    constexpr std::uint64_t most = INT64_MAX;
+    if (magnitude > most + (is_negative ? 1 : 0)) return false;
+    // As memcached: the low 32 bits.
+    number = static_cast<std::int32_t>(is_negative ? 0 - magnitude : magnitude);
+    return true;
 }
 
 namespace {

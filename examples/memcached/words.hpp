@@ -31,7 +31,7 @@ private:
 };
 
 // Each returns false for what is no number, or too large. They accept what strtoul() and its family
-// do: leading blanks, a sign, and anything behind a blank.
+// do: leading blanks, a sign, any number of zeros in front, and anything behind a blank.
 bool parse(std::string_view word, std::uint32_t& number) noexcept;  // These two keep
 bool parse(std::string_view word, std::int32_t& number) noexcept;   // the low 32 bits.
 bool parse(std::string_view word, std::uint64_t& number) noexcept;

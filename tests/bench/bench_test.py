@@ -391,6 +391,10 @@ class Words(unittest.TestCase):
         done = run("bench", "pingpong", "--quick", "--runtimes", "ums", "--json", "/dev/full")
         self.assertEqual(done.returncode, 1)
         self.assertIn("/dev/full", done.stderr)
+        for what in ("info", "--version", "--help"):
+            with self.subTest(what), open("/dev/full", "w") as full:
+                done = subprocess.run([UMS, what], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done.stderr)
 
 
 class Peers(unittest.TestCase):

@@ -9,6 +9,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <string>
 
 #include "bench.hpp"
@@ -98,6 +101,13 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
                     "yield: the whole published table in at most five minutes");
 }
 
+// The exit code when all is done; what was printed may still be on its way.
+int printed() {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
+    fmt::print(stderr, "ums: cannot write the result: {}\n", std::strerror(errno));
+    return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -113,7 +123,10 @@ int main(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return app.exit(error);
+        if (error.get_exit_code() == 0) {
+            app.exit(error);
+            return printed();
+        }
         fmt::print(stderr, "ums: {}; see ums --help\n", one_line(explained(app, error)));
         return 2;
     }
@@ -122,7 +135,7 @@ int main(int argc, char** argv) {
         if (!app.got_subcommand("info"))
             throw tool::usage_error{"expected a command: bench or info; see ums --help"};
         fmt::print("{}", tool::info());
-        return 0;
+        return printed();
     } catch (const tool::usage_error& error) {
         fmt::print(stderr, "ums: {}\n", one_line(error.what()));
         return 2;
