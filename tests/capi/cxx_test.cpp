@@ -2,6 +2,11 @@
 #include <ums/ums.h>
 #include <ums/ums.hpp>
 
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
@@ -25,6 +30,25 @@ TEST_F(capi_cxx_test, c_and_cxx_meet_in_one_program) {
     };
     EXPECT_EQ(ums_run(&options, body, &ran), 0);
     EXPECT_EQ(ran, 1);
+}
+
+TEST_F(capi_cxx_test, a_recursive_mutex_that_was_locked_too_often_says_so) {
+    ums_mutex_t m = UMS_RECURSIVE_MUTEX_INIT;
+    ums_stop_t* stop = nullptr;
+    ASSERT_EQ(ums_stop_create(&stop), 0);
+    ASSERT_EQ(ums_mutex_lock(&m), 0);
+    auto set_depth = [&m](std::uint32_t depth) {
+        std::memcpy(reinterpret_cast<char*>(&m) + offsetof(ums::impl::recursive_state, depth),
+                    &depth, sizeof depth);
+    };
+    set_depth(~std::uint32_t{0});
+    EXPECT_EQ(ums_mutex_lock(&m), -EAGAIN);
+    EXPECT_EQ(ums_mutex_lock_until(&m, UMS_NEVER, nullptr), -EAGAIN);
+    EXPECT_EQ(ums_mutex_lock_until(&m, 0, stop), -EAGAIN);
+    EXPECT_EQ(ums_mutex_trylock(&m), -EBUSY);
+    set_depth(1);
+    EXPECT_EQ(ums_mutex_unlock(&m), 0);
+    ums_stop_destroy(stop);
 }
 
 }  // namespace
