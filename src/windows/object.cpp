@@ -83,13 +83,12 @@ void drop(object* o) noexcept {
 unsigned waiter::wait(thread& self, os::nanoseconds limit) noexcept {
     const std::size_t count = objects.size();
     {
-        const uninterrupted section;
-        places.assign(count, {});
-        // relaxed: not queued yet.
-        is_served.store(0, base::relaxed);
         const guard hold{dispatcher};
         result = try_take(self);
         if (result != timed_out || limit <= 0) return result;
+        // relaxed: under the lock.
+        is_served.store(0, base::relaxed);
+        places.assign(count, {});
         for (std::size_t i = 0; i < count; ++i) {
             bool is_again = false;  // A second mention of an object is never reached.
             for (std::size_t k = 0; k < i; ++k) is_again |= objects[k].get() == objects[i].get();
@@ -97,6 +96,7 @@ unsigned waiter::wait(thread& self, os::nanoseconds limit) noexcept {
             places[i].by = &self;
             objects[i]->queue(places[i]);
         }
+        if (is_over) serve(failed);
     }
     {
         const blocking region;
@@ -109,6 +109,7 @@ unsigned waiter::wait(thread& self, os::nanoseconds limit) noexcept {
     const guard hold{dispatcher};
     // relaxed: under the lock.
     if (is_served.load(base::relaxed) == 0) unqueue();
+    places.clear();
     return result;
 }
 

@@ -103,19 +103,21 @@ private:
     T* to_ = nullptr;
 };
 
-inline constexpr unsigned timed_out = 0x102, abandoned = 0x80;
+inline constexpr unsigned timed_out = 0x102, abandoned = 0x80, failed = ~0u;
 
 // A thread's wait. It is part of the thread's record: a thread that is terminated while it waits leaves its
 // stack as it is.
 struct waiter {
     std::vector<ref<object>> objects;  // What it waits for, each with a reference.
+    // Guarded by the dispatcher's lock, and with it what others read of the rest: none but while it waits.
     std::vector<wait_place> places;
     bool all = false;
+    bool is_over = false;  // A worker was terminated: a wait that begins now ends at once.
     unsigned result = timed_out;
     base::atomic<std::uint32_t> is_served{0};
 
     // Waits for any, or all, of the objects (at most MAXIMUM_WAIT_OBJECTS), until `limit`. The index of the
-    // one, or 0; plus `abandoned` if one was abandoned; `timed_out`. By the thread itself.
+    // one, or 0; plus `abandoned` if one was abandoned; `timed_out`; `failed` if the thread is to end. By the thread itself.
     [[nodiscard]] unsigned wait(thread& self, os::nanoseconds limit) noexcept;
 
     // Under the dispatcher's lock: takes what `who` waits for if it can go on now. The result, or `timed_out`.

@@ -86,6 +86,7 @@ void thread::end() noexcept {
     if (std::exchange(has_ended, true)) return;
     wait.unqueue();  // It may have been terminated while it waited.
     wait.places.clear();
+    if (waited_on != nullptr) os::futex_wake(waited_on);
     while (owned != nullptr) owned->abandon();
     // relaxed: under the lock; who waits for it to stop looks at the count again.
     stop.count.store(0, base::relaxed);

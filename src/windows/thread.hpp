@@ -84,6 +84,8 @@ public:
     // EnterUmsSchedulingMode() ends the thread with `exit_code_asked`.
     bool exits_scheduling = false;
     DWORD exit_code_asked = 0;
+    // The last word of a lock or the like that it waited on: its end wakes another, for a wake-up that it took with it.
+    const void* waited_on = nullptr;
     fiber* running = nullptr;   // If it is a fiber.
     fiber* own = nullptr;       // The one that it became.
     bool leaves_fiber = false;  // It ends as soon as it is on its own stack.

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
+#include <vector>
 
 #include "os/futex.hpp"
 #include "ums/compat/windows/process.h"
@@ -147,7 +148,7 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
         {
             // A wait for handles ends at once, and the worker with it; other calls end first.
             const guard hold{dispatcher};
-            if (error == 0) t->wait.serve(WAIT_FAILED);
+            if (error == 0) t->wait.is_over = true, t->wait.serve(failed);
         }
         // It has ended, and was joined.
         return error == 0 || error == -ESRCH || error == -EBADF ? TRUE : fail(ERROR_GEN_FAILURE);
@@ -167,12 +168,14 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
         }
     }
     wait_until_gone(t->stop);
+    std::vector<ref<object>> left;  // What it waited for.
     {
         const guard hold{dispatcher};
         if (t->has_ended) return TRUE;  // By itself, or by another who terminated it.
         t->is_joined = true;
         t->set_exit_code(code);
         t->end();
+        left.swap(t->wait.objects);
     }
     ::pthread_detach(t->handle);
     drop(t.get());  // Its own reference.
@@ -237,7 +240,9 @@ BOOL GetExitCodeThread(HANDLE handle, LPDWORD code) {
     const ref<thread> t = find<thread>(handle);
     if (!t) return FALSE;
     const guard hold{dispatcher};
-    *code = t->exit_code;
+    // Not while its thread-locals are being destroyed; a worker's is known when its context is terminated.
+    const bool is_known = t->has_ended || t->from == thread::origin::worker;
+    *code = is_known ? t->exit_code : STILL_ACTIVE;
     return TRUE;
 }
 

@@ -18,7 +18,7 @@ DWORD fail_wait(DWORD error) noexcept {
     return WAIT_FAILED;
 }
 
-static_assert(timed_out == WAIT_TIMEOUT && abandoned == WAIT_ABANDONED_0);
+static_assert(timed_out == WAIT_TIMEOUT && abandoned == WAIT_ABANDONED_0 && failed == WAIT_FAILED);
 
 ums::os::nanoseconds limit_of(DWORD milliseconds) noexcept {
     return milliseconds == 0 ? 0 : deadline_of(milliseconds);
@@ -37,11 +37,18 @@ DWORD wait(thread& self, bool all, DWORD milliseconds) noexcept {
     return result;
 }
 
+// Refuses to wait for what was added.
+DWORD refuse(waiter& w) noexcept {
+    const uninterrupted section;
+    w.objects.clear();
+    return WAIT_FAILED;
+}
+
 // Adds what a handle stands for. False: it is none.
 bool add(waiter& w, HANDLE handle) noexcept {
     const uninterrupted section;
     ref<object> found = find_object(handle);
-    if (!found) return w.objects.clear(), false;
+    if (!found) return refuse(w), false;
     w.objects.push_back(std::move(found));
     return true;
 }
@@ -59,7 +66,7 @@ DWORD WaitForMultipleObjectsEx(DWORD count, const HANDLE* handles, BOOL all, DWO
         // All of them at once: none twice.
         for (DWORD k = 0; all != FALSE && k < i; ++k)
             if (objects[k].get() == objects[i].get())
-                return objects.clear(), fail_wait(ERROR_INVALID_PARAMETER);
+                return SetLastError(ERROR_INVALID_PARAMETER), refuse(self.wait);
     }
     return wait(self, all != FALSE, milliseconds);
 }
@@ -101,6 +108,6 @@ DWORD SignalObjectAndWait(HANDLE to_signal, HANDLE to_wait_on, DWORD millisecond
             SetLastError(ERROR_INVALID_HANDLE);
             break;
     }
-    if (is_done == FALSE) return self.wait.objects.clear(), WAIT_FAILED;
+    if (is_done == FALSE) return refuse(self.wait);
     return wait(self, false, milliseconds);
 }

@@ -9,6 +9,7 @@
 #include "os/futex.hpp"
 #include "windows/guard.hpp"
 #include "windows/suspension.hpp"
+#include "windows/thread.hpp"
 
 namespace ums::windows {
 
@@ -18,6 +19,8 @@ using word = base::atomic_ref<std::uint32_t>;
 // has passed.
 inline bool wait_while(const std::uint32_t& at, std::uint32_t value,
                        os::nanoseconds limit = os::never) noexcept {
+    // It stays: who is terminated after the wait has not acted on its wake-up either.
+    thread::current().waited_on = &at;
     const blocking wait;
     const bool in_time = os::futex_wait(&at, value, limit);
     obey_late_signals();

@@ -97,6 +97,33 @@ TEST_F(threads, thread_locals_are_destroyed_before_the_end_and_frames_are_not_un
     EXPECT_FALSE(frame_gone);
 }
 
+// Waits in the thread's last steps.
+struct waits_at_end {
+    HANDLE reached = nullptr, go = nullptr;
+    ~waits_at_end() {
+        if (reached != nullptr) SignalObjectAndWait(reached, go, INFINITE, FALSE);
+    }
+};
+
+TEST_F(threads, a_thread_is_active_while_its_thread_locals_are_destroyed) {
+    const holder reached{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    const holder go{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    static HANDLE handles[2];
+    handles[0] = reached, handles[1] = go;
+    const auto leave = [](LPVOID) -> DWORD {
+        static thread_local waits_at_end local;
+        local.reached = handles[0], local.go = handles[1];
+        return 7;
+    };
+    const holder thread{CreateThread(nullptr, 0, leave, nullptr, 0, nullptr)};
+    EXPECT_EQ(WaitForSingleObject(reached, INFINITE), WAIT_OBJECT_0);
+    EXPECT_EQ(exit_code(thread), STILL_ACTIVE);
+    EXPECT_EQ(WaitForSingleObject(thread, 0), DWORD{WAIT_TIMEOUT});
+    EXPECT_TRUE(SetEvent(go));
+    join(thread);
+    EXPECT_EQ(exit_code(thread), 7u);
+}
+
 TEST_F(threads, the_c_librarys_way_to_start_and_end_a_thread) {
     unsigned id = 0;
     const auto leave = [](void*) -> unsigned { _endthreadex(9); };
@@ -230,7 +257,7 @@ TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
         return WaitForSingleObject(*static_cast<HANDLE*>(e), INFINITE);
     };
     const holder waits{CreateThread(nullptr, 0, wait, &event, 0, nullptr)};
-    EXPECT_TRUE(TerminateThread(waits, 47));
+    EXPECT_TRUE(TerminateThread(waits, 47)) << GetLastError();
     EXPECT_TRUE(SetEvent(never));
     EXPECT_EQ(WaitForSingleObject(never, 0), WAIT_OBJECT_0);
 
@@ -238,6 +265,22 @@ TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
     const holder second{CreateThread(nullptr, 0, self, nullptr, 0, nullptr)};
     join(second);
     EXPECT_EQ(exit_code(second), 46u);
+}
+
+TEST_F(threads, a_terminated_thread_lets_go_of_what_it_waited_for) {
+    if (under_tsan) GTEST_SKIP();
+    const holder reached{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    HANDLE handles[] = {reached, CreateEvent(nullptr, FALSE, FALSE, TEXT("waited for"))};
+    const auto wait = [](LPVOID both) -> DWORD {
+        auto* const h = static_cast<HANDLE*>(both);
+        return SignalObjectAndWait(h[0], h[1], INFINITE, FALSE);
+    };
+    const holder thread{CreateThread(nullptr, 0, wait, handles, 0, nullptr)};
+    EXPECT_EQ(WaitForSingleObject(reached, INFINITE), WAIT_OBJECT_0);
+    EXPECT_TRUE(TerminateThread(thread, 1));
+    EXPECT_TRUE(CloseHandle(handles[1]));
+    EXPECT_EQ(OpenEvent(EVENT_ALL_ACCESS, FALSE, TEXT("waited for")), nullptr);
+    EXPECT_EQ(GetLastError(), DWORD{ERROR_FILE_NOT_FOUND});
 }
 
 TEST_F(threads, the_last_error_and_the_id_are_each_threads_own) {

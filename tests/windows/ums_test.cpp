@@ -4,9 +4,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
+#include <fstream>
 #include <memory>
 #include <pthread.h>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "support/conservation.hpp"
@@ -492,6 +494,68 @@ TEST_F(windows_ums, a_worker_that_is_terminated_while_it_waits_leaves_nothing_be
     EXPECT_EQ(w.exit_code(), 33u);
     EXPECT_TRUE(SetEvent(event));
     EXPECT_EQ(WaitForSingleObject(event, 0), WAIT_OBJECT_0);
+}
+
+TEST_F(windows_ums, a_worker_that_is_terminated_while_it_runs_ends_in_its_next_wait) {
+    const holder first{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    const holder never{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
+    std::atomic<int> step{0};
+    worker w{list, [&] {
+                 const HANDLE both[] = {never, first};
+                 EXPECT_EQ(WaitForMultipleObjects(2, both, FALSE, INFINITE), WAIT_OBJECT_0 + 1);
+                 for (step = 1; step == 1;) YieldProcessor();
+                 return WaitForSingleObject(never, INFINITE);
+             }};
+    ends_ = 1;
+    {
+        scheduler_thread s{scheduler};
+        while (scheduler.blocked == 0) SwitchToThread();
+        EXPECT_TRUE(SetEvent(first));
+        while (step == 0) SwitchToThread();
+        EXPECT_TRUE(TerminateThread(w.thread(), 34));
+        step = 2;
+    }
+    EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE), WAIT_OBJECT_0);
+    EXPECT_EQ(w.exit_code(), 34u);
+}
+
+void wait_until_asleep(DWORD id) {
+    for (char state = 0; state != 'S'; SwitchToThread()) {
+        std::ifstream file{"/proc/self/task/" + std::to_string(id) + "/stat"};
+        std::string number, name;
+        ASSERT_TRUE(file >> number >> name >> state);
+    }
+}
+
+// The end of the one must not take the wake-up with it that the other waits for.
+TEST_F(windows_ums,
+       a_worker_that_is_terminated_while_it_waits_for_a_section_leaves_it_to_the_next) {
+    CRITICAL_SECTION section;
+    InitializeCriticalSection(&section);
+    for (int i = 0; i < 5; ++i) {
+        EnterCriticalSection(&section);
+        const auto pass = [&]() -> DWORD {
+            EnterCriticalSection(&section);
+            LeaveCriticalSection(&section);
+            return 0;
+        };
+        worker w{list, pass};
+        scheduler.blocked = 0;
+        ends_ = 1;
+        scheduler_thread s{scheduler};
+        while (scheduler.blocked == 0) SwitchToThread();
+        wait_until_asleep(w.id());
+        std::atomic<DWORD> next_id{0};
+        const other_thread next{[&] {
+            next_id = GetCurrentThreadId();
+            return pass();
+        }};
+        while (next_id == 0) SwitchToThread();
+        wait_until_asleep(next_id);
+        EXPECT_TRUE(TerminateThread(w.thread(), 7));
+        LeaveCriticalSection(&section);
+    }
+    DeleteCriticalSection(&section);
 }
 
 TEST_F(windows_ums, entering_again_and_again) {
