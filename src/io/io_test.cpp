@@ -5,13 +5,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <mutex>
 #include <netinet/in.h>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
@@ -67,6 +72,50 @@ void make_the_engine() {
     io::close(ends[0]);
     io::close(ends[1]);
 }
+
+// Ends what would hang: calls f() unless it is gone after twenty seconds.
+class rescue {
+public:
+    template <class F>
+    explicit rescue(F f) {
+        thread_ = std::jthread{[f](std::stop_token over) {
+            std::mutex m;
+            std::unique_lock lock{m};
+            std::condition_variable_any never;
+            never.wait_for(lock, over, 20s, [] { return false; });
+            if (!over.stop_requested()) f();
+        }};
+    }
+
+private:
+    std::jthread thread_;
+};
+
+// Whether what is there is read, and not only when the deadline makes for a last attempt.
+bool has_byte(int fd) {
+    const ums::deadline limit = deadline_after(20s);
+    char c;
+    return io::read(fd, &c, 1, limit).value_or(0) == 1 && ums::deadline::clock::now() < limit;
+}
+
+// As the standard input, one of the numbers that stay blocking, while it exists.
+class as_stdin {
+public:
+    explicit as_stdin(int fd) : before_{::fcntl(0, F_DUPFD_CLOEXEC, 3)} { put(fd); }
+    ~as_stdin() {
+        put(before_);
+        ::close(before_);
+    }
+    as_stdin(const as_stdin&) = delete;
+    as_stdin& operator=(const as_stdin&) = delete;
+
+private:
+    static void put(int fd) {
+        io::close(0).value();  // What was known of the number goes, too.
+        EXPECT_EQ(::dup2(fd, 0), 0);
+    }
+    const int before_;
+};
 
 void yield_often() {
     for (int i = 0; i < 50; ++i) this_fiber::yield();
@@ -149,7 +198,9 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
 }
 
 TEST_F(io_test, a_close_ends_the_wait_for_readiness) {
-    on_a_fiber_and_on_a_thread([] {
+    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it.
+    const ums::options two{.processors = 2, .block = ums::block_detection::off};
+    const auto body = [] {
         auto [here, there] = stream::pair().value();
         char c;
         // An attempt first, so that it does wait.
@@ -161,7 +212,10 @@ TEST_F(io_test, a_close_ends_the_wait_for_readiness) {
         }};
         EXPECT_EQ(io::wait_readable(fd).error(), std::errc::bad_file_descriptor);
         closer.join();
-    });
+    };
+    for (int i = 0; i < scaled(100, 20); ++i) ums::run(two, body);
+    const ums::runtime started{two};
+    for (int i = 0; i < scaled(100, 20); ++i) body();
 }
 
 TEST_F(io_test, writing_where_nobody_reads_is_an_error_and_no_signal) {
@@ -340,6 +394,39 @@ TEST_F(io_test, a_number_that_is_used_again_gets_no_event_of_the_old_file) {
     });
 }
 
+TEST_F(io_test, who_was_woken_before_a_close_does_not_read_from_the_next_file) {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        make_the_engine();
+        for (int round = 0; round < 10; ++round) {
+            int old[2], order[2], next[2];
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, old).value();
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, order).value();
+            std::string got;
+            fiber reader{[&] {
+                char buffer[8];
+                if (const auto n = io::read(old[0], buffer, sizeof buffer)) got.assign(buffer, *n);
+            }};
+            fiber closer{[&] {
+                char c;
+                io::read(order[0], &c, 1).value();
+                io::close(old[0]);
+                io::socketpair(AF_UNIX, SOCK_STREAM, 0, next).value();
+                io::write(next[1], "next", 4).value();
+            }};
+            yield_often();
+            // The processor finds both edges at once, the closer's first.
+            EXPECT_EQ(::write(order[1], "x", 1), 1);
+            EXPECT_EQ(::write(old[1], "old", 3), 3);
+            reader.join();
+            closer.join();
+            EXPECT_NE(got, "next");
+            char buffer[8];
+            EXPECT_EQ(io::read(next[0], buffer, sizeof buffer).value(), 4u);
+            for (const int fd : {old[1], order[0], order[1], next[0], next[1]}) io::close(fd);
+        }
+    });
+}
+
 TEST_F(io_test, a_number_that_was_closed_behind_our_back_is_clean_when_it_comes_again) {
     ums::run({.processors = 2}, [] {
         pipe_ends first;
@@ -403,6 +490,86 @@ TEST_F(io_test, poll_and_select_wait_for_the_first_of_many) {
         EXPECT_EQ(io::select(pipes[7].in + 1, &in, nullptr, nullptr).value(), 1u);
         EXPECT_TRUE(FD_ISSET(pipes[7].in, &in) && !FD_ISSET(pipes[3].in, &in));
     });
+}
+
+// EPERM of epoll_ctl(): a file is always ready, except for what it is not asked.
+TEST_F(io_test, poll_and_select_wait_for_others_beside_a_file) {
+    on_a_fiber_and_on_a_thread([] {
+        const int file = io::open("/proc/self/exe", O_RDONLY).value();
+        pipe_ends p;
+        const auto write_soon = [&] {
+            return fiber{[&] {
+                yield_often();
+                io::write_all(p.out, "x", 1).value();
+            }};
+        };
+        const ums::deadline limit = deadline_after(20s);
+        pollfd fds[2] = {{file, 0, 0}, {p.in, POLLIN, 0}};
+        fiber writer = write_soon();
+        EXPECT_EQ(io::poll(fds, 2, limit).value(), 1u);
+        writer.join();
+        EXPECT_TRUE(has_byte(p.in));
+        fd_set in, except;
+        FD_ZERO(&in);
+        FD_ZERO(&except);
+        FD_SET(p.in, &in);
+        FD_SET(file, &except);
+        writer = write_soon();
+        EXPECT_EQ(io::select(FD_SETSIZE, &in, nullptr, &except, limit).value(), 1u);
+        EXPECT_LT(ums::deadline::clock::now(), limit);
+        EXPECT_TRUE(FD_ISSET(p.in, &in));
+        EXPECT_FALSE(FD_ISSET(file, &except));
+        writer.join();
+        io::close(file);
+    });
+}
+
+TEST_F(io_test, select_waits_on_when_an_end_is_in_no_set_that_tells_of_it) {
+    on_a_fiber_and_on_a_thread([] {
+        pipe_ends quiet, ended;
+        ended.close_out();
+        fd_set in, except;
+        const auto set = [&] {
+            FD_ZERO(&in);
+            FD_ZERO(&except);
+            FD_SET(quiet.in, &in);
+            FD_SET(ended.in, &except);
+        };
+        set();
+        const ums::deadline soon = deadline_after(5ms);
+        EXPECT_EQ(io::select(FD_SETSIZE, &in, nullptr, &except, soon).value(), 0u);
+        EXPECT_GE(ums::deadline::clock::now(), soon);
+        set();
+        fiber writer{[&] {
+            yield_often();
+            io::write_all(quiet.out, "x", 1).value();
+        }};
+        EXPECT_EQ(io::select(FD_SETSIZE, &in, nullptr, &except).value(), 1u);
+        EXPECT_TRUE(FD_ISSET(quiet.in, &in));
+        EXPECT_FALSE(FD_ISSET(ended.in, &except));
+        writer.join();
+    });
+}
+
+TEST_F(io_test, data_is_not_hidden_by_a_poll_for_something_else) {
+    const auto try_all = [] {
+        for (const short events : {POLLRDHUP, POLLPRI, 0, POLLRDBAND, POLLRDHUP | POLLPRI}) {
+            auto [here, there] = stream::pair().value();
+            there.write("x").value();
+            const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
+            EXPECT_EQ(io::poll(here.fd(), events, deadline_after(1ms)).error(),
+                      std::errc::timed_out);
+            EXPECT_TRUE(has_byte(here.fd()));
+            EXPECT_EQ(io::poll(here.fd(), POLLIN | POLLRDHUP, deadline_after(1ms)).error(),
+                      std::errc::timed_out);
+            ::shutdown(there.fd(), SHUT_WR);
+            if ((events & POLLRDHUP) != 0) {
+                EXPECT_EQ(io::poll(here.fd(), events).value(), POLLRDHUP);
+            }
+        }
+    };
+    on_a_fiber_and_on_a_thread(try_all);
+    try_all();
 }
 
 TEST_F(io_test, an_epoll_loop_of_somebody_else_runs_in_a_fiber) {
@@ -677,6 +844,44 @@ TEST_F(io_test, without_a_runtime_a_plain_thread_waits_as_well) {
     std::thread writer{[&] { io::write_all(p.out, "x", 1).value(); }};
     EXPECT_EQ(io::read(p.in, &c, 1).value(), 1u);
     writer.join();
+}
+
+TEST_F(io_test, without_a_runtime_a_close_ends_the_wait_of_a_plain_thread) {
+    for (int i = 0; i < scaled(100, 20); ++i) {
+        auto [here, there] = stream::pair().value();
+        const int fd = here.fd();
+        const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
+        std::atomic<bool> begins = false;
+        std::thread closer{[&, &mine = here] {
+            begins.wait(false);
+            for (int k = 0; k < i; ++k) std::this_thread::yield();
+            mine.close().value();
+        }};
+        begins = true;
+        begins.notify_one();
+        char c;
+        EXPECT_EQ(io::read(fd, &c, 1).error(), std::errc::bad_file_descriptor);
+        closer.join();
+    }
+}
+
+// A look behind the bytes that are there: poll(2) says that there is something to read.
+TEST_F(io_test, without_a_runtime_the_limits_end_a_wait_for_more_than_what_is_ready) {
+    auto [here, there] = stream::pair().value();
+    const int behind = 1;
+    ASSERT_EQ(::setsockopt(here.fd(), SOL_SOCKET, SO_PEEK_OFF, &behind, sizeof behind), 0);
+    there.write("x").value();
+    const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
+    char c;
+    EXPECT_EQ(io::recv(here.fd(), &c, 1, MSG_PEEK, deadline_after(1ms)).error(),
+              std::errc::timed_out);
+    std::stop_source source;
+    std::thread stopper{[&] { source.request_stop(); }};
+    EXPECT_EQ(io::recv(here.fd(), &c, 1, MSG_PEEK, source.get_token()).error(),
+              std::errc::operation_canceled);
+    stopper.join();
+    EXPECT_TRUE(io::wait_readable(here.fd(), ums::deadline{}));
+    EXPECT_TRUE(has_byte(here.fd()));
 }
 
 TEST_F(io_test, a_plain_thread_that_waits_outlives_the_runtime) {
