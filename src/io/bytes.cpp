@@ -28,6 +28,31 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
     }));
 }
 
+long write_once(descriptor& d, int fd, const iovec* from, int count, std::size_t bytes,
+                const limits& l) noexcept {
+    return perform(d, fd, side::out, 0, l, [=]() noexcept {
+        auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
+        return without_sigpipe(bytes, call);
+    });
+}
+
+// To a blocking descriptor, as to any such: all of it, or what could be done within the limits. One that is ready
+// takes PIPE_BUF bytes without a wait.
+long write_in_parts(descriptor& d, int fd, const iovec* from, int count, const limits& l) noexcept {
+    long done = 0;
+    for (const iovec* v = from; v != from + count; ++v) {
+        for (std::size_t at = 0; at < v->iov_len;) {
+            const iovec part{static_cast<char*>(v->iov_base) + at,
+                             std::min<std::size_t>(v->iov_len - at, PIPE_BUF)};
+            const long n = write_once(d, fd, &part, 1, part.iov_len, l);
+            if (n < 0) return done != 0 ? done : n;
+            at += static_cast<std::size_t>(n);
+            done += n;
+        }
+    }
+    return done;
+}
+
 number write_pieces(int fd, const iovec* from, int count, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return bad_descriptor();
@@ -40,14 +65,14 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
         message.msg_iovlen = static_cast<std::size_t>(count);
         return number::from(perform(*d, fd, side::out, 0, l, [&]() noexcept {
             return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
-                                            MSG_NOSIGNAL, nullptr, 0)
-                              : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
+                                            MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0)
+                              : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         }));
     }
-    return number::from(perform(*d, fd, side::out, 0, l, [=]() noexcept {
-        auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
-        return without_sigpipe(call);
-    }));
+    const std::size_t bytes = total(from, count);
+    if ((traits & descriptor::ask_first) != 0 && bytes > PIPE_BUF)
+        return number::from(write_in_parts(*d, fd, from, count, l));
+    return number::from(write_once(*d, fd, from, count, bytes, l));
 }
 
 }  // namespace

@@ -46,6 +46,57 @@ int socket_option(int fd, int name) noexcept {
     return value;
 }
 
+// A plain thread that waits without an engine. Its bell ends its poll(2).
+class lone_waiter {
+public:
+    explicit lone_waiter(int fd) noexcept
+        : fd_{fd}, bell_{os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC)} {
+        const os::lock_guard guard{list_lock_};
+        next_ = first_;
+        first_ = this;
+        count_.fetch_add(1, base::seq_cst);  // seq_cst: before the generation is read.
+    }
+    ~lone_waiter() {
+        {
+            const os::lock_guard guard{list_lock_};
+            lone_waiter** at = &first_;
+            while (*at != this) at = &(*at)->next_;
+            *at = next_;
+            count_.fetch_sub(1, base::relaxed);  // relaxed: who sees more finds the list.
+        }
+        if (bell_ >= 0) os::io_call(SYS_close, bell_);
+    }
+    lone_waiter(const lone_waiter&) = delete;
+    lone_waiter& operator=(const lone_waiter&) = delete;
+
+    // Or -errno.
+    [[nodiscard]] long bell() const noexcept { return bell_; }
+    void ring() const noexcept {
+        const std::uint64_t one = 1;
+        os::io_call(SYS_write, bell_, &one, sizeof one);
+    }
+    static void ring_all(int fd) noexcept {
+        if (count_.load(base::seq_cst) == 0) return;  // seq_cst: after the generation is raised.
+        const os::lock_guard guard{list_lock_};
+        for (const lone_waiter* w = first_; w != nullptr; w = w->next_)
+            if (w->fd_ == fd) w->ring();
+    }
+
+private:
+    const int fd_;
+    const long bell_;
+    lone_waiter* next_;
+
+    static constinit os::lock list_lock_;
+    // Guarded by list_lock_:
+    static constinit lone_waiter* first_;
+    // The same, for who has no lock:
+    static constinit base::atomic<std::uint32_t> count_;
+};
+constinit os::lock lone_waiter::list_lock_;
+constinit lone_waiter* lone_waiter::first_ = nullptr;
+constinit base::atomic<std::uint32_t> lone_waiter::count_;
+
 }  // namespace
 
 constinit base::atomic<descriptor*> descriptor::table_[blocks];
@@ -77,16 +128,18 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
 // Under the lock: the file that had the number is gone, or goes.
 void descriptor::renew(int fd) noexcept {
     const std::uint32_t old = generation_.load(base::relaxed);
+    // First: who sees the new generation has yet to learn what the number is, and waits for the lock.
+    traits_.store(0, base::relaxed);
     generation_.store(old + 1, base::seq_cst);
     if (is_registered_.load(base::relaxed)) {
         is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
         const engine_use use;
         if (engine* e = use.get(); e != nullptr) e->remove(fd, old);
     }
-    traits_.store(0, base::relaxed);
     hung_up_.store(false, base::relaxed);
     expel(side::in);
     expel(side::out);
+    lone_waiter::ring_all(fd);
 }
 
 void descriptor::expel(side s) noexcept {
@@ -121,7 +174,7 @@ long descriptor::learn_slow(int fd) noexcept {
         t |= file;
     } else {
         if (const int type = socket_option(fd, SO_TYPE); type >= 0) {
-            t |= socket;
+            t |= type == SOCK_STREAM ? socket : socket | messages;
             if (type == SOCK_STREAM && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP) t |= tcp;
         }
         if ((flags & O_NONBLOCK) == 0) {
@@ -212,7 +265,7 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
     sched::parkable& self = sched::this_parkable();
     if (!is_registered_.load(base::acquire)) [[unlikely]]  // sync(io.descriptor)
         if (const long error = add_to_engine(fd, generation); error != 0) return error;
-    if (current_engine() == nullptr) return wait_alone(fd, s, until, stop);
+    if (current_engine() == nullptr) return wait_alone(fd, s, generation, until, stop);
 
     waiter me{&self, nullptr, false};
     // relaxed: a hint.
@@ -230,7 +283,10 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
             break;
     }
     if (generation_.load(base::seq_cst) != generation) {
-        if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
+        if (!withdraw(s, me)) {
+            sched::park(sched::park_kind::internal);
+            restore(s);  // An edge of the next file, perhaps.
+        }
         return -EBADF;
     }
     // Registered no more: expel(), or the sweep of forget_all(), may have been here before this waiter was.
@@ -248,25 +304,23 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
 }
 
 // A plain thread, while no runtime runs.
-long descriptor::wait_alone(int fd, side s, os::nanoseconds until,
+long descriptor::wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
                             const std::stop_token* stop) noexcept {
-    pollfd fds[2] = {{fd, static_cast<short>(s == side::in ? POLLIN | POLLRDHUP : POLLOUT), 0},
-                     {-1, POLLIN, 0}};
+    // What poll(2) calls ready may have nothing for the caller's attempt: the limits hold all the same.
+    if (until != os::never && os::now() >= until) return -ETIMEDOUT;
     const bool stoppable = stop != nullptr && stop->stop_possible();
-    if (stoppable) {
-        const long bell = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC);
-        if (bell < 0) return bell;
-        fds[1].fd = static_cast<int>(bell);
-    }
+    if (stoppable && stop->stop_requested()) return -ECANCELED;
+
+    const lone_waiter me{fd};
+    if (me.bell() < 0 && stoppable) return me.bell();
+    if (generation_.load(base::seq_cst) != generation) return -EBADF;
+    pollfd fds[2] = {{fd, static_cast<short>(s == side::in ? POLLIN | POLLRDHUP : POLLOUT), 0},
+                     {static_cast<int>(me.bell()), POLLIN, 0}};
     timespec left{};
     long result;
     {
-        auto ring = [fd = fds[1].fd] {
-            const std::uint64_t one = 1;
-            os::io_call(SYS_write, fd, &one, sizeof one);
-        };
         std::stop_token none;
-        const std::stop_callback on_stop{stoppable ? *stop : none, ring};
+        const std::stop_callback on_stop{stoppable ? *stop : none, [&me] { me.ring(); }};
         do {
             if (until != os::never) {
                 const os::nanoseconds ns = std::max(until - os::now(), 0l);
@@ -276,7 +330,7 @@ long descriptor::wait_alone(int fd, side s, os::nanoseconds until,
                 os::io_call(SYS_ppoll, fds, 2, until == os::never ? nullptr : &left, nullptr, 8);
         } while (result == -EINTR);
     }
-    if (stoppable) os::io_call(SYS_close, fds[1].fd);
+    if (generation_.load(base::seq_cst) != generation) return -EBADF;
     if (result < 0) return result;
     if (result == 0) return -ETIMEDOUT;
     if ((fds[0].revents & POLLNVAL) != 0) return -EBADF;

@@ -28,6 +28,10 @@
 // sees that the number is not registered, or registered for the next file. The lock is held from the new generation
 // until the system call has closed the file: learning and registering wait for it, so nobody who comes in between
 // begins to wait for the file that is about to go, and a number is never registered for the file that had it before.
+// Whoever may have been in the words of the next file by mistake puts `maybe` back.
+//
+// A plain thread waits in poll(2) while there is no engine. It has a bell, an eventfd, which a close rings; it puts the
+// bell into a list, then reads the generation, and the closer raises the generation, then looks at the list.
 //
 // Numbers that are reused. An engine's event carries the generation, and is dropped if that is not the
 // present one. If a file is closed behind our back by ::close(), the number is cleaned when one of our
@@ -69,6 +73,7 @@ public:
         socket = 4,
         tcp = 8,
         ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
+        messages = 32,   // A socket that keeps messages apart.
     };
 
     // Null: no descriptor can have this number (or there is no memory).
@@ -114,7 +119,7 @@ public:
     }
 
     // Waits for an edge. 0: try again, `maybe` has been taken. -ETIMEDOUT, -ECANCELED (a stop),
-    // -EBADF (closed), or why it cannot be waited for.
+    // -EBADF (closed), or why it cannot be waited for. Without an engine it may give up when there is something.
     long wait(int fd, side s, std::uint32_t generation, os::nanoseconds until,
               const std::stop_token* stop) noexcept;
 
@@ -159,7 +164,8 @@ private:
 
     long learn_slow(int fd) noexcept;
     long add_to_engine(int fd, std::uint32_t generation) noexcept;
-    long wait_alone(int fd, side s, os::nanoseconds until, const std::stop_token* stop) noexcept;
+    long wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+                    const std::stop_token* stop) noexcept;
     bool withdraw(side s, waiter& me) noexcept;
     void edge(side s, fiber_list& woken) noexcept;
     void expel(side s) noexcept;

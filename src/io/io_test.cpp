@@ -5,13 +5,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <mutex>
 #include <netinet/in.h>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
@@ -20,6 +25,7 @@
 
 #include <gtest/gtest.h>
 
+#include "io/sigpipe.hpp"
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
@@ -67,6 +73,50 @@ void make_the_engine() {
     io::close(ends[0]);
     io::close(ends[1]);
 }
+
+// Ends what would hang: calls f() unless it is gone after twenty seconds.
+class rescue {
+public:
+    template <class F>
+    explicit rescue(F f) {
+        thread_ = std::jthread{[f](std::stop_token over) {
+            std::mutex m;
+            std::unique_lock lock{m};
+            std::condition_variable_any never;
+            never.wait_for(lock, over, 20s, [] { return false; });
+            if (!over.stop_requested()) f();
+        }};
+    }
+
+private:
+    std::jthread thread_;
+};
+
+// Whether what is there is read, and not only when the deadline makes for a last attempt.
+bool has_byte(int fd) {
+    const ums::deadline limit = deadline_after(20s);
+    char c;
+    return io::read(fd, &c, 1, limit).value_or(0) == 1 && ums::deadline::clock::now() < limit;
+}
+
+// As the standard input, one of the numbers that stay blocking, while it exists.
+class as_stdin {
+public:
+    explicit as_stdin(int fd) : before_{::fcntl(0, F_DUPFD_CLOEXEC, 3)} { put(fd); }
+    ~as_stdin() {
+        put(before_);
+        ::close(before_);
+    }
+    as_stdin(const as_stdin&) = delete;
+    as_stdin& operator=(const as_stdin&) = delete;
+
+private:
+    static void put(int fd) {
+        io::close(0).value();  // What was known of the number goes, too.
+        EXPECT_EQ(::dup2(fd, 0), 0);
+    }
+    const int before_;
+};
 
 void yield_often() {
     for (int i = 0; i < 50; ++i) this_fiber::yield();
@@ -149,7 +199,9 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
 }
 
 TEST_F(io_test, a_close_ends_the_wait_for_readiness) {
-    on_a_fiber_and_on_a_thread([] {
+    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it.
+    const ums::options two{.processors = 2, .block = ums::block_detection::off};
+    const auto body = [] {
         auto [here, there] = stream::pair().value();
         char c;
         // An attempt first, so that it does wait.
@@ -161,7 +213,10 @@ TEST_F(io_test, a_close_ends_the_wait_for_readiness) {
         }};
         EXPECT_EQ(io::wait_readable(fd).error(), std::errc::bad_file_descriptor);
         closer.join();
-    });
+    };
+    for (int i = 0; i < scaled(100, 20); ++i) ums::run(two, body);
+    const ums::runtime started{two};
+    for (int i = 0; i < scaled(100, 20); ++i) body();
 }
 
 TEST_F(io_test, writing_where_nobody_reads_is_an_error_and_no_signal) {
@@ -180,6 +235,67 @@ TEST_F(io_test, writing_where_nobody_reads_is_an_error_and_no_signal) {
         sigset_t pending;
         sigpending(&pending);
         EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    });
+}
+
+TEST_F(io_test, a_part_that_was_written_before_nobody_read_any_more_leaves_no_signal) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const int room = ::fcntl(ends[0], F_GETPIPE_SZ);
+    std::thread reader{[&] {
+        int filled = 0;
+        while (filled < room) ::ioctl(ends[0], FIONREAD, &filled);
+        ::close(ends[0]);
+    }};
+    const std::vector<char> much(static_cast<std::size_t>(room) + 1, 'x');
+    sigset_t only, before, pending;
+    sigemptyset(&only);
+    sigaddset(&only, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &only, &before);
+    auto call = [&]() noexcept {
+        return static_cast<long>(::write(ends[1], much.data(), much.size()));
+    };
+    EXPECT_EQ(io::without_sigpipe(much.size(), call), room);
+    sigpending(&pending);
+    EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    const timespec zero{};
+    ::sigtimedwait(&only, nullptr, &zero);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    reader.join();
+    ::close(ends[1]);
+}
+
+TEST_F(io_test, a_blocking_standard_stream_takes_all_or_as_much_as_the_limits_allow) {
+    ums::run({.processors = 1}, [] {
+        int ends[2];
+        ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        {
+            const as_stdin out{ends[1]};
+            ::close(ends[1]);
+            const std::vector<char> much(1u << 20, 'x');
+            const iovec pieces[2] = {{const_cast<char*>(much.data()), 100},
+                                     {const_cast<char*>(much.data()), much.size() - 100}};
+            std::vector<char> buffer(much.size());
+            {
+                const rescue end{[&] {
+                    while (::read(ends[0], buffer.data(), buffer.size()) == 4096) {
+                    }
+                }};
+                const std::size_t part = io::writev(0, pieces, 2, deadline_after(1ms)).value();
+                EXPECT_GT(part, 0u);
+                EXPECT_LT(part, much.size());
+                EXPECT_EQ(io::write(0, "x", 1, deadline_after(1ms)).error(), std::errc::timed_out);
+                const int file = io::open("/proc/self/exe", O_RDONLY).value();
+                EXPECT_EQ(io::sendfile(0, file, nullptr, 1 << 20, deadline_after(1ms)).error(),
+                          std::errc::timed_out);
+                io::close(file);
+                EXPECT_TRUE(io::read_all(ends[0], buffer.data(), part));
+            }
+            fiber writer{[&] { EXPECT_EQ(io::writev(0, pieces, 2).value(), much.size()); }};
+            EXPECT_TRUE(io::read_all(ends[0], buffer.data(), much.size()));
+            writer.join();
+        }
+        io::close(ends[0]);
     });
 }
 
@@ -340,6 +456,39 @@ TEST_F(io_test, a_number_that_is_used_again_gets_no_event_of_the_old_file) {
     });
 }
 
+TEST_F(io_test, who_was_woken_before_a_close_does_not_read_from_the_next_file) {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        make_the_engine();
+        for (int round = 0; round < 10; ++round) {
+            int old[2], order[2], next[2];
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, old).value();
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, order).value();
+            std::string got;
+            fiber reader{[&] {
+                char buffer[8];
+                if (const auto n = io::read(old[0], buffer, sizeof buffer)) got.assign(buffer, *n);
+            }};
+            fiber closer{[&] {
+                char c;
+                io::read(order[0], &c, 1).value();
+                io::close(old[0]);
+                io::socketpair(AF_UNIX, SOCK_STREAM, 0, next).value();
+                io::write(next[1], "next", 4).value();
+            }};
+            yield_often();
+            // The processor finds both edges at once, the closer's first.
+            EXPECT_EQ(::write(order[1], "x", 1), 1);
+            EXPECT_EQ(::write(old[1], "old", 3), 3);
+            reader.join();
+            closer.join();
+            EXPECT_NE(got, "next");
+            char buffer[8];
+            EXPECT_EQ(io::read(next[0], buffer, sizeof buffer).value(), 4u);
+            for (const int fd : {old[1], order[0], order[1], next[0], next[1]}) io::close(fd);
+        }
+    });
+}
+
 TEST_F(io_test, a_number_that_was_closed_behind_our_back_is_clean_when_it_comes_again) {
     ums::run({.processors = 2}, [] {
         pipe_ends first;
@@ -403,6 +552,104 @@ TEST_F(io_test, poll_and_select_wait_for_the_first_of_many) {
         EXPECT_EQ(io::select(pipes[7].in + 1, &in, nullptr, nullptr).value(), 1u);
         EXPECT_TRUE(FD_ISSET(pipes[7].in, &in) && !FD_ISSET(pipes[3].in, &in));
     });
+}
+
+// EPERM of epoll_ctl(): a file is always ready, except for what it is not asked.
+TEST_F(io_test, poll_and_select_wait_for_others_beside_a_file) {
+    on_a_fiber_and_on_a_thread([] {
+        const int file = io::open("/proc/self/exe", O_RDONLY).value();
+        pipe_ends p;
+        const auto write_soon = [&] {
+            return fiber{[&] {
+                yield_often();
+                io::write_all(p.out, "x", 1).value();
+            }};
+        };
+        const ums::deadline limit = deadline_after(20s);
+        pollfd fds[2] = {{file, 0, 0}, {p.in, POLLIN, 0}};
+        fiber writer = write_soon();
+        EXPECT_EQ(io::poll(fds, 2, limit).value(), 1u);
+        writer.join();
+        EXPECT_TRUE(has_byte(p.in));
+        fd_set in, except;
+        FD_ZERO(&in);
+        FD_ZERO(&except);
+        FD_SET(p.in, &in);
+        FD_SET(file, &except);
+        writer = write_soon();
+        EXPECT_EQ(io::select(FD_SETSIZE, &in, nullptr, &except, limit).value(), 1u);
+        EXPECT_LT(ums::deadline::clock::now(), limit);
+        EXPECT_TRUE(FD_ISSET(p.in, &in));
+        EXPECT_FALSE(FD_ISSET(file, &except));
+        writer.join();
+        io::close(file);
+    });
+}
+
+TEST_F(io_test, select_waits_on_when_an_end_is_in_no_set_that_tells_of_it) {
+    on_a_fiber_and_on_a_thread([] {
+        pipe_ends quiet, ended;
+        ended.close_out();
+        fd_set in, except;
+        const auto set = [&] {
+            FD_ZERO(&in);
+            FD_ZERO(&except);
+            FD_SET(quiet.in, &in);
+            FD_SET(ended.in, &except);
+        };
+        set();
+        const ums::deadline soon = deadline_after(5ms);
+        EXPECT_EQ(io::select(FD_SETSIZE, &in, nullptr, &except, soon).value(), 0u);
+        EXPECT_GE(ums::deadline::clock::now(), soon);
+        set();
+        fiber writer{[&] {
+            yield_often();
+            io::write_all(quiet.out, "x", 1).value();
+        }};
+        EXPECT_EQ(io::select(FD_SETSIZE, &in, nullptr, &except).value(), 1u);
+        EXPECT_TRUE(FD_ISSET(quiet.in, &in));
+        EXPECT_FALSE(FD_ISSET(ended.in, &except));
+        writer.join();
+    });
+}
+
+TEST_F(io_test, data_is_not_hidden_by_a_poll_for_something_else) {
+    const auto try_all = [] {
+        for (const short events : {POLLRDHUP, POLLPRI, 0, POLLRDBAND, POLLRDHUP | POLLPRI}) {
+            auto [here, there] = stream::pair().value();
+            there.write("x").value();
+            const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
+            EXPECT_EQ(io::poll(here.fd(), events, deadline_after(1ms)).error(),
+                      std::errc::timed_out);
+            EXPECT_TRUE(has_byte(here.fd()));
+            EXPECT_EQ(io::poll(here.fd(), POLLIN | POLLRDHUP, deadline_after(1ms)).error(),
+                      std::errc::timed_out);
+            ::shutdown(there.fd(), SHUT_WR);
+            if ((events & POLLRDHUP) != 0) {
+                EXPECT_EQ(io::poll(here.fd(), events).value(), POLLRDHUP);
+            }
+        }
+    };
+    on_a_fiber_and_on_a_thread(try_all);
+    try_all();
+}
+
+TEST_F(io_test, data_is_not_hidden_by_a_look_at_what_lies_beside_it) {
+    const auto try_it = [] {
+        ums::net::datagram a{endpoint::loopback(0)};
+        a.send_to("x", 1, a.local().value()).value();
+        char c;
+        iovec piece{&c, 1};
+        msghdr message{};
+        message.msg_iov = &piece;
+        message.msg_iovlen = 1;
+        // The kernel does not wait for an error either.
+        EXPECT_EQ(io::recvmsg(a.fd(), &message, MSG_ERRQUEUE).error(),
+                  std::errc::resource_unavailable_try_again);
+        EXPECT_TRUE(has_byte(a.fd()));
+    };
+    on_a_fiber_and_on_a_thread(try_it);
+    try_it();
 }
 
 TEST_F(io_test, an_epoll_loop_of_somebody_else_runs_in_a_fiber) {
@@ -471,6 +718,87 @@ TEST_F(io_test, splice_moves_from_a_socket_through_a_pipe) {
         EXPECT_EQ(io::read(p.in, buffer, sizeof buffer).value(), 5u);
         writer.join();
     });
+}
+
+TEST_F(io_test, splice_gives_up_on_a_blocking_socket_from_elsewhere) {
+    on_a_fiber_and_on_a_thread([] {
+        listener door{endpoint::loopback(0)};
+        const endpoint at = door.local().value();
+        const int from = ::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ASSERT_EQ(::connect(from, at.data(), at.size()), 0);
+        stream peer = door.accept().value();
+        pipe_ends p;
+        const rescue end{[&] { ::shutdown(from, SHUT_RDWR); }};
+        EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1, 0, deadline_after(1ms)).error(),
+                  std::errc::timed_out);
+        peer.write("x").value();
+        EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1).value(), 1u);
+        io::close(from);
+    });
+}
+
+TEST_F(io_test, a_receive_of_all_takes_one_message_where_they_are_kept_apart) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const int type : {SOCK_DGRAM, SOCK_SEQPACKET}) {
+            int ends[2];
+            io::socketpair(AF_UNIX, type, 0, ends).value();
+            for (const char* text : {"one", "two"})
+                EXPECT_EQ(io::send(ends[0], text, 3).value(), 3u);
+            char buffer[6];
+            EXPECT_EQ(io::recv(ends[1], buffer, sizeof buffer, MSG_WAITALL).value(), 3u);
+            EXPECT_EQ(io::recv(ends[1], buffer, sizeof buffer, MSG_WAITALL).value(), 3u);
+            EXPECT_EQ(std::string(buffer, 3), "two");
+            io::close(ends[0]);
+            io::close(ends[1]);
+        }
+    });
+}
+
+// The sender's own socket is writable all the time.
+void wait_for_a_full_receiver() {
+    char path[64];
+    std::snprintf(path, sizeof path, "@ums-io-test-full-%d", ::getpid());
+    const endpoint at = endpoint::unix_socket(path).value();
+    ums::net::datagram receiver{at}, sender = ums::net::datagram::open(AF_UNIX).value();
+    std::size_t queued = 0;
+    while (::sendto(sender.fd(), "x", 1, MSG_DONTWAIT, at.data(), at.size()) == 1) ++queued;
+    const rescue end{[&] { ::shutdown(receiver.fd(), SHUT_RDWR); }};
+    EXPECT_EQ(sender.send_to("y", 1, at, deadline_after(1ms)).error(), std::errc::timed_out);
+    std::stop_source stop;
+    stop.request_stop();
+    EXPECT_EQ(sender.send_to("y", 1, at, stop.get_token()).error(), std::errc::operation_canceled);
+    std::size_t sent = 0;
+    std::jthread more{[&] {
+        iovec piece{const_cast<char*>("y"), 1};
+        mmsghdr message{};
+        message.msg_hdr.msg_name = const_cast<sockaddr*>(at.data());
+        message.msg_hdr.msg_namelen = at.size();
+        message.msg_hdr.msg_iov = &piece;
+        message.msg_hdr.msg_iovlen = 1;
+        for (int i = 0; i < 20; ++i) {
+            sent += sender.send_to("y", 1, at).value();
+            sent += io::sendmsg(sender.fd(), &message.msg_hdr).value();
+            sent += io::sendmmsg(sender.fd(), &message, 1).value();
+        }
+    }};
+    char c;
+    for (std::size_t i = 0; i < queued + 60; ++i) {
+        EXPECT_EQ(receiver.receive(&c, 1).value(), 1u);
+        EXPECT_EQ(c, i < queued ? 'x' : 'y');
+    }
+    more.join();
+    EXPECT_EQ(sent, 60u);
+    while (::sendto(sender.fd(), "x", 1, MSG_DONTWAIT, at.data(), at.size()) == 1) continue;
+    const int fd = sender.fd();
+    std::jthread closer{[&] { sender.close().value(); }};
+    const auto last = io::sendto(fd, "y", 1, 0, at.data(), at.size());
+    EXPECT_FALSE(last);
+}
+
+TEST_F(io_test, a_message_to_a_full_unix_socket_waits_for_room) {
+    on_a_fiber_and_on_a_thread(wait_for_a_full_receiver);
+    ums::run({.processors = 1}, wait_for_a_full_receiver);
+    wait_for_a_full_receiver();
 }
 
 TEST_F(io_test, messages_keep_their_boundaries) {
@@ -601,6 +929,71 @@ TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
     });
 }
 
+TEST_F(io_test, a_close_ends_an_accept_at_the_limit_of_descriptors) {
+    // A carrier that a detector's hand-off adds would take the number.
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        make_the_engine();
+        int door = io::socket(AF_INET, SOCK_STREAM).value();
+        endpoint at = endpoint::loopback(0);
+        ASSERT_EQ(::bind(door, at.data(), at.size()), 0);
+        ASSERT_EQ(::listen(door, 5), 0);
+        socklen_t bytes = endpoint::capacity;
+        ASSERT_EQ(::getsockname(door, at.data(), &bytes), 0);
+        stream s = stream::connect(at).value();
+        rlimit before{};
+        getrlimit(RLIMIT_NOFILE, &before);
+        const int top = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        const rlimit low{static_cast<rlim_t>(top + 1), before.rlim_max};
+        ::close(top);
+        setrlimit(RLIMIT_NOFILE, &low);
+        std::vector<int> fill;
+        for (int fd; (fd = ::dup(0)) >= 0;) fill.push_back(fd);
+        fiber acceptor{[&, fd = door] {
+            EXPECT_EQ(io::accept(fd, nullptr, nullptr, deadline_after(20s)).error(),
+                      std::errc::bad_file_descriptor);
+        }};
+        yield_often();
+        io::close(door);
+        const int next = io::socket(AF_INET, SOCK_STREAM).value();
+        EXPECT_EQ(next, door);
+        acceptor.join();
+        setrlimit(RLIMIT_NOFILE, &before);
+        io::close(next);
+        for (const int fd : fill) ::close(fd);
+    });
+}
+
+TEST_F(io_test, a_close_that_lingers_holds_up_nobody) {
+    // A detector would hand the processor on.
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        listener door{endpoint::loopback(0)};
+        stream client = stream::connect(door.local().value()).value();
+        stream peer = door.accept().value();
+        const std::vector<char> much(16u << 20, 'x');
+        std::size_t sent = 0;
+        while (const auto n = client.write_some(much.data(), much.size(), ums::deadline{}))
+            sent += *n;
+        const linger long_time{1, 20};
+        ASSERT_EQ(::setsockopt(client.fd(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time),
+                  0);
+        const int number = client.fd();
+        bool is_over = false;
+        fiber closer{[&] {
+            EXPECT_TRUE(client.close());
+            is_over = true;
+        }};
+        yield_often();
+        EXPECT_FALSE(is_over);
+        const int next = io::socket(AF_INET, SOCK_STREAM).value();
+        EXPECT_EQ(next, number);
+        std::vector<char> buffer(sent);
+        EXPECT_TRUE(peer.read_all(buffer.data(), sent));
+        EXPECT_EQ(peer.read(buffer.data(), 1).value(), 0u);
+        closer.join();
+        io::close(next);
+    });
+}
+
 TEST_F(io_test, a_connect_to_a_full_unix_socket_waits_for_room) {
     ums::run({.processors = 2}, [] {
         char path[64];
@@ -677,6 +1070,44 @@ TEST_F(io_test, without_a_runtime_a_plain_thread_waits_as_well) {
     std::thread writer{[&] { io::write_all(p.out, "x", 1).value(); }};
     EXPECT_EQ(io::read(p.in, &c, 1).value(), 1u);
     writer.join();
+}
+
+TEST_F(io_test, without_a_runtime_a_close_ends_the_wait_of_a_plain_thread) {
+    for (int i = 0; i < scaled(100, 20); ++i) {
+        auto [here, there] = stream::pair().value();
+        const int fd = here.fd();
+        const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
+        std::atomic<bool> begins = false;
+        std::thread closer{[&, &mine = here] {
+            begins.wait(false);
+            for (int k = 0; k < i; ++k) std::this_thread::yield();
+            mine.close().value();
+        }};
+        begins = true;
+        begins.notify_one();
+        char c;
+        EXPECT_EQ(io::read(fd, &c, 1).error(), std::errc::bad_file_descriptor);
+        closer.join();
+    }
+}
+
+// A look behind the bytes that are there: poll(2) says that there is something to read.
+TEST_F(io_test, without_a_runtime_the_limits_end_a_wait_for_more_than_what_is_ready) {
+    auto [here, there] = stream::pair().value();
+    const int behind = 1;
+    ASSERT_EQ(::setsockopt(here.fd(), SOL_SOCKET, SO_PEEK_OFF, &behind, sizeof behind), 0);
+    there.write("x").value();
+    const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
+    char c;
+    EXPECT_EQ(io::recv(here.fd(), &c, 1, MSG_PEEK, deadline_after(1ms)).error(),
+              std::errc::timed_out);
+    std::stop_source source;
+    std::thread stopper{[&] { source.request_stop(); }};
+    EXPECT_EQ(io::recv(here.fd(), &c, 1, MSG_PEEK, source.get_token()).error(),
+              std::errc::operation_canceled);
+    stopper.join();
+    EXPECT_TRUE(io::wait_readable(here.fd(), ums::deadline{}));
+    EXPECT_TRUE(has_byte(here.fd()));
 }
 
 TEST_F(io_test, a_plain_thread_that_waits_outlives_the_runtime) {

@@ -5,7 +5,8 @@
 //
 // perform() makes the system call, and waits for an edge and makes it again while it would block.
 // When the wait is given up, the call is made once more, so that what came before the deadline is not lost by being
-// noticed late.
+// noticed late. A waiter may have been woken before the descriptor was closed, and run after the number was given to the
+// next file: it looks at the generation before it tries again.
 
 #include <cerrno>
 #include <poll.h>
@@ -74,6 +75,7 @@ template <class Call>
             gave_up = r;
         else if (r != 0)
             return r;
+        if (d.generation() != generation) return d.restore(s), -EBADF;
         is_due = true;
     }
 }

@@ -39,9 +39,10 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
             if (fds[k].fd == fds[i].fd) events |= static_cast<std::uint16_t>(fds[k].events);
         epoll_event on{events, {.fd = fds[i].fd}};
         n = os::io_call(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fds[i].fd, &on);
-        if (n == -EEXIST) n = 0;
+        // The same one again, a file, which is always ready, or was closed meanwhile.
+        if (n == -EEXIST || n == -EPERM || n == -EBADF) n = 0;
     }
-    if (n == 0 || n == -EPERM || n == -EBADF) {
+    if (n == 0) {
         n = perform(*descriptor::find(ep), ep, side::in, 0, l, [=]() noexcept -> long {
             const long ready = poll_now(fds, count);
             return ready != 0 ? ready : -EAGAIN;
@@ -57,15 +58,18 @@ result<void> wait_ready(int fd, side s, const limits& l) {
     const std::uint32_t generation = d->generation();
     const long traits = d->learn(fd);
     if (traits < 0) return result<void>::from(traits);
-    if ((traits & (descriptor::file | descriptor::ask_first)) != 0 || d->may_be_ready(s)) return {};
-    const long r = d->wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
-    // The edge was this wait's; the attempt shall find its mark.
-    if (r == 0) d->restore(s);
+    if ((traits & (descriptor::file | descriptor::ask_first)) != 0) return {};
+    long r = 0;
+    if (!d->may_be_ready(s)) {
+        r = d->wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
+        // The edge was this wait's; the attempt shall find its mark.
+        if (r == 0) d->restore(s);
+    }
+    // A close leaves the mark, too.
+    if (r == 0 && d->generation() != generation) r = -EBADF;
+    if ((r == -ETIMEDOUT || r == -ECANCELED) && !would_block(fd, s)) r = 0;
     return result<void>::from(r);
 }
-
-constexpr short in_events = POLLIN | POLLPRI | POLLRDHUP | POLLRDNORM | POLLRDBAND;
-constexpr short out_events = POLLOUT | POLLWRNORM | POLLWRBAND;
 
 }  // namespace
 
@@ -77,14 +81,15 @@ result<short> poll(int fd, short events, const limits& l) {
     if (d == nullptr) return result<short>::failure(EBADF);
     pollfd one{fd, events, 0};
     long n;
-    const bool in = (events & in_events) != 0, out = (events & out_events) != 0;
-    if (in && out) {
-        n = poll_all(&one, 1, l);
-    } else {
-        n = perform(*d, fd, out ? side::out : side::in, 0, l, [&]() noexcept -> long {
+    const bool in = (events & ~POLLRDHUP) == POLLIN;
+    if (in || events == POLLOUT) {
+        n = perform(*d, fd, in ? side::in : side::out, 0, l, [&]() noexcept -> long {
             const long ready = poll_now(&one, 1);
             return ready != 0 ? ready : -EAGAIN;
         });
+    } else {
+        // That none of these has come does not say that there is nothing to read, or no room.
+        n = poll_all(&one, 1, l);
     }
     if (n < 0) return result<short>::failure(static_cast<int>(-n));
     if ((one.revents & POLLNVAL) != 0) return result<short>::failure(EBADF);
@@ -107,22 +112,35 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
                                    (is_in(fd, except) ? POLLPRI : 0));
             if (events != 0) fds.push_back({fd, events, 0});
         }
-        const number n = poll(fds.data(), fds.size(), l);
-        if (!n) return n;
-        for (const pollfd& f : fds)
-            if ((f.revents & POLLNVAL) != 0) return number::failure(EBADF);
-        for (fd_set* set : {in, out, except})
-            if (set != nullptr) FD_ZERO(set);
+        struct kind {
+            fd_set* set;
+            int asked, any;
+        };
+        const kind kinds[] = {{in, POLLIN, POLLIN | POLLHUP | POLLERR},
+                              {out, POLLOUT, POLLOUT | POLLERR},
+                              {except, POLLPRI, POLLPRI}};
+        const auto tells = [](const pollfd& f, const kind& k) {
+            return (f.events & k.asked) != 0 && (f.revents & k.any) != 0;
+        };
         std::size_t bits = 0;
-        for (const pollfd& f : fds) {
-            const auto put = [&](short asked, int any, fd_set* set) {
-                if ((f.events & asked) == 0 || (f.revents & any) == 0) return;
-                FD_SET(f.fd, set);
-                ++bits;
-            };
-            put(POLLIN, POLLIN | POLLHUP | POLLERR, in);
-            put(POLLOUT, POLLOUT | POLLERR, out);
-            put(POLLPRI, POLLPRI, except);
+        for (;;) {
+            const number n = poll(fds.data(), fds.size(), l);
+            if (!n) return n;
+            for (pollfd& f : fds) {
+                if ((f.revents & POLLNVAL) != 0) return number::failure(EBADF);
+                const auto told =
+                    std::ranges::count_if(kinds, [&](const kind& k) { return tells(f, k); });
+                bits += static_cast<std::size_t>(told);
+                // An end or an error, of which poll(2) always tells, and the sets it is in do not.
+                if (f.revents != 0 && told == 0) f.fd = -1;
+            }
+            if (bits != 0 || *n == 0) break;
+        }
+        for (const kind& k : kinds) {
+            if (k.set == nullptr) continue;
+            FD_ZERO(k.set);
+            for (const pollfd& f : fds)
+                if (tells(f, k)) FD_SET(f.fd, k.set);
         }
         return bits;
     } catch (const std::bad_alloc&) {
