@@ -186,6 +186,9 @@ TEST_F(windows_system, there_are_no_messages) {
     EXPECT_FALSE(TranslateMessage(&message));
     EXPECT_EQ(DispatchMessageA(&message), 0);
     EXPECT_EQ(DispatchMessageW(&message), 0);
+    const DWORD ticks = GetTickCount();
+    EXPECT_EQ(MsgWaitForMultipleObjects(0, nullptr, FALSE, 20, QS_ALLINPUT), DWORD{WAIT_TIMEOUT});
+    EXPECT_GE(GetTickCount() - ticks, 19u);
 }
 
 TEST_F(windows_system, small_macros) {
@@ -202,7 +205,22 @@ TEST_F(windows_system, small_macros) {
                   sizeof(HANDLE) == 8);
     static_assert(sizeof(CRITICAL_SECTION) == 40 && sizeof(SRWLOCK) == 8 &&
                   sizeof(CONDITION_VARIABLE) == 8);
+    struct has_inline {
+        FORCEINLINE int get() const { return 3; }
+    };
+    EXPECT_EQ(has_inline{}.get(), 3);
     static_assert(_WIN32_WINNT >= _WIN32_WINNT_WIN7);
+}
+
+TEST_F(windows_system, narrow_text_is_cut_as_on_windows) {
+    char text[8] = "1234567";
+    EXPECT_EQ(_sntprintf(text, 8, "%s", "short"), 5);
+    EXPECT_STREQ(text, "short");
+    EXPECT_EQ(tchar_snprintf(text, 4, "%s", "four"), 4);  // No room for a zero.
+    EXPECT_STREQ(text, "fourt");
+    EXPECT_EQ(_sntprintf(text, 3, "%d", 98765), -1);
+    EXPECT_STREQ(text, "987rt");
+    EXPECT_EQ(_sntprintf(nullptr, 0, "%d", 1), -1);
 }
 
 // What tchar.h calls when UNICODE is defined.
@@ -212,6 +230,8 @@ TEST_F(windows_system, wide_formats_mean_what_they_mean_on_windows) {
                               1LL << 40, L"ab", L'\u00e9'),
               36);
     EXPECT_STREQ(text, L"w\u00efde narrow 7% 1099511627776    ab|\u00e9");
+    EXPECT_EQ(tchar_snwprintf(text, 64, L"50%% of %d%%%s %%s", 7, L"w"), 13);
+    EXPECT_STREQ(text, L"50% of 7%w %s");
     EXPECT_EQ(tchar_snwprintf(text, 3, L"%s", L"long"), -1);
     EXPECT_EQ(std::wstring(text, 3), L"lon");
     const auto wmain = [](int argc, wchar_t** argv) {
