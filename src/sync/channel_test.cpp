@@ -18,8 +18,10 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/fragile.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -44,13 +46,6 @@ static_assert(std::input_iterator<channel<int>::iterator>);
 static_assert(std::sentinel_for<std::default_sentinel_t, channel<std::unique_ptr<int>>::iterator>);
 
 class channel_test : public conserving_test {};
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 constexpr std::array<std::size_t, 4> capacities{0, 1, 7, ums::unbounded};
 
@@ -269,22 +264,7 @@ TEST_F(channel_test, waiters_are_served_in_the_order_of_their_arrival) {
     });
 }
 
-// Counts what there is of it; every third move into a channel or out of it throws.
-struct fragile {
-    static inline std::atomic<int> alive = 0, moves = 0;
-    int number;
-    explicit fragile(int n) : number{n} { ++alive; }
-    fragile(fragile&& other) : number{other.number} {
-        if (++moves % 3 == 0) throw std::runtime_error{"move"};
-        other.number = -1;
-        ++alive;
-    }
-    fragile& operator=(fragile&&) = delete;
-    ~fragile() { --alive; }
-};
-
 TEST_F(channel_test, a_move_that_throws_loses_and_doubles_nothing) {
-    fragile::moves = 0;
     ums::run({.processors = 2}, [] {
         for (const std::size_t capacity : capacities) {
             channel<fragile> c{capacity};
@@ -427,8 +407,9 @@ TEST_F(channel_test, deadlines_stops_and_partners_race) {
             constexpr int rounds = scaled(1500, 150);
             channel<std::unique_ptr<std::uint64_t>> c{capacity};
             std::atomic<std::uint64_t> sent = 0, received = 0, in_sum = 0, out_sum = 0;
-            auto work = [&](unsigned n, bool is_sender) {
-                std::minstd_rand random{static_cast<unsigned>(seed) + n};
+            auto work = [&](int n) {
+                const bool is_sender = n % 2 == 0;
+                std::minstd_rand random{static_cast<unsigned>(seed) + static_cast<unsigned>(n)};
                 for (int i = 0; i < rounds; ++i) {
                     const std::chrono::nanoseconds d{random() % 20'000};
                     std::stop_source stop;
@@ -453,12 +434,7 @@ TEST_F(channel_test, deadlines_stops_and_partners_race) {
                     }
                 }
             };
-            std::vector<fiber> fibers;
-            std::vector<plain_thread> threads;
-            for (unsigned i = 0; i < 12; ++i) fibers.emplace_back(work, i, i % 2 == 0);
-            for (unsigned i = 0; i < 2; ++i) threads.emplace_back(work, 100 + i, i % 2 == 0);
-            for (fiber& f : fibers) f.join();
-            for (plain_thread& t : threads) t.join();
+            on_threads_and_fibers(2, 12, work);
             while (auto rest = c.try_receive()) {
                 ++received;
                 out_sum += **rest;

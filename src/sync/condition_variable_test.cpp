@@ -10,14 +10,15 @@
 #include <random>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
@@ -51,66 +52,37 @@ private:
     ums::mutex mutex_;
 };
 
-struct with_mutex {
-    using condition = ums::condition_variable;
-    using mutex = ums::mutex;
+template <class Condition, class Mutex>
+struct pairing {
+    using condition = Condition;
+    using mutex = Mutex;
 };
-struct any_with_mutex {
-    using condition = ums::condition_variable_any;
-    using mutex = ums::mutex;
-};
-struct any_with_fair_mutex {
-    using condition = ums::condition_variable_any;
-    using mutex = ums::fair_mutex;
-};
-struct any_with_recursive_mutex {
-    using condition = ums::condition_variable_any;
-    using mutex = ums::recursive_mutex;
-};
-struct any_with_parking_lock {
-    using condition = ums::condition_variable_any;
-    using mutex = parking_lock;
-};
+template <class Mutex>
+using any_with = pairing<ums::condition_variable_any, Mutex>;
 
 class condition_base_test : public conserving_test {};
 
 template <class Kind>
 class condition_test : public condition_base_test {};
-using every_kind = ::testing::Types<with_mutex, any_with_mutex, any_with_fair_mutex,
-                                    any_with_recursive_mutex, any_with_parking_lock>;
+using every_kind = ::testing::Types<pairing<ums::condition_variable, ums::mutex>,
+                                    any_with<ums::mutex>, any_with<ums::fair_mutex>,
+                                    any_with<ums::recursive_mutex>, any_with<parking_lock>>;
 TYPED_TEST_SUITE(condition_test, every_kind);
 
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
-
-// Who runs a body: a fiber or a plain thread. join() yields until a thread is over: to wait for it
-// in the kernel would stop the fibers that are queued on this processor, and the thread may wait
-// for one of them.
+// Who runs a body: a fiber or a plain thread.
 class runner {
 public:
     template <class F>
     runner(bool on_thread, F body) {
         if (on_thread)
-            thread_ = std::thread{[body = std::move(body), over = over_] {
-                body();
-                *over = true;
-            }};
+            thread_.emplace(std::move(body));
         else
             fiber_ = fiber{std::move(body)};
     }
-    void join() {
-        if (!thread_.joinable()) return fiber_.join();
-        while (!*over_) this_fiber::yield();
-        thread_.join();
-    }
+    void join() { thread_ ? thread_->join() : fiber_.join(); }
 
 private:
-    std::shared_ptr<std::atomic<bool>> over_ = std::make_shared<std::atomic<bool>>(false);
-    std::thread thread_;
+    std::optional<plain_thread> thread_;
     fiber fiber_;
 };
 

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
@@ -48,13 +49,6 @@ class timed_mutex_test : public mutex_base_test {};
 using every_timed_mutex =
     ::testing::Types<ums::timed_mutex, ums::fair_mutex, ums::recursive_timed_mutex>;
 TYPED_TEST_SUITE(timed_mutex_test, every_timed_mutex);
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 TYPED_TEST(mutex_test, the_std_guards_work_with_it) {
     on_a_fiber_and_on_a_thread([] {
@@ -103,12 +97,7 @@ TYPED_TEST(mutex_test, fibers_and_threads_exclude_each_other) {
                 EXPECT_EQ(--inside, 0);
             }
         };
-        std::vector<fiber> all;
-        std::vector<plain_thread> plain;
-        for (int i = 0; i < threads; ++i) plain.emplace_back(work, i);
-        for (int i = 0; i < fibers; ++i) all.emplace_back(work, i);
-        for (fiber& f : all) f.join();
-        for (plain_thread& t : plain) t.join();
+        on_threads_and_fibers(threads, fibers, work);
         EXPECT_EQ(count, std::uint64_t{fibers + threads} * rounds);
     });
 }
@@ -191,12 +180,7 @@ TYPED_TEST(timed_mutex_test, deadlines_and_unlocks_race) {
                 }
             }
         };
-        std::vector<fiber> all;
-        std::vector<plain_thread> plain;
-        for (int i = 0; i < 2; ++i) plain.emplace_back(work, 100 + i);
-        for (int i = 0; i < 16; ++i) all.emplace_back(work, i);
-        for (fiber& f : all) f.join();
-        for (plain_thread& t : plain) t.join();
+        on_threads_and_fibers(2, 16, work);
         EXPECT_EQ(count, got);
         EXPECT_EQ(got + gave_up, std::uint64_t{18} * rounds);
         EXPECT_TRUE(m.try_lock());

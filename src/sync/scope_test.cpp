@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -35,13 +36,6 @@ static_assert(std::is_nothrow_destructible_v<scope> && !std::is_move_constructib
 static_assert(!std::is_copy_constructible_v<scope>);
 
 class scope_test : public conserving_test {};
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 // Runs until it is asked to stop.
 void until_stopped(const std::stop_token& stop) {

@@ -16,7 +16,9 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/fragile.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -41,13 +43,6 @@ using ums::select;
 namespace this_fiber = ums::this_fiber;
 
 class select_test : public conserving_test {};
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 TEST_F(select_test, the_case_that_can_happen_does) {
     on_a_fiber_and_on_a_thread([] {
@@ -322,8 +317,8 @@ TEST_F(select_test, everything_races_and_nothing_is_lost) {
             constexpr int rounds = scaled(2000, 200);
             channel<std::unique_ptr<std::uint64_t>> a{capacity}, b{capacity};
             std::atomic<std::uint64_t> in = 0, out = 0;
-            auto work = [&](unsigned n) {
-                std::minstd_rand random{static_cast<unsigned>(seed) + n};
+            auto work = [&](int n) {
+                std::minstd_rand random{static_cast<unsigned>(seed) + static_cast<unsigned>(n)};
                 std::stop_source stop;
                 auto take = [&](std::optional<std::unique_ptr<std::uint64_t>> v) {
                     if (v) out += **v;
@@ -360,12 +355,7 @@ TEST_F(select_test, everything_races_and_nothing_is_lost) {
                     }
                 }
             };
-            std::vector<fiber> fibers;
-            std::vector<plain_thread> threads;
-            for (unsigned i = 0; i < 8; ++i) fibers.emplace_back(work, i);
-            for (unsigned i = 0; i < 2; ++i) threads.emplace_back(work, 100 + i);
-            for (fiber& f : fibers) f.join();
-            for (plain_thread& t : threads) t.join();
+            on_threads_and_fibers(2, 8, work);
             a.close();
             b.close();
             for (auto& v : a) out += *v;
@@ -374,16 +364,6 @@ TEST_F(select_test, everything_races_and_nothing_is_lost) {
         }
     });
 }
-
-struct fragile {
-    static inline std::atomic<unsigned> moves = 0;
-    int number;
-    explicit fragile(int n) : number{n} {}
-    fragile(fragile&& other) : number{other.number} {
-        if (++moves % 5 == 0) throw std::runtime_error{"move"};
-        other.number = -1;
-    }
-};
 
 TEST_F(select_test, a_move_that_throws_loses_and_doubles_nothing) {
     ums::run({.processors = 2}, [] {
@@ -421,6 +401,7 @@ TEST_F(select_test, a_move_that_throws_loses_and_doubles_nothing) {
         second.join();
         for (const auto& n : seen) ASSERT_EQ(n, 1);
     });
+    EXPECT_EQ(fragile::alive, 0);
 }
 
 }  // namespace

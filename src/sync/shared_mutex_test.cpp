@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
@@ -37,13 +38,6 @@ template <class Mutex>
 class shared_mutex_test : public shared_mutex_base_test {};
 using every_shared_mutex = ::testing::Types<ums::shared_mutex, ums::shared_timed_mutex>;
 TYPED_TEST_SUITE(shared_mutex_test, every_shared_mutex);
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 // What another fiber gets by a try.
 template <class Mutex>
@@ -132,12 +126,7 @@ TYPED_TEST(shared_mutex_test, fibers_and_threads_exclude_each_other) {
                 }
             }
         };
-        std::vector<fiber> all;
-        std::vector<plain_thread> plain;
-        for (int i = 0; i < threads; ++i) plain.emplace_back(work, 1000 + i);
-        for (int i = 0; i < fibers; ++i) all.emplace_back(work, i);
-        for (fiber& f : all) f.join();
-        for (plain_thread& t : plain) t.join();
+        on_threads_and_fibers(threads, fibers, work);
         EXPECT_EQ(first, writes);
         EXPECT_EQ(second, writes);
         EXPECT_TRUE(m.try_lock());

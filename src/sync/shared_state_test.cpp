@@ -17,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/plain_thread.hpp"
@@ -86,13 +87,6 @@ static_assert(std::is_same_v<decltype(ums::async([](auto i) { return i; }, 1)), 
 // --- What all tests use ---
 
 class future_test : public conserving_test {};
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 template <class Call>
 void expect_error(future_errc code, Call call) {

@@ -50,11 +50,14 @@ using namespace ums::windows;
 
 namespace ums::windows {
 
-const UMS_CREATE_THREAD_ATTRIBUTES* worker_attributes(LPPROC_THREAD_ATTRIBUTE_LIST list) noexcept {
-    if (list->state != initialised) return nullptr;
-    for (DWORD i = 0; i < list->count; ++i)
-        if (list->attributes()[i].what == PROC_THREAD_ATTRIBUTE_UMS_THREAD)
-            return static_cast<const UMS_CREATE_THREAD_ATTRIBUTES*>(list->attributes()[i].value);
+bool is_initialised(const _PROC_THREAD_ATTRIBUTE_LIST& list) noexcept {
+    return list.state == initialised;
+}
+
+const UMS_CREATE_THREAD_ATTRIBUTES* worker_attributes(_PROC_THREAD_ATTRIBUTE_LIST& list) noexcept {
+    for (DWORD i = 0; i < list.count; ++i)
+        if (list.attributes()[i].what == PROC_THREAD_ATTRIBUTE_UMS_THREAD)
+            return static_cast<const UMS_CREATE_THREAD_ATTRIBUTES*>(list.attributes()[i].value);
     return nullptr;
 }
 
@@ -79,8 +82,7 @@ HANDLE create_worker(const UMS_CREATE_THREAD_ATTRIBUTES& as, SIZE_T stack_bytes,
     ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
     options.list = reinterpret_cast<ums_completion_list_t>(as.UmsCompletionList);
     options.context = reinterpret_cast<ums_context_t>(as.UmsContext);
-    constexpr SIZE_T least = 64 * 1024;
-    options.stack_bytes = stack_bytes == 0 || stack_bytes >= least ? stack_bytes : least;
+    options.stack_bytes = stack_bytes != 0 ? stack_to_reserve(stack_bytes, flags) : 0;
     // Queued below, when all is known that the worker's end needs.
     options.suspended = true;
     options.ended = ended;
@@ -119,7 +121,7 @@ BOOL InitializeProcThreadAttributeList(LPPROC_THREAD_ATTRIBUTE_LIST list, DWORD 
 
 BOOL UpdateProcThreadAttribute(LPPROC_THREAD_ATTRIBUTE_LIST list, DWORD flags, DWORD_PTR what,
                                PVOID value, SIZE_T bytes, PVOID previous, PSIZE_T returned) {
-    if (list == nullptr || list->state != initialised || flags != 0 || previous != nullptr ||
+    if (list == nullptr || !is_initialised(*list) || flags != 0 || previous != nullptr ||
         returned != nullptr || value == nullptr)
         return fail(ERROR_INVALID_PARAMETER);
     if (what != PROC_THREAD_ATTRIBUTE_UMS_THREAD) return fail(ERROR_NOT_SUPPORTED);

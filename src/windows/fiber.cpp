@@ -149,8 +149,8 @@ BOOL ConvertFiberToThread() {
 LPVOID CreateFiberEx(SIZE_T commit_bytes, SIZE_T reserve_bytes, DWORD, LPFIBER_START_ROUTINE start,
                      LPVOID parameter) {
     if (start == nullptr) return fail(ERROR_INVALID_PARAMETER);
-    std::size_t bytes = reserve_bytes > commit_bytes ? reserve_bytes : commit_bytes;
-    if (reserve_bytes == 0 && bytes < default_bytes) bytes = default_bytes;
+    std::size_t bytes = reserve_bytes != 0 ? reserve_bytes : default_bytes;
+    if (bytes < commit_bytes) bytes = commit_bytes;
     if (bytes > most) return fail(ERROR_NOT_ENOUGH_MEMORY);
     bytes = os::round_up(bytes < least ? least : bytes, os::page_bytes);
 
@@ -175,8 +175,8 @@ LPVOID CreateFiberEx(SIZE_T commit_bytes, SIZE_T reserve_bytes, DWORD, LPFIBER_S
     return f;
 }
 
-LPVOID CreateFiber(SIZE_T stack_bytes, LPFIBER_START_ROUTINE start, LPVOID parameter) {
-    return CreateFiberEx(0, stack_bytes, 0, start, parameter);
+LPVOID CreateFiber(SIZE_T commit_bytes, LPFIBER_START_ROUTINE start, LPVOID parameter) {
+    return CreateFiberEx(commit_bytes, 0, 0, start, parameter);
 }
 
 VOID SwitchToFiber(LPVOID to) {

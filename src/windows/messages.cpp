@@ -24,5 +24,6 @@ LRESULT DispatchMessageW(const MSG*) { return 0; }
 
 DWORD MsgWaitForMultipleObjects(DWORD count, const HANDLE* handles, BOOL all, DWORD milliseconds,
                                 DWORD) {
+    if (count == 0) return Sleep(milliseconds), DWORD{WAIT_TIMEOUT};  // For messages only.
     return WaitForMultipleObjects(count, handles, all, milliseconds);
 }

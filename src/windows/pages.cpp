@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 
 // VirtualAlloc() and its kin. A reservation is a mapping without access; committing gives access, decommitting gives
-// the memory back. What is reserved is remembered, with the protection of each page.
+// the memory back. What is reserved is remembered, with the protection of each run of pages that have the same: how much
+// is reserved costs nothing.
 
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <new>
 #include <sys/mman.h>
-#include <vector>
 
 #include "os/memory.hpp"
 #include "windows/guard.hpp"
@@ -22,8 +23,9 @@ namespace {
 constexpr std::uintptr_t page = os::page_bytes, granularity = 64 * 1024;
 
 struct reservation {
+    using protections = std::map<std::uintptr_t, DWORD>;
     std::size_t bytes;
-    std::vector<DWORD> protection;  // Of each page; 0: not committed.
+    protections runs;  // By their first page; each goes on to the next. 0: not committed.
 };
 // By their start. Guarded by the dispatcher's lock. Never destroyed.
 using reservations = std::map<std::uintptr_t, reservation>;
@@ -71,15 +73,40 @@ struct range {
         bytes = (end + page - 1) / page * page - from;
     }
     [[nodiscard]] bool is_there() const noexcept { return in != all().end(); }
-    [[nodiscard]] DWORD& first() const noexcept {
-        return in->second.protection[(from - in->first) / page];
+    // The protection of the first page, and whether one page or more is not committed.
+    [[nodiscard]] DWORD first() const noexcept {
+        return std::prev(runs().upper_bound(from))->second;
     }
-    template <class F>
-    void each(F f) const {
-        for (std::size_t i = 0; i < bytes / page; ++i) f((&first())[i]);
+    [[nodiscard]] bool has_gaps() const noexcept {
+        auto run = std::prev(runs().upper_bound(from));
+        for (; run != runs().end() && run->first < from + bytes; ++run)
+            if (run->second == 0) return true;
+        return false;
+    }
+    // Runs begin and end where it does; no page's protection changes. Throws std::bad_alloc.
+    void isolate() const {
+        split(from);
+        if (from + bytes < in->first + in->second.bytes) split(from + bytes);
+    }
+    // Requires: isolate().
+    void set(DWORD protection) const noexcept {
+        const auto own = runs().find(from);
+        const auto after = runs().lower_bound(from + bytes);
+        own->second = protection;
+        runs().erase(std::next(own), after);
+        // Not more runs than there are differences.
+        if (after != runs().end() && after->second == protection) runs().erase(after);
+        if (own != runs().begin() && std::prev(own)->second == protection) runs().erase(own);
     }
     [[nodiscard]] bool protect(int flags) const noexcept {
         return os::system.mprotect(reinterpret_cast<void*>(from), bytes, flags) == 0;
+    }
+
+private:
+    [[nodiscard]] reservation::protections& runs() const noexcept { return in->second.runs; }
+    // A run begins there.
+    void split(std::uintptr_t at) const {
+        runs().emplace(at, std::prev(runs().upper_bound(at))->second);
     }
 };
 
@@ -96,7 +123,7 @@ LPVOID reserve(std::size_t bytes) {
     auto* const made = mapped + before;
     os::system.mprotect(made, whole, PROT_NONE);
     try {
-        all()[start] = {whole, std::vector<DWORD>(whole / page, 0)};
+        all()[start] = {whole, {{start, 0}}};
     } catch (...) {
         os::unmap(made, whole);
         throw;
@@ -122,15 +149,16 @@ LPVOID VirtualAlloc(LPVOID address, SIZE_T bytes, DWORD type, DWORD protection) 
         if ((type & MEM_COMMIT) == 0) return address;
         const range pages{address, bytes};
         if (!pages.is_there()) return fail(ERROR_INVALID_ADDRESS);
+        pages.isolate();
         if (!pages.protect(flags)) return fail(ERROR_NOT_ENOUGH_MEMORY);
-        pages.each([&](DWORD& p) { p = protection; });
+        pages.set(protection);
         return reinterpret_cast<LPVOID>(pages.from);
     } catch (const std::bad_alloc&) {
         return fail(ERROR_NOT_ENOUGH_MEMORY);
     }
 }
 
-BOOL VirtualFree(LPVOID address, SIZE_T bytes, DWORD type) {
+BOOL VirtualFree(LPVOID address, SIZE_T bytes, DWORD type) try {
     const uninterrupted section;
     const guard hold{dispatcher};
     if (type == MEM_RELEASE) {
@@ -149,25 +177,29 @@ BOOL VirtualFree(LPVOID address, SIZE_T bytes, DWORD type) {
     }
     const range pages{address, bytes};
     if (!pages.is_there()) return fail(ERROR_INVALID_ADDRESS);
+    pages.isolate();
     os::system.madvise(reinterpret_cast<void*>(pages.from), pages.bytes, MADV_DONTNEED);
     if (!pages.protect(PROT_NONE)) return fail(ERROR_NOT_ENOUGH_MEMORY);
-    pages.each([](DWORD& p) { p = 0; });
+    pages.set(0);
     return TRUE;
+} catch (const std::bad_alloc&) {
+    return fail(ERROR_NOT_ENOUGH_MEMORY);
 }
 
-BOOL VirtualProtect(LPVOID address, SIZE_T bytes, DWORD protection, PDWORD old) {
+BOOL VirtualProtect(LPVOID address, SIZE_T bytes, DWORD protection, PDWORD old) try {
     const int flags = flags_of(protection);
     if (flags < 0) return fail(ERROR_INVALID_PARAMETER);
     if (old == nullptr) return fail(ERROR_NOACCESS);
     const uninterrupted section;
     const guard hold{dispatcher};
     const range pages{address, bytes};
-    bool is_committed = pages.is_there();
-    if (is_committed) pages.each([&](const DWORD& p) { is_committed = is_committed && p != 0; });
-    if (!is_committed) return fail(ERROR_INVALID_ADDRESS);
+    if (!pages.is_there() || pages.has_gaps()) return fail(ERROR_INVALID_ADDRESS);
     const DWORD before = pages.first();
+    pages.isolate();
     if (!pages.protect(flags)) return fail(ERROR_ACCESS_DENIED);
-    pages.each([&](DWORD& p) { p = protection; });
+    pages.set(protection);
     *old = before;
     return TRUE;
+} catch (const std::bad_alloc&) {
+    return fail(ERROR_NOT_ENOUGH_MEMORY);
 }

@@ -65,7 +65,9 @@ void obey_suspension() noexcept {
 
 bool interrupt(pthread_t thread) noexcept {
     static const int number = take_signal();
-    return number != 0 && ::pthread_kill(thread, number) == 0;
+    if (number == 0) return false;
+    const int error = ::pthread_kill(thread, number);
+    return error == 0 || error == ESRCH;  // Not there: it has seen by itself that it is to leave.
 }
 
 void wait_until_stopped(suspension& of) noexcept {

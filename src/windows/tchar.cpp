@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// What tchar.h needs when text is wide. On Windows %s and %c in a wide format mean wide text, %S and %C the other; here
+// What tchar.h needs, most of it when text is wide. On Windows %s and %c in a wide format mean wide text, %S and %C the other; here
 // the C library has it the other way round. The output is UTF-8 by way of narrow streams, so that a program may
 // mix it with printf().
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cwchar>
@@ -35,9 +36,9 @@ std::wstring in_our_terms(const wchar_t* format) {
             rest.remove_prefix(what.size());
             return true;
         };
-        (void)(replace(L"s", L"ls") || replace(L"c", L"lc") || replace(L"S", L"s") ||
-               replace(L"C", L"c") || replace(L"I64", L"ll") || replace(L"I32", L"") ||
-               replace(L"hs", L"s") || replace(L"I", L"z"));
+        (void)(replace(L"%", L"%") || replace(L"s", L"ls") || replace(L"c", L"lc") ||
+               replace(L"S", L"s") || replace(L"C", L"c") || replace(L"I64", L"ll") ||
+               replace(L"I32", L"") || replace(L"hs", L"s") || replace(L"I", L"z"));
     }
     return made;
 }
@@ -60,6 +61,15 @@ int format_text(std::wstring& into, const wchar_t* format, va_list arguments) {
         if (buffer.size() >= most) return -1;
         buffer.resize(buffer.size() * 4);
     }
+}
+
+// As on Windows: cut, without a zero if there is no room for it, and -1 if it was cut.
+template <class Char>
+int copy_cut(Char* into, std::size_t size, const Char* text, std::size_t length) {
+    const std::size_t copied = length < size ? length : size;
+    std::copy_n(text, copied, into);
+    if (copied < size) into[copied] = Char{};
+    return length <= size ? static_cast<int>(length) : -1;
 }
 
 int print(std::FILE* file, const wchar_t* format, va_list arguments) {
@@ -88,18 +98,27 @@ int tchar_fwprintf(void* file, const wchar_t* format, ...) {
     return n;
 }
 
+int tchar_snprintf(char* into, size_t size, const char* format, ...) {
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    // Where it fits with its zero, without a copy.
+    const int n = std::vsnprintf(into, size, format, arguments);
+    va_end(arguments);
+    if (n < 0 || static_cast<std::size_t>(n) < size) return va_end(again), n;
+    std::vector<char> text(static_cast<std::size_t>(n) + 1);
+    std::vsnprintf(text.data(), text.size(), format, again);
+    va_end(again);
+    return copy_cut(into, size, text.data(), static_cast<std::size_t>(n));
+}
+
 int tchar_snwprintf(wchar_t* into, size_t size, const wchar_t* format, ...) {
     va_list arguments;
     va_start(arguments, format);
     std::wstring text;
     const int n = format_text(text, format, arguments);
     va_end(arguments);
-    // As on Windows: cut, without a zero if there is no room for it, and -1 if it was cut.
-    if (n < 0) return n;
-    const std::size_t copied = text.size() < size ? text.size() : size;
-    std::wmemcpy(into, text.data(), copied);
-    if (copied < size) into[copied] = L'\0';
-    return text.size() <= size ? n : -1;
+    return n < 0 ? n : copy_cut(into, size, text.data(), static_cast<std::size_t>(n));
 }
 
 // A program in C has another type for wchar_t: clang's check of called functions takes it for a mistake.

@@ -40,13 +40,12 @@ void* run(void* record) {
 }
 
 // Starts the pthread; 0 or an error number.
-int start_thread(thread& t, SIZE_T stack_bytes) noexcept {
+int start_thread(thread& t, SIZE_T stack_bytes, DWORD flags) noexcept {
     pthread_attr_t attributes;
     if (const int error = ::pthread_attr_init(&attributes); error != 0) return error;
-    constexpr SIZE_T least = 64 * 1024;
     int error = 0;
     if (stack_bytes != 0) {
-        const SIZE_T bytes = stack_bytes < least ? least : (stack_bytes + 4095) & ~SIZE_T{4095};
+        const SIZE_T bytes = (stack_to_reserve(stack_bytes, flags) + 4095) & ~SIZE_T{4095};
         error = ::pthread_attr_setstacksize(&attributes, bytes);
     }
     if (error == 0) error = ::pthread_create(&t.handle, &attributes, run, &t);
@@ -71,7 +70,7 @@ HANDLE create_thread(SIZE_T stack_bytes, LPTHREAD_START_ROUTINE start, LPVOID ar
         const guard hold{dispatcher};
         made->share();  // The thread's own.
     }
-    if (const int error = start_thread(*made, stack_bytes); error != 0) {
+    if (const int error = start_thread(*made, stack_bytes, flags); error != 0) {
         made->is_joined = true;
         drop(made.get());
         CloseHandle(handle);
@@ -114,9 +113,11 @@ HANDLE CreateRemoteThreadEx(HANDLE process, LPSECURITY_ATTRIBUTES, SIZE_T stack_
                             LPPROC_THREAD_ATTRIBUTE_LIST list, LPDWORD id) {
     if (!is_of_this_process(process)) return fail(ERROR_INVALID_HANDLE);
     if (start == nullptr) return fail(ERROR_INVALID_PARAMETER);
-    if (list != nullptr)
-        if (const UMS_CREATE_THREAD_ATTRIBUTES* const as = worker_attributes(list))
+    if (list != nullptr) {
+        if (!is_initialised(*list)) return fail(ERROR_INVALID_PARAMETER);
+        if (const UMS_CREATE_THREAD_ATTRIBUTES* const as = worker_attributes(*list))
             return create_worker(*as, stack_bytes, start, argument, flags, id);
+    }
     return create_thread(stack_bytes, start, argument, flags, id);
 }
 

@@ -64,6 +64,19 @@ TEST_F(windows_fibers, a_fiber_knows_itself_and_its_data) {
     DeleteFiber(fiber);
 }
 
+TEST_F(windows_fibers, a_small_stack_is_what_is_committed_at_first) {
+    const auto run = [](LPVOID back) {
+        use_stack(nullptr);
+        SwitchToFiber(back);
+    };
+    for (const LPVOID fiber :
+         {CreateFiber(16 * 1024, run, main_), CreateFiberEx(4096, 0, 0, run, main_),
+          CreateFiberEx(512 * 1024, 4096, 0, run, main_)}) {
+        SwitchToFiber(fiber);
+        DeleteFiber(fiber);
+    }
+}
+
 TEST_F(windows_fibers, wrong_use_gets_the_documented_errors) {
     EXPECT_EQ(ConvertThreadToFiberEx(nullptr, 0), nullptr);
     EXPECT_EQ(GetLastError(), DWORD{ERROR_ALREADY_FIBER});

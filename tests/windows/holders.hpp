@@ -13,6 +13,13 @@ struct holder {
     operator HANDLE() const { return of; }
 };
 
+// Uses more of the stack than a small one has.
+inline DWORD WINAPI use_stack(LPVOID) {
+    volatile char bytes[400 * 1024];
+    for (SIZE_T i = sizeof bytes; i > 0; i -= 1024) bytes[i - 1] = 1;
+    return bytes[1023];
+}
+
 template <class F>
 struct job {
     F run;

@@ -173,7 +173,9 @@ TEST_F(windows_locks, interlocked_operations_return_what_windows_returns) {
     EXPECT_EQ(InterlockedDecrement(&a), 5);
     EXPECT_EQ(InterlockedExchange(&a, 9), 5);
     EXPECT_EQ(InterlockedExchangeAdd(&a, 2), 9);
-    EXPECT_EQ(InterlockedAdd(&a, 2), 13);
+    int evaluated = 0;
+    EXPECT_EQ(InterlockedAdd(&a, ++evaluated + 1), 13);
+    EXPECT_EQ(evaluated, 1);
     EXPECT_EQ(InterlockedCompareExchange(&a, 1, 7), 13);
     EXPECT_EQ(InterlockedCompareExchange(&a, 6, 13), 13);
     EXPECT_EQ(InterlockedOr(&a, 1), 6);
@@ -202,6 +204,13 @@ TEST_F(windows_locks, interlocked_operations_return_what_windows_returns) {
     EXPECT_EQ(InterlockedAnd16(&c, 3), 7);
     EXPECT_EQ(InterlockedXor16(&c, 2), 3);
     EXPECT_EQ(InterlockedCompareExchange16(&c, 0, 1), 1);
+    EXPECT_EQ(InterlockedExchangeAdd16(&c, 3), 0);
+    EXPECT_EQ(InterlockedAdd16(&c, 3), 6);
+
+    long volatile d = 1L << 40;  // In C++; on Windows it would be a LONG.
+    EXPECT_EQ(InterlockedIncrement(&d), (1L << 40) + 1);
+    EXPECT_EQ(InterlockedCompareExchange(&d, 5, (1L << 40) + 1), (1L << 40) + 1);
+    EXPECT_EQ(InterlockedExchangeAdd64(&d, 1), 5);
 
     PVOID volatile p = nullptr;
     int x = 0;

@@ -40,9 +40,12 @@ def declared():
 
 
 def inline():
-    """The functions whose bodies are in the headers."""
+    """The functions whose bodies are in the headers; those of a width come from a macro."""
     text = read(os.path.join(FOLDER, "impl/interlocked.h"))
-    return set(re.findall(r"^FORCEINLINE \w+ (\w+)\(", text, flags=re.MULTILINE))
+    widths = set(re.findall(r"^UMS_WIN_INTERLOCKED\(\w+, *(\w*)\)", text, flags=re.MULTILINE))
+    of_a_width = re.findall(r"UMS_WIN_INLINE \w+ (\w+)##bits\(", text)
+    return {name + width for name in of_a_width for width in widths} | set(
+        re.findall(r"^UMS_WIN_INLINE \w+ (\w+)\(", text, flags=re.MULTILINE))
 
 
 def check_calls():
@@ -85,6 +88,9 @@ def check_headers():
     compilers = [c for c in ("gcc", "clang-19", "clang") if shutil.which(c)][:2]
     text = "".join(f"#include <{os.path.basename(path)}>\n" for path in sorted(headers()))
     text += '#include <ums/compat/linux_ums.h>\n'
+    # Macros of tchar.h and of functions, as sources use them.
+    text += ('static FORCEINLINE int same(void) { return _tcsicmp(_T("a"), _T("A")); }\n'
+             'int used(void);\nint used(void) { return same(); }\n')
     for compiler in compilers:
         for language, standard in (("c", "c11"), ("c", "gnu17"), ("c++", "c++17"), ("c++", "c++20")):
             for wide in ([], ["-DUNICODE", "-D_UNICODE"]):

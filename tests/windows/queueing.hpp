@@ -54,8 +54,13 @@ public:
     }
     HANDLE create(LPTHREAD_START_ROUTINE start, LPVOID argument, DWORD flags = 0,
                   LPDWORD id = nullptr) {
-        return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 256 * 1024, start, argument,
-                                    flags | STACK_SIZE_PARAM_IS_A_RESERVATION, get(), id);
+        return create_sized(256 * 1024, start, argument, flags | STACK_SIZE_PARAM_IS_A_RESERVATION,
+                            id);
+    }
+    HANDLE create_sized(SIZE_T stack_bytes, LPTHREAD_START_ROUTINE start, LPVOID argument,
+                        DWORD flags = 0, LPDWORD id = nullptr) {
+        return CreateRemoteThreadEx(GetCurrentProcess(), nullptr, stack_bytes, start, argument,
+                                    flags, get(), id);
     }
 
 private:

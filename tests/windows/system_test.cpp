@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Heaps, pages, time, text and the rest, by their Windows names.
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <fstream>
+#include <random>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "support/seed.hpp"
 #include "windows/queueing.hpp"
 
 #include <SDKDDKVer.h>
@@ -84,6 +90,59 @@ TEST_F(windows_system, pages_are_reserved_committed_protected_and_given_back) {
     EXPECT_FALSE(VirtualProtect(both, 1, PAGE_READWRITE, nullptr));
     EXPECT_ERROR(ERROR_NOACCESS);
     EXPECT_TRUE(VirtualFree(both, 0, MEM_RELEASE));
+}
+
+TEST_F(windows_system, the_protection_of_each_page_is_kept) {
+    constexpr SIZE_T page = 4096;
+    constexpr int pages = 32;
+    auto* const at =
+        static_cast<char*>(VirtualAlloc(nullptr, pages * page, MEM_RESERVE, PAGE_NOACCESS));
+    std::vector<DWORD> wanted(pages, 0);
+    std::mt19937 random{test_seed()};
+    for (int i = 0; i < scaled(5'000, 500); ++i) {
+        const SIZE_T first = random() % pages, n = 1 + random() % (pages - first);
+        const DWORD kind = random() % 2 != 0 ? PAGE_READONLY : PAGE_READWRITE;
+        const auto begin = wanted.begin() + static_cast<std::ptrdiff_t>(first);
+        const auto end = begin + static_cast<std::ptrdiff_t>(n);
+        char* const from = at + first * page;
+        DWORD old = 0;
+        switch (random() % 3) {
+            case 0:
+                ASSERT_EQ(VirtualAlloc(from, n * page, MEM_COMMIT, kind), from);
+                std::fill(begin, end, kind);
+                break;
+            case 1:
+                ASSERT_TRUE(VirtualFree(from, n * page, MEM_DECOMMIT));
+                std::fill(begin, end, 0);
+                break;
+            default:
+                const bool is_committed = std::find(begin, end, DWORD{0}) == end;
+                ASSERT_EQ(VirtualProtect(from, n * page, kind, &old), is_committed ? TRUE : FALSE);
+                if (!is_committed) break;
+                ASSERT_EQ(old, *begin);
+                std::fill(begin, end, kind);
+        }
+    }
+    for (SIZE_T i = 0; i < pages; ++i) {
+        DWORD old = 0;
+        EXPECT_EQ(VirtualProtect(at + i * page, page, PAGE_READONLY, &old), wanted[i] != 0);
+        EXPECT_EQ(old, wanted[i]);
+    }
+    EXPECT_TRUE(VirtualFree(at, 0, MEM_RELEASE));
+}
+
+// Much of it, of which nothing is used.
+TEST_F(windows_system, a_reservation_takes_no_memory) {
+    const auto resident_pages = [] {
+        long all = 0, resident = 0;
+        std::ifstream{"/proc/self/statm"} >> all >> resident;
+        return resident;
+    };
+    const long before = resident_pages();
+    void* const at = VirtualAlloc(nullptr, SIZE_T{64} << 30, MEM_RESERVE, PAGE_NOACCESS);
+    ASSERT_NE(at, nullptr);
+    EXPECT_LT(resident_pages() - before, 4096);  // 16 MiB.
+    EXPECT_TRUE(VirtualFree(at, 0, MEM_RELEASE));
 }
 
 TEST_F(windows_system, clocks_go_forward) {
@@ -186,6 +245,9 @@ TEST_F(windows_system, there_are_no_messages) {
     EXPECT_FALSE(TranslateMessage(&message));
     EXPECT_EQ(DispatchMessageA(&message), 0);
     EXPECT_EQ(DispatchMessageW(&message), 0);
+    const DWORD ticks = GetTickCount();
+    EXPECT_EQ(MsgWaitForMultipleObjects(0, nullptr, FALSE, 20, QS_ALLINPUT), DWORD{WAIT_TIMEOUT});
+    EXPECT_GE(GetTickCount() - ticks, 19u);
 }
 
 TEST_F(windows_system, small_macros) {
@@ -202,7 +264,22 @@ TEST_F(windows_system, small_macros) {
                   sizeof(HANDLE) == 8);
     static_assert(sizeof(CRITICAL_SECTION) == 40 && sizeof(SRWLOCK) == 8 &&
                   sizeof(CONDITION_VARIABLE) == 8);
+    struct has_inline {
+        FORCEINLINE int get() const { return 3; }
+    };
+    EXPECT_EQ(has_inline{}.get(), 3);
     static_assert(_WIN32_WINNT >= _WIN32_WINNT_WIN7);
+}
+
+TEST_F(windows_system, narrow_text_is_cut_as_on_windows) {
+    char text[8] = "1234567";
+    EXPECT_EQ(_sntprintf(text, 8, "%s", "short"), 5);
+    EXPECT_STREQ(text, "short");
+    EXPECT_EQ(tchar_snprintf(text, 4, "%s", "four"), 4);  // No room for a zero.
+    EXPECT_STREQ(text, "fourt");
+    EXPECT_EQ(_sntprintf(text, 3, "%d", 98765), -1);
+    EXPECT_STREQ(text, "987rt");
+    EXPECT_EQ(_sntprintf(nullptr, 0, "%d", 1), -1);
 }
 
 // What tchar.h calls when UNICODE is defined.
@@ -212,6 +289,8 @@ TEST_F(windows_system, wide_formats_mean_what_they_mean_on_windows) {
                               1LL << 40, L"ab", L'\u00e9'),
               36);
     EXPECT_STREQ(text, L"w\u00efde narrow 7% 1099511627776    ab|\u00e9");
+    EXPECT_EQ(tchar_snwprintf(text, 64, L"50%% of %d%%%s %%s", 7, L"w"), 13);
+    EXPECT_STREQ(text, L"50% of 7%w %s");
     EXPECT_EQ(tchar_snwprintf(text, 3, L"%s", L"long"), -1);
     EXPECT_EQ(std::wstring(text, 3), L"lon");
     const auto wmain = [](int argc, wchar_t** argv) {

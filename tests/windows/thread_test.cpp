@@ -134,6 +134,31 @@ TEST_F(threads, the_c_librarys_way_to_start_and_end_a_thread) {
     EXPECT_EQ(exit_code(thread), 9u);
 }
 
+TEST_F(threads, a_small_stack_is_what_is_committed_at_first_unless_it_is_a_reservation) {
+    const auto begun = [](void*) -> unsigned { return use_stack(nullptr); };
+    const holder all[] = {
+        {CreateThread(nullptr, 4096, use_stack, nullptr, 0, nullptr)},
+        {CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 4096, use_stack, nullptr, 0, nullptr,
+                              nullptr)},
+        {reinterpret_cast<HANDLE>(_beginthreadex(nullptr, 4096, begun, nullptr, 0, nullptr))}};
+    for (const holder& thread : all) {
+        join(thread);
+        EXPECT_EQ(exit_code(thread), 1u);
+    }
+    const auto stack_kib = [](LPVOID) -> DWORD {
+        pthread_attr_t attributes;
+        size_t bytes = 0;
+        EXPECT_EQ(pthread_getattr_np(pthread_self(), &attributes), 0);
+        EXPECT_EQ(pthread_attr_getstacksize(&attributes, &bytes), 0);
+        pthread_attr_destroy(&attributes);
+        return static_cast<DWORD>(bytes / 1024);
+    };
+    const holder reserved{CreateThread(nullptr, 256 * 1024, stack_kib, nullptr,
+                                       STACK_SIZE_PARAM_IS_A_RESERVATION, nullptr)};
+    join(reserved);
+    EXPECT_EQ(exit_code(reserved), 256u);
+}
+
 TEST_F(threads, a_suspended_thread_does_not_start_until_it_is_resumed) {
     std::atomic<bool> ran{false};
     const auto run = [](LPVOID at) -> DWORD {

@@ -779,11 +779,21 @@ TEST_F(windows_ums, errors_of_attribute_lists) {
     as = {UMS_VERSION, &as, list};
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, create());
     DeleteProcThreadAttributeList(attributes);
+    EXPECT_FAILS(ERROR_INVALID_PARAMETER, create());
     EXPECT_TRUE(DeleteUmsThreadContext(context));
     EXPECT_FAILS(ERROR_INVALID_HANDLE, DeleteUmsThreadContext(context));
     EXPECT_FAILS(ERROR_INVALID_HANDLE, DeleteUmsThreadContext(&context));
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, CreateUmsThreadContext(nullptr));
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, CreateUmsCompletionList(nullptr));
+}
+
+TEST_F(windows_ums, a_small_stack_of_a_worker_is_what_is_committed_at_first) {
+    PUMS_CONTEXT context = nullptr;
+    must(CreateUmsThreadContext(&context));
+    const holder thread{worker_attributes{list, context}.create_sized(4096, use_stack, nullptr)};
+    run(1);
+    EXPECT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
+    EXPECT_TRUE(DeleteUmsThreadContext(context));
 }
 
 TEST_F(windows_ums, a_context_has_one_live_thread_and_lives_as_long_as_it) {

@@ -44,6 +44,9 @@ typedef TCHAR _TCHAR, _TSCHAR;
 #define _tcscmp wcscmp
 #define _tcsncmp wcsncmp
 #define _tcsicmp wcscasecmp
+#ifndef __cplusplus
+extern int wcscasecmp(const wchar_t*, const wchar_t*); /* Not declared in strict C. */
+#endif
 #define _tcscpy wcscpy
 #define _tcsncpy wcsncpy
 #define _tcscat wcscat
@@ -59,7 +62,7 @@ typedef TCHAR _TCHAR, _TSCHAR;
 #define _tmain main
 #define _tprintf printf
 #define _ftprintf fprintf
-#define _sntprintf snprintf
+#define _sntprintf tchar_snprintf
 #define _tcslen strlen
 #define _tcscmp strcmp
 #define _tcsncmp strncmp

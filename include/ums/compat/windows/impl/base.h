@@ -38,7 +38,8 @@
 #ifndef __forceinline
 #define __forceinline inline __attribute__((always_inline))
 #endif
-#define FORCEINLINE static __forceinline
+#define FORCEINLINE __forceinline
+#define UMS_WIN_INLINE static __forceinline /* For functions of these headers. */
 #define DECLSPEC_NORETURN __attribute__((noreturn))
 #define DECLSPEC_ALIGN(n) __attribute__((aligned(n)))
 #define DECLSPEC_NOINLINE __attribute__((noinline))

@@ -19,7 +19,8 @@ UMS_WIN_BEGIN
 UMS_WIN(LPVOID, ConvertThreadToFiber, (LPVOID parameter));
 UMS_WIN(LPVOID, ConvertThreadToFiberEx, (LPVOID parameter, DWORD flags));
 UMS_WIN(BOOL, ConvertFiberToThread, (void));
-UMS_WIN(LPVOID, CreateFiber, (SIZE_T stack_bytes, LPFIBER_START_ROUTINE start, LPVOID parameter));
+/* The stack is 1 MiB unless another size is reserved, and no smaller than what is committed. */
+UMS_WIN(LPVOID, CreateFiber, (SIZE_T commit_bytes, LPFIBER_START_ROUTINE start, LPVOID parameter));
 UMS_WIN(LPVOID, CreateFiberEx,
         (SIZE_T commit_bytes, SIZE_T reserve_bytes, DWORD flags, LPFIBER_START_ROUTINE start,
          LPVOID parameter));

@@ -20,95 +20,55 @@
 
 UMS_WIN_BEGIN
 
-/* The value after. */
-FORCEINLINE LONG InterlockedIncrement(LONG volatile* at) {
-    return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG InterlockedDecrement(LONG volatile* at) {
-    return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedIncrement64(LONG64 volatile* at) {
-    return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedDecrement64(LONG64 volatile* at) {
-    return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE SHORT InterlockedIncrement16(SHORT volatile* at) {
-    return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE SHORT InterlockedDecrement16(SHORT volatile* at) {
-    return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);
-}
+/* The functions of one width. The first three return the value after, the others the value before. */
+#define UMS_WIN_INTERLOCKED(type, bits)                                                           \
+    UMS_WIN_INLINE type InterlockedIncrement##bits(type volatile* at) {                           \
+        return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);                                       \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedDecrement##bits(type volatile* at) {                           \
+        return __atomic_sub_fetch(at, 1, __ATOMIC_SEQ_CST);                                       \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedAdd##bits(type volatile* at, type value) {                     \
+        return __atomic_add_fetch(at, value, __ATOMIC_SEQ_CST);                                   \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedExchange##bits(type volatile* at, type value) {                \
+        return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);                                  \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedExchangeAdd##bits(type volatile* at, type value) {             \
+        return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);                                   \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedAnd##bits(type volatile* at, type value) {                     \
+        return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);                                   \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedOr##bits(type volatile* at, type value) {                      \
+        return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);                                    \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedXor##bits(type volatile* at, type value) {                     \
+        return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);                                   \
+    }                                                                                             \
+    UMS_WIN_INLINE type InterlockedCompareExchange##bits(type volatile* at, type value,           \
+                                                         type expected) {                         \
+        __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+        return expected;                                                                          \
+    }
 
-/* The value before. */
-FORCEINLINE LONG InterlockedExchange(LONG volatile* at, LONG value) {
+UMS_WIN_INTERLOCKED(SHORT, 16)
+UMS_WIN_INTERLOCKED(LONG, )
+UMS_WIN_INTERLOCKED(LONG64, 64)
+
+UMS_WIN_INLINE PVOID InterlockedExchangePointer(PVOID volatile* at, PVOID value) {
     return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
 }
-FORCEINLINE LONG InterlockedExchangeAdd(LONG volatile* at, LONG value) {
-    return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG InterlockedAnd(LONG volatile* at, LONG value) {
-    return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG InterlockedOr(LONG volatile* at, LONG value) {
-    return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG InterlockedXor(LONG volatile* at, LONG value) {
-    return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG InterlockedCompareExchange(LONG volatile* at, LONG value, LONG expected) {
+UMS_WIN_INLINE PVOID InterlockedCompareExchangePointer(PVOID volatile* at, PVOID value,
+                                                       PVOID expected) {
     __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
     return expected;
 }
-FORCEINLINE LONG64 InterlockedExchange64(LONG64 volatile* at, LONG64 value) {
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedExchangeAdd64(LONG64 volatile* at, LONG64 value) {
-    return __atomic_fetch_add(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedAnd64(LONG64 volatile* at, LONG64 value) {
-    return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedOr64(LONG64 volatile* at, LONG64 value) {
-    return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedXor64(LONG64 volatile* at, LONG64 value) {
-    return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE LONG64 InterlockedCompareExchange64(LONG64 volatile* at, LONG64 value,
-                                                LONG64 expected) {
-    __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    return expected;
-}
-FORCEINLINE SHORT InterlockedExchange16(SHORT volatile* at, SHORT value) {
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE SHORT InterlockedAnd16(SHORT volatile* at, SHORT value) {
-    return __atomic_fetch_and(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE SHORT InterlockedOr16(SHORT volatile* at, SHORT value) {
-    return __atomic_fetch_or(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE SHORT InterlockedXor16(SHORT volatile* at, SHORT value) {
-    return __atomic_fetch_xor(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE SHORT InterlockedCompareExchange16(SHORT volatile* at, SHORT value, SHORT expected) {
-    __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    return expected;
-}
-FORCEINLINE PVOID InterlockedExchangePointer(PVOID volatile* at, PVOID value) {
-    return __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST);
-}
-FORCEINLINE PVOID InterlockedCompareExchangePointer(PVOID volatile* at, PVOID value,
-                                                    PVOID expected) {
-    __atomic_compare_exchange_n(at, &expected, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-    return expected;
-}
-FORCEINLINE BOOLEAN InterlockedBitTestAndSet(LONG volatile* at, LONG bit) {
+UMS_WIN_INLINE BOOLEAN InterlockedBitTestAndSet(LONG volatile* at, LONG bit) {
     const LONG mask = (LONG)(1u << (bit & 31));
     return (BOOLEAN)((__atomic_fetch_or(at, mask, __ATOMIC_SEQ_CST) & mask) != 0);
 }
-FORCEINLINE BOOLEAN InterlockedBitTestAndReset(LONG volatile* at, LONG bit) {
+UMS_WIN_INLINE BOOLEAN InterlockedBitTestAndReset(LONG volatile* at, LONG bit) {
     const LONG mask = (LONG)(1u << (bit & 31));
     return (BOOLEAN)((__atomic_fetch_and(at, ~mask, __ATOMIC_SEQ_CST) & mask) != 0);
 }
@@ -135,8 +95,12 @@ UMS_WIN(USHORT, QueryDepthSList, (PSLIST_HEADER head));
 
 UMS_WIN_END
 
-#define InterlockedAdd(at, value) (InterlockedExchangeAdd((at), (value)) + (value))
-#define InterlockedAdd64(at, value) (InterlockedExchangeAdd64((at), (value)) + (value))
+#ifdef __cplusplus /* A long has 64 bits here. */
+UMS_WIN_INTERLOCKED(long, )
+UMS_WIN_INTERLOCKED(long, 64)
+#endif
+#undef UMS_WIN_INTERLOCKED
+
 #define InterlockedIncrementAcquire InterlockedIncrement
 #define InterlockedIncrementRelease InterlockedIncrement
 #define InterlockedDecrementAcquire InterlockedDecrement

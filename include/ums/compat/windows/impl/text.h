@@ -34,7 +34,10 @@ UMS_WIN(DWORD, FormatMessageW,
 UMS_WIN(VOID, OutputDebugStringA, (LPCSTR text));
 UMS_WIN(VOID, OutputDebugStringW, (LPCWSTR text));
 
-/* What tchar.h uses when UNICODE is defined: formats by Windows' rules (%s is wide text), in UTF-8. */
+/* What tchar.h uses. As on Windows: -1 if the text is cut, and no zero if there is no room for it. */
+UMS_WIN(int, tchar_snprintf, (char* into, size_t size, const char* format, ...))
+__attribute__((format(printf, 3, 4)));
+/* When UNICODE is defined: formats by Windows' rules (%s is wide text), in UTF-8. */
 UMS_WIN(int, tchar_wprintf, (const wchar_t* format, ...));
 UMS_WIN(int, tchar_fwprintf, (void* file, const wchar_t* format, ...));
 UMS_WIN(int, tchar_snwprintf, (wchar_t * into, size_t size, const wchar_t* format, ...));

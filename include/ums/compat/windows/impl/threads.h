@@ -36,6 +36,8 @@ typedef struct _PROC_THREAD_ATTRIBUTE_LIST *PPROC_THREAD_ATTRIBUTE_LIST,
 
 UMS_WIN_BEGIN
 
+/* The stack is 1 MiB at least, unless the flags have STACK_SIZE_PARAM_IS_A_RESERVATION: without it the size is what
+ * Windows commits at once. 0: as much as usual. So for each way to make a thread. */
 UMS_WIN(HANDLE, CreateThread,
         (LPSECURITY_ATTRIBUTES attributes, SIZE_T stack_bytes, LPTHREAD_START_ROUTINE start,
          LPVOID argument, DWORD flags, LPDWORD id));
