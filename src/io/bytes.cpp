@@ -28,6 +28,8 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
     }));
 }
 
+number write_in_parts(int fd, const iovec* from, int count, const limits& l);
+
 number write_pieces(int fd, const iovec* from, int count, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return bad_descriptor();
@@ -40,14 +42,34 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
         message.msg_iovlen = static_cast<std::size_t>(count);
         return number::from(perform(*d, fd, side::out, 0, l, [&]() noexcept {
             return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
-                                            MSG_NOSIGNAL, nullptr, 0)
-                              : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL);
+                                            MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0)
+                              : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         }));
     }
+    const std::size_t bytes = count == 1 ? from->iov_len : total(from, count);
+    if ((traits & descriptor::ask_first) != 0 && bytes > PIPE_BUF)
+        return write_in_parts(fd, from, count, l);
     return number::from(perform(*d, fd, side::out, 0, l, [=]() noexcept {
         auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
-        return without_sigpipe(call);
+        return without_sigpipe(bytes, call);
     }));
+}
+
+// To a blocking descriptor, as to any such: all of it, or what could be done within the limits. One that is ready
+// takes PIPE_BUF bytes without a wait.
+[[gnu::noinline]] number write_in_parts(int fd, const iovec* from, int count, const limits& l) {
+    std::size_t done = 0;
+    for (const iovec* v = from; v != from + count; ++v) {
+        for (std::size_t at = 0; at < v->iov_len;) {
+            const iovec part{static_cast<char*>(v->iov_base) + at,
+                             std::min<std::size_t>(v->iov_len - at, PIPE_BUF)};
+            const number n = write_pieces(fd, &part, 1, l);
+            if (!n || *n == 0) return done != 0 ? number{done} : n;
+            at += *n;
+            done += *n;
+        }
+    }
+    return done;
 }
 
 }  // namespace

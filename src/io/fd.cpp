@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <fcntl.h>
 
+#include "io/file.hpp"
 #include "io/operation.hpp"
 #include "io/shortage.hpp"
 #include "io/sigpipe.hpp"
@@ -10,13 +13,32 @@
 namespace ums::io {
 
 namespace {
+
 using number = result<std::size_t>;
+
+bool lingers(int fd) noexcept {
+    linger value{};
+    socklen_t bytes = sizeof value;
+    return os::io_call(SYS_getsockopt, fd, SOL_SOCKET, SO_LINGER, &value, &bytes) == 0 &&
+           value.l_onoff != 0 && value.l_linger != 0;
 }
+
+}  // namespace
 
 result<void> close(int fd) {
     descriptor* d = descriptor::find(fd);
-    const long r = d != nullptr ? d->close(fd) : -EBADF;
+    if (d == nullptr) return result<void>::failure(EBADF);
+    // The last close of a connection with SO_LINGER waits for the peer. A duplicate waits, when the number is free and the
+    // descriptor's lock is not held any more.
+    long last = -1;
+    if ((d->known_traits() & descriptor::tcp) != 0 && lingers(fd))
+        last = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+    const long r = d->close(fd);
     if (r == 0) shortage::end();
+    if (last >= 0) {
+        const auto call = [=]() noexcept { return os::io_call(SYS_close, last), 0l; };
+        if (away(call) == -EAGAIN) call();
+    }
     return result<void>::from(r);
 }
 
@@ -39,11 +61,18 @@ result<void> pipe(int ends[2]) {
 }
 
 number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits& l) {
-    descriptor* d = descriptor::find(out);
-    if (d == nullptr) return number::failure(EBADF);
-    return number::from(perform(*d, out, side::out, 0, l, [=]() noexcept {
+    descriptor* from = descriptor::find(in);
+    descriptor* to = descriptor::find(out);
+    if (from == nullptr || to == nullptr) return number::failure(EBADF);
+    const long traits = to->learn(out);
+    if (traits < 0) return number::from(traits);
+    // A blocking one that is ready takes that much without a wait.
+    if ((traits & descriptor::ask_first) != 0) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
+    const std::uint32_t generation = from->generation();
+    return number::from(perform(*to, out, side::out, 0, l, [=]() noexcept -> long {
+        if (from->generation() != generation) return -EBADF;  // Closed during the wait.
         auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
-        return without_sigpipe(call);
+        return without_sigpipe(bytes, call);
     }));
 }
 
@@ -52,11 +81,23 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     descriptor* from = descriptor::find(in);
     descriptor* to = descriptor::find(out);
     if (from == nullptr || to == nullptr) return number::failure(EBADF);
+    const std::uint32_t in_generation = from->generation(), out_generation = to->generation();
+    // SPLICE_F_NONBLOCK is for pipes only: a socket must be non-blocking itself.
+    const long in_traits = from->learn(in), out_traits = to->learn(out);
+    if (in_traits < 0) return number::from(in_traits);
+    if (out_traits < 0) return number::from(out_traits);
+    const auto must_wait = [](long traits, int fd, side s) noexcept {
+        return (traits & descriptor::ask_first) != 0 && would_block(fd, s);
+    };
     auto call = [=]() noexcept {
         return os::io_call(SYS_splice, in, in_offset, out, out_offset, bytes,
                            flags | SPLICE_F_NONBLOCK);
     };
-    auto attempt = [&]() noexcept { return without_sigpipe(call); };
+    auto attempt = [&]() noexcept -> long {
+        if (must_wait(in_traits, in, side::in) || must_wait(out_traits, out, side::out))
+            return -EAGAIN;
+        return without_sigpipe(bytes, call);
+    };
     for (;;) {
         const long n = without_interruption(attempt);
         if (n != -EAGAIN) return number::from(n);
@@ -64,6 +105,9 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
         const side s = would_block(in, side::in) ? side::in : side::out;
         const result<short> r = s == side::in ? poll(in, POLLIN, l) : poll(out, POLLOUT, l);
         if (!r) return number::failure(r.error().value());
+        // The wait was for one of them; the other may have been closed meanwhile.
+        if (from->generation() != in_generation || to->generation() != out_generation)
+            return number::failure(EBADF);
     }
 }
 

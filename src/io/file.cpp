@@ -13,16 +13,6 @@
 
 namespace ums::io {
 
-namespace {
-
-std::size_t total(const iovec* v, int count) noexcept {
-    std::size_t sum = 0;
-    for (int i = 0; i < count; ++i) sum += v[i].iov_len;
-    return sum;
-}
-
-}  // namespace
-
 long file_read(int fd, const iovec* into, int count, off_t offset) noexcept {
     long n = os::io_call(SYS_preadv2, fd, into, count, offset, 0, RWF_NOWAIT);
     // The end, an error that is final, or all of it.

@@ -29,6 +29,13 @@ long away(Call call) noexcept {
     }
 }
 
+// How many bytes there are.
+inline std::size_t total(const iovec* v, int count) noexcept {
+    std::size_t sum = 0;
+    for (int i = 0; i < count; ++i) sum += v[i].iov_len;
+    return sum;
+}
+
 // Offset -1: the file's own.
 long file_read(int fd, const iovec* into, int count, off_t offset) noexcept;
 long file_write(int fd, const iovec* from, int count, off_t offset) noexcept;

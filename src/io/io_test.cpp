@@ -25,6 +25,7 @@
 
 #include <gtest/gtest.h>
 
+#include "io/sigpipe.hpp"
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
@@ -234,6 +235,67 @@ TEST_F(io_test, writing_where_nobody_reads_is_an_error_and_no_signal) {
         sigset_t pending;
         sigpending(&pending);
         EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    });
+}
+
+TEST_F(io_test, a_part_that_was_written_before_nobody_read_any_more_leaves_no_signal) {
+    int ends[2];
+    ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const int room = ::fcntl(ends[0], F_GETPIPE_SZ);
+    std::thread reader{[&] {
+        int filled = 0;
+        while (filled < room) ::ioctl(ends[0], FIONREAD, &filled);
+        ::close(ends[0]);
+    }};
+    const std::vector<char> much(static_cast<std::size_t>(room) + 1, 'x');
+    sigset_t only, before, pending;
+    sigemptyset(&only);
+    sigaddset(&only, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &only, &before);
+    auto call = [&]() noexcept {
+        return static_cast<long>(::write(ends[1], much.data(), much.size()));
+    };
+    EXPECT_EQ(io::without_sigpipe(much.size(), call), room);
+    sigpending(&pending);
+    EXPECT_EQ(sigismember(&pending, SIGPIPE), 0);
+    const timespec zero{};
+    ::sigtimedwait(&only, nullptr, &zero);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    reader.join();
+    ::close(ends[1]);
+}
+
+TEST_F(io_test, a_blocking_standard_stream_takes_all_or_as_much_as_the_limits_allow) {
+    ums::run({.processors = 1}, [] {
+        int ends[2];
+        ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+        {
+            const as_stdin out{ends[1]};
+            ::close(ends[1]);
+            const std::vector<char> much(1u << 20, 'x');
+            const iovec pieces[2] = {{const_cast<char*>(much.data()), 100},
+                                     {const_cast<char*>(much.data()), much.size() - 100}};
+            std::vector<char> buffer(much.size());
+            {
+                const rescue end{[&] {
+                    while (::read(ends[0], buffer.data(), buffer.size()) == 4096) {
+                    }
+                }};
+                const std::size_t part = io::writev(0, pieces, 2, deadline_after(1ms)).value();
+                EXPECT_GT(part, 0u);
+                EXPECT_LT(part, much.size());
+                EXPECT_EQ(io::write(0, "x", 1, deadline_after(1ms)).error(), std::errc::timed_out);
+                const int file = io::open("/proc/self/exe", O_RDONLY).value();
+                EXPECT_EQ(io::sendfile(0, file, nullptr, 1 << 20, deadline_after(1ms)).error(),
+                          std::errc::timed_out);
+                io::close(file);
+                EXPECT_TRUE(io::read_all(ends[0], buffer.data(), part));
+            }
+            fiber writer{[&] { EXPECT_EQ(io::writev(0, pieces, 2).value(), much.size()); }};
+            EXPECT_TRUE(io::read_all(ends[0], buffer.data(), much.size()));
+            writer.join();
+        }
+        io::close(ends[0]);
     });
 }
 
@@ -640,6 +702,23 @@ TEST_F(io_test, splice_moves_from_a_socket_through_a_pipe) {
     });
 }
 
+TEST_F(io_test, splice_gives_up_on_a_blocking_socket_from_elsewhere) {
+    on_a_fiber_and_on_a_thread([] {
+        listener door{endpoint::loopback(0)};
+        const endpoint at = door.local().value();
+        const int from = ::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ASSERT_EQ(::connect(from, at.data(), at.size()), 0);
+        stream peer = door.accept().value();
+        pipe_ends p;
+        const rescue end{[&] { ::shutdown(from, SHUT_RDWR); }};
+        EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1, 0, deadline_after(1ms)).error(),
+                  std::errc::timed_out);
+        peer.write("x").value();
+        EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1).value(), 1u);
+        io::close(from);
+    });
+}
+
 TEST_F(io_test, messages_keep_their_boundaries) {
     on_a_fiber_and_on_a_thread([] {
         ums::net::datagram a{endpoint::loopback(0)}, b{endpoint::loopback(0)};
@@ -765,6 +844,37 @@ TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
         closer.join();
         setrlimit(RLIMIT_NOFILE, &before);
         for (const int fd : fill) ::close(fd);
+    });
+}
+
+TEST_F(io_test, a_close_that_lingers_holds_up_nobody) {
+    // A detector would hand the processor on.
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        listener door{endpoint::loopback(0)};
+        stream client = stream::connect(door.local().value()).value();
+        stream peer = door.accept().value();
+        const std::vector<char> much(16u << 20, 'x');
+        std::size_t sent = 0;
+        while (const auto n = client.write_some(much.data(), much.size(), ums::deadline{}))
+            sent += *n;
+        const linger long_time{1, 20};
+        ASSERT_EQ(::setsockopt(client.fd(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time),
+                  0);
+        const int number = client.fd();
+        bool is_over = false;
+        fiber closer{[&] {
+            EXPECT_TRUE(client.close());
+            is_over = true;
+        }};
+        yield_often();
+        EXPECT_FALSE(is_over);
+        const int next = io::socket(AF_INET, SOCK_STREAM).value();
+        EXPECT_EQ(next, number);
+        std::vector<char> buffer(sent);
+        EXPECT_TRUE(peer.read_all(buffer.data(), sent));
+        EXPECT_EQ(peer.read(buffer.data(), 1).value(), 0u);
+        closer.join();
+        io::close(next);
     });
 }
 
