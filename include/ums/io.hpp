@@ -9,7 +9,8 @@
 // Descriptors. Those that libums makes are non-blocking and close-on-exec. One from elsewhere is made
 //            non-blocking at its first use here (O_NONBLOCK is of the open file: a child or another process that shares it sees it),
 //            except 0, 1 and 2, whose open files belong to the terminal: they are asked first, and
-//            a carrier may block in them when another process is faster.
+//            a carrier may block in them when another process is faster. Pipes and terminals are written PIPE_BUF bytes at
+//            a time there: write() until all is done, or its limits end.
 //            A descriptor that was used here is closed by close(), not by ::close(): the engine must
 //            forget the number. Its reuse is then safe: events of the old file never reach the new.
 // Blocking:  parks the fiber, never its processor. On a plain kernel thread it blocks that. Regular
@@ -19,8 +20,9 @@
 // Ordering:  what the kernel orders; a close() happens before the return of the waits that it ends.
 // Errors:    as the system call's, in a result. Also timed_out, operation_canceled (a stop), and
 //            bad_file_descriptor to all that wait when another fiber closes the descriptor.
-//            interrupted and resource_unavailable_try_again never come, and SIGPIPE is never raised:
-//            broken_pipe it is.
+//            interrupted never comes, and SIGPIPE is never raised: broken_pipe it is.
+//            resource_unavailable_try_again: only of what the kernel does not wait for either, see recv(), and of what
+//            the off-load pool does (files, a connect() to a full Unix socket), if not one thread can be started.
 // Cost:      one system call if it need not wait. A wait: two or three atomic read-modify-writes and a
 //            switch; the first on a descriptor also registers it with the engine.
 
@@ -57,6 +59,8 @@ UMS_EXPORT result<std::size_t> writev(int fd, const iovec* from, int count, cons
                                                 const limits& l = {});
 
 // --- Sockets ---
+// MSG_DONTWAIT is ignored. With MSG_ERRQUEUE or MSG_OOB a receive does not wait, as in the kernel: poll() does, for no
+// event (which leaves POLLERR) or for POLLPRI. recv() and recvfrom() of a stream heed MSG_WAITALL, recvmsg() does not.
 UMS_EXPORT result<std::size_t> recv(int fd, void* into, std::size_t bytes, int flags = 0,
                                     const limits& l = {});
 UMS_EXPORT result<std::size_t> send(int fd, const void* from, std::size_t bytes, int flags = 0,
@@ -87,7 +91,7 @@ UMS_EXPORT result<int> accept(int fd, sockaddr* peer = nullptr, socklen_t* peer_
 UMS_EXPORT result<void> shutdown(int fd, int how);
 
 // --- Descriptors ---
-// Ends the waits of all others on this descriptor.
+// Ends the waits of all others on this descriptor. Waits for the peer if SO_LINGER says so.
 UMS_EXPORT result<void> close(int fd);
 UMS_EXPORT result<int> dup(int fd);
 [[nodiscard]] UMS_EXPORT result<void> pipe(int ends[2]);
@@ -110,7 +114,8 @@ UMS_EXPORT result<std::size_t> pwrite(int fd, const void* from, std::size_t byte
 [[nodiscard]] UMS_EXPORT result<void> wait_writable(int fd, const limits& l = {});
 
 // For other libraries' loops.
-// The events of `fd` that have come: of POLLIN, POLLOUT, POLLPRI, POLLRDHUP; and POLLERR, POLLHUP.
+// The events of `fd` that have come: of POLLIN, POLLOUT, POLLPRI, POLLRDHUP; and POLLERR, POLLHUP. POLLIN (also with
+// POLLRDHUP) and POLLOUT, each alone, cost least, and only these waits are ended by a close().
 UMS_EXPORT result<short> poll(int fd, short events, const limits& l = {});
 // As the system calls of these names; 0 once the limits' deadline has passed.
 UMS_EXPORT result<std::size_t> poll(pollfd* fds, std::size_t count, const limits& l = {});

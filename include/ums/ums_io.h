@@ -8,7 +8,7 @@
  * Each does what the system call of its name does on a blocking descriptor, and returns what that returns, or
  * a negative error number; errno is not touched. NAME_until() also gives up at `deadline` with -ETIMEDOUT and, if
  * `stop` is not NULL, once that is requested with -ECANCELED. -EBADF: also to those that wait when
- * another fiber closes the descriptor. Never -EINTR, never -EAGAIN, never SIGPIPE.
+ * another fiber closes the descriptor. Never -EINTR, never SIGPIPE; -EAGAIN only where ums/io.hpp says so.
  *
  * poll, select and epoll_wait return 0 at their deadline. read_all and write_all return 0, or an error;
  * read_all -ENOMSG at the end. A descriptor that was used here is closed by ums_close().

@@ -634,6 +634,24 @@ TEST_F(io_test, data_is_not_hidden_by_a_poll_for_something_else) {
     try_all();
 }
 
+TEST_F(io_test, data_is_not_hidden_by_a_look_at_what_lies_beside_it) {
+    const auto try_it = [] {
+        ums::net::datagram a{endpoint::loopback(0)};
+        a.send_to("x", 1, a.local().value()).value();
+        char c;
+        iovec piece{&c, 1};
+        msghdr message{};
+        message.msg_iov = &piece;
+        message.msg_iovlen = 1;
+        // The kernel does not wait for an error either.
+        EXPECT_EQ(io::recvmsg(a.fd(), &message, MSG_ERRQUEUE).error(),
+                  std::errc::resource_unavailable_try_again);
+        EXPECT_TRUE(has_byte(a.fd()));
+    };
+    on_a_fiber_and_on_a_thread(try_it);
+    try_it();
+}
+
 TEST_F(io_test, an_epoll_loop_of_somebody_else_runs_in_a_fiber) {
     on_a_fiber_and_on_a_thread([] {
         const int ep = ::epoll_create1(EPOLL_CLOEXEC);
@@ -717,6 +735,70 @@ TEST_F(io_test, splice_gives_up_on_a_blocking_socket_from_elsewhere) {
         EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1).value(), 1u);
         io::close(from);
     });
+}
+
+TEST_F(io_test, a_receive_of_all_takes_one_message_where_they_are_kept_apart) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const int type : {SOCK_DGRAM, SOCK_SEQPACKET}) {
+            int ends[2];
+            io::socketpair(AF_UNIX, type, 0, ends).value();
+            for (const char* text : {"one", "two"})
+                EXPECT_EQ(io::send(ends[0], text, 3).value(), 3u);
+            char buffer[6];
+            EXPECT_EQ(io::recv(ends[1], buffer, sizeof buffer, MSG_WAITALL).value(), 3u);
+            EXPECT_EQ(io::recv(ends[1], buffer, sizeof buffer, MSG_WAITALL).value(), 3u);
+            EXPECT_EQ(std::string(buffer, 3), "two");
+            io::close(ends[0]);
+            io::close(ends[1]);
+        }
+    });
+}
+
+// The sender's own socket is writable all the time.
+void wait_for_a_full_receiver() {
+    char path[64];
+    std::snprintf(path, sizeof path, "@ums-io-test-full-%d", ::getpid());
+    const endpoint at = endpoint::unix_socket(path).value();
+    ums::net::datagram receiver{at}, sender = ums::net::datagram::open(AF_UNIX).value();
+    std::size_t queued = 0;
+    while (::sendto(sender.fd(), "x", 1, MSG_DONTWAIT, at.data(), at.size()) == 1) ++queued;
+    const rescue end{[&] { ::shutdown(receiver.fd(), SHUT_RDWR); }};
+    EXPECT_EQ(sender.send_to("y", 1, at, deadline_after(1ms)).error(), std::errc::timed_out);
+    std::stop_source stop;
+    stop.request_stop();
+    EXPECT_EQ(sender.send_to("y", 1, at, stop.get_token()).error(), std::errc::operation_canceled);
+    std::size_t sent = 0;
+    std::jthread more{[&] {
+        iovec piece{const_cast<char*>("y"), 1};
+        mmsghdr message{};
+        message.msg_hdr.msg_name = const_cast<sockaddr*>(at.data());
+        message.msg_hdr.msg_namelen = at.size();
+        message.msg_hdr.msg_iov = &piece;
+        message.msg_hdr.msg_iovlen = 1;
+        for (int i = 0; i < 20; ++i) {
+            sent += sender.send_to("y", 1, at).value();
+            sent += io::sendmsg(sender.fd(), &message.msg_hdr).value();
+            sent += io::sendmmsg(sender.fd(), &message, 1).value();
+        }
+    }};
+    char c;
+    for (std::size_t i = 0; i < queued + 60; ++i) {
+        EXPECT_EQ(receiver.receive(&c, 1).value(), 1u);
+        EXPECT_EQ(c, i < queued ? 'x' : 'y');
+    }
+    more.join();
+    EXPECT_EQ(sent, 60u);
+    while (::sendto(sender.fd(), "x", 1, MSG_DONTWAIT, at.data(), at.size()) == 1) continue;
+    const int fd = sender.fd();
+    std::jthread closer{[&] { sender.close().value(); }};
+    const auto last = io::sendto(fd, "y", 1, 0, at.data(), at.size());
+    EXPECT_FALSE(last);
+}
+
+TEST_F(io_test, a_message_to_a_full_unix_socket_waits_for_room) {
+    on_a_fiber_and_on_a_thread(wait_for_a_full_receiver);
+    ums::run({.processors = 1}, wait_for_a_full_receiver);
+    wait_for_a_full_receiver();
 }
 
 TEST_F(io_test, messages_keep_their_boundaries) {
@@ -843,6 +925,40 @@ TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
         EXPECT_TRUE(t.is_open());
         closer.join();
         setrlimit(RLIMIT_NOFILE, &before);
+        for (const int fd : fill) ::close(fd);
+    });
+}
+
+TEST_F(io_test, a_close_ends_an_accept_at_the_limit_of_descriptors) {
+    // A carrier that a detector's hand-off adds would take the number.
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        make_the_engine();
+        int door = io::socket(AF_INET, SOCK_STREAM).value();
+        endpoint at = endpoint::loopback(0);
+        ASSERT_EQ(::bind(door, at.data(), at.size()), 0);
+        ASSERT_EQ(::listen(door, 5), 0);
+        socklen_t bytes = endpoint::capacity;
+        ASSERT_EQ(::getsockname(door, at.data(), &bytes), 0);
+        stream s = stream::connect(at).value();
+        rlimit before{};
+        getrlimit(RLIMIT_NOFILE, &before);
+        const int top = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+        const rlimit low{static_cast<rlim_t>(top + 1), before.rlim_max};
+        ::close(top);
+        setrlimit(RLIMIT_NOFILE, &low);
+        std::vector<int> fill;
+        for (int fd; (fd = ::dup(0)) >= 0;) fill.push_back(fd);
+        fiber acceptor{[&, fd = door] {
+            EXPECT_EQ(io::accept(fd, nullptr, nullptr, deadline_after(20s)).error(),
+                      std::errc::bad_file_descriptor);
+        }};
+        yield_often();
+        io::close(door);
+        const int next = io::socket(AF_INET, SOCK_STREAM).value();
+        EXPECT_EQ(next, door);
+        acceptor.join();
+        setrlimit(RLIMIT_NOFILE, &before);
+        io::close(next);
         for (const int fd : fill) ::close(fd);
     });
 }

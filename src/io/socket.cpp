@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <netinet/in.h>
 
 #include "io/file.hpp"
@@ -26,6 +27,12 @@ result<int> to_descriptor(long fd, std::uint32_t traits) {
     return static_cast<int>(fd);
 }
 
+// The traits of a socket of this type.
+constexpr std::uint32_t of_type(int type) noexcept {
+    return (type & 0xff) == SOCK_STREAM ? descriptor::socket
+                                        : descriptor::socket | descriptor::messages;
+}
+
 // What accept(2) reports of the new connection, or of the network: the next one may be well.
 bool is_passing(long error) noexcept {
     switch (error) {
@@ -47,11 +54,16 @@ bool is_shortage(long error) noexcept {
     return error == -EMFILE || error == -ENFILE || error == -ENOBUFS || error == -ENOMEM;
 }
 
+bool is_unix(const sockaddr* to, std::size_t bytes) noexcept {
+    return to != nullptr && bytes >= sizeof to->sa_family && to->sa_family == AF_UNIX;
+}
+
 // A Unix socket whose listener's queue is full: there is nothing to wait for but the call itself.
-long connect_blocking(int fd, const sockaddr* to, socklen_t bytes, const limits& l) noexcept {
+long connect_blocking(const descriptor& d, std::uint32_t generation, int fd, const sockaddr* to,
+                      socklen_t bytes, const limits& l) noexcept {
     const os::nanoseconds until = os::to_nanoseconds(l.until);
     const std::stop_token* stop = l.stop;
-    return away([=]() noexcept -> long {
+    return away([=, &d]() noexcept -> long {
         const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
         if (flags < 0) return flags;
         os::io_call(SYS_fcntl, fd, F_SETFL, flags & ~O_NONBLOCK);
@@ -63,6 +75,7 @@ long connect_blocking(int fd, const sockaddr* to, socklen_t bytes, const limits&
             os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &piece, sizeof piece);
             r = os::io_call(SYS_connect, fd, to, bytes);
             if (r != -EAGAIN && r != -EINTR) break;
+            if (d.generation() != generation) return -EBADF;
             if (stop != nullptr && stop->stop_requested()) r = -ECANCELED;
             if (until != os::never && os::now() >= until) r = -ETIMEDOUT;
             if (r != -EAGAIN && r != -EINTR) break;
@@ -79,11 +92,78 @@ constexpr bool consumes(int flags) noexcept {
     return (flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)) == 0;
 }
 
+// Whether a receive with these flags waits for all. The kernel does so for streams, not for a non-blocking one.
+bool takes_all(int fd, int flags) noexcept {
+    if ((flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) return false;
+    descriptor* d = descriptor::find(fd);
+    const long traits = d != nullptr ? d->learn(fd) : -EBADF;
+    return traits >= 0 && (traits & descriptor::messages) == 0;
+}
+
+template <class Call>
+long receive(int fd, std::size_t wanted, int flags, const limits& l, Call call) noexcept {
+    // These take what lies beside the data, so an attempt says nothing about that; the kernel does not wait for it either.
+    if ((flags & (MSG_ERRQUEUE | MSG_OOB)) != 0) return without_interruption(call);
+    return operate(fd, side::in, wanted, l, call);
+}
+
+// Never comes from the kernel here.
+constexpr long receiver_is_full = -EXFULL;
+
+// Waits until a Unix socket that keeps messages apart has room. 0: worth another try. Only a socket that is connected to
+// it is told. A twentieth of a second at most: the sender's own may be closed, which is not seen here.
+long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
+    const result<int> watch = socket(AF_UNIX, SOCK_DGRAM);
+    if (!watch) return shortage::wait(l);
+    long r = os::io_call(SYS_connect, *watch, to, bytes);
+    if (r == 0) {
+        const deadline soon = deadline_after(std::chrono::milliseconds{50});
+        limits part = l;
+        part.until = std::min(l.until, soon);
+        const result<short> ready = poll(*watch, POLLOUT, part);
+        r = ready ? 0 : -ready.error().value();
+        if (r == -ETIMEDOUT && l.until > soon) r = 0;
+    } else {
+        r = shortage::wait(l);
+    }
+    close(*watch);
+    return r;
+}
+
+// `name`: of the message's destination, as in a msghdr; it is looked at when the kernel has done so.
+template <class Call, class Name>
+long send_to(int fd, const limits& l, Call call, Name name) noexcept {
+    descriptor* d = descriptor::find(fd);
+    if (d == nullptr) return -EBADF;
+    const std::uint32_t generation = d->generation();
+    long gave_up = 0;
+    for (;;) {
+        const long n = perform(*d, fd, side::out, 0, l, [=]() noexcept -> long {
+            const long r = call();
+            if (r != -EAGAIN) [[likely]]
+                return r;
+            // The receiver has no room, or the sender.
+            const msghdr m = name();
+            const auto* to = static_cast<const sockaddr*>(m.msg_name);
+            return is_unix(to, m.msg_namelen) && !would_block(fd, side::out) ? receiver_is_full : r;
+        });
+        if (n != receiver_is_full) return n;
+        if (gave_up != 0) return gave_up;
+        const msghdr m = name();
+        const long r = wait_for_room(static_cast<const sockaddr*>(m.msg_name), m.msg_namelen, l);
+        if (d->generation() != generation) return -EBADF;
+        if (r == -ETIMEDOUT || r == -ECANCELED)
+            gave_up = r;
+        else if (r != 0)
+            return r;
+    }
+}
+
 }  // namespace
 
 number recv(int fd, void* into, std::size_t bytes, int flags, const limits& l) {
     if ((flags & MSG_WAITALL) != 0) return recvfrom(fd, into, bytes, flags, nullptr, nullptr, l);
-    return number::from(operate(fd, side::in, consumes(flags) ? bytes : 0, l, [=]() noexcept {
+    return number::from(receive(fd, consumes(flags) ? bytes : 0, flags, l, [=]() noexcept {
         return os::io_call(SYS_recvfrom, fd, into, bytes, flags | MSG_DONTWAIT);
     }));
 }
@@ -94,14 +174,13 @@ number send(int fd, const void* from, std::size_t bytes, int flags, const limits
 
 number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from,
                 socklen_t* from_bytes, const limits& l) {
-    // The kernel does not wait for all on a non-blocking socket.
-    const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+    const bool all = takes_all(fd, flags);
     const int once = (flags & ~MSG_WAITALL) | MSG_DONTWAIT;
     std::size_t done = 0;
     for (;;) {
         auto* at = static_cast<char*>(into) + done;
         const std::size_t rest = bytes - done;
-        const long n = operate(fd, side::in, consumes(flags) || all ? rest : 0, l, [=]() noexcept {
+        const long n = receive(fd, consumes(flags) || all ? rest : 0, flags, l, [=]() noexcept {
             return os::io_call(SYS_recvfrom, fd, at, rest, once, from, from_bytes);
         });
         if (n <= 0) return done != 0 ? number{done} : number::from(n);
@@ -112,58 +191,70 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
 
 number sendto(int fd, const void* from, std::size_t bytes, int flags, const sockaddr* to,
               socklen_t to_bytes, const limits& l) {
-    return number::from(operate(fd, side::out, 0, l, [=]() noexcept {
+    const auto call = [=]() noexcept {
         return os::io_call(SYS_sendto, fd, from, bytes, flags | MSG_NOSIGNAL | MSG_DONTWAIT, to,
                            to_bytes);
-    }));
+    };
+    if (to == nullptr) return number::from(operate(fd, side::out, 0, l, call));
+    const auto name = [=]() noexcept {
+        msghdr m{};
+        m.msg_name = const_cast<sockaddr*>(to);
+        m.msg_namelen = to_bytes;
+        return m;
+    };
+    return number::from(send_to(fd, l, call, name));
 }
 
 number recvmsg(int fd, msghdr* message, int flags, const limits& l) {
-    return number::from(operate(fd, side::in, 0, l, [=]() noexcept {
+    return number::from(receive(fd, 0, flags, l, [=]() noexcept {
         return os::io_call(SYS_recvmsg, fd, message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
     }));
 }
 
 number sendmsg(int fd, const msghdr* message, int flags, const limits& l) {
-    return number::from(operate(fd, side::out, 0, l, [=]() noexcept {
+    const auto call = [=]() noexcept {
         return os::io_call(SYS_sendmsg, fd, message, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
-    }));
+    };
+    return number::from(send_to(fd, l, call, [=]() noexcept { return *message; }));
 }
 
 number recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags, const limits& l) {
-    return number::from(operate(fd, side::in, 0, l, [=]() noexcept {
+    return number::from(receive(fd, 0, flags, l, [=]() noexcept {
         return os::io_call(SYS_recvmmsg, fd, messages, count,
                            (flags & ~MSG_WAITFORONE) | MSG_DONTWAIT, nullptr);
     }));
 }
 
 number sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags, const limits& l) {
-    return number::from(operate(fd, side::out, 0, l, [=]() noexcept {
+    const auto call = [=]() noexcept {
         return os::io_call(SYS_sendmmsg, fd, messages, count, flags | MSG_NOSIGNAL | MSG_DONTWAIT);
-    }));
+    };
+    return number::from(send_to(fd, l, call, [=]() noexcept { return messages->msg_hdr; }));
 }
 
 result<int> socket(int domain, int type, int protocol) {
     const long fd = os::io_call(SYS_socket, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     const bool tcp = (domain == AF_INET || domain == AF_INET6) && (type & 0xff) == SOCK_STREAM &&
                      (protocol == 0 || protocol == IPPROTO_TCP);
-    return to_descriptor(fd, descriptor::socket | (tcp ? descriptor::tcp : 0u));
+    return to_descriptor(fd, of_type(type) | (tcp ? descriptor::tcp : 0u));
 }
 
 result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
     const long r =
         os::io_call(SYS_socketpair, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends);
     if (r == 0)
-        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::socket);
+        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], of_type(type));
     return result<void>::from(r);
 }
 
 result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<void>::failure(EBADF);
+    const std::uint32_t generation = d->generation();
     if (const long traits = d->learn(fd); traits < 0) return result<void>::from(traits);
     long r = os::io_call(SYS_connect, fd, to, to_bytes);
-    if (r == -EAGAIN) return result<void>::from(connect_blocking(fd, to, to_bytes, l));
+    if (r == -EAGAIN && is_unix(to, to_bytes))
+        return result<void>::from(connect_blocking(*d, generation, fd, to, to_bytes, l));
     if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
     r = perform(*d, fd, side::out, 0, l, [=]() noexcept -> long {
         if (would_block(fd, side::out)) return -EAGAIN;
@@ -178,8 +269,11 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
 result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<int>::failure(EBADF);
+    const std::uint32_t generation = d->generation();
     const long traits = d->learn(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
+    // What a connection has of its listener.
+    const auto kept = static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
     for (;;) {
         const long made = perform(*d, fd, side::in, 0, l, [=]() noexcept {
             return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -188,10 +282,10 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
         if (is_shortage(made)) {
             if (const long r = shortage::wait(l); r != 0)
                 return result<int>::failure(static_cast<int>(-r));
+            if (d->generation() != generation) return result<int>::failure(EBADF);
             continue;
         }
-        return to_descriptor(
-            made, descriptor::socket | (static_cast<std::uint32_t>(traits) & descriptor::tcp));
+        return to_descriptor(made, descriptor::socket | kept);
     }
 }
 
