@@ -7,14 +7,17 @@
 //   ums::fiber{[&] { quit.wait().value(); door.close(); }}.detach();
 //
 // While it exists the signals have a handler that only notes them; what they did before is put back
-// by the destructor. Several objects for one signal nest, as a stack; the last one made gets it.
+// by the destructor. Several objects for one signal nest, as a stack; the last one made gets it. Several fibers may wait
+// for one object: each signal is returned once.
 //
 // Blocking: wait() parks the fiber.
 // Ordering: signals of one number that come before a wait() count as one, as in the kernel.
 // Errors:   the constructor throws std::system_error: invalid_argument (a number that is none, SIGKILL, SIGSTOP).
 // Cost:     one eventfd for each object.
 
+#include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <vector>
@@ -41,11 +44,13 @@ private:
     struct taken {
         int number;
         struct sigaction before;
-        int fd_before;
+        signal_events* owner_before;
     };
+    static void note(int number) noexcept;
     void put_back() noexcept;
 
     std::vector<taken> taken_;
+    std::atomic<std::uint64_t> came_ = 0;  // Bit n - 1: number n, and no wait() has returned it.
     int fd_ = -1;
 };
 

@@ -2,7 +2,9 @@
 #include "ums/child.hpp"
 
 #include <cerrno>
+#include <csignal>
 
+#include "io/file.hpp"
 #include "io/operation.hpp"
 #include "ums/io.hpp"
 
@@ -13,11 +15,20 @@ result<int> wait_child(pid_t pid, const limits& l) {
     if (made < 0) return result<int>::failure(made == -ESRCH ? ECHILD : static_cast<int>(-made));
     const int fd = static_cast<int>(made);
     io::descriptor::adopt(fd, 0);
-    const result<short> ended = io::poll(fd, POLLIN, l);
+    // A pidfd tells of any process's end.
+    siginfo_t info;
+    long r = os::io_call(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, nullptr);
+    if (r == 0) {
+        const result<short> ended = io::poll(fd, POLLIN, l);
+        if (!ended) r = -ended.error().value();
+    }
     io::close(fd);
-    if (!ended) return result<int>::failure(ended.error().value());
+    if (r < 0) return result<int>::failure(static_cast<int>(-r));
     int status = 0;
-    const long r = os::io_call(SYS_wait4, pid, &status, 0, nullptr);
+    r = os::io_call(SYS_wait4, pid, &status, WNOHANG, nullptr);
+    // It has ended, and a debugger is told of that first.
+    if (r == 0)
+        r = io::away([&]() noexcept { return os::io_call(SYS_wait4, pid, &status, 0, nullptr); });
     if (r < 0) return result<int>::failure(static_cast<int>(-r));
     return status;
 }

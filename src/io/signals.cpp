@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// The handler sets the signal's flag, then rings the eventfd of the object that has it; wait() empties the eventfd, then
-// takes the flags. So a signal that comes after the flags were looked at rings again.
+// The handler notes the signal in the object that has it, then rings that one's eventfd; wait() empties the eventfd, then
+// takes one of those noted, and rings again if it leaves another: there may be other waiters, whose ring it took.
 
 #include "ums/signals.hpp"
 
+#include <bit>
 #include <cerrno>
 #include <sched.h>
 #include <sys/eventfd.h>
 
 #include "base/atomic.hpp"
+#include "io/descriptor.hpp"
 #include "os/errno.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
@@ -21,44 +23,49 @@ namespace {
 
 constexpr int most = 65;
 
-struct slot {
-    base::atomic<bool> came;
-    base::atomic<int> bell{-1};
-};
-constinit slot slots[most];
+// Who has a number's signals.
+constinit base::atomic<signal_events*> owners[most];
 constinit base::atomic<int> in_handlers;
-constinit os::lock slots_lock;  // Between constructors and destructors.
+constinit os::lock owners_lock;  // Between constructors and destructors.
 
-void note(int number) noexcept {
-    in_handlers.fetch_add(1, base::seq_cst);
-    slot& s = slots[number];
-    s.came.store(true, base::seq_cst);  // Before the bell.
+constexpr std::uint64_t bit_of(int number) noexcept { return std::uint64_t{1} << (number - 1); }
+
+void ring(int bell) noexcept {
     const std::uint64_t one = 1;
-    os::io_call(SYS_write, s.bell.load(base::seq_cst), &one, sizeof one);
-    in_handlers.fetch_sub(1, base::seq_cst);
+    os::io_call(SYS_write, bell, &one, sizeof one);
 }
 
 }  // namespace
+
+void signal_events::note(int number) noexcept {
+    in_handlers.fetch_add(1, base::seq_cst);
+    if (signal_events* const to = owners[number].load(base::seq_cst); to != nullptr) {
+        to->came_.fetch_or(bit_of(number));  // Before the bell.
+        ring(to->fd_);
+    }
+    in_handlers.fetch_sub(1, base::seq_cst);
+}
 
 signal_events::signal_events(std::span<const int> numbers) {
     taken_.reserve(numbers.size());
     const long fd = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0) impl::throw_error(static_cast<int>(-fd));
     fd_ = static_cast<int>(fd);
+    io::descriptor::adopt(fd_, io::descriptor::known);
     int error = 0;
     {
-        const os::lock_guard guard{slots_lock};
+        const os::lock_guard guard{owners_lock};
         for (const int number : numbers) {
             if (number <= 0 || number >= most) {
                 error = EINVAL;
                 break;
             }
-            taken t{number, {}, slots[number].bell.exchange(fd_, base::seq_cst)};
+            taken t{number, {}, owners[number].exchange(this, base::seq_cst)};
             struct sigaction handler {};
             handler.sa_handler = &note;
             handler.sa_flags = SA_RESTART;
             if (::sigaction(number, &handler, &t.before) != 0) {
-                slots[number].bell.store(t.fd_before, base::seq_cst);
+                owners[number].store(t.owner_before, base::seq_cst);
                 error = EINVAL;
                 break;
             }
@@ -74,24 +81,27 @@ signal_events::~signal_events() { put_back(); }
 
 void signal_events::put_back() noexcept {
     {
-        const os::lock_guard guard{slots_lock};
+        const os::lock_guard guard{owners_lock};
         for (std::size_t i = taken_.size(); i-- != 0;) {
             const taken& t = taken_[i];
             ::sigaction(t.number, &t.before, nullptr);
-            slots[t.number].bell.store(t.fd_before, base::seq_cst);
-            slots[t.number].came.store(false, base::seq_cst);
+            owners[t.number].store(t.owner_before, base::seq_cst);
         }
     }
-    // A handler on another thread may have this number in its hand, which must not go to another file. It
-    // makes one system call that does not wait.
+    // A handler on another thread may have this object in its hand. It makes one system call that does not wait.
     while (in_handlers.load(base::seq_cst) != 0) ::sched_yield();
     io::close(fd_);
 }
 
 result<int> signal_events::wait(const limits& l) {
     for (;;) {
-        for (const taken& t : taken_)
-            if (slots[t.number].came.exchange(false, base::seq_cst)) return t.number;
+        std::uint64_t seen = came_.load();
+        while (seen != 0) {
+            const std::uint64_t left = seen & (seen - 1);
+            if (!came_.compare_exchange_strong(seen, left)) continue;
+            if (left != 0) ring(fd_);
+            return std::countr_zero(seen) + 1;
+        }
         std::uint64_t rings = 0;
         const auto n = io::read(fd_, &rings, sizeof rings, l);
         if (!n) return result<int>::failure(n.error().value());

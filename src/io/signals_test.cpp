@@ -2,6 +2,7 @@
 // variants: migrate p1 nosync epoll uring
 #include "ums/signals.hpp"
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "ums/child.hpp"
+#include "ums/io.hpp"
 
 namespace {
 
@@ -60,6 +62,73 @@ TEST_F(signals_test, what_a_signal_did_before_is_put_back) {
     EXPECT_EQ(std::signal(SIGUSR1, before), SIG_IGN);
 }
 
+TEST_F(signals_test, the_last_one_made_gets_the_signals_they_share) {
+    on_a_fiber_and_on_a_thread([] {
+        signal_events outer{SIGUSR1, SIGUSR2};
+        {
+            signal_events inner{SIGUSR1};
+            ::kill(::getpid(), SIGUSR1);
+            EXPECT_EQ(inner.wait().value(), SIGUSR1);
+            ::kill(::getpid(), SIGUSR2);
+            EXPECT_EQ(outer.wait().value(), SIGUSR2);
+            ::kill(::getpid(), SIGUSR1);
+            EXPECT_EQ(outer.wait(deadline_after(1ms)).error(), std::errc::timed_out);
+            EXPECT_EQ(inner.wait().value(), SIGUSR1);
+            ::raise(SIGUSR1);
+        }
+        // What came for the inner one and was not waited for went with it.
+        EXPECT_EQ(outer.wait(deadline_after(1ms)).error(), std::errc::timed_out);
+        ::kill(::getpid(), SIGUSR1);
+        EXPECT_EQ(outer.wait().value(), SIGUSR1);
+    });
+}
+
+TEST_F(signals_test, what_came_before_a_nested_one_was_made_stays) {
+    signal_events outer{SIGUSR1};
+    ::raise(SIGUSR1);
+    {
+        signal_events inner{SIGUSR1};
+        EXPECT_EQ(inner.wait(deadline_after(1ms)).error(), std::errc::timed_out);
+        ::raise(SIGUSR1);
+        EXPECT_EQ(inner.wait().value(), SIGUSR1);
+    }
+    EXPECT_EQ(outer.wait(deadline_after(1ms)).value(), SIGUSR1);
+}
+
+TEST_F(signals_test, each_of_two_signals_wakes_one_of_two_who_wait) {
+    ums::run({.processors = 1}, [] {
+        for (int i = 0; i < scaled(100, 20); ++i) {
+            signal_events events{SIGUSR1, SIGUSR2};
+            std::atomic<int> sum = 0;
+            const auto wait = [&] { sum += events.wait(deadline_after(20s)).value(); };
+            ums::fiber first{wait}, second{wait};
+            for (int k = 0; k < i % 10; ++k) ums::this_fiber::yield();
+            ::kill(::getpid(), SIGUSR1);
+            ::kill(::getpid(), SIGUSR2);
+            first.join();
+            second.join();
+            EXPECT_EQ(sum, SIGUSR1 + SIGUSR2);
+        }
+    });
+}
+
+TEST_F(signals_test, a_number_that_was_closed_behind_our_back_wakes_who_waits_for_signals) {
+    on_a_fiber_and_on_a_thread([] {
+        int ends[2];
+        ums::io::pipe(ends).value();
+        char c;
+        EXPECT_EQ(ums::io::read(ends[0], &c, 1, deadline_after(1ms)).error(), std::errc::timed_out);
+        ::close(ends[0]);
+        signal_events events{SIGUSR1};
+        const ums::deadline limit = deadline_after(20s);
+        ums::fiber sender{[] { ::kill(::getpid(), SIGUSR1); }};
+        EXPECT_EQ(events.wait(limit).value(), SIGUSR1);
+        EXPECT_LT(ums::deadline::clock::now(), limit);
+        sender.join();
+        ums::io::close(ends[1]);
+    });
+}
+
 TEST_F(signals_test, a_number_that_is_no_signal_is_refused) {
     for (const int number : {0, -1, 65, 1000, SIGKILL, SIGSTOP})
         EXPECT_THROW((signal_events{SIGUSR1, number}), std::system_error) << number;
@@ -88,6 +157,13 @@ TEST_F(signals_test, the_end_of_a_child_is_waited_for) {
             EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
             EXPECT_EQ(ums::wait_child(pid).error(), std::errc::no_child_process);
         }
+    });
+}
+
+TEST_F(signals_test, a_process_that_is_no_child_is_not_waited_for) {
+    on_a_fiber_and_on_a_thread([] {
+        EXPECT_EQ(ums::wait_child(::getpid(), deadline_after(20s)).error(),
+                  std::errc::no_child_process);
     });
 }
 
