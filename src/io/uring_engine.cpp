@@ -80,10 +80,7 @@ public:
     }
 
     void remove(int fd, std::uint32_t generation) noexcept override {
-        // Not POLL_REMOVE, which gives up while an edge is being reported: the poll would stay, and with it
-        // the file, and the peer would not see the close.
-        submit([=](io_uring_sqe* e) { io_uring_prep_cancel64(e, data_of(fd, generation), 0); },
-               no_data);
+        cancel(fd, generation);
         added_.fetch_sub(1, base::relaxed);
     }
 
@@ -132,6 +129,13 @@ private:
             data_of(fd, generation));
     }
 
+    void cancel(int fd, std::uint32_t generation) noexcept {
+        // Not POLL_REMOVE, which gives up while an edge is being reported: the poll would stay, and with it
+        // the file, and the peer would not see the close.
+        submit([=](io_uring_sqe* e) { io_uring_prep_cancel64(e, data_of(fd, generation), 0); },
+               no_data);
+    }
+
     // Under the completions' lock. Whether there were any.
     bool reap(fiber_list& woken, unsigned most) noexcept {
         io_uring_cqe* c;
@@ -162,7 +166,10 @@ private:
             return;
         }
         // The thread that armed it has ended, or the queue was full.
-        if (is_over && d.generation() == generation) arm(fd, generation);
+        if (!is_over || d.generation() != generation) return;
+        arm(fd, generation);
+        // Closed meanwhile, after remove() found none: this one may be of the next file.
+        if (d.generation() != generation) cancel(fd, generation);
     }
 
     io_uring ring_{};
