@@ -69,11 +69,11 @@ void work(std::list<std::thread>::iterator self) noexcept {
 }
 
 void start_thread(pool& p) {
+    const auto at = p.threads.emplace(p.threads.end());
     // A signal of the process goes to threads of the program's own.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const auto at = p.threads.emplace(p.threads.end());
     try {
         *at = std::thread{[at] {
             pthread_setname_np(pthread_self(), "ums offload");
