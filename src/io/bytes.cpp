@@ -28,30 +28,7 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
     }));
 }
 
-long write_once(descriptor& d, int fd, const iovec* from, int count, std::size_t bytes,
-                const limits& l) noexcept {
-    return perform(d, fd, side::out, 0, l, [=]() noexcept {
-        auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
-        return without_sigpipe(bytes, call);
-    });
-}
-
-// To a blocking descriptor, as to any such: all of it, or what could be done within the limits. One that is ready
-// takes PIPE_BUF bytes without a wait.
-long write_in_parts(descriptor& d, int fd, const iovec* from, int count, const limits& l) noexcept {
-    long done = 0;
-    for (const iovec* v = from; v != from + count; ++v) {
-        for (std::size_t at = 0; at < v->iov_len;) {
-            const iovec part{static_cast<char*>(v->iov_base) + at,
-                             std::min<std::size_t>(v->iov_len - at, PIPE_BUF)};
-            const long n = write_once(d, fd, &part, 1, part.iov_len, l);
-            if (n < 0) return done != 0 ? done : n;
-            at += static_cast<std::size_t>(n);
-            done += n;
-        }
-    }
-    return done;
-}
+number write_in_parts(int fd, const iovec* from, int count, const limits& l);
 
 number write_pieces(int fd, const iovec* from, int count, const limits& l) {
     descriptor* d = descriptor::find(fd);
@@ -69,10 +46,30 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
                               : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         }));
     }
-    const std::size_t bytes = total(from, count);
+    const std::size_t bytes = count == 1 ? from->iov_len : total(from, count);
     if ((traits & descriptor::ask_first) != 0 && bytes > PIPE_BUF)
-        return number::from(write_in_parts(*d, fd, from, count, l));
-    return number::from(write_once(*d, fd, from, count, bytes, l));
+        return write_in_parts(fd, from, count, l);
+    return number::from(perform(*d, fd, side::out, 0, l, [=]() noexcept {
+        auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
+        return without_sigpipe(bytes, call);
+    }));
+}
+
+// To a blocking descriptor, as to any such: all of it, or what could be done within the limits. One that is ready
+// takes PIPE_BUF bytes without a wait.
+[[gnu::noinline]] number write_in_parts(int fd, const iovec* from, int count, const limits& l) {
+    std::size_t done = 0;
+    for (const iovec* v = from; v != from + count; ++v) {
+        for (std::size_t at = 0; at < v->iov_len;) {
+            const iovec part{static_cast<char*>(v->iov_base) + at,
+                             std::min<std::size_t>(v->iov_len - at, PIPE_BUF)};
+            const number n = write_pieces(fd, &part, 1, l);
+            if (!n || *n == 0) return done != 0 ? number{done} : n;
+            at += *n;
+            done += *n;
+        }
+    }
+    return done;
 }
 
 }  // namespace

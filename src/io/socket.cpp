@@ -195,6 +195,7 @@ number sendto(int fd, const void* from, std::size_t bytes, int flags, const sock
         return os::io_call(SYS_sendto, fd, from, bytes, flags | MSG_NOSIGNAL | MSG_DONTWAIT, to,
                            to_bytes);
     };
+    if (to == nullptr) return number::from(operate(fd, side::out, 0, l, call));
     const auto name = [=]() noexcept {
         msghdr m{};
         m.msg_name = const_cast<sockaddr*>(to);
