@@ -20,5 +20,12 @@ install(FILES ${PROJECT_BINARY_DIR}/ums-config.cmake ${PROJECT_BINARY_DIR}/ums-c
 file(RELATIVE_PATH prefix_from_pc
     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" prefix_from_pc ${prefix_from_pc})
+foreach(dir IN ITEMS libdir includedir)
+    string(TOUPPER CMAKE_INSTALL_${dir} given)
+    set(pc_${dir} "\${prefix}/${${given}}")
+    if(IS_ABSOLUTE "${${given}}")  # A packager's choice: only such a tree cannot be moved.
+        set(pc_${dir} "${${given}}")
+    endif()
+endforeach()
 configure_file(cmake/ums.pc.in ${PROJECT_BINARY_DIR}/ums.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/ums.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -22,7 +22,8 @@
  * - ums_pthread_create(): EPERM if no runtime runs.
  * - Without attributes a stack has the runtime's size (64 KiB), not megabytes.
  * - Not there: cancellation and cleanup handlers, signals to one thread, scheduling attributes, stacks of the
- *   program's own, process-shared objects, robust and priority mutexes, named semaphores, spin locks.
+ *   program's own, process-shared objects, robust and priority mutexes, named semaphores, spin locks. With
+ *   UMS_PTHREAD_NAMES a call of one that takes these types does not compile or not link.
  */
 
 #include <errno.h>
@@ -43,6 +44,7 @@ enum { UMS_PTHREAD_CREATE_JOINABLE, UMS_PTHREAD_CREATE_DETACHED };
 
 typedef struct ums_pthread_attr {
     size_t stack_bytes;
+    size_t guard_bytes;
     int detach_state;
 } ums_pthread_attr_t;
 
@@ -52,6 +54,9 @@ UMS_API int ums_pthread_attr_setdetachstate(ums_pthread_attr_t* attr, int state)
 UMS_API int ums_pthread_attr_getdetachstate(const ums_pthread_attr_t* attr, int* state);
 UMS_API int ums_pthread_attr_setstacksize(ums_pthread_attr_t* attr, size_t bytes); /* EINVAL */
 UMS_API int ums_pthread_attr_getstacksize(const ums_pthread_attr_t* attr, size_t* bytes);
+/* Remembered, and no more: every stack has a guard. */
+UMS_API int ums_pthread_attr_setguardsize(ums_pthread_attr_t* attr, size_t bytes);
+UMS_API int ums_pthread_attr_getguardsize(const ums_pthread_attr_t* attr, size_t* bytes);
 
 /* EAGAIN: no stack or no memory. EPERM: no runtime runs. */
 UMS_API int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
@@ -63,8 +68,17 @@ UMS_API int ums_pthread_detach(ums_pthread_t thread); /* EINVAL: as above */
  * if there is no memory. */
 UMS_API ums_pthread_t ums_pthread_self(void);
 UMS_API int ums_pthread_equal(ums_pthread_t a, ums_pthread_t b);
-/* Ends the fiber: its stack is unwound as by a C++ exception, so C++ destructors on it run, and C code needs
- * unwind tables, which compilers make by default on x86-64. Of a plain thread, what pthread_exit() does. */
+/* What reports of the fiber say, at most 15 bytes. ERANGE: longer; the buffer is too small. EINVAL: neither made by
+ * ums_pthread_create() nor the calling thread; setting that of a fiber made otherwise, which got it then. */
+UMS_API int ums_pthread_setname_np(ums_pthread_t thread, const char* name);
+UMS_API int ums_pthread_getname_np(ums_pthread_t thread, char* name, size_t bytes);
+/* Ends the fiber: its stack is unwound as by a C++ exception, so C++ destructors on it run, a catch (...) must throw
+ * on, and C code needs unwind tables, which compilers make by default on x86-64. In a fiber made in C, or a ums::fiber
+ * or ums::jfiber; not where C++ keeps a function's exception for others: in ums::run(), spawn(), async() and scopes.
+ *
+ * Of a plain thread, what pthread_exit() does. If it is the main thread and ums_runtime_start() has started a
+ * runtime that was not stopped: when the fibers of the standard cluster have ended, the process ends as by exit(0),
+ * and with it the kernel threads of the program's own and the fibers of other clusters. */
 UMS_API void ums_pthread_exit(void* result) __attribute__((noreturn));
 UMS_API int ums_sched_yield(void);
 
@@ -82,6 +96,11 @@ enum {
     UMS_PTHREAD_MUTEX_DEFAULT = UMS_PTHREAD_MUTEX_NORMAL
 };
 
+/* The first of each is supported, the others give ENOTSUP. */
+enum { UMS_PTHREAD_PROCESS_PRIVATE, UMS_PTHREAD_PROCESS_SHARED };
+enum { UMS_PTHREAD_PRIO_NONE, UMS_PTHREAD_PRIO_INHERIT, UMS_PTHREAD_PRIO_PROTECT };
+enum { UMS_PTHREAD_MUTEX_STALLED, UMS_PTHREAD_MUTEX_ROBUST };
+
 typedef struct ums_pthread_mutexattr {
     int type;
 } ums_pthread_mutexattr_t;
@@ -90,6 +109,13 @@ UMS_API int ums_pthread_mutexattr_init(ums_pthread_mutexattr_t* attr);
 UMS_API int ums_pthread_mutexattr_destroy(ums_pthread_mutexattr_t* attr);
 UMS_API int ums_pthread_mutexattr_settype(ums_pthread_mutexattr_t* attr, int type); /* EINVAL */
 UMS_API int ums_pthread_mutexattr_gettype(const ums_pthread_mutexattr_t* attr, int* type);
+/* ENOTSUP, EINVAL. */
+UMS_API int ums_pthread_mutexattr_setpshared(ums_pthread_mutexattr_t* attr, int shared);
+UMS_API int ums_pthread_mutexattr_getpshared(const ums_pthread_mutexattr_t* attr, int* shared);
+UMS_API int ums_pthread_mutexattr_setprotocol(ums_pthread_mutexattr_t* attr, int protocol);
+UMS_API int ums_pthread_mutexattr_getprotocol(const ums_pthread_mutexattr_t* attr, int* protocol);
+UMS_API int ums_pthread_mutexattr_setrobust(ums_pthread_mutexattr_t* attr, int robust);
+UMS_API int ums_pthread_mutexattr_getrobust(const ums_pthread_mutexattr_t* attr, int* robust);
 
 UMS_API int ums_pthread_mutex_init(ums_pthread_mutex_t* mutex, const ums_pthread_mutexattr_t* attr);
 UMS_API int ums_pthread_mutex_destroy(ums_pthread_mutex_t* mutex); /* EBUSY */
@@ -119,6 +145,9 @@ UMS_API int ums_pthread_condattr_destroy(ums_pthread_condattr_t* attr);
 UMS_API int ums_pthread_condattr_setclock(ums_pthread_condattr_t* attr,
                                           clockid_t clock); /* EINVAL */
 UMS_API int ums_pthread_condattr_getclock(const ums_pthread_condattr_t* attr, clockid_t* clock);
+UMS_API int ums_pthread_condattr_setpshared(ums_pthread_condattr_t* attr,
+                                            int shared); /* ENOTSUP, EINVAL */
+UMS_API int ums_pthread_condattr_getpshared(const ums_pthread_condattr_t* attr, int* shared);
 
 UMS_API int ums_pthread_cond_init(ums_pthread_cond_t* cond, const ums_pthread_condattr_t* attr);
 UMS_API int ums_pthread_cond_destroy(ums_pthread_cond_t* cond);
@@ -136,17 +165,31 @@ UMS_API int ums_pthread_cond_broadcast(ums_pthread_cond_t* cond);
 typedef ums_rwlock_t ums_pthread_rwlock_t;
 #define UMS_PTHREAD_RWLOCK_INITIALIZER UMS_RWLOCK_INIT
 
-/* `attributes` of this and of ums_pthread_barrier_init() must be NULL, else EINVAL. */
-UMS_API int ums_pthread_rwlock_init(ums_pthread_rwlock_t* lock, const void* attributes);
+typedef struct ums_pthread_rwlockattr {
+    int unused;
+} ums_pthread_rwlockattr_t;
+
+UMS_API int ums_pthread_rwlockattr_init(ums_pthread_rwlockattr_t* attr);
+UMS_API int ums_pthread_rwlockattr_destroy(ums_pthread_rwlockattr_t* attr);
+UMS_API int ums_pthread_rwlockattr_setpshared(ums_pthread_rwlockattr_t* attr,
+                                              int shared); /* ENOTSUP, EINVAL */
+UMS_API int ums_pthread_rwlockattr_getpshared(const ums_pthread_rwlockattr_t* attr, int* shared);
+
+UMS_API int ums_pthread_rwlock_init(ums_pthread_rwlock_t* lock,
+                                    const ums_pthread_rwlockattr_t* attr);
 UMS_API int ums_pthread_rwlock_destroy(ums_pthread_rwlock_t* lock);   /* EBUSY */
 UMS_API int ums_pthread_rwlock_rdlock(ums_pthread_rwlock_t* lock);    /* EDEADLK */
 UMS_API int ums_pthread_rwlock_wrlock(ums_pthread_rwlock_t* lock);    /* EDEADLK */
 UMS_API int ums_pthread_rwlock_tryrdlock(ums_pthread_rwlock_t* lock); /* EBUSY */
 UMS_API int ums_pthread_rwlock_trywrlock(ums_pthread_rwlock_t* lock); /* EBUSY */
-/* ETIMEDOUT; EINVAL: the time; EDEADLK. */
+/* ETIMEDOUT; EINVAL: the time, or the clock; EDEADLK. */
 UMS_API int ums_pthread_rwlock_timedrdlock(ums_pthread_rwlock_t* lock,
                                            const struct timespec* limit);
 UMS_API int ums_pthread_rwlock_timedwrlock(ums_pthread_rwlock_t* lock,
+                                           const struct timespec* limit);
+UMS_API int ums_pthread_rwlock_clockrdlock(ums_pthread_rwlock_t* lock, clockid_t clock,
+                                           const struct timespec* limit);
+UMS_API int ums_pthread_rwlock_clockwrlock(ums_pthread_rwlock_t* lock, clockid_t clock,
                                            const struct timespec* limit);
 UMS_API int ums_pthread_rwlock_unlock(
     ums_pthread_rwlock_t* lock); /* EPERM: nobody, or another, holds it */
@@ -170,7 +213,18 @@ UMS_API int ums_pthread_once(ums_pthread_once_t* once, void (*function)(void));
 typedef ums_barrier_t ums_pthread_barrier_t;
 #define UMS_PTHREAD_BARRIER_SERIAL_THREAD (-1)
 
-UMS_API int ums_pthread_barrier_init(ums_pthread_barrier_t* barrier, const void* attributes,
+typedef struct ums_pthread_barrierattr {
+    int unused;
+} ums_pthread_barrierattr_t;
+
+UMS_API int ums_pthread_barrierattr_init(ums_pthread_barrierattr_t* attr);
+UMS_API int ums_pthread_barrierattr_destroy(ums_pthread_barrierattr_t* attr);
+UMS_API int ums_pthread_barrierattr_setpshared(ums_pthread_barrierattr_t* attr,
+                                               int shared); /* ENOTSUP, EINVAL */
+UMS_API int ums_pthread_barrierattr_getpshared(const ums_pthread_barrierattr_t* attr, int* shared);
+
+UMS_API int ums_pthread_barrier_init(ums_pthread_barrier_t* barrier,
+                                     const ums_pthread_barrierattr_t* attr,
                                      unsigned count); /* EINVAL: 0 */
 UMS_API int ums_pthread_barrier_destroy(ums_pthread_barrier_t* barrier);
 UMS_API int ums_pthread_barrier_wait(ums_pthread_barrier_t* barrier);

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "capi/call.hpp"
-#include "capi/exit_request.hpp"
 #include "capi/fiber_options.hpp"
 
 using namespace ums;
@@ -30,8 +29,7 @@ int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (
     if (const int error = to_options(chosen, given); error != 0) return error;
     if (function == nullptr) return -EINVAL;
     return call([&] {
-        made->handle =
-            impl::spawn(given != nullptr ? &chosen : nullptr, &run_function, function, argument);
+        made->handle = impl::spawn(given != nullptr ? &chosen : nullptr, function, argument);
     });
 }
 

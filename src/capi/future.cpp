@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "capi/call.hpp"
-#include "capi/exit_request.hpp"
 #include "capi/fiber_options.hpp"
+#include "sched/exit_request.hpp"
 
 using namespace ums;
 using namespace ums::capi;
@@ -142,19 +142,16 @@ int ums_async(ums_future_t** made, const ums_fiber_options_t* options, size_t va
     return call([&] {
         outcome_ptr state{new outcome{value_bytes}};
         auto future = std::make_unique<ums_future>(state);
-        // A promise of the fiber's own: it breaks if the function leaves by ums_pthread_exit().
         fiber{chosen,
-              [function, argument](std::unique_ptr<ums_promise> promise) {
-                  const outcome_ptr own = promise->state;
+              [function, argument](const outcome_ptr& own) {
+                  own->make_ready_at_exit();  // After all the others of that kind.
                   try {
                       own->set_error_number(std::min(0, function(argument, own->value())));
-                  } catch (const exit_request&) {
-                      return;
+                  } catch (const sched::exit_request&) {
+                      own->set_error_number(-EPIPE);
                   }
-                  (void)claim(own);
-                  own->make_ready();
               },
-              std::make_unique<ums_promise>(std::move(state))}
+              std::move(state)}
             .detach();
         *made = future.release();
     });

@@ -8,13 +8,19 @@
 
 #include "ums/ums_pthread.h"
 
+#include <cstdlib>
 #include <memory>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
-#include "capi/exit_request.hpp"
+#include "capi/started.hpp"
+#include "os/memory.hpp"
+#include "rt/runtime.hpp"
+#include "sched/exit_hooks.hpp"
+#include "sched/exit_request.hpp"
 #include "ums/fiber.hpp"
 #include "ums/fiber_local.hpp"
 #include "ums/this_fiber.hpp"
@@ -28,6 +34,8 @@ struct ums_pthread {
     void* result = nullptr;
     base::atomic<sched::fiber*> joinable{nullptr};  // Who takes it joins or detaches.
     base::atomic<unsigned> holders{1};
+    // Set before it runs; null if it was not made here. Lives as long as this.
+    sched::fiber* fiber = nullptr;
 };
 
 namespace {
@@ -53,9 +61,33 @@ void run_thread(void* record) {
     self_record()->reset(self);
     try {
         self->result = self->function(self->argument);
-    } catch (const exit_request& request) {
+    } catch (const sched::exit_request& request) {
         self->result = request.result;
     }
+}
+
+// As many as the C library's threads have; with the zero.
+constexpr std::size_t name_bytes = 16;
+
+// The process goes on until the last thread has ended, but the carriers never do: who ends first, the main thread,
+// waits for the fibers. The C library would not run what its thread_local objects do last.
+[[noreturn]] void leave_thread(void* result) {
+    if (::getpid() == ::gettid()) {
+        sched::run_hooks(sched::this_belongings());
+        if (drain_started()) std::exit(0);
+    }
+    ::pthread_exit(result);
+}
+
+bool is_on_thread() noexcept { return this_fiber::get_id() == fiber_id{}; }
+
+// What is between processes, or of priorities, is not there.
+int only(int supported, int last, int value) noexcept {
+    if (value == supported) return 0;
+    return is_kind(value, last) ? ENOTSUP : EINVAL;
+}
+int only_private(int shared) noexcept {
+    return only(UMS_PTHREAD_PROCESS_PRIVATE, UMS_PTHREAD_PROCESS_SHARED, shared);
 }
 
 // The address of errno is asked for after the call that may have changed the kernel thread.
@@ -111,7 +143,7 @@ int wait_by(clockid_t clock, const timespec* limit, Wait wait) {
 // --- Threads ---
 
 int ums_pthread_attr_init(ums_pthread_attr_t* attr) {
-    *attr = {0, UMS_PTHREAD_CREATE_JOINABLE};
+    *attr = {0, os::page_bytes, UMS_PTHREAD_CREATE_JOINABLE};
     return 0;
 }
 int ums_pthread_attr_destroy(ums_pthread_attr_t*) { return 0; }
@@ -131,7 +163,18 @@ int ums_pthread_attr_setstacksize(ums_pthread_attr_t* attr, size_t bytes) {
     return 0;
 }
 int ums_pthread_attr_getstacksize(const ums_pthread_attr_t* attr, size_t* bytes) {
-    *bytes = attr->stack_bytes;
+    const rt::running_runtime* r = rt::current();
+    *bytes = attr->stack_bytes != 0 ? attr->stack_bytes
+             : r != nullptr         ? r->set.chosen.stack_bytes
+                                    : options{}.stack_bytes;
+    return 0;
+}
+int ums_pthread_attr_setguardsize(ums_pthread_attr_t* attr, size_t bytes) {
+    attr->guard_bytes = bytes;
+    return 0;
+}
+int ums_pthread_attr_getguardsize(const ums_pthread_attr_t* attr, size_t* bytes) {
+    *bytes = attr->guard_bytes;
     return 0;
 }
 
@@ -141,9 +184,12 @@ int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
         auto record = std::make_unique<ums_pthread>();
         record->function = function;
         record->argument = argument;
-        const fiber_options options{.stack_bytes = attr != nullptr ? attr->stack_bytes : 0};
+        static constexpr char room[name_bytes] = {};  // For the name it may be given.
+        const fiber_options options{.name = {room, name_bytes - 1},
+                                    .stack_bytes = attr != nullptr ? attr->stack_bytes : 0};
         (void)self_record();  // What may fail, fails here.
         const impl::new_fiber made = impl::spawn_begin(&options, 0, 1);
+        record->fiber = made.fiber;
         const bool detached = attr != nullptr && attr->detach_state == UMS_PTHREAD_CREATE_DETACHED;
         if (!detached) {
             record->holders.store(2, base::relaxed);  // relaxed: published by the commit.
@@ -191,9 +237,37 @@ ums_pthread_t ums_pthread_self() {
 
 int ums_pthread_equal(ums_pthread_t a, ums_pthread_t b) { return a == b ? 1 : 0; }
 
+int ums_pthread_setname_np(ums_pthread_t thread, const char* name) {
+    const std::size_t bytes = std::strlen(name) + 1;
+    if (bytes > name_bytes) return ERANGE;
+    if (thread->fiber != nullptr) {
+        // relaxed: who reads it meanwhile may see some of both names.
+        char* const at = const_cast<char*>(thread->fiber->name);
+        for (std::size_t i = 0; i < bytes; ++i)
+            base::atomic_ref<char>{at[i]}.store(name[i], base::relaxed);
+        return 0;
+    }
+    if (thread != ums_pthread_self() || !is_on_thread()) return EINVAL;
+    return ::pthread_setname_np(::pthread_self(), name);
+}
+
+int ums_pthread_getname_np(ums_pthread_t thread, char* name, size_t bytes) {
+    if (thread->fiber == nullptr) {
+        if (thread != ums_pthread_self()) return EINVAL;
+        if (is_on_thread()) return ::pthread_getname_np(::pthread_self(), name, bytes);
+        return copy_text(ums_this_fiber_name(), name, bytes) < bytes ? 0 : ERANGE;
+    }
+    char* const at = const_cast<char*>(thread->fiber->name);
+    for (std::size_t i = 0; i < bytes; ++i) {
+        name[i] = base::atomic_ref<char>{at[i]}.load(base::relaxed);  // relaxed: as above.
+        if (name[i] == 0) return 0;
+    }
+    return ERANGE;
+}
+
 void ums_pthread_exit(void* result) {
-    if (this_fiber::get_id() == fiber_id{}) ::pthread_exit(result);
-    throw exit_request{result};
+    if (is_on_thread()) leave_thread(result);
+    throw sched::exit_request{result};
 }
 
 int ums_sched_yield() {
@@ -215,6 +289,27 @@ int ums_pthread_mutexattr_settype(ums_pthread_mutexattr_t* attr, int type) {
 }
 int ums_pthread_mutexattr_gettype(const ums_pthread_mutexattr_t* attr, int* type) {
     *type = attr->type;
+    return 0;
+}
+int ums_pthread_mutexattr_setpshared(ums_pthread_mutexattr_t*, int shared) {
+    return only_private(shared);
+}
+int ums_pthread_mutexattr_getpshared(const ums_pthread_mutexattr_t*, int* shared) {
+    *shared = UMS_PTHREAD_PROCESS_PRIVATE;
+    return 0;
+}
+int ums_pthread_mutexattr_setprotocol(ums_pthread_mutexattr_t*, int protocol) {
+    return only(UMS_PTHREAD_PRIO_NONE, UMS_PTHREAD_PRIO_PROTECT, protocol);
+}
+int ums_pthread_mutexattr_getprotocol(const ums_pthread_mutexattr_t*, int* protocol) {
+    *protocol = UMS_PTHREAD_PRIO_NONE;
+    return 0;
+}
+int ums_pthread_mutexattr_setrobust(ums_pthread_mutexattr_t*, int robust) {
+    return only(UMS_PTHREAD_MUTEX_STALLED, UMS_PTHREAD_MUTEX_ROBUST, robust);
+}
+int ums_pthread_mutexattr_getrobust(const ums_pthread_mutexattr_t*, int* robust) {
+    *robust = UMS_PTHREAD_MUTEX_STALLED;
     return 0;
 }
 
@@ -254,6 +349,13 @@ int ums_pthread_condattr_getclock(const ums_pthread_condattr_t* attr, clockid_t*
     *clock = attr->clock;
     return 0;
 }
+int ums_pthread_condattr_setpshared(ums_pthread_condattr_t*, int shared) {
+    return only_private(shared);
+}
+int ums_pthread_condattr_getpshared(const ums_pthread_condattr_t*, int* shared) {
+    *shared = UMS_PTHREAD_PROCESS_PRIVATE;
+    return 0;
+}
 
 static_assert(CLOCK_REALTIME == 0, "what UMS_PTHREAD_COND_INITIALIZER has");
 
@@ -289,8 +391,20 @@ int ums_pthread_cond_broadcast(ums_pthread_cond_t* c) {
 
 // --- Reader-writer locks ---
 
-int ums_pthread_rwlock_init(ums_pthread_rwlock_t* l, const void* attributes) {
-    if (attributes != nullptr) return EINVAL;
+int ums_pthread_rwlockattr_init(ums_pthread_rwlockattr_t* attr) {
+    *attr = {0};
+    return 0;
+}
+int ums_pthread_rwlockattr_destroy(ums_pthread_rwlockattr_t*) { return 0; }
+int ums_pthread_rwlockattr_setpshared(ums_pthread_rwlockattr_t*, int shared) {
+    return only_private(shared);
+}
+int ums_pthread_rwlockattr_getpshared(const ums_pthread_rwlockattr_t*, int* shared) {
+    *shared = UMS_PTHREAD_PROCESS_PRIVATE;
+    return 0;
+}
+
+int ums_pthread_rwlock_init(ums_pthread_rwlock_t* l, const ums_pthread_rwlockattr_t*) {
     *l = UMS_RWLOCK_INIT;
     return 0;
 }
@@ -303,17 +417,25 @@ int ums_pthread_rwlock_wrlock(ums_pthread_rwlock_t* l) { return -ums_rwlock_lock
 int ums_pthread_rwlock_tryrdlock(ums_pthread_rwlock_t* l) { return -ums_rwlock_trylock_shared(l); }
 int ums_pthread_rwlock_trywrlock(ums_pthread_rwlock_t* l) { return -ums_rwlock_trylock(l); }
 
-int ums_pthread_rwlock_timedrdlock(ums_pthread_rwlock_t* l, const timespec* limit) {
+int ums_pthread_rwlock_clockrdlock(ums_pthread_rwlock_t* l, clockid_t clock,
+                                   const timespec* limit) {
     if (ums_rwlock_trylock_shared(l) == 0) return 0;
-    return -wait_by(CLOCK_REALTIME, limit, [l](std::int64_t deadline) {
+    return -wait_by(clock, limit, [l](std::int64_t deadline) {
         return ums_rwlock_lock_shared_until(l, deadline, nullptr);
     });
 }
-int ums_pthread_rwlock_timedwrlock(ums_pthread_rwlock_t* l, const timespec* limit) {
+int ums_pthread_rwlock_clockwrlock(ums_pthread_rwlock_t* l, clockid_t clock,
+                                   const timespec* limit) {
     if (ums_rwlock_trylock(l) == 0) return 0;
-    return -wait_by(CLOCK_REALTIME, limit, [l](std::int64_t deadline) {
+    return -wait_by(clock, limit, [l](std::int64_t deadline) {
         return ums_rwlock_lock_until(l, deadline, nullptr);
     });
+}
+int ums_pthread_rwlock_timedrdlock(ums_pthread_rwlock_t* l, const timespec* limit) {
+    return ums_pthread_rwlock_clockrdlock(l, CLOCK_REALTIME, limit);
+}
+int ums_pthread_rwlock_timedwrlock(ums_pthread_rwlock_t* l, const timespec* limit) {
+    return ums_pthread_rwlock_clockwrlock(l, CLOCK_REALTIME, limit);
 }
 int ums_pthread_rwlock_unlock(ums_pthread_rwlock_t* l) {
     return ums_rwlock_unlock(l) == 0 ? 0 : -ums_rwlock_unlock_shared(l);
@@ -342,8 +464,22 @@ int ums_pthread_once(ums_pthread_once_t* once, void (*function)()) {
 
 // --- Barriers ---
 
-int ums_pthread_barrier_init(ums_pthread_barrier_t* b, const void* attributes, unsigned count) {
-    if (attributes != nullptr || count == 0) return EINVAL;
+int ums_pthread_barrierattr_init(ums_pthread_barrierattr_t* attr) {
+    *attr = {0};
+    return 0;
+}
+int ums_pthread_barrierattr_destroy(ums_pthread_barrierattr_t*) { return 0; }
+int ums_pthread_barrierattr_setpshared(ums_pthread_barrierattr_t*, int shared) {
+    return only_private(shared);
+}
+int ums_pthread_barrierattr_getpshared(const ums_pthread_barrierattr_t*, int* shared) {
+    *shared = UMS_PTHREAD_PROCESS_PRIVATE;
+    return 0;
+}
+
+int ums_pthread_barrier_init(ums_pthread_barrier_t* b, const ums_pthread_barrierattr_t*,
+                             unsigned count) {
+    if (count == 0) return EINVAL;
     return -ums_barrier_init(b, static_cast<ptrdiff_t>(count), nullptr, nullptr);
 }
 int ums_pthread_barrier_destroy(ums_pthread_barrier_t*) { return 0; }

@@ -3,8 +3,9 @@
 
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
-#include "capi/exit_request.hpp"
 #include "capi/policy.hpp"
+#include "capi/started.hpp"
+#include "rt/runtime.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -48,12 +49,20 @@ int to_options(const ums_options_t* given, options& out) noexcept {
 
 }  // namespace
 
+bool ums::capi::drain_started() noexcept {
+    // sync(c-runtime): sees the start. Kept, since it is never stopped: its carriers go with the process.
+    static const runtime* const drained = started.exchange(nullptr, base::acq_rel);
+    if (drained == nullptr) return false;
+    rt::current()->standard->drain();
+    return true;
+}
+
 int ums_run(const ums_options_t* given, void (*function)(void*), void* argument) {
     return call([&] {
         options chosen;
         if (const int error = to_options(given, chosen); error != 0) return error;
         const runtime running{chosen};
-        fiber main_fiber{fiber_options{.name = "main"}, &run_function, function, argument};
+        fiber main_fiber{fiber_options{.name = "main"}, function, argument};
         main_fiber.join();
         return 0;
     });

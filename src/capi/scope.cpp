@@ -2,8 +2,8 @@
 #include "ums/scope.hpp"
 
 #include "capi/call.hpp"
-#include "capi/exit_request.hpp"
 #include "capi/fiber_options.hpp"
+#include "sched/exit_request.hpp"
 
 using namespace ums;
 using namespace ums::capi;
@@ -27,7 +27,7 @@ struct failure {
 int result_of(int (*function)(void*, ums_stop_t*), void* argument, ums_stop_t* stop) noexcept {
     try {
         return function(argument, stop);
-    } catch (const exit_request&) {
+    } catch (const sched::exit_request&) {
         return 0;
     }
 }

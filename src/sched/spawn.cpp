@@ -12,6 +12,7 @@
 #include "sched/cluster.hpp"
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
+#include "sched/exit_request.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -56,6 +57,7 @@ void report_and_terminate(const fiber& f) noexcept {
     os::write_errno(this_carrier()->errno_at, 0);
     try {
         f->run(f->callable);
+    } catch (const exit_request&) {
     } catch (...) {
         report_and_terminate(*f);
     }

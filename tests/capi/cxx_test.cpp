@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include <ums/ums.h>
 #include <ums/ums.hpp>
+#include <ums/ums_pthread.h>
+
+#include <atomic>
 
 #include <cerrno>
 #include <cstddef>
@@ -49,6 +52,26 @@ TEST_F(capi_cxx_test, a_recursive_mutex_that_was_locked_too_often_says_so) {
     set_depth(1);
     EXPECT_EQ(ums_mutex_unlock(&m), 0);
     ums_stop_destroy(stop);
+}
+
+// As pthread_exit() ends a std::thread: the stack is unwound, and who joins goes on.
+TEST_F(capi_cxx_test, a_fiber_made_in_cxx_may_exit_as_a_thread) {
+    ums::run({.processors = 2}, [] {
+        struct counts {
+            std::atomic<int>& n;
+            ~counts() { ++n; }
+        };
+        std::atomic<int> unwound = 0;
+        const auto leave = [&unwound] {
+            const counts one{unwound};
+            ums_pthread_exit(nullptr);
+        };
+        ums::fiber{leave}.join();
+        ums::jfiber{leave}.join();
+        ums::fiber{{.launch = ums::launch::dispatch}, leave}.join();
+        ums::fiber{leave}.detach();
+        while (unwound < 4) ums::this_fiber::yield();
+    });
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate p1
+#include <pthread.h>
+#include <sched.h>
+
 #include "check.h"
 
 static void add_one(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
@@ -176,6 +179,34 @@ static void sleep_well(void* argument) {
 }
 static void sleeps_are_not_short(void) { on_a_fiber_and_on_a_thread(sleep_well, NULL); }
 
+// Who sees the request destroys the stop at once, while it is still being made.
+enum { STOPS = 5000 };
+static _Atomic(ums_stop_t*) to_stop;
+static atomic_int requested;
+static void* request_stops(void* argument) {
+    for (int i = 0; i < STOPS; ++i) {
+        ums_stop_t* stop;
+        while ((stop = atomic_exchange(&to_stop, NULL)) == NULL) sched_yield();
+        CHECK(ums_stop_request(stop));
+        atomic_fetch_add(&requested, 1);
+    }
+    return argument;
+}
+static void a_stop_may_be_destroyed_by_who_sees_the_request(void) {
+    pthread_t thread;
+    requested = 0;
+    CHECK_IS(0, pthread_create(&thread, NULL, request_stops, NULL));
+    for (int i = 0; i < STOPS; ++i) {
+        ums_stop_t* stop;
+        CHECK_IS(0, ums_stop_create(&stop));
+        to_stop = stop;
+        while (!ums_stop_requested(stop)) sched_yield();
+        ums_stop_destroy(stop);
+        while (requested != i + 1) sched_yield();
+    }
+    CHECK_IS(0, pthread_join(thread, NULL));
+}
+
 static void deadlines_do_not_overflow(void) {
     CHECK_IS(UMS_NEVER, ums_deadline_after(UMS_NEVER));
     CHECK_IS(UMS_NEVER, ums_deadline_after(UMS_NEVER - 1));
@@ -194,6 +225,7 @@ int main(void) {
     RUN(parks_and_unparks_alternate);
     RUN(a_park_ends_in_three_ways);
     RUN(sleeps_are_not_short);
+    RUN(a_stop_may_be_destroyed_by_who_sees_the_request);
     RUN(deadlines_do_not_overflow);
     return check_end();
 }

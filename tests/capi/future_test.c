@@ -126,7 +126,21 @@ static int say_name(void* argument, void* value) {
     strcpy(value, ums_this_fiber_name());
     return 1; /* No error. */
 }
+static ums_key_t key;
+static void forget(void* count) {
+    for (int i = 0; i < 10; ++i) ums_this_fiber_yield();
+    atomic_fetch_add((atomic_int*)count, 1);
+}
+static int remember(void* count, void* value) {
+    (void)value;
+    return ums_key_set(key, count);
+}
+static int remember_and_leave(void* count, void* value) {
+    CHECK_IS(0, remember(count, value));
+    ums_pthread_exit(NULL);
+}
 static void use_async(void* argument) {
+    atomic_int forgotten = 0;
     struct pair of = {3, 4};
     long sum = 0;
     char name[8] = "";
@@ -151,6 +165,16 @@ static void use_async(void* argument) {
     CHECK_IS(0, ums_async(&future, NULL, sizeof sum, add, &of));
     CHECK_IS(0, ums_future_get(future, NULL));
     ums_future_destroy(future);
+    CHECK_IS(0, ums_key_create(&key, forget));
+    CHECK_IS(0, ums_async(&future, NULL, 0, remember, &forgotten));
+    CHECK_IS(0, ums_future_get(future, NULL));
+    CHECK_IS(1, forgotten);
+    ums_future_destroy(future);
+    CHECK_IS(0, ums_async(&future, NULL, 0, remember_and_leave, &forgotten));
+    CHECK_IS(-EPIPE, ums_future_get(future, NULL));
+    CHECK_IS(2, forgotten);
+    ums_future_destroy(future);
+    ums_key_delete(key);
     CHECK_IS(-EINVAL, ums_async(&future, NULL, 0, NULL, NULL));
     options.launch = 7;
     CHECK_IS(-EINVAL, ums_async(&future, &options, 0, fail, NULL));

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """names.py             each function of the C headers is called by a test in C
+names.py --posix CC  each POSIX function of a type that UMS_PTHREAD_NAMES renames is renamed, too
 names.py LIBRARY     the shared library shows exactly those functions, ums_root and the C++ API, with versions
 """
 
@@ -38,6 +39,24 @@ def check_calls():
         yield f"no test calls {name}()"
 
 
+def check_posix(compiler):
+    renamed = set(re.findall(r"^#define (\w+) ", read(os.path.join(ROOT, "include/ums/impl/pthread_names.h")),
+                             flags=re.MULTILINE))
+    types = re.compile(r"\b(" + "|".join(name for name in renamed if name.endswith("_t")) + r")\b")
+    headers = "#define _GNU_SOURCE\n#include <pthread.h>\n#include <semaphore.h>\n#include <signal.h>\n"
+    text = subprocess.run([compiler, "-E", "-P", "-"], input=headers, capture_output=True, text=True,
+                          check=True).stdout
+    found = 0
+    for declaration in re.findall(r"\bextern\b[^;{]*;", text):
+        name = re.search(r"\b(pthread_\w+|sem_\w+) ?\(", declaration)
+        if name and types.search(declaration):
+            found += 1
+            if name[1] not in renamed:
+                yield f"{name[1]}() would be the C library's"
+    if found < 100:
+        yield f"only {found} functions in the C library's headers"
+
+
 def check_symbols(library):
     table = subprocess.run(["readelf", "--dyn-syms", "-V", "-W", library], capture_output=True,
                            text=True, check=True).stdout
@@ -72,7 +91,10 @@ def main(words):
     if not declared():
         print("no function is declared")
         return 1
-    complaints = list(check_symbols(words[0]) if words else check_calls())
+    if words[:1] == ["--posix"]:
+        complaints = list(check_posix(words[1]))
+    else:
+        complaints = list(check_symbols(words[0]) if words else check_calls())
     for complaint in complaints:
         print(complaint)
     print(f"{len(declared())} functions of C, {len(complaints)} complaints")

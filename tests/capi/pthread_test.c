@@ -58,6 +58,14 @@ static void use_threads(void* argument) {
     CHECK_IS(EINVAL, ums_pthread_detach(ums_pthread_self()));
 
     CHECK_IS(0, ums_pthread_attr_init(&attr));
+    CHECK_IS(0, ums_pthread_attr_getstacksize(&attr, &bytes));
+    CHECK(bytes >= 16 * 1024);
+    CHECK_IS(0, ums_pthread_attr_setstacksize(&attr, bytes));
+    CHECK_IS(0, ums_pthread_attr_getguardsize(&attr, &bytes));
+    CHECK(bytes > 0);
+    CHECK_IS(0, ums_pthread_attr_setguardsize(&attr, 12345));
+    CHECK_IS(0, ums_pthread_attr_getguardsize(&attr, &bytes));
+    CHECK_IS(12345, bytes);
     CHECK_IS(EINVAL, ums_pthread_attr_setdetachstate(&attr, 7));
     CHECK_IS(EINVAL, ums_pthread_attr_setstacksize(&attr, 1));
     CHECK_IS(0, ums_pthread_attr_setstacksize(&attr, 1 << 20));
@@ -84,6 +92,62 @@ static void threads_are_made_and_joined(void) {
     CHECK_IS(EPERM, ums_pthread_create(&thread, NULL, itself, NULL));
     on_a_fiber_and_on_a_thread(use_threads, NULL);
 }
+
+static void a_stack_without_a_size_has_the_runtimes(void) {
+    ums_options_t options = UMS_OPTIONS_INIT;
+    ums_pthread_attr_t attr;
+    size_t bytes = 0;
+    options.stack_bytes = 256 * 1024;
+    CHECK_IS(0, ums_pthread_attr_init(&attr));
+    CHECK_IS(0, ums_pthread_attr_getstacksize(&attr, &bytes));
+    CHECK_IS(64 * 1024, bytes);
+    CHECK_IS(0, ums_runtime_start(&options));
+    CHECK_IS(0, ums_pthread_attr_getstacksize(&attr, &bytes));
+    CHECK_IS(256 * 1024, bytes);
+    CHECK_IS(0, ums_runtime_stop());
+}
+
+static void* name_itself(void* argument) {
+    char name[16];
+    (void)argument;
+    CHECK_IS(0, ums_pthread_getname_np(ums_pthread_self(), name, sizeof name));
+    CHECK(strcmp(name, "") == 0);
+    CHECK_IS(ERANGE, ums_pthread_setname_np(ums_pthread_self(), "sixteen letters!"));
+    CHECK_IS(0, ums_pthread_setname_np(ums_pthread_self(), "fifteen letters"));
+    CHECK(strcmp(ums_this_fiber_name(), "fifteen letters") == 0);
+    CHECK_IS(ERANGE, ums_pthread_getname_np(ums_pthread_self(), name, 15));
+    CHECK_IS(0, ums_pthread_setname_np(ums_pthread_self(), "short"));
+    return NULL;
+}
+static void* borrow_name(void* other) {
+    CHECK_IS(EINVAL, ums_pthread_setname_np(*(ums_pthread_t*)other, "not its own"));
+    return NULL;
+}
+static void name_threads(void* argument) {
+    ums_pthread_t thread, self = ums_pthread_self();
+    char name[16], before[16];
+    (void)argument;
+    CHECK_IS(0, ums_pthread_create(&thread, NULL, name_itself, NULL));
+    while (ums_pthread_getname_np(thread, name, sizeof name) == 0 && strcmp(name, "short") != 0)
+        ums_sched_yield();
+    CHECK_IS(0, ums_pthread_setname_np(thread, "another"));
+    CHECK_IS(0, ums_pthread_getname_np(thread, name, sizeof name));
+    CHECK(strcmp(name, "another") == 0);
+    CHECK_IS(0, ums_pthread_join(thread, NULL));
+    CHECK_IS(0, ums_pthread_create(&thread, NULL, borrow_name, &self));
+    CHECK_IS(0, ums_pthread_join(thread, NULL));
+    CHECK_IS(0, ums_pthread_getname_np(self, before, sizeof before));
+    if (ums_this_fiber_id() != 0) {
+        CHECK(strcmp(before, "main") == 0);
+        CHECK_IS(EINVAL, ums_pthread_setname_np(self, "other"));
+    } else {
+        CHECK_IS(0, ums_pthread_setname_np(self, "plain"));
+        CHECK_IS(0, ums_pthread_getname_np(self, name, sizeof name));
+        CHECK(strcmp(name, "plain") == 0);
+        CHECK_IS(0, ums_pthread_setname_np(self, before));
+    }
+}
+static void threads_have_names(void) { on_a_fiber_and_on_a_thread(name_threads, NULL); }
 
 static void* leave_plain(void* argument) { ums_pthread_exit(argument); }
 static void a_plain_thread_may_exit(void) {
@@ -141,6 +205,23 @@ static void use_mutexes(void* argument) {
     CHECK_IS(0, ums_pthread_mutexattr_settype(&attr, UMS_PTHREAD_MUTEX_RECURSIVE));
     CHECK_IS(0, ums_pthread_mutexattr_gettype(&attr, &type));
     CHECK_IS(UMS_PTHREAD_MUTEX_RECURSIVE, type);
+    CHECK_IS(0, ums_pthread_mutexattr_setpshared(&attr, UMS_PTHREAD_PROCESS_PRIVATE));
+    CHECK_IS(ENOTSUP, ums_pthread_mutexattr_setpshared(&attr, UMS_PTHREAD_PROCESS_SHARED));
+    CHECK_IS(EINVAL, ums_pthread_mutexattr_setpshared(&attr, 7));
+    CHECK_IS(0, ums_pthread_mutexattr_getpshared(&attr, &type));
+    CHECK_IS(UMS_PTHREAD_PROCESS_PRIVATE, type);
+    CHECK_IS(0, ums_pthread_mutexattr_setprotocol(&attr, UMS_PTHREAD_PRIO_NONE));
+    CHECK_IS(ENOTSUP, ums_pthread_mutexattr_setprotocol(&attr, UMS_PTHREAD_PRIO_INHERIT));
+    CHECK_IS(ENOTSUP, ums_pthread_mutexattr_setprotocol(&attr, UMS_PTHREAD_PRIO_PROTECT));
+    CHECK_IS(EINVAL, ums_pthread_mutexattr_setprotocol(&attr, 7));
+    CHECK_IS(0, ums_pthread_mutexattr_getprotocol(&attr, &type));
+    CHECK_IS(UMS_PTHREAD_PRIO_NONE, type);
+    CHECK_IS(0, ums_pthread_mutexattr_setrobust(&attr, UMS_PTHREAD_MUTEX_STALLED));
+    CHECK_IS(ENOTSUP, ums_pthread_mutexattr_setrobust(&attr, UMS_PTHREAD_MUTEX_ROBUST));
+    CHECK_IS(0, ums_pthread_mutexattr_getrobust(&attr, &type));
+    CHECK_IS(UMS_PTHREAD_MUTEX_STALLED, type);
+    CHECK_IS(0, ums_pthread_mutexattr_gettype(&attr, &type));
+    CHECK_IS(UMS_PTHREAD_MUTEX_RECURSIVE, type);
     CHECK_IS(0, ums_pthread_mutex_init(&m, &attr));
     CHECK_IS(0, ums_pthread_mutexattr_destroy(&attr));
     CHECK_IS(0, ums_pthread_mutex_lock(&m));
@@ -168,6 +249,7 @@ static void use_conds(void* argument) {
     ums_pthread_cond_t cond = UMS_PTHREAD_COND_INITIALIZER;
     ums_pthread_condattr_t attr;
     clockid_t clock = 99;
+    int shared = -1;
     struct timespec limit = in_ms(CLOCK_REALTIME, 1);
     (void)argument;
     CHECK_IS(EPERM, ums_pthread_cond_wait(&cond, &m));
@@ -185,6 +267,12 @@ static void use_conds(void* argument) {
     CHECK_IS(CLOCK_REALTIME, clock);
     CHECK_IS(EINVAL, ums_pthread_condattr_setclock(&attr, 99));
     CHECK_IS(0, ums_pthread_condattr_setclock(&attr, CLOCK_MONOTONIC));
+    CHECK_IS(0, ums_pthread_condattr_setpshared(&attr, UMS_PTHREAD_PROCESS_PRIVATE));
+    CHECK_IS(ENOTSUP, ums_pthread_condattr_setpshared(&attr, UMS_PTHREAD_PROCESS_SHARED));
+    CHECK_IS(0, ums_pthread_condattr_getpshared(&attr, &shared));
+    CHECK_IS(UMS_PTHREAD_PROCESS_PRIVATE, shared);
+    CHECK_IS(0, ums_pthread_condattr_getclock(&attr, &clock));
+    CHECK_IS(CLOCK_MONOTONIC, clock);
     CHECK_IS(0, ums_pthread_cond_init(&cond, &attr));
     CHECK_IS(0, ums_pthread_condattr_destroy(&attr));
     limit = in_ms(CLOCK_MONOTONIC, 1);
@@ -241,13 +329,27 @@ static void* try_written(void* argument) {
     CHECK_IS(ETIMEDOUT, ums_pthread_rwlock_timedwrlock(&lock, &limit));
     CHECK_IS(EINVAL, ums_pthread_rwlock_timedrdlock(&lock, &bad));
     CHECK_IS(EINVAL, ums_pthread_rwlock_timedwrlock(&lock, &bad));
+    limit = in_ms(CLOCK_MONOTONIC, 1);
+    CHECK_IS(ETIMEDOUT, ums_pthread_rwlock_clockrdlock(&lock, CLOCK_MONOTONIC, &limit));
+    CHECK_IS(ETIMEDOUT, ums_pthread_rwlock_clockwrlock(&lock, CLOCK_MONOTONIC, &limit));
+    CHECK_IS(EINVAL, ums_pthread_rwlock_clockrdlock(&lock, 99, &limit));
+    CHECK_IS(EINVAL, ums_pthread_rwlock_clockwrlock(&lock, 99, &limit));
     CHECK_IS(EPERM, ums_pthread_rwlock_unlock(&lock));
     return NULL;
 }
 static void use_rwlock(void* argument) {
     ums_pthread_t thread;
+    ums_pthread_rwlockattr_t attr;
+    int shared = -1;
     (void)argument;
-    CHECK_IS(EINVAL, ums_pthread_rwlock_init(&lock, &thread));
+    CHECK_IS(0, ums_pthread_rwlockattr_init(&attr));
+    CHECK_IS(0, ums_pthread_rwlockattr_setpshared(&attr, UMS_PTHREAD_PROCESS_PRIVATE));
+    CHECK_IS(ENOTSUP, ums_pthread_rwlockattr_setpshared(&attr, UMS_PTHREAD_PROCESS_SHARED));
+    CHECK_IS(0, ums_pthread_rwlockattr_getpshared(&attr, &shared));
+    CHECK_IS(UMS_PTHREAD_PROCESS_PRIVATE, shared);
+    CHECK_IS(0, ums_pthread_rwlock_init(&lock, &attr));
+    CHECK_IS(0, ums_pthread_rwlockattr_destroy(&attr));
+    CHECK_IS(0, ums_pthread_rwlock_destroy(&lock));
     CHECK_IS(0, ums_pthread_rwlock_init(&lock, NULL));
     CHECK_IS(EPERM, ums_pthread_rwlock_unlock(&lock));
     CHECK_IS(0, ums_pthread_rwlock_wrlock(&lock));
@@ -312,10 +414,19 @@ static void* meet(void* argument) {
 }
 static void meet_all(void* argument) {
     ums_pthread_t all[4];
+    ums_pthread_barrierattr_t attr;
     atomic_int serial = 0;
+    int shared = -1;
     (void)argument;
     CHECK_IS(EINVAL, ums_pthread_barrier_init(&barrier, NULL, 0));
-    CHECK_IS(EINVAL, ums_pthread_barrier_init(&barrier, &serial, 4));
+    CHECK_IS(0, ums_pthread_barrierattr_init(&attr));
+    CHECK_IS(0, ums_pthread_barrierattr_setpshared(&attr, UMS_PTHREAD_PROCESS_PRIVATE));
+    CHECK_IS(ENOTSUP, ums_pthread_barrierattr_setpshared(&attr, UMS_PTHREAD_PROCESS_SHARED));
+    CHECK_IS(0, ums_pthread_barrierattr_getpshared(&attr, &shared));
+    CHECK_IS(UMS_PTHREAD_PROCESS_PRIVATE, shared);
+    CHECK_IS(0, ums_pthread_barrier_init(&barrier, &attr, 1));
+    CHECK_IS(0, ums_pthread_barrierattr_destroy(&attr));
+    CHECK_IS(0, ums_pthread_barrier_destroy(&barrier));
     CHECK_IS(0, ums_pthread_barrier_init(&barrier, NULL, 4));
     for (int i = 0; i < 4; ++i) CHECK_IS(0, ums_pthread_create(&all[i], NULL, meet, &serial));
     for (int i = 0; i < 4; ++i) CHECK_IS(0, ums_pthread_join(all[i], NULL));
@@ -362,6 +473,8 @@ static void semaphores_use_errno(void) { on_a_fiber_and_on_a_thread(use_semaphor
 
 int main(void) {
     RUN(threads_are_made_and_joined);
+    RUN(a_stack_without_a_size_has_the_runtimes);
+    RUN(threads_have_names);
     RUN(a_plain_thread_may_exit);
     RUN(the_main_fiber_may_exit);
     RUN(mutexes_lock);

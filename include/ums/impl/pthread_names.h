@@ -27,12 +27,16 @@
 #define pthread_condattr_t ums_pthread_condattr_t
 #undef pthread_rwlock_t
 #define pthread_rwlock_t ums_pthread_rwlock_t
+#undef pthread_rwlockattr_t
+#define pthread_rwlockattr_t ums_pthread_rwlockattr_t
 #undef pthread_key_t
 #define pthread_key_t ums_pthread_key_t
 #undef pthread_once_t
 #define pthread_once_t ums_pthread_once_t
 #undef pthread_barrier_t
 #define pthread_barrier_t ums_pthread_barrier_t
+#undef pthread_barrierattr_t
+#define pthread_barrierattr_t ums_pthread_barrierattr_t
 #undef sem_t
 #define sem_t ums_sem_t
 
@@ -49,6 +53,10 @@
 #define pthread_attr_setstacksize ums_pthread_attr_setstacksize
 #undef pthread_attr_getstacksize
 #define pthread_attr_getstacksize ums_pthread_attr_getstacksize
+#undef pthread_attr_setguardsize
+#define pthread_attr_setguardsize ums_pthread_attr_setguardsize
+#undef pthread_attr_getguardsize
+#define pthread_attr_getguardsize ums_pthread_attr_getguardsize
 #undef pthread_create
 #define pthread_create ums_pthread_create
 #undef pthread_join
@@ -59,10 +67,16 @@
 #define pthread_self ums_pthread_self
 #undef pthread_equal
 #define pthread_equal ums_pthread_equal
+#undef pthread_setname_np
+#define pthread_setname_np ums_pthread_setname_np
+#undef pthread_getname_np
+#define pthread_getname_np ums_pthread_getname_np
 #undef pthread_exit
 #define pthread_exit ums_pthread_exit
 #undef sched_yield
 #define sched_yield ums_sched_yield
+#undef pthread_yield
+#define pthread_yield ums_sched_yield
 #undef pthread_mutexattr_init
 #define pthread_mutexattr_init ums_pthread_mutexattr_init
 #undef pthread_mutexattr_destroy
@@ -71,6 +85,22 @@
 #define pthread_mutexattr_settype ums_pthread_mutexattr_settype
 #undef pthread_mutexattr_gettype
 #define pthread_mutexattr_gettype ums_pthread_mutexattr_gettype
+#undef pthread_mutexattr_setpshared
+#define pthread_mutexattr_setpshared ums_pthread_mutexattr_setpshared
+#undef pthread_mutexattr_getpshared
+#define pthread_mutexattr_getpshared ums_pthread_mutexattr_getpshared
+#undef pthread_mutexattr_setprotocol
+#define pthread_mutexattr_setprotocol ums_pthread_mutexattr_setprotocol
+#undef pthread_mutexattr_getprotocol
+#define pthread_mutexattr_getprotocol ums_pthread_mutexattr_getprotocol
+#undef pthread_mutexattr_setrobust
+#define pthread_mutexattr_setrobust ums_pthread_mutexattr_setrobust
+#undef pthread_mutexattr_getrobust
+#define pthread_mutexattr_getrobust ums_pthread_mutexattr_getrobust
+#undef pthread_mutexattr_setrobust_np
+#define pthread_mutexattr_setrobust_np ums_pthread_mutexattr_setrobust
+#undef pthread_mutexattr_getrobust_np
+#define pthread_mutexattr_getrobust_np ums_pthread_mutexattr_getrobust
 #undef pthread_mutex_init
 #define pthread_mutex_init ums_pthread_mutex_init
 #undef pthread_mutex_destroy
@@ -93,6 +123,10 @@
 #define pthread_condattr_setclock ums_pthread_condattr_setclock
 #undef pthread_condattr_getclock
 #define pthread_condattr_getclock ums_pthread_condattr_getclock
+#undef pthread_condattr_setpshared
+#define pthread_condattr_setpshared ums_pthread_condattr_setpshared
+#undef pthread_condattr_getpshared
+#define pthread_condattr_getpshared ums_pthread_condattr_getpshared
 #undef pthread_cond_init
 #define pthread_cond_init ums_pthread_cond_init
 #undef pthread_cond_destroy
@@ -107,6 +141,14 @@
 #define pthread_cond_signal ums_pthread_cond_signal
 #undef pthread_cond_broadcast
 #define pthread_cond_broadcast ums_pthread_cond_broadcast
+#undef pthread_rwlockattr_init
+#define pthread_rwlockattr_init ums_pthread_rwlockattr_init
+#undef pthread_rwlockattr_destroy
+#define pthread_rwlockattr_destroy ums_pthread_rwlockattr_destroy
+#undef pthread_rwlockattr_setpshared
+#define pthread_rwlockattr_setpshared ums_pthread_rwlockattr_setpshared
+#undef pthread_rwlockattr_getpshared
+#define pthread_rwlockattr_getpshared ums_pthread_rwlockattr_getpshared
 #undef pthread_rwlock_init
 #define pthread_rwlock_init ums_pthread_rwlock_init
 #undef pthread_rwlock_destroy
@@ -123,6 +165,10 @@
 #define pthread_rwlock_timedrdlock ums_pthread_rwlock_timedrdlock
 #undef pthread_rwlock_timedwrlock
 #define pthread_rwlock_timedwrlock ums_pthread_rwlock_timedwrlock
+#undef pthread_rwlock_clockrdlock
+#define pthread_rwlock_clockrdlock ums_pthread_rwlock_clockrdlock
+#undef pthread_rwlock_clockwrlock
+#define pthread_rwlock_clockwrlock ums_pthread_rwlock_clockwrlock
 #undef pthread_rwlock_unlock
 #define pthread_rwlock_unlock ums_pthread_rwlock_unlock
 #undef pthread_key_create
@@ -135,6 +181,14 @@
 #define pthread_getspecific ums_pthread_getspecific
 #undef pthread_once
 #define pthread_once ums_pthread_once
+#undef pthread_barrierattr_init
+#define pthread_barrierattr_init ums_pthread_barrierattr_init
+#undef pthread_barrierattr_destroy
+#define pthread_barrierattr_destroy ums_pthread_barrierattr_destroy
+#undef pthread_barrierattr_setpshared
+#define pthread_barrierattr_setpshared ums_pthread_barrierattr_setpshared
+#undef pthread_barrierattr_getpshared
+#define pthread_barrierattr_getpshared ums_pthread_barrierattr_getpshared
 #undef pthread_barrier_init
 #define pthread_barrier_init ums_pthread_barrier_init
 #undef pthread_barrier_destroy
@@ -158,6 +212,101 @@
 #undef sem_getvalue
 #define sem_getvalue ums_sem_getvalue
 
+/* What is not there: the C library's functions would take the objects above for their own. So a program that calls
+ * one does not compile, or not link, and the name says why. */
+#undef pthread_tryjoin_np
+#define pthread_tryjoin_np ums_pthread_tryjoin_np_is_not_there
+#undef pthread_timedjoin_np
+#define pthread_timedjoin_np ums_pthread_timedjoin_np_is_not_there
+#undef pthread_clockjoin_np
+#define pthread_clockjoin_np ums_pthread_clockjoin_np_is_not_there
+#undef pthread_kill
+#define pthread_kill ums_pthread_kill_is_not_there
+#undef pthread_sigqueue
+#define pthread_sigqueue ums_pthread_sigqueue_is_not_there
+#undef pthread_cancel
+#define pthread_cancel ums_pthread_cancel_is_not_there
+#undef pthread_cleanup_push
+#define pthread_cleanup_push ums_pthread_cleanup_push_is_not_there
+#undef pthread_cleanup_pop
+#define pthread_cleanup_pop ums_pthread_cleanup_pop_is_not_there
+#undef pthread_cleanup_push_defer_np
+#define pthread_cleanup_push_defer_np ums_pthread_cleanup_push_defer_np_is_not_there
+#undef pthread_cleanup_pop_restore_np
+#define pthread_cleanup_pop_restore_np ums_pthread_cleanup_pop_restore_np_is_not_there
+#undef pthread_getcpuclockid
+#define pthread_getcpuclockid ums_pthread_getcpuclockid_is_not_there
+#undef pthread_getschedparam
+#define pthread_getschedparam ums_pthread_getschedparam_is_not_there
+#undef pthread_setschedparam
+#define pthread_setschedparam ums_pthread_setschedparam_is_not_there
+#undef pthread_setschedprio
+#define pthread_setschedprio ums_pthread_setschedprio_is_not_there
+#undef pthread_getaffinity_np
+#define pthread_getaffinity_np ums_pthread_getaffinity_np_is_not_there
+#undef pthread_setaffinity_np
+#define pthread_setaffinity_np ums_pthread_setaffinity_np_is_not_there
+#undef pthread_attr_getschedparam
+#define pthread_attr_getschedparam ums_pthread_attr_getschedparam_is_not_there
+#undef pthread_attr_setschedparam
+#define pthread_attr_setschedparam ums_pthread_attr_setschedparam_is_not_there
+#undef pthread_attr_getschedpolicy
+#define pthread_attr_getschedpolicy ums_pthread_attr_getschedpolicy_is_not_there
+#undef pthread_attr_setschedpolicy
+#define pthread_attr_setschedpolicy ums_pthread_attr_setschedpolicy_is_not_there
+#undef pthread_attr_getinheritsched
+#define pthread_attr_getinheritsched ums_pthread_attr_getinheritsched_is_not_there
+#undef pthread_attr_setinheritsched
+#define pthread_attr_setinheritsched ums_pthread_attr_setinheritsched_is_not_there
+#undef pthread_attr_getscope
+#define pthread_attr_getscope ums_pthread_attr_getscope_is_not_there
+#undef pthread_attr_setscope
+#define pthread_attr_setscope ums_pthread_attr_setscope_is_not_there
+#undef pthread_attr_getaffinity_np
+#define pthread_attr_getaffinity_np ums_pthread_attr_getaffinity_np_is_not_there
+#undef pthread_attr_setaffinity_np
+#define pthread_attr_setaffinity_np ums_pthread_attr_setaffinity_np_is_not_there
+#undef pthread_attr_getsigmask_np
+#define pthread_attr_getsigmask_np ums_pthread_attr_getsigmask_np_is_not_there
+#undef pthread_attr_setsigmask_np
+#define pthread_attr_setsigmask_np ums_pthread_attr_setsigmask_np_is_not_there
+#undef pthread_attr_getstack
+#define pthread_attr_getstack ums_pthread_attr_getstack_is_not_there
+#undef pthread_attr_setstack
+#define pthread_attr_setstack ums_pthread_attr_setstack_is_not_there
+#undef pthread_attr_getstackaddr
+#define pthread_attr_getstackaddr ums_pthread_attr_getstackaddr_is_not_there
+#undef pthread_attr_setstackaddr
+#define pthread_attr_setstackaddr ums_pthread_attr_setstackaddr_is_not_there
+#undef pthread_getattr_np
+#define pthread_getattr_np ums_pthread_getattr_np_is_not_there
+#undef pthread_getattr_default_np
+#define pthread_getattr_default_np ums_pthread_getattr_default_np_is_not_there
+#undef pthread_setattr_default_np
+#define pthread_setattr_default_np ums_pthread_setattr_default_np_is_not_there
+#undef pthread_mutex_consistent
+#define pthread_mutex_consistent ums_pthread_mutex_consistent_is_not_there
+#undef pthread_mutex_consistent_np
+#define pthread_mutex_consistent_np ums_pthread_mutex_consistent_np_is_not_there
+#undef pthread_mutex_getprioceiling
+#define pthread_mutex_getprioceiling ums_pthread_mutex_getprioceiling_is_not_there
+#undef pthread_mutex_setprioceiling
+#define pthread_mutex_setprioceiling ums_pthread_mutex_setprioceiling_is_not_there
+#undef pthread_mutexattr_getprioceiling
+#define pthread_mutexattr_getprioceiling ums_pthread_mutexattr_getprioceiling_is_not_there
+#undef pthread_mutexattr_setprioceiling
+#define pthread_mutexattr_setprioceiling ums_pthread_mutexattr_setprioceiling_is_not_there
+#undef pthread_rwlockattr_getkind_np
+#define pthread_rwlockattr_getkind_np ums_pthread_rwlockattr_getkind_np_is_not_there
+#undef pthread_rwlockattr_setkind_np
+#define pthread_rwlockattr_setkind_np ums_pthread_rwlockattr_setkind_np_is_not_there
+#undef sem_open
+#define sem_open ums_sem_open_is_not_there
+#undef sem_close
+#define sem_close ums_sem_close_is_not_there
+#undef sem_unlink
+#define sem_unlink ums_sem_unlink_is_not_there
+
 /* Values */
 #undef PTHREAD_CREATE_JOINABLE
 #define PTHREAD_CREATE_JOINABLE UMS_PTHREAD_CREATE_JOINABLE
@@ -169,6 +318,8 @@
 #define PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP UMS_PTHREAD_ERRORCHECK_MUTEX_INITIALIZER
 #undef PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP
 #define PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP UMS_PTHREAD_RECURSIVE_MUTEX_INITIALIZER
+#undef PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP
+#define PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP UMS_PTHREAD_MUTEX_INITIALIZER
 #undef PTHREAD_MUTEX_NORMAL
 #define PTHREAD_MUTEX_NORMAL UMS_PTHREAD_MUTEX_NORMAL
 #undef PTHREAD_MUTEX_RECURSIVE
@@ -177,10 +328,26 @@
 #define PTHREAD_MUTEX_ERRORCHECK UMS_PTHREAD_MUTEX_ERRORCHECK
 #undef PTHREAD_MUTEX_DEFAULT
 #define PTHREAD_MUTEX_DEFAULT UMS_PTHREAD_MUTEX_DEFAULT
+#undef PTHREAD_MUTEX_STALLED
+#define PTHREAD_MUTEX_STALLED UMS_PTHREAD_MUTEX_STALLED
+#undef PTHREAD_MUTEX_ROBUST
+#define PTHREAD_MUTEX_ROBUST UMS_PTHREAD_MUTEX_ROBUST
+#undef PTHREAD_PROCESS_PRIVATE
+#define PTHREAD_PROCESS_PRIVATE UMS_PTHREAD_PROCESS_PRIVATE
+#undef PTHREAD_PROCESS_SHARED
+#define PTHREAD_PROCESS_SHARED UMS_PTHREAD_PROCESS_SHARED
+#undef PTHREAD_PRIO_NONE
+#define PTHREAD_PRIO_NONE UMS_PTHREAD_PRIO_NONE
+#undef PTHREAD_PRIO_INHERIT
+#define PTHREAD_PRIO_INHERIT UMS_PTHREAD_PRIO_INHERIT
+#undef PTHREAD_PRIO_PROTECT
+#define PTHREAD_PRIO_PROTECT UMS_PTHREAD_PRIO_PROTECT
 #undef PTHREAD_COND_INITIALIZER
 #define PTHREAD_COND_INITIALIZER UMS_PTHREAD_COND_INITIALIZER
 #undef PTHREAD_RWLOCK_INITIALIZER
 #define PTHREAD_RWLOCK_INITIALIZER UMS_PTHREAD_RWLOCK_INITIALIZER
+#undef PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP
+#define PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP UMS_PTHREAD_RWLOCK_INITIALIZER
 #undef PTHREAD_ONCE_INIT
 #define PTHREAD_ONCE_INIT UMS_PTHREAD_ONCE_INIT
 #undef PTHREAD_BARRIER_SERIAL_THREAD
