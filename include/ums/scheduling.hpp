@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -125,8 +126,8 @@ private:
 };
 
 // A thread that runs when a scheduler executes it, as std::thread otherwise: joined or detached before it is
-// destroyed. Its context is destroyed with it, or with the end of a detached one's use by the program: keep
-// ref() and call ums_context_destroy().
+// destroyed. Its context is destroyed with it if it is off its list by then. One that is not, because nobody has dequeued
+// the worker's end, is left to the program, as a detached worker's is: keep ref() and call ums_context_destroy().
 class worker {
 public:
     worker() noexcept = default;
@@ -134,15 +135,14 @@ public:
     requires(!std::is_same_v<std::remove_cvref_t<F>, worker>) explicit worker(completion_list& list,
                                                                               F&& f,
                                                                               Args&&... args) {
-        auto call = std::make_unique<std::function<void()>>(
-            [f = std::decay_t<F>(std::forward<F>(f)),
-             ... args = std::decay_t<Args>(std::forward<Args>(args))]() mutable {
-                std::invoke(f, args...);
-            });
+        using call_of = call<std::decay_t<F>, std::decay_t<Args>...>;
+        auto made = std::unique_ptr<call_of>{
+            new call_of{{std::forward<F>(f), std::forward<Args>(args)...}}};
         ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
         options.list = list.native();
-        impl::check(ums_worker_create(&worker_, &options, &run, call.get()), "ums::worker");
-        call.release();
+        impl::check(ums_worker_create(&worker_, &options, &call_of::run, made.get()),
+                    "ums::worker");
+        made.release();
         ref_ = worker_ref{ums_worker_context(worker_)};
     }
     worker(worker&& from) noexcept
@@ -173,12 +173,17 @@ public:
     [[nodiscard]] ums_worker_t native() const noexcept { return worker_; }
 
 private:
-    static std::intptr_t run(void* call) {
-        const std::unique_ptr<std::function<void()>> mine{
-            static_cast<std::function<void()>*>(call)};
-        (*mine)();
-        return 0;
-    }
+    // The function and its arguments, which the thread owns.
+    template <class... Parts>
+    struct call {
+        std::tuple<Parts...> parts;
+
+        static std::intptr_t run(void* self) {
+            const std::unique_ptr<call> mine{static_cast<call*>(self)};
+            std::apply([](Parts&... parts) { std::invoke(std::move(parts)...); }, mine->parts);
+            return 0;
+        }
+    };
     void release() noexcept {
         if (ref_) ums_context_destroy(ref_.native());
     }

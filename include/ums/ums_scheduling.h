@@ -129,7 +129,8 @@ UMS_API UMS_CHECK int ums_worker_create(ums_worker_t* made, const ums_worker_opt
 UMS_API int ums_worker_join(ums_worker_t worker, intptr_t* exit_code);
 /* Nobody will join it; the handle is gone. */
 UMS_API int ums_worker_detach(ums_worker_t worker);
-/* -EBUSY: it has not ended. Does not wait, and the handle stays. */
+/* -EBUSY: it has not ended. Does not wait, and the handle stays. Of one that ends by pthread_exit() only
+ * ums_worker_join() knows the result: here, and for ended(), it is 0. */
 UMS_API int ums_worker_exit_code(ums_worker_t worker, intptr_t* exit_code);
 
 UMS_API ums_context_t ums_worker_context(ums_worker_t worker); /* 0: unknown */
@@ -142,16 +143,16 @@ UMS_API ums_worker_t ums_worker_current(void);
  * executed, is not queued, and goes on only when it is queued or executed after the last resume. One that
  * suspends itself blocks; one that is suspended while it runs goes on until it next yields or blocks. One that was
  * suspended while owned is not queued by the resume: its scheduler asks for UMS_INFORMATION_SUSPENDED.
- * -ESRCH: it has ended. -EOVERFLOW: 127 times suspended. -EINVAL (resume): it is not. */
+ * -ESRCH: it has ended, or is about to call ended(). -EOVERFLOW: 127 times suspended. -EINVAL (resume): it is not. */
 UMS_API int ums_worker_suspend(ums_worker_t worker, unsigned* previous);
 UMS_API int ums_worker_resume(ums_worker_t worker, unsigned* previous);
 
 /* Ends it as ums_worker_exit() would: at once if it does not run (whoever executes it then is told -ESRCH), when it next
- * yields or blocks if it does; itself at once. -ESRCH: it has ended. */
+ * yields or blocks if it does; itself at once. -ESRCH: it has ended, or is about to call ended(). */
 UMS_API int ums_worker_terminate(ums_worker_t worker, intptr_t exit_code);
 
 /* Ends the calling worker. Its frames are discarded, not unwound (pthread_exit() unwinds them; its
- * result is the exit code); then the destructors of thread_local variables run. -EPERM: no worker. */
+ * result is what ums_worker_join() gives); then the destructors of thread_local variables run. -EPERM: no worker. */
 UMS_API int ums_worker_exit(intptr_t exit_code);
 
 /* Back to the scheduler that executed the worker: its procedure is called with UMS_REASON_YIELD, this context and
@@ -202,7 +203,8 @@ UMS_API int ums_scheduler_enter(const ums_scheduler_options_t* options);
 /* Runs the worker, by a scheduler, inside its procedure. Does not return unless it fails; what the procedure has on
  * its stack is discarded, without destructors.
  * -EBADF: unknown. -EPERM: the caller is no scheduler in its procedure. -EAGAIN: it is just being queued, try again.
- * -EBUSY: it runs, blocks, or lies on a list. -EACCES: suspended. -ESRCH: ended, or it never had a worker. */
+ * -EBUSY: it runs, blocks, or lies on a list. -EACCES: suspended. -ESRCH: ended, or
+ * terminated while it did not run, or it never had a worker. */
 UMS_API int ums_worker_execute(ums_context_t context);
 
 /* Inside the procedure: as if it had returned. Its frames are discarded. -EPERM: not there. */

@@ -9,12 +9,17 @@
 //
 // One lock guards everything. It is never held while a worker runs, nor while the UMS API is called that may
 // call us back, and a worker takes it in critical regions only.
+//
+// A worker that ends is counted, then queued for the last time, on the list of whichever scheduler executed it last. So
+// ums_close() joins the handle's workers first; after that each is on a list or was on one, it collects all lists, and the
+// contexts are free. One close at a time: the lists stay where they are meanwhile.
 
 #include "ums/compat/linux_ums.h"
 
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -38,6 +43,7 @@ struct list {
     ums_completion_list_t items = 0;
     base::atomic<std::uint32_t> epoch{0};
     bool is_marked = false;
+    int newcomers = 0;  // Workers that are being made for it.
     handle* owner = nullptr;
 
     void move_on() noexcept {
@@ -61,6 +67,7 @@ struct handle {
     int number = 0;
     int left = 0;  // Workers that have not ended.
     bool is_released = false;
+    bool is_closing = false;  // Nobody finds it any more, nor its lists.
     base::atomic<std::uint32_t> ends{0};
     bool has_scheduler = false;
     list* of = nullptr;
@@ -86,11 +93,11 @@ public:
 
     handle* find_handle(int number) {
         const auto at = handles.find(number);
-        return at != handles.end() ? at->second.get() : nullptr;
+        return at != handles.end() && !at->second->is_closing ? at->second.get() : nullptr;
     }
     list* find_list(int number) {
         const auto at = lists.find(number);
-        return at != lists.end() ? at->second.get() : nullptr;
+        return at != lists.end() && !at->second->owner->is_closing ? at->second.get() : nullptr;
     }
 };
 everything& all() {
@@ -127,18 +134,18 @@ void worker_ended(void* of, std::intptr_t) {
     os::futex_wake(adder->ends.address(), 0x7FFFFFFF);
 }
 
-// Moves what is on the completion list to the workers that could run.
+// Moves what is on the completion list to the workers that could run. Under the lock, to the end: who has taken a
+// worker off its list has noted it before another looks.
 void collect(list& l) {
     ums_context_t next = 0;
     if (ums_completion_list_dequeue(l.items, 0, &next) != 0) return;
     bool is_new = false;
     for (ums_context_t one = next; one != 0; one = next) {
         next = ums_context_next(one);
-        unsigned char has_ended = 0;
-        ums_context_query(one, UMS_INFORMATION_TERMINATED, &has_ended, 1, nullptr);
-        const locked hold;
         const auto found = all().by_context.find(one);
         if (found == all().by_context.end()) continue;
+        unsigned char has_ended = 0;
+        ums_context_query(one, UMS_INFORMATION_TERMINATED, &has_ended, 1, nullptr);
         worker& w = *found->second;
         w.is = has_ended != 0 ? worker::state::ended : worker::state::ready;
         w.from = &l;
@@ -247,6 +254,7 @@ int add_worker_thread(int number, int (*work)(void*), void* args, int list_numbe
             if (h == nullptr || l == nullptr || h->is_released) return -EBADF;
             if (l->is_marked) return -EACCES;
             ++h->left;
+            ++l->newcomers;
             w->adder = h;
             w->from = l;
             options.list = l->items;
@@ -263,8 +271,9 @@ int add_worker_thread(int number, int (*work)(void*), void* args, int list_numbe
             },
             w);
         const locked hold;
+        --w->from->newcomers;
         if (failed != 0) {
-            --w->adder->left;
+            worker_ended(w->adder, 0);  // As if it had been, for who waits.
             return failed;
         }
         w->context = ums_worker_context(w->thread);
@@ -288,11 +297,11 @@ int enter_ums_scheduling_mode(int number, int (*entry)(void*), void* argument, i
         if (h == nullptr || l == nullptr) return -EBADF;
         if (h->has_scheduler) return -EBUSY;
         h->has_scheduler = true;
+        h->of = l;
     }
     side_stack stack;
     int failed = stack.make(on_side_stack, h) ? 0 : -ENOMEM;
     if (failed == 0) {
-        h->of = l;
         h->entry = entry;
         h->argument = argument;
         h->stack = &stack;
@@ -319,8 +328,8 @@ completion_list_data* dequeue_ums_completion_list_items(int number) {
         const std::uint32_t epoch = h->of->epoch.load(base::acquire);
         completion_list_data* found = nullptr;
         const int failed = call([&] {
-            collect(*h->of);
             const locked hold;
+            collect(*h->of);
             if (h->is_released) return -EBADF;
             list_ready(*h);
             if (h->shown.head != nullptr) found = &h->shown;
@@ -384,41 +393,68 @@ int release_ums(int number) {
     }
 }
 
-int ums_close(int number) {
-    std::vector<std::unique_ptr<worker>> gone;
-    std::vector<std::unique_ptr<list>> lists;
-    std::unique_ptr<handle> closed;
-    std::vector<list*> seen;
-    {
-        const locked hold;
-        handle* const h = all().find_handle(number);
-        if (h == nullptr) return -EBADF;
-        if (!h->is_released || h->has_scheduler) return -EBUSY;
-        for (const auto& [id, l] : all().lists) {
-            seen.push_back(l.get());
-            // Another's scheduler, or another's workers, still use a list of this one.
-            if (l->owner != h) continue;
-            for (const auto& [other_number, other] : all().handles)
-                if (other->has_scheduler && other->of == l.get()) return -EBUSY;
-            for (const auto& [context, w] : all().by_context)
-                if (w->from == l.get() && w->adder != h && w->is != worker::state::ended)
-                    return -EBUSY;
-        }
+namespace {
+
+// Held by a worker at home only, where it is not stopped.
+class closing {
+public:
+    closing() {
+        ums_worker_blocking_enter();
+        one_at_a_time.lock();
     }
-    for (list* const l : seen) collect(*l);
+    ~closing() {
+        one_at_a_time.unlock();
+        ums_worker_blocking_leave();
+    }
+    closing(const closing&) = delete;
+    closing& operator=(const closing&) = delete;
+
+private:
+    static inline constinit std::mutex one_at_a_time;
+};
+
+// Whether another's scheduler, or another's workers, use a list of this one. Under the lock.
+bool has_users(const handle& h) {
+    for (const auto& [id, l] : all().lists) {
+        if (l->owner != &h) continue;
+        if (l->newcomers != 0) return true;
+        for (const auto& [number, other] : all().handles)
+            if (other->has_scheduler && other->of == l.get()) return true;
+        for (const auto& [context, w] : all().by_context)
+            if (w->from == l.get() && w->adder != &h && w->is != worker::state::ended) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+int ums_close(int number) {
+    const closing region;
+    handle* h = nullptr;
+    std::vector<ums_worker_t> threads;
+    std::vector<std::unique_ptr<list>> lists;
     {
         const locked hold;
-        handle* const h = all().find_handle(number);
+        h = all().find_handle(number);
         if (h == nullptr) return -EBADF;
-        for (auto at = all().by_context.begin(); at != all().by_context.end();) {
-            if (at->second->adder == h) {
-                all().by_pid.erase(at->second->shown.pid);
-                gone.push_back(std::move(at->second));
-                at = all().by_context.erase(at);
-            } else {
-                ++at;
-            }
-        }
+        if (!h->is_released || h->has_scheduler || has_users(*h)) return -EBUSY;
+        for (const auto& [context, w] : all().by_context)
+            if (w->adder == h) threads.push_back(w->thread);
+        h->is_closing = true;
+    }
+    for (const ums_worker_t thread : threads) ums_worker_join(thread, nullptr);
+    {
+        const locked hold;
+        for (const auto& [id, l] : all().lists) collect(*l);
+        std::erase_if(all().by_context, [h](const auto& one) {
+            const worker& w = *one.second;
+            if (w.adder != h) return false;
+            // The kernel may have given its id to another since.
+            const auto found = all().by_pid.find(w.shown.pid);
+            if (found != all().by_pid.end() && found->second == &w) all().by_pid.erase(found);
+            ums_context_destroy(w.context);
+            return true;
+        });
         for (auto at = all().lists.begin(); at != all().lists.end();) {
             if (at->second->owner == h) {
                 lists.push_back(std::move(at->second));
@@ -427,14 +463,7 @@ int ums_close(int number) {
                 ++at;
             }
         }
-        closed = std::move(all().handles[number]);
         all().handles.erase(number);
-    }
-    for (const auto& w : gone) {
-        ums_worker_join(w->thread, nullptr);
-        // Its last queueing comes before the end of its thread.
-        while (ums_context_destroy(w->context) == -EBUSY)
-            for (const auto& l : lists) collect(*l);
     }
     for (const auto& l : lists) {
         ums_completion_list_set_notify(l->items, nullptr, nullptr);

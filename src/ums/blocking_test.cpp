@@ -11,6 +11,7 @@
 #include <mutex>
 #include <pthread.h>
 #include <semaphore>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -430,6 +431,165 @@ TEST_F(blocking_test, a_running_worker_is_terminated_when_it_yields_or_its_call_
         EXPECT_EQ(one(list), w.context());
         EXPECT_FALSE(finished);
     }
+}
+
+TEST_F(blocking_test, an_end_that_is_ordered_during_a_yield_is_not_lost) {
+    const bool in_user_mode = std::string{ums_scheduling_mode()}.starts_with("fsgsbase");
+    const int rounds = in_user_mode ? scaled(600, 50) : 50;
+    completion_list list;
+    for (int round = 0; round < rounds; ++round) {
+        std::atomic<bool> is_ordered = false, is_over = false;
+        std::atomic<int> yields = 0;
+        test_worker w{list, [] {
+                          for (;;) ums_worker_yield(nullptr);
+                      }};
+        std::thread killer{[&] {
+            while (yields < 50) std::this_thread::yield();
+            for (volatile int i = 0; i < round % 97;) i = i + 1;
+            is_ordered = true;
+            EXPECT_EQ(ums_worker_terminate(w.worker(), 6), 0);
+            is_over = true;
+        }};
+        int still_owned = 0;
+        schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
+            const ums_context_t c = reason == UMS_REASON_YIELD ? payload : one(list);
+            if (is_terminated(c) && reason != UMS_REASON_YIELD) return;
+            ++yields;
+            if (reason == UMS_REASON_YIELD && is_ordered) {
+                while (!is_over) std::this_thread::yield();
+                // Both have looked by now, who ordered the end and who came back from the yield.
+                ums_context_stats_t its = UMS_CONTEXT_STATS_INIT;
+                EXPECT_EQ(ums_context_get_stats(c, &its), 0);
+                still_owned += its.state == UMS_WORKER_OWNED;
+            }
+            EXPECT_EQ(ums_worker_execute(c), -ESRCH);
+            EXPECT_EQ(one(list), c);
+        });
+        killer.join();
+        EXPECT_EQ(still_owned, 0) << "round " << round;
+        EXPECT_EQ(w.join(), 6);
+        EXPECT_TRUE(is_terminated(w.context()));
+    }
+}
+
+TEST_F(blocking_test, a_worker_that_is_just_ending_is_no_longer_terminated_or_suspended) {
+    completion_list list;
+    struct {
+        std::binary_semaphore is_told{0}, go{0};
+        std::intptr_t code = 0;
+    } end;
+    ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
+    options.ended = [](void* of, std::intptr_t code) {
+        auto& e = *static_cast<decltype(end)*>(of);
+        e.code = code;
+        e.is_told.release();
+        e.go.acquire();
+    };
+    options.ended_argument = &end;
+    test_worker w{list, [] { return 3; }, options};
+    std::thread late{[&] {
+        end.is_told.acquire();
+        EXPECT_EQ(ums_worker_terminate(w.worker(), 5), -ESRCH);
+        EXPECT_EQ(ums_worker_suspend(w.worker(), nullptr), -ESRCH);
+        EXPECT_EQ(ums_worker_resume(w.worker(), nullptr), -ESRCH);
+        end.go.release();
+    }};
+    round_robin s{list, 1};
+    s.run();
+    late.join();
+    EXPECT_EQ(w.join(), 3);
+    EXPECT_EQ(end.code, 3);
+}
+
+TEST_F(blocking_test, workers_that_end_by_themselves_are_terminated_and_suspended_meanwhile) {
+    completion_list list;
+    const int rounds = scaled(300, 50);
+    ums_context_t context = 0;
+    must(ums_context_create(&context));
+    ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
+    options.list = list;
+    options.context = context;
+    std::atomic<ums_worker_t> current{0};
+    std::atomic<bool> is_over = false;
+    // It also comes too late, when the context has its next worker.
+    std::thread other{[&] {
+        while (!is_over) {
+            const ums_worker_t w = current;
+            if (ums_worker_suspend(w, nullptr) == 0) ums_worker_resume(w, nullptr);
+        }
+    }};
+    for (int round = 0; round < rounds; ++round) {
+        ums_worker_t w = 0;
+        must(ums_worker_create(
+            &w, &options, [](void*) -> std::intptr_t { return 1; }, nullptr));
+        current = w;
+        std::thread killer{[w] {
+            while (ums_worker_terminate(w, 1) == 0) {
+            }
+        }};
+        while (!is_terminated(one(list)))
+            schedule(list, [&](ums_reason_t reason, std::uintptr_t, void*) {
+                if (reason != UMS_REASON_STARTUP) return;
+                int failed = 0;
+                while ((failed = ums_worker_execute(context)) == -EACCES) {
+                }
+                EXPECT_EQ(failed, -ESRCH);
+            });
+        killer.join();
+        std::intptr_t code = 0;
+        EXPECT_EQ(ums_worker_join(w, &code), 0);
+        EXPECT_EQ(code, 1);
+    }
+    is_over = true;
+    other.join();
+    EXPECT_EQ(ums_context_destroy(context), 0);
+}
+
+TEST_F(blocking_test, whoever_executes_a_terminated_worker_is_told_while_it_still_ends) {
+    completion_list list;
+    std::binary_semaphore go{0};
+    ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
+    options.ended = [](void* wait, std::intptr_t) {
+        static_cast<std::binary_semaphore*>(wait)->acquire();
+    };
+    options.ended_argument = &go;
+    test_worker w{list, [] {}, options};
+    const ums_context_t c = one(list);
+    EXPECT_EQ(ums_worker_terminate(w.worker(), 5), 0);
+    schedule(list, [&](ums_reason_t, std::uintptr_t, void*) {
+        EXPECT_EQ(ums_worker_execute(c), -ESRCH);
+        go.release();
+    });
+    EXPECT_EQ(w.join(), 5);
+    EXPECT_EQ(one(list), c);
+}
+
+TEST_F(blocking_test, a_worker_that_is_terminated_while_it_joins_takes_the_handle_with_it) {
+    completion_list list;
+    ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
+    options.list = list;
+    options.suspended = true;
+    ums_worker_t joined = 0;
+    must(ums_worker_create(
+        &joined, &options, [](void*) -> std::intptr_t { return 4; }, nullptr));
+    const ums_context_t context = ums_worker_context(joined);
+    bool came_back = false;
+    test_worker joins{list, [&] {
+                          ums_worker_join(joined, nullptr);
+                          came_back = true;
+                      }};
+    round_robin s{list, 2};
+    schedule(list, [&](ums_reason_t reason, std::uintptr_t payload, void*) {
+        if (reason == UMS_REASON_BLOCKED && s.blocked == 0) {
+            EXPECT_EQ(ums_worker_terminate(joins.worker(), 5), 0);
+            EXPECT_EQ(ums_worker_resume(joined, nullptr), 0);
+        }
+        s.decide(reason, payload);
+    });
+    EXPECT_EQ(joins.join(), 5);
+    EXPECT_FALSE(came_back);
+    EXPECT_EQ(ums_worker_exit_code(joined, nullptr), -EBADF);
+    EXPECT_EQ(ums_context_destroy(context), 0);
 }
 
 TEST_F(blocking_test, pthread_exit_in_the_procedure_ends_the_schedulers_thread) {

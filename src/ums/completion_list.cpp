@@ -8,6 +8,10 @@
 // reads it, and so before it looks at the list, or ends its sleep. One wake-up for each change from empty
 // is enough: whoever comes takes all. The same argument holds for is_watched and the look at the list at the end
 // of set_notify() and make_event().
+//
+// Why nobody sleeps at a list that is gone. Its end withdraws the handle, then changes the sequence and wakes all. Who
+// counted itself too late to be seen reads the sequence before it looks at the handle: it finds the handle withdrawn, or
+// its sequence is the one before the end, and the sleep ends.
 
 #include "ums/completion_list.hpp"
 
@@ -102,10 +106,12 @@ int destroy_list(handle h) noexcept {
         if (!list->head.compare_exchange(empty, closed(), base::relaxed, base::relaxed))
             return -EBUSY;
         lists.withdraw(*list, h);
+        list->sequence.fetch_add(1, base::release);  // sync(ums.list): see above.
         list->notify = nullptr;
         list->is_watched.store(false, base::relaxed);  // relaxed: nobody pushes any more.
         event = std::exchange(list->event, -1);
     }
+    os::futex_wake(list->sequence.address(), 0x7fffffff);
     if (event >= 0) os::system.close_fd(event);
     lists.give(*list);
     return 0;
@@ -161,9 +167,10 @@ int dequeue(handle h, os::nanoseconds until, context*& first) noexcept {
     first = take_batch(*list);
     if (first != nullptr || until == 0) return 0;
     const waiter counted{*list};
-    // relaxed: the argument above.
-    const std::uint32_t seen = list->sequence.load(base::relaxed);
+    // sync(ums.list): sees the handle withdrawn if it is the one after the end.
+    const std::uint32_t seen = list->sequence.load(base::acquire);
     for (;;) {
+        if (list->self.load(base::relaxed) != h) return -EBADF;  // relaxed: the argument above.
         first = take_batch(*list);
         if (first != nullptr) return 0;
         if (list->sequence.load(base::relaxed) != seen) return 0;  // Another took it all.

@@ -94,9 +94,15 @@ UMS_ALWAYS_INLINE message after_yield(scheduler_thread& s, context& w) noexcept 
     const handle yielded = w.self.load(base::relaxed);
     // sync(ums.state): publishes the saved registers to who executes it.
     w.state.store(owned, base::release);
-    // relaxed: who orders an end after this looks at the state. [[unlikely]]: see end_parked().
+    // Who orders an end stores that, then looks at the state. This is the light side of the argument in
+    // os/membarrier.hpp, terminate_worker() the heavy one: one of them sees what the other stored, and ends it.
+    if (s.own_seat.is_asymmetric) [[likely]]
+        base::compiler_fence();
+    else
+        base::full_fence();
+    // relaxed: the fences.
     if ((w.control.load(base::relaxed) & killed) != 0) [[unlikely]]
-        end_parked(w);
+        end_if_killed(w);
     return {UMS_REASON_YIELD, yielded, s.argument};
 }
 
@@ -190,23 +196,16 @@ bool wait_until_parked(context& w) noexcept {
 
 // Why it cannot be executed now; 0: try again.
 int refusal(context& w) noexcept {
-    const std::uint32_t seen = w.state.load(base::relaxed);  // relaxed: advice.
-    switch (seen & state_mask) {
-        case none:
-        case terminated:
-            return -ESRCH;
-        case owned:
-            break;
-        case held:
-            return (w.control.load(base::relaxed) & ~killed) != 0 ? -EACCES : -EBUSY;
-        default:
-            return -EBUSY;
-    }
-    const std::uint32_t control = w.control.load(base::relaxed);  // relaxed: as above.
+    // relaxed, both: advice.
+    const std::uint32_t seen = w.state.load(base::relaxed) & state_mask;
+    const std::uint32_t control = w.control.load(base::relaxed);
+    if (seen == none || seen == terminated) return -ESRCH;
+    if (seen == running) return -EBUSY;
     if ((control & killed) != 0) {
-        end_parked(w);
-        return -ESRCH;
+        end_if_killed(w);
+        return -ESRCH;  // Also while it is on its way to its end.
     }
+    if (seen != owned) return seen == held && control != 0 ? -EACCES : -EBUSY;
     if (control != 0) return -EACCES;
     return wait_until_parked(w) ? 0 : -EBUSY;
 }

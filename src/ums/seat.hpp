@@ -71,7 +71,10 @@ struct alignas(64) seat {
 UMS_ALWAYS_INLINE void come_in(context& self) noexcept {
     if (seat* k = self.seat.get(); k != nullptr) [[likely]] {
         // A stray that is stopped between the two lines may go on on another seat. Then the first of them is
-        // marked "inside" by mistake, until its worker next comes in and goes out: a chance to detect is lost.
+        // marked "inside" by mistake, until its worker next comes in and goes out: a chance to detect is lost. If that
+        // seat's scheduler has even left meanwhile, the mark goes where the seat was: one word of a stack, or of the
+        // heap. Accepted: the stop must meet one of two instructions, and the other seat must end before the worker's
+        // next execution.
         if (k->own.enter() && self.seat.get() == k) [[likely]]
             return;
     } else {

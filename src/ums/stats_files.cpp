@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ums/stats_files.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -8,9 +9,11 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
@@ -34,7 +37,7 @@ bool is_wanted() noexcept {
 
 // A directory of the user's own that nobody else can write to; empty: there is none.
 fs::path own_directory() {
-    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    const char* runtime = ::secure_getenv("XDG_RUNTIME_DIR");
     fs::path at = runtime != nullptr && runtime[0] == '/'
                       ? fs::path{runtime} / "ums"
                       : fs::path{"/tmp/ums-" + std::to_string(::geteuid())};
@@ -96,6 +99,16 @@ std::string worker_text(const ums_context_stats_t& s, int scheduler_tid) {
            "running ns: " + std::to_string(s.running_ns) + "\n";
 }
 
+// In between a worker is not stopped, and its scheduler waits with it: both may want the tree.
+class undisturbed {
+public:
+    undisturbed() noexcept { ums_critical_enter(); }
+    ~undisturbed() { ums_critical_leave(); }
+    undisturbed(const undisturbed&) = delete;
+    undisturbed& operator=(const undisturbed&) = delete;
+};
+
+// Never destroyed: other threads may write while the process exits.
 class tree {
 public:
     tree() {
@@ -105,54 +118,88 @@ public:
         for (const auto& entry : fs::directory_iterator{directory, ignored})
             if (is_gone(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
         at_ = directory / std::to_string(::getpid());
-        pid_ = ::getpid();
         fs::create_directories(at_ / "schedulers", ignored);
         if (ignored) at_.clear();
     }
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
 
+    bool write(bool with_workers) {
+        if (pid_ != ::getpid())
+            return false;  // A child has no tree, and the lock may be its parent's.
+        const std::lock_guard hold{lock_};
+        if (at_.empty()) return false;
+        find_schedulers();
+        for (std::size_t n = 0, left = most_workers; n < folders_.size(); ++n) {
+            if (folders_[n] == 0) continue;
+            const fs::path folder = at_ / "schedulers" / std::to_string(n);
+            std::error_code ignored;
+            fs::create_directories(folder / "workers", ignored);
+            ums_context_stats_t mine = UMS_CONTEXT_STATS_INIT, its = UMS_CONTEXT_STATS_INIT;
+            if (ums_context_get_stats(folders_[n], &mine) != 0) continue;
+            if (mine.is_running) (void)ums_context_get_stats(mine.partner, &its);
+            put(folder / "info", info(mine, its));
+            if (with_workers) write_workers(folder / "workers", folders_[n], mine.tid, left);
+        }
+        return true;
+    }
+
     // At the end of the program, which schedulers may not have noticed: they write no more.
     void remove() noexcept {
-        if (pid_ != ::getpid()) return;  // A child has no tree.
+        const undisturbed section;
+        if (pid_ != ::getpid()) return;  // As above.
         const std::lock_guard hold{lock_};
         std::error_code ignored;
         if (!at_.empty()) fs::remove_all(at_, ignored);
         at_.clear();
     }
 
-    bool write(bool with_workers) {
-        if (pid_ != ::getpid()) return false;  // As above.
-        const std::lock_guard hold{lock_};
-        if (at_.empty()) return false;
-        std::error_code ignored;
-        fs::remove_all(at_ / "schedulers", ignored);
-        std::size_t n = 0, left = most_workers;
+private:
+    // A scheduler keeps its folder while it is entered; those of schedulers that have left go.
+    void find_schedulers() {
+        std::vector<handle> entered;
         contexts.for_each([&](handle h, const context& c) {
-            if (!is_scheduler(&c)) return;
-            const fs::path folder = at_ / "schedulers" / std::to_string(n++);
-            fs::create_directories(folder / "workers", ignored);
-            ums_context_stats_t mine = UMS_CONTEXT_STATS_INIT, its = UMS_CONTEXT_STATS_INIT;
-            if (ums_context_get_stats(h, &mine) != 0) return;
-            if (mine.is_running) (void)ums_context_get_stats(mine.partner, &its);
-            put(folder / "info", info(mine, its));
-            if (!with_workers) return;
-            contexts.for_each([&](handle w, const context& worker) {
-                if (!is_worker(&worker) || worker.partner.get() != h || left == 0) return;
-                --left;
-                ums_context_stats_t one = UMS_CONTEXT_STATS_INIT;
-                if (ums_context_get_stats(w, &one) == 0)
-                    put(folder / "workers" / std::to_string(one.tid), worker_text(one, mine.tid));
-            });
+            if (is_scheduler(&c)) entered.push_back(h);
         });
-        fs::create_directories(at_ / "schedulers", ignored);
-        return true;
+        for (std::size_t n = 0; n < folders_.size(); ++n) {
+            if (folders_[n] == 0 || std::erase(entered, folders_[n]) != 0) continue;
+            std::error_code ignored;
+            fs::remove_all(at_ / "schedulers" / std::to_string(n), ignored);
+            folders_[n] = 0;
+        }
+        for (const handle h : entered) {
+            const auto free = std::find(folders_.begin(), folders_.end(), handle{0});
+            if (free != folders_.end())
+                *free = h;
+            else
+                folders_.push_back(h);
+        }
     }
 
-private:
-    pid_t pid_ = -1;  // Set once.
+    // `left`: how many files may still be written.
+    static void write_workers(const fs::path& folder, handle scheduler, int scheduler_tid,
+                              std::size_t& left) {
+        std::set<std::string> written;
+        contexts.for_each([&](handle w, const context& worker) {
+            if (!is_worker(&worker) || worker.partner.get() != scheduler || left == 0) return;
+            --left;
+            ums_context_stats_t one = UMS_CONTEXT_STATS_INIT;
+            if (ums_context_get_stats(w, &one) != 0) return;
+            const std::string name = std::to_string(one.tid);
+            put(folder / name, worker_text(one, scheduler_tid));
+            written.insert(name);
+        });
+        std::error_code ignored;
+        for (const auto& entry : fs::directory_iterator{folder, ignored})
+            if (!written.contains(entry.path().filename().string()))
+                fs::remove(entry.path(), ignored);
+    }
+
+    const pid_t pid_ = ::getpid();
     std::mutex lock_;
-    fs::path at_;  // Guarded by it.
+    // Guarded by lock_:
+    fs::path at_;                  // Empty: there is none, or no longer.
+    std::vector<handle> folders_;  // Which scheduler's each is; 0: nobody's.
 };
 
 // Removes a tree when it is destroyed itself.
@@ -161,11 +208,8 @@ struct tree_remover {
     ~tree_remover() { of.remove(); }
 };
 
-}  // namespace
-
-namespace {
-
 bool write(bool with_workers) noexcept {
+    const undisturbed section;
     if (!is_wanted()) return false;
     try {
         static tree& own = *new tree;

@@ -3,11 +3,15 @@
 //
 // The tree of files, in a directory of the test's own.
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <semaphore>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -16,6 +20,7 @@
 #include "support/child.hpp"
 #include "support/no_detection.hpp"
 #include "support/round_robin.hpp"
+#include "support/scale.hpp"
 
 namespace {
 
@@ -64,7 +69,102 @@ int look_around() {
     return wrong;
 }
 
+// Waits without the statistics' being asked for, until they have been brought up to date.
+int keep_workers() {
+    completion_list list;
+    std::binary_semaphore go{0};
+    const fs::path s = own_tree() / "schedulers/0";
+    int wrong = 0;
+    {
+        test_worker w{list, [&] {
+                          ums_worker_blocking_enter();
+                          go.acquire();
+                          ums_worker_blocking_leave();
+                      }};
+        const fs::path its = s / "workers" / std::to_string(ums_worker_tid(w.worker()));
+        schedule(list, [&](ums_reason_t reason, std::uintptr_t, void*) {
+            ums_context_t c = 0;
+            if (reason == UMS_REASON_STARTUP) {
+                must(ums_completion_list_dequeue(list, UMS_NEVER, &c));
+                ums_worker_execute(c);
+            }
+            if (is_terminated(w.context())) return;
+            ums_scheduling_write_stats();
+            if (!fs::exists(its)) wrong = 1;
+            struct stat before = {}, now = {};
+            must(::stat((s / "info").c_str(), &before));
+            do {
+                (void)!ums_completion_list_dequeue(list, ums_deadline_after(1'000'000), &c);
+                must(::stat((s / "info").c_str(), &now));
+            } while (now.st_ino == before.st_ino && now.st_mtim.tv_nsec == before.st_mtim.tv_nsec);
+            if (!fs::exists(its)) wrong = 2;
+            go.release();
+            must(ums_completion_list_dequeue(list, UMS_NEVER, &c));
+            ums_worker_execute(c);
+        });
+        w.join();
+        ums_context_t c = 0;
+        must(ums_completion_list_dequeue(list, 0, &c));
+    }
+    ums_scheduling_write_stats();
+    if (fs::exists(s)) wrong = 3;
+    return wrong;
+}
+
+// A worker, its scheduler and a thread want the tree at once. There is so much to look through that the worker waits for
+// the others, and is stopped, again and again.
+int write_at_once() {
+    ::alarm(120);  // Instead of a deadlock.
+    std::vector<ums_context_t> contexts(2000);
+    for (ums_context_t& c : contexts) must(ums_context_create(&c));
+    completion_list list;
+    std::atomic<int> writes = 0;
+    const auto write = [&writes] {
+        ums_scheduling_write_stats();
+        return ++writes < scaled(3000, 300);
+    };
+    {
+        test_worker w{list, [&] {
+                          while (write()) {
+                          }
+                      }};
+        std::thread plain{[&] {
+            while (write()) {
+            }
+        }};
+        int ended = 0;
+        schedule(list, [&](ums_reason_t, std::uintptr_t, void*) {
+            while (ended == 0) {
+                write();
+                ums_context_t c = 0;
+                (void)!ums_completion_list_dequeue(list, ums_deadline_after(100'000), &c);
+                if (c != 0 && is_terminated(c))
+                    ++ended;
+                else if (c != 0)
+                    ums_worker_execute(c);
+            }
+        });
+        plain.join();
+    }
+    for (const ums_context_t c : contexts) must(ums_context_destroy(c));
+    return 0;
+}
+
 const child_program looks{"looks", [](const child_arguments&) { return look_around(); }};
+const child_program keeps{"keeps", [](const child_arguments&) { return keep_workers(); }};
+const child_program at_once{"at_once", [](const child_arguments&) { return write_at_once(); }};
+const child_program exits{"exits", [](const child_arguments&) {
+                              static std::atomic<bool> has_begun = false;  // Outlives this.
+                              for (int i = 0; i < 2; ++i)
+                                  std::thread{[] {
+                                      for (;;) {
+                                          ums_scheduling_write_stats();
+                                          has_begun = true;
+                                      }
+                                  }}.detach();
+                              while (!has_begun) std::this_thread::yield();
+                              return 0;
+                          }};
 const child_program off{"off", [](const child_arguments&) {
                             completion_list list;
                             {
@@ -97,6 +197,25 @@ TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
         ++left;
     }
     EXPECT_EQ(left, 1);
+}
+
+TEST_F(stats_files_test, a_scheduler_that_waits_leaves_the_files_of_workers) {
+    const child_end end = run_child("keeps", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
+    EXPECT_EQ(end.code, 0) << end;
+}
+
+TEST_F(stats_files_test, a_worker_and_its_scheduler_write_at_once) {
+    const child_end end = run_child(
+        "at_once", {}, {{"XDG_RUNTIME_DIR", directory.string()}, {"UMS_BLOCK", "monitor"}});
+    EXPECT_EQ(end.code, 0) << end;
+}
+
+TEST_F(stats_files_test, nothing_is_left_by_a_process_that_ends_while_others_write) {
+    for (int i = 0; i < 20; ++i) {
+        const child_end end = run_child("exits", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
+        EXPECT_EQ(end.code, 0) << end;
+        EXPECT_TRUE(fs::is_empty(directory / "ums"));
+    }
 }
 
 TEST_F(stats_files_test, it_can_be_turned_off) {

@@ -10,6 +10,7 @@
 #include <unwind.h>
 
 #include "arch/bare.hpp"
+#include "base/atomic.hpp"
 #include "ums/worker_thread.hpp"
 
 namespace ums::scheduling {
@@ -22,12 +23,15 @@ struct range {
 };
 constexpr int most_ranges = 32;
 range ranges[most_ranges];
-int range_count = 0;
-// The program has all of it in one object, or there are too many: nothing can be told from the address.
-bool is_unknown = true;
+base::atomic<int> range_count{0};
+// The program has all of it in one object, there are too many, or they are just being learnt: nothing can be told from
+// the address.
+base::atomic<bool> is_unknown{true};
 
 bool is_forbidden(std::uintptr_t at) noexcept {
-    return std::any_of(ranges, ranges + range_count, [at](const range& r) { return r.has(at); });
+    // relaxed: see is_stop_point().
+    return std::any_of(ranges, ranges + range_count.load(base::relaxed),
+                       [at](const range& r) { return r.has(at); });
 }
 
 bool is_named(const char* name) noexcept {
@@ -38,16 +42,22 @@ bool is_named(const char* name) noexcept {
                        [name](const char* n) { return std::strstr(name, n) != nullptr; });
 }
 
-void add(const dl_phdr_info& object) noexcept {
+// What is learnt before it is published.
+struct findings {
+    int count = 0;
+    bool is_unknown = false;
+};
+
+void add(findings& found, const dl_phdr_info& object) noexcept {
     for (int i = 0; i < object.dlpi_phnum; ++i) {
         const auto& part = object.dlpi_phdr[i];
         if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-        if (range_count == most_ranges) {
-            is_unknown = true;
+        if (found.count == most_ranges) {
+            found.is_unknown = true;
             return;
         }
         const std::uintptr_t first = object.dlpi_addr + part.p_vaddr;
-        ranges[range_count++] = {first, first + part.p_memsz};
+        ranges[found.count++] = {first, first + part.p_memsz};
     }
 }
 
@@ -63,8 +73,9 @@ bool contains(const dl_phdr_info& object, std::uintptr_t at) noexcept {
 // Not instrumented: it reads other functions' frames.
 UMS_BARE bool may_have_forbidden_frame(const std::uintptr_t* from,
                                        const std::uintptr_t* to) noexcept {
+    const int n = range_count.load(base::relaxed);  // relaxed: see is_stop_point().
     for (; from < to; ++from)
-        for (int i = 0; i < range_count; ++i)
+        for (int i = 0; i < n; ++i)
             if (*from >= ranges[i].first && *from < ranges[i].end) return true;
     return false;
 }
@@ -93,21 +104,28 @@ _Unwind_Reason_Code step(_Unwind_Context* frame, void* walk_) {
 }  // namespace
 
 void learn_where_not_to_stop() {
-    range_count = 0;
-    is_unknown = false;
+    // A stray that outlived the last scheduler may still be asked to stop. relaxed: where its handler has begun, the
+    // ranges are those that it reads, but for libraries that came or went.
+    is_unknown.store(true, base::relaxed);
+    base::compiler_fence();
+    findings all;
     dl_iterate_phdr(
-        [](dl_phdr_info* object, std::size_t, void*) {
+        [](dl_phdr_info* object, std::size_t, void* into) {
+            auto& found = *static_cast<findings*>(into);
             const bool is_program = object->dlpi_name == nullptr || object->dlpi_name[0] == 0;
             const auto heap = reinterpret_cast<std::uintptr_t>(&std::malloc);
             const auto ours = reinterpret_cast<std::uintptr_t>(&learn_where_not_to_stop);
             const bool has_heap = contains(*object, heap);
             // In a shared libums a worker is stopped nowhere; in a static one by its sections only.
-            if (is_program && has_heap) is_unknown = true;
+            if (is_program && has_heap) found.is_unknown = true;
             if (!is_program && (has_heap || contains(*object, ours) || is_named(object->dlpi_name)))
-                add(*object);
+                add(found, *object);
             return 0;
         },
-        nullptr);
+        &all);
+    range_count.store(all.count, base::relaxed);  // relaxed: the next line publishes it.
+    // sync(ums.ranges): publishes them to the handlers.
+    is_unknown.store(all.is_unknown, base::release);
 }
 
 bool is_stop_point(const worker_thread& t, const void* context) noexcept {
@@ -117,7 +135,8 @@ bool is_stop_point(const worker_thread& t, const void* context) noexcept {
     const auto* sp =
         reinterpret_cast<const std::uintptr_t*>(registers[REG_RSP] & ~std::intptr_t{7});
     // On a stack that is not the worker's own nothing is known.
-    if (is_unknown || is_forbidden(at) || sp >= top ||
+    // sync(ums.ranges): sees the ranges.
+    if (is_unknown.load(base::acquire) || is_forbidden(at) || sp >= top ||
         static_cast<std::size_t>(top - sp) * sizeof *sp > t.stack_bytes)
         return false;
     if (!may_have_forbidden_frame(sp, top)) return true;

@@ -16,7 +16,7 @@ namespace ums::scheduling {
 
 struct worker_thread;
 
-// Notes where those objects lie. Not in a signal handler; may be called again, while no signal comes.
+// Notes where those objects lie. Not in a signal handler; one call at a time. Meanwhile no worker is stopped.
 void learn_where_not_to_stop();
 
 // In the handler of the signal; `context`: ucontext_t. The worker is the caller.

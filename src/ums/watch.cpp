@@ -131,10 +131,11 @@ int begin_watch(scheduler_thread& s) {
     if (entered == 0) {
         const preference what = wanted();
         is_watching = what != preference::off;
+        // A worker's coming in and a yield have the light side, with a detector or without.
+        if (!os::asymmetric() &&
+            rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
+            os::enable_asymmetric_fence(true);
         if (is_watching) {
-            if (!os::asymmetric() &&
-                rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
-                os::enable_asymmetric_fence(true);
             learn_where_not_to_stop();
             install_signal();
             if (const int failed = start(what); failed != 0) return failed;

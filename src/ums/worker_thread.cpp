@@ -9,6 +9,7 @@
 
 #include "arch/x86_64/thread_pointer.hpp"
 #include "os/futex.hpp"
+#include "os/membarrier.hpp"
 #include "os/system.hpp"
 #include "sched/park.hpp"
 #include "ums/crossing.hpp"
@@ -39,6 +40,12 @@ std::size_t gap() noexcept {
 std::size_t colour_bytes(unsigned colour) noexcept { return colour * 7 % 48 * std::size_t{64}; }
 std::size_t colour_pages(unsigned colour) noexcept { return colour % 31 * page; }
 
+// From here on nobody has its context by its handle.
+void withdraw(worker_thread& t, handle h) noexcept {
+    const os::lock_guard hold{t.lock};
+    workers.withdraw(t, h);
+}
+
 void drop(worker_thread& t) noexcept {
     // sync(ums.thread): the last holder sees what the other did.
     if (t.holders.fetch_sub(1, base::acq_rel) == 1) workers.give(t);
@@ -48,6 +55,10 @@ void drop(worker_thread& t) noexcept {
 void finish(worker_thread& t) noexcept {
     context& c = *t.scheduled;
     c.at_home = true;  // Also if it never ran.
+    {
+        const os::lock_guard hold{t.lock};
+        t.is_ending = true;
+    }
     delete std::exchange(c.interrupt, nullptr);
     if (t.ended != nullptr) t.ended(t.ended_argument, t.exit_code.get());
     current = nullptr;
@@ -156,8 +167,10 @@ int start_thread(worker_thread& t) noexcept {
     // In user mode the home starts with its signals blocked; the worker has its creator's mask.
     const bool in_user_mode = mode() == switch_mode::user;
     if (in_user_mode) mask_signals(t);
+    const std::uint64_t before = t.signals;
     if (failed == 0) failed = pthread_create(&t.id, &attributes, &start, &t);
-    if (in_user_mode) unmask_signals(t);
+    // From here on `t` is the thread's, and may be another's already.
+    if (in_user_mode) os::system.signal_mask(&before, nullptr);
     pthread_attr_destroy(&attributes);
     return -failed;
 }
@@ -207,6 +220,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
     }
     int before = failed == 0 ? attach(*c) : failed;
     worker_thread* t = before >= 0 ? workers.take() : nullptr;
+    handle own = 0;
     if (before >= 0 && t == nullptr) failed = -ENOMEM;
     if (before < 0) failed = before;
     if (failed == 0) {
@@ -220,7 +234,6 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         c->critical = c->blocking = 0;
         c->at_home = c->has_ended = false;
         c->home.store(stay, base::relaxed);  // relaxed: as above.
-        c->thread.set(t);
         t->function = function;
         t->argument = argument;
         t->ended = options.ended;
@@ -237,8 +250,15 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         t->has_ended.store(false, base::relaxed);
         t->is_joined.store(false, base::relaxed);
         t->holders.store(2, base::relaxed);
+        {
+            const os::lock_guard hold{t->lock};
+            t->is_ending = false;
+            c->thread.set(t);
+        }
+        own = workers.publish(*t);  // Before it can run and ask for its handle.
         failed = start_thread(*t);
         if (failed != 0) {
+            withdraw(*t, own);
             c->thread.set(nullptr);
             workers.give(*t);
         }
@@ -252,7 +272,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         return failed;
     }
     totals.worker_made();
-    made = workers.publish(*t);
+    made = own;
     return 0;
 }
 
@@ -265,22 +285,22 @@ int join_worker(handle h, std::intptr_t* exit_code) {
     void* result = nullptr;
     ums_worker_blocking_enter();
     const int failed = pthread_join(t->id, &result);
-    ums_worker_blocking_leave();
-    if (failed != 0) {
+    if (failed == 0) {
+        withdraw(*t, h);
+        drop(*t);
+    } else {
         t->is_joined.store(false, base::relaxed);  // relaxed: as above.
-        return -failed;
     }
-    if (exit_code != nullptr) *exit_code = reinterpret_cast<std::intptr_t>(result);
-    workers.withdraw(*t, h);
-    drop(*t);
-    return 0;
+    ums_worker_blocking_leave();  // Does not return if the caller was terminated meanwhile.
+    if (failed == 0 && exit_code != nullptr) *exit_code = reinterpret_cast<std::intptr_t>(result);
+    return -failed;
 }
 
 int detach_worker(handle h) noexcept {
     worker_thread* t = workers.find(h);
     if (t == nullptr) return -EBADF;
     if (t->is_joined.exchange(true, base::relaxed)) return -EINVAL;  // relaxed: pthread_detach().
-    workers.withdraw(*t, h);
+    withdraw(*t, h);
     pthread_detach(t->id);
     drop(*t);
     return 0;
@@ -312,11 +332,14 @@ void order_home(context& c, home_order order) noexcept {
     os::futex_wake(c.home.address());
 }
 
-bool end_parked(context& c) noexcept {
+namespace {
+
+// If it is parked and nobody executes it, sends its thread to its end. Requires: the lock.
+void end_parked(context& c) noexcept {
     std::uint32_t seen = c.state.load(base::relaxed);
     for (;;) {
         const std::uint32_t now = seen & state_mask;
-        if (now != held && now != queued && now != owned) return false;
+        if (now != held && now != queued && now != owned) return;
         // sync(ums.state): sees the saved registers, which nobody will use.
         if (c.state.compare_exchange(seen, (seen & ~std::uint32_t{state_mask}) | blocked,
                                      base::acq_rel, base::relaxed))
@@ -324,63 +347,73 @@ bool end_parked(context& c) noexcept {
     }
     arch::happens_before(&c);
     order_home(c, end);
-    return true;
 }
 
-namespace {
-
-// The context of a worker that has not ended.
-context* live(handle h, int& failed) noexcept {
+// Calls act(worker, context) while the worker lives, under its lock; else the error.
+template <class Act>
+int with_live(handle h, Act act) noexcept {
     worker_thread* t = workers.find(h);
-    failed = t == nullptr ? -EBADF : -ESRCH;
-    // sync(ums.thread): what the worker did happened before.
-    if (t == nullptr || t->has_ended.load(base::acquire)) return nullptr;
-    return t->scheduled;
+    if (t == nullptr) return -EBADF;
+    const os::lock_guard hold{t->lock};
+    if (t->self.load(base::relaxed) != h) return -EBADF;  // relaxed: changed under the lock.
+    return t->is_ending ? -ESRCH : act(*t, *t->scheduled);
 }
+
+bool is_caller(handle h) noexcept { return h != 0 && ums_worker_current() == h; }
 
 }  // namespace
 
+void end_if_killed(context& c) noexcept {
+    worker_thread* t = c.thread.get();
+    if (t == nullptr) return;
+    const os::lock_guard hold{t->lock};
+    // It may have ended, and another worker been made for the context: then that one is not meant.
+    if (t->is_ending || c.thread.get() != t) return;
+    // relaxed: the lock, or the argument of after_yield().
+    if ((c.control.load(base::relaxed) & killed) != 0) end_parked(c);
+}
+
 int suspend_worker(handle h, unsigned* previous) noexcept {
-    int failed = 0;
-    context* c = live(h, failed);
-    if (c == nullptr) return failed;
-    std::uint32_t seen = c->control.load(base::relaxed);
-    do {
-        if ((seen & ~killed) == most_suspensions) return -EOVERFLOW;
-        // The argument of crossing.cpp asks for this order.
-    } while (!c->control.compare_exchange(seen, seen + 1, base::seq_cst, base::relaxed));
-    if (previous != nullptr) *previous = seen & ~killed;
-    if (c == current && c->critical == 0 && c->blocking == 0) {
-        go_home(*c);
-        come_back(*c);
+    const int failed = with_live(h, [previous](worker_thread&, context& c) {
+        std::uint32_t seen = c.control.load(base::relaxed);
+        do {
+            if ((seen & ~killed) == most_suspensions) return -EOVERFLOW;
+            // The argument of crossing.cpp asks for this order.
+        } while (!c.control.compare_exchange(seen, seen + 1, base::seq_cst, base::relaxed));
+        if (previous != nullptr) *previous = seen & ~killed;
+        return 0;
+    });
+    context* self = current;
+    if (failed == 0 && is_caller(h) && self->critical == 0 && self->blocking == 0) {
+        go_home(*self);
+        come_back(*self);
     }
-    return 0;
+    return failed;
 }
 
 int resume_worker(handle h, unsigned* previous) noexcept {
-    int failed = 0;
-    context* c = live(h, failed);
-    if (c == nullptr) return failed;
-    std::uint32_t seen = c->control.load(base::relaxed);
-    do {
-        if ((seen & ~killed) == 0) return -EINVAL;
-        // The argument of crossing.cpp asks for this order.
-    } while (!c->control.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
-    if (previous != nullptr) *previous = seen & ~killed;
-    if (seen == 1) queue_if_held(*c);
-    return 0;
+    return with_live(h, [previous](worker_thread&, context& c) {
+        std::uint32_t seen = c.control.load(base::relaxed);
+        do {
+            if ((seen & ~killed) == 0) return -EINVAL;
+            // The argument of crossing.cpp asks for this order.
+        } while (!c.control.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
+        if (previous != nullptr) *previous = seen & ~killed;
+        if (seen == 1) queue_if_held(c);
+        return 0;
+    });
 }
 
 int terminate_worker(handle h, std::intptr_t exit_code) noexcept {
-    int failed = 0;
-    context* c = live(h, failed);
-    if (c == nullptr) return failed;
-    if (c == current) return ums_worker_exit(exit_code);
-    c->thread.get()->exit_code.set(exit_code);
-    // The argument of crossing.cpp asks for this order.
-    c->control.fetch_or(killed, base::seq_cst);
-    end_parked(*c);
-    return 0;
+    if (is_caller(h)) return ums_worker_exit(exit_code);
+    return with_live(h, [exit_code](worker_thread& t, context& c) {
+        t.exit_code.set(exit_code);
+        // The argument of crossing.cpp asks for this order.
+        c.control.fetch_or(killed, base::seq_cst);
+        os::heavy_fence();  // See after_yield().
+        end_parked(c);
+        return 0;
+    });
 }
 
 }  // namespace ums::scheduling

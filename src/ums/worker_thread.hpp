@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include "os/lock.hpp"
 #include "ums/completion_list.hpp"
 #include "ums/context.hpp"
 #include "ums/ums_scheduling.h"
@@ -48,6 +49,13 @@ struct worker_thread : entry {
 
     base::atomic<std::uint32_t> holders{0};  // The thread, and its handle.
     base::atomic<bool> is_joined{false};
+
+    // Who suspends, resumes or ends the worker by its handle holds the lock meanwhile, so that the worker does not end
+    // and its context is not another's. Taken before a list's. Nothing blocks or switches under it.
+    os::lock lock{os::lock_rank::change};
+    // Guarded by lock:
+    bool is_ending{false};  // From here on such calls find that it has ended.
+    // The handle is withdrawn under it, too.
 };
 
 using worker_table = handle_table<worker_thread, 3>;
@@ -66,8 +74,8 @@ int tid_of(handle h) noexcept;
 // Whether it is the first function on the worker's part of the stack.
 bool is_first_frame(const void* function) noexcept;
 
-// If it is parked and nobody executes it, sends its thread to its end. False: it runs or blocks.
-bool end_parked(context& c) noexcept;
+// Sends a worker whose end was ordered there, if it is parked and nobody executes it.
+void end_if_killed(context& c) noexcept;
 
 // Makes an order to the worker's own kernel thread.
 void order_home(context& c, home_order order) noexcept;

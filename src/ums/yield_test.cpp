@@ -19,6 +19,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "os/system.hpp"
 #include "support/conservation.hpp"
 #include "support/no_detection.hpp"
 #include "support/round_robin.hpp"
@@ -340,6 +341,69 @@ TEST_F(yield_test, setuid_reaches_sleeping_homes) {
     EXPECT_EQ(::setuid(::getuid()), 0);  // Waits for every kernel thread.
     round_robin s{list, 1};
     s.run();
+}
+
+TEST_F(yield_test, a_worker_changes_its_user_id_where_it_may_block) {
+    completion_list list;
+    test_worker w{list, [] {
+                      ums_worker_blocking_enter();
+                      EXPECT_EQ(::seteuid(::geteuid()), 0);  // Waits for every kernel thread.
+                      ums_worker_blocking_leave();
+                  }};
+    round_robin s{list, 1};
+    s.run();
+}
+
+// Keeps who makes a worker from taking its signal mask back before the worker is that far.
+std::atomic<bool> is_far_enough;
+pid_t maker = 0;
+int masks_of_maker = 0;
+long late_mask(const std::uint64_t* mask, std::uint64_t* old) noexcept {
+    if (::gettid() == maker && ++masks_of_maker == 2)
+        while (!is_far_enough) std::this_thread::yield();
+    return ums::os::kernel_calls.signal_mask(mask, old);
+}
+
+TEST_F(yield_test, a_worker_that_is_faster_than_its_maker_knows_its_handle_and_keeps_its_mask) {
+    if (!std::string{ums_scheduling_mode()}.starts_with("fsgsbase"))
+        GTEST_SKIP() << "in futex mode the maker's mask stays as it is";
+    completion_list list;
+    std::thread runs{[&] {
+        round_robin s{list, 1};
+        s.run();
+    }};
+    is_far_enough = false;
+    masks_of_maker = 0;
+    maker = ::gettid();
+    ums::os::system.signal_mask = &late_mask;
+    ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
+    options.list = list;
+    ums_worker_t w = 0, known = 0;
+    must(ums_worker_create(
+        &w, &options,
+        [](void* handle) -> std::intptr_t {
+            *static_cast<ums_worker_t*>(handle) = ums_worker_current();
+            ums_worker_blocking_enter();
+            sigset_t its;
+            sigemptyset(&its);
+            sigaddset(&its, SIGUSR2);
+            EXPECT_EQ(pthread_sigmask(SIG_BLOCK, &its, nullptr), 0);
+            ums_worker_blocking_leave();
+            is_far_enough = true;
+            return 0;
+        },
+        &known));
+    ums::os::system.signal_mask = ums::os::kernel_calls.signal_mask;
+    sigset_t now;
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, nullptr, &now), 0);
+    EXPECT_EQ(sigismember(&now, SIGUSR2), 0);
+    const ums_context_t c = ums_worker_context(w);
+    EXPECT_EQ(ums_worker_join(w, nullptr), 0);
+    runs.join();
+    EXPECT_EQ(known, w);
+    EXPECT_EQ(ums_context_destroy(c), 0);
+    sigdelset(&now, SIGUSR2);
+    EXPECT_EQ(pthread_sigmask(SIG_SETMASK, &now, nullptr), 0);
 }
 
 TEST_F(yield_test, exceptions_stay_in_their_worker) {

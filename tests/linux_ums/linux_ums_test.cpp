@@ -3,11 +3,18 @@
 // The Linux modules' names.
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <time.h>
+#include <unistd.h>
 #include <vector>
 
+#include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/refused_call.hpp"
 #include "support/scale.hpp"
 #include "ums/compat/linux_ums.h"
 #include "ums/ums_scheduling.h"
@@ -120,7 +127,146 @@ TEST_F(linux_names, a_worker_that_blocks_gives_its_scheduler_back) {
     EXPECT_EQ(ums_close(handle), 0);
 }
 
+int does_nothing(void*) { return 0; }
 int leave_at_once(void*) { return -1; }
+
+// The calling thread, and those it starts, on one CPU: who ends goes on to its end after who waits for it was woken.
+class on_one_cpu {
+public:
+    on_one_cpu() {
+        EXPECT_EQ(::sched_getaffinity(0, sizeof before_, &before_), 0);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(::sched_getcpu(), &one);
+        EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    }
+    ~on_one_cpu() { ::sched_setaffinity(0, sizeof before_, &before_); }
+    on_one_cpu(const on_one_cpu&) = delete;
+    on_one_cpu& operator=(const on_one_cpu&) = delete;
+
+private:
+    cpu_set_t before_;
+};
+
+TEST_F(linux_names, a_handle_is_closed_whose_worker_is_just_ending_on_anothers_list) {
+    const on_one_cpu here;
+    for (int i = 0; i < scaled(2000, 100); ++i) {
+        const int owner = ums_init(), user = ums_init();
+        const int list = create_completion_list(owner)->id;
+        EXPECT_GT(add_worker_thread(user, does_nothing, nullptr, list), 0);
+        scheduler s{user, list};
+        std::thread thread{[&] { run(s); }};
+        EXPECT_EQ(release_ums(user), 0);
+        thread.join();
+        EXPECT_EQ(ums_close(user), 0);
+        EXPECT_EQ(release_ums(owner), 0);
+        EXPECT_EQ(ums_close(owner), 0);
+    }
+}
+
+TEST_F(linux_names, handles_of_several_threads_come_and_go) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i)
+        threads.emplace_back([] {
+            for (int round = 0; round < scaled(500, 100); ++round) {
+                const int handle = ums_init();
+                const int list = create_completion_list(handle)->id;
+                EXPECT_GT(add_worker_thread(handle, does_nothing, nullptr, list), 0);
+                scheduler s{handle, list};
+                std::thread thread{[&] { run(s); }};
+                EXPECT_EQ(release_ums(handle), 0);
+                thread.join();
+                EXPECT_EQ(ums_close(handle), 0);
+            }
+        });
+    for (std::thread& t : threads) t.join();
+}
+
+TEST_F(linux_names, a_list_is_closed_while_others_enter_with_it) {
+    for (int round = 0; round < scaled(1000, 100); ++round) {
+        const int owner = ums_init(), user = ums_init();
+        const int list = create_completion_list(owner)->id;
+        EXPECT_EQ(release_ums(owner), 0);
+        std::thread thread{[&] {
+            const int got = enter_ums_scheduling_mode(user, leave_at_once, nullptr, list);
+            EXPECT_TRUE(got == 0 || got == -EBADF) << got;
+        }};
+        int closed = 0;
+        while ((closed = ums_close(owner)) == -EBUSY) {
+        }
+        EXPECT_EQ(closed, 0);
+        thread.join();
+        EXPECT_EQ(release_ums(user), 0);
+        EXPECT_EQ(ums_close(user), 0);
+    }
+}
+
+// The next thread of this process gets the id `wanted`, if nobody else starts one.
+bool ask_for_id(int wanted) {
+    std::ofstream file{"/proc/sys/kernel/ns_last_pid"};
+    file << wanted - 1 << std::flush;
+    return file.good();
+}
+
+TEST_F(linux_names, the_end_of_a_handle_leaves_anothers_worker_that_has_the_id_of_one_of_its_own) {
+    const int first = ums_init(), second = ums_init();
+    const int first_list = create_completion_list(first)->id;
+    const int second_list = create_completion_list(second)->id;
+    const int id = add_worker_thread(first, does_nothing, nullptr, first_list);
+    scheduler a{first, first_list}, b{second, second_list};
+    std::thread run_a{[&] { run(a); }};
+    EXPECT_EQ(release_ums(first), 0);
+    run_a.join();
+    job work;
+    bool is_met = false;
+    int added = 0;
+    for (int tries = 0; !is_met && tries < 1000 && ask_for_id(id); ++tries, ++added)
+        is_met = add_worker_thread(second, step, &work, second_list) == id;
+    EXPECT_EQ(ums_close(first), 0);
+    std::thread run_b{[&] { run(b); }};
+    EXPECT_EQ(release_ums(second), 0);
+    run_b.join();
+    EXPECT_EQ(work.steps, added);
+    EXPECT_EQ(b.executed, added);
+    EXPECT_EQ(ums_close(second), 0);
+    if (!is_met) GTEST_SKIP() << "a thread's id cannot be chosen here";
+}
+
+// In the child: the kernel refuses new threads to one that adds workers while another waits for the last of them.
+int add_in_vain() {
+    ::alarm(120);  // Instead of a wait without end.
+    std::atomic<int> handle = 0, rounds = 0;
+    std::thread waits{[&] {
+        for (int h; (h = handle.exchange(0)) >= 0;) {
+            if (h == 0) {
+                std::this_thread::yield();
+                continue;
+            }
+            if (release_ums(h) != 0 || ums_close(h) != 0) std::abort();
+            ++rounds;
+        }
+    }};
+    if (!refuse_call(SYS_clone3, EAGAIN) || !refuse_call(SYS_clone, EAGAIN)) ::_exit(77);
+    int wrong = 0;
+    const int n = scaled(100, 20);
+    for (int i = 0; i < n; ++i) {
+        const int h = ums_init(), list = create_completion_list(h)->id;
+        handle = h;
+        for (int got = 0; got != -EBADF;)
+            if ((got = add_worker_thread(h, does_nothing, nullptr, list)) >= 0) wrong = 1;
+        while (rounds <= i) std::this_thread::yield();
+    }
+    handle = -1;
+    waits.join();
+    return wrong;
+}
+const child_program in_vain{"in_vain", [](const child_arguments&) { return add_in_vain(); }};
+
+TEST_F(linux_names, a_worker_that_could_not_be_made_is_not_waited_for) {
+    const child_end end = run_child("in_vain");
+    if (end.code == 77) GTEST_SKIP() << "no seccomp filters here";
+    EXPECT_EQ(end.code, 0) << end;
+}
 
 TEST_F(linux_names, wrong_use_is_refused) {
     EXPECT_EQ(create_completion_list(-1), nullptr);
@@ -149,3 +295,5 @@ TEST_F(linux_names, wrong_use_is_refused) {
 }
 
 }  // namespace
+
+int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -4,6 +4,8 @@
 // The UMS API in C++.
 
 #include <deque>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -62,6 +64,28 @@ TEST_F(scheduling_test, workers_take_turns_as_the_program_decides) {
     for (ums::worker& w : workers) w.join();
     EXPECT_TRUE(list.try_dequeue().empty());
     EXPECT_TRUE(list.dequeue_until(1).empty());
+}
+
+TEST_F(scheduling_test, a_worker_takes_a_function_and_arguments_that_can_only_be_moved) {
+    ums::completion_list list;
+    int sum = 0;
+    ums::worker a{list, [&sum, p = std::make_unique<int>(1)] { sum += *p; }};
+    ums::worker b{list, [&sum](std::unique_ptr<int> p) { sum += *p; }, std::make_unique<int>(20)};
+    ums::worker c{list, [](int& to, const int& n) { to += n; }, std::ref(sum), 300};
+    std::deque<ums::worker_ref> ready;
+    int ended = 0;
+    ums::schedule(list, [&](const ums::scheduler_event&) {
+        while (ended < 3) {
+            for (const ums::worker_ref w : ready.empty() ? list.dequeue() : list.try_dequeue())
+                w.is_terminated() ? void(++ended) : ready.push_back(w);
+            if (ready.empty()) continue;
+            const ums::worker_ref next = ready.front();
+            ready.pop_front();
+            next.execute();
+        }
+    });
+    EXPECT_EQ(sum, 321);
+    for (ums::worker* w : {&a, &b, &c}) w->join();
 }
 
 TEST_F(scheduling_test, errors_are_those_of_the_c_functions) {
