@@ -205,7 +205,10 @@ private:
 // Removes a tree when it is destroyed itself.
 struct tree_remover {
     tree& of;
-    ~tree_remover() { of.remove(); }
+    ~tree_remover() {
+        const undisturbed section;
+        of.remove();
+    }
 };
 
 bool write(bool with_workers) noexcept {
