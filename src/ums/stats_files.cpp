@@ -205,10 +205,7 @@ private:
 // Removes a tree when it is destroyed itself.
 struct tree_remover {
     tree& of;
-    ~tree_remover() {
-        const undisturbed section;
-        of.remove();
-    }
+    ~tree_remover() { of.remove(); }
 };
 
 bool write(bool with_workers) noexcept {

@@ -189,8 +189,13 @@ DWORD SuspendThread(HANDLE handle) {
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
+        if (t.get() != &self) {
+            const uninterrupted section;  // The worker's lock.
+            const int error = ums_worker_suspend(t->worker, &previous);
+            return worker_count(error, previous, false);
+        }
         const ums_worker_t worker = t->worker;
-        t = {};  // Itself, it may be terminated in there.
+        t = {};  // It may be terminated in there.
         const int error = ums_worker_suspend(worker, &previous);
         return worker_count(error, previous, false);
     }
