@@ -102,6 +102,7 @@ HANDLE create_mutex(BOOL is_owned, const Text* name) noexcept {
 // f() under the lock, with the object of a handle.
 template <class T, class F>
 BOOL with(HANDLE handle, F f) noexcept {
+    const uninterrupted section;  // Who is terminated has given its reference back.
     const ref<T> found = find<T>(handle);
     if (!found) return FALSE;
     const guard hold{dispatcher};

@@ -88,6 +88,7 @@ DWORD SignalObjectAndWait(HANDLE to_signal, HANDLE to_wait_on, DWORD millisecond
     thread& self = thread::current();
     object::kind what{};
     {
+        const uninterrupted section;
         const ref<object> signalled = find_object(to_signal);
         if (!signalled) return WAIT_FAILED;
         what = signalled->what;
