@@ -48,8 +48,8 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     // Set once in spawn, then read-only:
     void (*run)(void* callable);
     void* callable;
-    const char*
-        name;  // On the fiber's own stack; not null. That of one made as a pthread may be written anew.
+    // On the fiber's own stack; not null. The text of one made as a pthread may change.
+    const char* name;
 
     // For the cluster's policy, which alone gives it a meaning.
     base::owned<std::uint64_t> tag;
