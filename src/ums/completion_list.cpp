@@ -170,10 +170,11 @@ int dequeue(handle h, os::nanoseconds until, context*& first) noexcept {
     // sync(ums.list): sees the handle withdrawn if it is the one after the end.
     const std::uint32_t seen = list->sequence.load(base::acquire);
     for (;;) {
+        // Before the look at the list: a change that comes in between is seen there. sync(ums.list): as above.
+        const bool has_changed = list->sequence.load(base::acquire) != seen;
         if (list->self.load(base::relaxed) != h) return -EBADF;  // relaxed: the argument above.
         first = take_batch(*list);
-        if (first != nullptr) return 0;
-        if (list->sequence.load(base::relaxed) != seen) return 0;  // Another took it all.
+        if (first != nullptr || has_changed) return 0;  // Null: another took it all.
         if (!os::futex_wait(list->sequence, seen, until)) {
             first = take_batch(*list);
             return first != nullptr ? 0 : -ETIMEDOUT;

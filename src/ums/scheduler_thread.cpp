@@ -179,19 +179,18 @@ private:
     scheduler_thread& s_;
 };
 
-// Waits until a worker that is on its way home has arrived there. False: it is not owned.
-bool wait_until_parked(context& w) noexcept {
+// Waits until a worker that is on its way home has arrived there, or is not owned any more.
+void wait_until_parked(context& w) noexcept {
     for (int i = 0; i < 200; ++i) {
         // relaxed: the compare-and-swap of execute() decides.
-        if ((w.state.load(base::relaxed) & locked) == 0) return true;
+        if ((w.state.load(base::relaxed) & locked) == 0) return;
         base::spin_pause();
     }
     std::uint32_t seen = w.state.load(base::relaxed);  // relaxed: as above.
-    if (seen != (owned | locked) && seen != (owned | locked | awaited)) return (seen & locked) == 0;
+    if (seen != (owned | locked) && seen != (owned | locked | awaited)) return;
     // relaxed: nothing is published.
     if (w.state.compare_exchange(seen, seen | awaited, base::relaxed, base::relaxed))
         os::futex_wait(w.state, seen | awaited);
-    return true;
 }
 
 // Why it cannot be executed now; 0: try again.
@@ -207,7 +206,8 @@ int refusal(context& w) noexcept {
     }
     if (seen != owned) return seen == held && control != 0 ? -EACCES : -EBUSY;
     if (control != 0) return -EACCES;
-    return wait_until_parked(w) ? 0 : -EBUSY;
+    wait_until_parked(w);
+    return 0;  // It may have been terminated meanwhile, which the next look finds.
 }
 
 // The two lines of the context, the worker's frames, its `current` and what the C library has in its TLS block.
