@@ -75,11 +75,13 @@ int keep_workers() {
     std::binary_semaphore go{0};
     const fs::path s = own_tree() / "schedulers/0";
     int wrong = 0;
+    bool is_over = false;
     {
         test_worker w{list, [&] {
                           ums_worker_blocking_enter();
                           go.acquire();
                           ums_worker_blocking_leave();
+                          is_over = true;
                       }};
         const fs::path its = s / "workers" / std::to_string(ums_worker_tid(w.worker()));
         schedule(list, [&](ums_reason_t reason, std::uintptr_t, void*) {
@@ -88,7 +90,7 @@ int keep_workers() {
                 must(ums_completion_list_dequeue(list, UMS_NEVER, &c));
                 ums_worker_execute(c);
             }
-            if (is_terminated(w.context())) return;
+            if (is_over) return;  // Its kernel thread may still be ending.
             ums_scheduling_write_stats();
             if (!fs::exists(its)) wrong = 1;
             struct stat before = {}, now = {};
