@@ -151,20 +151,22 @@ void expect_over_and_for_ever() {
     ums::timed_mutex held;
     ums::mutex mutex;
     ums::condition_variable changed;
-    std::atomic<bool> has_failed = false, is_changed = false;
+    std::atomic<int> have_timed_out = 0;
+    std::atomic<bool> is_changed = false;
     held.lock();
     fiber locks{[&] {
         EXPECT_FALSE(held.try_lock_until(first));
-        has_failed = true;
+        ++have_timed_out;
         EXPECT_TRUE(held.try_lock_until(last));
         held.unlock();
     }};
     fiber waits{[&] {
         std::unique_lock lock{mutex};
         EXPECT_EQ(changed.wait_until(lock, first), ums::cv_status::timeout);
+        ++have_timed_out;
         while (!is_changed) ASSERT_EQ(changed.wait_until(lock, last), ums::cv_status::no_timeout);
     }};
-    while (!has_failed) this_fiber::yield();
+    while (have_timed_out < 2) this_fiber::yield();
     for (int i = 0; i < 100; ++i) this_fiber::yield();
     held.unlock();
     locks.join();
