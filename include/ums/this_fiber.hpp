@@ -73,7 +73,8 @@ void sleep_for(const std::chrono::duration<Rep, Period>& d) noexcept {
     if (d > d.zero()) sleep_until(deadline_after(d));
 }
 
-// Goes on in another cluster, until it migrates back. A pinned fiber loses its pin. Requires: a fiber.
+// Goes on in another cluster, until it migrates back. A pinned fiber loses its pin. In a marked region it may wait there for a
+// kernel thread, as at the beginning of one (ums/blocking.hpp). Requires: a fiber.
 UMS_EXPORT void migrate(cluster& to) noexcept;
 
 // How deep the stack has ever been used (by this fiber, or by those before it if measure_stacks is
