@@ -241,10 +241,11 @@ int ums_pthread_setname_np(ums_pthread_t thread, const char* name) {
     const std::size_t bytes = std::strlen(name) + 1;
     if (bytes > name_bytes) return ERANGE;
     if (thread->fiber != nullptr) {
-        // relaxed: who reads it meanwhile may see some of both names.
+        // sync(c-pthread.name): who sees the name sees what was done before it was given, the use of the name before
+        // too. Who reads it meanwhile may see some of both.
         char* const at = const_cast<char*>(thread->fiber->name);
         for (std::size_t i = 0; i < bytes; ++i)
-            base::atomic_ref<char>{at[i]}.store(name[i], base::relaxed);
+            base::atomic_ref<char>{at[i]}.store(name[i], base::release);
         return 0;
     }
     if (thread != ums_pthread_self() || !is_on_thread()) return EINVAL;
@@ -259,7 +260,7 @@ int ums_pthread_getname_np(ums_pthread_t thread, char* name, size_t bytes) {
     }
     char* const at = const_cast<char*>(thread->fiber->name);
     for (std::size_t i = 0; i < bytes; ++i) {
-        name[i] = base::atomic_ref<char>{at[i]}.load(base::relaxed);  // relaxed: as above.
+        name[i] = base::atomic_ref<char>{at[i]}.load(base::acquire);  // sync(c-pthread.name)
         if (name[i] == 0) return 0;
     }
     return ERANGE;

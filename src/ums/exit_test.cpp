@@ -12,7 +12,6 @@
 
 #include "support/child.hpp"
 #include "support/round_robin.hpp"
-#include "support/scale.hpp"
 
 namespace {
 
@@ -76,8 +75,6 @@ const child_program ends{"ends", end_with_a_scheduler};
 class exit_test : public testing::TestWithParam<const char*> {};
 
 TEST_P(exit_test, the_program_ends_with_its_code_while_a_scheduler_is_entered) {
-    // A process whose threads go on does not end well there; whose fault that is, is not yet known.
-    if (under_tsan) GTEST_SKIP() << "not with ThreadSanitizer";
     const char* const detector = std::getenv("UMS_BLOCK");
     const char* const mode = std::getenv("UMS_FSGSBASE");
     child_environment set;
