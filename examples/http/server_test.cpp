@@ -22,7 +22,7 @@
 
 #include <ums/run.hpp>
 
-#include "address_space_limit.hpp"
+#include "expect_turned_away.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "test_client.hpp"
@@ -309,33 +309,10 @@ TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_go
     if (under_tsan || under_asan) GTEST_SKIP() << "a sanitizer needs address space";
     runtime.stack_bytes = 16u << 20;
     serve([](server&, const ums::net::endpoint& at) {
-        const auto is_served = [](test_client& client) {
+        expect_turned_away(at, [](test_client& client) {
             (void)client.stream().write(request);
             return !client.receive_to(end_of_hello).empty();
-        };
-        {
-            test_client first{at};  // What the server makes once is there.
-            ASSERT_TRUE(is_served(first));
-        }
-        const address_space_limit limit{1u << 30};
-        std::vector<test_client> all;
-        while (all.size() < 1000) {
-            test_client client{at};
-            if (!is_served(client)) break;
-            all.push_back(std::move(client));
-        }
-        EXPECT_GT(all.size(), 0u);
-        EXPECT_LT(all.size(), 1000u);
-        for (test_client& client : all) EXPECT_TRUE(is_served(client));
-        all.clear();
-        // As soon as one of the fibers has ended.
-        bool goes_on = false;
-        for (const auto end = std::chrono::steady_clock::now() + 60s;
-             !goes_on && std::chrono::steady_clock::now() < end;) {
-            test_client client{at};
-            goes_on = is_served(client);
-        }
-        EXPECT_TRUE(goes_on);
+        });
     });
 }
 

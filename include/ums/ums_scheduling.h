@@ -148,7 +148,8 @@ UMS_API int ums_worker_suspend(ums_worker_t worker, unsigned* previous);
 UMS_API int ums_worker_resume(ums_worker_t worker, unsigned* previous);
 
 /* Ends it as ums_worker_exit() would: at once if it does not run (whoever executes it then is told -ESRCH), when it next
- * yields or blocks if it does; itself at once. -ESRCH: it has ended, or is about to call ended(). */
+ * yields or blocks if it does; itself at once. One that was dequeued before comes to its list once more, so it may be
+ * seen terminated both times. -ESRCH: it has ended, or is about to call ended(). */
 UMS_API int ums_worker_terminate(ums_worker_t worker, intptr_t exit_code);
 
 /* Ends the calling worker. Its frames are discarded, not unwound (pthread_exit() unwinds them; its

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "base/sized.hpp"
 #include "sched/access.hpp"
 #include "ums/deadline.hpp"
 #include "ums/ums.h"
@@ -80,18 +81,10 @@ inline std::size_t copy_text(std::string_view text, char* buffer, std::size_t by
     return text.size();
 }
 
-// Copies a struct with a size from a caller of any version over `known`, which holds the defaults.
+// Options that C code may leave out.
 template <class T>
 int copy_sized(T& known, const T* given, std::size_t smallest) noexcept {
-    if (given == nullptr) return 0;
-    const std::size_t size = given->size;
-    if (size < smallest || size > 4096) return -EINVAL;
-    const char* bytes = reinterpret_cast<const char*>(given);
-    for (std::size_t i = sizeof(T); i < size; ++i)
-        if (bytes[i] != 0) return -E2BIG;
-    std::memcpy(&known, bytes, std::min(size, sizeof(T)));
-    known.size = sizeof(T);
-    return 0;
+    return given == nullptr ? 0 : base::copy_sized(known, *given, smallest);
 }
 
 }  // namespace ums::capi

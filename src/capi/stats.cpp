@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "ums/stats.hpp"
 
-#include <algorithm>
-
+#include "base/sized.hpp"
 #include "capi/call.hpp"
 
 using namespace ums;
 using namespace ums::capi;
 
 int ums_stats_get(ums_stats_t* out) {
-    const std::size_t size = out->size;
-    if (size < sizeof(std::size_t) || size > 4096) return -EINVAL;
     const runtime_stats s = stats();
-    const ums_stats_t known{.size = size,
+    const ums_stats_t known{.size = sizeof known,
                             .spawned = s.spawned,
                             .finished = s.finished,
                             .steals = s.steals,
@@ -37,9 +34,7 @@ int ums_stats_get(ums_stats_t* out) {
                             .preemptions = s.preemptions,
                             .carrier_waits = s.carrier_waits,
                             .carrier_refusals = s.carrier_refusals};
-    std::memset(static_cast<void*>(out), 0, size);
-    std::memcpy(static_cast<void*>(out), &known, std::min(size, sizeof known));
-    return 0;
+    return base::give_sized(*out, known, sizeof known.size);
 }
 
 void ums_trim() { trim(); }

@@ -4,13 +4,13 @@
 
 #include "ums/ums_scheduling.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <unistd.h>
 
 #include "base/assert.hpp"
+#include "base/sized.hpp"
 #include "ums/completion_list.hpp"
 #include "ums/context.hpp"
 #include "ums/crossing.hpp"
@@ -26,26 +26,13 @@ using namespace ums::scheduling;
 
 namespace {
 
-// Copies a struct with a size from a caller of any version over `known`, which holds the defaults.
 template <class T>
-int copy_sized(T& known, const T* given, std::size_t smallest) noexcept {
-    if (given == nullptr) return -EINVAL;
-    const std::size_t size = given->size;
-    if (size < smallest || size > 4096) return -EINVAL;
-    const char* bytes = reinterpret_cast<const char*>(given);
-    for (std::size_t i = sizeof(T); i < size; ++i)
-        if (bytes[i] != 0) return -E2BIG;
-    std::memcpy(&known, bytes, std::min(size, sizeof(T)));
-    return 0;
+int copy_sized(T& known, const T* given) noexcept {
+    return given == nullptr ? -EINVAL : ums::base::copy_sized(known, *given, sizeof known);
 }
-
-// The same for a struct that is filled: as much as the caller's has room for.
 template <class T>
-int give_sized(T* to, T& filled, std::size_t smallest) noexcept {
-    if (to == nullptr || to->size < smallest || to->size > 4096) return -EINVAL;
-    filled.size = to->size;
-    std::memcpy(to, &filled, std::min(to->size, sizeof(T)));
-    return 0;
+int give_sized(T* to, const T& known) noexcept {
+    return to == nullptr ? -EINVAL : ums::base::give_sized(*to, known, sizeof known);
 }
 
 // A worker's executions end by a yield or are counted otherwise, if they have ended.
@@ -123,7 +110,7 @@ int ums_context_set(ums_context_t c, ums_information_t what, const void* buffer,
 int ums_worker_create(ums_worker_t* made, const ums_worker_options_t* options,
                       ums_worker_function_t function, void* argument) {
     ums_worker_options_t known = UMS_WORKER_OPTIONS_INIT;
-    if (const int failed = copy_sized(known, options, sizeof known); failed != 0) return failed;
+    if (const int failed = copy_sized(known, options); failed != 0) return failed;
     return create_worker(*made, known, function, argument);
 }
 int ums_worker_join(ums_worker_t w, intptr_t* exit_code) { return join_worker(w, exit_code); }
@@ -190,7 +177,7 @@ void ums_critical_leave(void) {
 
 int ums_scheduler_enter(const ums_scheduler_options_t* options) {
     ums_scheduler_options_t known = UMS_SCHEDULER_OPTIONS_INIT;
-    if (const int failed = copy_sized(known, options, sizeof known); failed != 0) return failed;
+    if (const int failed = copy_sized(known, options); failed != 0) return failed;
     if (known.procedure == nullptr) return -EINVAL;
     return enter(known);
 }
@@ -224,7 +211,7 @@ const char* ums_scheduling_detector(void) {
 int ums_scheduling_get_stats(ums_scheduling_stats_t* stats) {
     ums_scheduling_stats_t now = UMS_SCHEDULING_STATS_INIT;
     totals.read(now);
-    return give_sized(stats, now, sizeof now);
+    return give_sized(stats, now);
 }
 
 int ums_context_get_stats(ums_context_t h, ums_context_stats_t* stats) {
@@ -258,7 +245,7 @@ int ums_context_get_stats(ums_context_t h, ums_context_stats_t* stats) {
     now.last_switch_at_ns = c->count.executed_at.get();
     now.switch_ns = c->count.switch_ns.get();
     now.measured_switches = c->count.measured.get();
-    return give_sized(stats, now, sizeof now);
+    return give_sized(stats, now);
 }
 
 size_t ums_context_list(ums_context_t* all, size_t room) {

@@ -240,14 +240,17 @@ UMS_ALWAYS_INLINE void foresee(scheduler_thread& s, context& w) noexcept {
 bool claim(context& w, std::uint32_t inside) noexcept {
     std::uint32_t seen = owned;
     // relaxed: a suspension or an end that comes later takes effect later.
-    return w.control.load(base::relaxed) == 0 &&
-           // sync(ums.state): sees the saved registers.
-           w.state.compare_exchange(seen, inside, base::acquire, base::relaxed);
+    if (w.control.load(base::relaxed) != 0 ||
+        // sync(ums.state): sees the saved registers.
+        !w.state.compare_exchange(seen, inside, base::acquire, base::relaxed))
+        return false;
+    // The home publishes them by code that is not instrumented.
+    arch::happens_after(&w);
+    return true;
 }
 
 UMS_ALWAYS_INLINE void note_execution(context& self, scheduler_thread& s, context& w,
                                       handle h) noexcept {
-    arch::happens_after(&w);
     if (const handle own = self.self.load(base::relaxed); w.partner.get() != own) [[unlikely]] {
         // relaxed: its own.
         w.runner = &s;

@@ -23,6 +23,11 @@ DWORD exit_code(HANDLE thread) {
 
 void join(HANDLE thread) { ASSERT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0); }
 
+// Those whose handles were closed while they ran are detached; the kernel lists them until they are gone.
+void until_all_are_gone() {
+    while (conservation::threads().size() > (under_tsan ? 2u : 1u)) SwitchToThread();
+}
+
 DWORD WINAPI its_argument(LPVOID argument) {
     return static_cast<DWORD>(reinterpret_cast<ULONG_PTR>(argument));
 }
@@ -72,6 +77,7 @@ TEST_F(threads, a_closed_handle_does_not_stop_the_thread) {
         join(thread);
         CloseHandle(thread);
     }
+    until_all_are_gone();
 }
 
 struct set_at_end {
@@ -406,8 +412,7 @@ TEST_F(threads, a_thousand_threads_come_and_go) {
         ASSERT_TRUE(CloseHandle(thread));
     }
     while (ran < n) SwitchToThread();
-    // Those whose handles were closed while they ran are detached; the kernel lists them until they are gone.
-    while (conservation::threads().size() > (under_tsan ? 2u : 1u)) SwitchToThread();
+    until_all_are_gone();
 }
 
 thread_local int declared_elsewhere = 0;

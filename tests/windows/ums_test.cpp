@@ -473,6 +473,12 @@ TEST_F(windows_ums, a_terminated_worker_ends_without_running) {
     EXPECT_TRUE(TerminateThread(w.thread(), 31));
     run(1);
     EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE), WAIT_OBJECT_0);
+    // It is queued once more if it ended between being dequeued and being looked at.
+    PUMS_CONTEXT again = nullptr;
+    EXPECT_TRUE(DequeueUmsCompletionListItems(list, 0, &again));
+    if (again != nullptr) {
+        EXPECT_EQ(again, w.context());
+    }
     EXPECT_FALSE(ran);
     EXPECT_EQ(w.exit_code(), 31u);
     EXPECT_TRUE(TerminateThread(w.thread(), 32));
