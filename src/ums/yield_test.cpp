@@ -88,8 +88,9 @@ TEST_F(yield_test, a_yield_brings_the_context_and_the_argument) {
 TEST_F(yield_test, the_procedure_always_starts_at_the_same_depth) {
     completion_list list;
     const bool in_user_mode = std::string{ums_scheduling_mode()}.starts_with("fsgsbase");
-    // More, in each build, than ThreadSanitizer's own record of the calls would hold of what is left behind.
-    const int rounds = in_user_mode ? scaled(1'000'000, 50'000) : 3000;
+    // More than ThreadSanitizer's own record of the calls would hold of what is left behind.
+    const int tsan_or_asan = under_tsan ? 50'000 : 3000;
+    const int rounds = in_user_mode ? scaled(1'000'000, tsan_or_asan) : 3000;
     auto yields = [rounds] {
         for (int i = 0; i < rounds / 2; ++i) ums_worker_yield(nullptr);
     };
