@@ -89,8 +89,8 @@ TEST_F(yield_test, the_procedure_always_starts_at_the_same_depth) {
     completion_list list;
     const bool in_user_mode = std::string{ums_scheduling_mode()}.starts_with("fsgsbase");
     // More than ThreadSanitizer's own record of the calls would hold of what is left behind.
-    const int tsan_or_asan = under_tsan ? 50'000 : 3000;
-    const int rounds = in_user_mode ? scaled(1'000'000, tsan_or_asan) : 3000;
+    const int many = under_tsan ? 50'000 : scaled(1'000'000, 3000);
+    const int rounds = in_user_mode ? many : 3000;
     auto yields = [rounds] {
         for (int i = 0; i < rounds / 2; ++i) ums_worker_yield(nullptr);
     };
