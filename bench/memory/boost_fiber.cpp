@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // memory: N fibers of Boost.Fiber with its default stacks, all blocked on one condition variable.
+// launch=dispatch: each runs up to there before the next is made.
 
 #include <boost/fiber/fiber.hpp>
 
@@ -16,6 +17,9 @@ int main(int argc, char** argv) {
     return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
         const auto processors = in.number("processors", 1, 1, 1024);
         const auto fibers = in.number("fibers", 100'000);
+        const auto way = in.word("launch", {"post", "dispatch"}) == "post"
+                             ? boost::fibers::launch::post
+                             : boost::fibers::launch::dispatch;
         in.done();
 
         bench::run_boost(processors, [&] {
@@ -30,11 +34,11 @@ int main(int argc, char** argv) {
             };
             const bench::footprint footprint;
             for (auto& handle : handles)
-                handle = boost::fibers::fiber{[&] {
-                    std::unique_lock held{lock};
-                    ++arrived;
-                    released.wait(held, [&] { return release; });
-                }};
+                handle = boost::fibers::fiber{way, [&] {
+                                                  std::unique_lock held{lock};
+                                                  ++arrived;
+                                                  released.wait(held, [&] { return release; });
+                                              }};
             while (!all_arrived()) boost::this_fiber::yield();
             footprint.add_to(out, fibers);
             {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// memory: N fibers, all parked at once.
+// memory: N fibers, all parked at once. launch=dispatch: each runs up to there before the next is made.
 
 #include <ums/ums.hpp>
 
@@ -14,18 +14,20 @@ int main(int argc, char** argv) {
     return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
         const auto processors = in.number("processors", 1, 1, 1024);
         const auto fibers = in.number("fibers", 1'000'000);
+        const bool post = in.word("launch", {"post", "dispatch"}) == "post";
         in.done();
+        const ums::fiber_options how{.launch = post ? ums::launch::post : ums::launch::dispatch};
 
         ums::run(ums::options{.processors = static_cast<unsigned>(processors)}, [&] {
             std::vector<ums::fiber> handles(fibers);
             std::atomic<std::uint64_t> arrived{0};
             const bench::footprint footprint;
             for (auto& handle : handles)
-                handle = ums::fiber{[&arrived] {
-                    // relaxed: only counted; nothing else is read through it.
-                    arrived.fetch_add(1, std::memory_order_relaxed);
-                    ums::this_fiber::park();
-                }};
+                handle = ums::fiber{how, [&arrived] {
+                                        // relaxed: only counted; nothing else is read through it.
+                                        arrived.fetch_add(1, std::memory_order_relaxed);
+                                        ums::this_fiber::park();
+                                    }};
             while (arrived.load(std::memory_order_relaxed) != fibers) ums::this_fiber::yield();
             footprint.add_to(out, fibers);
             for (const auto& handle : handles) handle.ref().unpark();
