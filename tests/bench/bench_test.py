@@ -31,7 +31,7 @@ BENCHES = {
     "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
     "pingpong": (NATIVE, BOTH_BOOSTS, SPEED),
     "skynet": (NATIVE, BOTH_BOOSTS, SPEED | {"total_ns", "peak_rss_bytes"}),
-    "memory": (NATIVE, {"boost.fiber", "go"},
+    "memory": (NATIVE | {"bare stack"}, {"boost.fiber", "go"},
                SPEED | {"bytes_per_fiber", "pte_bytes_per_fiber", "maps_lines", "peak_rss_bytes"}),
     "sleepers": (NATIVE, {"boost.fiber", "go"},
                  {"lateness_p50_us", "lateness_p99_us", "lateness_max_us", "cpu_us_per_op"}),

@@ -11,6 +11,7 @@ const colours = {
     "std::thread": "#8a939c",
     "go": "#1b9e77",
     "bare switch": "#c2528b",
+    "bare stack": "#c2528b",
     "epoll": "#c2528b",
     "io_uring": "#7b5ea7",
     "nginx": "#009639",

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "crowd.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 namespace tool {
@@ -39,8 +37,6 @@ std::vector<setting> crowd::plan(const bench_options& options,
                 auto one = make_cell(runtime, p, fibers);
                 for (auto& argument : more(options)) one.args.push_back(std::move(argument));
                 one.variants = ways(runtime);
-                one.probe_args = {
-                    fmt::format("fibers={}", std::min<std::uint64_t>(fibers, 100'000))};
                 group.push_back(std::move(one));
             }
             all.push_back(std::move(group));

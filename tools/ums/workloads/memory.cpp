@@ -18,6 +18,10 @@ public:
         return "what a blocked fiber occupies, and what it took to create it";
     }
 
+    std::vector<std::string> runtimes() const override {
+        return {"std::thread", "boost.fiber", "go", "bare stack", "ums"};
+    }
+
     view show(const result& got) const override {
         view made;
         for (const auto p : got.options.processors) {
@@ -32,6 +36,8 @@ public:
                            {"peak_rss_bytes", "peak memory", human_bytes}},
                           which);
             shown.notes.push_back("std::thread: without what the kernel keeps for each thread.");
+            shown.notes.push_back(
+                "Bare stack: a guard and a page as a fiber of ums has them, and nobody on it.");
             made.tables.push_back(std::move(shown));
             const auto name = [](const cell&) { return std::string{"blocked"}; };
             made.charts.push_back(bars(got, fmt::format("memory, {}", count(p, "processor")),
@@ -44,7 +50,7 @@ public:
 
 private:
     std::uint64_t own_number(const std::string& runtime) const override {
-        return runtime == "ums" ? 1'000'000 : 100'000;
+        return runtime == "ums" || runtime == "bare stack" ? 1'000'000 : 100'000;
     }
     // Fibers that run as soon as they exist need one pass over their stacks, not two.
     std::vector<std::vector<std::string>> ways(const std::string& runtime) const override {
