@@ -326,8 +326,10 @@ TEST_P(unmarked_test, a_permit_that_becomes_free_serves_a_blocked_call_that_was_
                 while (carriers().refused == 0) {
                 }
             });
-            while (!went_on) {
-            }
+            // Not by way of the scheduler: a spare has to serve the other. But where none is stopped, a fiber
+            // that lost its processor meanwhile would keep the permit as long as it computes.
+            while (!went_on)
+                if (never_stops) ums::this_fiber::yield();
             over.open();
         }};
         while (!has_permit) ums::this_fiber::yield();

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <sys/stat.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -40,7 +41,9 @@ public:
     ~conservation() {
         EXPECT_FALSE(runtime_runs()) << "a runtime was left running";
         EXPECT_EQ(list(minus(threads(), threads_)), "") << "threads were left";
-        EXPECT_EQ(list(minus(fds(), fds_)), "") << "file descriptors were left";
+        for (const std::string& fd : minus(fds(), fds_))
+            ADD_FAILURE() << "a file descriptor was left: " << fd << ", "
+                          << target_of(fd.substr(0, fd.find(' ')));
         // The C library keeps the stacks and the arenas of ended threads, ThreadSanitizer what it knows of
         // ended fibers. A test that wants to be exact compares mappings() after a warm-up.
         if (!under_tsan) {
@@ -68,13 +71,18 @@ public:
         return found;
     }
 
+    // The descriptors, each with what it refers to. A file by its number, not its name: an inherited one
+    // (whoever runs the tests keeps a log) may be renamed or removed meanwhile.
     static std::set<std::string> fds() {
         std::set<std::string> found;
         for (const std::string& fd : entries("/proc/self/fd")) {
-            char target[256];
-            const ssize_t n = ::readlink(("/proc/self/fd/" + fd).c_str(), target, sizeof target);
-            if (n >= 0)
-                found.insert(fd + " -> " + std::string(target, static_cast<std::size_t>(n)));
+            struct stat is {};
+            const std::string target = target_of(fd);
+            if (target.empty() || ::fstat(std::stoi(fd), &is) != 0) continue;  // Gone meanwhile.
+            found.insert(fd + " -> " +
+                         (S_ISREG(is.st_mode) ? "file " + std::to_string(is.st_dev) + ":" +
+                                                    std::to_string(is.st_ino)
+                                              : target));
         }
         return found;
     }
@@ -97,6 +105,11 @@ public:
     }
 
 private:
+    static std::string target_of(const std::string& fd) {
+        char target[256];
+        const ssize_t n = ::readlink(("/proc/self/fd/" + fd).c_str(), target, sizeof target);
+        return {target, n > 0 ? static_cast<std::size_t>(n) : 0};
+    }
     static std::set<std::string> entries(const char* folder) {
         std::set<std::string> found;
         DIR* open = ::opendir(folder);
