@@ -36,7 +36,6 @@ std::vector<setting> crowd::plan(const bench_options& options,
                 if (n == 0 && !fits(runtime, fibers, bytes_each(runtime), notes)) continue;
                 auto one = make_cell(runtime, p, fibers);
                 for (auto& argument : more(options)) one.args.push_back(std::move(argument));
-                one.variants = ways(runtime);
                 group.push_back(std::move(one));
             }
             all.push_back(std::move(group));

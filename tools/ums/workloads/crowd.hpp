@@ -25,8 +25,6 @@ public:
 protected:
     // How many fibers of a runtime, threads aside, if neither --fibers nor --quick says.
     virtual std::uint64_t own_number(const std::string& runtime) const = 0;
-    // The ways to try for a runtime; none, if it has but one.
-    virtual std::vector<std::vector<std::string>> ways(const std::string&) const { return {}; }
     // More arguments for the peers.
     virtual std::vector<std::string> more(const bench_options&) const { return {}; }
 };

@@ -52,11 +52,6 @@ private:
     std::uint64_t own_number(const std::string& runtime) const override {
         return runtime == "ums" || runtime == "bare stack" ? 1'000'000 : 100'000;
     }
-    // Fibers that run as soon as they exist need one pass over their stacks, not two.
-    std::vector<std::vector<std::string>> ways(const std::string& runtime) const override {
-        if (runtime != "ums" && runtime != "boost.fiber") return {};
-        return {{"launch=post"}, {"launch=dispatch"}};
-    }
 };
 
 }  // namespace
