@@ -262,7 +262,6 @@ const child_program sent{"sent", [](const child_arguments& a) {
                                  send();
                              else
                                  fiber{send}.join();
-                             started.stop();
                              return 41;
                          }};
 
