@@ -42,6 +42,8 @@ BENCHES = {
     "semaphore": (NATIVE, BOTH_BOOSTS - {"go"}, SPEED),
     "select": (NATIVE, {"go"}, SPEED),
     "blocking": (NATIVE, {"boost.fiber", "go"}, {"throughput_kept", "p50_us", "p99_us", "blocks_per_s"}),
+    "preemption": (NATIVE, {"boost.fiber", "go"},
+                   {"lateness_p50_us", "lateness_p99_us", "lateness_max_us", "turns_per_us"}),
     "http": ({"epoll", "ums"}, {"io_uring", "nginx", "fasthttp", "node"}, SERVING),
     "memcached": ({"ums"}, {"memcached"}, SERVING),
     "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
@@ -52,7 +54,7 @@ BENCHES = {
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "detector", "block_ms", "steps", "schedulers", "repetitions", "connections", "pipeline", "client", "engine"}
+            "detector", "block_ms", "slice_us", "steps", "schedulers", "repetitions", "connections", "pipeline", "client", "engine"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [

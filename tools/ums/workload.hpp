@@ -81,6 +81,7 @@ std::unique_ptr<workload> make_condvar();
 std::unique_ptr<workload> make_semaphore();
 std::unique_ptr<workload> make_select();
 std::unique_ptr<workload> make_blocking();
+std::unique_ptr<workload> make_preemption();
 std::unique_ptr<workload> make_http();
 std::unique_ptr<workload> make_memcached();
 std::unique_ptr<workload> make_echo();

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+
+// preemption: kernel threads.
+
+#include "../common/on_threads.hpp"
+#include "../common/peer.hpp"
+#include "loops.hpp"
+
+int main(int argc, char** argv) {
+    return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
+        const auto plan = bench::loops_plan_of(in);
+        in.done();
+        bench::measure_loops<bench::on_threads>(plan, out);
+    });
+}
