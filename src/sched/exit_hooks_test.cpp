@@ -12,6 +12,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
@@ -116,7 +117,7 @@ TEST_F(exit_hooks_test, they_may_block_and_move) {
 
 TEST_F(exit_hooks_test, a_detached_fiber_runs_them_and_the_next_on_its_stack_does_not) {
     std::atomic<int> runs = 0;
-    ums::run({.processors = 1}, [&runs] {
+    ums::run(one_processor, [&runs] {
         for (int i = 0; i < 100; ++i) {
             fiber{[&runs, i] {
                 if (i % 2 == 0) at_exit([&runs] { ++runs; });

@@ -15,6 +15,7 @@
 #include "sched/cluster.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
@@ -216,7 +217,7 @@ TEST_F(fiber_options_test, pinned_ones_are_unparked_on_their_processor_by_anybod
 
 // Those pinned to one processor and those that are not must share it, whatever the policy.
 TEST_F(fiber_options_test, pinned_ones_that_yield_do_not_starve_others) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> pinned;
         for (int i = 0; i < 3; ++i)
@@ -233,7 +234,7 @@ TEST_F(fiber_options_test, pinned_ones_that_yield_do_not_starve_others) {
 }
 
 TEST_F(fiber_options_test, others_that_yield_do_not_starve_a_pinned_one) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> others;
         for (int i = 0; i < 3; ++i)
@@ -292,7 +293,7 @@ TEST_F(fiber_options_test, pinned_in_another_cluster_it_runs_on_that_ones_first_
 // Options::migrate moves a dispatched fiber away from its creator: nothing is dispatched then.
 
 TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (int i = 0; i < 200; ++i) {
             std::atomic<bool> ran = false;
             fiber f{[&] { ran = true; }};
@@ -305,7 +306,7 @@ TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
 
 TEST_F(fiber_options_test, a_dispatched_one_runs_before_its_creator_goes_on) {
     if (is_scattered()) GTEST_SKIP();
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         // More often than a slice has switches.
         for (int i = 0; i < 200; ++i) {
             std::atomic<int> order = 0;
@@ -324,7 +325,7 @@ TEST_F(fiber_options_test, a_dispatched_one_runs_before_its_creator_goes_on) {
 
 TEST_F(fiber_options_test, dispatched_ones_nest) {
     if (is_scattered()) GTEST_SKIP();
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (int i = 0; i < 100; ++i) {
             std::vector<int> order;
             const ums::fiber_options now{.launch = ums::launch::dispatch};

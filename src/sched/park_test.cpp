@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/run.hpp"
@@ -72,7 +73,7 @@ TEST_F(park_test, a_timed_park_takes_a_remembered_unpark_first) {
 }
 
 TEST_F(park_test, an_unpark_is_not_inherited_by_the_next_fiber_on_the_stack) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (int i = 0; i < 100; ++i) {
             fiber{[] { this_fiber::ref().unpark(); }}.join();
             bool remembered = true;

@@ -16,6 +16,7 @@
 
 #include "sched/carrier.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -31,7 +32,7 @@ constexpr int slice = ums::sched::processor::slice;
 class processor_test : public conserving_test {};
 
 TEST_F(processor_test, yield_lets_every_other_fiber_run_once) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         constexpr int many = 100, rounds = 200;
         std::vector<std::atomic<int>> turns(many);
         std::atomic<bool> is_fair = true;
@@ -58,13 +59,13 @@ TEST_F(processor_test, yield_lets_every_other_fiber_run_once) {
 }
 
 TEST_F(processor_test, yield_alone_returns) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (int i = 0; i < 1000; ++i) this_fiber::yield();
     });
 }
 
 TEST_F(processor_test, two_fibers_that_wake_each_other_do_not_starve_a_third) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::atomic<std::uint64_t> passes = 0;
         fiber a, b;
@@ -99,7 +100,7 @@ TEST_F(processor_test, two_fibers_that_wake_each_other_do_not_starve_a_third) {
 }
 
 TEST_F(processor_test, fibers_that_spawn_and_join_for_ever_do_not_starve_others) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::atomic<std::uint64_t> joins = 0;
         fiber spawner{[&] {
@@ -117,7 +118,7 @@ TEST_F(processor_test, fibers_that_spawn_and_join_for_ever_do_not_starve_others)
 
 TEST_F(processor_test, fibers_that_dispatch_for_ever_do_not_starve_others) {
     if (std::getenv("UMS_MIGRATE") != nullptr) GTEST_SKIP() << "nothing is dispatched then";
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::atomic<std::uint64_t> dispatched = 0;
         fiber spawner{[&] {
@@ -139,7 +140,7 @@ void succeed(std::atomic<bool>& stop, std::atomic<std::uint64_t>& generations) {
 TEST_F(processor_test, a_dynasty_of_fibers_does_not_starve_others) {
     std::atomic<bool> stop = false;
     std::atomic<std::uint64_t> generations = 0;
-    ums::run({.processors = 1}, [&] {
+    ums::run(one_processor, [&] {
         fiber{succeed, std::ref(stop), std::ref(generations)}.detach();
         std::uint64_t worst = 0;
         for (int i = 0; i < 200; ++i) {
@@ -220,7 +221,7 @@ TEST_F(processor_test, what_is_made_outside_runs_in_order_of_arrival) {
 TEST_F(processor_test, the_fiber_made_ready_last_runs_next) {
     if (std::getenv("UMS_POLICY") != nullptr || std::getenv("UMS_MIGRATE") != nullptr)
         GTEST_SKIP() << "only work stealing has a run-next slot";
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         // Not always: at a slice's end it goes to the back of the queue.
         int first = 0;
         for (int i = 0; i < slice; ++i) {

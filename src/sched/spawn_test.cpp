@@ -15,6 +15,7 @@
 #include "mem/guard.hpp"
 #include "os/failing_calls.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/ums.hpp"
@@ -128,7 +129,7 @@ TEST_F(spawn_test, of_another_stack_size_it_throws_alike) {
 
 // What was captured for a fiber that could not be made is destroyed, once.
 TEST_F(spawn_test, arguments_of_a_refused_fiber_are_destroyed) {
-    run({.processors = 1}, [this] {
+    run(one_processor, [this] {
         calls.fail(failing_calls::mmap, 1);
         std::vector<fiber> made = spawn_until_refused(5'000);
         const auto token = std::make_shared<int>(1);
@@ -219,7 +220,7 @@ TEST_F(spawn_test, a_run_without_any_stack_throws_and_leaves_nothing) {
 
 // The processor's cache serves them all: not a fresh batch for each.
 TEST_F(spawn_test, no_more_stacks_are_made_than_a_batch_beyond_the_fibers) {
-    run({.processors = 1}, [] {
+    run(one_processor, [] {
         cluster elsewhere{{.processors = 1}};
         const fiber_options kinds[] = {{}, {.stack_bytes = 64 * 1024}, {.cluster = &elsewhere}};
         for (const fiber_options& how : kinds) {

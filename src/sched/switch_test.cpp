@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/ums.hpp"
@@ -93,7 +94,7 @@ TEST_F(switch_test, errno_follows_a_fiber_to_another_carrier) {
 
 TEST_F(switch_test, errno_follows_a_fiber_to_another_cluster) {
     // Without hand-offs a processor stays on its kernel thread.
-    run({.processors = 1, .block = block_detection::off}, [] {
+    run(one_processor, [] {
         cluster elsewhere{{.processors = 1}};
         for (int i = 0; i < 100; ++i) {
             set_errno(i);

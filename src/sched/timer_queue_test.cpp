@@ -16,6 +16,7 @@
 #include "sched/carrier.hpp"
 #include "sched/cluster.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
@@ -211,7 +212,7 @@ TEST_F(timer_queue_test,
 }
 
 TEST_F(timer_queue_test, what_is_not_in_the_future_is_not_waited_for) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> ran = false;
         fiber other{[&] { ran = true; }};  // Would run if this fiber stopped.
         this_fiber::sleep_for(0s);
@@ -237,7 +238,7 @@ TEST_F(timer_queue_test, sleepers_of_one_processor_wake_in_the_order_of_their_de
         std::vector<woken> order;
         std::mutex lock;
         steady_clock::time_point all_asleep, first;
-        ums::run({.processors = 1}, [&] {
+        ums::run(one_processor, [&] {
             std::minstd_rand random{static_cast<unsigned>(seed)};
             const auto start = steady_clock::now() + (attempt + 1) * 20ms;
             std::vector<std::size_t> turns(many);
@@ -321,7 +322,7 @@ TEST_F(timer_queue_test, firing_and_cancelling_race) {
 
 // Late sleepers come first, but they must not keep all others from running.
 TEST_F(timer_queue_test, sleepers_that_are_always_late_do_not_starve_those_that_yield) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> sleepers;
         for (int i = 0; i < 100; ++i)
@@ -344,7 +345,7 @@ TEST_F(timer_queue_test, sleepers_that_are_always_late_do_not_starve_those_that_
 }
 
 TEST_F(timer_queue_test, those_that_yield_do_not_starve_sleepers) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> all;
         for (int i = 0; i < 10; ++i)
@@ -388,7 +389,7 @@ TEST_F(timer_queue_test, run_waits_for_detached_sleepers) {
 
 TEST_F(timer_queue_test, the_deadlines_of_a_removed_processor_still_pass) {
     // Without hand-offs a carrier always holds a processor.
-    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+    ums::run(one_processor, [] {
         for (int round = 0; round < scaled(20, 5); ++round) {
             ums::cluster c{{.processors = 3}};
             std::atomic<int> asleep = 0, woken = 0, elsewhere = 0;
@@ -413,7 +414,7 @@ TEST_F(timer_queue_test, the_deadlines_of_a_removed_processor_still_pass) {
 }
 
 TEST_F(timer_queue_test, deadlines_pass_while_processors_come_and_go) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         ums::cluster c{{.processors = 2}};
         std::atomic<bool> stop = false;
         std::atomic<int> early = 0;

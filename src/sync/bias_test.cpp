@@ -17,6 +17,7 @@
 #include "os/lock.hpp"
 #include "sched/bias_count.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "ums/channel.hpp"
@@ -69,7 +70,7 @@ void use(open_channel& c, int times = 1'000) {
 }
 
 TEST_F(bias_test, a_channel_that_two_fibers_of_one_processor_use_becomes_biased) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         open_channel c;
         use(c);
         EXPECT_TRUE(c.is_biased());
@@ -79,7 +80,7 @@ TEST_F(bias_test, a_channel_that_two_fibers_of_one_processor_use_becomes_biased)
 }
 
 TEST_F(bias_test, what_works_in_the_ordinary_way_gives_the_bias_back) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         open_channel c{ums::unbounded};
         use(c);
         ASSERT_TRUE(c.is_biased());
@@ -96,7 +97,7 @@ TEST_F(bias_test, what_works_in_the_ordinary_way_gives_the_bias_back) {
 }
 
 TEST_F(bias_test, a_plain_thread_takes_it_away) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         open_channel c;
         for (int round = 0; round < 5; ++round) {
             use(c);
@@ -112,14 +113,14 @@ TEST_F(bias_test, a_plain_thread_takes_it_away) {
 TEST_F(bias_test, it_outlives_its_runtime) {
     open_channel c{8};
     for (int round = 0; round < 5; ++round) {
-        ums::run({.processors = 1}, [&] { use(c); });
+        ums::run(one_processor, [&] { use(c); });
         EXPECT_EQ(c.send(7), channel_status::ok);
         EXPECT_EQ(c.receive(), 7);
     }
 }
 
 TEST_F(bias_test, it_outlives_its_processor) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (int round = 0; round < scaled(20, 5); ++round) {
             open_channel c{8};
             {

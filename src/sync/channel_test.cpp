@@ -22,6 +22,7 @@
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/fragile.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -66,7 +67,7 @@ TEST_F(channel_test, values_come_out_in_the_order_they_went_in) {
 }
 
 TEST_F(channel_test, an_unbuffered_send_ends_when_it_was_received) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         channel<int> c;
         bool sent = false;
         fiber sender{[&] {
@@ -242,7 +243,7 @@ TEST_F(channel_test, a_stop_ends_the_wait_and_a_value_is_preferred) {
 }
 
 TEST_F(channel_test, waiters_are_served_in_the_order_of_their_arrival) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (const std::size_t capacity : {std::size_t{0}, std::size_t{3}}) {
             channel<int> c{capacity};
             std::vector<int> got(50);

@@ -18,6 +18,7 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -533,7 +534,7 @@ TEST_F(condition_base_test, the_end_of_a_fiber_notifies_before_it_unlocks) {
     bool is_alone = false;
     auto order_after = [&](auto end) {
         std::string order;
-        ums::run({.processors = 1}, [&] {
+        ums::run(one_processor, [&] {
             is_alone = ums::cluster::standard().processors() == 1;
             ums::mutex m;
             ums::condition_variable c;

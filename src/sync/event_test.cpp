@@ -13,6 +13,7 @@
 
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -160,7 +161,7 @@ TYPED_TEST(event_test, what_happened_before_any_set_is_visible) {
 TEST_F(event_base_test, a_manual_one_lets_all_through_even_if_a_reset_follows) {
     manual_of_static_storage.set();
     EXPECT_TRUE(manual_of_static_storage.is_set());
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         manual_reset_event e;
         std::vector<fiber> all;
         for (int i = 0; i < 100; ++i) all.emplace_back([&] { e.wait(); });
@@ -217,7 +218,7 @@ TEST_F(event_base_test, an_automatic_one_remembers_one_set) {
 }
 
 TEST_F(event_base_test, an_automatic_one_lets_one_through_for_each_set_in_the_order_of_arrival) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         auto_reset_event e;
         std::vector<std::size_t> order;
         std::vector<fiber> all;

@@ -17,6 +17,7 @@
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -247,7 +248,7 @@ TEST_F(mutex_base_test, a_recursive_one_that_was_locked_too_often_throws_from_lo
 }
 
 TEST_F(mutex_base_test, a_fair_one_goes_round_in_the_order_of_arrival) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         ums::fair_mutex m;
         std::vector<int> order;
         m.lock();
@@ -271,7 +272,7 @@ TEST_F(mutex_base_test, a_fair_one_goes_round_in_the_order_of_arrival) {
 
 // One that never parks between its sections does not keep the others out for ever.
 TEST_F(mutex_base_test, a_barging_one_is_handed_over_after_some_overtakes) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         // Else sections also pass between its attempts, which are what is counted.
         if (ums::cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
         ums::mutex m;

@@ -12,6 +12,7 @@
 
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 
@@ -97,7 +98,7 @@ TEST_F(once_test, those_who_wait_try_in_turn_until_a_call_returns) {
 }
 
 TEST_F(once_test, a_turn_goes_to_who_waits_longest) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         once_flag flag;
         std::vector<int> order;
         std::vector<fiber> all;

@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/one_processor.hpp"
 #include "ums/condition_variable.hpp"
 #include "ums/mutex.hpp"
 #include "ums/run.hpp"
@@ -215,7 +216,7 @@ TEST(requirements_test, the_guards_of_std_lock_all_mutexes) {
         const std::scoped_lock of_all_kinds{a, b, c};
     };
     body();
-    ums::run({.processors = 1}, body);
+    ums::run(one_processor, body);
 }
 
 }  // namespace

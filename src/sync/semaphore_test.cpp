@@ -17,6 +17,7 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -95,7 +96,7 @@ TEST_F(semaphore_test, an_acquire_waits_for_a_release_by_anybody) {
 }
 
 TEST_F(semaphore_test, permits_go_round_in_the_order_of_arrival) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (const int waiters : {1, 2, 3, 100}) {
             semaphore s{0};
             std::vector<int> order;
@@ -134,7 +135,7 @@ TEST_F(semaphore_test, a_release_of_more_than_wait_leaves_the_rest) {
 
 // Whichever of the waiters gives up: the one in the word, the one moved from there, another.
 TEST_F(semaphore_test, a_waiter_that_gives_up_leaves_the_others_their_turns) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         for (std::size_t waiters = 1; waiters <= 4; ++waiters) {
             for (std::size_t leaves = 0; leaves < waiters; ++leaves) {
                 semaphore s{0};

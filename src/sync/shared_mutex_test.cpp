@@ -16,6 +16,7 @@
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -184,7 +185,7 @@ TYPED_TEST(shared_mutex_test, the_readers_at_the_head_go_in_together) {
 
 // Writers that queue in turn, and a reader behind each: all go in in the order in which they came.
 TEST_F(shared_mutex_base_test, goes_round_in_the_order_of_arrival) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         ums::shared_mutex m;
         std::vector<int> order;
         std::vector<fiber> all;
@@ -262,7 +263,7 @@ TYPED_TEST(shared_mutex_test, a_stop_ends_the_wait_and_a_free_lock_is_preferred)
 
 // On one processor, where a yield lets each that was started go as far as the queue.
 TYPED_TEST(shared_mutex_test, a_writer_that_gives_up_lets_in_the_readers_behind_it) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         TypeParam m;
         std::stop_source stop;
         std::atomic<int> inside = 0;
@@ -463,7 +464,7 @@ TYPED_TEST(shared_mutex_test, the_writer_who_locks_again_is_told) {
 }
 
 const child_program misuse{"misuse", [](const child_arguments& which) {
-                               ums::run({.processors = 1}, [&] {
+                               ums::run(one_processor, [&] {
                                    ums::shared_mutex m;
                                    if (which[0] == "free") m.unlock();
                                    if (which[0] == "shared_free") m.unlock_shared();

@@ -14,6 +14,7 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -100,7 +101,7 @@ TEST_F(wait_group_test, is_used_again_as_soon_as_it_has_been_zero) {
 }
 
 TEST_F(wait_group_test, an_add_right_after_the_zero_does_not_hold_who_was_waiting) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         wait_group g{1};
         std::vector<fiber> all;
         for (int i = 0; i < 3; ++i) {

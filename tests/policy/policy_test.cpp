@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/policy.hpp"
@@ -56,49 +57,57 @@ private:
 };
 
 TEST_F(policy_test, fifo_runs_in_the_order_of_arrival) {
-    ums::run({.processors = 1, .policy = ums::policy_kind::fifo}, [] {
-        std::vector<int> order;
-        std::vector<ums::fiber> all;
-        for (int i = 0; i < 1000; ++i)
-            all.emplace_back([&order, i] {
-                order.push_back(i);
-                this_fiber::yield();
-                order.push_back(1000 + i);
-            });
-        for (auto& f : all) f.join();
-        for (int i = 0; i < 2000; ++i) ASSERT_EQ(order[static_cast<unsigned>(i)], i);
-    });
+    ums::run(
+        {.processors = 1, .policy = ums::policy_kind::fifo, .block = ums::block_detection::off},
+        [] {
+            std::vector<int> order;
+            std::vector<ums::fiber> all;
+            for (int i = 0; i < 1000; ++i)
+                all.emplace_back([&order, i] {
+                    order.push_back(i);
+                    this_fiber::yield();
+                    order.push_back(1000 + i);
+                });
+            for (auto& f : all) f.join();
+            for (int i = 0; i < 2000; ++i) ASSERT_EQ(order[static_cast<unsigned>(i)], i);
+        });
 }
 
 TEST_F(policy_test, the_urgent_run_first) {
-    ums::run({.processors = 1, .make_policy = [] { return std::make_unique<by_tag>(); }}, [] {
-        std::vector<std::uint64_t> order;
-        std::vector<ums::fiber> all;
-        for (int i = 0; i < 200; ++i)
-            all.emplace_back(ums::fiber_options{.tag = static_cast<std::uint64_t>(i) % 4},
-                             [&order] { order.push_back(this_fiber::ref().tag()); });
-        for (auto& f : all) f.join();
-        EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
-    });
+    ums::run({.processors = 1,
+              .make_policy = [] { return std::make_unique<by_tag>(); },
+              .block = ums::block_detection::off},
+             [] {
+                 std::vector<std::uint64_t> order;
+                 std::vector<ums::fiber> all;
+                 for (int i = 0; i < 200; ++i)
+                     all.emplace_back(ums::fiber_options{.tag = static_cast<std::uint64_t>(i) % 4},
+                                      [&order] { order.push_back(this_fiber::ref().tag()); });
+                 for (auto& f : all) f.join();
+                 EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+             });
 }
 
 TEST_F(policy_test, a_changed_tag_counts_from_the_next_time_it_is_ready) {
-    ums::run({.processors = 1, .make_policy = [] { return std::make_unique<by_tag>(); }}, [] {
-        std::vector<int> order;
-        ums::fiber lazy{{.tag = 1}, [&] {
-                            this_fiber::ref().set_tag(3);
-                            this_fiber::yield();
-                            order.push_back(3);
-                        }};
-        ums::fiber keen{{.tag = 2}, [&] { order.push_back(2); }};
-        lazy.join();
-        keen.join();
-        EXPECT_EQ(order, (std::vector<int>{2, 3}));
-    });
+    ums::run({.processors = 1,
+              .make_policy = [] { return std::make_unique<by_tag>(); },
+              .block = ums::block_detection::off},
+             [] {
+                 std::vector<int> order;
+                 ums::fiber lazy{{.tag = 1}, [&] {
+                                     this_fiber::ref().set_tag(3);
+                                     this_fiber::yield();
+                                     order.push_back(3);
+                                 }};
+                 ums::fiber keen{{.tag = 2}, [&] { order.push_back(2); }};
+                 lazy.join();
+                 keen.join();
+                 EXPECT_EQ(order, (std::vector<int>{2, 3}));
+             });
 }
 
 TEST_F(policy_test, is_told_of_every_processor_that_comes_and_goes) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         by_tag* seen = nullptr;
         {
             ums::cluster c{{.processors = 2, .make_policy = [&] {
@@ -142,7 +151,7 @@ private:
 };
 
 TEST_F(policy_test, one_that_refuses_a_processor_leaves_nothing_of_it) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         const auto by = [](unsigned processors, unsigned from) {
             return ums::cluster_options{.processors = processors, .make_policy = [from] {
                                             return std::make_unique<refusing>(from);
@@ -191,7 +200,7 @@ TEST_F(policy_test, a_dispatched_fiber_runs_at_once_under_every_policy) {
 
 TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
     for (const auto kind : {ums::policy_kind::steal, ums::policy_kind::fifo})
-        ums::run({.processors = 1, .policy = kind}, [] {
+        ums::run({.processors = 1, .policy = kind, .block = ums::block_detection::off}, [] {
             std::atomic<bool> stop{false};
             ums::fiber_ref refs[2];
             std::vector<ums::fiber> pair;
@@ -232,7 +241,7 @@ TEST_F(policy_test, one_unparked_from_outside_runs_although_others_yield_for_eve
 }
 
 TEST_F(policy_test, a_yield_lets_all_others_run_once) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::array<int, 50> turns{};
         std::vector<ums::fiber> all;
         int most_ahead = 0;
