@@ -65,6 +65,8 @@ TEST_F(choose_test, what_is_asked_for_is_chosen) {
 TEST_F(choose_test, where_perf_is_refused_it_is_the_monitor_and_says_why) {
     for (const int error : {EACCES, EPERM, ENOSYS, EMFILE, ENOMEM, EINVAL}) {
         for (const auto call : {failing_calls::perf_event_open, failing_calls::perf_map}) {
+            // Nothing is mapped where the kernel itself refuses the event.
+            if (call == failing_calls::perf_map && !has_perf()) continue;
             failing_calls failing;
             failing.fail(call, 1, ~std::uint64_t{0}, error);
             const auto chosen = choose(preference::automatic, maker_.tid());
