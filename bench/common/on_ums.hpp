@@ -19,8 +19,9 @@ struct on_ums {
     }
 
     template <class Body>
-    static void run(std::uint64_t processors, Body body) {
-        ums::run(ums::options{.processors = static_cast<unsigned>(processors)}, [&] {
+    static void run(std::uint64_t processors, Body body, ums::options chosen = {}) {
+        chosen.processors = static_cast<unsigned>(processors);
+        ums::run(chosen, [&] {
             body();
             return 0;
         });

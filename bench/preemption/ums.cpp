@@ -15,12 +15,7 @@ struct preemptive : bench::on_ums {
 
     template <class Body>
     static void run(std::uint64_t processors, Body body) {
-        ums::run(ums::options{.processors = static_cast<unsigned>(processors),
-                              .time_slice_us = slice_us},
-                 [&] {
-                     body();
-                     return 0;
-                 });
+        on_ums::run(processors, body, {.time_slice_us = slice_us});
     }
 };
 

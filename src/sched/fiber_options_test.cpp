@@ -217,7 +217,7 @@ TEST_F(fiber_options_test, pinned_ones_are_unparked_on_their_processor_by_anybod
 
 // Those pinned to one processor and those that are not must share it, whatever the policy.
 TEST_F(fiber_options_test, pinned_ones_that_yield_do_not_starve_others) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> pinned;
         for (int i = 0; i < 3; ++i)
@@ -234,7 +234,7 @@ TEST_F(fiber_options_test, pinned_ones_that_yield_do_not_starve_others) {
 }
 
 TEST_F(fiber_options_test, others_that_yield_do_not_starve_a_pinned_one) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> others;
         for (int i = 0; i < 3; ++i)

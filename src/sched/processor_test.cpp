@@ -59,7 +59,7 @@ TEST_F(processor_test, yield_lets_every_other_fiber_run_once) {
 }
 
 TEST_F(processor_test, yield_alone_returns) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         for (int i = 0; i < 1000; ++i) this_fiber::yield();
     });
 }

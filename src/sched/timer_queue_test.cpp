@@ -212,7 +212,7 @@ TEST_F(timer_queue_test,
 }
 
 TEST_F(timer_queue_test, what_is_not_in_the_future_is_not_waited_for) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         std::atomic<bool> ran = false;
         fiber other{[&] { ran = true; }};  // Would run if this fiber stopped.
         this_fiber::sleep_for(0s);
@@ -322,7 +322,7 @@ TEST_F(timer_queue_test, firing_and_cancelling_race) {
 
 // Late sleepers come first, but they must not keep all others from running.
 TEST_F(timer_queue_test, sleepers_that_are_always_late_do_not_starve_those_that_yield) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> sleepers;
         for (int i = 0; i < 100; ++i)
@@ -345,7 +345,7 @@ TEST_F(timer_queue_test, sleepers_that_are_always_late_do_not_starve_those_that_
 }
 
 TEST_F(timer_queue_test, those_that_yield_do_not_starve_sleepers) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         std::atomic<bool> stop = false;
         std::vector<fiber> all;
         for (int i = 0; i < 10; ++i)
@@ -414,7 +414,7 @@ TEST_F(timer_queue_test, the_deadlines_of_a_removed_processor_still_pass) {
 }
 
 TEST_F(timer_queue_test, deadlines_pass_while_processors_come_and_go) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         ums::cluster c{{.processors = 2}};
         std::atomic<bool> stop = false;
         std::atomic<int> early = 0;

@@ -67,7 +67,7 @@ TEST_F(channel_test, values_come_out_in_the_order_they_went_in) {
 }
 
 TEST_F(channel_test, an_unbuffered_send_ends_when_it_was_received) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         channel<int> c;
         bool sent = false;
         fiber sender{[&] {

@@ -16,7 +16,6 @@
 
 #include <gtest/gtest.h>
 
-#include "support/one_processor.hpp"
 #include "ums/condition_variable.hpp"
 #include "ums/mutex.hpp"
 #include "ums/run.hpp"
@@ -216,7 +215,7 @@ TEST(requirements_test, the_guards_of_std_lock_all_mutexes) {
         const std::scoped_lock of_all_kinds{a, b, c};
     };
     body();
-    ums::run(one_processor, body);
+    ums::run({.processors = 1}, body);
 }
 
 }  // namespace

@@ -19,7 +19,6 @@
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/fragile.hpp"
-#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -207,7 +206,7 @@ TEST_F(select_test, one_channel_may_occur_several_times_and_does_not_meet_itself
 }
 
 TEST_F(select_test, those_that_can_happen_are_chosen_alike) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         constexpr int cases = 4, rounds = 4000;
         channel<int> ready[cases];
         for (channel<int>& c : ready) c.close();

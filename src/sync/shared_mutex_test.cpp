@@ -464,7 +464,7 @@ TYPED_TEST(shared_mutex_test, the_writer_who_locks_again_is_told) {
 }
 
 const child_program misuse{"misuse", [](const child_arguments& which) {
-                               ums::run(one_processor, [&] {
+                               ums::run({.processors = 1}, [&] {
                                    ums::shared_mutex m;
                                    if (which[0] == "free") m.unlock();
                                    if (which[0] == "shared_free") m.unlock_shared();

@@ -20,7 +20,6 @@
 #include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
-#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -335,7 +334,7 @@ TEST_F(future_test, many_wait_for_one_shared_future_on_fibers_and_threads) {
 }
 
 TEST_F(future_test, a_loop_that_asks_lets_the_other_fiber_run) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         promise<int> p;
         future<int> f = p.get_future();
         fiber setter{[&p] { p.set_value(1); }};

@@ -79,11 +79,11 @@ TEST_F(cluster_test, a_fiber_migrates_there_and_back_under_load) {
 }
 
 TEST_F(cluster_test, migrating_to_where_it_is_does_nothing) {
-    ums::run(one_processor, [] { this_fiber::migrate(ums::cluster::standard()); });
+    ums::run({.processors = 1}, [] { this_fiber::migrate(ums::cluster::standard()); });
 }
 
 TEST_F(cluster_test, the_destructor_waits_for_detached_fibers) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         std::atomic<int> ended{0};
         {
             ums::cluster other{{.processors = 2}};
@@ -114,7 +114,7 @@ TEST_F(cluster_test, making_one_without_a_runtime_is_not_permitted) {
 }
 
 TEST_F(cluster_test, no_processors_are_an_invalid_argument) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         for (const unsigned n : {0u, 1025u})
             EXPECT_EQ(error_of([n] { ums::cluster{{.processors = n}}; }),
                       std::errc::invalid_argument);
@@ -122,7 +122,7 @@ TEST_F(cluster_test, no_processors_are_an_invalid_argument) {
 }
 
 TEST_F(cluster_test, the_last_processor_cannot_be_removed) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         ums::cluster other{{.processors = 2}};
         other.remove_processor();
         EXPECT_EQ(other.processors(), 1u);
@@ -132,7 +132,7 @@ TEST_F(cluster_test, the_last_processor_cannot_be_removed) {
 }
 
 TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_runs_on) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         ums::cluster other{{.processors = 4}};
         // Often: its joins of kernel threads block, so it loses its processor and is stopped, anywhere in there, and
         // those threads may be new ones.
@@ -148,7 +148,7 @@ TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_runs_on) {
 }
 
 TEST_F(cluster_test, a_sleeper_wakes_although_its_processor_was_removed) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         ums::cluster other{{.processors = 4}};
         std::vector<ums::fiber> sleepers;
         for (int i = 0; i < 200; ++i)

@@ -107,7 +107,7 @@ TEST_F(policy_test, a_changed_tag_counts_from_the_next_time_it_is_ready) {
 }
 
 TEST_F(policy_test, is_told_of_every_processor_that_comes_and_goes) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         by_tag* seen = nullptr;
         {
             ums::cluster c{{.processors = 2, .make_policy = [&] {
@@ -151,7 +151,7 @@ private:
 };
 
 TEST_F(policy_test, one_that_refuses_a_processor_leaves_nothing_of_it) {
-    ums::run(one_processor, [] {
+    ums::run({.processors = 1}, [] {
         const auto by = [](unsigned processors, unsigned from) {
             return ums::cluster_options{.processors = processors, .make_policy = [from] {
                                             return std::make_unique<refusing>(from);

@@ -26,8 +26,7 @@ json rest_of(const cell& one) {
     return rest;
 }
 
-}  // namespace
-
+// Why perf does not work here, or an empty string.
 std::string perf_refusal() {
     const char* const was = std::getenv("UMS_BLOCK");
     const std::string kept = was != nullptr ? was : "";
@@ -39,6 +38,15 @@ std::string perf_refusal() {
         unsetenv("UMS_BLOCK");
     const auto at = info.find("blocking: refused: ");
     return at == info.npos ? "" : info.substr(at + 19, info.find('\n', at) - at - 19);
+}
+
+}  // namespace
+
+std::vector<std::string> detectors_here(std::vector<std::string> wanted,
+                                        std::vector<std::string>& notes) {
+    if (const auto why = perf_refusal(); !why.empty() && std::erase(wanted, "perf") != 0)
+        notes.push_back(fmt::format("perf was not run: {}.", why));
+    return wanted;
 }
 
 std::vector<std::string> detector_list(std::string_view text) {
@@ -54,9 +62,7 @@ std::vector<std::string> detector_list(std::string_view text) {
 
 void split_by_detector(result& got) {
     if (got.options.detectors.empty()) return;
-    auto detectors = got.options.detectors;
-    if (const auto why = perf_refusal(); !why.empty() && std::erase(detectors, "perf") != 0)
-        got.notes.push_back(fmt::format("perf was not run: {}.", why));
+    const auto detectors = detectors_here(got.options.detectors, got.notes);
     std::vector<setting> plan;
     for (auto& group : got.plan) {
         setting others;

@@ -10,8 +10,9 @@
 
 namespace tool {
 
-// Why perf does not work here, or an empty string.
-std::string perf_refusal();
+// Those of `wanted` that work here. Adds a note if perf does not.
+std::vector<std::string> detectors_here(std::vector<std::string> wanted,
+                                        std::vector<std::string>& notes);
 
 // The text of --detectors. Throws usage_error.
 std::vector<std::string> detector_list(std::string_view text);

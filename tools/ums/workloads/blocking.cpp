@@ -23,7 +23,6 @@ namespace tool {
 namespace {
 
 constexpr std::array ways{"nanosleep", "read", "fault", "getaddrinfo", "fsync"};
-constexpr std::array detectors{"perf", "monitor", "off", "marked"};
 
 // Why there can be no row of that way here, or an empty string.
 std::string refusal(const std::string& way) {
@@ -57,8 +56,7 @@ public:
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         const auto runtimes = chosen(options, notes);
-        const auto no_perf = perf_refusal();
-        if (!no_perf.empty()) notes.push_back(fmt::format("perf was not run: {}.", no_perf));
+        const auto detectors = detectors_here({"perf", "monitor", "off", "marked"}, notes);
         std::vector<setting> all;
         for (const auto p : options.processors)
             for (const auto n : given_or(options.fibers, {options.quick ? 20U : 100U}))
@@ -74,10 +72,8 @@ public:
                             group.push_back(one_cell(runtime, p, n, way, "none", options.quick));
                             continue;
                         }
-                        for (const std::string detector : detectors)
-                            if (detector != "perf" || no_perf.empty())
-                                group.push_back(
-                                    one_cell(runtime, p, n, way, detector, options.quick));
+                        for (const auto& detector : detectors)
+                            group.push_back(one_cell(runtime, p, n, way, detector, options.quick));
                     }
                     all.push_back(std::move(group));
                 }

@@ -29,8 +29,7 @@ public:
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         const auto runtimes = chosen(options, notes);
-        const auto no_perf = perf_refusal();
-        if (!no_perf.empty()) notes.push_back(fmt::format("perf was not run: {}.", no_perf));
+        const auto detectors = detectors_here({"perf", "monitor"}, notes);
         std::vector<setting> all;
         for (const auto p : options.processors)
             for (const auto n : given_or(options.fibers, {1, 4, 16})) {
@@ -40,10 +39,8 @@ public:
                         group.push_back(one_cell(runtime, p, n, "none", 0, options.quick));
                         continue;
                     }
-                    for (const std::string detector : {"perf", "monitor"})
-                        if (detector != "perf" || no_perf.empty())
-                            group.push_back(
-                                one_cell(runtime, p, n, detector, slice_us, options.quick));
+                    for (const auto& detector : detectors)
+                        group.push_back(one_cell(runtime, p, n, detector, slice_us, options.quick));
                 }
                 all.push_back(std::move(group));
             }
