@@ -74,6 +74,12 @@ std::vector<sample> all() {
          bad},
         {"a NUL in the request line", "GET /plain\0text HTTP/1.1\r\nHost: a\r\n\r\n"s, bad},
         {"a byte above 127 in the target", line("GET /\xe9 HTTP/1.1"), bad},
+        {"a tab in the target", line("GET /plain\ttext HTTP/1.1"), bad},
+        {"a control in the target", line("GET /\x01 HTTP/1.1"), bad},
+        {"a delete in the query", line("GET /plaintext?\x7f HTTP/1.1"), bad},
+        {"a control in a relative target with a query", line("GET x?\x1b HTTP/1.1"), bad},
+        {"marks that old clients do not encode", line("GET /plaintext?\"<>[\\]^`{|}~ HTTP/1.1"),
+         good},
         {"TLS on this port", "\x16\x03\x01\x02\x00\x01\x00\x01\n"s, bad},
 
         // 9112 3.2: the target.

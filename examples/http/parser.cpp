@@ -33,6 +33,8 @@ private:
 constexpr byte_set token_bytes{"!#$%&'*+-.^_`|~"};
 constexpr byte_set host_bytes{"-._~%!$&'()*+,;="};
 constexpr byte_set bracketed_bytes{"-._~%!$&'()*+,;=:[]"};
+// More than RFC 3986 allows, for old clients' sake; but no blank, no control and no '#'.
+constexpr byte_set target_bytes{"!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"};
 
 bool is_token(std::string_view s) noexcept { return !s.empty() && token_bytes.holds(s); }
 
@@ -110,11 +112,7 @@ struct parser::calls {
     }
     static int complete(llhttp_t* p) noexcept {
         of(p).is_complete_ = true;
-        // check_headers() says whether the connection stays open. llhttp would also listen to a trailer,
-        // and when it sees the end of a connection it does not begin the next message as new.
-        p->flags =
-            static_cast<std::uint16_t>((p->flags & ~F_CONNECTION_CLOSE) | F_CONNECTION_KEEP_ALIVE);
-        return of(p).in_body_ ? HPE_PAUSED : 0;
+        return HPE_PAUSED;  // The next message begins with another llhttp_t.
     }
 
     static const llhttp_settings_t& all() noexcept {
@@ -131,16 +129,25 @@ struct parser::calls {
         }();
         return settings;
     }
+
+    // llhttp where a request line ends. Those that come are read here, and more strictly; nothing of theirs
+    // matters to how llhttp takes what follows them.
+    static const llhttp_t& behind_request_line() noexcept {
+        static const llhttp_t behind = [] {
+            constexpr std::string_view line = "GET / HTTP/1.1\r\n";
+            llhttp_t p;
+            llhttp_init(&p, HTTP_REQUEST, &all());
+            llhttp_execute(&p, line.data(), line.size());
+            return p;
+        }();
+        return behind;
+    }
 };
 
-parser::parser(const limits& allowed) noexcept : limits_(allowed) {
-    llhttp_init(&llhttp_, HTTP_REQUEST, &calls::all());
-    llhttp_.data = this;
-    llhttp_.lenient_flags |= LENIENT_VERSION;  // read_request_line() is stricter.
-}
+parser::parser(const limits& allowed) noexcept
+    : limits_(allowed), llhttp_(calls::behind_request_line()) {}
 
-parser::progress parser::find_end(std::string_view input, std::size_t& begin,
-                                  std::size_t& end) noexcept {
+parser::progress parser::find_end(std::string_view input, std::size_t& end) noexcept {
     while (true) {
         const void* const found =
             std::memchr(input.data() + scanned_, '\n', input.size() - scanned_);
@@ -159,7 +166,6 @@ parser::progress parser::find_end(std::string_view input, std::size_t& begin,
         scanned_ = line_begin_ = feed + 1;
         if (line_bytes == 0) {
             if (!is_request_line) {
-                begin = head_begin_;
                 end = scanned_;
                 return progress::complete;
             }
@@ -167,6 +173,8 @@ parser::progress parser::find_end(std::string_view input, std::size_t& begin,
             if (head_begin_ > 16) return fail(400);
         } else if (first == ' ' || first == '\t' || first == ':') {
             return fail(400);  // A folded header, or one without a name.
+        } else if (is_request_line) {
+            headers_begin_ = scanned_;
         }
     }
 }
@@ -182,7 +190,6 @@ unsigned parser::read_request_line(std::string_view line, request& r) const noex
     } else if (const unsigned refused = read_other_line(line, r)) {
         return refused;
     }
-    if (r.target.find(' ') != std::string_view::npos) return 400;
     if (r.target.size() > limits_.target_bytes) return 414;
     return r.method == method::other ? 501 : 0;
 }
@@ -215,26 +222,29 @@ unsigned parser::read_other_line(std::string_view line, request& r) noexcept {
 
 unsigned parser::read_target(request& r) noexcept {
     std::string_view rest = r.target;
-    if (rest.find('#') != std::string_view::npos) return 400;
+    std::size_t mark = rest.size();  // The first '?'.
+    for (std::size_t i = rest.size(); i-- > 0;) {
+        if (!target_bytes.holds(rest[i])) return 400;
+        if (rest[i] == '?') mark = i;
+    }
     if (rest == "*") {
         r.path = rest;
         return r.method == method::options ? 0 : 400;
     }
-    if (!rest.starts_with(
-            '/')) {  // As to a proxy: scheme://authority/path. The Host is this one's.
+    r.query = rest.substr(std::min(mark + 1, rest.size()));
+    rest = rest.substr(0, mark);
+    if (!rest.starts_with('/')) {
+        // As to a proxy: scheme://authority/path. The Host is this one's.
         const std::size_t scheme = rest.find("://");
         if (scheme == std::string_view::npos) return 400;
         const std::string_view name = rest.substr(0, scheme);
         if (!equal_ignoring_case(name, "http") && !equal_ignoring_case(name, "https")) return 400;
         rest.remove_prefix(scheme + 3);
-        const std::size_t end = std::min(rest.find_first_of("/?"), rest.size());
+        const std::size_t end = std::min(rest.find('/'), rest.size());
         if (end == 0 || !is_authority(rest.substr(0, end))) return 400;
         rest.remove_prefix(end);
     }
-    const std::size_t mark = rest.find('?');
-    r.path = rest.substr(0, mark);
-    if (r.path.empty()) r.path = "/";
-    r.query = mark == std::string_view::npos ? std::string_view{} : rest.substr(mark + 1);
+    r.path = rest.empty() ? "/" : rest;
     return 0;
 }
 
@@ -274,18 +284,20 @@ unsigned parser::check_headers(request& r) const noexcept {
 }
 
 parser::progress parser::head(std::string_view input, request& r, std::size_t& taken) {
-    std::size_t begin = 0, end = 0;
-    if (const progress p = find_end(input, begin, end); p != progress::complete) return p;
-    const std::string_view head = input.substr(begin, end - begin);
+    std::size_t end = 0;
+    if (const progress p = find_end(input, end); p != progress::complete) return p;
+    const std::string_view line = input.substr(head_begin_, headers_begin_ - 2 - head_begin_);
+    const std::string_view headers = input.substr(headers_begin_, end - headers_begin_);
     scanned_ = line_begin_ = head_begin_ = 0;
 
-    if (const unsigned refused = read_request_line(head.substr(0, head.find('\r')), r))
-        return fail(refused);
+    if (const unsigned refused = read_request_line(line, r)) return fail(refused);
     if (const unsigned refused = read_target(r)) return fail(refused);
     request_ = &r;
     is_complete_ = in_body_ = false;
     status_ = 400;
-    const llhttp_errno_t error = llhttp_execute(&llhttp_, head.data(), head.size());
+    llhttp_ = calls::behind_request_line();
+    llhttp_.data = this;
+    const llhttp_errno_t error = llhttp_execute(&llhttp_, headers.data(), headers.size());
     request_ = nullptr;
     if (error == HPE_INVALID_TRANSFER_ENCODING) {
         // Chunked is not the last: its end cannot be known. Or it is a coding not known here.
@@ -293,7 +305,7 @@ parser::progress parser::head(std::string_view input, request& r, std::size_t& t
         const bool names_chunked = coding.find("chunked") != std::string_view::npos;
         return fail(names_chunked || !is_token(coding) ? 400 : 501);
     }
-    if (error != HPE_OK) return fail(status_);
+    if (error != HPE_OK && error != HPE_PAUSED) return fail(status_);
     if (const unsigned refused = check_headers(r)) return fail(refused);
     if ((llhttp_.flags & F_CHUNKED) == 0 && !is_complete_ &&
         llhttp_.content_length > limits_.body_bytes)
@@ -318,7 +330,6 @@ parser::progress parser::body(std::string_view input, std::string& body, std::si
     if (error != HPE_OK && error != HPE_PAUSED) return fail(status_);
     if (is_chunked && !check_framing(end)) return fail(400);
     if (error != HPE_PAUSED) return progress::incomplete;
-    llhttp_resume(&llhttp_);
     in_body_ = false;
     return progress::complete;
 }

@@ -54,8 +54,8 @@ private:
         status_ = status;
         return progress::failed;
     }
-    // Finds the end of the head, line by line. `begin` skips empty lines in front.
-    progress find_end(std::string_view input, std::size_t& begin, std::size_t& end) noexcept;
+    // Finds the end of the head, line by line; sets head_begin_ and headers_begin_.
+    progress find_end(std::string_view input, std::size_t& end) noexcept;
     // Each returns the status to refuse with, or 0.
     [[nodiscard]] unsigned read_request_line(std::string_view line, request& r) const noexcept;
     static unsigned read_other_line(std::string_view line, request& r) noexcept;
@@ -67,9 +67,10 @@ private:
     const limits& limits_;
     llhttp_t llhttp_;
 
-    std::size_t scanned_ = 0;     // Of the head that is not complete.
-    std::size_t line_begin_ = 0;  // Of the line that scanned_ is in.
-    std::size_t head_begin_ = 0;  // Behind the empty lines.
+    std::size_t scanned_ = 0;        // Of the head that is not complete.
+    std::size_t line_begin_ = 0;     // Of the line that scanned_ is in.
+    std::size_t head_begin_ = 0;     // Behind the empty lines.
+    std::size_t headers_begin_ = 0;  // Behind the request line.
     bool in_body_ = false;
 
     // While llhttp runs:
