@@ -8,7 +8,7 @@
 // in the same bytes (request smuggling), so here they are errors. What is wrong with a request comes
 // back as the status to answer with; after an error nothing more can be read from the connection.
 //
-// A head is parsed once it is there as a whole. A body is parsed as it comes.
+// The request line is read here. A head is parsed once it is there as a whole, a body as it comes.
 
 #include <cstdint>
 #include <string>
