@@ -130,7 +130,7 @@ struct parser::calls {
         return settings;
     }
 
-    // llhttp where a request line ends. Those that come are read here, and more strictly; nothing of theirs
+    // llhttp where a request line ends. Those that come are read here, at least as strictly; nothing of theirs
     // matters to how llhttp takes what follows them.
     static const llhttp_t& behind_request_line() noexcept {
         static const llhttp_t behind = [] {
