@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What slow clients cost a good one: slow_clients.py BUILD [SLOW] [ROUNDS]
+"""What slow clients cost a good one: slow_clients.py BUILD [SLOW] [ROUNDS] [SERVER]
 
 BUILD is a build's folder, build/release say. SLOW (4000) clients of slowhttptest send the headers of a request, or a
-body, a few bytes at a time, or read an answer so; the p99 of a good client (16 connections, one request after the
-other) is taken before, with them, and after they have gone, ROUNDS (3) times for each of the three.
+body, a few bytes at a time, or read an answer so. SERVER is http-server, or epoll for the hand-written loop.
+
+The p99 of a good client (16 connections, one request after the other) is taken ROUNDS (5) times each before them, with
+them and after they have gone; and each time at a second server, too, which has no slow clients. slowhttptest itself
+takes a part of the CPUs, from both servers: the second ratio is without that.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -21,57 +25,85 @@ import time
 WAYS = {"headers": ["-H", "-i", "5"], "body": ["-B", "-i", "5", "-s", "8192"], "read": ["-X", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "3"]}
 
 
-def good(build, port, server):
-    answer = subprocess.run([build / "bench/http-client", f"port={port}", f"server={server}", "connections=16",
-                             "pipeline=1", "ms=1500"], check=True, capture_output=True, text=True)
-    return json.loads(answer.stdout)["p99_us"]
+def command(build, server):
+    if server == "epoll":
+        return [build / "bench/http-epoll"]
+    return [build / "examples/http-server", "-l", "127.0.0.1", "-p", "0", "-t", "1",
+            "--header-timeout", "600", "--body-timeout", "600", "--write-timeout", "600"]
 
 
-def connections(server):
-    return sum(1 for _ in pathlib.Path(f"/proc/{server}/fd").iterdir())
+class Server:
+    def __init__(self, build, server):
+        self.client = build / "bench/http-client"
+        self.process = subprocess.Popen(command(build, server), stdout=subprocess.PIPE, text=True)
+        self.port = re.search(r"(\d+)$", self.process.stdout.readline().strip()).group(1)
+
+    def p99(self):
+        answer = subprocess.run([self.client, f"port={self.port}", f"server={self.process.pid}", "connections=16",
+                                 "pipeline=1", "ms=1500"], check=True, capture_output=True, text=True)
+        return json.loads(answer.stdout)["p99_us"]
+
+    def connections(self):
+        return sum(1 for _ in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir())
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def cpu_seconds(process):
+    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def attack(way, slow, port):
+    return subprocess.Popen(["slowhttptest", "-c", str(slow), "-r", "2000", "-l", "600", "-p", "60", *WAYS[way],
+                             "-u", f"http://127.0.0.1:{port}/{'echo' if way == 'body' else ''}"],
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def compare(way, slow, rounds, attacked, other):
+    pairs = lambda: [(attacked.p99(), other.p99()) for _ in range(rounds)]
+    quiet = pairs()
+    few = attacked.connections()
+    clients = attack(way, slow, attacked.port)
+    try:
+        until = time.monotonic() + 60
+        while attacked.connections() - few < 0.95 * slow and time.monotonic() < until:
+            time.sleep(0.2)
+        held, begun, before = attacked.connections() - few, time.monotonic(), cpu_seconds(clients)
+        loaded = pairs()
+        cpu = (cpu_seconds(clients) - before) / (time.monotonic() - begun)
+        held = min(held, attacked.connections() - few)
+    finally:
+        clients.kill()
+        clients.wait()
+    while attacked.connections() > few + 16:
+        time.sleep(0.1)
+    quiet += pairs()
+    alone = statistics.median(here for here, _ in quiet)
+    here, there = (statistics.median(column) for column in zip(*loaded))
+    beside = statistics.median(a / b for a, b in loaded)
+    print(f"slow {way}: {held} held; p99 {alone:.0f} us without them, {here:.0f} with them, {there:.0f} at the same time "
+          f"where there are none; slowhttptest takes {100 * cpu:.0f} % of a CPU", flush=True)
+    print(f"slow {way}: ratio {here / alone:.2f}; to the server that has none {beside:.2f}", flush=True)
 
 
 def main():
-    if not 2 <= len(sys.argv) <= 4:
+    if not 2 <= len(sys.argv) <= 5 or sys.argv[4:] not in ([], ["http-server"], ["epoll"]):
         sys.exit(__doc__)
     build = pathlib.Path(sys.argv[1])
-    slow, rounds = (int(word) for word in (sys.argv[2:] + ["4000", "3"][len(sys.argv) - 2:]))
+    slow, rounds = (int(word) for word in (sys.argv[2:4] + ["4000", "5"][len(sys.argv[2:4]):]))
     if not shutil.which("slowhttptest"):
         sys.exit("slow_clients.py: slowhttptest is not installed")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with subprocess.Popen([build / "examples/http-server", "-l", "127.0.0.1", "-p", "0", "-t", "1",
-                           "--header-timeout", "600", "--body-timeout", "600", "--write-timeout", "600"],
-                          stdout=subprocess.PIPE, text=True) as server:
-        try:
-            port = re.search(r":(\d+)$", server.stdout.readline().strip()).group(1)
-            for way, how in WAYS.items():
-                ratios = []
-                for _ in range(rounds):
-                    before = good(build, port, server.pid)
-                    few = connections(server.pid)
-                    attack = subprocess.Popen(
-                        ["slowhttptest", "-c", str(slow), "-r", "2000", "-l", "600", "-p", "60", *how,
-                         "-u", f"http://127.0.0.1:{port}/{'echo' if way == 'body' else ''}"],
-                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-                    try:
-                        until = time.monotonic() + 60
-                        while connections(server.pid) - few < 0.95 * slow and time.monotonic() < until:
-                            time.sleep(0.2)
-                        held = connections(server.pid) - few
-                        during = good(build, port, server.pid)
-                    finally:
-                        attack.kill()
-                        attack.wait()
-                    while connections(server.pid) > few + 16:
-                        time.sleep(0.1)
-                    after = good(build, port, server.pid)
-                    ratios.append(during / statistics.mean([before, after]))
-                    print(f"slow {way}: {held} held; p99 {before:.0f} us before, {during:.0f} with them, "
-                          f"{after:.0f} after", flush=True)
-                print(f"slow {way}: ratio {statistics.median(ratios):.2f}", flush=True)
-        finally:
-            server.terminate()
+    with contextlib.ExitStack() as servers:
+        attacked, other = (Server(build, *sys.argv[4:] or ["http-server"]) for _ in range(2))
+        servers.callback(attacked.end)
+        servers.callback(other.end)
+        for way in WAYS:
+            compare(way, slow, rounds, attacked, other)
 
 
 main()

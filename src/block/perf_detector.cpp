@@ -109,6 +109,7 @@ void perf_detector::run() noexcept {
     std::uint32_t go = 0;
     while ((go = go_.load(base::acquire)) == 0) os::futex_wait(go_, 0);  // sync(block.start)
     if (go == 2) return;
+    last_found_ = os::now();
     while (wait()) {
         const std::uint64_t records = records_.get(), found = found_;
         read_rings();
@@ -122,8 +123,9 @@ bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     const os::nanoseconds now = os::now();
     // After a lull half as many, in half the time, show that nothing has changed.
     const unsigned part = next_lull_ > shortest_lull ? 2 : 1;
+    const unsigned most_in_vain = now - last_found_ > rare ? in_vain_if_rare : in_vain;
     if (now - window_begun_ > window / part) {
-        if (window_records_ <= flood / part && window_in_vain_ <= in_vain / part)
+        if (window_records_ <= flood / part && window_in_vain_ <= most_in_vain / part)
             next_lull_ = std::max(next_lull_ / 2, shortest_lull);
         window_begun_ = now;
         window_records_ = 0;
@@ -131,7 +133,7 @@ bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
     }
     window_records_ += records;
     if (!found) ++window_in_vain_;
-    return window_records_ > flood / part || window_in_vain_ > in_vain / part;
+    return window_records_ > flood / part || window_in_vain_ > most_in_vain / part;
 }
 
 os::nanoseconds perf_detector::time_to_next_look() const noexcept {

@@ -34,6 +34,9 @@ public:
     static constexpr unsigned flood = 500;
     // More turns of the reader than this in which it found no block are one, too.
     static constexpr unsigned in_vain = 100;
+    // So many, where no block was found for so long.
+    static constexpr unsigned in_vain_if_rare = 10;
+    static constexpr os::nanoseconds rare = 1'000'000'000;
     static constexpr os::nanoseconds window = 50'000'000;
     static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 640'000'000;
     static constexpr os::nanoseconds shortest_look = 100'000, longest_look = 4'000'000;
