@@ -109,53 +109,28 @@ void perf_detector::run() noexcept {
     std::uint32_t go = 0;
     while ((go = go_.load(base::acquire)) == 0) os::futex_wait(go_, 0);  // sync(block.start)
     if (go == 2) return;
-    last_found_ = os::now();
+    gauge_ = flood_gauge{os::now()};
     while (wait()) {
-        const std::uint64_t records = records_.get(), found = found_;
+        const std::uint64_t records = records_.get();
         read_rings();
         look_at_suspects();
         if (must_look_at_all_) look_at_all();
-        if (is_flooded(records_.get() - records, found_ != found)) lull();
+        if (gauge_.is_flooded(os::now(), records_.get() - records)) lull();
     }
-}
-
-bool perf_detector::is_flooded(std::uint64_t records, bool found) noexcept {
-    const os::nanoseconds now = os::now();
-    // After a lull half as many, in half the time, show that nothing has changed.
-    const unsigned part = next_lull_ > shortest_lull ? 2 : 1;
-    const unsigned most_in_vain = now - last_found_ > rare ? in_vain_if_rare : in_vain;
-    if (now - window_begun_ > window / part) {
-        if (window_records_ <= flood / part && window_in_vain_ <= most_in_vain / part)
-            next_lull_ = std::max(next_lull_ / 2, shortest_lull);
-        window_begun_ = now;
-        window_records_ = 0;
-        window_in_vain_ = 0;
-    }
-    window_records_ += records;
-    if (!found) ++window_in_vain_;
-    return window_records_ > flood / part || window_in_vain_ > most_in_vain / part;
-}
-
-os::nanoseconds perf_detector::time_to_next_look() const noexcept {
-    return std::clamp((os::now() - last_found_) / 16, shortest_look, longest_look);
 }
 
 void perf_detector::lull() noexcept {
     lulls_.add(1);
     for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(true);
-    const os::nanoseconds end = os::now() + next_lull_;
-    next_lull_ = std::min(next_lull_ * 2, longest_lull);
+    const os::nanoseconds end = os::now() + gauge_.begin_lull();
     bool is_stopped = false;
     while (!is_stopped && os::now() < end) {
         const bool any_of_interest = look_at_all();
-        const os::nanoseconds time = time_to_next_look();
-        is_stopped = is_stopped_within(any_of_interest ? time : std::min(4 * time, longest_look));
+        is_stopped = is_stopped_within(gauge_.time_to_next_look(os::now(), any_of_interest));
     }
     for (unsigned i = 0; i < rings_; ++i) ring_[i].pause(false);
     look_at_all();
-    window_begun_ = os::now();
-    window_records_ = 0;
-    window_in_vain_ = 0;
+    gauge_.end_lull(os::now());
 }
 
 bool perf_detector::is_stopped_within(os::nanoseconds time) noexcept {
@@ -240,9 +215,7 @@ bool perf_detector::look_at_all() noexcept {
 }
 
 void perf_detector::look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept {
-    if (!report_if_blocked(w, w.state_, when, if_unknown)) return;
-    ++found_;
-    last_found_ = os::now();
+    if (report_if_blocked(w, w.state_, when, if_unknown)) gauge_.found(os::now());
 }
 
 }  // namespace ums::block

@@ -11,9 +11,8 @@
 // have nothing to do write records, too, and there can be a hundred thousand waits a second. And where the
 // reader shares its CPU with who it watches, each of its own turns takes that one off the CPU and so writes the
 // records that call it again. So where records come in floods, or it looked for nothing again and again, the reader
-// does not listen, for 10 ms, or longer if it is still so then: the rings are paused, and it looks at
-// the threads of interest now and then; every sixteenth of the time since a block was last found, from 100 us to
-// 4 ms. Listening, it looks into the rings every `pause` at most; a record that comes after a quiet time is seen
+// does not listen for a while (flood_gauge.hpp): the rings are paused, and it looks at the threads of interest now
+// and then. Listening, it looks into the rings every `pause` at most; a record that comes after a quiet time is seen
 // at once.
 
 #include <memory>
@@ -22,6 +21,7 @@
 #include <thread>
 
 #include "block/detector.hpp"
+#include "block/flood_gauge.hpp"
 #include "block/watch_list.hpp"
 #include "os/perf.hpp"
 
@@ -30,16 +30,6 @@ namespace ums::block {
 class perf_detector final : public detector {
 public:
     static constexpr os::nanoseconds pause = 50'000;
-    // More records than this in a window are a flood.
-    static constexpr unsigned flood = 500;
-    // More turns of the reader than this in which it found no block are one, too.
-    static constexpr unsigned in_vain = 100;
-    // So many, where no block was found for so long.
-    static constexpr unsigned in_vain_if_rare = 10;
-    static constexpr os::nanoseconds rare = 1'000'000'000;
-    static constexpr os::nanoseconds window = 50'000'000;
-    static constexpr os::nanoseconds shortest_lull = 10'000'000, longest_lull = 640'000'000;
-    static constexpr os::nanoseconds shortest_look = 100'000, longest_look = 4'000'000;
 
     // `ring_pages`: for each CPU; 0: as many as suit their number. A small one is for tests.
     explicit perf_detector(unsigned ring_pages = 0) noexcept : ring_pages_{ring_pages} {}
@@ -75,9 +65,7 @@ private:
     void look_at_suspects() noexcept;
     bool look_at_all() noexcept;  // Whether any is of interest.
     void look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept;
-    [[nodiscard]] bool is_flooded(std::uint64_t records, bool found) noexcept;
     void lull() noexcept;
-    [[nodiscard]] os::nanoseconds time_to_next_look() const noexcept;
     [[nodiscard]] bool is_stopped_within(os::nanoseconds time) noexcept;
 
     // Set once in start(), then read-only:
@@ -100,12 +88,7 @@ private:
     base::owned<std::uint64_t> overflows_{0};
     base::owned<std::uint64_t> records_{0};
     base::owned<std::uint64_t> lulls_{0};
-    std::uint64_t found_ = 0;  // Blocks.
-    os::nanoseconds last_found_ = 0;
-    std::uint64_t window_records_ = 0;
-    unsigned window_in_vain_ = 0;
-    os::nanoseconds window_begun_ = 0;
-    os::nanoseconds next_lull_ = shortest_lull;
+    flood_gauge gauge_{0};
 
     std::thread reader_;
 };

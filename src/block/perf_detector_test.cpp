@@ -139,21 +139,6 @@ TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_s
     }
 }
 
-TEST_F(perf_detector_test, listens_less_where_no_block_was_found_for_a_while) {
-    block::maker maker;
-    perf_detector detector;
-    ASSERT_EQ(detector.start(maker.tid()), "");
-    std::atomic<bool> is_over{false};
-    // At most 1,000 turns a second, half of what makes a flood where blocks are found.
-    std::thread waits = maker.make([&] {
-        const timespec brief{0, 2'000'000};
-        while (!is_over) ::syscall(SYS_nanosleep, &brief, nullptr);
-    });
-    while (detector.lulls() < 2) std::this_thread::yield();
-    is_over = true;
-    waits.join();
-}
-
 TEST_F(perf_detector_test, an_idle_process_writes_no_records) {
     block::maker maker;
     perf_detector detector;
