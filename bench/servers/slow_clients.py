@@ -1,25 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What slow clients cost a good one: slow_clients.py BUILD [SLOW] [ROUNDS] [SERVER]
+"""What slow clients cost a good one.
 
-BUILD is a build's folder, build/release say. SLOW (4000) clients of slowhttptest send the headers of a request, or a
-body, a few bytes at a time, or read an answer so. SERVER is http-server, or epoll for the hand-written loop.
-
-The p99 of a good client (16 connections, one request after the other) is taken ROUNDS (5) times each before them, with
-them and after they have gone; and each time at a second server, too, which has no slow clients. slowhttptest itself
+Clients of slowhttptest send the headers of a request, or a body, a few bytes at a time, or read an answer so. The p99
+of a good client (16 connections, one request after the other) is taken before them, with them and after they have gone; and each time at a second server, too, which has no slow clients. slowhttptest itself
 takes a part of the CPUs, from both servers: the second ratio is without that.
 """
 
-import contextlib
+import argparse
 import json
-import os
 import pathlib
 import re
 import resource
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 
 WAYS = {"headers": ["-H", "-i", "5"], "body": ["-B", "-i", "5", "-s", "8192"], "read": ["-X", "-w", "512", "-y", "1024", "-n", "5", "-z", "32", "-k", "3"]}
@@ -38,6 +33,13 @@ class Server:
         self.process = subprocess.Popen(command(build, server), stdout=subprocess.PIPE, text=True)
         self.port = re.search(r"(\d+)$", self.process.stdout.readline().strip()).group(1)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
     def p99(self):
         answer = subprocess.run([self.client, f"port={self.port}", f"server={self.process.pid}", "connections=16",
                                  "pipeline=1", "ms=1500"], check=True, capture_output=True, text=True)
@@ -46,14 +48,10 @@ class Server:
     def connections(self):
         return sum(1 for _ in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir())
 
-    def end(self):
-        self.process.kill()
-        self.process.wait()
-
 
 def cpu_seconds(process):
-    fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """By the clock of the process's CPU time (see clock_getcpuclockid)."""
+    return time.clock_gettime((~process.pid << 3) | 2)
 
 
 def attack(way, slow, port):
@@ -89,21 +87,28 @@ def compare(way, slow, rounds, attacked, other):
     print(f"slow {way}: ratio {here / alone:.2f}; to the server that has none {beside:.2f}", flush=True)
 
 
+def positive(text):
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, got '{text}'")
+    return int(text)
+
+
 def main():
-    if not 2 <= len(sys.argv) <= 5 or sys.argv[4:] not in ([], ["http-server"], ["epoll"]):
-        sys.exit(__doc__)
-    build = pathlib.Path(sys.argv[1])
-    slow, rounds = (int(word) for word in (sys.argv[2:4] + ["4000", "5"][len(sys.argv[2:4]):]))
-    if not shutil.which("slowhttptest"):
-        sys.exit("slow_clients.py: slowhttptest is not installed")
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("build", type=pathlib.Path, help="a build's folder, such as build/release")
+    options.add_argument("slow", type=positive, nargs="?", default=4000, help="how many slow clients (4000)")
+    options.add_argument("rounds", type=positive, nargs="?", default=5, help="how often each p99 is taken (5)")
+    options.add_argument("server", choices=["http-server", "epoll"], nargs="?", default="http-server",
+                         help="epoll: the hand-written loop")
+    given = options.parse_args()
+    for program in (command(given.build, given.server)[0], given.build / "bench/http-client", "slowhttptest"):
+        if not shutil.which(program):
+            options.error(f"{program}: no such program")
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with contextlib.ExitStack() as servers:
-        attacked, other = (Server(build, *sys.argv[4:] or ["http-server"]) for _ in range(2))
-        servers.callback(attacked.end)
-        servers.callback(other.end)
+    with Server(given.build, given.server) as attacked, Server(given.build, given.server) as other:
         for way in WAYS:
-            compare(way, slow, rounds, attacked, other)
+            compare(way, given.slow, given.rounds, attacked, other)
 
 
 main()
