@@ -8,6 +8,8 @@ foreach(source IN LISTS examples)
     target_link_libraries(example-${name} PRIVATE ums::ums)
     if(name MATCHES "^windows_")
         target_link_libraries(example-${name} PRIVATE ums::windows)
+    elseif(name MATCHES "^linux_ums_")
+        target_link_libraries(example-${name} PRIVATE ums::compat)
     endif()
     set_target_properties(example-${name} PROPERTIES
         C_STANDARD 11 C_STANDARD_REQUIRED ON

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: MIT
-# Libraries, headers, CMake package and ums.pc. All paths are relative: the tree may be moved.
+# Libraries, headers, CMake package and the files of pkg-config. All paths are relative: the tree may be moved.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS ums_static ums_shared ums_windows EXPORT ums-targets
+install(TARGETS ums_static ums_shared ums_compat ums_compat_shared ums_windows EXPORT ums-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# gdb loads it with the library, from the build's folder as well.
+set(gdb_file libums.so.${PROJECT_VERSION}-gdb.py)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/ums-gdb.py DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    RENAME ${gdb_file})
+configure_file(${PROJECT_SOURCE_DIR}/tools/gdb/ums-gdb.py ${PROJECT_BINARY_DIR}/${gdb_file} COPYONLY)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ums DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 
@@ -27,5 +32,8 @@ foreach(dir IN ITEMS libdir includedir)
         set(pc_${dir} "${${given}}")
     endif()
 endforeach()
-configure_file(cmake/ums.pc.in ${PROJECT_BINARY_DIR}/ums.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/ums.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name IN ITEMS ums ums-compat)
+    configure_file(cmake/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/ums.pc ${PROJECT_BINARY_DIR}/ums-compat.pc
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -53,14 +53,6 @@ endforeach()
 set_target_properties(ums_static PROPERTIES EXPORT_NAME ums)
 set_target_properties(ums_shared PROPERTIES EXPORT_NAME shared
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-# The folder with windows.h, for programs that were written for Windows.
-add_library(ums_windows INTERFACE)
-add_library(ums::windows ALIAS ums_windows)
-target_include_directories(ums_windows INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include/ums/compat/windows>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/ums/compat/windows>)
-target_link_libraries(ums_windows INTERFACE ums_static)
-set_target_properties(ums_windows PROPERTIES EXPORT_NAME windows)
 # Nothing of the C++ library's templates leaks out; C symbols have a version.
 target_link_options(ums_shared PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/ums.map)
 set_target_properties(ums_shared PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/ums.map)

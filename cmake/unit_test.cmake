@@ -12,10 +12,8 @@
 set(ums_variant_mprotect UMS_GUARD=mprotect)
 set(ums_variant_migrate UMS_MIGRATE=1)
 set(ums_variant_fifo UMS_POLICY=fifo)
-set(ums_variant_futex UMS_FSGSBASE=off)
 set(ums_variant_monitor UMS_BLOCK=monitor)
 set(ums_variant_perf UMS_BLOCK=perf)
-set(ums_variant_futex_monitor UMS_FSGSBASE=off UMS_BLOCK=monitor)
 set(ums_variant_p1 UMS_PROCESSORS=1)
 set(ums_variant_deadlock UMS_DEADLOCK=abort)
 set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
@@ -53,7 +51,7 @@ function(ums_unit_test source)
     target_link_libraries(${target} PRIVATE ums::ums GTest::gtest_main)
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
-    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # For support/.
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # For support/ and internal/.
     if(source MATCHES "^src/")  # tests/ sees the public headers only.
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     endif()
@@ -66,6 +64,8 @@ function(ums_unit_test source)
     endif()
     if(source MATCHES "^tests/windows/")
         target_link_libraries(${target} PRIVATE ums::windows)
+    elseif(source MATCHES "^(tests/linux_ums/|src/scheduling/availability)")  # The latter also asks as Windows does.
+        target_link_libraries(${target} PRIVATE ums::compat)
     endif()
     ums_register_test(${name} ${target})
 

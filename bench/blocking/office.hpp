@@ -81,12 +81,13 @@ private:
 
     template <class Call>
     void phase(tally& sum, std::uint64_t blockers, Call call) {
-        // The first blocks are spread over the time of one, and not counted.
-        begin_ns_ = now_ns() + (blockers != 0 ? plan_.block_ns + plan_.block_ns / 4 : 0);
+        // Making the runners is not counted, nor are the first blocks, which are spread over the time of one.
+        begin_ns_ = now_ns() + plan_.block_ns / 4 + (blockers != 0 ? plan_.block_ns : 0);
         end_ns_ = begin_ns_ + (blockers != 0 ? plan_.phase_ns : plan_.phase_ns / 2);
         steps_done_ = 0;
         last_ns_ = begin_ns_;
         waiting_since_ns_ = 0;
+        blocks_before_ = blocks_;
         shall_see_ = blockers != 0 ? delay_count_ + 1 : 0;
         std::vector<typename Runtime::runner> all;
         for (std::uint64_t i = 0; i < computers; ++i) all.emplace_back([this] { compute_on(); });
@@ -131,16 +132,13 @@ private:
     template <class Call>
     void block_on(std::uint64_t i, Call call) {
         auto length = plan_.block_ns * (i + 1) / plan_.blockers;
-        bool has_counted = false;  // On a busy machine one block may take longer than the phase.
         for (;;) {
             const auto now = now_ns();
-            if (now >= end_ns_ && has_counted) return;
+            // One at least: where nobody moves on, one block may take longer than the phase.
+            if (now >= end_ns_ && blocks_ != blocks_before_) return;
             std::uint64_t nobody = 0;
             waiting_since_ns_.compare_exchange_strong(nobody, now);
-            if (now >= begin_ns_) {
-                ++blocks_;
-                has_counted = true;
-            }
+            if (now >= begin_ns_) ++blocks_;
             call([&] { ways_->block(i, length); });
             if (ways_->has_own_length()) {
                 const auto took = now_ns() - now;
@@ -155,7 +153,7 @@ private:
     const std::uint64_t steps_ = steps_of(step_ns);
     tally alone_, beside_;
     // Written between phases:
-    std::uint64_t begin_ns_ = 0, end_ns_ = 0, shall_see_ = 0;
+    std::uint64_t begin_ns_ = 0, end_ns_ = 0, shall_see_ = 0, blocks_before_ = 0;
 
     std::atomic<std::uint64_t> steps_done_{0};
     std::atomic<std::uint64_t> last_ns_{0};  // When the last of the four stopped.

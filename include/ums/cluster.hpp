@@ -39,7 +39,7 @@ struct cluster_options {
     // As options::carriers.
     std::uint32_t carriers = 10'000;
     // As options::time_slice_us, refused in the same way.
-    std::uint32_t time_slice_us = 0;
+    std::uint32_t time_slice_us = default_time_slice_us;
 };
 
 class UMS_EXPORT cluster {

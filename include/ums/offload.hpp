@@ -5,12 +5,13 @@
 //
 //   auto hash = ums::offload([&] { return slow_library_call(input); });
 //
-// The pool starts a thread when a call comes and none is free, up to a limit; further calls wait in
-// order. A thread that has had nothing to do for ten seconds ends; all end when the runtime stops.
-// Files and net::resolve() use it.
+// The pool keeps a thread idle for the next call, up to a limit; further calls wait in order. Of several
+// threads with nothing to do for ten seconds all but one end; all end when the runtime stops. They inherit
+// CPU affinity and scheduling from the thread that started the runtime, nothing from a fiber's. Files and
+// net::resolve() use the pool.
 //
 // Blocking: parks the fiber until the call has returned. On a plain kernel thread, calls f() right there.
-// Errors:   throws what f threw; std::system_error if not one thread can be started.
+// Errors:   throws what f threw; std::system_error if the pool has no thread and none can be started.
 // Cost:     two switches of kernel threads, 5 to 20 us. f() runs on another thread: no thread-local of the
 //           caller's, no fiber.
 

@@ -54,6 +54,9 @@ enum class io_engine {
     uring,  // io_uring; epoll where the kernel refuses it
 };
 
+// What options::time_slice_us is unless the program says otherwise.
+inline constexpr std::uint32_t default_time_slice_us = 10'000;
+
 struct options {
     // Processors of the default cluster; 0: one for each CPU this process may use. 1 to 1024.
     // [UMS_PROCESSORS]
@@ -89,8 +92,9 @@ struct options {
 
     // How long a fiber may run while others wait for its processor, in microseconds; then it is stopped, wherever it
     // is, and goes to the back of the queue (docs/hand-off.md). 0: as long as it likes. At least 100. Needs a detector
-    // (`block`): without one the runtime does not start (std::errc::operation_not_supported). [UMS_TIME_SLICE_US]
-    std::uint32_t time_slice_us = 0;
+    // (`block`) and a clock of the kernel's. Where one of them is missing the default means 0, and any other value is
+    // refused: the runtime does not start (std::errc::operation_not_supported). [UMS_TIME_SLICE_US]
+    std::uint32_t time_slice_us = default_time_slice_us;
 
     // The real-time signal by which libums stops a fiber that runs on without a processor, or whose time slice is over;
     // 0: one that nobody uses. [UMS_SIGNAL]

@@ -127,20 +127,20 @@ typedef struct ums_options {
     bool membarrier; /* true */
     ums_block_t block;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
-    uint32_t time_slice_us; /* 0: none; 100 to 60000000. -EOPNOTSUPP without a detector. */
+    uint32_t time_slice_us; /* 10000; 0: none; 100 to 60000000. See ums_run() for -EOPNOTSUPP. */
     int signal;             /* 0: one that nobody uses */
 } ums_options_t;
 
 #define UMS_OPTIONS_INIT                                                                           \
     {                                                                                              \
         sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
-            5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 0, 0               \
+            5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 10000, 0           \
     }
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
  * stops the runtime. `options` may be NULL.
  * -EBUSY: one runs. -EINVAL: an option. -EOPNOTSUPP: guards the kernel cannot make; no detector where one is asked
- * for, or for time slices. -EAGAIN: no thread. -EPERM: the caller is a fiber. -ENOMEM. */
+ * for; no detector or no clock for time slices other than the default, which is none then. -EAGAIN: no thread. -EPERM: the caller is a fiber. -ENOMEM. */
 UMS_API UMS_CHECK int ums_run(const ums_options_t* options, void (*function)(void*),
                               void* argument);
 
@@ -234,11 +234,11 @@ typedef struct ums_cluster_options {
     ums_policy_t policy;
     bool pin;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
-    uint32_t time_slice_us; /* 0: none; 100 to 60000000. -EOPNOTSUPP without a detector. */
+    uint32_t time_slice_us; /* 10000; 0: none; 100 to 60000000. */
 } ums_cluster_options_t;
 
 #define UMS_CLUSTER_OPTIONS_INIT \
-    { sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 0 }
+    { sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 10000 }
 
 /* -EPERM: no runtime runs. -EINVAL: an option. -EOPNOTSUPP: time slices without a detector. -EAGAIN: no thread.
  * -ENOMEM. */

@@ -120,7 +120,7 @@ typedef struct ums_worker_options {
  * exception that leaves the function ends the program. The worker is joined or detached by its handle,
  * scheduled by its context.
  * -EINVAL: an option, no list or no function. -EBADF: list or context. -EBUSY: the context has a worker that has not
- * ended, or is still queued. -EAGAIN: no thread. -ENOMEM. */
+ * ended, or is still queued. -EAGAIN: no thread. -ENOMEM. -ENOTSUP: see ums_scheduling_mode(). */
 UMS_API UMS_CHECK int ums_worker_create(ums_worker_t* made, const ums_worker_options_t* options,
                                         ums_worker_function_t function, void* argument);
 
@@ -198,7 +198,8 @@ typedef struct ums_scheduler_options {
 
 /* Makes the calling thread a scheduler. Returns 0 when its procedure returns; may be called again.
  * -EINVAL: no options, their size, no procedure. -EBADF: the list. -EPERM: a worker, a fiber, or a scheduler already.
- * -ENOMEM. */
+ * -ENOMEM. -ENOTSUP: workers cannot be switched here (ums_scheduling_mode()), or the detector that
+ * UMS_BLOCK asks for does not work. */
 UMS_API int ums_scheduler_enter(const ums_scheduler_options_t* options);
 
 /* Runs the worker, by a scheduler, inside its procedure. Does not return unless it fails; what the procedure has on
@@ -222,13 +223,12 @@ UMS_API int ums_thread_id(void);
 
 /* --- What goes on ------------------------------------------------------------------------------- */
 
-/* How workers are switched: "fsgsbase: ..." in user mode, or "futex: ..." by the kernel, and why. UMS_FSGSBASE=off
- * asks for the latter. */
+/* How workers are switched: "fsgsbase: ...", or "unavailable: ..." with what is missing: then
+ * ums_scheduler_enter() and ums_worker_create() fail with -ENOTSUP. */
 UMS_API const char* ums_scheduling_mode(void);
 
-/* Who finds that a worker blocks without a word, and why that one: "monitor: ...", "perf: ...", "scheduler: ..." (in
- * futex mode), "off: ...", or "refused: ..." if what UMS_BLOCK asks for does not work here. Until the thread's next
- * call. */
+/* Who finds that a worker blocks without a word, and why that one: "monitor: ...", "perf: ...", "off: ...", or
+ * "refused: ..." if what UMS_BLOCK asks for does not work here. Until the thread's next call. */
 UMS_API const char* ums_scheduling_detector(void);
 
 enum ums_worker_state {

@@ -3,7 +3,7 @@
 
 // arch/bare.hpp: what a kernel thread can do while its thread-local memory is in use elsewhere.
 //
-// The kernel thread behind a worker (src/ums) sleeps while another one runs the worker with its TLS block. Up
+// The kernel thread behind a worker (src/scheduling) sleeps while another one runs the worker with its TLS block. Up
 // to that sleep, and after it until the worker is back, it must touch no thread-local variable: not
 // errno, not a stack protector's canary, nothing a sanitizer keeps per thread. So it runs functions that are
 // not instrumented, makes its system call by itself, past the table of os/system.hpp, and uses the compiler's

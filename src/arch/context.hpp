@@ -16,14 +16,14 @@ struct context {
     std::uint16_t x87;
 };
 
-// What a switch brings to the side that continues: who carries it now, and what the side that was
-// left wants done now that its registers are saved (null: nothing).
+// What a switch brings to the side that continues: its carrier from now on, and the action that the
+// side that was left wants done now that its registers are saved (null: none).
 struct arrival {
     void* carrier;
-    void* handover;
+    void* after;
 };
 
-using entry_function = void (*)(void* carrier, void* handover, void* argument);
+using entry_function = void (*)(void* carrier, void* after, void* argument);
 
 extern "C" void ums_fiber_entry() noexcept;
 

@@ -30,7 +30,7 @@ struct echo {
     arch::context caller{}, own{};
     std::unique_ptr<char[]> stack{new char[stack_bytes]};
     void* seen_carrier = nullptr;
-    void* seen_handover = nullptr;
+    void* seen_after = nullptr;
     std::uintptr_t frame = 0;
 
     echo() {
@@ -39,31 +39,31 @@ struct echo {
         arch::make_context(own, reinterpret_cast<void*>(top), &run, this);
     }
 
-    arch::arrival to(void* carrier, void* handover) {
-        return arch::switch_context(caller, own, carrier, handover);
+    arch::arrival to(void* carrier, void* after) {
+        return arch::switch_context(caller, own, carrier, after);
     }
 
-    static void run(void* carrier, void* handover, void* self_) noexcept {
+    static void run(void* carrier, void* after, void* self_) noexcept {
         auto* self = static_cast<echo*>(self_);
         self->frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
         for (;;) {
             self->seen_carrier = carrier;
-            self->seen_handover = handover;
+            self->seen_after = after;
             const arch::arrival a = arch::switch_context(self->own, self->caller, self, carrier);
             carrier = a.carrier;
-            handover = a.handover;
+            after = a.after;
         }
     }
 };
 
 TEST(context, the_first_switch_calls_the_entry_with_everything_it_needs) {
     echo e;
-    int carrier, handover;
-    const arch::arrival back = e.to(&carrier, &handover);
+    int carrier, after;
+    const arch::arrival back = e.to(&carrier, &after);
     EXPECT_EQ(e.seen_carrier, &carrier);
-    EXPECT_EQ(e.seen_handover, &handover);
+    EXPECT_EQ(e.seen_after, &after);
     EXPECT_EQ(back.carrier, &e);
-    EXPECT_EQ(back.handover, &carrier);
+    EXPECT_EQ(back.after, &carrier);
     // rbp of a function that was entered with the stack aligned as the ABI wants it.
     EXPECT_EQ(e.frame % 16, 0u);
     const auto bottom = reinterpret_cast<std::uintptr_t>(e.stack.get());
@@ -71,12 +71,12 @@ TEST(context, the_first_switch_calls_the_entry_with_everything_it_needs) {
     EXPECT_LT(e.frame, bottom + stack_bytes);
 }
 
-TEST(context, each_switch_brings_its_carrier_and_handover) {
+TEST(context, each_switch_brings_its_carrier_and_what_comes_after) {
     echo e;
     for (std::intptr_t i = 1; i < 1'000; ++i) {
         e.to(reinterpret_cast<void*>(i), reinterpret_cast<void*>(-i));
         ASSERT_EQ(e.seen_carrier, reinterpret_cast<void*>(i));
-        ASSERT_EQ(e.seen_handover, reinterpret_cast<void*>(-i));
+        ASSERT_EQ(e.seen_after, reinterpret_cast<void*>(-i));
     }
 }
 

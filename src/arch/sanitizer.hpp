@@ -77,13 +77,13 @@ UMS_ALWAYS_INLINE void set_bounds(stack_shadow& s, const void* bottom, std::size
     s.bottom = bottom;
     s.size = size;
 }
-UMS_ALWAYS_INLINE void before_switch(stack_shadow& from, const stack_shadow& to) noexcept {
+UMS_ALWAYS_INLINE void start_switch(stack_shadow& from, const stack_shadow& to) noexcept {
     __sanitizer_start_switch_fiber(&from.fake_stack, to.bottom, to.size);
 }
-UMS_ALWAYS_INLINE void before_last_switch(const stack_shadow& to) noexcept {
+UMS_ALWAYS_INLINE void start_last_switch(const stack_shadow& to) noexcept {
     __sanitizer_start_switch_fiber(nullptr, to.bottom, to.size);
 }
-UMS_ALWAYS_INLINE void after_switch(stack_shadow& self) noexcept {
+UMS_ALWAYS_INLINE void finish_switch(stack_shadow& self) noexcept {
     __sanitizer_finish_switch_fiber(self.fake_stack, nullptr, nullptr);
 }
 // A free stack: any use is reported.
@@ -104,9 +104,9 @@ inline void remove_leak_root(const void* bottom, std::size_t size) noexcept {
 }
 #else
 UMS_ALWAYS_INLINE void set_bounds(stack_shadow&, const void*, std::size_t) noexcept {}
-UMS_ALWAYS_INLINE void before_switch(stack_shadow&, const stack_shadow&) noexcept {}
-UMS_ALWAYS_INLINE void before_last_switch(const stack_shadow&) noexcept {}
-UMS_ALWAYS_INLINE void after_switch(stack_shadow&) noexcept {}
+UMS_ALWAYS_INLINE void start_switch(stack_shadow&, const stack_shadow&) noexcept {}
+UMS_ALWAYS_INLINE void start_last_switch(const stack_shadow&) noexcept {}
+UMS_ALWAYS_INLINE void finish_switch(stack_shadow&) noexcept {}
 inline void poison(const void*, std::size_t) noexcept {}
 inline void unpoison(const void*, std::size_t) noexcept {}
 UMS_ALWAYS_INLINE void forget_frames() noexcept {}

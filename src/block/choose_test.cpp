@@ -13,8 +13,8 @@
 #include <system_error>
 
 #include "block/perf_detector.hpp"
-#include "block/subject.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/subject.hpp"
+#include "internal/failing_calls.hpp"
 #include "os/membarrier.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"

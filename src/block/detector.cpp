@@ -7,6 +7,7 @@
 #include "block/monitor_detector.hpp"
 #include "block/no_detector.hpp"
 #include "block/perf_detector.hpp"
+#include "os/say.hpp"
 
 namespace ums::block {
 
@@ -28,7 +29,7 @@ std::string perf_problem() {
 }
 
 std::string monitor_problem() {
-    const long error = os::thread_state::try_it();
+    const long error = os::thread_states{}.open();
     return error == 0 ? std::string{} : "/proc/self/task cannot be read";
 }
 
@@ -73,7 +74,11 @@ chosen_detector choose(preference wanted, int root) {
     const std::string problem = problem_of_start(*monitor, root);
     if (problem.empty()) return {std::move(monitor), std::move(why)};
     if (wanted == preference::monitor) refuse("monitor", problem);
-    return {std::make_unique<no_detector>(), why + "; " + problem};
+    why += "; " + problem;
+    os::say("no way to find fibers that block in the kernel (%s): one that does stops its processor; see "
+            "ums::blocking(), and UMS_BLOCK=off to be told no more",
+            why.c_str());
+    return {std::make_unique<no_detector>(), std::move(why)};
 }
 
 verdict would_choose(preference wanted) {

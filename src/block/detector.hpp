@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/detector.hpp: finds out that a watched kernel thread has blocked in the kernel.
+// block/detector.hpp: finds out that a kernel thread that carries a load has blocked in the kernel.
 //
 // Three of them, best first, behind one interface:
 // perf_detector     the kernel says so: records of context switches. Notice within about 100 us.
 // monitor_detector  a thread looks, every 20 us to 10 ms.
 // no_detector       nobody does: only what the program marks as blocking is known.
 //
-// Lifetime:  stop() and the destructor require that no thread is watched any more.
+// Lifetime:  stop() and the destructor require that no load is watched any more.
 // Threads:   start(), stop(), add() and remove() may be called by any thread, start() and stop() by one
 //            at a time. nudge() by anyone, at any time between start() and stop().
 
@@ -38,11 +38,11 @@ public:
     [[nodiscard]] virtual std::string start(int root) = 0;
     virtual void stop() noexcept = 0;
 
-    virtual void add(watched& w) noexcept = 0;
+    virtual void add(watched& w) = 0;  // Throws std::bad_alloc.
     // When it returns no function of `w` runs any more, and none is called again.
     virtual void remove(watched& w) noexcept = 0;
 
-    // Says that a thread has become of interest, after it has. Costs a load unless the detector sleeps.
+    // Says that a load has become of interest, after it has. Costs a load unless the detector sleeps.
     void nudge() noexcept { nudge(os::asymmetric()); }
     // For who knows what os::asymmetric() says.
     UMS_ALWAYS_INLINE void nudge(bool is_asymmetric) noexcept {
@@ -75,7 +75,7 @@ struct chosen_detector {
 };
 
 // Starts the best one that works, or the one that is asked for. Throws std::system_error
-// (operation_not_supported) if that one does not work.
+// (operation_not_supported) if that one does not work. Says so on standard error if none works.
 [[nodiscard]] chosen_detector choose(preference wanted, int root);
 
 // The same choice without starting anything: for reports.

@@ -22,7 +22,7 @@
 #include "base/random.hpp"
 #include "block/monitor_detector.hpp"
 #include "block/perf_detector.hpp"
-#include "block/subject.hpp"
+#include "internal/subject.hpp"
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
 #include "support/seed.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// The sleep. Who becomes of interest makes that visible, then reads sleeps_ (nudge()). The sampler
-// stores sleeps_, executes a heavy fence, then asks everybody once more. By the argument of
-// os/membarrier.hpp one of them sees the other: the sampler stays awake, or it is woken. The waker sets
-// sleeps_ back to zero, which is the word the sampler's futex compares. stop() stores ends_, then wakes
-// it the same way, with a fence of its own.
+// The sleep. A thread that becomes of interest makes that visible, then reads sleeps_ (nudge()). The sampler
+// stores asleep_ and counts itself in sleeps_, executes a heavy fence, then asks everybody once more. By the
+// argument of os/membarrier.hpp one of them sees the other: the sampler stays awake, or it is woken.
+// Whoever sets asleep_ back to zero, which is the word the sampler's futex compares, takes it out of the count.
+// stop() stores ends_, then wakes it the same way, with a fence of its own.
 #include "block/monitor_detector.hpp"
 
 #include <algorithm>
@@ -21,11 +21,19 @@ namespace ums::block {
 
 std::string monitor_detector::start(int) {
     UMS_ASSERT(!sampler_.joinable(), "a detector was started twice");
-    if (const long error = os::thread_state::try_it(); error != 0)
+    if (const long error = states_.open(); error != 0)
         return "/proc/self/task: " + std::generic_category().message(static_cast<int>(-error));
     ends_.store(0, base::relaxed);    // relaxed: the thread that reads it does not exist yet.
-    sleeps_.store(0, base::relaxed);  // relaxed: the same.
-    sampler_ = service_thread("ums monitor", [this] { run(); });
+    sleeps_.store(0, base::relaxed);  // relaxed, both: the same.
+    asleep_.store(0, base::relaxed);
+    sentinels_.start();  // First: the sampler works with what this sets up.
+    try {
+        sampler_ = service_thread("ums monitor", [this] { run(); });
+    } catch (...) {
+        sentinels_.stop();
+        states_.close();
+        throw;
+    }
     return {};
 }
 
@@ -35,25 +43,32 @@ void monitor_detector::stop() noexcept {
     ends_.store(1, base::seq_cst);
     base::full_fence();
     os::futex_wake(ends_.address());
-    wake();
+    wake_sampler();
     sampler_.join();
+    sentinels_.stop();
+    states_.close();
 }
 
 void monitor_detector::wake() noexcept {
+    wake_sampler();
+    sentinels_.wake_here();
+}
+
+void monitor_detector::wake_sampler() noexcept {
     // sync(block.sleep): what made somebody interesting is seen by the sample after the sleep.
-    sleeps_.exchange(0, base::seq_cst);
-    os::futex_wake(sleeps_.address());
+    if (asleep_.load(base::relaxed) == 0 || asleep_.exchange(0, base::seq_cst) == 0) return;
+    sleeps_.fetch_sub(1, base::relaxed);  // relaxed: one too many only makes others look here.
+    os::futex_wake(asleep_.address());
 }
 
 void monitor_detector::sleep() noexcept {
-    sleeps_.store(1, base::seq_cst);
+    sentinels_.let_sleep();
+    asleep_.store(1, base::seq_cst);
+    sleeps_.fetch_add(1, base::seq_cst);
     os::heavy_fence();
-    if (any_of_interest() || ends_.load(base::seq_cst) != 0) {
-        sleeps_.store(0, base::seq_cst);
-        return;
-    }
+    if (any_of_interest() || ends_.load(base::seq_cst) != 0) return wake_sampler();
     // sync(block.sleep)
-    while (sleeps_.load(base::acquire) != 0) os::futex_wait(sleeps_, 1);
+    while (asleep_.load(base::acquire) != 0) os::futex_wait(asleep_, 1);
 }
 
 void monitor_detector::run() noexcept {
@@ -62,7 +77,7 @@ void monitor_detector::run() noexcept {
     // relaxed: stop() wakes, and the loop comes back here.
     while (ends_.load(base::relaxed) == 0) {
         const os::nanoseconds begun = os::now();
-        const os::nanoseconds interval = std::clamp((begun - found) / 16, shortest, longest);
+        const os::nanoseconds interval = std::clamp((begun - found) / 16, shortest.load(), longest.load());
         const sample s = take(interval >= 1'000'000);
         if (s.any_blocked) found = begun;
         if (!s.any_of_interest && interval == longest) {
@@ -71,34 +86,38 @@ void monitor_detector::run() noexcept {
             continue;
         }
         // Until then or the end, for which ends_ changes.
-        const os::nanoseconds next = begun + std::clamp((begun - found) / 16, shortest, longest);
+        const os::nanoseconds next = begun + std::clamp((begun - found) / 16, shortest.load(), longest.load());
         os::futex_wait(ends_, 0, next);
     }
 }
 
 monitor_detector::sample monitor_detector::take(bool at_once) noexcept {
     samples_.add(1);
+    if (samples_.get() % 64 == 0) sentinels_.let_sleep();
     sample s;
-    all_.begin_scan();
-    for (;;) {
-        const auto pin = all_.next();
-        if (!pin) return s;
-        if (!pin->is_of_interest()) continue;
+    looks_.each([&](watched& w) noexcept {
+        if (!w.is_of_interest()) return true;
         s.any_of_interest = true;
-        const std::uint64_t activity = pin->activity();
-        const bool is_same = activity == pin->sampled_;
-        pin->sampled_ = activity;
-        if (is_same || at_once) s.any_blocked |= report_if_blocked(*pin, pin->state_, 0, false);
-    }
+        const std::uint64_t activity = w.activity();
+        const bool is_same = activity == w.sampled_;
+        w.sampled_ = activity;
+        if (!is_same && !at_once) return true;
+        const int cpu = w.cpu();  // Before the report: then it is on another.
+        if (!report_if_blocked(w, states_, 0, false)) return true;
+        s.any_blocked = true;
+        sentinels_.guard(cpu);
+        return true;
+    });
+    return s;
 }
 
 bool monitor_detector::any_of_interest() noexcept {
-    all_.begin_scan();
-    for (;;) {
-        const auto pin = all_.next();
-        if (!pin) return false;
-        if (pin->is_of_interest()) return true;
-    }
+    bool any = false;
+    looks_.each([&](const watched& w) noexcept {
+        any = w.is_of_interest();
+        return !any;
+    });
+    return any;
 }
 
 }  // namespace ums::block

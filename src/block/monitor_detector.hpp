@@ -16,23 +16,27 @@
 // Cost: up to 2 us a sample for each thread that computes; at 20 us, then, a tenth of a CPU, for as long
 // as blocks are found.
 
+#include <atomic>
 #include <thread>
 
 #include "block/detector.hpp"
+#include "block/sentinels.hpp"
 #include "block/watch_list.hpp"
+#include "os/thread_state.hpp"
 
 namespace ums::block {
 
 class monitor_detector final : public detector {
 public:
-    static constexpr os::nanoseconds shortest = 20'000, longest = 10'000'000;
+    // Set while no detector runs; for tests.
+    static inline std::atomic<os::nanoseconds> shortest{20'000}, longest{10'000'000};
 
     monitor_detector() noexcept = default;
     ~monitor_detector() override { stop(); }
 
     [[nodiscard]] std::string start(int root) override;
     void stop() noexcept override;
-    void add(watched& w) noexcept override {
+    void add(watched& w) override {
         all_.add(w);
         nudge();
     }
@@ -41,8 +45,10 @@ public:
 
     [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.get(); }
     [[nodiscard]] bool is_asleep() const noexcept {
-        return sleeps_.load(base::relaxed) != 0;  // relaxed: a hint.
+        return asleep_.load(base::relaxed) != 0;  // relaxed: a hint.
     }
+    // Of the blocks that were found, those that a sentinel has reported.
+    [[nodiscard]] std::uint64_t found_by_sentinels() const noexcept { return sentinels_.found(); }
 
 private:
     struct sample {
@@ -55,8 +61,13 @@ private:
     [[nodiscard]] bool any_of_interest() noexcept;
     void sleep() noexcept;
     void wake() noexcept override;
+    void wake_sampler() noexcept;
 
     watch_list all_;
+    watch_list::observer looks_{all_};  // The sampler's.
+    os::thread_states states_;
+    sentinels sentinels_{all_, states_, sleeps_};
+    base::atomic<std::uint32_t> asleep_;
     base::atomic<std::uint32_t> ends_;
     base::owned<std::uint64_t> samples_{0};
     std::thread sampler_;

@@ -5,12 +5,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "block/subject.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/subject.hpp"
+#include "internal/failing_calls.hpp"
 #include "os/membarrier.hpp"
+#include "os/topology.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 
@@ -102,17 +104,60 @@ TEST_F(monitor_detector_test, works_without_descriptors_to_spare) {
     os::failing_calls failing;
     monitor_detector detector;
     ASSERT_EQ(detector.start(maker_.tid()), "");
-    failing.fail(os::failing_calls::open_to_read, 1, 1, EMFILE);  // The one that is kept.
+    failing.fail(os::failing_calls::open_at, 1, 5, EMFILE);
     watched_thread t{maker_, detector,
                      [&](subject& self) { self.busy(detector, [&] { block(); }); },
                      [&](const notice&) { unblock(); }};
+}
+
+// Each block is ended by its notice alone: one that the sentinel misses hangs the test.
+TEST_F(monitor_detector_test, a_sentinel_finds_what_the_monitor_is_too_slow_for) {
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(maker_.tid()), "");
+    const int cpu = os::nth_usable_cpu(0);
+    std::atomic<std::uint64_t> held{0};
+    const int rounds = scaled(50, 10);
+    {
+        watched_thread t{maker_, detector,
+                         [&](subject& self) {
+                             os::pin_this_thread(0);
+                             for (int i = 0; i < rounds; ++i)
+                                 self.busy(detector, [&] {
+                                     held = self.activity();
+                                     block();
+                                 });
+                         },
+                         [&](const notice& what) {
+                             std::uint64_t waits = what.activity;
+                             if (!held.compare_exchange_strong(waits, 0)) return;
+                             if (what.free_cpu != -1) {
+                                 EXPECT_EQ(what.free_cpu, cpu);
+                             }
+                             // From the first one on, which nobody else can find.
+                             monitor_detector::shortest = monitor_detector::longest = 3'600'000'000'000;
+                             unblock();
+                         }};
+    }
+    monitor_detector::shortest = 20'000;
+    monitor_detector::longest = 10'000'000;
+    EXPECT_GE(detector.found_by_sentinels() + 2, static_cast<std::uint64_t>(rounds));
+}
+
+TEST_F(monitor_detector_test, a_load_costs_no_descriptor) {
+    monitor_detector detector;
+    ASSERT_EQ(detector.start(maker_.tid()), "");
+    const auto before = conservation::fds();
+    std::deque<subject> all;
+    for (int i = 0; i < 100; ++i) detector.add(all.emplace_back(block::current_tid()));
+    EXPECT_EQ(conservation::fds(), before);
+    for (subject& one : all) detector.remove(one);
 }
 
 TEST_F(monitor_detector_test, works_where_proc_does_not_name_system_calls) {
     os::failing_calls failing;
     monitor_detector detector;
     ASSERT_EQ(detector.start(maker_.tid()), "");
-    failing.fail(os::failing_calls::open_to_read, 1, 1, ENOENT);  // Then it is stat.
+    failing.fail(os::failing_calls::open_at, 1, 1, ENOENT);  // Then it is stat.
     std::atomic<int> why{-1};
     {
         watched_thread t{maker_, detector,

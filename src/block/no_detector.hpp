@@ -11,7 +11,7 @@ class no_detector final : public detector {
 public:
     [[nodiscard]] std::string start(int) override { return {}; }
     void stop() noexcept override {}
-    void add(watched&) noexcept override {}
+    void add(watched&) override {}
     void remove(watched&) noexcept override {}
     [[nodiscard]] detector_kind kind() const noexcept override { return detector_kind::none; }
 };

@@ -19,6 +19,7 @@
 #include <sys/prctl.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 #include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
@@ -78,6 +79,9 @@ std::string perf_detector::start(int root) {
     // The reader comes first: were this the root, a thread made later would be below it.
     reader_ = service_thread("ums blocks", [this] { run(); });
     std::string problem = open_rings(root, cpus);
+    if (problem.empty())
+        if (const long error = states_.open(); error != 0)
+            problem = explain("/proc/self/task", error);
     // sync(block.start): the reader sees the rings, and who starts sees that they are open.
     go_.store(problem.empty() ? 1 : 2, base::release);
     os::futex_wake(go_.address());
@@ -93,6 +97,7 @@ void perf_detector::stop() noexcept {
     polled_.reset();
     if (stop_event_ >= 0) os::system.close_fd(stop_event_);
     stop_event_ = -1;
+    states_.close();
 }
 
 bool perf_detector::works() const noexcept {
@@ -156,16 +161,18 @@ bool perf_detector::wait() noexcept {
 
 void perf_detector::read_rings() noexcept {
     for (unsigned i = 0; i < rings_; ++i) {
-        all_.with_all([&](auto find) noexcept {
-            const bool had_room = ring_[i].drain([&](const os::switch_record& record) noexcept {
-                records_.add(1);
-                if (watched* w = find(record.tid)) note(*w, record);
+        const bool had_room = ring_[i].drain([&](const os::switch_record& record) noexcept {
+            records_.add(1);
+            looks_.each([&](watched& w) noexcept {
+                if (w.tid() != record.tid) return true;
+                note(w, record);
+                return false;
             });
-            if (!had_room) {
-                overflows_.add(1);
-                must_look_at_all_ = true;
-            }
         });
+        if (!had_room) {
+            overflows_.add(1);
+            must_look_at_all_ = true;
+        }
     }
 }
 
@@ -180,42 +187,28 @@ void perf_detector::note(watched& w, const os::switch_record& record) noexcept {
         w.since_ = record.when;
     }
     w.is_off_ = blocked;
-    if (!blocked) return;
-    if (suspected_ == most_suspects)
-        must_look_at_all_ = true;
-    else
-        suspects_[suspected_++] = record.tid;
 }
 
 void perf_detector::look_at_suspects() noexcept {
-    for (unsigned i = 0; i < suspected_; ++i) {
-        os::nanoseconds when = 0;
-        const auto pin = all_.find(suspects_[i], [&](watched& w) noexcept {
-            // Once, however many of its records there were.
-            when = w.since_;
-            const bool is_off = w.is_off_;
-            w.is_off_ = false;
-            return is_off;
-        });
-        if (pin) look_at(*pin, when, true);
-    }
-    suspected_ = 0;
+    looks_.each([&](watched& w) noexcept {
+        if (std::exchange(w.is_off_, false)) look_at(w, w.since_, true);
+        return true;
+    });
 }
 
 bool perf_detector::look_at_all() noexcept {
     must_look_at_all_ = false;
     bool any_of_interest = false;
-    all_.begin_scan();
-    for (;;) {
-        const auto pin = all_.next();
-        if (!pin) return any_of_interest;
-        any_of_interest |= pin->is_of_interest();
-        look_at(*pin, 0, false);
-    }
+    looks_.each([&](watched& w) noexcept {
+        any_of_interest |= w.is_of_interest();
+        look_at(w, 0, false);
+        return true;
+    });
+    return any_of_interest;
 }
 
 void perf_detector::look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept {
-    if (report_if_blocked(w, w.state_, when, if_unknown)) gauge_.found(os::now());
+    if (report_if_blocked(w, states_, when, if_unknown)) gauge_.found(os::now());
 }
 
 }  // namespace ums::block

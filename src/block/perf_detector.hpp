@@ -24,6 +24,7 @@
 #include "block/flood_gauge.hpp"
 #include "block/watch_list.hpp"
 #include "os/perf.hpp"
+#include "os/thread_state.hpp"
 
 namespace ums::block {
 
@@ -37,7 +38,7 @@ public:
 
     [[nodiscard]] std::string start(int root) override;
     void stop() noexcept override;
-    void add(watched& w) noexcept override { all_.add(w); }
+    void add(watched& w) override { all_.add(w); }
     void remove(watched& w) noexcept override { all_.remove(w); }
     [[nodiscard]] bool works() const noexcept override;
     [[nodiscard]] detector_kind kind() const noexcept override { return detector_kind::perf; }
@@ -55,13 +56,11 @@ public:
     [[nodiscard]] static std::string explain(const char* call, long error);
 
 private:
-    static constexpr unsigned most_suspects = 64;
-
     [[nodiscard]] std::string open_rings(int root, unsigned cpus);
     void run() noexcept;
     [[nodiscard]] bool wait() noexcept;
     void read_rings() noexcept;
-    void note(watched& w, const os::switch_record& record) noexcept;
+    static void note(watched& w, const os::switch_record& record) noexcept;
     void look_at_suspects() noexcept;
     bool look_at_all() noexcept;  // Whether any is of interest.
     void look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept;
@@ -77,13 +76,13 @@ private:
     int stop_event_ = -1;
 
     watch_list all_;
+    watch_list::observer looks_{all_};  // The reader's.
+    os::thread_states states_;
     // 0 until the rings are there, then 1; 2: no reader is needed.
     base::atomic<std::uint32_t> go_;
     base::atomic<std::uint32_t> is_lost_;
 
     // Owned by the reader:
-    int suspects_[most_suspects];  // Tids whose last record says that they blocked.
-    unsigned suspected_ = 0;
     bool must_look_at_all_ = false;
     base::owned<std::uint64_t> overflows_{0};
     base::owned<std::uint64_t> records_{0};

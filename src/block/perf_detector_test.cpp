@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "block/subject.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/subject.hpp"
+#include "internal/failing_calls.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 

@@ -3,13 +3,15 @@
 
 namespace ums::block {
 
-bool report_if_blocked(watched& w, const os::thread_state& state, os::nanoseconds when,
-                       bool if_unknown) noexcept {
-    using kind = os::thread_state::kind;
+bool report_if_blocked(watched& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
+                       int free_cpu) noexcept {
+    using kind = os::thread_states::kind;
     if (!w.is_of_interest()) return false;
     const std::uint64_t activity = w.activity();
-    const os::thread_state::seen seen = state.look();
-    notice what{cause::unknown, -1, when != 0 ? when : os::now(), activity};
+    const int tid = w.tid();
+    if (tid == 0) return false;
+    const os::thread_states::seen seen = states.look(tid);
+    notice what{cause::unknown, -1, when != 0 ? when : os::now(), tid, free_cpu, activity};
     switch (seen.what) {
         case kind::running:
             return false;
@@ -26,8 +28,9 @@ bool report_if_blocked(watched& w, const os::thread_state& state, os::nanosecond
             what.why = cause::page_fault;
             break;
     }
-    if (w.activity() != activity || !w.is_of_interest()) return false;
-    w.on_block(what);
+    if (w.activity() != activity || w.tid() != tid || !w.is_of_interest()) return false;
+    if (!w.on_block(what)) return false;
+    w.reported_.store(activity, base::relaxed);  // relaxed: a hint.
     return true;
 }
 

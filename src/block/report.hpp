@@ -4,15 +4,17 @@
 // block/report.hpp: the one place that decides that a thread has blocked.
 
 #include "block/watched.hpp"
+#include "os/thread_state.hpp"
 
 namespace ums::block {
 
 // Looks at the thread, and tells it if it is of interest and blocked. `when`: since when, or 0 if that is
-// not known. `if_unknown`: what is true of it if /proc does not say. Returns whether it was told.
+// not known. `if_unknown`: what is true of it if /proc does not say.
+// `free_cpu`: see notice. Returns whether it was told, and was still blocked.
 //
 // No false notice: the thread was of interest and had the same activity before and after it was seen
 // blocked, and an activity never comes back. So it was blocked while it was of interest.
-bool report_if_blocked(watched& w, const os::thread_state& state, os::nanoseconds when,
-                       bool if_unknown) noexcept;
+bool report_if_blocked(watched& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
+                       int free_cpu = -1) noexcept;
 
 }  // namespace ums::block

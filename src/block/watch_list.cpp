@@ -1,95 +1,110 @@
 // SPDX-License-Identifier: MIT
 
-// Who removes a thread and finds it pinned marks it as leaving and reads the count, both under the lock,
-// then waits while the count is the same. Who unpins last does so under the lock: if it sees the mark, it
-// raises the count afterwards, so the wait ends or does not begin. If it does not, its section came
-// before the remover's, which then finds no pin.
+// Why no observer looks at a load that is gone. The observer stores the pin, then reads the place again; the
+// remover clears the place, then reads the pins. All four are sequentially consistent, so the observer finds the place
+// cleared and takes the pin back, or the remover finds the pin and waits.
+//
+// Why the remover is woken. It counts itself in `removers_`, reads `unpinned_`, then the pins. An observer takes its
+// pin back, then reads `removers_`. If the remover read the pin before it went, the observer's read comes after
+// the remover's count: it changes `unpinned_` after the remover read that, so the wait ends or does not begin.
 #include "block/watch_list.hpp"
+
+#include <utility>
 
 #include "base/assert.hpp"
 #include "os/futex.hpp"
 
 namespace ums::block {
 
-watch_list::~watch_list() {
-    UMS_ASSERT(first_ == nullptr, "a detector was destroyed that still watches a thread");
+watch_list::observer::observer(watch_list& list) noexcept : list_{list} {
+    const os::lock_guard hold{list_.lock_};
+    next_ = list_.observers_;
+    list_.observers_ = this;
 }
 
-void watch_list::add(watched& w) noexcept {
-    lock_.acquire();
-    UMS_ASSERT(w.next_ == nullptr, "a thread is watched twice");
-    w.scan_ = scan_;  // A scan that is under way passes it by.
-    if (first_ == nullptr) {
-        first_ = w.next_ = w.previous_ = &w;
-    } else {
-        w.next_ = first_;
-        w.previous_ = first_->previous_;
-        w.previous_->next_ = first_->previous_ = &w;
+watch_list::observer::~observer() {
+    const os::lock_guard hold{list_.lock_};
+    observer** at = &list_.observers_;
+    while (*at != this) at = &(*at)->next_;
+    *at = next_;
+}
+
+bool watch_list::observer::pin(const base::atomic<watched*>& place, watched& w) noexcept {
+    pinned_.store(&w, base::seq_cst);                  // See above.
+    if (place.load(base::seq_cst) == &w) return true;  // Acquire, too: sync(block.list).
+    unpin();
+    return false;
+}
+
+void watch_list::observer::unpin() noexcept {
+    pinned_.store(nullptr, base::seq_cst);  // See above. Release, too: the visit is over.
+    if (list_.removers_.load(base::seq_cst) == 0) return;
+    list_.unpinned_.fetch_add(1, base::seq_cst);
+    os::futex_wake(list_.unpinned_.address(), __INT_MAX__);
+}
+
+watch_list::~watch_list() {
+    UMS_ASSERT(observers_ == nullptr, "a detector was destroyed while it looks");
+    for (const auto& place : first_.places)
+        UMS_ASSERT(place.load(base::relaxed) == nullptr,  // relaxed: nobody else is left.
+                   "a detector was destroyed that still watches a load");
+    for (chunk* c = first_.next.load(base::relaxed); c != nullptr;) {
+        chunk* const gone = c;
+        c = c->next.load(base::relaxed);
+        delete gone;
     }
-    watched*& head = bucket(w.tid());
-    w.next_in_bucket_ = head;
-    head = &w;
-    lock_.release();
+}
+
+void watch_list::add(watched& w) {
+    chunk* spare = nullptr;  // Not allocated under the lock.
+    for (;;) {
+        lock_.acquire();
+        chunk* last = &first_;
+        for (chunk* c = last; c != nullptr; c = c->next.load(base::relaxed)) {
+            for (auto& place : c->places) {
+                // relaxed, as above: changed under the lock only.
+                if (place.load(base::relaxed) != nullptr) continue;
+                place.store(&w, base::release);  // sync(block.list): publishes the load.
+                lock_.release();
+                delete spare;
+                return;
+            }
+            last = c;
+        }
+        // sync(block.list): publishes the empty chunk.
+        const bool is_full = spare == nullptr;
+        if (!is_full) last->next.store(std::exchange(spare, nullptr), base::release);
+        lock_.release();
+        if (is_full) spare = new chunk;
+    }
+}
+
+bool watch_list::is_pinned(const watched& w) noexcept {
+    const os::lock_guard hold{lock_};
+    for (const observer* o = observers_; o != nullptr; o = o->next_)
+        if (o->pinned_.load(base::seq_cst) == &w) return true;  // See above.
+    return false;
 }
 
 void watch_list::remove(watched& w) noexcept {
-    lock_.acquire();
-    UMS_ASSERT(w.next_ != nullptr, "a thread is removed that is not watched");
-    watched** at = &bucket(w.tid());
-    while (*at != &w) at = &(*at)->next_in_bucket_;
-    *at = w.next_in_bucket_;
-    if (w.next_ == &w) {
-        first_ = nullptr;
-    } else {
-        w.previous_->next_ = w.next_;
-        w.next_->previous_ = w.previous_;
-        if (first_ == &w) first_ = w.next_;
+    {
+        const os::lock_guard hold{lock_};
+        bool found = false;
+        for (chunk* c = &first_; c != nullptr && !found; c = c->next.load(base::relaxed))
+            for (auto& place : c->places)
+                if (place.load(base::relaxed) == &w) {
+                    place.store(nullptr, base::seq_cst);  // See above.
+                    found = true;
+                }
+        UMS_ASSERT(found, "a load is removed that is not watched");
     }
-    w.next_ = w.previous_ = w.next_in_bucket_ = nullptr;
-    w.is_leaving_ = true;
-    while (w.pins_ != 0) {
-        // relaxed: read under the lock, as it is raised after the lock was held; see above.
-        const std::uint32_t seen = unpinned_.load(base::relaxed);
-        lock_.release();
+    removers_.fetch_add(1, base::seq_cst);  // See above.
+    for (;;) {
+        const std::uint32_t seen = unpinned_.load(base::seq_cst);
+        if (!is_pinned(w)) break;
         os::futex_wait(unpinned_, seen);
-        lock_.acquire();
     }
-    w.is_leaving_ = false;
-    lock_.release();
-}
-
-watched* watch_list::find_locked(int tid) noexcept {
-    watched* w = bucket(tid);
-    while (w != nullptr && w->tid() != tid) w = w->next_in_bucket_;
-    return w;
-}
-
-void watch_list::unpin(watched& w) noexcept {
-    lock_.acquire();
-    const bool is_awaited = --w.pins_ == 0 && w.is_leaving_;
-    // relaxed: a counter that only the futex compares; the lock orders the rest.
-    if (is_awaited) unpinned_.fetch_add(1, base::relaxed);
-    lock_.release();
-    if (is_awaited) os::futex_wake(unpinned_.address(), __INT_MAX__);
-}
-
-void watch_list::begin_scan() noexcept {
-    lock_.acquire();
-    ++scan_;
-    lock_.release();
-}
-
-watch_list::pin watch_list::next() noexcept {
-    lock_.acquire();
-    watched* w = first_;
-    if (w != nullptr && w->scan_ == scan_) w = nullptr;
-    if (w != nullptr) {
-        w->scan_ = scan_;
-        first_ = w->next_;  // Those that were visited come last.
-        ++w->pins_;
-    }
-    lock_.release();
-    return {*this, w};
+    removers_.fetch_sub(1, base::relaxed);  // relaxed: one too many only wakes in vain.
 }
 
 }  // namespace ums::block

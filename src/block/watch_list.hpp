@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/watch_list.hpp: the threads that a detector watches.
+// block/watch_list.hpp: the loads that a detector watches.
 //
-// The detector's thread works on one at a time, outside of the lock: it pins it, asks and calls it,
-// and unpins it. remove() waits for the pins to go. No memory is allocated: a thread that is blocked
-// inside the allocator must not stop its own detection.
+// An observer visits them without a lock: one whose thread is preempted for long, as a sentinel's may be,
+// keeps no other observer waiting, and of those that remove a load only the one that removes the very
+// load it looks at. It allocates nothing: a thread that blocks inside the allocator must not stop its
+// own detection.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,70 +19,64 @@ namespace ums::block {
 
 class watch_list {
 public:
-    // A thread that remove() waits for. Empty if there is none.
-    class pin {
+    // A place from which one thread at a time visits the loads.
+    class observer {
     public:
-        pin(watch_list& list, watched* of) noexcept : list_{list}, of_{of} {}
-        ~pin() {
-            if (of_ != nullptr) list_.unpin(*of_);
+        explicit observer(watch_list& list) noexcept;
+        ~observer();
+        observer(const observer&) = delete;
+        observer& operator=(const observer&) = delete;
+
+        // Calls f(load) of each that is there from the begin to the end, and perhaps of others, until one
+        // returns false.
+        template <class F>
+        void each(F f) noexcept {
+            for (chunk* c = &list_.first_; c != nullptr; c = c->next.load(base::acquire)) {
+                for (auto& place : c->places) {
+                    // relaxed: pin() reads it again.
+                    watched* const w = place.load(base::relaxed);
+                    if (w == nullptr || !pin(place, *w)) continue;
+                    const bool goes_on = f(*w);
+                    unpin();
+                    if (!goes_on) return;
+                }
+            }
         }
-        pin(const pin&) = delete;
-        pin& operator=(const pin&) = delete;
-        explicit operator bool() const noexcept { return of_ != nullptr; }
-        watched& operator*() const noexcept { return *of_; }
-        watched* operator->() const noexcept { return of_; }
 
     private:
+        friend class watch_list;
+
+        bool pin(const base::atomic<watched*>& place, watched& w) noexcept;
+        void unpin() noexcept;
+
         watch_list& list_;
-        watched* const of_;
+        base::atomic<watched*> pinned_;
+        observer* next_ = nullptr;  // Guarded by the list's lock.
     };
 
     watch_list() noexcept = default;
-    ~watch_list();  // Requires: empty.
+    ~watch_list();  // Requires: no load, no observer.
     watch_list(const watch_list&) = delete;
     watch_list& operator=(const watch_list&) = delete;
 
-    void add(watched& w) noexcept;
-    // Returns when nobody has it pinned.
+    // Throws std::bad_alloc.
+    void add(watched& w);
+    // Returns when no observer looks at it any more.
     void remove(watched& w) noexcept;
 
-    // One scan at a time: next() gives each thread that was there at begin() and still is, then none.
-    void begin_scan() noexcept;
-    [[nodiscard]] pin next() noexcept;
-
-    // The thread with this tid if `wanted` is true of it; called under the lock.
-    template <class F>
-    [[nodiscard]] pin find(int tid, F wanted) noexcept {
-        lock_.acquire();
-        watched* w = find_locked(tid);
-        if (w != nullptr && !wanted(*w)) w = nullptr;
-        if (w != nullptr) ++w->pins_;
-        lock_.release();
-        return {*this, w};
-    }
-
-    // Calls f(find), where find(tid) gives a thread or null, under the lock.
-    template <class F>
-    void with_all(F f) noexcept {
-        lock_.acquire();
-        f([this](int tid) noexcept { return find_locked(tid); });
-        lock_.release();
-    }
-
 private:
-    static constexpr std::size_t buckets = 256;
+    struct chunk {
+        base::atomic<watched*> places[31];
+        base::atomic<chunk*> next;
+    };
 
-    watched*& bucket(int tid) noexcept { return bucket_[static_cast<unsigned>(tid) % buckets]; }
-    watched* find_locked(int tid) noexcept;
-    void unpin(watched& w) noexcept;
+    [[nodiscard]] bool is_pinned(const watched& w) noexcept;
 
-    os::lock lock_;
-    // Guarded by lock_:
-    watched* first_ = nullptr;  // Of the ring; a scan turns it.
-    watched* bucket_[buckets] = {};
-    std::uint64_t scan_ = 0;
-
-    base::atomic<std::uint32_t> unpinned_;  // Counts; who removes waits for it to change.
+    os::lock lock_;                  // Held to add, to remove, and to change the observers.
+    observer* observers_ = nullptr;  // Guarded by lock_.
+    chunk first_;
+    base::atomic<std::uint32_t> removers_;  // That wait, or are about to.
+    base::atomic<std::uint32_t> unpinned_;  // Changes when a pin has gone that one of them may wait for.
 };
 
 }  // namespace ums::block

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/watched.hpp: a kernel thread whose blocking in the kernel somebody wants to hear of.
+// block/watched.hpp: something that runs on a kernel thread and moves to another when that thread blocks: a load.
+//
+// There are two kinds: a processor (fibers) and a scheduler's seat (the UMS API). Kernel threads that
+// carry nothing, such as those that block with a fiber for an hour, are not watched and cost nothing.
 //
 // A detector asks is_of_interest() whenever the thread may have blocked, and calls on_block() if it
-// has. All three functions run on the detector's thread, at any moment between add() and the return of
-// remove(); they must not block, and must not call add() or remove().
+// has. All functions run on a detector's threads, perhaps on several at once, at any moment between
+// add() and the return of remove(); they must not block, and must not call add() or remove().
 //
-// on_block() may come more than once for one long block while the thread is of interest: who has dealt with
-// it makes it uninteresting. It is a hint that was true a moment ago: by the time it is acted upon the
-// thread may run again. notice::activity is there for that: the thread was seen blocked while activity()
-// had this value, so a compare-and-swap from a word that holds it decides.
+// on_block() may come more than once for one long block while the load is of interest. It is a hint that
+// was true a moment ago: by the time it is acted upon the thread may run again, or the load may be
+// on another one. notice::tid and notice::activity are there for that: the thread `tid` carried the load and
+// was seen blocked while activity() had this value, so whoever acts compares both, under a claim.
 
 #include <cstdint>
 
+#include "base/atomic.hpp"
 #include "os/clock.hpp"
 #include "os/thread_state.hpp"
 
@@ -29,46 +33,49 @@ struct notice {
     cause why;
     long call;             // The system call's number, if it is one; else -1.
     os::nanoseconds when;  // When it left its CPU; or, if only seen blocked, when it was seen.
+    int tid;
+    int free_cpu;  // A CPU that is about to be idle, where the load had best go on; -1: not known.
     std::uint64_t activity;
 };
 
 class watched {
 public:
-    explicit watched(int tid) noexcept : tid_{tid}, state_{tid} {}
+    watched() noexcept = default;
     watched(const watched&) = delete;
     watched& operator=(const watched&) = delete;
 
-    [[nodiscard]] int tid() const noexcept { return tid_; }
+    // The kernel thread that carries it now; 0: none.
+    [[nodiscard]] virtual int tid() const noexcept = 0;
 
-    // Whether its blocking would matter now: not while it waits because it has nothing to do.
+    // The CPU on which that thread runs or ran last; -1: unknown, then no sentinel looks at it.
+    [[nodiscard]] virtual int cpu() const noexcept { return -1; }
+
+    // Whether a block would matter now: not while the thread waits because it has nothing to do.
     [[nodiscard]] virtual bool is_of_interest() const noexcept = 0;
 
-    // A number that changes at least each time the thread becomes of interest, and each time it turns
+    // A number that changes at least each time the load becomes of interest, and each time it turns
     // to something else, never back. Read with acquire.
     [[nodiscard]] virtual std::uint64_t activity() const noexcept = 0;
 
-    virtual void on_block(const notice& what) noexcept = 0;
+    // False: it was not blocked any more, or not there, or cannot be looked at just now.
+    virtual bool on_block(const notice& what) noexcept = 0;
+
+    // Whether on_block() has returned true, and nothing has changed since. A hint.
+    [[nodiscard]] bool is_reported() const noexcept {
+        return reported_.load(base::relaxed) == activity();  // relaxed: a hint.
+    }
 
 protected:
     ~watched() = default;  // Requires: removed from its detector.
 
 private:
-    friend class watch_list;
     friend class perf_detector;
-    friend class thread_perf_detector;
     friend class monitor_detector;
+    friend bool report_if_blocked(watched&, os::thread_states&, os::nanoseconds, bool, int) noexcept;
 
-    const int tid_;
-    const os::thread_state state_;
+    base::atomic<std::uint64_t> reported_;  // The activity.
 
-    // Guarded by the watch_list's lock:
-    watched* next_ = nullptr;  // Of all, a ring.
-    watched* previous_ = nullptr;
-    watched* next_in_bucket_ = nullptr;
-    unsigned pins_ = 0;
-    bool is_leaving_ = false;
-    std::uint64_t scan_ = 0;
-    // The last record of it, if a perf_detector watches it.
+    // Owned by the thread of the perf_detector that watches it: the last record of it.
     bool is_off_ = false;
     os::nanoseconds since_ = 0;
 

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/chain.hpp"
 #include "io/engine.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
@@ -21,17 +22,6 @@
 namespace ums::io {
 
 namespace {
-
-class guard {
-public:
-    explicit guard(std::uint32_t& lock) noexcept : lock_{lock} { os::lock_word::acquire(lock_); }
-    ~guard() { os::lock_word::release(lock_); }
-    guard(const guard&) = delete;
-    guard& operator=(const guard&) = delete;
-
-private:
-    std::uint32_t& lock_;
-};
 
 bool is_file(int fd) noexcept {
     struct stat is;
@@ -52,16 +42,13 @@ public:
     explicit lone_waiter(int fd) noexcept
         : fd_{fd}, bell_{os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC)} {
         const os::lock_guard guard{list_lock_};
-        next_ = first_;
-        first_ = this;
+        base::chain::push_front(first_, *this, &lone_waiter::next_);
         count_.fetch_add(1, base::seq_cst);  // seq_cst: before the generation is read.
     }
     ~lone_waiter() {
         {
             const os::lock_guard guard{list_lock_};
-            lone_waiter** at = &first_;
-            while (*at != this) at = &(*at)->next_;
-            *at = next_;
+            base::chain::remove(first_, *this, &lone_waiter::next_);
             count_.fetch_sub(1, base::relaxed);  // relaxed: who sees more finds the list.
         }
         if (bell_ >= 0) os::io_call(SYS_close, bell_);
@@ -119,7 +106,7 @@ descriptor* descriptor::find_slow(unsigned fd) noexcept {
 void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
     descriptor* d = find(fd);
     if (d == nullptr) return;
-    const guard locked{d->lock_};
+    const os::word_guard locked{d->lock_};
     if (d->traits_.load(base::relaxed) != 0) d->renew(fd);
     // sync(io.descriptor)
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
@@ -155,7 +142,7 @@ void descriptor::expel(side s) noexcept {
 }
 
 long descriptor::close(int fd) noexcept {
-    const guard locked{lock_};
+    const os::word_guard locked{lock_};
     if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed)) renew(fd);
     // Under the lock: who asks what the number is between the two would learn of, register, and wait
     // for, a file that is about to go.
@@ -165,7 +152,7 @@ long descriptor::close(int fd) noexcept {
 }
 
 long descriptor::learn_slow(int fd) noexcept {
-    const guard locked{lock_};
+    const os::word_guard locked{lock_};
     if (const std::uint32_t t = traits_.load(base::relaxed); t != 0) return t;
     const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
     if (flags < 0) return flags;
@@ -234,7 +221,7 @@ long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
     long error = 0;
     engine* e = obtain_engine(error);
     if (e == nullptr) return error;  // 0: no runtime.
-    const guard locked{lock_};
+    const os::word_guard locked{lock_};
     if (is_registered_.load(base::relaxed)) return 0;
     if (generation_.load(base::relaxed) != generation) return -EBADF;
     error = e->add(fd, generation);
@@ -344,7 +331,7 @@ void descriptor::forget_all() noexcept {
         if (d == nullptr) continue;
         for (unsigned i = 0; i < block_size; ++i, ++d) {
             if (!d->is_registered_.load(base::relaxed)) continue;
-            const guard locked{d->lock_};
+            const os::word_guard locked{d->lock_};
             d->is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
             fiber_list none;
             d->edge(side::in, none);

@@ -85,8 +85,11 @@ engine* obtain_engine(long& error) noexcept {
 }
 
 void start() noexcept {
-    const os::lock_guard guard{engine_lock};
-    runs = true;
+    {
+        const os::lock_guard guard{engine_lock};
+        runs = true;
+    }
+    offload_pool::start();
 }
 
 void stop() noexcept {

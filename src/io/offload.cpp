@@ -8,9 +8,12 @@
 #include <list>
 #include <mutex>
 #include <pthread.h>
-#include <system_error>
 #include <thread>
+#include <utility>
 
+#include "base/assert.hpp"
+#include "base/atomic.hpp"
+#include "os/topology.hpp"
 #include "sched/park.hpp"
 #include "sched/wake.hpp"
 
@@ -18,10 +21,11 @@ namespace ums::io {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-constexpr auto idle_time = 10s;
-
+// A thread that takes a call and leaves no thread idle starts the next one before it makes the call: threads of the pool
+// are started by threads of the pool, and the first by the thread that starts the runtime. So none inherits anything
+// from a carrier: neither the CPU that it is pinned to, nor its scheduler slice, nor the detector's counting. And no
+// fiber waits while the kernel makes a thread. A thread that ends joins the one that ended before it.
+//
 // Fibers hold the mutex for a few instructions only, never across a switch.
 struct pool {
     std::mutex mutex;
@@ -29,8 +33,8 @@ struct pool {
     offload_task* first = nullptr;
     offload_task** last = &first;
     std::list<std::thread> threads;
-    std::list<std::thread> ended;  // To be joined.
-    unsigned idle = 0;
+    std::thread ended;  // To be joined.
+    unsigned idle = 0;  // Includes threads that have been started and have not run yet.
     bool is_stopping = false;
     offload_statistics stats{
         .calls = 0, .waited = 0, .threads = 0, .busy = 0, .queued = 0, .most = 64};
@@ -41,43 +45,84 @@ pool& the_pool() noexcept {
     return *p;
 }
 
+enum class starter : unsigned char { clean_thread, fiber };
+void start_thread(pool& p, starter by);
+
+offload_task& take(pool& p) noexcept {
+    UMS_ASSERT(p.first != nullptr && p.stats.queued != 0, "the pool's queue has lost a call");
+    offload_task* const task = p.first;
+    p.first = task->next;
+    if (p.first == nullptr) p.last = &p.first;
+    --p.stats.queued;
+    return *task;
+}
+
+// Keeps one thread idle, so that the next call finds one; while none can be had, calls wait for those there are.
+void replace_idle_thread(pool& p) noexcept {
+    if (p.idle > p.stats.queued || p.stats.threads >= p.stats.most || p.is_stopping) return;
+    try {
+        start_thread(p, starter::clean_thread);
+    } catch (const std::exception&) {
+    }
+}
+
+// By a fiber, while all threads are busy: the kernel refused the one that should be idle now, or the limit has grown.
+void start_what_was_refused(pool& p) {
+    try {
+        start_thread(p, starter::fiber);
+    } catch (const std::exception&) {
+        if (p.stats.threads == 0) throw;
+    }
+}
+
+// False: the calling thread shall end.
+bool wait_for_work(pool& p, std::unique_lock<std::mutex>& lock) {
+    const auto is_over = [&p] { return p.first != nullptr || p.is_stopping; };
+    // relaxed: only tests change it.
+    const std::chrono::nanoseconds limit{offload_pool::idle_ns.load(base::relaxed)};
+    while (!is_over()) {
+        if (p.idle == 1)
+            p.work.wait(lock);  // The last one stays.
+        else if (!p.work.wait_for(lock, limit, is_over) && p.idle > 1)
+            return false;
+    }
+    return p.first != nullptr;
+}
+
 void work(std::list<std::thread>::iterator self) noexcept {
     pool& p = the_pool();
     std::unique_lock lock{p.mutex};
-    for (;;) {
-        if (p.first == nullptr) {
-            if (p.is_stopping) break;
-            ++p.idle;
-            const bool in_time = p.work.wait_for(
-                lock, idle_time, [&] { return p.first != nullptr || p.is_stopping; });
-            --p.idle;
-            if (!in_time) break;
-            continue;
-        }
-        offload_task* task = p.first;
-        p.first = task->next;
-        if (p.first == nullptr) p.last = &p.first;
-        --p.stats.queued;
+    while (wait_for_work(p, lock)) {
+        offload_task& task = take(p);
+        --p.idle;
         ++p.stats.busy;
+        replace_idle_thread(p);
         lock.unlock();
-        task->run(*task);
+        task.run(task);
         lock.lock();
         --p.stats.busy;
+        ++p.idle;
     }
+    UMS_ASSERT(p.idle != 0 && p.stats.threads != 0, "the pool has miscounted its threads");
+    --p.idle;
     --p.stats.threads;
-    if (!p.is_stopping) p.ended.splice(p.ended.end(), p.threads, self);
+    if (p.is_stopping) return;
+    std::thread before = std::exchange(p.ended, std::move(*self));
+    p.threads.erase(self);
+    lock.unlock();
+    if (before.joinable()) before.join();  // It is past its work.
 }
 
-void start_thread(pool& p) {
+void start_thread(pool& p, starter by) {
     const auto at = p.threads.emplace(p.threads.end());
     // A signal of the process goes to threads of the program's own.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
-        *at = std::thread{[at] {
+        *at = std::thread{[at, by] {
+            if (by == starter::fiber) os::unpin_this_thread();  // The carrier may be pinned.
             pthread_setname_np(pthread_self(), "ums offload");
-            { const std::lock_guard started{the_pool().mutex}; }
             work(at);
         }};
     } catch (...) {
@@ -87,6 +132,7 @@ void start_thread(pool& p) {
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     ++p.stats.threads;
+    ++p.idle;
 }
 
 struct waiting_call : offload_task {
@@ -97,24 +143,18 @@ struct waiting_call : offload_task {
 
 }  // namespace
 
+void offload_pool::start() noexcept {
+    pool& p = the_pool();
+    const std::lock_guard lock{p.mutex};
+    replace_idle_thread(p);
+}
+
 void offload_pool::submit(offload_task& task) {
     pool& p = the_pool();
-    std::list<std::thread> gone;
     {
         const std::lock_guard lock{p.mutex};
-        gone.swap(p.ended);
-        if (p.stats.queued >= p.idle) {
-            if (p.stats.threads < p.stats.most) {
-                try {
-                    start_thread(p);
-                } catch (const std::system_error&) {
-                    if (p.stats.threads == 0) throw;
-                    ++p.stats.waited;
-                }
-            } else {
-                ++p.stats.waited;
-            }
-        }
+        if (p.idle == 0 && p.stats.threads < p.stats.most) start_what_was_refused(p);
+        if (p.stats.queued >= p.idle && p.stats.threads >= p.stats.most) ++p.stats.waited;
         task.next = nullptr;
         *p.last = &task;
         p.last = &task.next;
@@ -122,7 +162,6 @@ void offload_pool::submit(offload_task& task) {
         ++p.stats.calls;
     }
     p.work.notify_one();
-    for (std::thread& t : gone) t.join();  // They are past their work: short.
 }
 
 void offload_pool::stop() noexcept {
@@ -132,11 +171,13 @@ void offload_pool::stop() noexcept {
         const std::lock_guard lock{p.mutex};
         p.is_stopping = true;
         all.swap(p.threads);
-        all.splice(all.end(), p.ended);
+        if (p.ended.joinable()) all.push_back(std::move(p.ended));
     }
     p.work.notify_all();
     for (std::thread& t : all) t.join();
     const std::lock_guard lock{p.mutex};
+    UMS_ASSERT(p.first == nullptr && p.idle == 0 && p.stats.threads == 0 && p.stats.busy == 0,
+               "the pool has stopped with calls or threads left");
     p.is_stopping = false;
     p.stats.calls = p.stats.waited = 0;
 }

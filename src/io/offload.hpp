@@ -3,6 +3,9 @@
 
 // io/offload.hpp: the pool behind ums/offload.hpp.
 
+#include <cstdint>
+
+#include "base/atomic.hpp"
 #include "ums/offload.hpp"
 
 namespace ums::io {
@@ -14,6 +17,11 @@ struct offload_task {
 };
 
 struct offload_pool {
+    // How long a thread waits for work before it ends. Tests set it while no runtime runs.
+    static inline constinit base::atomic<std::int64_t> idle_ns{10'000'000'000};
+
+    // Starts the first thread, if the kernel grants one. From a plain thread.
+    static void start() noexcept;
     // From a fiber. Throws std::system_error if there is no thread and none can be started.
     static void submit(offload_task& task);
     // Runs what is queued and ends the threads. From a plain thread.

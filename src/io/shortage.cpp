@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/chain.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/park.hpp"
@@ -29,13 +30,9 @@ constinit base::atomic<std::uint32_t> count;
 // Returns whether it was there.
 bool remove(waiter& w) noexcept {
     const os::lock_guard guard{list_lock};
-    for (waiter** at = &first; *at != nullptr; at = &(*at)->next) {
-        if (*at != &w) continue;
-        *at = w.next;
-        count.fetch_sub(1, base::relaxed);  // relaxed: a missed close() costs one period.
-        return true;
-    }
-    return false;
+    if (!base::chain::try_remove(first, w, &waiter::next)) return false;
+    count.fetch_sub(1, base::relaxed);  // relaxed: a missed close() costs one period.
+    return true;
 }
 
 }  // namespace
@@ -46,9 +43,7 @@ long wait(const limits& l) noexcept {
     waiter me{&sched::this_parkable()};
     {
         const os::lock_guard guard{list_lock};
-        waiter** at = &first;
-        while (*at != nullptr) at = &(*at)->next;
-        *at = &me;
+        base::chain::push_back(first, me, &waiter::next);
         count.fetch_add(1, base::relaxed);
     }
     const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), l.stop);
@@ -66,9 +61,8 @@ void end() noexcept {
     sched::parkable* who = nullptr;
     {
         const os::lock_guard guard{list_lock};
-        waiter* w = first;
+        const waiter* const w = base::chain::pop_front(first, &waiter::next);
         if (w == nullptr) return;
-        first = w->next;
         count.fetch_sub(1, base::relaxed);
         who = w->who;
     }

@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "mem/probe.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/probe.hpp"
+#include "internal/failing_calls.hpp"
 #include "support/seed.hpp"
 
 namespace {

@@ -2,6 +2,7 @@
 #include "os/interrupt_signal.hpp"
 
 #include <cerrno>
+#include <mutex>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <system_error>
@@ -53,7 +54,44 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     write_errno(at, kept);
 }
 
+void handle_overflow(int number, siginfo_t* info, void* context) noexcept {
+    int* const at = &errno;
+    const int kept = read_errno(at);
+    const bool is_ours = info->si_code == SI_KERNEL && user_interrupt::try_lost_again();
+    // What looks like ours may be from a descriptor of the program's: its handler, if it has one, has a look.
+    const struct sigaction& before = all[number].before;
+    const bool is_handled = (before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL;
+    if (!is_ours || is_handled) pass_on(number, info, context);
+    write_errno(at, kept);
+}
+
+std::mutex overflow_lock;
+unsigned overflow_users = 0;  // Guarded by overflow_lock.
+
 }  // namespace
+
+overflow_signal::overflow_signal() noexcept {
+    const std::lock_guard hold{overflow_lock};
+    if (overflow_users++ != 0) return;
+    struct sigaction ours {};
+    ours.sa_sigaction = &handle_overflow;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    // In two steps, as below. It cannot fail: the number is valid.
+    sigaction(SIGIO, nullptr, &all[SIGIO].before);
+    sigaction(SIGIO, &ours, nullptr);
+}
+
+overflow_signal::~overflow_signal() {
+    const std::lock_guard hold{overflow_lock};
+    UMS_ASSERT(overflow_users != 0, "more ends than beginnings");
+    if (--overflow_users != 0) return;
+    struct sigaction now {};
+    // The application's own stays.
+    if (sigaction(SIGIO, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+        now.sa_sigaction == &handle_overflow)
+        sigaction(SIGIO, &all[SIGIO].before, nullptr);
+}
 
 int interrupt_signal::unused() noexcept {
     for (int n = SIGRTMAX - 1; n >= SIGRTMIN; --n) {

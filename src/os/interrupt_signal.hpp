@@ -6,12 +6,25 @@
 // The number may be the application's, too: what does not come from a user_interrupt goes to the
 // handler that was there before, with its mask; if there was none, the default happens.
 //
+// While one exists SIGIO is handled, too. The kernel sends it to a thread instead of our signal if that finds no room under
+// RLIMIT_SIGPENDING, and by default it ends the program. A handler that the program has for it is still called; a SIGIO that
+// cannot be ours does what it did before.
+//
 // Replacing it later is the application's right. Then is_installed() is false, and a handler of its own that
 // knows nothing of ours gets our signals.
 
 #include <csignal>
 
 namespace ums::os {
+
+// Takes SIGIO while one exists.
+class overflow_signal {
+public:
+    overflow_signal() noexcept;
+    ~overflow_signal();
+    overflow_signal(const overflow_signal&) = delete;
+    overflow_signal& operator=(const overflow_signal&) = delete;
+};
 
 class interrupt_signal {
 public:
@@ -40,6 +53,7 @@ public:
 
 private:
     const int number_;
+    const overflow_signal overflow_;
 };
 
 }  // namespace ums::os

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "os/interrupt_signal.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <thread>
+#include <time.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
@@ -178,6 +182,77 @@ const child_program dies{"dies", [](const child_arguments&) {
 TEST_F(interrupt_signal_test, a_signal_that_nobody_handles_kills_as_it_would_have) {
     const child_end end = run_child("dies");
     EXPECT_EQ(end.signal, number_) << end;
+}
+
+// --- SIGIO in place of a signal that found no room ---
+
+std::atomic<int> interrupts;
+
+void count(const siginfo_t&, void*) noexcept { ++interrupts; }
+
+bool is_due_in_time(int at_least) {
+    for (std::uint64_t i = 0; i < 20'000'000'000 && interrupts < at_least; ++i) {
+    }
+    return interrupts >= at_least;
+}
+
+void limit_pending_signals(rlim_t n) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_SIGPENDING, &limit);
+    limit.rlim_cur = n;
+    ::setrlimit(RLIMIT_SIGPENDING, &limit);
+}
+
+// Armed while no signal finds room; then there is room.
+const child_program overflows{
+    "overflows", [](const child_arguments&) {
+        rlimit before{};
+        ::getrlimit(RLIMIT_SIGPENDING, &before);
+        const interrupt_signal installed{interrupt_signal::unused(), &count};
+        if (user_interrupt::best_way() != user_interrupt::way::perf) return 77;
+        user_interrupt own{static_cast<int>(::syscall(SYS_gettid)), installed.number(),
+                           user_interrupt::way::perf};
+        limit_pending_signals(0);
+        own.arm(1'000'000);
+        timespec begun{}, now{};
+        ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begun);
+        do ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+        while ((now.tv_sec - begun.tv_sec) * 1'000'000'000 + now.tv_nsec - begun.tv_nsec <
+               50'000'000);
+        if (interrupts != 0) return 1;
+        limit_pending_signals(before.rlim_cur);
+        return is_due_in_time(1) ? 0 : 2;
+    }};
+
+TEST_F(interrupt_signal_test, one_that_finds_no_room_kills_nobody_and_comes_later) {
+    const child_end end = run_child("overflows");
+    if (end.code == 77) GTEST_SKIP() << "no perf events here";
+    EXPECT_EQ(end.code, 0) << end;
+}
+
+const child_program sends_io{"sends_io", [](const child_arguments&) {
+                                 const interrupt_signal installed{interrupt_signal::unused(),
+                                                                  &count};
+                                 ::raise(SIGIO);
+                                 return 0;
+                             }};
+
+TEST_F(interrupt_signal_test, a_sigio_that_somebody_sends_kills_as_it_would_have) {
+    EXPECT_EQ(run_child("sends_io").signal, SIGIO);
+}
+
+TEST_F(interrupt_signal_test, sigio_is_given_back) {
+    struct sigaction before {}, during {}, after {};
+    ::sigaction(SIGIO, nullptr, &before);
+    {
+        const interrupt_signal one{interrupt_signal::unused(), &count};
+        const int next = interrupt_signal::unused();
+        const interrupt_signal other{next, &count};
+        ::sigaction(SIGIO, nullptr, &during);
+    }
+    ::sigaction(SIGIO, nullptr, &after);
+    EXPECT_NE(during.sa_handler, before.sa_handler);
+    EXPECT_EQ(after.sa_handler, before.sa_handler);
 }
 
 }  // namespace

@@ -205,6 +205,31 @@ struct lock_word {
     }
 };
 
+// Holds a lock_word to the end of its scope, but for what is between unlock() and lock().
+class word_guard {
+public:
+    explicit word_guard(std::uint32_t& word) noexcept : word_{word} { lock_word::acquire(word_); }
+    ~word_guard() {
+        if (is_held_) lock_word::release(word_);
+    }
+    word_guard(const word_guard&) = delete;
+    word_guard& operator=(const word_guard&) = delete;
+
+    // `next`: see lock_states.
+    void unlock(std::uint32_t next = lock_states::free) noexcept {
+        is_held_ = false;
+        lock_word::release(word_, next);
+    }
+    void lock() noexcept {
+        lock_word::acquire(word_);
+        is_held_ = true;
+    }
+
+private:
+    std::uint32_t& word_;
+    bool is_held_ = true;
+};
+
 class lock_guard {
 public:
     explicit lock_guard(lock& l) noexcept : lock_{l} { lock_.acquire(); }

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 #include "support/child.hpp"
 #include "support/seed.hpp"
 

@@ -15,16 +15,27 @@
 // least one side sees the other's store. A thread that is not running has passed a full barrier when
 // it was switched out.
 //
-// Where membarrier(2) is refused, asymmetric() is false and light sides must use full_fence().
+// Where membarrier(2) is refused from the start, asymmetric() is false and light sides must use full_fence(). Where it is
+// refused later, after light sides have been made that rely on it (a seccomp filter of the program's, no memory), heavy_fence()
+// visits every CPU instead: the calling thread moves to one after the other. A light side that runs on a CPU is switched
+// out when the caller gets there, which is a full barrier; one that moves to another CPU meanwhile is switched out, too.
+// That takes some 10 us a CPU, and the kernel's slice where another thread computes.
+//
+// Rejected as the second way: changing a page's protection, because AMD's broadcast of TLB flushes interrupts no CPU; a signal to
+// each thread, because it ends system calls; waiting for some milliseconds, because no processor promises when it empties
+// its store buffer.
 
 namespace ums::os {
 
-// Registers the process. `allowed` false forces the fallback (tests). Idempotent.
+// Registers the process, for light sides that are made from now on. `allowed` false makes them use full fences; those that
+// were made before still rely on heavy_fence(), and may. Idempotent.
 bool enable_asymmetric_fence(bool allowed) noexcept;
 
-// Whether heavy_fence() orders other threads.
+// Whether a light side that is made now may go without a fence.
 bool asymmetric() noexcept;
 
+// Orders the caller's stores before its loads, and the same of all light sides. May sleep: recent kernels serve one such
+// call at a time, of all processes. So nobody else should have to wait for a caller.
 void heavy_fence() noexcept;
 
 }  // namespace ums::os

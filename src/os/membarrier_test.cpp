@@ -2,13 +2,16 @@
 #include "os/membarrier.hpp"
 
 #include <atomic>
+#include <cerrno>
 #include <linux/membarrier.h>
+#include <sched.h>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "base/atomic.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
+#include "support/scale.hpp"
 
 namespace {
 
@@ -18,9 +21,14 @@ using os::failing_calls;
 // Lets two threads begin each round together, as nearly as spinning can.
 class start_line {
 public:
+    // Sleeps after a while: on a loaded machine each yield costs a turn of all the others on the CPU.
     void wait(int round) {
-        arrived_.fetch_add(1);
-        while (arrived_.load() < 2 * (round + 1)) std::this_thread::yield();
+        if (arrived_.fetch_add(1) + 1 == 2 * (round + 1)) return arrived_.notify_all();
+        for (int spins = 0;; ++spins) {
+            const int seen = arrived_.load();
+            if (seen >= 2 * (round + 1)) return;
+            if (spins > 1000) arrived_.wait(seen);
+        }
     }
 
 private:
@@ -64,15 +72,7 @@ int rounds_in_which_both_missed(int rounds) {
     return missed;
 }
 
-TEST(membarrier, the_light_side_needs_no_fence_of_its_own) {
-    if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
-    EXPECT_TRUE(os::asymmetric());
-    EXPECT_EQ(rounds_in_which_both_missed(5'000), 0);
-}
-
-TEST(membarrier, enabling_it_twice_is_harmless) {
-    EXPECT_EQ(os::enable_asymmetric_fence(true), os::enable_asymmetric_fence(true));
-}
+// --- before anybody relies on it; so these two come first ---
 
 TEST(membarrier, without_it_two_full_fences_do) {
     EXPECT_FALSE(os::enable_asymmetric_fence(false));
@@ -92,7 +92,53 @@ TEST(membarrier, a_kernel_that_refuses_it_is_taken_at_its_word) {
         os::heavy_fence();
         EXPECT_EQ(calls.made(failing_calls::membarrier), 1u);
     }
-    os::enable_asymmetric_fence(true);
+}
+
+// --- and after ---
+
+TEST(membarrier, the_light_side_needs_no_fence_of_its_own) {
+    if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
+    EXPECT_TRUE(os::asymmetric());
+    EXPECT_EQ(rounds_in_which_both_missed(5'000), 0);
+}
+
+TEST(membarrier, enabling_it_twice_is_harmless) {
+    EXPECT_EQ(os::enable_asymmetric_fence(true), os::enable_asymmetric_fence(true));
+}
+
+// As the seats of the UMS API, when a runtime starts that shall do without.
+TEST(membarrier, light_sides_made_before_it_was_forbidden_are_still_fenced) {
+    if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
+    failing_calls calls;
+    EXPECT_FALSE(os::enable_asymmetric_fence(false));
+    EXPECT_FALSE(os::asymmetric());
+    os::heavy_fence();
+    EXPECT_EQ(calls.made(failing_calls::membarrier), 1u);
+}
+
+TEST(membarrier, a_registration_that_was_lost_is_made_again) {
+    if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
+    failing_calls calls;
+    calls.fail(failing_calls::membarrier, 1, 1, EPERM);
+    os::heavy_fence();
+    EXPECT_EQ(calls.made(failing_calls::membarrier), 3u);
+}
+
+TEST(membarrier, the_fence_holds_where_it_is_refused_later) {
+    if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
+    cpu_set_t before, after;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+    for (const int error : {ENOMEM, EPERM, ENOSYS}) {
+        failing_calls calls;
+        calls.fail(failing_calls::membarrier, 1, ~std::uint64_t{0}, error);
+        EXPECT_TRUE(os::asymmetric());
+        errno = 7;
+        os::heavy_fence();
+        EXPECT_EQ(errno, 7);
+        EXPECT_EQ(rounds_in_which_both_missed(scaled(50, 10)), 0);
+    }
+    ASSERT_EQ(::sched_getaffinity(0, sizeof after, &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&before, &after));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 // os/no_stop.hpp: sections in which a carrier must not be stopped by a signal (sched/stop.hpp), nor a worker
-// (ums/stray.hpp), which is a plain thread here.
+// (scheduling/stray.hpp), which is a plain thread here.
 //
 // Who is stopped waits for a processor. So whatever others need in order to give it one must not be held meanwhile: the
 // runtime's own locks (os/lock.hpp), a processor that was taken out of the idle set and not yet woken.

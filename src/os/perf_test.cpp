@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 
 namespace {
 

@@ -3,13 +3,17 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
 namespace {
 
 using namespace ums;
+
+int policy_of_this_thread() { return ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK; }
 
 template <class F>
 void on_a_thread(F f) {
@@ -18,11 +22,11 @@ void on_a_thread(F f) {
 
 TEST(slice_test, a_thread_gets_the_slice_it_asks_for_and_nothing_else_changes) {
     on_a_thread([] {
-        const int policy = ::sched_getscheduler(0), nice = ::getpriority(PRIO_PROCESS, 0);
+        const int policy = policy_of_this_thread(), nice = ::getpriority(PRIO_PROCESS, 0);
         const os::nanoseconds before = os::asked_slice();
         const bool can = os::ask_for_slice(500'000);
         EXPECT_EQ(os::asked_slice(), can ? 500'000 : before);
-        EXPECT_EQ(::sched_getscheduler(0), policy);
+        EXPECT_EQ(policy_of_this_thread(), policy);
         EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), nice);
         if (can) {
             EXPECT_TRUE(os::ask_for_slice(700'000));
@@ -37,7 +41,7 @@ TEST(slice_test, a_nice_thread_and_a_batch_one_stay_what_they_are) {
         const sched_param none{};
         ASSERT_EQ(::sched_setscheduler(0, SCHED_BATCH, &none), 0);
         (void)os::ask_for_slice(500'000);
-        EXPECT_EQ(::sched_getscheduler(0), SCHED_BATCH);
+        EXPECT_EQ(policy_of_this_thread(), SCHED_BATCH);
         EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), 7);
     });
 }
@@ -47,7 +51,30 @@ TEST(slice_test, a_thread_with_a_policy_of_its_own_is_left_alone) {
         const sched_param none{};
         ASSERT_EQ(::sched_setscheduler(0, SCHED_IDLE, &none), 0);
         EXPECT_FALSE(os::ask_for_slice(500'000));
-        EXPECT_EQ(::sched_getscheduler(0), SCHED_IDLE);
+        EXPECT_EQ(policy_of_this_thread(), SCHED_IDLE);
+    });
+}
+
+TEST(slice_test, threads_and_processes_of_a_thread_with_a_slice_begin_with_the_kernels_own) {
+    on_a_thread([] {
+        const os::nanoseconds before = os::asked_slice();
+        if (!os::ask_for_slice(700'000)) GTEST_SKIP() << "the kernel knows no such slices";
+        std::thread{[before] { EXPECT_EQ(os::asked_slice(), before); }}.join();
+        const pid_t child = ::fork();
+        if (child == 0) ::_exit(os::asked_slice() == before ? 0 : 1);
+        int status = -1;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    });
+}
+
+// A child of a thread whose slice it must not inherit would lose it.
+TEST(slice_test, a_negative_nice_value_is_worth_more_than_a_slice) {
+    on_a_thread([] {
+        if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), -3) != 0)
+            GTEST_SKIP() << "not permitted";
+        EXPECT_FALSE(os::ask_for_slice(500'000));
+        std::thread{[] { EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), -3); }}.join();
     });
 }
 

@@ -10,6 +10,7 @@
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -127,6 +128,11 @@ const system_calls kernel_calls = {
             errno_kept keep;
             return checked(::open(path, O_RDONLY | O_CLOEXEC));
         },
+    .open_at =
+        [](int folder, const char* path) noexcept {
+            errno_kept keep;
+            return checked(::openat(folder, path, O_RDONLY | O_CLOEXEC));
+        },
     .read_from_start =
         [](int fd, void* into, std::size_t bytes) noexcept {
             errno_kept keep;
@@ -210,6 +216,7 @@ const system_calls kernel_calls = {
             errno_kept keep;
             return checked(::syscall(SYS_rseq, area, bytes, 0, signature));
         },
+    .auxiliary_value = [](unsigned long type) noexcept { return ::getauxval(type); },
 };
 
 constinit system_calls system = {};

@@ -41,6 +41,7 @@ struct system_calls {
     long (*cpu_timer_delete)(int id) noexcept;
     // Files that are only read, from offset 0.
     long (*open_to_read)(const char* path) noexcept;
+    long (*open_at)(int folder, const char* path) noexcept;
     long (*read_from_start)(int fd, void* into, std::size_t bytes) noexcept;
     long (*close_fd)(int fd) noexcept;
     // ppoll without a signal mask (null limit: none); an eventfd, whose reads and writes do not wait, and one
@@ -61,6 +62,8 @@ struct system_calls {
     long (*signal_mask)(const std::uint64_t* mask, std::uint64_t* old) noexcept;
     long (*rseq_unregister)(void* area, unsigned bytes, unsigned signature) noexcept;
     long (*rseq_register)(void* area, unsigned bytes, unsigned signature) noexcept;
+    // What the kernel told this process at its start (getauxval); 0: nothing of that type.
+    unsigned long (*auxiliary_value)(unsigned long type) noexcept;
 };
 
 // The kernel's own.

@@ -2,7 +2,7 @@
 #include "os/thread_state.hpp"
 
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <sys/syscall.h>
@@ -12,36 +12,68 @@
 
 namespace ums::os {
 
-thread_state::thread_state(int tid) noexcept : tid_{tid}, fd_{static_cast<int>(open())} {}
-
-thread_state::~thread_state() {
-    if (fd_ >= 0) system.close_fd(fd_);
-}
-
-long thread_state::open() const noexcept {
-    char path[64];
-    std::snprintf(path, sizeof path, "/proc/self/task/%d/syscall", tid_);
-    long fd = system.open_to_read(path);
-    is_stat_ = fd == -ENOENT || fd == -EACCES || fd == -EPERM;
-    if (is_stat_) {
-        std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid_);
-        fd = system.open_to_read(path);
-    }
-    return fd;
-}
-
-thread_state::seen thread_state::look() const noexcept {
-    const long fd = fd_ >= 0 ? fd_ : open();
-    if (fd < 0) return {kind::unknown, 0};
+long thread_states::open() noexcept {
+    const long folder = system.open_to_read("/proc/self/task");
+    if (folder < 0) return folder;
+    folder_ = static_cast<int>(folder);
+    take_reserve();
     char text[256];
-    const long n = system.read_from_start(static_cast<int>(fd), text, sizeof text - 1);
-    if (fd_ < 0) system.close_fd(static_cast<int>(fd));
-    if (n <= 0) return {kind::unknown, 0};
-    text[n] = 0;
-    return is_stat_ ? parse_stat(text) : parse_syscall(text);
+    const int self = static_cast<int>(::syscall(SYS_gettid));
+    const long n = read(self, "/stat", text, sizeof text);
+    if (n < 0) close();
+    return n < 0 ? n : 0;
 }
 
-thread_state::seen thread_state::parse_syscall(const char* text) noexcept {
+void thread_states::close() noexcept {
+    // relaxed, as all accesses of it: it guards nothing but itself.
+    const int reserve = reserve_.exchange(-1, base::relaxed);
+    if (reserve >= 0) system.close_fd(reserve);
+    if (folder_ >= 0) system.close_fd(folder_);
+    folder_ = -1;
+}
+
+void thread_states::take_reserve() noexcept {
+    const long fd = system.duplicate(folder_);
+    if (fd < 0) return;
+    int none = -1;
+    if (!reserve_.compare_exchange(none, static_cast<int>(fd), base::relaxed, base::relaxed))
+        system.close_fd(static_cast<int>(fd));
+}
+
+long thread_states::open_file(const char* path) noexcept {
+    const long fd = system.open_at(folder_, path);
+    if (fd != -EMFILE && fd != -ENFILE) return fd;
+    const int reserve = reserve_.exchange(-1, base::relaxed);
+    if (reserve < 0) return fd;
+    system.close_fd(reserve);
+    return system.open_at(folder_, path);
+}
+
+long thread_states::read(int tid, const char* file, char* into, unsigned long bytes) noexcept {
+    char path[32];
+    char* const end = std::to_chars(path, path + 12, tid).ptr;
+    std::strcpy(end, file);
+    const long fd = open_file(path);
+    long n = fd;
+    if (fd >= 0) {
+        n = system.read_from_start(static_cast<int>(fd), into, bytes - 1);
+        system.close_fd(static_cast<int>(fd));
+        if (n >= 0) into[n] = 0;
+    }
+    if (reserve_.load(base::relaxed) < 0) take_reserve();
+    return n == 0 ? -EIO : n;
+}
+
+thread_states::seen thread_states::look(int tid) noexcept {
+    char text[256];
+    const long n = read(tid, "/syscall", text, sizeof text);
+    if (n > 0) return parse_syscall(text);
+    if (n != -ENOENT && n != -EACCES && n != -EPERM) return {kind::unknown, 0};
+    if (read(tid, "/stat", text, sizeof text) <= 0) return {kind::unknown, 0};
+    return parse_stat(text);
+}
+
+thread_states::seen thread_states::parse_syscall(const char* text) noexcept {
     if (std::strncmp(text, "running", 7) == 0) return {kind::running, 0};
     char* end = nullptr;
     const long call = std::strtol(text, &end, 10);
@@ -49,7 +81,7 @@ thread_state::seen thread_state::parse_syscall(const char* text) noexcept {
     return call >= 0 ? seen{kind::in_call, call} : seen{kind::in_fault, 0};
 }
 
-thread_state::seen thread_state::parse_stat(const char* text) noexcept {
+thread_states::seen thread_states::parse_stat(const char* text) noexcept {
     // "TID (name) S ...". The name may contain anything.
     const char* name_end = std::strrchr(text, ')');
     if (name_end == nullptr || name_end[1] != ' ') return {kind::unknown, 0};
@@ -62,12 +94,6 @@ thread_state::seen thread_state::parse_stat(const char* text) noexcept {
         default:
             return {kind::unknown, 0};
     }
-}
-
-long thread_state::try_it() noexcept {
-    const thread_state self{static_cast<int>(::syscall(SYS_gettid))};
-    if (self.fd_ < 0) return self.fd_;
-    return self.look().what == kind::unknown ? -EIO : 0;
 }
 
 }  // namespace ums::os

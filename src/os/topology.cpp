@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "os/topology.hpp"
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -80,6 +81,30 @@ bool leave_cpus(const cpu_set_t& taken) noexcept {
     if (CPU_COUNT(&rest) == 0 || sched_setaffinity(0, sizeof rest, &rest) != 0) return false;
     sched_setaffinity(0, sizeof mine, &mine);
     return true;
+}
+
+bool visit_all_cpus() noexcept {
+    const int kept = errno;
+    cpu_set_t mine;
+    bool all = sched_getaffinity(0, sizeof mine, &mine) == 0;
+    for (int cpu = 0; all && cpu < CPU_SETSIZE; ++cpu) {
+        cpu_set_t only;
+        CPU_ZERO(&only);
+        CPU_SET(cpu, &only);
+        bool is_there = false;
+        // Again: somebody else may change the mask at the same time.
+        for (int tries = 0; !is_there && tries < 10; ++tries) {
+            if (sched_setaffinity(0, sizeof only, &only) != 0) {
+                is_there = errno == EINVAL;  // No such CPU, or off line, or not of the cpuset.
+                break;
+            }
+            is_there = sched_getcpu() == cpu;
+        }
+        all = is_there;
+    }
+    sched_setaffinity(0, sizeof mine, &mine);
+    errno = kept;
+    return all;
 }
 
 int cpu_distance(int a, int b) noexcept {

@@ -20,6 +20,10 @@ void unpin_this_thread() noexcept;
 // kernel may move it on. False: its mask has no other. Three system calls.
 bool leave_cpus(const cpu_set_t& taken) noexcept;
 
+// Runs the calling thread on each CPU that this process may use, one after the other, and gives it its mask back. False: the
+// kernel does not permit that, or did not do it. errno stays.
+bool visit_all_cpus() noexcept;
+
 // The n-th usable CPU, modulo their number.
 int nth_usable_cpu(unsigned n) noexcept;
 

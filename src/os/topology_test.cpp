@@ -81,4 +81,13 @@ TEST(topology, a_cpu_is_nearest_to_itself_and_distances_are_symmetric) {
     EXPECT_EQ(cpu_distance(0, 1'000'000), 3);
 }
 
+TEST(topology, all_cpus_are_visited_and_the_mask_stays) {
+    std::thread{[] {
+        ASSERT_GE(pin_this_thread(0), 0);
+        const std::set<int> before = affinity();
+        EXPECT_TRUE(visit_all_cpus());
+        EXPECT_EQ(affinity(), before);
+    }}.join();
+}
+
 }  // namespace

@@ -13,14 +13,17 @@
 // be refreshed, and fire twice for one arm.
 #include "os/user_interrupt.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
 
+#include "base/assert.hpp"
 #include "os/memory.hpp"
 #include "os/system.hpp"
 
@@ -28,6 +31,7 @@ namespace ums::os {
 
 namespace {
 
+constexpr nanoseconds lost_again = 10'000'000;  // When a signal that was lost is tried again.
 constexpr std::uint64_t decades = std::uint64_t{1} << 60;
 
 // The address is what our timers send.
@@ -37,7 +41,10 @@ constinit char from_timer;
 // that is gone, whose last signal may still come.
 class owners {
 public:
-    using slot = base::atomic<user_interrupt*>;
+    struct slot {
+        base::atomic<user_interrupt*> owner;
+        base::atomic<int> tid;  // The thread that it interrupts. Written before `owner`.
+    };
 
     // Null if there is no memory for it.
     slot* make(int fd) noexcept {
@@ -66,6 +73,20 @@ public:
         slot* block = more_[n / per_block].load(base::acquire);  // sync(interrupt.owners)
         return block == nullptr ? nullptr : &block[n % per_block];
     }
+    // Calls f(user_interrupt&) for those of one thread, by that thread: nobody else destroys them.
+    template <class F>
+    void for_each_of(int tid, F f) noexcept {
+        for (std::size_t n = 0; n < per_block * blocks; n += per_block) {
+            slot* block = n == 0 ? first_ : more_[n / per_block].load(base::acquire);
+            for (std::size_t i = 0; block != nullptr && i < per_block; ++i) {
+                // sync(interrupt.owner): the thread's number is the owner's, or that of a later one.
+                user_interrupt* owner = block[i].owner.load(base::acquire);
+                // relaxed: as said.
+                if (owner != nullptr && owner != gone() && block[i].tid.load(base::relaxed) == tid)
+                    f(*owner);
+            }
+        }
+    }
     static user_interrupt* gone() noexcept {
         return reinterpret_cast<user_interrupt*>(&from_timer);
     }
@@ -77,6 +98,9 @@ private:
 };
 
 constinit owners all;
+
+// How many clocks have a descriptor.
+constinit base::atomic<unsigned> events;
 
 // The clock of a thread's user CPU time, as clock_gettime(2) encodes it (CPUCLOCK_VIRT, per thread).
 constexpr int user_time_of(int tid) noexcept { return (~tid << 3) | 4 | 1; }
@@ -107,6 +131,16 @@ user_interrupt::way user_interrupt::best_way() noexcept {
     return way::perf;
 }
 
+long user_interrupt::try_it() noexcept {
+    // Without room in the queue the kernel drops what a clock sends, or refuses the clock.
+    rlimit queued{};
+    if (::getrlimit(RLIMIT_SIGPENDING, &queued) == 0 && queued.rlim_cur == 0) return -EAGAIN;
+    user_interrupt trial;
+    const int tid = static_cast<int>(::syscall(SYS_gettid));
+    const long error = trial.open(tid, SIGRTMAX, best_way());
+    return error < 0 ? trial.open(tid, SIGRTMAX, way::timer) : error;
+}
+
 long user_interrupt::open_event(int tid, int signal) noexcept {
     perf_event_attr wanted{};
     wanted.size = sizeof wanted;
@@ -118,39 +152,62 @@ long user_interrupt::open_event(int tid, int signal) noexcept {
     if (fd < 0) return fd;
     event_ = static_cast<int>(fd);
     owners::slot* mine = all.make(event_);
-    if (mine == nullptr) return -ENOMEM;
-    // sync(interrupt.owner): the handler finds the object complete.
-    mine->store(this, base::release);
-    return system.signal_from(event_, tid, signal);
+    long error = -ENOMEM;
+    if (mine != nullptr) {
+        mine->tid.store(tid, base::relaxed);  // relaxed: before the owner.
+        // sync(interrupt.owner): the handler finds the object complete.
+        mine->owner.store(this, base::release);
+        error = system.signal_from(event_, tid, signal);
+    }
+    if (error < 0) close_event();
+    return error < 0 ? error : 0;
 }
 
-user_interrupt::user_interrupt(int tid, int signal, way how) : how_{how} {
-    if (how == way::perf) {
-        if (const long error = open_event(tid, signal); error < 0) {
-            if (event_ >= 0) system.close_fd(event_);
-            throw std::system_error{static_cast<int>(-error), std::generic_category(),
-                                    "ums: perf_event_open for a thread's clock"};
-        }
-    } else if (const long error =
-                   system.cpu_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
-               error < 0) {
-        throw std::system_error{static_cast<int>(-error), std::generic_category(),
-                                "ums: timer_create for a thread's user time"};
-    }
-}
-
-user_interrupt::~user_interrupt() {
-    if (how_ == way::timer) {
-        system.cpu_timer_delete(timer_);
-        return;
-    }
+void user_interrupt::close_event() noexcept {
+    // relaxed: for try_lost_again(), which the same thread runs.
+    if (due_.load(base::relaxed) == may_fire) due_.store(closing, base::relaxed);
     // A signal that was on its way is delivered at the latest when the close returns, unless it is blocked.
     system.close_fd(event_);
-    owners::slot* mine = all.find(event_);
-    user_interrupt* expected = this;
-    // Not a store: the number may have been given to another by now.
-    mine->compare_exchange(expected, owners::gone(), base::relaxed,
-                           base::relaxed);  // relaxed: a mark.
+    if (owners::slot* mine = all.find(event_); mine != nullptr) {
+        user_interrupt* expected = this;
+        // Not a store: the number may have been given to another by now. relaxed: a mark.
+        mine->owner.compare_exchange(expected, owners::gone(), base::relaxed, base::relaxed);
+    }
+    event_ = -1;
+}
+
+long user_interrupt::open(int tid, int signal, way how) noexcept {
+    UMS_ASSERT(event_ < 0 && timer_ < 0, "a clock of a thread was opened twice");
+    // relaxed, all: a count that bounds, and orders nothing.
+    if (how == way::perf && events.fetch_add(1, base::relaxed) >= most_events) {
+        events.fetch_sub(1, base::relaxed);
+        how = way::timer;
+    }
+    how_ = how;
+    due_.store(0, base::relaxed);  // relaxed: published with the object.
+    if (how == way::timer) {
+        const long error = system.cpu_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
+        if (error < 0) timer_ = -1;
+        return error < 0 ? error : 0;
+    }
+    const long error = open_event(tid, signal);
+    if (error != 0) events.fetch_sub(1, base::relaxed);
+    return error;
+}
+
+void user_interrupt::close() noexcept {
+    if (timer_ >= 0) system.cpu_timer_delete(timer_);
+    timer_ = -1;
+    if (event_ < 0) return;
+    close_event();
+    events.fetch_sub(1, base::relaxed);
+}
+
+user_interrupt::user_interrupt(int tid, int signal, way how) {
+    if (const long error = open(tid, signal, how); error < 0)
+        throw std::system_error{static_cast<int>(-error), std::generic_category(),
+                                how == way::perf ? "ums: perf_event_open for a thread's clock"
+                                                 : "ums: timer_create for a thread's user time"};
 }
 
 void user_interrupt::arm(nanoseconds after) noexcept {
@@ -159,9 +216,9 @@ void user_interrupt::arm(nanoseconds after) noexcept {
         system.cpu_timer_arm(timer_, after);
         return;
     }
-    const auto period = static_cast<std::uint64_t>(after);
+    const auto period = static_cast<std::uint64_t>(std::max(after, shortest));
     // sync(interrupt.due): what was written before an arm is seen by the handler of its signal.
-    const bool has_fired = due_.exchange(1, base::acq_rel) == 0;
+    const bool has_fired = due_.exchange(may_fire, base::acq_rel) == 0;
     system.perf_control(event_, PERF_EVENT_IOC_PERIOD, reinterpret_cast<unsigned long>(&period));
     if (has_fired) system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
 }
@@ -187,10 +244,24 @@ bool user_interrupt::take(const siginfo_t& signal) noexcept {
     if (signal.si_code != POLL_HUP && signal.si_code != POLL_IN) return false;
     owners::slot* at = all.find(signal.si_fd);
     if (at == nullptr) return false;
-    user_interrupt* owner = at->load(base::acquire);  // sync(interrupt.owner)
+    user_interrupt* owner = at->owner.load(base::acquire);  // sync(interrupt.owner)
     if (owner == nullptr) return false;
     if (owner != owners::gone()) owner->taken(signal.si_code);
     return true;
+}
+
+bool user_interrupt::try_lost_again() noexcept {
+    bool any = false;
+    all.for_each_of(static_cast<int>(::syscall(SYS_gettid)), [&any](user_interrupt& i) noexcept {
+        // relaxed: the thread's own; armed from elsewhere meanwhile it has not fired yet.
+        const unsigned due = i.due_.load(base::relaxed);
+        if (due == 0) return;
+        any = true;
+        if (due == closing) return;
+        i.taken(0);
+        i.arm(lost_again);
+    });
+    return any;
 }
 
 }  // namespace ums::os

@@ -24,6 +24,8 @@
 //            before. It may begin early if an older signal was on its way, and a signal may still
 //            come after disarm(): the handler asks the program's own state what to do. Never more
 //            signals than arms.
+// Lost:      perf's signal needs room under RLIMIT_SIGPENDING. Without it the kernel sends SIGIO, which
+//            os/interrupt_signal.hpp takes, and the signal comes later.
 // Blocked:   a thread that blocks the signal gets it when it unblocks it. If it does that in a
 //            system call that waits (ppoll(), sigsuspend()), that call returns EINTR, as is its use.
 // Lifetime:  destroyed by the thread itself, or after it has ended.
@@ -44,13 +46,30 @@ public:
     // What this machine permits, best first; tries it on the calling thread.
     [[nodiscard]] static way best_way() noexcept;
 
+    // Whether the calling thread could have a clock that can send a signal. 0 or -errno.
+    [[nodiscard]] static long try_it() noexcept;
+
+    // How many descriptors all clocks of the process may have: beyond that open() makes timers. So they leave the
+    // program its own, however many of its threads are blocked.
+    static constexpr unsigned most_events = 32;
+
+    user_interrupt() noexcept = default;
     // For the kernel thread `tid` of this process. Throws std::system_error.
     user_interrupt(int tid, int signal, way how);
-    ~user_interrupt();
+    ~user_interrupt() { close(); }
     user_interrupt(const user_interrupt&) = delete;
     user_interrupt& operator=(const user_interrupt&) = delete;
 
-    // One signal, as soon as the thread has run for `after` (at least 10 us) and is in user mode. Replaces
+    // Makes the clock of one that is closed, without the allocator. 0 or -errno, and it is closed still.
+    [[nodiscard]] long open(int tid, int signal, way how) noexcept;
+    // By the thread itself, or after it has ended. Nothing to do if it is closed.
+    void close() noexcept;
+
+    // In kernel mode the clock's interrupt comes again and again, after the same time. In a virtual machine an
+    // interrupt can take 10 us: a shorter period would leave the thread, and its CPU, no time for anything else.
+    static constexpr nanoseconds shortest = 50'000;
+
+    // One signal, as soon as the thread has run for `after`, at least `shortest`, and is in user mode. Replaces
     // what was armed before.
     void arm(nanoseconds after) noexcept;
     void disarm() noexcept;
@@ -61,14 +80,20 @@ public:
     // Counts it as taken: call it once per signal.
     [[nodiscard]] static bool take(const siginfo_t& signal) noexcept;
 
+    // For the handler of SIGIO, which the kernel sends in place of a signal that it had no room for: arms what the calling
+    // thread has lost, to come some milliseconds later. False: no event of the calling thread was armed.
+    static bool try_lost_again() noexcept;
+
 private:
     long open_event(int tid, int signal) noexcept;
+    void close_event() noexcept;
     void taken(int code) noexcept;
 
-    const way how_;
+    way how_ = way::timer;
     int event_ = -1;  // perf: the descriptor.
     int timer_ = -1;
-    // perf: 1 if the event may still send a signal, 0 once that was taken.
+    // perf: whether the event may still send a signal: 0 once that was taken.
+    static constexpr unsigned may_fire = 1, closing = 2;
     base::atomic<unsigned> due_;
 };
 

@@ -21,7 +21,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 #include "os/interrupt_signal.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"

@@ -5,8 +5,10 @@
 #include <bit>
 #include <csignal>
 #include <cstdio>
+#include <memory>
 #include <sys/mman.h>
 #include <system_error>
+#include <utility>
 
 #include "arch/sanitizer.hpp"
 #include "os/system.hpp"
@@ -23,26 +25,39 @@ namespace {
 
 using sched::carrier;
 using sched::carrier_pool;
+using sched::processor;
 
 carrier_watch* the_watch = nullptr;  // Changes while no carrier runs.
 
 }  // namespace
 
-class carrier_watch::watched_carrier final : public block::watched {
+class carrier_watch::watched_processor final : public block::watched {
 public:
-    explicit watched_carrier(carrier& c) noexcept : watched{c.tid.get()}, carrier_{c} {}
+    explicit watched_processor(processor& p) noexcept : processor_{p} {}
 
-    [[nodiscard]] bool is_of_interest() const noexcept override {
-        return carrier_.running.get() != nullptr && carrier_.proc.get() != nullptr &&
-               !carrier_.is_stopping.get();
+    [[nodiscard]] int tid() const noexcept override {
+        const carrier* c = processor_.holder();
+        return c != nullptr ? c->tid.get() : 0;
     }
-    [[nodiscard]] std::uint64_t activity() const noexcept override { return carrier_.activity(); }
+    [[nodiscard]] int cpu() const noexcept override {
+        carrier* c = processor_.holder();
+        return c != nullptr ? c->cpu.get() : -1;
+    }
+    [[nodiscard]] bool is_of_interest() const noexcept override {
+        const carrier* c = processor_.holder();
+        return c != nullptr && c->running.get() != nullptr && c->proc.get() == &processor_ &&
+               !c->is_stopping.get();
+    }
+    [[nodiscard]] std::uint64_t activity() const noexcept override { return processor_.activity(); }
 
-    void on_block(const block::notice& what) noexcept override {
+    bool on_block(const block::notice& what) noexcept override {
+        carrier* c = processor_.holder();
+        if (c == nullptr || c->tid.get() != what.tid) return false;
         bool marked = false;
         using result = sched::hand_off::result;
-        const result r = sched::hand_off::from(carrier_, what.activity, marked);
-        if (r == result::not_blocked || r == result::refused) return;
+        const result r = sched::hand_off::from(*c, what.activity, marked, what.free_cpu);
+        if (r == result::not_blocked) return false;
+        if (r == result::refused) return true;
         carrier_watch& w = *the_watch;
         // relaxed: statistics.
         auto& kind = marked                                 ? w.in_regions_
@@ -53,90 +68,43 @@ public:
         const auto bucket =
             std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
         w.notices_[bucket].fetch_add(1, base::relaxed);
+        return true;
     }
 
 private:
-    carrier& carrier_;
+    processor& processor_;
 };
 
 struct carrier_watch::hooks {
-    static void started(carrier& c) noexcept {
-        carrier_watch& w = *the_watch;
-        if (w.can_stop()) start_stopping(c, w);
-        auto* watched = new watched_carrier{c};
-        c.watch = watched;
-        w.detector_.is->add(*watched);
+    static void holds(processor& p) {
+        auto made = std::make_unique<watched_processor>(p);
+        the_watch->detector_.is->add(*made);
+        p.watch = made.release();
     }
 
-    static void ending(carrier& c) noexcept {
-        if (auto* watched = static_cast<watched_carrier*>(c.watch)) {
-            the_watch->detector_.is->remove(*watched);
-            c.watch = nullptr;
-            delete watched;
-        }
-        if (os::user_interrupt* i = c.interrupt) {
-            i->disarm();
-            c.interrupt = nullptr;
-            base::compiler_fence();  // A last signal finds none.
-            delete i;
-        }
-        if (c.crossing != nullptr) {
-            os::system.munmap(c.crossing, sched::stop::crossing_bytes);
-            c.crossing = nullptr;
-        }
+    static void gone(processor& p) noexcept {
+        auto* const watched = static_cast<watched_processor*>(std::exchange(p.watch, nullptr));
+        if (watched == nullptr) return;
+        the_watch->detector_.is->remove(*watched);
+        delete watched;
     }
 
     static void runs() noexcept { the_watch->detector_.is->nudge(); }
 
-    static void away(carrier& c) noexcept {
-        if (c.interrupt != nullptr) c.interrupt->arm(sched::habit::grace(*c.running.get()));
-    }
-
-    static void back(carrier& c) noexcept {
-        if (c.interrupt == nullptr) return;
-        if (c.pool.time_slice != 0)
-            sched::stop::arm_tick(c);
-        else
-            c.interrupt->disarm();
-    }
-
-private:
-    // Without it (no descriptor left, no memory) a fiber runs on without a processor until it next calls libums.
-    static void start_stopping(carrier& c, carrier_watch& w) noexcept {
-        const long at =
-            os::system.mmap(nullptr, sched::stop::crossing_bytes, PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-        if (at < 0) return;
-        using way = os::user_interrupt::way;
-        for (const way how : {w.way_, way::timer}) {
-            try {
-                c.interrupt = new os::user_interrupt{c.tid.get(), w.signal_->number(), how};
-                break;
-            } catch (const std::exception&) {
-            }
-        }
-        if (c.interrupt == nullptr) {
-            os::system.munmap(reinterpret_cast<void*>(at), sched::stop::crossing_bytes);
-            return;
-        }
-        c.crossing = reinterpret_cast<char*>(at);
-        arch::set_bounds(c.crossing_shadow, c.crossing, sched::stop::crossing_bytes);
-        sched::stop::arm_tick(c);
-    }
-
 public:
-    static constexpr carrier_pool::watcher all{&started, &ending, &runs, &away, &back};
+    static constexpr carrier_pool::watcher all{&holds, &gone, &runs};
 };
 
 carrier_watch::carrier_watch(const settings& chosen) {
     const options& o = chosen.chosen;
     detector_ = block::choose(detection_of(o), sched::carrier_maker::tid());
     try {
-        check_slice(o.time_slice_us);
+        no_slices_ = why_no_slices(detector_.is->kind(), detector_.reason);
+        static_cast<void>(slice(o.time_slice_us));
         const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
         if (number != 0 && detects() && why_no_stops() == nullptr) {
             signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
-            way_ = os::user_interrupt::best_way();
+            sched::interrupt::use(&*signal_, os::user_interrupt::best_way());
         }
     } catch (...) {
         detector_.is->stop();
@@ -150,6 +118,7 @@ carrier_watch::carrier_watch(const settings& chosen) {
 carrier_watch::~carrier_watch() {
     carrier_pool::watched_by = nullptr;
     detector_.is->stop();
+    sched::interrupt::use(nullptr, os::user_interrupt::way::timer);
     the_watch = nullptr;
 }
 
@@ -157,12 +126,22 @@ bool carrier_watch::detects() const noexcept {
     return detector_.is->kind() != block::detector_kind::none;
 }
 
-void carrier_watch::check_slice(std::uint32_t us) const {
-    if (us == 0 || detects()) return;
-    throw std::system_error{
-        std::make_error_code(std::errc::operation_not_supported),
-        "ums: time_slice_us: time slices need a detector of blocking, and it is off (" +
-            detector_.reason + ")"};
+os::nanoseconds carrier_watch::slice(std::uint32_t us) const {
+    if (us == 0 || no_slices_.empty()) return us * 1000L;
+    if (us == default_time_slice_us) return 0;
+    throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
+                            "ums: time_slice_us: " + no_slices_};
+}
+
+std::string why_no_slices(block::detector_kind found, const std::string& reason) {
+    if (found == block::detector_kind::none)
+        return "time slices need a detector of blocking, and it is off (" + reason + ")";
+    if (why_no_stops() != nullptr) return {};
+    if (os::interrupt_signal::unused() == 0) return "time slices need a signal, and none is left";
+    if (const long error = os::user_interrupt::try_it(); error < 0)
+        return "time slices need a clock, and there is none (" +
+               std::generic_category().message(static_cast<int>(-error)) + "; see ulimit -i)";
+    return {};
 }
 
 void carrier_watch::add_to(runtime_stats& s) const noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// rt/carrier_watch.hpp: connects the carriers with the detector of blocking (src/block) and the signal that stops a
-// fiber (sched/stop.hpp). One, while a runtime runs; it is there before the first carrier and goes after the last.
+// rt/carrier_watch.hpp: connects the processors with the detector of blocking (src/block), and the carriers with the
+// signal that stops a fiber (sched/stop.hpp). One, while a runtime runs; it is there before the first carrier and goes after the last.
 
 #include <memory>
 #include <optional>
@@ -32,9 +32,10 @@ public:
     // False if there is none, or the application has put its own handler in the place of ours.
     [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
 
-    // For a cluster with time slices. Throws std::system_error if there is no detector: a fiber that is stopped may hold a
-    // lock on which others then block in the kernel, and their processors must go on for it to run again.
-    void check_slice(std::uint32_t us) const;
+    // What a cluster's option of that many microseconds comes to; 0: none. Without a detector, or a clock, the default
+    // comes to none, and another value throws std::system_error: a fiber that is stopped may hold a lock on which others
+    // then block in the kernel, and their processors must go on for it to run again.
+    [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
     // Adds what it has counted.
     void add_to(runtime_stats& s) const noexcept;
@@ -42,17 +43,21 @@ public:
 private:
     [[nodiscard]] bool detects() const noexcept;
 
-    class watched_carrier;
+    class watched_processor;
     struct hooks;
 
     sched::carrier_maker::use maker_;
     block::chosen_detector detector_;
     std::optional<os::interrupt_signal> signal_;
-    os::user_interrupt::way way_ = os::user_interrupt::way::timer;
+    std::string no_slices_;  // Why there can be none; empty if there can.
 
     base::atomic<std::uint64_t> in_calls_, in_faults_, in_regions_;
     base::atomic<std::uint64_t> notices_[runtime_stats::notice_buckets];
 };
+
+// Why there can be no time slices with this detector; empty if there can. Sanitizers, under which they are accepted and
+// never end, are why_no_stops()'s business.
+[[nodiscard]] std::string why_no_slices(block::detector_kind found, const std::string& reason);
 
 // Why fibers are never stopped in this process, as a noun; null if they are.
 [[nodiscard]] const char* why_no_stops() noexcept;

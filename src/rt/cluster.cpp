@@ -34,7 +34,6 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster_options::carriers: expected 2 to 1,000,000"};
     rt::check_slice(options.time_slice_us);
-    r->watch->check_slice(options.time_slice_us);
     auto made = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = options.name,
                              .processors = options.processors,
@@ -43,7 +42,7 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
                              .scatter = r->set.chosen.migrate,
                              .spin = r->set.chosen.spin_ns,
                              .carriers = options.carriers,
-                             .time_slice = options.time_slice_us * 1000L,
+                             .time_slice = r->watch->slice(options.time_slice_us),
                              .seed = r->set.chosen.seed + 1});
     try {
         made->start();

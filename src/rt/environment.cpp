@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "rt/environment.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <unistd.h>
+#include <vector>
 
 namespace ums::rt::environment {
 
@@ -16,8 +19,8 @@ constexpr const char* known[] = {
     "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_GUARD",          "UMS_POLICY",     "UMS_PIN",
     "UMS_SPIN_NS",    "UMS_MIGRATE",     "UMS_MEASURE_STACKS", "UMS_MEMBARRIER", "UMS_SEED",
     "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
-    "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_FSGSBASE",
-    "UMS_TIMES",      "UMS_STATS_FILES",
+    "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_TIMES",
+    "UMS_STATS_FILES",
 };
 
 [[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {
@@ -34,7 +37,7 @@ bool parse(const char* first, const char* last, std::uint64_t& value) {
 // In [least, most], or `besides`.
 std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64_t least,
                       std::uint64_t most, std::uint64_t besides) {
-    const char* value = std::getenv(variable);
+    const char* value = ::secure_getenv(variable);
     if (value == nullptr) return otherwise;
     std::uint64_t n = 0;
     if (!parse(value, value + std::strlen(value), n) || ((n < least || n > most) && n != besides))
@@ -42,6 +45,31 @@ std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64
                (besides != least ? std::to_string(besides) + ", or " : std::string{}) +
                    "a number from " + std::to_string(least) + " to " + std::to_string(most));
     return n;
+}
+
+// How many letters must be inserted, removed, replaced or exchanged with their neighbour to make `b` of `a`.
+std::size_t edits(std::string_view a, std::string_view b) {
+    std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+    for (std::size_t i = 0; i <= a.size(); ++i)
+        for (std::size_t j = 0; j <= b.size(); ++j) {
+            if (i == 0 || j == 0) {
+                d[i][j] = i + j;
+                continue;
+            }
+            d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1,
+                                d[i - 1][j - 1] + (a[i - 1] != b[j - 1] ? 1u : 0u)});
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+        }
+    return d[a.size()][b.size()];
+}
+
+// Short names are near to names of others: an edit for every four letters behind UMS_, two at most.
+bool is_near_miss(std::string name, std::string_view of) {
+    for (char& c : name)
+        if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    const std::size_t permitted = std::min<std::size_t>((of.size() - 4) / 4, 2);
+    return name.size() <= of.size() + permitted && edits(name, of) <= permitted;
 }
 
 }  // namespace
@@ -58,7 +86,7 @@ std::uint64_t number_or_zero(const char* variable, std::uint64_t otherwise, std:
 
 std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least,
                   std::size_t most) {
-    const char* value = std::getenv(variable);
+    const char* value = ::secure_getenv(variable);
     if (value == nullptr) return otherwise;
     const char* last = value + std::strlen(value);
     unsigned shift = 0;
@@ -88,7 +116,7 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
 
 int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words) {
-    const char* value = std::getenv(variable);
+    const char* value = ::secure_getenv(variable);
     if (value == nullptr) return otherwise;
     std::string expected;
     for (const auto& [name, meaning] : words) {
@@ -98,22 +126,26 @@ int word(const char* variable, int otherwise,
     refuse(variable, value, expected);
 }
 
-bool fsgsbase() { return word("UMS_FSGSBASE", 1, {{"on", 1}, {"off", 0}}) != 0; }
 bool times() { return word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) != 0; }
 bool stats_files() { return word("UMS_STATS_FILES", 1, {{"on", 1}, {"off", 0}}) != 0; }
 
-void reject_unknown() {
+void reject_misspelt() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
         if (std::strncmp(*at, "UMS_", 4) != 0) continue;
         const char* equals = std::strchr(*at, '=');
         if (equals == nullptr) continue;
         const std::string name(*at, static_cast<std::size_t>(equals - *at));
-        bool is_known = false;
-        for (const char* k : known) is_known |= name == k;
-        if (is_known) continue;
-        std::fprintf(stderr, "ums: %s: no such variable; there are", name.c_str());
-        for (const char* k : known) std::fprintf(stderr, " %s", k);
-        std::fprintf(stderr, "\n");
+        if (::secure_getenv(name.c_str()) == nullptr) continue;
+        const char* meant = nullptr;
+        for (const char* k : known) {
+            if (name == k) {
+                meant = nullptr;
+                break;
+            }
+            if (is_near_miss(name, k)) meant = k;
+        }
+        if (meant == nullptr) continue;
+        std::fprintf(stderr, "ums: %s: no such variable; is %s meant?\n", name.c_str(), meant);
         std::exit(2);
     }
 }

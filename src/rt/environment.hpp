@@ -4,7 +4,8 @@
 // rt/environment.hpp: UMS_* variables.
 //
 // Each function leaves its target alone if the variable is not set, and ends the program with exit code
-// 2 and one line that names the variable if its value is none of what was expected.
+// 2 and one line that names the variable if its value is none of what was expected. A program that runs with the rights
+// of another user than its caller's (setuid, capabilities) takes nothing from its environment: secure_getenv(3).
 
 #include <cstddef>
 #include <cstdint>
@@ -28,14 +29,13 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
 int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words);
 
-// The variables of the UMS API, which a runtime checks with all others: whether workers may be switched by user code
-// (UMS_FSGSBASE), times are measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES).
-bool fsgsbase();
+// The variables of the UMS API, which a runtime checks with all others: whether times are
+// measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES).
 bool times();
 bool stats_files();
 
-// Ends the program if a variable that begins with UMS_ is none that the runtime knows: most likely a
-// misspelling, and ignoring it would silently run with other settings than asked for.
-void reject_unknown();
+// Ends the program if a variable's name is nearly one of those that the runtime knows: most likely a misspelling, and
+// ignoring it would silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody else.
+void reject_misspelt();
 
 }  // namespace ums::rt::environment

@@ -9,6 +9,16 @@
 #include "support/child.hpp"
 
 namespace {
+// As if the program had another user's rights.
+bool has_foreign_rights = false;
+}  // namespace
+
+// The linker finds this one before the C library's.
+extern "C" char* secure_getenv(const char* name) noexcept {
+    return has_foreign_rights ? nullptr : std::getenv(name);
+}
+
+namespace {
 
 namespace environment = ums::rt::environment;
 
@@ -100,28 +110,57 @@ TEST_F(environment_test, an_unknown_word_ends_the_program_with_one_line) {
         expect_refused("word", bad, "steal or fifo");
 }
 
-const child_program checks_all{"checks_all", [](const child_arguments&) {
-                                   environment::reject_unknown();
+const child_program checks_all{"checks_all", [](const child_arguments& a) {
+                                   has_foreign_rights = !a.empty();
+                                   environment::reject_misspelt();
                                    return 0;
                                }};
 
-TEST_F(environment_test, a_variable_that_does_not_exist_ends_the_program_with_one_line) {
-    for (const char* name :
-         {"UMS_PROCESORS", "UMS_", "UMS_POLICY2", "UMS_POLIC", "UMS_processors"}) {
+TEST_F(environment_test, a_misspelt_variable_ends_the_program_with_one_line) {
+    for (const auto& [name, meant] : {std::pair{"UMS_PROCESORS", "UMS_PROCESSORS"},
+                                      {"UMS_PORCESSORS", "UMS_PROCESSORS"},
+                                      {"UMS_POLICY2", "UMS_POLICY"},
+                                      {"UMS_POLIC", "UMS_POLICY"},
+                                      {"UMS_processors", "UMS_PROCESSORS"},
+                                      {"UMS_TIMESLICE_US", "UMS_TIME_SLICE_US"}}) {
         const child_end end = run_child("checks_all", {}, {{name, "1"}});
         EXPECT_EQ(end.code, 2) << name << ": " << end;
-        EXPECT_EQ(end.err.find("ums: " + std::string{name} + ": no such variable; there are UMS_"),
-                  0u)
-            << end;
-        EXPECT_EQ(end.err_lines(), 1u) << end;
+        EXPECT_EQ(end.err, "ums: " + std::string{name} + ": no such variable; is " + meant +
+                               " meant?\n");
     }
 }
 
 TEST_F(environment_test, the_variables_of_others_do_not_matter) {
-    const child_end end = run_child(
-        "checks_all", {}, {{"XUMS_POLICY", "1"}, {"UMSPOLICY", "1"}, {"ums_policy", "1"}});
+    const child_end end = run_child("checks_all", {},
+                                    {{"XUMS_POLICY", "1"},
+                                     {"UMSPOLICY", "1"},
+                                     {"ums_policy", "1"},
+                                     {"UMS_", "1"},
+                                     {"UMS_ID", "7"},
+                                     {"UMS_SERVICE_HOST", "10.0.0.7"},
+                                     {"UMS_SERVICE_PORT", "80"},
+                                     {"UMS_PORT_80_TCP", "tcp://10.0.0.7:80"},
+                                     {"UMS_DEBUG_OUTPUT", "1"}});
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(end.err, "");
+}
+
+TEST_F(environment_test, each_variable_of_ours_is_one) {
+    const child_end end = run_child("checks_all", {},
+                                    {{"UMS_TIMES", "1"}, {"UMS_TSAN", "1"}, {"UMS_SEED", "1"}});
+    EXPECT_EQ(end.code, 0) << end;
+}
+
+TEST_F(environment_test, a_program_with_the_rights_of_another_user_ignores_all_of_them) {
+    set("5");
+    has_foreign_rights = true;
+    EXPECT_EQ(environment::number(variable, 7, 1, 5), 7u);
+    EXPECT_EQ(environment::number_or_zero(variable, 7, 1, 5), 7u);
+    EXPECT_EQ(environment::bytes(variable, 7, 1, 50), 7u);
+    EXPECT_EQ(environment::word(variable, 7, {{"5", 1}}), 7);
+    has_foreign_rights = false;
+    const child_end end = run_child("checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}});
+    EXPECT_EQ(end.code, 0) << end;
 }
 
 }  // namespace

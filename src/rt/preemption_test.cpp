@@ -15,6 +15,8 @@
 #include <cstring>
 #include <immintrin.h>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <numeric>
 #include <pthread.h>
 #include <stdexcept>
@@ -53,6 +55,13 @@ protected:
 
 private:
     const conservation nothing_left_;
+};
+
+// Stopped fibers wait for their turn however long that takes.
+struct patient_stops {
+    patient_stops() { ums::sched::stop::patience = 1'000'000'000'000; }
+    ~patient_stops() { ums::sched::stop::patience = before; }
+    const ums::os::nanoseconds before = ums::sched::stop::patience;
 };
 
 TEST_P(preemption_test, an_endless_loop_lets_the_others_run) {
@@ -130,7 +139,70 @@ TEST_P(preemption_test, a_cluster_of_its_own_may_be_preemptive_alone) {
     });
 }
 
+// As limits.md recommends to programs that wait for signals in a thread of their own.
+TEST_P(preemption_test, signals_blocked_before_the_start_do_not_block_the_one_that_stops_fibers) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    ums::run(on(1), [] {
+        std::atomic<bool> over = false;
+        ums::fiber endless{[&] {
+            while (!over.load(std::memory_order_relaxed)) {
+            }
+        }};
+        ums::this_fiber::yield();
+        over = true;
+        endless.join();
+    });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// Notes where its methods were called.
+class observant_policy final : public ums::policy {
+public:
+    explicit observant_policy(std::atomic<bool>& in_handler) noexcept : in_handler_{in_handler} {}
+    void attach(unsigned) override {}
+    void detach(unsigned) override {}
+    void ready(ums::fiber_ref f, unsigned) noexcept override {
+        stack_t here{};
+        if (::sigaltstack(nullptr, &here) == 0 && (here.ss_flags & SS_ONSTACK) != 0)
+            in_handler_ = true;
+        const std::lock_guard guard{lock_};
+        queue_.push_back(f);
+    }
+    ums::fiber_ref next(unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.pop_front();
+    }
+    [[nodiscard]] bool empty(unsigned) const noexcept override { return false; }
+
+private:
+    std::atomic<bool>& in_handler_;
+    std::mutex lock_;
+    ums::fiber_queue queue_;
+};
+
+TEST_P(preemption_test, a_policy_is_never_called_in_the_signal_handler) {
+    std::atomic<bool> in_handler = false;
+    ums::options options = on(1);
+    options.make_policy = [&] { return std::make_unique<observant_policy>(in_handler); };
+    ums::run(options, [] {
+        std::atomic<bool> over = false;
+        std::vector<ums::fiber> endless;
+        for (int i = 0; i < 3; ++i)
+            endless.emplace_back([&] {
+                while (!over.load(std::memory_order_relaxed)) {
+                }
+            });
+        while (ums::stats().preemptions < 20) ums::this_fiber::yield();
+        over = true;
+        for (auto& one : endless) one.join();
+    });
+    EXPECT_FALSE(in_handler);
+}
+
 TEST_P(preemption_test, an_uninterruptible_section_is_not_stopped) {
+    const patient_stops others_are_not_released;
     ums::run(on(1), [] {
         std::atomic<std::uint64_t> turns = 0;
         std::atomic<bool> over = false;

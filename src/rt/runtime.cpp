@@ -52,7 +52,7 @@ void start(const options& asked) {
                              .scatter = o.migrate,
                              .spin = o.spin_ns,
                              .carriers = o.carriers,
-                             .time_slice = o.time_slice_us * 1000L,
+                             .time_slice = made->watch->slice(o.time_slice_us),
                              .seed = o.seed});
     mem::install_overflow_report(&describe_stack);
     try {

@@ -22,7 +22,7 @@
 
 #include "mem/guard.hpp"
 #include "mem/slab.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 #include "os/thread_state.hpp"
 #include "os/topology.hpp"
 #include "support/child.hpp"
@@ -178,10 +178,12 @@ struct refuses_when_stopped {
         : copying{other.copying}, stopper{other.stopper} {
         copying = true;
         while (stopper == 0) this_fiber::yield();
-        const os::thread_state state{stopper};
+        os::thread_states states;
+        if (states.open() != 0) std::abort();
         for (;;) {
-            const auto seen = state.look().what;
-            if (seen == os::thread_state::kind::in_call || seen == os::thread_state::kind::waiting)
+            using kind = os::thread_states::kind;
+            const auto seen = states.look(stopper).what;
+            if (seen == kind::in_call || seen == kind::waiting)
                 throw std::runtime_error{"no copy"};
             this_fiber::yield();
         }
@@ -362,20 +364,36 @@ TEST_F(runtime_test, a_processor_that_gets_no_thread_is_not_added) {
 TEST_F(runtime_test, a_refused_thread_leaves_no_processor_waiting_for_ever) {
     if (is_given("UMS_PROCESSORS")) GTEST_SKIP() << "needs one processor";
     runtime started{{.processors = 1, .block = block_detection::off}};
+    while (stats().carriers_spare == 0) std::this_thread::yield();
+    threads_granted = 0;
     pipe_gate first, second;
-    threads_granted = 2;  // One for the processor while `away` blocks, and the next spare.
     fiber away{[&] {
-        EXPECT_TRUE(blocking([&] { return first.pass(); }));
-        second.open();
+        EXPECT_TRUE(blocking([&] { return first.pass(); }));  // The processor goes to the spare.
         second.open();
     }};
-    while (threads_granted != 0) std::this_thread::yield();
-    const auto wait = [&] { EXPECT_TRUE(blocking([&] { return second.pass(); })); };
-    fiber with_spare{wait}, without{wait};
+    fiber without{[&] { EXPECT_TRUE(blocking([&] { return second.pass(); })); }};
     while (stats().carrier_refusals == 0) std::this_thread::yield();
     first.open();
-    for (fiber* f : {&away, &with_spare, &without}) f->join();
+    away.join();
+    without.join();
     threads_granted = any_number;
+}
+
+// No fiber comes back here, so somebody has to try again.
+TEST_F(runtime_test, a_thread_that_was_refused_once_is_asked_for_again) {
+    if (is_given("UMS_PROCESSORS")) GTEST_SKIP() << "needs one processor";
+    runtime started{{.processors = 1}};
+    while (stats().carriers_spare == 0) std::this_thread::yield();
+    threads_granted = 0;
+    pipe_gate gate;
+    fiber first{[&] { EXPECT_TRUE(gate.pass()); }}, second{[&] { EXPECT_TRUE(gate.pass()); }};
+    while (stats().carrier_refusals == 0) std::this_thread::yield();
+    threads_granted = any_number;
+    fiber opens{[&] {
+        gate.open();
+        gate.open();
+    }};
+    for (fiber* f : {&first, &second, &opens}) f->join();
 }
 
 #endif

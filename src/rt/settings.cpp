@@ -24,7 +24,7 @@ constexpr std::uint32_t least_slice_us = 100, most_slice_us = 60'000'000;
 
 void read_environment(options& o) {
     using namespace environment;
-    reject_unknown();
+    reject_misspelt();
     o.processors = static_cast<unsigned>(
         number("UMS_PROCESSORS", o.processors, 1, sched::cluster::max_processors));
     o.stack_bytes =
@@ -72,7 +72,6 @@ void read_environment(options& o) {
                                         {"epoll", static_cast<int>(io_engine::epoll)},
                                         {"uring", static_cast<int>(io_engine::uring)}}));
     // Heeded by the UMS API, which may be used later or never.
-    static_cast<void>(fsgsbase());
     static_cast<void>(times());
     static_cast<void>(stats_files());
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});

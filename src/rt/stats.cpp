@@ -71,6 +71,16 @@ std::string signal_line(const rt::running_runtime* r, const options& o, bool det
            (r != nullptr && !r->watch->can_stop() ? ", taken over by the application" : "");
 }
 
+// How long a fiber may run while others wait.
+std::string slice_line(const options& o, const block::verdict& found) {
+    if (o.time_slice_us == 0) return "none: fibers are not preempted";
+    if (const char* why = rt::why_no_stops())
+        return std::string{"none: fibers are not stopped under "} + why;
+    if (const std::string why = rt::why_no_slices(found.kind, found.reason); !why.empty())
+        return (o.time_slice_us == default_time_slice_us ? "none: " : "refused: ") + why;
+    return std::to_string(o.time_slice_us) + " us, while others wait";
+}
+
 }  // namespace
 
 std::string info() {
@@ -99,10 +109,7 @@ std::string info() {
     line("blocking", std::string{found.is_possible ? "" : "refused: "} +
                          block::name_of(found.kind) + " (" + found.reason + ")");
     line("signal", signal_line(r, o, found.kind != block::detector_kind::none));
-    line("time slice", o.time_slice_us == 0 ? "none: fibers are not preempted"
-                       : found.kind == block::detector_kind::none
-                           ? "refused: time slices need a detector of blocking"
-                           : std::to_string(o.time_slice_us) + " us");
+    line("time slice", slice_line(o, found));
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
                                                              : "abort when nothing can run");

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "base/chain.hpp"
 #include "os/lock.hpp"
 #include "sched/carrier.hpp"
 #include "sched/fiber.hpp"
@@ -57,8 +58,7 @@ void bias::add(processor& p) noexcept {
     os::lock_states::revoke.store(&revoke, base::relaxed);
     const os::lock_guard guard{all_lock};
     p.bias_.set(last_number == none - 1 ? none : ++last_number);
-    p.next_biased_ = all;
-    all = &p;
+    base::chain::push_front(all, p, &processor::next_biased_);
 }
 
 void bias::renew(processor& p) noexcept {
@@ -68,9 +68,7 @@ void bias::renew(processor& p) noexcept {
 
 void bias::remove(processor& p) noexcept {
     const os::lock_guard guard{all_lock};
-    processor** at = &all;
-    while (*at != &p) at = &(*at)->next_biased_;
-    *at = p.next_biased_;
+    base::chain::remove(all, p, &processor::next_biased_);
 }
 
 std::uint32_t bias::mine() noexcept {

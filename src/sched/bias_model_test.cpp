@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/exclusion_model.hpp"
+#include "internal/exclusion_model.hpp"
 #include "support/scale.hpp"
 
 // What sched/bias.hpp takes of os/lock.hpp.

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <pthread.h>
 #include <unistd.h>
+#include <utility>
 
 #include "os/membarrier.hpp"
 #include "os/signal_stack.hpp"
@@ -14,6 +15,7 @@
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/search.hpp"
+#include "sched/stop.hpp"
 #include "sched/switch.hpp"
 #include "sched/wake.hpp"
 
@@ -44,8 +46,10 @@ void carrier::run() noexcept {
     pthread_setname_np(pthread_self(), name);
     (void)os::ask_for_slice(carrier_slice);  // Without it things go on as well, and slower.
     tid.set(gettid());
+    cpu.begin();
     pinned_to = -1;
     deferrals = 0;
+    interrupt::unblock();
 
     const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     errno_at = &errno;
@@ -62,13 +66,14 @@ void carrier::run() noexcept {
 #endif
     arch::happens_before(this);  // Fibers that run here come after this thread's start.
     os::set_thread_slot(this);
-    if (carrier_pool::watched_by != nullptr) carrier_pool::watched_by->started(*this);
     while (pool.wait_for_processor(*this)) {
+        wake_place.end();
         if (proc.get() == nullptr) continue;  // Put back.
         follow_processor();
         run_fibers();
     }
-    if (carrier_pool::watched_by != nullptr) carrier_pool::watched_by->ending(*this);
+    cpu.end();
+    interrupt.close();
     os::set_thread_slot(nullptr);
 }
 
@@ -88,7 +93,7 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     left.last_holder_ = this;
     // relaxed: thieves that still see this carrier find that it holds nothing.
     left.holder_.store(nullptr, base::relaxed);
-    turn.store(shall_end, base::relaxed);  // Its own, as long as it is in no list.
+    turn.set(turn_word::shall_end);  // Its own, as long as it is in no list.
     parkable* remover = left.remover_;
     arch::happens_before(&left);  // All that ran here comes before this thread's end.
     leave(race);
@@ -100,6 +105,8 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
 void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
+    stop::arm_tick(*this);
+    if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
     // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
     // for hand-offs or preemptions, no slice may ever end by its count.
     fiber* f = p->pick_at_slice_end();
@@ -108,16 +115,17 @@ void carrier::run_fibers() noexcept {
         if (f == nullptr) return retire();
         running.set(f);
         if (const auto* by = carrier_pool::watched_by) by->runs();
-        arch::before_switch(loop_shadow, f->shadow);
+        arch::start_switch(loop_shadow, f->shadow);
         const arch::arrival a = arch::switch_context(loop, f->context, this, nullptr);
-        arch::after_switch(loop_shadow);
-        if (a.handover != nullptr) {
-            const auto* h = static_cast<const handover*>(a.handover);
+        arch::finish_switch(loop_shadow);
+        if (a.after != nullptr) {
+            const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *this);
         }
         // Inside its processor again, or (rejoin()) without one.
         p = proc.get();
         if (p == nullptr) return;
+        UMS_ASSERT(own.is_inside(), "a carrier's loop goes on outside of its processor");
         f = nullptr;
     }
 }

@@ -12,28 +12,26 @@
 // processor, runs fibers; when it has none left and no fiber, it waits in the pool as a spare. The object outlives
 // its kernel thread: a thief may still look at it. It goes with its pool.
 
-#include <thread>
-
 #include "arch/context.hpp"
 #include "arch/exception_state.hpp"
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "os/kernel_thread.hpp"
 #include "os/no_stop.hpp"
+#include "os/placement.hpp"
+#include "os/thread_cpu.hpp"
 #include "os/thread_slot.hpp"
-#include "sched/handover.hpp"
+#include "sched/after_switch.hpp"
+#include "sched/interrupt.hpp"
 #include "sched/ownership.hpp"
 #include "sched/processor.hpp"
+#include "sched/turn.hpp"
 
 namespace ums::sched {
 
 struct fiber;
 class carrier_pool;
-}  // namespace ums::sched
-namespace ums::os {
-class user_interrupt;
-}
-namespace ums::sched {
 
 struct alignas(base::cache_line) carrier : os::slot_head {
     explicit carrier(carrier_pool& pool) noexcept;
@@ -58,10 +56,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     }
 
     // Fills in what the next switch leaves to do.
-    [[nodiscard]] UMS_ALWAYS_INLINE handover* leave_behind(void (*finish)(const handover&,
-                                                                          carrier&) noexcept,
-                                                           fiber* self, void* other = nullptr,
-                                                           std::uintptr_t word = 0) noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* leave_behind(
+        void (*finish)(const after_switch&, carrier&) noexcept, fiber* self, void* other = nullptr,
+        std::uintptr_t word = 0) noexcept {
         after.finish = finish;
         after.self = self;
         after.other = other;
@@ -78,34 +75,34 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     arch::exception_state* exceptions = nullptr;
 
     arch::context loop{};
-    handover after;
+    after_switch after;
     arch::stack_shadow loop_shadow;
     arch::race_context race;
 
     // --- The pool's (sched/carrier_pool.hpp) ---
-    enum state : std::uint32_t { waits, holds, shall_end };
-    // One of `state`: what the thread waits on while it holds no processor.
-    base::atomic<std::uint32_t> turn;
+    turn_word turn;  // What the thread waits on while it holds no processor.
     base::owned<int> tid;
+    os::thread_cpu cpu;
+    os::placement wake_place;  // Of its waking up. Its waker's, then its own.
     carrier_pool& pool;
     // In the one of the pool's lists that it is in. Guarded by the pool's lock.
     carrier* next = nullptr;
     bool is_wanting = false;  // Waits in the pool for a spare that takes its processor. Likewise.
     carrier* next_wanting = nullptr;
     std::uint64_t wanting_since = 0;  // activity() at that time.
+    os::nanoseconds wanting_from = 0;  // When it first had that activity there.
     carrier* next_made = nullptr;     // Of all of the pool's. Likewise.
     // A permit, for an unmarked block. Changed under a claim, or by itself.
     bool has_borrowed = false;
-    std::thread thread;
+    // What it shall make ready once it holds the processor it is being given: the fiber that was stopped there.
+    fiber* brings = nullptr;
+    os::kernel_thread thread;
     // 1 from when its maker has written `thread` until that is joined. The kernel thread itself may run, hold a
     // processor and end before.
     base::atomic<std::uint32_t> is_made;
 
     // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
-    os::user_interrupt* interrupt = nullptr;  // Set once, by who watches it.
-    void* watch = nullptr;                    // Likewise.
-    char* crossing = nullptr;                 // A small stack.
-    arch::stack_shadow crossing_shadow;
+    class interrupt interrupt;
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for it. Nobody may take the
     // processor then: it looks blocked, and is not.
     base::owned<bool> is_stopping;

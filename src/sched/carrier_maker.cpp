@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "sched/carrier_maker.hpp"
 
-#include <cerrno>
+#include <algorithm>
 #include <mutex>
-#include <new>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "os/futex.hpp"
 #include "sched/carrier.hpp"
@@ -16,6 +16,8 @@
 namespace ums::sched {
 
 namespace {
+
+constexpr os::nanoseconds shortest_pause = 1'000'000, longest_pause = 1'000'000'000;
 
 struct order {
     carrier* made = nullptr;
@@ -46,16 +48,16 @@ void wish() noexcept {
 }
 
 int start_thread(carrier& c) noexcept {
-    try {
-        c.thread = std::thread{[&c] { c.run(); }};
-        c.is_made.store(1, base::release);  // sync(carrier.made): see carrier_pool::join_thread().
-        os::futex_wake(c.is_made.address());
-        return 0;
-    } catch (const std::system_error& e) {
-        return e.code().value();
-    } catch (const std::bad_alloc&) {
-        return ENOMEM;
-    }
+    const int error = c.thread.start(
+        [](void* it) -> void* {
+            static_cast<carrier*>(it)->run();
+            return nullptr;
+        },
+        &c);
+    if (error != 0) return error;
+    c.is_made.store(1, base::release);  // sync(carrier.made): see carrier_pool::join_thread().
+    os::futex_wake(c.is_made.address());
+    return 0;
 }
 
 }  // namespace
@@ -71,11 +73,11 @@ struct carrier_maker_loop {
             const std::uint32_t seen = wishes.load(base::relaxed);
             order* o = orders;
             carrier_pool* pool = nullptr;
+            os::nanoseconds until = os::never;
             if (o != nullptr) {
                 orders = o->next;
-            } else if ((pool = asking) != nullptr) {
-                asking = pool->next_asking_;
-                pool->is_asking_ = false;
+            } else if ((pool = first_due(until)) != nullptr) {
+                remove(*pool);
                 working_for.store(pool, base::relaxed);
             }
             const bool ends = stopping;
@@ -87,8 +89,15 @@ struct carrier_maker_loop {
                 os::futex_wake(o->done.address());
             } else if (pool != nullptr) {
                 pool->reap();
-                pool->make_spares(&start_thread);
+                const bool is_refused = !pool->make_spares(&start_thread);
+                const bool looks = pool->look_at_refused();
                 lock.acquire();
+                pool->pause_ =
+                    is_refused ? std::clamp(2 * pool->pause_, shortest_pause, longest_pause) : 0;
+                if (is_refused)
+                    put(*pool, os::now() + pool->pause_);
+                else if (looks && !pool->is_asking_)
+                    put(*pool, os::now() + carrier_pool::told_after);
                 working_for.store(nullptr, base::relaxed);
                 works_done.fetch_add(1, base::release);  // sync(maker.work)
                 lock.release();
@@ -96,17 +105,39 @@ struct carrier_maker_loop {
             } else if (ends) {
                 return;
             } else {
-                os::futex_wait(wishes, seen);
+                os::futex_wait(wishes, seen, until);
             }
         }
     }
 
+    // Under the lock, all three. A pool whose time has come; null: `until` says when there will be one.
+    static carrier_pool* first_due(os::nanoseconds& until) noexcept {
+        if (asking == nullptr) return nullptr;
+        const os::nanoseconds now = os::now();
+        for (carrier_pool* p = asking; p != nullptr; p = p->next_asking_) {
+            if (p->again_at_ <= now) return p;
+            until = std::min(until, p->again_at_);
+        }
+        return nullptr;
+    }
+    static void put(carrier_pool& pool, os::nanoseconds when) noexcept {
+        pool.again_at_ = when;
+        if (std::exchange(pool.is_asking_, true)) return;
+        pool.next_asking_ = asking;
+        asking = &pool;
+    }
+    static void remove(carrier_pool& pool) noexcept {
+        if (!std::exchange(pool.is_asking_, false)) return;
+        carrier_pool** at = &asking;
+        while (*at != &pool) at = &(*at)->next_asking_;
+        *at = pool.next_asking_;
+    }
+
+    // One that was refused a thread is not worked for before its pause is over.
     static void ask(carrier_pool& pool) noexcept {
         lock.acquire();
-        if (!pool.is_asking_) {
-            pool.is_asking_ = true;
-            pool.next_asking_ = asking;
-            asking = &pool;
+        if (!pool.is_asking_ || (pool.again_at_ != 0 && pool.pause_ == 0)) {
+            put(pool, 0);
             wish();
         }
         lock.release();
@@ -115,12 +146,7 @@ struct carrier_maker_loop {
 
     static void forget(carrier_pool& pool) noexcept {
         lock.acquire();
-        if (pool.is_asking_) {
-            carrier_pool** at = &asking;
-            while (*at != &pool) at = &(*at)->next_asking_;
-            *at = pool.next_asking_;
-            pool.is_asking_ = false;
-        }
+        remove(pool);
         while (working_for.load(base::relaxed) == &pool) {
             // sync(maker.work): sees what was done.
             const std::uint32_t seen = works_done.load(base::acquire);
@@ -128,6 +154,7 @@ struct carrier_maker_loop {
             os::futex_wait(works_done, seen);
             lock.acquire();
         }
+        remove(pool);  // The work may have put it back.
         lock.release();
     }
 };

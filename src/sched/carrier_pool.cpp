@@ -17,16 +17,32 @@
 #include "sched/carrier_pool.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "os/futex.hpp"
+#include "os/say.hpp"
+#include "os/thread_state.hpp"
 #include "sched/carrier_maker.hpp"
 #include "sched/cluster.hpp"
+#include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
 #include "sched/park.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::sched {
+
+namespace {
+
+// Unless /proc says that it runs.
+bool may_be_blocked(int tid) noexcept {
+    os::thread_states states;
+    return states.open() != 0 || states.look(tid).what != os::thread_states::kind::running;
+}
+
+}  // namespace
 
 carrier_pool::~carrier_pool() {
     while (carrier* c = all_) {
@@ -71,13 +87,22 @@ void carrier_pool::put_unused(carrier& c) noexcept {
     unused_ = &c;
 }
 
+void carrier_pool::keep_spare() noexcept { carrier_maker::ask(*this); }
+
 void carrier_pool::hold(processor& p) {
     carrier& c = new_carrier();
+    try {
+        if (watched_by != nullptr) watched_by->holds(p);
+    } catch (...) {
+        const os::lock_guard guard{lock_};
+        put_unused(c);
+        throw;
+    }
     lock_.acquire();
     stopping_ = false;
     count_new();
     lock_.release();
-    c.turn.store(carrier::holds, base::relaxed);
+    c.turn.set(turn_word::holds);
     c.proc.set(&p);
     p.holder_.store(&c, base::release);  // sync(holder): publishes the carrier to thieves.
     c.own.occupy();
@@ -87,6 +112,7 @@ void carrier_pool::hold(processor& p) {
     c.proc.set(nullptr);
     c.own.vacate();
     discard(c);
+    forget(p);
     throw std::system_error{error, std::generic_category(),
                             "ums: no kernel thread for another processor"};
 }
@@ -112,15 +138,16 @@ void carrier_pool::stop() noexcept {
     lock_.acquire();
     while (carrier* c = spares_) {
         spares_ = c->next;
-        c->turn.store(carrier::shall_end, base::release);  // sync(carrier.turn)
-        os::futex_wake(c->turn.address());
+        c->turn.set(turn_word::shall_end);
+        c->turn.wake();
     }
     ended_ = wanting_ = first_stopped_ = nullptr;
+    looks_at_refused_ = false;
     last_stopped_ = &first_stopped_;
     wanting_count_ = 0;
     lock_.release();
     for (carrier* c = all_; c != nullptr; c = c->next_made)
-        if (c->thread.joinable()) join_thread(*c);
+        if (c->is_made.load(base::relaxed) != 0) join_thread(*c);
     carrier_maker::forget(*this);  // Again: a spare that has ended meanwhile may have asked late.
     unused_ = nullptr;
     for (carrier* c = all_; c != nullptr; c = c->next_made) {
@@ -128,7 +155,6 @@ void carrier_pool::stop() noexcept {
         c->next = unused_;
         unused_ = c;
     }
-    keeps_spare_ = false;
     counters_.now = counters_.spare = 0;
 }
 
@@ -143,7 +169,7 @@ void carrier_pool::reap() noexcept {
     }
 }
 
-void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
+bool carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
     for (;;) {
         lock_.acquire();
         const bool wanted = lacks_spare();
@@ -152,12 +178,17 @@ void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
             ++counters_.spare;  // From now on: nobody shall ask for another one meanwhile.
         }
         lock_.release();
-        if (!wanted) return;
+        if (!wanted) {
+            has_complained_ = false;
+            return true;
+        }
         carrier* c = nullptr;
+        int error = ENOMEM;
         try {
             c = &new_carrier();
-            c->turn.store(carrier::waits, base::relaxed);
-            if (start(*c) == 0) continue;
+            c->turn.set(turn_word::waits);
+            error = start(*c);
+            if (error == 0) continue;
         } catch (const std::bad_alloc&) {
         }
         // As if the bound were reached: whoever blocks keeps its processor until another comes back.
@@ -166,10 +197,13 @@ void carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
         --counters_.now;
         --counters_.made;
         counters_.refused += wanting_count_;
-        keeps_spare_ = false;
         if (c != nullptr) put_unused(*c);
         lock_.release();
-        return;
+        if (!std::exchange(has_complained_, true))
+            os::say("no kernel thread could be made for cluster %s (%s): while fibers are blocked in the kernel others "
+                    "may wait for them; it is tried again (see ulimit -u, ulimit -v, pids.max)",
+                    home_.name().c_str(), std::strerror(error));
+        return false;
     }
 }
 
@@ -181,7 +215,8 @@ void carrier_pool::push_wanting(carrier& c) noexcept {
         wanting_ = &c;
         ++wanting_count_;
     }
-    c.wanting_since = c.activity();
+    const std::uint64_t seen = c.activity();
+    if (std::exchange(c.wanting_since, seen) != seen) c.wanting_from = os::now();
 }
 
 // Under the lock.
@@ -194,18 +229,27 @@ carrier* carrier_pool::pop_wanting() noexcept {
     return c;
 }
 
-carrier* carrier_pool::take_spare(carrier* blocked) noexcept {
+// Under the lock.
+carrier* carrier_pool::pop_spare(int cpu) noexcept {
+    carrier** at = &spares_;
+    if (cpu >= 0)
+        for (int i = 0; i < 8 && *at != nullptr && (*at)->cpu.get() != cpu; ++i) at = &(*at)->next;
+    if (*at == nullptr || (*at)->cpu.get() != cpu) at = &spares_;
+    carrier* c = *at;
+    if (c != nullptr) *at = c->next;
+    return c;
+}
+
+carrier* carrier_pool::take_spare(carrier* blocked, int cpu) noexcept {
     lock_.acquire();
-    carrier* c = spares_;
+    carrier* c = pop_spare(cpu);
     if (c != nullptr) {
-        spares_ = c->next;
         --counters_.spare;
         ++counters_.hand_offs;
     } else {
         push_wanting(*blocked);
         ++wants_;
     }
-    keeps_spare_ = true;
     const bool ask = lacks_spare();
     lock_.release();
     if (ask) carrier_maker::ask(*this);
@@ -219,7 +263,6 @@ carrier* carrier_pool::take_ready_spare() noexcept {
         spares_ = c->next;
         --counters_.spare;
     }
-    keeps_spare_ = true;
     const bool ask = lacks_spare();
     lock_.release();
     if (ask) carrier_maker::ask(*this);
@@ -230,9 +273,8 @@ carrier* carrier_pool::take_ready_spare() noexcept {
 void carrier_pool::put_back(carrier& spare) noexcept { run(spare); }
 
 void carrier_pool::run(carrier& spare) noexcept {
-    spare.turn.store(carrier::holds,
-                     base::release);  // sync(carrier.turn): publishes the processor.
-    os::futex_wake(spare.turn.address());
+    spare.turn.set(turn_word::holds);
+    spare.turn.wake();
 }
 
 // Takes the processor of a carrier that had to wait for a spare. Called with the lock, and returns with it.
@@ -280,12 +322,12 @@ bool carrier_pool::remove_spare(carrier& c) noexcept {
 bool carrier_pool::wait_for_processor(carrier& self) noexcept {
     if (self.proc.get() != nullptr) return true;  // Made to hold it.
     // Its own to read as long as it is in no list.
-    const std::uint32_t was = self.turn.load(base::relaxed);
-    if (was == carrier::shall_end) return false;
+    const turn_word::state was = self.turn.now();
+    if (was == turn_word::shall_end) return false;
     lock_.acquire();
-    if (was == carrier::holds) {
+    if (was == turn_word::holds) {
         ++counters_.spare;
-        self.turn.store(carrier::waits, base::relaxed);
+        self.turn.set(turn_word::waits);
     }
     bool took = false;
     if (!stopping_) took = serve_wanting(self);
@@ -298,23 +340,22 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
     }
     const bool ask = took && lacks_spare();
     lock_.release();
-    if (took) self.turn.store(carrier::holds, base::relaxed);
+    if (took) self.turn.set(turn_word::holds);
     if (ask) carrier_maker::ask(*this);
     if (took || ends) return took;
 
     os::nanoseconds until = os::now() + linger;
     for (;;) {
-        // sync(carrier.turn): sees the processor.
-        const std::uint32_t now = self.turn.load(base::acquire);
-        if (now == carrier::holds) return true;
-        if (now == carrier::shall_end) return false;
-        if (os::futex_wait(self.turn, carrier::waits, until)) continue;
+        const turn_word::state now = self.turn.now();
+        if (now == turn_word::holds) return true;
+        if (now == turn_word::shall_end) return false;
+        if (self.turn.wait_while(turn_word::waits, until)) continue;
         lock_.acquire();
-        const bool mine = remove_spare(self);
+        const bool is_last = counters_.spare == 1;
+        const bool mine = !is_last && remove_spare(self);
         if (mine) {
             --counters_.spare;
             ++counters_.ended;
-            if (counters_.spare == 0) keeps_spare_ = false;
             self.next = ended_;
             ended_ = &self;
         }
@@ -323,7 +364,8 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
             carrier_maker::ask(*this);
             return false;
         }
-        until = os::never;  // Somebody has taken it, and is about to say what for.
+        // The last spare stays. Or somebody has taken this one, and is about to say what for.
+        until = os::never;
     }
 }
 
@@ -391,14 +433,47 @@ void carrier_pool::look_again_at_refused() noexcept {
 }
 
 carrier* carrier_pool::stopped_or_refuse(carrier& c) noexcept {
-    const os::lock_guard guard{lock_};
-    if (carrier* k = pop_stopped()) {
+    lock_.acquire();
+    carrier* k = pop_stopped();
+    bool ask = false;
+    if (k != nullptr) {
         ++counters_.hand_offs;
-        return k;
+    } else {
+        ++counters_.refused;
+        push_wanting(c);
+        ask = !std::exchange(looks_at_refused_, true);
     }
-    ++counters_.refused;
-    push_wanting(c);
-    return nullptr;
+    lock_.release();
+    if (ask) carrier_maker::ask(*this);
+    return k;
+}
+
+bool carrier_pool::look_at_refused() noexcept {
+    lock_.acquire();
+    if (!looks_at_refused_ || has_told_bound_) {
+        lock_.release();
+        return false;
+    }
+    // relaxed: a hint. Else it wants a spare that is being made.
+    const bool is_bound = used_permits_.load(base::relaxed) >= permits();
+    const os::nanoseconds now = os::now();
+    bool any = false;
+    int stuck = 0;
+    for (const carrier* c = wanting_; c != nullptr && is_bound; c = c->next_wanting) {
+        const processor* p = c->proc.get();
+        if (p == nullptr || c->activity() != c->wanting_since) continue;  // It has gone on.
+        any = true;
+        if (now - c->wanting_from >= told_after && p->looks_wanted()) stuck = c->tid.get();
+    }
+    looks_at_refused_ = any;
+    lock_.release();
+    // It may be back from its call, and compute. The detector that found it knows no more.
+    if (stuck == 0 || !may_be_blocked(stuck)) return any;
+    has_told_bound_ = true;
+    os::say("cluster %s has the %u kernel threads that it may have: a fiber that is blocked in the kernel has kept its "
+            "processor for a second while others wait for it (see UMS_CARRIERS, options::carriers)",
+            home_.name().c_str(), bound());
+    return false;
 }
 
 bool carrier_pool::take_or_stop(carrier& c) noexcept {
@@ -419,12 +494,32 @@ bool carrier_pool::take_or_stop(carrier& c) noexcept {
 
 // Under the lock.
 carrier* carrier_pool::pop_stopped() noexcept {
-    carrier* c = first_stopped_;
-    if (c == nullptr) return nullptr;
-    first_stopped_ = c->next;
-    if (first_stopped_ == nullptr) last_stopped_ = &first_stopped_;
-    stopped_.fetch_sub(1, base::relaxed);  // relaxed: who reads too much finds the list empty.
-    return c;
+    for (;;) {
+        carrier* c = first_stopped_;
+        if (c == nullptr) return nullptr;
+        first_stopped_ = c->next;
+        if (first_stopped_ == nullptr) last_stopped_ = &first_stopped_;
+        stopped_.fetch_sub(1, base::relaxed);  // relaxed: a reader of too much finds the list empty.
+        turn_word::state seen = turn_word::stopped;
+        if (c->turn.change(seen, turn_word::given)) return c;
+        c->turn.set(turn_word::holds);  // Released before it came into the list: it runs.
+    }
+}
+
+// One that is not in the list is in a queue: its place stays. Or it is about to be given a processor.
+void carrier_pool::release(carrier& c) noexcept {
+    lock_.acquire();
+    carrier** at = &first_stopped_;
+    while (*at != nullptr && *at != &c) at = &(*at)->next;
+    const bool listed = *at == &c;
+    if (listed) {
+        *at = c.next;
+        if (last_stopped_ == &c.next) last_stopped_ = at;
+        stopped_.fetch_sub(1, base::relaxed);  // relaxed: as in pop_stopped().
+    }
+    lock_.release();
+    turn_word::state seen = turn_word::stopped;
+    if (c.turn.change(seen, listed ? turn_word::holds : turn_word::runs_on)) c.turn.wake();
 }
 
 carrier* carrier_pool::take_stopped() noexcept {
@@ -440,19 +535,26 @@ void carrier_pool::give_borrowed_permit(carrier& c) noexcept {
 
 void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
     from.has_borrowed = false;
-    if (watched_by != nullptr) watched_by->back(from);
+    stand_down(from);
     to.has_borrowed = true;
     go_away(to);
 }
 
-// What the watcher does there are system calls at most.
 void carrier_pool::go_away(carrier& c) noexcept {
-    if (c.has_borrowed && watched_by != nullptr) watched_by->away(c);
+    if (c.has_borrowed) c.interrupt.arm(c.tid.get(), habit::grace(*c.running.get()));
+}
+
+// It need not be stopped any more.
+void carrier_pool::stand_down(carrier& c) noexcept {
+    if (time_slice != 0)
+        c.interrupt.again(time_slice);
+    else
+        c.interrupt.disarm();
 }
 
 void carrier_pool::come_back(carrier& c) noexcept {
     if (!c.has_borrowed) return;
-    if (watched_by != nullptr) watched_by->back(c);
+    stand_down(c);
     give_borrowed_permit(c);
 }
 

@@ -4,8 +4,10 @@
 // sched/carrier_pool.hpp: the carriers of a cluster: those that hold a processor, those that block in the kernel
 // with a fiber, and the spares.
 //
-// After the first hand-off the pool keeps a spare ready, so that the next one need not wait for a kernel thread to
-// be made. A spare that was not needed for `linger` ends, but for one. Carriers are bounded: see permits.
+// The pool keeps a spare ready, so that a hand-off need not wait for a kernel thread to be made. A spare that was not needed
+// for `linger` ends, but for one. Where the kernel refuses a thread the maker tries again, after 1 ms to 1 s, and says so
+// once on standard error. Carriers are bounded: see permits.
+// A carrier that the bound has kept blocked with a processor for a second, while fibers wait for that, is told there too.
 //
 // Permits. A marked region (sched/blocking.hpp) takes one before it may give its processor up, and a fiber without
 // one waits, parked: so there is always a carrier left for each processor, and marked regions cannot bring the
@@ -54,16 +56,22 @@ public:
     carrier_pool& operator=(const carrier_pool&) = delete;
     ~carrier_pool();
 
-    // Makes a carrier that holds `p`. Throws std::system_error. By who changes the cluster.
+    // Makes a carrier that holds `p`. Throws std::system_error, std::bad_alloc. By who changes the cluster.
     void hold(processor& p);
+    // After a hold(), once no carrier holds the processor any more.
+    static void forget(processor& p) noexcept {
+        if (watched_by != nullptr) watched_by->gone(p);
+    }
+    // Has the first spare made. Does not wait.
+    void keep_spare() noexcept;
     // Waits until the kernel thread of a carrier that has left its processor for good is gone.
     void join(carrier& c) noexcept;
     // Ends and joins all carriers. Requires: each has retired or is a spare.
     void stop() noexcept;
 
     // For a hand-off: a spare, or null, and then one is being made for `blocked`, whose processor it will take by
-    // itself if that is still where it was.
-    carrier* take_spare(carrier* blocked) noexcept;
+    // itself if that is still where it was. Of several rather one that ran on `cpu` last.
+    carrier* take_spare(carrier* blocked, int cpu = -1) noexcept;
     // A spare that was not needed after all.
     void put_back(carrier& spare) noexcept;
     // A spare that was given a processor goes to work.
@@ -89,6 +97,8 @@ public:
     // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it takes the processor of
     // one that was refused (true), or goes on the list of the stopped.
     [[nodiscard]] bool take_or_stop(carrier& c) noexcept;
+    // Lets the fiber of a carrier that was stopped run on without a processor, if it still waits for its turn.
+    void release(carrier& c) noexcept;
     // The one that was stopped first, or null. Its fiber runs next on the caller's processor.
     [[nodiscard]] carrier* take_stopped() noexcept;
     [[nodiscard]] bool has_stopped() const noexcept {
@@ -113,17 +123,13 @@ public:
     [[nodiscard]] unsigned most() const noexcept { return most_; }
     [[nodiscard]] cluster& home() const noexcept { return home_; }
 
-    // Who finds out that a carrier has blocked, and stops fibers: called on the carrier's thread before it first runs
-    // fibers, and after it last did. Null: nobody. Set while no runtime runs.
+    // What looks for blocked carriers. Null: nothing does. Set while no runtime runs.
     struct watcher {
-        void (*started)(carrier&) noexcept;
-        void (*ending)(carrier&) noexcept;
+        // A processor is about to get its first carrier, which may throw; and has lost its last.
+        void (*holds)(processor&);
+        void (*gone)(processor&) noexcept;
         // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
         void (*runs)() noexcept;
-        // Its processor has gone while it was blocked in the kernel, unmarked: to be stopped when it comes back.
-        void (*away)(carrier&) noexcept;
-        // It need not be stopped any more.
-        void (*back)(carrier&) noexcept;
     };
     static inline constinit const watcher* watched_by = nullptr;
     [[nodiscard]] static bool is_watched() noexcept { return watched_by != nullptr; }
@@ -139,8 +145,14 @@ private:
 
     // The maker's work: joins spares that have ended; starts as many as are wanted.
     void reap() noexcept;
-    void make_spares(int (*start)(carrier&)) noexcept;
+    // Whether all that are wanted were made. Else it is to be tried again.
+    [[nodiscard]] bool make_spares(int (*start)(carrier&)) noexcept;
+    // Says so once if a carrier without a permit is blocked for long with a processor that is wanted. Whether it
+    // is to be looked at again, after `told_after`.
+    [[nodiscard]] bool look_at_refused() noexcept;
+    static constexpr os::nanoseconds told_after = 1'000'000'000;
 
+    void stand_down(carrier& c) noexcept;
     carrier& new_carrier();
     void discard(carrier& c) noexcept;
     void put_unused(carrier& c) noexcept;
@@ -150,6 +162,7 @@ private:
     [[nodiscard]] unsigned permits() const noexcept;
     void push_wanting(carrier& c) noexcept;
     carrier* pop_wanting() noexcept;
+    carrier* pop_spare(int cpu) noexcept;
     carrier* pop_stopped() noexcept;
     bool serve_wanting(carrier& self) noexcept;
     bool remove_spare(carrier& c) noexcept;
@@ -157,7 +170,7 @@ private:
     // Whether another spare shall be made. Those that are on their way count as there. Under lock_.
     [[nodiscard]] bool lacks_spare() const noexcept {
         return !stopping_ && counters_.now < bound() &&
-               (wanting_count_ > counters_.spare || (keeps_spare_ && counters_.spare == 0));
+               (wanting_count_ > counters_.spare || counters_.spare == 0);
     }
 
     const unsigned most_;
@@ -172,9 +185,12 @@ private:
     carrier* wanting_ = nullptr;  // Blocked, with a processor that the next who can shall take.
     unsigned wanting_count_ = 0;
     std::uint64_t wants_ = 0;   // How often a spare was wanted that was not there.
-    bool keeps_spare_ = false;  // Since the first hand-off, until all spares were idle for long.
     bool stopping_ = false;
+    bool looks_at_refused_ = false;  // The maker looks from time to time.
     carrier_counters counters_;
+
+    bool has_complained_ = false;  // Of threads that cannot be made. The maker's.
+    bool has_told_bound_ = false;  // Likewise.
 
     base::atomic<unsigned> used_permits_;  // Changed under permit_lock_.
 
@@ -187,9 +203,11 @@ private:
     waiter* first_waiter_ = nullptr;
     waiter** last_waiter_ = &first_waiter_;
 
-    // The maker's list of pools that want a spare.
-    bool is_asking_ = false;  // Guarded by the maker's lock.
+    // The maker's list of pools that want something of it. Guarded by its lock.
+    bool is_asking_ = false;
     carrier_pool* next_asking_ = nullptr;
+    os::nanoseconds again_at_ = 0;  // When it is worked for; 0: at once.
+    os::nanoseconds pause_ = 0;     // After the kernel has refused a thread; 0: it has not.
 };
 
 }  // namespace ums::sched

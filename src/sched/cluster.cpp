@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/chain.hpp"
 #include "os/futex.hpp"
 #include "os/membarrier.hpp"
 #include "os/no_stop.hpp"
@@ -68,19 +69,14 @@ public:
             cluster_.change_lock_.release();
             return;
         }
-        waiter** at = &cluster_.change_waiters_;
-        while (*at != nullptr) at = &(*at)->next;
-        *at = &self;
+        base::chain::push_back(cluster_.change_waiters_, self, &waiter::next);
         cluster_.change_lock_.release();
         park(park_kind::internal);
     }
     ~change() {
         cluster_.change_lock_.acquire();
-        waiter* next = cluster_.change_waiters_;
-        if (next == nullptr)
-            cluster_.is_changing_ = false;
-        else
-            cluster_.change_waiters_ = next->next;
+        waiter* next = base::chain::pop_front(cluster_.change_waiters_, &waiter::next);
+        if (next == nullptr) cluster_.is_changing_ = false;
         cluster_.change_lock_.release();
         if (next != nullptr) sched::wake(*next->who);
     }
@@ -93,6 +89,7 @@ void cluster::start() {
     change turn{*this};
     maker_.emplace();
     for (unsigned i = 0; i < size(); ++i) carriers.hold(at(i));
+    carriers.keep_spare();
     running_ = true;
 }
 
@@ -101,6 +98,7 @@ void cluster::stop() noexcept {
     for (unsigned i = 0; i < active(); ++i) at(i).retiring_.store(true, base::seq_cst);
     for (unsigned i = 0; i < active(); ++i) at(i).driver_->notify();
     carriers.stop();
+    for (unsigned i = 0; i < active(); ++i) carriers.forget(at(i));
     maker_.reset();
     wait_for_visitors();
     running_ = false;
@@ -152,6 +150,7 @@ void cluster::remove_processor() {
     park(park_kind::internal);
     p.remover_ = nullptr;
     carriers.join(*p.last_holder_);  // It is past its last switch: short.
+    carriers.forget(p);
     if (policy_ != nullptr) policy_->detach(left);
     // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
     // one pushed after it is forwarded by its pusher.
@@ -289,6 +288,12 @@ int cluster::distance(const processor& a, const processor& b) const noexcept {
     const processor& later = a.index() > b.index() ? a : b;
     const processor& earlier = a.index() > b.index() ? b : a;
     return later.distance_ != nullptr ? later.distance_[earlier.index()] : 3;
+}
+
+std::uint64_t cluster::activity() const noexcept {
+    std::uint64_t sum = 0;
+    for (unsigned i = 0; i < size(); ++i) sum += at(i).activity();
+    return sum;
 }
 
 std::uint64_t cluster::spawned() const noexcept {

@@ -100,6 +100,9 @@ public:
     [[nodiscard]] std::uint64_t spawned() const noexcept;
     [[nodiscard]] std::uint64_t finished() const noexcept;
 
+    // Changes with each switch of each of its processors. For anybody; a hint.
+    [[nodiscard]] std::uint64_t activity() const noexcept;
+
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }

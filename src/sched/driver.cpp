@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/driver.hpp"
 
+#include "base/chain.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
 
@@ -68,24 +69,20 @@ void driver::stand_by() noexcept {
     const os::lock_guard guard{standby_lock};
     if (is_standby_) return;
     is_standby_ = true;
-    next_standby_ = first_standby;
-    first_standby = this;
+    base::chain::push_front(first_standby, *this, &driver::next_standby_);
 }
 
 void driver::stand_down() noexcept {
     const os::lock_guard guard{standby_lock};
     if (!is_standby_) return;
     is_standby_ = false;
-    driver** at = &first_standby;
-    while (*at != this) at = &(*at)->next_standby_;
-    *at = next_standby_;
+    base::chain::remove(first_standby, *this, &driver::next_standby_);
 }
 
 void driver::send_a_standby() noexcept {
     const os::lock_guard guard{standby_lock};
-    driver* d = first_standby;
+    driver* d = base::chain::pop_front(first_standby, &driver::next_standby_);
     if (d == nullptr) return;
-    first_standby = d->next_standby_;
     d->is_standby_ = false;
     // Under the lock: it stands down, and so keeps existing, before it leaves its wait.
     d->notify();

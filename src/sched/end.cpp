@@ -32,7 +32,7 @@ void measure(const fiber& f) noexcept {
 
 // On the stack of whoever runs next: the ended fiber's is not in use any more. `word`: the joiner word,
 // if the joiner was there when the end began; `other`: the joiner, if it is the one that runs next.
-void finish_end(const handover& h, carrier& c) noexcept {
+void finish_end(const after_switch& h, carrier& c) noexcept {
     fiber& f = *h.self;
     arch::happens_after(&f.joiner);
     if (measure_stacks) measure(f);
@@ -63,10 +63,10 @@ void end(fiber* self) noexcept {
         auto* joiner = static_cast<fiber*>(reinterpret_cast<parkable*>(word));
         if (p->may_run(*joiner) && p->may_continue_directly()) next = joiner;
     }
-    handover* after = c->leave_behind(&finish_end, self, next, word);
+    after_switch* after = c->leave_behind(&finish_end, self, next, word);
     if (next == nullptr) next = p->pick();
     c->running.set(next);
-    arch::before_last_switch(next != nullptr ? next->shadow : c->loop_shadow);
+    arch::start_last_switch(next != nullptr ? next->shadow : c->loop_shadow);
     arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
     __builtin_unreachable();
 }

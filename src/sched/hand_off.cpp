@@ -3,45 +3,66 @@
 
 #include <sched.h>
 
-#include "os/futex.hpp"
+#include "os/no_stop.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/habit.hpp"
+#include "sched/stop.hpp"
 #include "sched/switch.hpp"
 
 namespace ums::sched {
 
 namespace {
 
+constexpr int most_looks = 100;
+
 // The fiber has left the carrier, which has no processor.
-void finish_rejoin(const handover& h, carrier& c) noexcept {
+void finish_rejoin(const after_switch& h, carrier& c) noexcept {
+    UMS_ASSERT(c.proc.get() == nullptr, "a carrier was given a processor while its fiber left it");
     c.pool.come_back(c);
     h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    os::permit_stop();  // Forbidden in rejoin(), on this kernel thread.
 }
 
 }  // namespace
 
+// From here on the fiber is not stopped: one that was would be put into a queue twice, by its stop and by
+// finish_rejoin(), and its carrier would be given a processor that its loop knows nothing of. A stop that came before,
+// after enter() had failed, is over: then the carrier has a processor.
 carrier* rejoin(carrier* c) noexcept {
+    os::forbid_stop();
     fiber* self = c->running.get();
+    stop::wait_if_released(*c);
+    if (c->enter() != nullptr) {
+        c->leave(self->race);
+        os::permit_stop();
+        return c;
+    }
     c->race.enter();
     switch_to(c, self, nullptr, c->leave_behind(&finish_rejoin, self));
     return this_carrier();
 }
 
-// A claim on a carrier that has not switched since `seen`. While it is inside, or a thief is, the claim is tried again:
-// both are short, and a blocked carrier that was given up on would keep its processor.
+// A claim on a carrier that has not switched since `seen`. One that stays inside blocks there (in a policy's mutex, a page
+// fault) and cannot be handed on: a detector that waited for it would be blind meanwhile. A thief is waited for: it is
+// done soon.
 bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     auto is_where_it_was = [&] {
         return blocked.running.get() != nullptr && blocked.activity() == seen &&
-               !blocked.is_stopping.get();
+               !blocked.is_stopping.get() && blocked.turn.now() == turn_word::holds;
     };
-    while (is_where_it_was()) {
-        if (blocked.own.try_claim()) {
+    for (int looks = 0; looks < most_looks && is_where_it_was();) {
+        // Looked at before the claim, which interrupts every CPU of the process.
+        if (blocked.own.is_inside()) {
+            ++looks;
+            base::spin_pause();
+        } else if (blocked.own.try_claim()) {
             if (blocked.proc.get() != nullptr && is_where_it_was()) return true;
             blocked.own.unclaim();
             return false;
+        } else {
+            sched_yield();
         }
-        sched_yield();
     }
     return false;
 }
@@ -49,6 +70,7 @@ bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
 // The processor's fibers go with it: they are in its queue. Publishing them is the claim's, or enter()'s, business.
 void hand_off::move(carrier& from, carrier& to) noexcept {
     processor& p = *from.proc.get();
+    UMS_ASSERT(to.proc.get() == nullptr, "a carrier was given a second processor");
     from.proc.set(nullptr);
     to.proc.set(&p);
     // sync(holder): a thief sees the carrier. Before occupy(): one that claims it finds it named here.
@@ -80,13 +102,14 @@ void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
     blocked.pool.pass_permit_on(to, blocked);
 }
 
-hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_marked) noexcept {
+hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_marked,
+                                int free_cpu) noexcept {
     if (!claim(blocked, seen)) return result::not_blocked;
     carrier_pool& pool = blocked.pool;
     fiber& f = *blocked.running.get();
     was_marked = f.blocks.holds_permit();
     if (!was_marked && !keeps_claim(blocked)) return result::refused;
-    carrier* spare = pool.take_spare(&blocked);
+    carrier* spare = pool.take_spare(&blocked, free_cpu);
     if (spare == nullptr) {
         pool.give_borrowed_permit(blocked);
         // Who makes the spare may wait for what a stopped fiber holds: the allocator's lock. As in keeps_claim(), of the
@@ -103,6 +126,9 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.own.unclaim();
+    // Where processors have CPUs of their own its new carrier goes there by itself.
+    if (free_cpu >= 0 && !pool.home().pins() && spare->cpu.get() != free_cpu)
+        spare->wake_place.begin(spare->tid.get(), free_cpu);
     pool.run(*spare);
     return result::done;
 }

@@ -24,7 +24,9 @@ struct hand_off {
 
     // For a detector: the carrier was seen blocked in the kernel with the fiber that it ran when its activity was
     // `seen`. Any thread but a carrier. Says whether the fiber was in a marked region, if it was blocked at all.
-    static result from(carrier& blocked, std::uint64_t seen, bool& was_marked) noexcept;
+    // `free_cpu`: where the processor had best go on; -1: wherever the kernel likes.
+    static result from(carrier& blocked, std::uint64_t seen, bool& was_marked,
+                       int free_cpu = -1) noexcept;
 
     // The calling carrier, which is inside, gives its processor to `spare`. Its fiber goes on without one, outside.
     // Inlined: it begins in the processor's TSan context and ends in the fiber's.

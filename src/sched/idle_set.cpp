@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "sched/idle_set.hpp"
 
+#include "base/chain.hpp"
 #include "sched/processor.hpp"
 
 namespace ums::sched {
 
 void idle_set::join(processor& p) noexcept {
     os::lock_guard guard{lock_};
-    p.next_idle_ = first_;
+    base::chain::push_front(first_, p, &processor::next_idle_);
     p.is_idle_.set(true);
-    first_ = &p;
     // seq_cst: one step from searching to idle; see the header.
     word_.fetch_add(1 - one_searching, base::seq_cst);
 }
@@ -34,9 +34,7 @@ processor* idle_set::claim_any(bool even_if_searching, const processor* except) 
 bool idle_set::claim(processor& p) noexcept { return quit(p); }
 
 void idle_set::take_out(processor& p) noexcept {
-    processor** at = &first_;
-    while (*at != &p) at = &(*at)->next_idle_;
-    *at = p.next_idle_;
+    base::chain::remove(first_, p, &processor::next_idle_);
     p.is_idle_.set(false);
     word_.fetch_add(one_searching - 1, base::seq_cst);
 }

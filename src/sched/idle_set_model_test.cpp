@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "sched/processor.hpp"  // The real one: idle_set.cpp must not include it again.
-#include "sched/tso_model.hpp"
+#include "internal/tso_model.hpp"
 #include "support/scale.hpp"
 
 namespace ums::modelled {

@@ -24,7 +24,7 @@ namespace {
 // A fiber parks in the joiner word itself rather than in its own: it is published there only after its
 // registers are saved, so who takes it out of the word owns it, and one compare-and-swap serves both
 // registration and park. (A plain thread publishes its parkable first and parks there.)
-void finish_join(const handover& h, carrier& c) noexcept {
+void finish_join(const after_switch& h, carrier& c) noexcept {
     std::uintptr_t was = fiber::running;
     // sync(join): release publishes the joiner's registers to the end of the joined fiber. If that end
     // came first, the joiner, which acquires it when it runs again, goes on.

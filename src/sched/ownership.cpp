@@ -9,7 +9,7 @@ namespace ums::sched {
 bool ownership::enter_slow() noexcept {
     for (;;) {
         busy_.store(1, base::relaxed);
-        // Orders the store before the load when thieves cannot (see `symmetric`).
+        // Orders the store before the load when thieves cannot: see `symmetric`, and a thief that is past its fence.
         base::full_fence();
         // sync(ownership.claim): as in enter().
         std::uint32_t seen = claim_.load(base::acquire);
@@ -33,13 +33,19 @@ bool ownership::enter_slow() noexcept {
 
 bool ownership::try_claim() noexcept {
     std::uint32_t seen = claim_.load(base::relaxed);
-    if ((seen & (claimed | vacant)) != 0) return false;
-    // sync(ownership.claim): sees what an earlier thief did.
-    if (!claim_.compare_exchange(seen, seen | claimed, base::acquire, base::relaxed)) return false;
+    if ((seen & (asked | vacant)) != 0) return false;
+    // relaxed: nothing is claimed yet.
+    if (!claim_.compare_exchange(seen, seen | asked, base::relaxed, base::relaxed)) return false;
     os::heavy_fence();
+    // sync(ownership.claim): sees what an earlier thief did. seq_cst: a full fence before the load of busy.
+    claim_.fetch_or(claimed, base::seq_cst);
     for (int i = 0; i < 50; ++i) {
         // sync(ownership.busy): sees what the holder did before leave().
-        if (busy_.load(base::acquire) == 0) return true;
+        if (busy_.load(base::acquire) == 0) {
+            // relaxed: only a holder that is inside changes it.
+            if ((claim_.load(base::relaxed) & vacant) == 0) return true;
+            break;
+        }
         base::spin_pause();
     }
     unclaim();
@@ -48,7 +54,7 @@ bool ownership::try_claim() noexcept {
 
 void ownership::unclaim() noexcept {
     // sync(ownership.claim): publishes the theft to the holder's next enter().
-    const std::uint32_t seen = claim_.fetch_and(~(claimed | holder_waits), base::release);
+    const std::uint32_t seen = claim_.fetch_and(~(asked | claimed | holder_waits), base::release);
     if ((seen & holder_waits) != 0) os::futex_wake(claim_.address());
 }
 

@@ -15,10 +15,13 @@
 // and not the processor's: a carrier that comes back from the kernel must find out by its own word, before it
 // touches a processor that has another holder by now.
 //
-// Exclusion. Carrier: busy := 1; compiler fence; load claim. Thief: claim := 1; heavy fence; load busy. By the
-// argument in os/membarrier.hpp at least one sees the other. The carrier that sees a claim takes
-// busy back and waits; the thief that sees busy waits a little, then gives up. So never both inside,
-// and as only the carrier waits without bound, and only for a thief that is inside, no deadlock.
+// Exclusion. A thief first asks: asked := 1, heavy fence; only then it claims: claimed := 1, full fence, load busy. The
+// carrier: busy := 1, compiler fence, load the word. If that is zero, then by the argument in os/membarrier.hpp its busy is
+// visible when the thief's heavy fence returns, for as long as it is inside: the thief that sees busy waits a little, then
+// gives up. Else the carrier enters again, with a full fence between the two: of it and the thief's claim at least one sees
+// the other, and the carrier that sees the claim takes busy back and waits. So never both inside. The carrier alone waits without
+// bound, and only for a thief that is inside, so there is no deadlock. It never waits for a thief's heavy fence, which may sleep:
+// while it is asked, and not claimed yet, it goes in and out, and pays a full fence.
 //
 // Without membarrier the word carries `symmetric` forever: the carrier always takes the slow path,
 // which has a full fence.
@@ -92,7 +95,8 @@ public:
     }
 
 private:
-    static constexpr std::uint32_t claimed = 1, holder_waits = 2, symmetric = 4, vacant = 8;
+    static constexpr std::uint32_t claimed = 1, holder_waits = 2, symmetric = 4, vacant = 8,
+                                   asked = 16;
 
     [[nodiscard, gnu::noinline]] bool enter_slow() noexcept;
 

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/exclusion_model.hpp"
+#include "internal/exclusion_model.hpp"
 #include "support/scale.hpp"
 
 #define base modelled_base
@@ -141,6 +141,13 @@ TEST(ownership_model_test, the_holders_full_fence_is_needed_without_membarrier) 
     m.without_heavy_fence = true;
     m.without_full_fence = true;
     const auto r = explore({.asymmetric = false}, m);
+    EXPECT_TRUE(is_exclusion_broken(r.error)) << r.error;
+}
+
+TEST(ownership_model_test, the_holders_full_fence_is_needed_while_a_thief_asks) {
+    model m;
+    m.without_full_fence = true;
+    const auto r = explore({}, m);
     EXPECT_TRUE(is_exclusion_broken(r.error)) << r.error;
 }
 

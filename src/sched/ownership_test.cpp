@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "os/membarrier.hpp"
+#include "os/system.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -52,6 +53,54 @@ TEST_P(ownership_test, a_thief_gives_up_while_the_holder_is_inside) {
     ASSERT_TRUE(own_.enter());
     EXPECT_FALSE(own_.try_claim());
     own_.leave();
+    EXPECT_TRUE(own_.try_claim());
+    own_.unclaim();
+}
+
+TEST_P(ownership_test, a_holder_does_not_wait_for_a_thief_that_sleeps_in_its_fence) {
+    if (!GetParam()) GTEST_SKIP() << "a full fence does not sleep";
+    static std::atomic<bool> sleeps, may_return;
+    sleeps = may_return = false;
+    ums::os::system.membarrier = [](int command) noexcept {
+        sleeps = true;
+        sleeps.notify_one();
+        may_return.wait(false);
+        return ums::os::kernel_calls.membarrier(command);
+    };
+    bool has_claimed = false;
+    std::thread thief{[&] {
+        has_claimed = own_.try_claim();
+        if (has_claimed) own_.unclaim();
+    }};
+    sleeps.wait(false);
+    for (int i = 0; i < 1000; ++i) {
+        ASSERT_TRUE(own_.enter());
+        own_.leave();
+    }
+    may_return = true;
+    may_return.notify_one();
+    thief.join();
+    ums::os::system = ums::os::kernel_calls;
+    EXPECT_TRUE(has_claimed);
+    EXPECT_TRUE(own_.enter());
+    own_.leave();
+}
+
+TEST_P(ownership_test, a_thief_finds_that_the_processor_has_gone_during_its_fence) {
+    if (!GetParam()) GTEST_SKIP() << "a full fence does not sleep";
+    static ownership* victim;
+    victim = &own_;
+    ums::os::system.membarrier = [](int command) noexcept {
+        // What the holder does meanwhile.
+        EXPECT_TRUE(victim->enter());
+        victim->vacate();
+        victim->leave();
+        return ums::os::kernel_calls.membarrier(command);
+    };
+    EXPECT_FALSE(own_.try_claim());
+    ums::os::system = ums::os::kernel_calls;
+    EXPECT_FALSE(own_.enter());
+    own_.occupy();
     EXPECT_TRUE(own_.try_claim());
     own_.unclaim();
 }

@@ -61,7 +61,7 @@ UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
 }
 
 template <park_kind kind>
-void finish_park(const handover& h, carrier& c) noexcept {
+void finish_park(const after_switch& h, carrier& c) noexcept {
     if (commit<kind>(*h.self)) return;  // And then another processor may run it already.
     if (!c.proc.get()->may_run(*h.self))
         return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
@@ -179,7 +179,7 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
     return why;
 }
 
-void release_lock(const handover& h, carrier&) noexcept {
+void release_lock(const after_switch& h, carrier&) noexcept {
     os::lock_word::release(*static_cast<std::uint32_t*>(h.other),
                            static_cast<std::uint32_t>(h.word));
 }

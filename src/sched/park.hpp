@@ -28,7 +28,7 @@ enum class park_kind { internal, user };
 // A plain kernel thread's own, which lives as long as the thread.
 [[gnu::noinline]] parkable& plain_thread() noexcept;
 
-// Around the wait of a plain thread in the kernel: who schedules plain threads (src/ums) wants to know. Null: nobody.
+// Around the wait of a plain thread in the kernel: who schedules plain threads (src/scheduling) wants to know. Null: nobody.
 // Set once, before the threads it is about exist.
 struct plain_wait {
     void (*begins)() noexcept;

@@ -246,9 +246,13 @@ void processor::wake_one() noexcept {
 }
 
 bool processor::is_wanted() const noexcept {
+    return looks_wanted() || driver::has_events() || next_deadline() <= os::now();
+}
+
+bool processor::looks_wanted() const noexcept {
     return looks_stranded() || !pinned_queue_.looks_empty() || !pinned_.looks_empty() ||
            !home_.shared_inbox.looks_empty() || home_.carriers.has_stopped() ||
-           home_.policy_ != nullptr || driver::has_events() || next_deadline() <= os::now();
+           home_.policy_ != nullptr;
 }
 
 void processor::adopt_stacks(mem::stack_head* list, std::uint32_t n) noexcept {

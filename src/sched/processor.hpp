@@ -63,8 +63,18 @@ public:
     // What a lock's word says that is biased to it (sched/bias.hpp). Changes when it retires.
     [[nodiscard]] std::uint32_t bias() const noexcept { return bias_.get(); }
 
+    // The carrier that holds it, or null. For anybody; a hint.
+    [[nodiscard]] carrier* holder() const noexcept {
+        return holder_.load(base::acquire);  // sync(holder): sees the carrier.
+    }
+
+    // What its watcher (carrier_pool::watcher) knows it by.
+    void* watch = nullptr;
+
     // Whether somebody else waits for it, or could. For its holder, from a signal handler.
     [[nodiscard]] bool is_wanted() const noexcept;
+    // Whether fibers are ready that wait for it, or could. For anybody; a hint.
+    [[nodiscard]] bool looks_wanted() const noexcept;
 
     // Lets the carrier that waits in its driver look again.
     void kick() noexcept { driver_->notify(); }

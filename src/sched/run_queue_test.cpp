@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 

@@ -31,7 +31,7 @@ char* align_down(char* at, std::size_t alignment) noexcept {
 }
 
 // What the first switch to a fiber must finish. In the processor's TSan context from entry to return.
-[[gnu::noinline]] void arrive(carrier* c, const handover* h) noexcept {
+[[gnu::noinline]] void arrive(carrier* c, const after_switch* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
     c->own.publish();
 }
@@ -68,10 +68,10 @@ void report_and_terminate(const fiber& f) noexcept {
 
 // The first function on a fiber's stack. No instrumented frame may be entered here: see
 // arch/sanitizer.hpp.
-UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* handover_, void* fiber_) noexcept {
+UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* after_, void* fiber_) noexcept {
     auto* f = static_cast<fiber*>(fiber_);
-    arch::after_switch(f->shadow);
-    arrive(static_cast<carrier*>(carrier_), static_cast<const handover*>(handover_));
+    arch::finish_switch(f->shadow);
+    arrive(static_cast<carrier*>(carrier_), static_cast<const after_switch*>(after_));
     f->race.resume();
     arch::happens_after(carrier_);  // As in leave().
     static_cast<carrier*>(carrier_)->own.let_go();
@@ -173,7 +173,7 @@ UMS_ALWAYS_INLINE processor* enter_for(carrier& c, fiber& f) noexcept {
 }
 
 // The creator of a dispatched fiber, for a policy of the user's: others see it there at once.
-void finish_dispatch(const handover& h, carrier& c) noexcept {
+void finish_dispatch(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->make_ready(*h.self, false);
     c.proc.get()->wake_help();
 }

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "mem/guard.hpp"
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"

@@ -4,13 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <link.h>
 #include <ucontext.h>
 
 #include "arch/context.hpp"
-#include "os/futex.hpp"
-#include "os/user_interrupt.hpp"
+#include "os/code_map.hpp"
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
@@ -21,110 +18,115 @@ namespace ums::sched {
 
 namespace {
 
-// Text in which a stop is put off. Written before any carrier runs.
-struct range {
-    std::uintptr_t first, end;
-};
-constexpr int most_ranges = 16;
-range ranges[most_ranges];
-int range_count = 0;
+// Code in which a stop is put off. Learnt before any carrier runs.
+os::code_map better_later;
 
 // For how long each time.
 constexpr os::nanoseconds deferral = 100'000;
-
-bool is_better_later(std::uintptr_t at) noexcept {
-    return std::any_of(ranges, ranges + range_count,
-                       [at](const range& r) { return at >= r.first && at < r.end; });
-}
 
 std::uintptr_t instruction(const void* context) noexcept {
     return static_cast<std::uintptr_t>(
         static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 }
 
-// On the loop's stack of the carrier that gave its processor to the stopped one: the crossing is free again.
-void finish_crossing(const handover& h, carrier&) noexcept {
+// On the loop's stack of the carrier that came to the place of a stopped fiber, inside its processor; the crossing is
+// free again. Gives the processor to the carrier that waits there, or keeps it if that was released.
+UMS_ALWAYS_INLINE void finish_crossing(const after_switch& h, carrier& by) noexcept {
     auto& target = *static_cast<carrier*>(h.other);
-    target.pool.run(target);
-}
-
-[[gnu::noinline]] void pass_processor_on(carrier& by, const handover* left,
-                                         carrier& target) noexcept {
-    if (left != nullptr) left->finish(*left, by);
-    by.running.set(nullptr);
+    for (turn_word::state seen = target.turn.now(); seen != turn_word::given;) {
+        const bool is_released = seen == turn_word::runs_on;
+        if (!target.turn.change(seen, is_released ? turn_word::holds : turn_word::given)) continue;
+        if (is_released) return;
+        break;
+    }
     hand_off::move(by, target);
-    by.own.publish();
+    by.leave(by.race);
+    target.turn.set(turn_word::holds);
+    target.turn.wake();
 }
 
 // What the context of a stopped fiber leads to. No instrumented frame may be entered here in one TSan context and left
 // in another.
-UMS_UNINSTRUMENTED void cross(void* by_, void* handover_, void* target_) noexcept {
+UMS_UNINSTRUMENTED void cross(void* by_, void* after_, void* target) noexcept {
     auto& by = *static_cast<carrier*>(by_);
-    auto& target = *static_cast<carrier*>(target_);
-    arch::after_switch(target.crossing_shadow);
-    pass_processor_on(by, static_cast<const handover*>(handover_), target);
-    by.race.resume();
-    by.own.let_go();
-    arch::before_last_switch(by.loop_shadow);
+    if (const auto* left = static_cast<const after_switch*>(after_)) left->finish(*left, by);
+    by.running.set(nullptr);
+    arch::start_last_switch(by.loop_shadow);
     arch::context abandoned;
     arch::switch_context(abandoned, by.loop, &by,
-                         by.leave_behind(&finish_crossing, nullptr, &target));
+                         by.leave_behind(&finish_crossing, nullptr, target));
     __builtin_unreachable();
 }
 
-// Until somebody gives this carrier a processor.
-void wait_for_turn(carrier& c) noexcept {
-    // sync(carrier.turn): sees the processor.
-    while (c.turn.load(base::acquire) == carrier::waits) os::futex_wait(c.turn, carrier::waits);
+// Until somebody gives this carrier a processor, or releases it. Returns what ended the wait.
+turn_word::state wait_for_turn(carrier& c) noexcept {
+    // With time slices the others are stopped in turn, after two slices at most: only where that fails is there a need.
+    const os::nanoseconds patience = std::max(stop::patience, 3 * c.pool.time_slice);
+    std::uint64_t switches = c.pool.home().activity();
+    for (;;) {
+        const turn_word::state seen = c.turn.now();
+        if (seen == turn_word::given) {
+            c.turn.wait_while(turn_word::given);
+            continue;
+        }
+        if (seen != turn_word::stopped) return seen;
+        if (c.turn.wait_while(turn_word::stopped, os::now() + patience)) continue;
+        const std::uint64_t now = c.pool.home().activity();
+        if (now == switches) c.pool.release(c);
+        switches = now;
+    }
 }
 
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
     c.pool.count_stop(false);
-    if (f.is_pinned.get() || !c.has_borrowed)
-        return f.home_cluster.get()->make_ready_from_outside(f);
+    if (f.is_pinned.get())
+        return f.home_cluster.get()->make_ready_from_outside(f);  // Into an inbox: no policy is asked.
     if (c.pool.take_or_stop(c))
-        c.turn.store(carrier::holds, base::relaxed);  // Its own: it is in no list.
+        c.turn.set(turn_word::holds);  // Its own: it is in no list.
     else
         c.pool.home().wake_for_work();
 }
 
-// Makes the fiber ready and waits until somebody has given this carrier a processor. False: not now.
-bool stop_here(carrier& c, fiber& f) noexcept {
+// Makes the fiber ready and waits until somebody has given this carrier a processor, or released it. When to look at it
+// again; 0: no need to.
+os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     // Whoever has a claim on the carrier is waited for, and nobody gets one from now on: who does looks at is_stopping
     // (hand_off::claim()). So the processor, and whether a permit is borrowed, are this thread's to change.
     if (c.enter() != nullptr) c.leave(f.race);
     carrier* spare = nullptr;
     const bool preempted = c.proc.get() != nullptr;
+    // A marked region that has just ended, and given its permit back: the fiber is about to ask for a processor itself.
+    if (!preempted && !c.has_borrowed) return deferral;
     if (preempted) {
-        if (!c.pool.borrow_permit(c)) return false;
+        if (!c.pool.borrow_permit(c)) return deferral;
         spare = c.pool.take_ready_spare();
         if (spare == nullptr) {
             c.pool.give_borrowed_permit(c);
-            return false;
+            return deferral;
         }
     }
-    const arch::stack_shadow shadow = f.shadow;
-    f.shadow = c.crossing_shadow;
-    arch::make_context(f.context, c.crossing + stop::crossing_bytes, &cross, &c);
-    c.turn.store(carrier::waits, base::relaxed);
+    arch::make_context(f.context, c.interrupt.crossing(), &cross, &c);
+    c.turn.set(turn_word::stopped);
     if (preempted) {
         c.pool.count_stop(true);
-        // Its own place in the order: at the back, as after a yield.
-        c.enter()->make_ready(f, false);
+        // The spare puts it into its own place in the order: at the back, as after a yield.
+        spare->brings = &f;
+        static_cast<void>(c.enter());
         hand_off::give_up(c, *spare);
     } else {
         stop_without_processor(c, f);
     }
-    wait_for_turn(c);
-    f.shadow = shadow;
+    // Released: it runs on.
+    if (wait_for_turn(c) == turn_word::runs_on || c.proc.get() == nullptr) return stop::patience;
     if (!preempted) habit::went_on(f);
     c.follow_processor();
     c.pool.come_back(c);
-    return true;
+    return 0;
 }
 
 bool is_due(carrier& c, const fiber& f) noexcept {
+    if (c.turn.now() != turn_word::holds) return false;  // It was released: its place in the queue is there.
     const processor* p = c.proc.get();
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
     if (c.pool.time_slice == 0) return false;            // A late signal.
@@ -137,7 +139,20 @@ bool is_due(carrier& c, const fiber& f) noexcept {
 }  // namespace
 
 void stop::arm_tick(carrier& c) noexcept {
-    if (c.pool.time_slice != 0 && c.interrupt != nullptr) c.interrupt->arm(c.pool.time_slice);
+    if (c.pool.time_slice != 0) c.interrupt.arm(c.tid.get(), c.pool.time_slice);
+}
+
+void stop::wait_if_released(carrier& c) noexcept {
+    turn_word::state seen = turn_word::runs_on;
+    if (c.turn.now() != seen) return;
+    c.is_stopping.set(true);
+    // If it fails a processor has just come to its place: there is none any more.
+    if (c.turn.change(seen, turn_word::waits)) {
+        for (turn_word::state now; (now = c.turn.now()) != turn_word::holds;) c.turn.wait_while(now);
+        c.pool.come_back(c);
+    }
+    c.is_stopping.set(false);
+    if (const auto* by = carrier_pool::watched_by) by->runs();
 }
 
 void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
@@ -152,48 +167,35 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
         } else if (c->own.is_inside() || c->unstoppable.get() != 0) {
             // It finds out by itself, or is out again soon.
             again = deferral;
-        } else if (is_better_later(instruction(context)) && ++c->deferrals < stop::most_deferrals) {
+        } else if (better_later.has(instruction(context)) && ++c->deferrals < stop::most_deferrals) {
             again = deferral;
         } else {
             c->deferrals = 0;
             c->unstoppable.add(1);
             c->is_stopping.set(true);
-            if (!stop_here(*c, *f)) again = deferral;
+            again = stop_here(*c, *f);
             c->is_stopping.set(false);
             // Of interest again, and a detector that meanwhile found nobody who was may have gone to sleep.
             if (const auto* by = carrier_pool::watched_by) by->runs();
             c->unstoppable.add(~std::uint32_t{0});
         }
     }
-    if (c->interrupt != nullptr) {
-        if (again != 0)
-            c->interrupt->arm(again);
-        else
-            arm_tick(*c);
-    }
+    if (again != 0)
+        c->interrupt.again(again);
+    else if (c->pool.time_slice != 0)
+        c->interrupt.again(c->pool.time_slice);
     errno = kept_errno;
 }
 
 void stop::learn_where_to_wait() {
-    range_count = 0;
+    better_later.begin_learning();
     dl_iterate_phdr(
         [](dl_phdr_info* object, std::size_t, void*) {
-            static constexpr const char* names[] = {"/libc.so",    "/libc-",     "/ld-linux",
-                                                    "/libpthread", "/libstdc++", "/libc++",
-                                                    "/libgcc_s"};
-            const bool is_one = std::any_of(std::begin(names), std::end(names), [&](const char* n) {
-                return std::strstr(object->dlpi_name, n) != nullptr;
-            });
-            if (!is_one) return 0;
-            for (int i = 0; i < object->dlpi_phnum && range_count < most_ranges; ++i) {
-                const auto& part = object->dlpi_phdr[i];
-                if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-                const std::uintptr_t first = object->dlpi_addr + part.p_vaddr;
-                ranges[range_count++] = {first, first + part.p_memsz};
-            }
+            if (os::is_runtime_library(object->dlpi_name)) better_later.add(*object);
             return 0;
         },
         nullptr);
+    better_later.end_learning(true);
 }
 
 }  // namespace ums::sched

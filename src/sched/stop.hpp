@@ -19,19 +19,29 @@
 // their processors must go on, so that it gets its turn. Locks that spin, such as those of AddressSanitizer's runtime,
 // are not seen by it: there nobody is stopped (rt/carrier_watch.cpp).
 //
+// A stop never deadlocks a program that would not deadlock with kernel threads. The fiber may hold a lock on which the
+// others spin, or a lock that the scheduling policy or the maker of kernel threads needs. So one that has waited for
+// `patience` while nothing else switched is released: it runs on without a processor, as the kernel thread that it is. See
+// sched/turn.hpp.
+//
+// The handler calls neither the policy nor the allocator: a stopped fiber is made ready by the carrier that takes its
+// processor, or, if it had none, lies in the pool's list.
+//
 // Not stopped: in the scheduler (ownership::is_inside), in sections that others need on the way to giving it a processor
 // (os/no_stop.hpp), in ums::uninterruptible(). Put off for a while: in the C library, the loader and the C++ runtime,
 // for there it probably holds a lock that many want.
 
 #include <csignal>
-#include <cstddef>
+
+#include "os/clock.hpp"
 
 namespace ums::sched {
 
 struct carrier;
 
 struct stop {
-    static constexpr std::size_t crossing_bytes = 64 * 1024;
+    // How long a stopped fiber waits while nothing else switches; three time slices, if that is longer. Set while no runtime runs; for tests.
+    static inline os::nanoseconds patience = 10'000'000;
 
     // How often a stop is put off in the C library and its like, by 100 us each time. Set while no runtime runs; for tests.
     static inline unsigned most_deferrals = 40;
@@ -44,6 +54,10 @@ struct stop {
 
     // The next look at a carrier of a preemptive cluster.
     static void arm_tick(carrier& c) noexcept;
+
+    // The fiber that the calling carrier runs was stopped and released, and needs a processor: waits until its turn has
+    // come. Else nothing.
+    static void wait_if_released(carrier& c) noexcept;
 };
 
 }  // namespace ums::sched

@@ -3,8 +3,8 @@
 
 // sched/switch.hpp: from one fiber to the next, or to the carrier's loop.
 //
-// The side that is left may leave a handover (sched/handover.hpp). The side that continues runs it
-// first thing, still inside the processor's ownership, then leaves that.
+// The side that is left may leave an action for after the switch (sched/after_switch.hpp). The side
+// that continues runs it first thing, still inside the processor's ownership, then leaves that.
 //
 // What follows a fiber: its registers and floating-point control words (on its stack), errno (here),
 // and the exception globals if they are not zero (keeping_exceptions()).
@@ -13,23 +13,24 @@
 #include "os/errno.hpp"
 #include "sched/carrier.hpp"
 #include "sched/fiber.hpp"
-#include "sched/handover.hpp"
+#include "sched/after_switch.hpp"
 #include "sched/processor.hpp"
 
 namespace ums::sched {
 
 // The caller is on `self`'s stack and inside c's processor. Continues `next`, or the loop if it is null. Returns on
 // whichever carrier resumes `self`, outside.
-UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next, handover* after) noexcept {
+UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next,
+                                 after_switch* after) noexcept {
     const int kept_errno = os::read_errno(c->errno_at);
     c->running.set(next);
-    arch::before_switch(self->shadow, next != nullptr ? next->shadow : c->loop_shadow);
+    arch::start_switch(self->shadow, next != nullptr ? next->shadow : c->loop_shadow);
     const arch::arrival a =
         arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
-    arch::after_switch(self->shadow);
+    arch::finish_switch(self->shadow);
     c = static_cast<carrier*>(a.carrier);
-    if (a.handover != nullptr) {
-        const auto* h = static_cast<const handover*>(a.handover);
+    if (a.after != nullptr) {
+        const auto* h = static_cast<const after_switch*>(a.after);
         h->finish(*h, *c);
     }
     os::write_errno(c->errno_at, kept_errno);

@@ -19,7 +19,7 @@ namespace {
 using namespace sched;
 
 // A fiber that goes into a queue that others see only after its registers are saved.
-void finish_yield(const handover& h, carrier& c) noexcept {
+void finish_yield(const after_switch& h, carrier& c) noexcept {
     if (!c.proc.get()->may_run(*h.self) || c.proc.get()->is_retiring()) {
         h.self->home_cluster.get()->make_ready_from_outside(*h.self);
         return;
@@ -28,7 +28,7 @@ void finish_yield(const handover& h, carrier& c) noexcept {
     c.proc.get()->wake_help();
 }
 
-void finish_migration(const handover& h, carrier& c) noexcept {
+void finish_migration(const after_switch& h, carrier& c) noexcept {
     auto& target = *static_cast<sched::cluster*>(h.other);
     h.self->pin(nullptr);
     h.self->home_cluster.set(&target);

@@ -149,19 +149,6 @@ struct select_access::internal {
         select_case* all_;
     };
 
-    class one_locked {
-    public:
-        explicit one_locked(std::uint32_t& lock) noexcept : lock_{lock} {
-            os::lock_word::acquire(lock);
-        }
-        ~one_locked() { os::lock_word::release(lock_); }
-        one_locked(const one_locked&) = delete;
-        one_locked& operator=(const one_locked&) = delete;
-
-    private:
-        std::uint32_t& lock_;
-    };
-
     // --- looking ---
 
     // Under the lock of its channel. Whether it has happened.
@@ -197,7 +184,7 @@ struct select_access::internal {
         const std::uint32_t found = look_around(cases, n, [](select_case& one) {
             if (!has_channel(one)) return has_passed(one);
             woken partners;
-            const one_locked locked{one.channel_->receivers.lock};
+            const os::word_guard locked{one.channel_->receivers.lock};
             return happens(one, partners);
         });
         return found != nobody ? found : other;
@@ -221,7 +208,7 @@ struct select_access::internal {
         std::uint32_t number = 0;
         for (select_case* one = cases; one != nullptr; one = one->next_) {
             if (++number == winner || !has_channel(*one)) continue;
-            const one_locked locked{one->channel_->receivers.lock};
+            const os::word_guard locked{one->channel_->receivers.lock};
             if (transfer& t = transfer_of(*one); t.is_queued) unlink(list_of(*one), t);
         }
     }

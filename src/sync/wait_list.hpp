@@ -58,31 +58,14 @@ using os::nanoseconds;
 using sched::parkable;
 using reason = parkable::reason;
 
-class list_guard {
+class list_guard : public os::word_guard {
 public:
-    explicit list_guard(wait_list& list) noexcept : list_{list} {
-        os::lock_word::acquire(list.lock);
-    }
-    ~list_guard() {
-        if (held_) os::lock_word::release(list_.lock);
-    }
-    list_guard(const list_guard&) = delete;
-    list_guard& operator=(const list_guard&) = delete;
+    explicit list_guard(wait_list& list) noexcept : word_guard{list.lock}, list_{list} {}
 
-    // `next`: see os/lock.hpp.
-    void unlock(std::uint32_t next = os::lock_states::free) noexcept {
-        held_ = false;
-        os::lock_word::release(list_.lock, next);
-    }
-    void lock() noexcept {
-        os::lock_word::acquire(list_.lock);
-        held_ = true;
-    }
     [[nodiscard]] wait_list& list() const noexcept { return list_; }
 
 private:
     wait_list& list_;
-    bool held_ = true;
 };
 
 // --- Under the list's lock: ---

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "os/failing_calls.hpp"
+#include "internal/failing_calls.hpp"
 #include "support/child.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"

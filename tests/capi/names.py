@@ -74,8 +74,6 @@ def check_symbols(library):
             continue
         if name in declared() or name == "ums_root":
             wanted = "UMS_0.1"
-        elif name.startswith(("ums_win_", "ums_linux_")):
-            wanted = "UMS_0.1"  # Which of them there are: tests/windows/names.py.
         elif CXX.match(name):
             wanted = "UMS_CXX_0.1"
         else:

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// variants: futex
 #include "check.h"
 
 #include <poll.h>

@@ -64,7 +64,7 @@ FIGURE = re.compile(r"\d ?(?:ns|us|ms|B)\b|TBD-FIGURES")
 COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|make |examples/|bench/)[^`]*`")
 
 # Where a path in a page may begin, and what stands for it in the tree.
-TOPS = ["src", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]
+TOPS = ["src", "compat", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]
 LAYERS = ["base", "os", "arch", "mem", "time", "sched", "block", "rt"]
 
 
@@ -136,7 +136,9 @@ def differing_tags(root):
     if not os.path.exists(os.path.join(root, page)):
         return
     in_code = set()
-    for path in glob.glob("src/**/*.[ch]pp", root_dir=root, recursive=True):
+    sources = [path for top in ("src", "compat")
+               for path in glob.glob(top + "/**/*.[ch]pp", root_dir=root, recursive=True)]
+    for path in sources:
         in_code.update(TAG.findall(read(root, path)))
     yield from differing_names(root, "the tag", page, in_code, set(TAG.findall(read(root, page))))
 

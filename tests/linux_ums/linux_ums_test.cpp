@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex clang
+// variants: clang
 // The Linux modules' names.
 #include <atomic>
 #include <cerrno>

@@ -9,14 +9,20 @@
 //
 // The child is this same program, executed anew: forking a process that has threads (a sanitizer's
 // included) and going on in it is not safe.
+//
+// A child that hangs is killed after `limit`, a generous one, and fails the test that waits for it.
+// TEST_CHILD_SECONDS=n sets another limit for all of them.
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
 #include <map>
+#include <poll.h>
 #include <spawn.h>
 #include <string>
 #include <sys/resource.h>
@@ -44,7 +50,8 @@ struct child_program {
 struct child_end {
     int code = -1;
     int signal = -1;
-    std::string err;  // All it wrote to standard error.
+    bool has_hung = false;  // It was killed because it took longer than its limit.
+    std::string err;        // All it wrote to standard error.
 
     [[nodiscard]] std::size_t err_lines() const {
         std::size_t n = 0;
@@ -52,6 +59,7 @@ struct child_end {
         return n;
     }
     friend std::ostream& operator<<(std::ostream& out, const child_end& end) {
+        if (end.has_hung) out << "hung, ";
         return out << "exit code " << end.code << ", signal " << end.signal << ", standard error:\n"
                    << end.err;
     }
@@ -60,7 +68,11 @@ struct child_end {
 // Runs a child to its end. Its environment is this process's, without the variables UMS_*, and with
 // `set`, which wins. An entry of `set` that is already set and ends in _OPTIONS is appended to.
 inline child_end run_child(const std::string& name, const child_arguments& arguments = {},
-                           const child_environment& set = {}) {
+                           const child_environment& set = {},
+                           std::chrono::seconds limit = std::chrono::seconds{300}) {
+    using clock = std::chrono::steady_clock;
+    if (const char* wanted = std::getenv("TEST_CHILD_SECONDS"))
+        limit = std::chrono::seconds{std::atoi(wanted)};
     std::map<std::string, std::string> variables;
     for (char** at = environ; *at != nullptr; ++at) {
         const char* equals = std::strchr(*at, '=');
@@ -100,7 +112,16 @@ inline child_end run_child(const std::string& name, const child_arguments& argum
         return end;
     }
     char buffer[4096];
-    for (;;) {
+    for (const auto last = clock::now() + limit;;) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(last - clock::now());
+        pollfd output{ends[0], POLLIN, 0};
+        if (left <= left.zero() || ::poll(&output, 1, static_cast<int>(left.count())) == 0) {
+            end.has_hung = true;
+            ADD_FAILURE() << "the child " << name << " hung: it was killed after " << limit.count()
+                          << " s";
+            ::kill(pid, SIGKILL);
+            break;
+        }
         const ssize_t n = ::read(ends[0], buffer, sizeof buffer);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) break;

@@ -7,9 +7,11 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-// For the rest of the calling process's life, with errno `error`: for child programs. False: no seccomp
-// filters here.
+// For the rest of the calling process's life, with errno `error`, in all its threads: for child programs. False: no
+// seccomp filters here.
 inline bool refuse_call(unsigned number, unsigned error) noexcept {
     sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -19,5 +21,5 @@ inline bool refuse_call(unsigned number, unsigned error) noexcept {
     };
     const sock_fprog program{sizeof steps / sizeof *steps, steps};
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+           ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex clang
+// variants: clang
 // User-mode scheduling by its Windows names: many workers, several schedulers, lists that are shared.
 #include <memory>
 #include <vector>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex monitor perf futex_monitor clang
+// variants: monitor perf clang
 // User-mode scheduling by its Windows names: one worker or a few.
 #include <cerrno>
 #include <cstdlib>
@@ -96,9 +96,7 @@ TEST_F(windows_ums, the_scheduler_is_called_at_the_same_depth_of_its_stack) {
     lowest = ~std::uintptr_t{0};
     highest = 0;
     // ThreadSanitizer takes discarded frames for a deep stack.
-    const char* switching = std::getenv("UMS_FSGSBASE");
-    const bool by_kernel = switching != nullptr && std::string_view{switching} == "off";
-    const int n = scaled(by_kernel ? 3000 : 1'000'000, 1'500);
+    const int n = scaled(1'000'000, 1'500);
     worker w{list, [&] {
                  for (int i = 0; i < n; ++i) UmsThreadYield(nullptr);
                  return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: futex clang
+// variants: clang
 // Workers by their Windows names that block in plain POSIX calls and in page faults, with each detector.
 #include <cerrno>
 #include <cstdlib>

@@ -109,7 +109,7 @@ result measure(const workload& what, const bench_options& options, progress& sho
     got.plan = what.plan(options, got.notes);
     split_by_detector(got);
     std::erase_if(got.plan, [](const setting& group) { return group.empty(); });
-    runner cells{got.bench, got.plan, shown, options.demo ? demo_limit_s : 0};
+    runner cells{got.bench, got.plan, shown, options.demo ? demo_limit_s : what.limit_s(options)};
     cells.run(options.repetitions.value_or(what.repetitions(options)));
     return got;
 }

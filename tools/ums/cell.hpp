@@ -22,6 +22,7 @@ struct cell {
     std::vector<std::string> args;   // "fibers=10"
     json settings = json::object();  // As the row shows them; always has processors.
     std::uint64_t processors = 1;
+    bool is_beside_loop = false;  // Another program loops on the same CPUs meanwhile.
 
     // Ways to do the same, of which the fastest is kept: the arguments of each ("stack=pooled").
     std::vector<std::vector<std::string>> variants;

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
+#include "busy_loop.hpp"
 #include "machine.hpp"
 #include "process.hpp"
 
@@ -112,6 +114,8 @@ answer run_peer(const cell& what, const std::vector<std::string>& more_args, dou
     how.args.insert(how.args.begin(), "processors=" + processors);
     how.args.insert(how.args.end(), more_args.begin(), more_args.end());
 
+    std::optional<busy_loop> loop;
+    if (what.is_beside_loop) loop.emplace(how.cpus);
     const auto ended = run(how);
     const auto wrong = complaint(ended, timeout_s);
     if (wrong.empty())

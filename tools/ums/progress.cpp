@@ -12,15 +12,19 @@ namespace tool {
 
 progress::progress() : is_terminal_{isatty(STDERR_FILENO) == 1} {}
 
-void progress::show(const std::string& bench, std::size_t done, std::size_t all,
+void progress::show(step which, const std::string& bench, std::size_t done, std::size_t all,
                     const std::string& what, double left_s) {
-    if (!is_terminal_) return;
+    if (!is_terminal_ && which == step::prepare) return;
     std::string text = fmt::format("[{} {}/{}] ", bench, done, all);
     if (left_s >= 0) {
         const auto seconds = static_cast<long>(std::ceil(left_s));
         text += fmt::format("{}:{:02} left, ", seconds / 60, seconds % 60);
     }
     text += what;
+    if (!is_terminal_) {
+        fmt::print(stderr, "{}\n", text);
+        return;
+    }
     winsize size{};
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
         text.size() >= size.ws_col)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/progress.hpp: one line on stderr that says what runs and how long the rest will take.
-// Silent unless stderr is a terminal.
+// tools/ums/progress.hpp: says on stderr what runs and how long the rest will take: on a terminal in one
+// line that changes, elsewhere in a line for each measurement.
 
 #include <cstddef>
 #include <string>
@@ -16,8 +16,9 @@ public:
     progress(const progress&) = delete;
     progress& operator=(const progress&) = delete;
 
-    // `left_s` is negative while nobody can know.
-    void show(const std::string& bench, std::size_t done, std::size_t all, const std::string& what,
+    // A measurement, or what prepares one. `left_s` is negative while nobody can know.
+    enum class step { measure, prepare };
+    void show(step which, const std::string& bench, std::size_t done, std::size_t all, const std::string& what,
               double left_s);
     void clear();
 

@@ -42,7 +42,8 @@ void runner::run(unsigned repetitions) {
             for (std::size_t i = 0; i < group.size(); ++i) {
                 auto& one = group[(i + g + repetition) % group.size()];
                 if (one.error.empty()) {
-                    show(one, fmt::format("repetition {} of {}", repetition + 1, repetitions));
+                    show(progress::step::measure, one,
+                         fmt::format("repetition {} of {}", repetition + 1, repetitions));
                     measure(one);
                 }
                 ++runs_done_;
@@ -74,7 +75,8 @@ void runner::choose_variant(cell& one) {
         auto args = variant;
         args.insert(args.end(), one.probe_args.begin(), one.probe_args.end());
         for (int i = 0; i < 2; ++i) {
-            show(one, fmt::format("trying {}", fmt::join(variant, " ")));
+            show(progress::step::prepare, one,
+                 fmt::format("trying {}", fmt::join(variant, " ")));
             const auto got = run_peer(one, args, timeout_s);
             if (!got.error.empty()) break;
             if (got.figures.at("ns_per_op") < best) {
@@ -93,7 +95,7 @@ void runner::choose_yields(cell& one) {
                                  fmt::join(one.args, " "), fmt::join(one.probe_args, " "));
     auto found = ns_per_op_.find(key);
     if (found == ns_per_op_.end()) {
-        show(one, "how long will it take?");
+        show(progress::step::prepare, one, "how long will it take?");
         const auto got = run_peer(one, one.probe_args, timeout_s);
         found = ns_per_op_.emplace(key, got.error.empty() ? got.figures.at("ns_per_op") : 0).first;
     }
@@ -113,8 +115,8 @@ void runner::measure(cell& one) {
     for (const auto& [name, value] : got.figures) one.samples[name].push_back(value);
 }
 
-void runner::show(const cell& one, const std::string& stage) {
-    shown_.show(bench_, runs_done_, runs_all_,
+void runner::show(progress::step which, const cell& one, const std::string& stage) {
+    shown_.show(which, bench_, runs_done_, runs_all_,
                 fmt::format("{}: {}, {}", one.runtime, one.label(), stage), left_s());
 }
 

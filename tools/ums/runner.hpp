@@ -34,7 +34,7 @@ private:
     void choose_variant(cell& one);
     void choose_yields(cell& one);
     void measure(cell& one);
-    void show(const cell& one, const std::string& stage);
+    void show(progress::step which, const cell& one, const std::string& stage);
     double elapsed_s() const;
     double left_s() const;
 

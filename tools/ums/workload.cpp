@@ -63,15 +63,19 @@ std::vector<std::string> workload::chosen(const bench_options& options,
     return chosen;
 }
 
+std::string workload::program(const std::string& runtime) const {
+    return program_of(name(), runtime);
+}
+
 std::string workload::missing(const std::string& runtime) const {
-    return path_of(program_of(name(), runtime)).empty() ? "its peer was not built" : "";
+    return path_of(program(runtime)).empty() ? "its peer was not built" : "";
 }
 
 cell workload::make_cell(const std::string& runtime, std::uint64_t processors,
                          std::uint64_t fibers) const {
     cell made;
     made.runtime = runtime;
-    made.program = program_of(name(), runtime);
+    made.program = program(runtime);
     made.args = {fmt::format("fibers={}", fibers)};
     made.settings["processors"] = processors;
     made.settings["fibers"] = fibers;
@@ -96,7 +100,7 @@ const std::vector<std::unique_ptr<workload>>& all_workloads() {
              {make_yield,     make_spawn,   make_pingpong,    make_skynet,     make_memory,
               make_sleepers,  make_scaling, make_mutex,       make_channel,    make_condvar,
               make_semaphore, make_select,  make_blocking,    make_preemption, make_http,
-              make_memcached, make_echo,    make_connections, make_ums,        make_completion})
+              make_memcached, make_echo,    make_connections, make_workers,    make_completion})
             made.push_back(make());
         return made;
     }();

@@ -36,6 +36,9 @@ public:
         return options.quick ? 3 : 5;
     }
 
+    // No repetition begins that would not end within so many seconds; 0: no limit.
+    virtual double limit_s(const bench_options&) const { return 0; }
+
     // Whether its peer on libums can be told which detector of blocking to use.
     virtual bool has_detectors() const { return false; }
 
@@ -54,6 +57,9 @@ protected:
     // the error.
     std::vector<std::string> chosen(const bench_options& options,
                                     std::vector<std::string>& notes) const;
+
+    // The name of the program that is a runtime's peer.
+    virtual std::string program(const std::string& runtime) const;
 
     // Why a runtime cannot be run here ("its peer was not built"); empty if it can.
     virtual std::string missing(const std::string& runtime) const;
@@ -86,7 +92,7 @@ std::unique_ptr<workload> make_http();
 std::unique_ptr<workload> make_memcached();
 std::unique_ptr<workload> make_echo();
 std::unique_ptr<workload> make_connections();
-std::unique_ptr<workload> make_ums();
+std::unique_ptr<workload> make_workers();
 std::unique_ptr<workload> make_completion();
 
 // Numbers given by the user, or the workload's own.

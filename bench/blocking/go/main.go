@@ -200,6 +200,7 @@ type office struct {
 	ownLength                     bool
 	beginNs, endNs                int64
 	stepsDone, lastNs, blocksDone int64
+	blocksBefore                  int64 // Written between phases.
 	delayCount, shallSee          int64
 	waitingSinceNs                int64
 	lock                          sync.Mutex
@@ -207,10 +208,11 @@ type office struct {
 }
 
 func (o *office) phase(sum *peer.Tally, blockers int) {
-	o.beginNs = peer.NowNs()
+	o.blocksBefore = o.blocksDone
+	o.beginNs = peer.NowNs() + o.blockNs/4
 	length := o.phaseNs / 2
 	if blockers != 0 {
-		o.beginNs += o.blockNs + o.blockNs/4
+		o.beginNs += o.blockNs
 		length = o.phaseNs
 	}
 	o.endNs = o.beginNs + length
@@ -273,16 +275,15 @@ func (o *office) computeOn() {
 
 func (o *office) blockOn(i int) {
 	length := o.blockNs * int64(i+1) / int64(o.blockers)
-	hasCounted := false // On a busy machine one block may take longer than the phase.
 	for {
 		now := peer.NowNs()
-		if now >= o.endNs && hasCounted {
+		// One at least: where nobody moves on, one block may take longer than the phase.
+		if now >= o.endNs && atomic.LoadInt64(&o.blocksDone) != o.blocksBefore {
 			return
 		}
 		atomic.CompareAndSwapInt64(&o.waitingSinceNs, 0, now)
 		if now >= o.beginNs {
 			atomic.AddInt64(&o.blocksDone, 1)
-			hasCounted = true
 		}
 		o.block(i, length)
 		if took := peer.NowNs() - now; o.ownLength && took < length {

@@ -37,7 +37,7 @@ namespace ums::arch {
 #endif
 
 UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, void* carrier,
-                                         void* handover) noexcept {
+                                         void* after) noexcept {
     context* from = &save;
     const context* to = &load;
     asm volatile(
@@ -60,18 +60,18 @@ UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, voi
         "jmp 2b\n\t"
         ".p2align 4\n"
         "1:\n\t" UMS_LANDING
-        : "+D"(from), "+S"(to), "+d"(carrier), "+c"(handover)
+        : "+D"(from), "+S"(to), "+d"(carrier), "+c"(after)
         :
         : "rax", "rbx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
           "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
           "xmm11", "xmm12", "xmm13", "xmm14", "xmm15" UMS_VECTOR_CLOBBERS);
-    return {carrier, handover};
+    return {carrier, after};
 }
 
 #undef UMS_LANDING
 #undef UMS_VECTOR_CLOBBERS
 
-// Prepares a context that will call entry(carrier, handover, argument) on the stack below `top`. The control
+// Prepares a context that will call entry(carrier, after, argument) on the stack below `top`. The control
 // words are the caller's, as a new kernel thread inherits its creator's. Requires: `top` is
 // 16-byte aligned.
 inline void make_context(context& made, void* top, entry_function entry, void* argument) noexcept {

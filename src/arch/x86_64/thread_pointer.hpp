@@ -9,16 +9,14 @@
 // whichever kernel thread runs it, so addresses of thread-local variables that a compiler keeps
 // stay right, and a stack protector finds its own canary. See arch/x86_64/switch.hpp for the rest.
 
-#include <sys/auxv.h>
-
 #include "arch/context.hpp"
 
 namespace ums::arch {
 
-// Whether the CPU has the instructions and the kernel lets user mode have them (5.9).
-inline bool can_write_thread_pointer() noexcept {
+// Whether the CPU has the instructions and the kernel lets user mode have them (5.9), by AT_HWCAP2.
+constexpr bool can_write_thread_pointer(unsigned long hwcap2) noexcept {
     constexpr unsigned long fsgsbase = 2;  // HWCAP2_FSGSBASE
-    return (::getauxval(AT_HWCAP2) & fsgsbase) != 0;
+    return (hwcap2 & fsgsbase) != 0;
 }
 
 // Requires: can_write_thread_pointer().
@@ -71,7 +69,7 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
                                           void* carrier) noexcept {
     context* from = &save;
     const context* to = &load;
-    void* handover = nullptr;
+    void* after = nullptr;
     register void* fs asm("r9") = pointer;
     asm volatile(
         "leaq 1f(%%rip), %%rax\n\t"
@@ -83,12 +81,12 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
         "movzwl 28(%%rdi), %%r8d\n\t" UMS_CONTINUE_IDENTITY
         ".p2align 4\n"
         "1:\n\t" UMS_LANDING
-        : "+D"(from), "+S"(to), "+d"(carrier), "+c"(handover), "+r"(fs)
+        : "+D"(from), "+S"(to), "+d"(carrier), "+c"(after), "+r"(fs)
         :
         : "rax", "rbx", "r8", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0",
           "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
           "xmm12", "xmm13", "xmm14", "xmm15" UMS_VECTOR_CLOBBERS);
-    return {carrier, handover};
+    return {carrier, after};
 }
 
 // The same for who is never continued where it is now: nothing is saved.

@@ -47,10 +47,14 @@ public:
         return "fibers that compute while others block in the kernel, in several ways";
     }
     std::vector<std::string> runtimes() const override {
-        return {"std::thread", "boost.fiber", "go", "ums"};
+        return {"std::thread", "boost.fiber", "go", "ums", "ums-worker"};
     }
     unsigned repetitions(const bench_options& options) const override {
         return options.quick ? 1 : 3;
+    }
+    // Three minutes with everything around it, unless somebody asks for more.
+    double limit_s(const bench_options& options) const override {
+        return options.repetitions ? 0 : 170;
     }
 
     std::vector<setting> plan(const bench_options& options,
@@ -66,16 +70,14 @@ public:
                         notes.push_back(fmt::format("{} was not run: {}.", way, why_not));
                         continue;
                     }
-                    setting group;
-                    for (const auto& runtime : runtimes) {
-                        if (runtime != "ums") {
-                            group.push_back(one_cell(runtime, p, n, way, "none", options.quick));
-                            continue;
-                        }
-                        for (const auto& detector : detectors)
-                            group.push_back(one_cell(runtime, p, n, way, detector, options.quick));
+                    all.push_back(all_runtimes(runtimes, detectors, p, n, way, options.quick));
+                    if (way != loop_way) continue;
+                    auto beside = all.back();
+                    for (auto& one : beside) {
+                        one.settings["beside"] = "loop";
+                        one.is_beside_loop = true;
                     }
-                    all.push_back(std::move(group));
+                    all.push_back(std::move(beside));
                 }
         return all;
     }
@@ -86,19 +88,25 @@ public:
             const auto which = where("processors", p);
             made.tables.push_back(by_figure(got, fmt::format("blocking: {}", conditions(got, p)),
                                             {{"way", "way"},
+                                             {"beside", "beside"},
                                              {"detector", "detector"},
                                              {"fibers", "that block"},
                                              {"block_ms", "for ms"}},
                                             {{"throughput_kept", "throughput kept"},
                                              {"p50_us", "runs again p50, us"},
                                              {"p99_us", "p99, us"},
+                                             {"told_p50_us", "told p50, us"},
+                                             {"told_p99_us", "p99, us"},
                                              {"blocks_per_s", "blocks/s"}},
                                             which));
             made.tables.back().notes.push_back(
                 "Throughput kept: of four fibers that compute, as a share of theirs when nobody "
                 "blocks.");
             made.tables.back().notes.push_back(
-                "Runs again: from a block until one of the four computes.");
+                "Runs again: from a block until one of the four computes. Told: until the "
+                "scheduler's procedure is called.");
+            made.tables.back().notes.push_back(
+                "Beside loop: another program's endless loop on the same CPU.");
             for (const auto* figure : {"throughput_kept", "p99_us"})
                 made.charts.push_back(bars(
                     got,
@@ -107,8 +115,11 @@ public:
                         std::strcmp(figure, "p99_us") == 0 ? "runs again, p99" : "throughput kept"),
                     figure, std::strcmp(figure, "p99_us") == 0 ? "us" : "share",
                     [which](const cell& one) {
-                        return which(one) &&
-                               (one.runtime != "ums" || one.settings["detector"] == "perf");
+                        return which(one) && !one.is_beside_loop &&
+                               one.settings["detector"] ==
+                                   (one.runtime == "ums"          ? "perf"
+                                    : one.runtime == "ums-worker" ? "monitor"
+                                                                  : "none");
                     },
                     [](const cell& one) { return one.settings["way"].get<std::string>(); }));
         }
@@ -117,19 +128,43 @@ public:
     }
 
 private:
+    // The way that is also measured beside a loop.
+    static constexpr const char* loop_way = "nanosleep";
+
+    setting all_runtimes(const std::vector<std::string>& runtimes,
+                         const std::vector<std::string>& detectors, std::uint64_t processors,
+                         std::uint64_t fibers, const std::string& way, bool quick) const {
+        setting group;
+        for (const auto& runtime : runtimes) {
+            if (!has_detector(runtime)) {
+                group.push_back(one_cell(runtime, processors, fibers, way, "none", quick));
+                continue;
+            }
+            for (const auto& detector : detectors)
+                // Workers have the monitor only, and those that block untold keep their scheduler's thread.
+                if (runtime == "ums" || detector == "monitor" || detector == "marked")
+                    group.push_back(one_cell(runtime, processors, fibers, way, detector, quick));
+        }
+        return group;
+    }
+
+    static bool has_detector(const std::string& runtime) {
+        return runtime == "ums" || runtime == "ums-worker";
+    }
+
     cell one_cell(const std::string& runtime, std::uint64_t processors, std::uint64_t fibers,
                   const std::string& way, const std::string& detector, bool quick) const {
         auto one = make_cell(runtime, processors, fibers);
-        // The monitor looks every 10 ms at most: it is for blocks that are long beside that.
-        const unsigned block_ms = quick ? 50 : detector == "monitor" ? 1000 : 200;
+        const unsigned block_ms = quick ? 50 : 200;
         one.settings["way"] = way;
+        one.settings["beside"] = "nobody";
         one.settings["detector"] = detector;
         one.settings["block_ms"] = block_ms;
         one.args.push_back("way=" + way);
-        if (runtime == "ums") one.args.push_back("detector=" + detector);
+        if (has_detector(runtime)) one.args.push_back("detector=" + detector);
         one.args.push_back(fmt::format("block_ms={}", block_ms));
-        one.args.push_back(fmt::format("phase_ms={}", quick ? 100 : 5 * block_ms));
-        one.args.push_back(fmt::format("rounds={}", quick ? 1 : 2));
+        one.args.push_back(fmt::format("phase_ms={}", quick ? 100 : 500));
+        one.args.push_back("rounds=1");
         return one;
     }
 };

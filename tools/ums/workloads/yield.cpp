@@ -9,6 +9,7 @@
 #include <map>
 
 #include "../compare.hpp"
+#include "../peer.hpp"
 #include "../usage.hpp"
 
 namespace tool {
@@ -21,7 +22,7 @@ constexpr double budget_s = 1.5;
 constexpr double quick_budget_s = 0.1;
 constexpr double cycles_budget_s = 6;
 
-class yield final : public workload {
+class yield : public workload {
 public:
     std::string_view name() const override { return "yield"; }
     std::string_view about() const override {
@@ -90,12 +91,12 @@ public:
         for (const auto p : got.options.processors) {
             const auto which = where("processors", p);
             auto shown =
-                by_runtime(got, fmt::format("yield: {}, {}", unit, conditions(got, p)),
+                by_runtime(got, fmt::format("{}: {}, {}", name(), unit, conditions(got, p)),
                            {{"fibers", "threads"}, {"yields", "yields each"}}, figure, which);
             shown.notes = ratios(got, figure, "fibers", "fiber", which);
             made.tables.push_back(std::move(shown));
-            made.charts.push_back(bars(got, fmt::format("yield, {}", count(p, "processor")), figure,
-                                       unit, which, [](const cell& one) {
+            made.charts.push_back(bars(got, fmt::format("{}, {}", name(), count(p, "processor")),
+                                       figure, unit, which, [](const cell& one) {
                                            return fmt::format(
                                                "{} \u00d7 {}", human(one.fibers()),
                                                human(one.settings["yields"].get<std::uint64_t>()));
@@ -151,8 +152,37 @@ private:
     }
 };
 
+// The same beside workers of the UMS API. The other runtimes' peers are those of yield.
+class workers final : public yield {
+public:
+    std::string_view name() const override { return "workers"; }
+    std::string_view about() const override {
+        return "N threads, fibers or workers of the UMS API, each yields M times";
+    }
+    std::vector<std::string> runtimes() const override {
+        return {"std::thread", "boost.fiber", "boost.fiber static", "ums", worker};
+    }
+
+    bool has_detectors() const override { return false; }
+
+    void check(const bench_options& options) const override {
+        auto others = options;  // It has yields, as yield has; the rest is as everywhere.
+        others.yields.clear();
+        workload::check(others);
+    }
+
+protected:
+    std::string program(const std::string& runtime) const override {
+        return program_of(runtime == worker ? "workers" : "yield", runtime);
+    }
+
+private:
+    static constexpr const char* worker = "ums-worker";
+};
+
 }  // namespace
 
 std::unique_ptr<workload> make_yield() { return std::make_unique<yield>(); }
+std::unique_ptr<workload> make_workers() { return std::make_unique<workers>(); }
 
 }  // namespace tool

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: MIT
-
-// ums: the same as in the yield comparison.
-
-#include "../yield/ums.cpp"

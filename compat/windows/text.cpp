@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+
+// FormatMessage() and OutputDebugString().
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "windows/guard.hpp"
+#include "windows/last_error.hpp"
+#include "windows/utf8.hpp"
+
+using namespace ums::windows;
+
+namespace {
+
+struct text_of {
+    DWORD error;
+    const char* text;
+};
+
+// In our own words.
+constexpr text_of texts[] = {
+    {ERROR_SUCCESS, "No error."},
+    {ERROR_INVALID_FUNCTION, "The function is not valid here."},
+    {ERROR_FILE_NOT_FOUND, "There is nothing of that name."},
+    {ERROR_ACCESS_DENIED, "Access is denied."},
+    {ERROR_INVALID_HANDLE, "The handle is invalid."},
+    {ERROR_NOT_ENOUGH_MEMORY, "There is not enough memory."},
+    {ERROR_OUTOFMEMORY, "There is not enough memory."},
+    {ERROR_BAD_LENGTH, "The length is wrong."},
+    {ERROR_GEN_FAILURE, "What was asked for is not possible now."},
+    {ERROR_NOT_SUPPORTED, "The request is not supported."},
+    {ERROR_INVALID_PARAMETER, "A parameter is wrong."},
+    {ERROR_CALL_NOT_IMPLEMENTED, "The function is not implemented."},
+    {ERROR_INSUFFICIENT_BUFFER, "The buffer is too small."},
+    {ERROR_INVALID_NAME, "The name is invalid."},
+    {ERROR_BUSY, "It is in use."},
+    {ERROR_ALREADY_EXISTS, "It exists already."},
+    {WAIT_TIMEOUT, "The wait timed out."},
+    {ERROR_NO_MORE_ITEMS, "There are no more."},
+    {ERROR_NOT_OWNER, "It belongs to another thread."},
+    {ERROR_TOO_MANY_POSTS, "The semaphore would exceed its maximum."},
+    {ERROR_INVALID_ADDRESS, "The address is invalid."},
+    {ERROR_NOACCESS, "The memory cannot be accessed."},
+    {ERROR_NOT_FOUND, "It was not found."},
+    {ERROR_RETRY, "Try again."},
+    {ERROR_ALREADY_FIBER, "The thread is a fiber already."},
+    {ERROR_ALREADY_THREAD, "The thread is not a fiber."},
+    {ERROR_NO_SYSTEM_RESOURCES, "The system has no more of what is needed."},
+    {ERROR_TIMEOUT, "The time is over."},
+};
+
+// The whole text; empty: there is none, and the last error says why.
+std::string find_text(DWORD flags, const std::string& source, DWORD message) {
+    std::string text;
+    if ((flags & FORMAT_MESSAGE_FROM_STRING) != 0) {
+        text = source;
+    } else if ((flags & FORMAT_MESSAGE_FROM_SYSTEM) != 0) {
+        for (const text_of& one : texts)
+            if (one.error == message) text = std::string{one.text} + "\r\n";
+        if (text.empty()) return SetLastError(ERROR_MR_MID_NOT_FOUND), "";
+    } else {
+        return SetLastError(ERROR_INVALID_PARAMETER), "";
+    }
+    const bool has_insert = text.find('%') != text.npos;
+    if (has_insert && (flags & FORMAT_MESSAGE_IGNORE_INSERTS) == 0)
+        return SetLastError(ERROR_INVALID_PARAMETER), "";
+    if ((flags & FORMAT_MESSAGE_MAX_WIDTH_MASK) != 0)  // Without line ends.
+        while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+    if (text.empty()) SetLastError(NO_ERROR);
+    return text;
+}
+
+// Into the caller's buffer, or one that is made. Characters written.
+template <class Char>
+DWORD give(DWORD flags, const std::basic_string<Char>& text, Char* buffer, DWORD size) noexcept {
+    if (text.empty()) return 0;
+    const std::size_t bytes = (text.size() + 1) * sizeof(Char);
+    if ((flags & FORMAT_MESSAGE_ALLOCATE_BUFFER) != 0) {
+        const std::size_t least = size * sizeof(Char);
+        void* const made = LocalAlloc(LMEM_FIXED, bytes < least ? least : bytes);
+        if (made == nullptr) return 0;
+        std::memcpy(made, text.c_str(), bytes);
+        std::memcpy(buffer, &made, sizeof made);  // The parameter is the address of a pointer.
+    } else {
+        if (size < text.size() + 1) return SetLastError(ERROR_INSUFFICIENT_BUFFER), 0;
+        std::memcpy(buffer, text.c_str(), bytes);
+    }
+    return static_cast<DWORD>(text.size());
+}
+
+bool is_bad(DWORD flags, const void* source, const void* buffer) noexcept {
+    return buffer == nullptr || (flags & FORMAT_MESSAGE_FROM_HMODULE) != 0 ||
+           ((flags & FORMAT_MESSAGE_FROM_STRING) != 0 && source == nullptr);
+}
+
+bool is_debug_output_wanted() noexcept {
+    static const bool wanted = [] {
+        const char* const value = ::secure_getenv("UMS_DEBUG_OUTPUT");
+        return (value != nullptr && std::strcmp(value, "1") == 0) || IsDebuggerPresent() != FALSE;
+    }();
+    return wanted;
+}
+
+}  // namespace
+
+DWORD FormatMessageA(DWORD flags, LPCVOID source, DWORD message, DWORD, LPSTR buffer, DWORD size,
+                     va_list*) {
+    if (is_bad(flags, source, buffer)) return SetLastError(ERROR_INVALID_PARAMETER), 0;
+    const uninterrupted section;
+    std::string given;
+    if ((flags & FORMAT_MESSAGE_FROM_STRING) != 0) given = static_cast<const char*>(source);
+    return give(flags, find_text(flags, given, message), buffer, size);
+}
+
+DWORD FormatMessageW(DWORD flags, LPCVOID source, DWORD message, DWORD, LPWSTR buffer, DWORD size,
+                     va_list*) {
+    if (is_bad(flags, source, buffer)) return SetLastError(ERROR_INVALID_PARAMETER), 0;
+    const uninterrupted section;
+    std::string given;
+    if ((flags & FORMAT_MESSAGE_FROM_STRING) != 0)
+        given = to_utf8(static_cast<const wchar_t*>(source));
+    return give(flags, to_wide(find_text(flags, given, message)), buffer, size);
+}
+
+VOID OutputDebugStringA(LPCSTR text) {
+    if (text == nullptr || !is_debug_output_wanted()) return;
+    const uninterrupted section;
+    std::fputs(text, stderr);
+}
+
+VOID OutputDebugStringW(LPCWSTR text) {
+    if (text != nullptr) OutputDebugStringA(to_utf8(text).c_str());
+}

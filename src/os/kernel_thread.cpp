@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#include "os/kernel_thread.hpp"
+
+#include <cerrno>
+#include <link.h>
+
+#include "os/memory.hpp"
+
+namespace ums::os {
+
+namespace {
+
+// What the C library puts on top of each stack: the thread-local variables of all objects loaded so far.
+std::size_t thread_local_bytes() noexcept {
+    static const std::size_t all = [] {
+        std::size_t sum = 0;
+        dl_iterate_phdr(
+            [](dl_phdr_info* object, std::size_t, void* to) {
+                for (int i = 0; i < object->dlpi_phnum; ++i) {
+                    const auto& part = object->dlpi_phdr[i];
+                    if (part.p_type == PT_TLS)
+                        *static_cast<std::size_t*>(to) += part.p_memsz + part.p_align;
+                }
+                return 0;
+            },
+            &sum);
+        return sum;
+    }();
+    return all;
+}
+
+}  // namespace
+
+int kernel_thread::start(void* (*body)(void*), void* argument) noexcept {
+    UMS_ASSERT(!is_started_, "a kernel thread was started twice");
+    bytes_ = page_bytes + round_up(stack_bytes + thread_local_bytes(), page_bytes);
+    stack_ = static_cast<char*>(map(bytes_));
+    if (stack_ == nullptr) return EAGAIN;
+    int error = EAGAIN;  // As pthread_create() says.
+    if (system.mprotect(stack_, page_bytes, PROT_NONE) == 0) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstack(&attributes, stack_ + page_bytes, bytes_ - page_bytes);
+        error = pthread_create(&handle_, &attributes, body, argument);
+        pthread_attr_destroy(&attributes);
+    }
+    is_started_ = error == 0;
+    if (!is_started_) unmap(stack_, bytes_);
+    return error;
+}
+
+void kernel_thread::join() noexcept {
+    UMS_ASSERT(is_started_, "a kernel thread was joined that does not run");
+    pthread_join(handle_, nullptr);
+    unmap(stack_, bytes_);
+    is_started_ = false;
+}
+
+}  // namespace ums::os

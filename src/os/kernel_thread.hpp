@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/kernel_thread.hpp: a kernel thread of the runtime, with a small stack and a guard below it.
+//
+// std::thread allocates in the thread that starts it and gives the new one the process's default
+// stack, 8 MiB as a rule. A runtime with thousands of carriers needs neither. The stack is mapped
+// here and not by the C library, which would keep some of them when the thread has gone.
+//
+// Lifetime:  joined before it is started again or destroyed.
+// Errors:    start() returns an error number, EAGAIN or ENOMEM as a rule.
+// Memory:    stack_bytes of address space, of which the kernel gives what is touched, plus the
+//            thread-local variables that the program had at its start, plus a guard page.
+
+#include <cstddef>
+#include <pthread.h>
+
+#include "base/assert.hpp"
+
+namespace ums::os {
+
+class kernel_thread {
+public:
+    // Sanitizers' frames are larger, and their runtimes keep their own data there.
+#if defined(UMS_ASAN) || defined(UMS_TSAN)
+    static constexpr std::size_t stack_bytes = 2 * 1024 * 1024;
+#else
+    static constexpr std::size_t stack_bytes = 256 * 1024;
+#endif
+
+    kernel_thread() noexcept = default;
+    ~kernel_thread() { UMS_ASSERT(!is_started_, "a kernel thread was destroyed and not joined"); }
+    kernel_thread(const kernel_thread&) = delete;
+    kernel_thread& operator=(const kernel_thread&) = delete;
+
+    // Calls body(argument) on a new thread. 0, or the error number of pthread_create(3).
+    [[nodiscard]] int start(void* (*body)(void*), void* argument) noexcept;
+    // Waits for the end of the thread.
+    void join() noexcept;
+
+    [[nodiscard]] bool is_started() const noexcept { return is_started_; }
+
+private:
+    pthread_t handle_{};
+    char* stack_ = nullptr;  // With its guard, the lowest page.
+    std::size_t bytes_ = 0;
+    bool is_started_ = false;
+};
+
+}  // namespace ums::os

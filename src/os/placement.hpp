@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// os/placement.hpp: a sleeping thread is made to wake up on a given CPU.
+//
+// The kernel wakes a thread on an idle CPU if there is one, and to wake that from its halt takes 40 to
+// 75 us in a virtual machine. If the waker's own CPU is about to be free, the thread is better off there. For the wake-up
+// its mask is narrowed to that CPU; the thread itself widens it again when it runs, so later the kernel may
+// move it as it likes. (A thread whose last CPU that is needs none of this, if the CPU runs only SCHED_IDLE.)
+
+#include <sched.h>
+
+namespace ums::os {
+
+class placement {
+public:
+    // By the waker, before it wakes the thread. Nothing is done if the thread may not run there, or the kernel refuses.
+    void begin(int tid, int cpu) noexcept;
+    // By the thread, once it runs.
+    void end() noexcept {
+        if (is_narrow_) [[unlikely]]
+            widen();
+    }
+
+private:
+    void widen() noexcept;
+
+    bool is_narrow_ = false;  // Published by the wake-up.
+    cpu_set_t before_{};
+};
+
+}  // namespace ums::os

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// scheduling/context.hpp: a worker's state, and the part of a scheduler's that outlives it.
+
+#include <pthread.h>
+
+#include "arch/context.hpp"
+#include "base/atomic.hpp"
+#include "scheduling/handle_table.hpp"
+#include "scheduling/worker_state.hpp"
+#include "ums/ums_scheduling.h"
+
+namespace ums::scheduling {
+
+struct completion_list;
+struct seat;
+struct scheduler_thread;
+struct worker_thread;
+
+// The word `control`.
+inline constexpr std::uint32_t killed = 1u << 31;
+inline constexpr std::uint32_t most_suspensions = 127;
+
+// What the word `home` tells the worker's own kernel thread.
+enum home_order : std::uint32_t { stay, run, end };
+
+// The two lines of the cache that a yield and an execution touch come first.
+struct alignas(64) context : entry {
+    // Guards the rest:
+    worker_state state;
+    base::atomic<std::uint32_t> control{0};  // The number of suspensions, and `killed`.
+
+    // Owned by who runs the worker, or has just left it:
+    arch::context registers{};
+    void* pointer{nullptr};  // Thread pointer. Set when the worker's thread starts.
+    scheduler_thread* runner{nullptr};
+    base::owned<scheduling::seat*> seat{nullptr};  // The kernel thread that runs it.
+
+    // The second line. `thread` is null for a scheduler's, and once the worker has ended.
+    base::owned<worker_thread*> thread{nullptr};
+    std::uint32_t critical{0};
+    bool at_home{false};
+    bool has_ended{false};
+    base::owned<handle> partner{
+        0};  // The scheduler that executed it last; a scheduler's: its worker.
+    base::owned<std::uint64_t> switches{0};  // Read as a hint.
+    // Who was executed after it, and what that one touches first: see foresee().
+    struct successor {
+        base::owned<context*> is{nullptr};
+        base::owned<const char*> stack{nullptr}, pointer{nullptr};
+    } after;
+
+    base::owned<handle> list{0};  // To be queued on the next time: its scheduler's.
+    std::uint32_t blocking{0};
+    // Written by who runs it, read as a hint:
+    struct counters {
+        base::owned<std::uint64_t> yields;  // A scheduler's. A worker's follow from the others.
+        base::owned<std::uint64_t> executed_at;  // When times were measured last.
+        base::owned<std::uint64_t> syscalls, faults, running_ns, switch_ns, measured;
+    } count;
+
+    // On its own kernel thread:
+    base::atomic<std::uint32_t> home{stay};
+    arch::context home_registers{};
+    unsigned deferrals{0};  // How often a stop has been put off.
+
+    // Links: on a list, by who pushed it; in a batch, by who dequeued it.
+    context* next_listed{nullptr};
+    base::owned<context*> next_in_batch{nullptr};
+
+    // Set once when it becomes a scheduler's, null otherwise.
+    base::owned<scheduler_thread*> scheduler{nullptr};
+    base::atomic<void*> user_data{nullptr};
+    base::owned<int> tid{0};
+    entry_links links;
+};
+
+using context_table = handle_table<context, 1>;
+extern context_table contexts;
+
+// The calling thread's: a worker's or a scheduler's; null for others. Each thread's code always runs with its own
+// TLS block, so its address may be kept.
+extern constinit thread_local context* current;
+
+inline bool is_worker(const context* c) noexcept {
+    return c != nullptr && c->thread.get() != nullptr;
+}
+inline bool is_scheduler(const context* c) noexcept {
+    return c != nullptr && c->scheduler.get() != nullptr;
+}
+
+int create_context(context*& made) noexcept;
+int destroy_context(handle h) noexcept;
+int query_context(handle h, int what, void* buffer, std::size_t bytes,
+                  std::size_t* length) noexcept;
+int set_context(handle h, int what, const void* buffer, std::size_t bytes) noexcept;
+
+}  // namespace ums::scheduling

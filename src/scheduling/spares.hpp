@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// scheduling/spares.hpp: kernel threads that carry a scheduler whose worker has blocked on its own; see scheduling/seat.hpp.
+//
+// There are as many idle ones as schedulers are entered, so that all of them can be moved at once; a service thread makes
+// the next ones, for whoever needs one is not to be kept (it may be the detector) and must not wait for the heap's lock
+// (the blocked worker may hold it). They end with the last scheduler. One that still carries a stray then is left to
+// itself, and ends when that has come back.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "os/lock.hpp"
+#include "scheduling/seat.hpp"
+
+namespace ums::scheduling {
+
+class spare_seats {
+public:
+    // The detector sees those that are made from now on. Throws std::system_error: no kernel thread.
+    void start(block::detector& by);
+    void stop() noexcept;
+    // How many schedulers there are.
+    void want(unsigned schedulers) noexcept;
+
+    // An idle one; null: none. Any thread, not kept.
+    [[nodiscard]] seat* take() noexcept;
+
+private:
+    struct spare;
+
+    void make_more() noexcept;
+    void make_one();
+    static void run(spare& x) noexcept;
+    bool give(spare& x) noexcept;
+
+    block::detector* detector_ = nullptr;
+    os::lock lock_{os::lock_rank::leaf};
+    // Guarded by lock_:
+    spare* idle_ = nullptr;
+    unsigned idle_count_ = 0;
+
+    // What the maker waits for to change. The upper bit: the end.
+    base::atomic<std::uint32_t> wanted_{0};
+    base::atomic<std::uint32_t> taken_{0};
+
+    std::vector<std::unique_ptr<spare>> all_;  // The maker's, then stop()'s.
+    std::thread maker_;
+};
+
+// Never destroyed: the program may end while schedulers are entered.
+spare_seats& spares() noexcept;
+
+// Makes its kernel thread, which waits, go on where `target` says, or end.
+void order_seat(seat& k, home_order order) noexcept;
+
+}  // namespace ums::scheduling

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// scheduling/stray.hpp: a worker that blocked in the kernel by a call that nobody announced; see scheduling/seat.hpp.
+//
+// The stop. When a stray's call returns, a clock of its kernel thread begins to tick, and soon sends a signal in user
+// mode (os/user_interrupt.hpp), so no system call sees it. The handler queues the worker and leaves it there, with the
+// signal's frame on its own stack: whoever executes it continues in the handler, and returns from it on another
+// kernel thread, whose signal mask and alternate stack it puts into the frame. Where a stop would do harm
+// (scheduling/stop_point.hpp) it is put off; meanwhile the stray runs beside its scheduler.
+
+#include <csignal>
+
+#include "block/watched.hpp"
+#include "scheduling/context.hpp"
+#include "scheduling/seat.hpp"
+
+namespace ums::scheduling {
+
+struct scheduler_thread;
+
+// For a detector: the kernel thread was seen blocked when its turns were `seen`. Moves its scheduler to a spare one.
+// False: it is not blocked any more, or there is no spare yet.
+bool leave_behind(seat& blocked, std::uint64_t seen, block::cause why) noexcept;
+
+// By the scheduler, on a seat that is not its own: moves back to its own if that is free, or, `at_any_cost`, when it is.
+void return_to_own_seat(scheduler_thread& s, bool at_any_cost) noexcept;
+
+// What the scheduler's own kernel thread needs for that, and gives back.
+[[nodiscard]] bool make_island(seat& own) noexcept;
+void give_island_back(seat& own) noexcept;
+
+// The handler of the signal.
+void on_interrupt(const siginfo_t& signal, void* context) noexcept;
+
+}  // namespace ums::scheduling

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+#include "scheduling/watch.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+#include "arch/sanitizer.hpp"
+#include "block/detector.hpp"
+#include "block/monitor_detector.hpp"
+#include "os/interrupt_signal.hpp"
+#include "os/membarrier.hpp"
+#include "rt/environment.hpp"
+#include "scheduling/home.hpp"
+#include "scheduling/availability.hpp"
+#include "scheduling/scheduler_thread.hpp"
+#include "scheduling/spares.hpp"
+#include "scheduling/stop_point.hpp"
+#include "scheduling/stray.hpp"
+
+namespace ums::scheduling {
+
+namespace {
+
+using block::preference;
+
+// Guarded by `change`:
+std::mutex change;
+unsigned entered = 0;
+block::detector* detector;  // A pointer: the program may end while it runs.
+
+// Made once and never taken away: a late signal may still come.
+os::user_interrupt::way way = os::user_interrupt::way::timer;
+int signal_number = 0;
+
+preference wanted() noexcept {
+    const int asked = rt::environment::word("UMS_BLOCK", 0,
+                                            {{"auto", 0}, {"perf", 1}, {"monitor", 2}, {"off", 3}});
+    constexpr preference all[] = {preference::automatic, preference::perf, preference::monitor,
+                                  preference::off};
+#if defined(UMS_ASAN) || defined(UMS_TSAN)
+    if (asked == 0) return preference::off;  // By name only, as in the runtime.
+#endif
+    return all[asked];
+}
+
+void install_signal() noexcept {
+#if !defined(UMS_ASAN) && !defined(UMS_TSAN)
+    if (signal_number != 0) return;
+    const int number = os::interrupt_signal::unused();
+    if (number == 0) return;
+    try {
+        // It stays. Nested and on the worker's own stack: the handler's frame is left for another kernel thread.
+        static os::interrupt_signal* const installed =
+            new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
+        signal_number = installed->number();
+        way = os::user_interrupt::best_way();
+    } catch (const std::exception&) {
+    }
+#endif
+}
+
+// Records of switches follow the carriers of fibers; a scheduler's own waits would each write one.
+int start(preference what) {
+    detector = new block::monitor_detector;
+    std::string problem;
+    try {
+        problem = detector->start(0);
+        if (problem.empty()) spares().start(*detector);
+    } catch (const std::system_error& e) {
+        if (problem.empty()) detector->stop();
+        problem = e.what();
+    }
+    if (problem.empty()) return 0;
+    delete std::exchange(detector, nullptr);
+    return what == preference::automatic ? 0 : -EOPNOTSUPP;
+}
+
+}  // namespace
+
+std::string describe_watch() {
+    if (const char* missing = what_is_missing(); missing != nullptr)
+        return std::string{"off: "} + missing;
+    const preference what = wanted();
+    const bool is_asked =
+        rt::environment::word("UMS_BLOCK", 0,
+                              {{"auto", 0}, {"perf", 1}, {"monitor", 1}, {"off", 1}}) != 0;
+    if (what == preference::off)
+        return is_asked ? "off: asked for" : "off: under a sanitizer only if UMS_BLOCK asks for it";
+    const block::verdict found = block::would_choose(preference::monitor);
+    if (!found.is_possible) return "refused: monitor: " + found.reason;
+    if (what == preference::perf) return "monitor: perf is for fibers";
+    return is_asked ? "monitor: asked for" : "monitor: the best there is";
+}
+
+bool seat_watch::on_block(const block::notice& what) noexcept {
+    return leave_behind(seat_, what.activity, what.why);
+}
+
+int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
+
+os::user_interrupt* make_interrupt([[maybe_unused]] int tid) noexcept {
+    if (signal_number == 0) return nullptr;
+    using how = os::user_interrupt::way;
+    for (const how h : {way, how::timer}) {
+        try {
+            return new os::user_interrupt{tid, signal_number, h};
+        } catch (const std::exception&) {
+        }
+    }
+    return nullptr;
+}
+
+int begin_watch(scheduler_thread& s) {
+    const std::lock_guard hold{change};
+    if (entered == 0) {
+        const preference what = wanted();
+        // A worker's coming in and a yield have the light side, with a detector or without.
+        if (!os::asymmetric() &&
+            rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
+            os::enable_asymmetric_fence(true);
+        if (what != preference::off) {
+            learn_where_not_to_stop();
+            install_signal();
+            if (const int failed = start(what); failed != 0) return failed;
+        }
+    }
+    ++entered;
+    seat& own = s.own_seat;
+    own.own.reset(os::asymmetric());
+    own.is_asymmetric = os::asymmetric();
+    if (detector != nullptr) {
+        os::system.signal_mask(nullptr, &s.mask);
+        s.rseq_bytes = unregister_rseq();
+        if (make_island(own)) {
+            own.detector = detector;
+            own.interrupt = make_interrupt(current_tid());
+            s.watch.emplace(current_tid(), own);
+        }
+        spares().want(entered);
+    }
+    (void)own.own.enter();
+    own.rider.store(&s, base::release);  // sync(ums.seat)
+    if (s.watch) detector->add(*s.watch);
+    return 0;
+}
+
+void end_watch(scheduler_thread& s) noexcept {
+    const std::lock_guard hold{change};
+    if (s.watch) {
+        detector->remove(*s.watch);
+        s.watch.reset();
+        give_island_back(s.own_seat);
+    }
+    if (s.own_seat.interrupt != nullptr) {
+        s.own_seat.interrupt->disarm();
+        delete s.own_seat.interrupt;
+    }
+    register_rseq(s.rseq_bytes);
+    if (--entered != 0) {
+        if (detector != nullptr) spares().want(entered);
+        return;
+    }
+    if (detector == nullptr) return;
+    spares().stop();
+    detector->stop();
+    delete std::exchange(detector, nullptr);
+}
+
+}  // namespace ums::scheduling

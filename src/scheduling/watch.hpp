@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// scheduling/watch.hpp: connects the schedulers' kernel threads with a detector of blocking (src/block) and the signal that
+// stops strays. There while a scheduler is entered.
+
+#include <string>
+
+#include "block/watched.hpp"
+#include "os/user_interrupt.hpp"
+#include "scheduling/seat.hpp"
+
+namespace ums::scheduling {
+
+struct scheduler_thread;
+
+class seat_watch final : public block::watched {
+public:
+    seat_watch(int tid, seat& of) noexcept : tid_{tid}, seat_{of} {}
+
+    [[nodiscard]] int tid() const noexcept override { return tid_; }
+
+    [[nodiscard]] bool is_of_interest() const noexcept override {
+        // sync(ums.seat): the same as leave_behind(), which decides.
+        return seat_.rider.load(base::acquire) != nullptr && !seat_.own.is_inside();
+    }
+    [[nodiscard]] std::uint64_t activity() const noexcept override { return seat_.turns.get(); }
+    bool on_block(const block::notice& what) noexcept override;
+
+private:
+    const int tid_;
+    seat& seat_;
+};
+
+// By a thread that becomes a scheduler, and ceases to be one, on its own kernel thread. -EOPNOTSUPP: the detector that
+// UMS_BLOCK asks for does not work here.
+[[nodiscard]] int begin_watch(scheduler_thread& s);
+void end_watch(scheduler_thread& s) noexcept;
+
+// For the kernel thread `tid`; null: there is none (a sanitizer, no descriptor, no memory).
+[[nodiscard]] os::user_interrupt* make_interrupt(int tid) noexcept;
+
+[[nodiscard]] int current_tid() noexcept;
+
+// Who would look for blocking if a scheduler entered now, and why, in a line.
+[[nodiscard]] std::string describe_watch();
+
+}  // namespace ums::scheduling
