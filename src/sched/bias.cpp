@@ -5,8 +5,7 @@
 
 #include "base/chain.hpp"
 #include "os/lock.hpp"
-#include "sched/carrier.hpp"
-#include "sched/fiber.hpp"
+#include "sched/here.hpp"
 #include "sched/processor.hpp"
 
 namespace ums::sched {
@@ -23,29 +22,26 @@ enum class outcome { taken, not_its, later };
 // By a carrier, which may be inside its processor already: in a policy's method.
 UMS_ALWAYS_INLINE bool take_from_self(base::atomic_ref<std::uint32_t> word,
                                       std::uint32_t seen) noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr) return false;
-    if (c->own.is_inside())
-        return c->proc.get() != nullptr && c->proc.get()->bias() == seen &&
+    const here at;
+    if (at.on == nullptr) return false;
+    if (at.on->own.is_inside())
+        return at.at() != nullptr && at.at()->bias_number.get() == seen &&
                bias_word::take(word, seen);
-    processor* p = c->running.get() != nullptr ? c->enter() : nullptr;
+    processor* p = at.self != nullptr ? at.enter() : nullptr;
     if (p == nullptr) return false;
-    const bool is_taken = p->bias() == seen && bias_word::take(word, seen);
-    c->leave(c->running.get()->race);
+    const bool is_taken = p->bias_number.get() == seen && bias_word::take(word, seen);
+    at.leave();
     return is_taken;
 }
 
 // By a claim on who holds the processor of that number.
-outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen, processor* p,
-                      base::atomic<carrier*>* holder_of) noexcept {
+outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen, processor* p) noexcept {
     // Retired, or gone: nobody is inside with this number.
     if (p == nullptr) return bias_word::take(word, seen) ? outcome::taken : outcome::not_its;
-    // sync(holder): sees the carrier.
-    carrier* holder = holder_of->load(base::acquire);
+    carrier* holder = p->holder();
     if (holder == nullptr || !holder->own.try_claim()) return outcome::later;
     outcome result = outcome::later;
-    // relaxed: the claim orders it: only who has one moves the processor on.
-    if (holder_of->load(base::relaxed) == holder)
+    if (p->is_held_by(*holder))
         result = bias_word::take(word, seen) ? outcome::taken : outcome::not_its;
     holder->own.unclaim();
     return result;
@@ -57,26 +53,26 @@ void bias::add(processor& p) noexcept {
     // relaxed: before there is a bias.
     os::lock_states::revoke.store(&revoke, base::relaxed);
     const os::lock_guard guard{all_lock};
-    p.bias_.set(last_number == none - 1 ? none : ++last_number);
-    base::chain::push_front(all, p, &processor::next_biased_);
+    p.bias_number.set(last_number == none - 1 ? none : ++last_number);
+    base::chain::push_front(all, p, &processor::next_biased);
 }
 
 void bias::renew(processor& p) noexcept {
     const os::lock_guard guard{all_lock};
-    p.bias_.set(last_number == none - 1 ? none : ++last_number);
+    p.bias_number.set(last_number == none - 1 ? none : ++last_number);
 }
 
 void bias::remove(processor& p) noexcept {
     const os::lock_guard guard{all_lock};
-    base::chain::remove(all, p, &processor::next_biased_);
+    base::chain::remove(all, p, &processor::next_biased);
 }
 
 std::uint32_t bias::mine() noexcept {
-    const carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return none;
+    const here at;
+    if (at.self == nullptr) return none;
     // A hint, outside: it may have been taken away meanwhile.
-    const processor* p = c->proc.get();
-    return p != nullptr ? p->bias() : none;
+    const processor* p = at.at();
+    return p != nullptr ? p->bias_number.get() : none;
 }
 
 std::uint32_t bias::revoke(std::uint32_t& at, std::uint32_t seen) noexcept {
@@ -90,8 +86,8 @@ std::uint32_t bias::revoke(std::uint32_t& at, std::uint32_t seen) noexcept {
         {
             const os::lock_guard guard{all_lock};
             processor* p = all;
-            while (p != nullptr && p->bias_.get() != seen) p = p->next_biased_;
-            const outcome got = take_by_claim(word, seen, p, p != nullptr ? &p->holder_ : nullptr);
+            while (p != nullptr && p->bias_number.get() != seen) p = p->next_biased;
+            const outcome got = take_by_claim(word, seen, p);
             if (got == outcome::taken) return os::lock_states::free;
             if (got == outcome::not_its) return os::lock_states::held;
         }

@@ -6,6 +6,7 @@
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/hand_off.hpp"
+#include "sched/here.hpp"
 #include "sched/switch.hpp"
 
 namespace ums::impl {
@@ -36,43 +37,39 @@ void get_processor(carrier& c) noexcept {
 }  // namespace
 
 void blocking_enter() noexcept {
-    carrier* c = this_carrier();
-    fiber* self = c != nullptr ? c->running.get() : nullptr;
-    if (self == nullptr) return;
-    const std::uint32_t depth = self->blocks.depth.get();
-    if (depth != 0) return self->blocks.depth.set(depth + 1);
+    const here at;
+    if (at.self == nullptr) return;
+    const std::uint32_t depth = at.self->blocks.depth.get();
+    if (depth != 0) return at.self->blocks.depth.set(depth + 1);
     // Waits before the region counts as one: it may change the carrier.
-    self->home_cluster.get()->carriers.take_permit();
-    self->blocks.depth.set(1);
-    c = this_carrier();
-    if (!c->pool.is_watched()) give_up_at_once(*c);
+    at.self->home_cluster.get()->carriers.take_permit();
+    at.self->blocks.depth.set(1);
+    carrier& now_on = *this_carrier();
+    if (!now_on.pool.is_watched()) give_up_at_once(now_on);
 }
 
 void blocking_leave() noexcept {
-    carrier* c = this_carrier();
-    fiber* self = c != nullptr ? c->running.get() : nullptr;
-    if (self == nullptr) return;
-    const std::uint32_t depth = self->blocks.depth.get() - 1;
-    self->blocks.depth.set(depth);
+    const here at;
+    if (at.self == nullptr) return;
+    const std::uint32_t depth = at.self->blocks.depth.get() - 1;
+    at.self->blocks.depth.set(depth);
     if (depth != 0) return;
-    self->home_cluster.get()->carriers.give_permit();
-    get_processor(*c);
+    at.self->home_cluster.get()->carriers.give_permit();
+    get_processor(*at.on);
 }
 
 void uninterruptible_enter() noexcept {
-    carrier* c = this_carrier();
-    fiber* self = c != nullptr ? c->running.get() : nullptr;
-    if (self != nullptr) self->blocks.shields.add(1);
+    const here at;
+    if (at.self != nullptr) at.self->blocks.shields.add(1);
 }
 
 void uninterruptible_leave() noexcept {
-    carrier* c = this_carrier();
-    fiber* self = c != nullptr ? c->running.get() : nullptr;
-    if (self == nullptr) return;
-    self->blocks.shields.add(~std::uint32_t{0});
-    if (self->blocks.shields.get() != 0 || !self->blocks.stop_wanted.get()) return;
-    self->blocks.stop_wanted.set(false);
-    get_processor(*c);
+    const here at;
+    if (at.self == nullptr) return;
+    at.self->blocks.shields.add(~std::uint32_t{0});
+    if (at.self->blocks.shields.get() != 0 || !at.self->blocks.stop_wanted.get()) return;
+    at.self->blocks.stop_wanted.set(false);
+    get_processor(*at.on);
 }
 
 }  // namespace ums::impl

@@ -90,11 +90,10 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     proc.set(nullptr);
     own.vacate();
     bias::renew(left);
-    left.last_holder_ = this;
-    // relaxed: thieves that still see this carrier find that it holds nothing.
-    left.holder_.store(nullptr, base::relaxed);
+    left.retirement.last_holder = this;
+    left.set_holder(nullptr);  // Thieves that still see this carrier find that it holds nothing.
     turn.set(turn_word::shall_end);  // Its own, as long as it is in no list.
-    parkable* remover = left.remover_;
+    parkable* remover = left.retirement.remover;
     arch::happens_before(&left);  // All that ran here comes before this thread's end.
     leave(race);
     arch::happens_after(&left);

@@ -104,11 +104,11 @@ void carrier_pool::hold(processor& p) {
     lock_.release();
     c.turn.set(turn_word::holds);
     c.proc.set(&p);
-    p.holder_.store(&c, base::release);  // sync(holder): publishes the carrier to thieves.
+    p.set_holder(&c);
     c.own.occupy();
     const int error = carrier_maker::start(c);
     if (error == 0) return;
-    p.holder_.store(nullptr, base::relaxed);
+    p.set_holder(nullptr);
     c.proc.set(nullptr);
     c.own.vacate();
     discard(c);

@@ -10,7 +10,7 @@
 #include "os/no_stop.hpp"
 #include "os/topology.hpp"
 #include "sched/access.hpp"
-#include "sched/carrier.hpp"
+#include "sched/here.hpp"
 #include "sched/park.hpp"
 #include "sched/wake.hpp"
 
@@ -38,13 +38,13 @@ processor* cluster::make_processor(unsigned index) {
     std::unique_ptr<processor> made{
         new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index}};
     processor* const p = made.get();
-    p->scatter_ = setup_.scatter;
-    p->every_switch_slow_ = setup_.scatter || policy_ != nullptr;
+    if (setup_.scatter) p->scatter();
+    if (policy_ != nullptr) p->ready.always_look();
     if (setup_.pin) {
-        p->distance_ = std::make_unique<unsigned char[]>(index + 1);
+        p->distance = std::make_unique<unsigned char[]>(index + 1);
         const int cpu = os::nth_usable_cpu(index);
         for (unsigned i = 0; i < index; ++i)
-            p->distance_[i] =
+            p->distance[i] =
                 static_cast<unsigned char>(os::cpu_distance(cpu, os::nth_usable_cpu(i)));
     }
     if (policy_ != nullptr) policy_->attach(index);
@@ -95,8 +95,8 @@ void cluster::start() {
 
 void cluster::stop() noexcept {
     change turn{*this};
-    for (unsigned i = 0; i < active(); ++i) at(i).retiring_.store(true, base::seq_cst);
-    for (unsigned i = 0; i < active(); ++i) at(i).driver_->notify();
+    for (unsigned i = 0; i < active(); ++i) at(i).retirement.is_asked.store(true, base::seq_cst);
+    for (unsigned i = 0; i < active(); ++i) at(i).notify();
     carriers.stop();
     for (unsigned i = 0; i < active(); ++i) carriers.forget(at(i));
     maker_.reset();
@@ -114,8 +114,8 @@ unsigned cluster::add_processor() {
     if (index < size()) {
         p = &at(index);
         if (policy_ != nullptr) policy_->attach(index);
-        p->retiring_.store(false, base::relaxed);
-        p->retired_.store(false, base::seq_cst);
+        p->retirement.is_asked.store(false, base::relaxed);
+        p->retirement.is_done.store(false, base::seq_cst);
         active_.store(index + 1, base::seq_cst);
     } else {
         p = make_processor(index);
@@ -125,7 +125,7 @@ unsigned cluster::add_processor() {
     } catch (...) {
         active_.store(index, base::release);
         if (policy_ != nullptr) policy_->detach(index);
-        p->retired_.store(true, base::seq_cst);
+        p->retirement.is_done.store(true, base::seq_cst);
         forward(*p);
         throw;
     }
@@ -144,22 +144,22 @@ void cluster::remove_processor() {
     // Nobody would look into this processor's inbox for its own remover.
     if (me.is_fiber && static_cast<fiber&>(me).pinned_to.get() == &p)
         static_cast<fiber&>(me).pin(&successor());
-    p.remover_ = &me;  // sync(retire): published by the store below.
-    p.retiring_.store(true, base::seq_cst);
-    p.driver_->notify();
+    p.retirement.remover = &me;  // sync(retire): published by the store below.
+    p.retirement.is_asked.store(true, base::seq_cst);
+    p.notify();
     park(park_kind::internal);
-    p.remover_ = nullptr;
-    carriers.join(*p.last_holder_);  // It is past its last switch: short.
+    p.retirement.remover = nullptr;
+    carriers.join(*p.retirement.last_holder);  // It is past its last switch: short.
     carriers.forget(p);
     if (policy_ != nullptr) policy_->detach(left);
     // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
     // one pushed after it is forwarded by its pusher.
-    p.retired_.store(true, base::seq_cst);
+    p.retirement.is_done.store(true, base::seq_cst);
     forward(p);
     wake_for_work();
     // The deadlines of the fibers that sleep there are the first processor's now.
-    if (!at(0).is_idle_.get()) return;
-    at(0).driver_->notify();
+    if (!at(0).is_idle.get()) return;
+    at(0).notify();
 }
 
 void cluster::drain() noexcept {
@@ -182,7 +182,7 @@ void cluster::check_drained() noexcept {
 }
 
 void cluster::forward(processor& retired) noexcept {
-    for (inbox* box : {&retired.pinned_, &retired.inbox_}) {
+    for (inbox* box : {&retired.pinned, &retired.scattered}) {
         for (fiber* f = box->take_all(); f != nullptr;) {
             fiber* next = f->link.get();
             make_ready_from_outside(*f);
@@ -237,23 +237,21 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
     const os::no_stop pushed_and_nobody_woken;
     const visit registered{*this};
     if (processor* only = f.pinned_to.get()) {
-        if (only->retired_.load(base::acquire)) f.pin(only = &successor());
-        only->pinned_.push(f);
-        if (only->retired_.load(base::seq_cst)) return forward(*only);
+        if (only->retirement.is_done.load(base::acquire)) f.pin(only = &successor());
+        only->pinned.push(f);
+        if (only->retirement.is_done.load(base::seq_cst)) return forward(*only);
         return wake(*only);
     }
     if (const unsigned n = active(); setup_.scatter && n > 1) {
         // Any but the one it comes from.
-        const carrier* c = this_carrier();
-        // Read once: the processor may be handed on at any time.
-        const processor* from = c != nullptr ? c->proc.get() : nullptr;
-        const bool here = from != nullptr && &from->home() == this;
+        const processor* from = here{}.at();  // Read once: it may be handed on at any time.
+        const bool is_here = from != nullptr && &from->home() == this;
         static thread_local constinit base::owned<std::uint32_t> turn;
         turn.add(1);
-        const unsigned i = (here ? from->index() + 1 : 0) + turn.get() % (here ? n - 1 : n);
+        const unsigned i = (is_here ? from->index() + 1 : 0) + turn.get() % (is_here ? n - 1 : n);
         processor& p = at(i % n);
-        p.inbox_.push(f);
-        if (p.retired_.load(base::seq_cst)) return forward(p);
+        p.scattered.push(f);
+        if (p.retirement.is_done.load(base::seq_cst)) return forward(p);
         return wake(p);
     }
     if (policy_ != nullptr)
@@ -269,11 +267,11 @@ void cluster::wake_for_work() noexcept {
     // The push was a read-modify-write; a policy of the user's may not have ended in one.
     base::full_fence();
     if (!idle.wants_waking()) return;
-    if (processor* p = idle.claim_any(false)) p->driver_->notify();
+    if (processor* p = idle.claim_any(false)) p->notify();
 }
 
 void cluster::wake(processor& p) noexcept {
-    if (idle.claim(p)) p.driver_->notify();
+    if (idle.claim(p)) p.notify();
 }
 
 bool cluster::looks_busy(const processor& besides) const noexcept {
@@ -287,7 +285,7 @@ bool cluster::looks_busy(const processor& besides) const noexcept {
 int cluster::distance(const processor& a, const processor& b) const noexcept {
     const processor& later = a.index() > b.index() ? a : b;
     const processor& earlier = a.index() > b.index() ? b : a;
-    return later.distance_ != nullptr ? later.distance_[earlier.index()] : 3;
+    return later.distance != nullptr ? later.distance[earlier.index()] : 3;
 }
 
 std::uint64_t cluster::activity() const noexcept {

@@ -106,6 +106,10 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
+    // How long a processor with nothing to run looks for work before it sleeps.
+    [[nodiscard]] os::nanoseconds spin() const noexcept { return setup_.spin; }
+    // The application's, or null: work stealing.
+    [[nodiscard]] ums::policy* policy() const noexcept { return policy_.get(); }
     [[nodiscard]] unsigned cpus() const noexcept { return cpus_; }
 
     carrier_pool carriers;
@@ -122,10 +126,6 @@ public:
     base::atomic<std::uint64_t> spawned_outside;
 
 private:
-    friend class processor;
-    friend struct search;
-    friend struct carrier;
-
     processor* make_processor(unsigned index);
     void delete_processors() noexcept;
     void forward(processor& retired) noexcept;
@@ -173,7 +173,7 @@ UMS_ALWAYS_INLINE void processor::wake_help() noexcept {
         help_wanted();
 }
 
-inline bool processor::has_policy() const noexcept { return home_.policy_ != nullptr; }
+inline bool processor::has_policy() const noexcept { return home_.policy() != nullptr; }
 
 UMS_ALWAYS_INLINE void processor::count_end() noexcept {
     // sync(drain): the fiber's end happens before a drain() that counts it. One writer.

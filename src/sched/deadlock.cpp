@@ -47,8 +47,7 @@
 #include "os/foreign.hpp"
 #include "os/lock.hpp"
 #include "sched/backtrace.hpp"
-#include "sched/carrier.hpp"
-#include "sched/fiber.hpp"
+#include "sched/here.hpp"
 #include "sched/search.hpp"
 #include "ums/deadlock.hpp"
 #include "ums/this_fiber.hpp"
@@ -160,8 +159,7 @@ constexpr os::nanoseconds longest_wait_for_a_stack = 10'000'000'000;
 
 // At a standstill the caller is a carrier that runs no fiber.
 void give_way() noexcept {
-    const carrier* c = this_carrier();
-    if (c != nullptr && c->running.get() != nullptr)
+    if (here{}.self != nullptr)
         this_fiber::yield();
     else
         ::sched_yield();

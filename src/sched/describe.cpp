@@ -3,8 +3,7 @@
 
 #include <cstdio>
 
-#include "sched/carrier.hpp"
-#include "sched/fiber.hpp"
+#include "sched/here.hpp"
 
 namespace ums::sched {
 
@@ -17,11 +16,11 @@ void describe(const fiber& f, char* buffer, unsigned long size) noexcept {
 }
 
 void describe_caller(char* buffer, unsigned long size) noexcept {
-    const carrier* c = this_carrier();
-    if (c != nullptr && c->running.get() != nullptr)
-        describe(*c->running.get(), buffer, size);
+    const here at;
+    if (at.self != nullptr)
+        describe(*at.self, buffer, size);
     else
-        std::snprintf(buffer, size, c != nullptr ? "a carrier's loop" : "a plain thread");
+        std::snprintf(buffer, size, at.on != nullptr ? "a carrier's loop" : "a plain thread");
 }
 
 }  // namespace ums::sched

@@ -73,8 +73,7 @@ void hand_off::move(carrier& from, carrier& to) noexcept {
     UMS_ASSERT(to.proc.get() == nullptr, "a carrier was given a second processor");
     from.proc.set(nullptr);
     to.proc.set(&p);
-    // sync(holder): a thief sees the carrier. Before occupy(): one that claims it finds it named here.
-    p.holder_.store(&to, base::release);
+    p.set_holder(&to);  // Before occupy(): a thief that claims it finds it named here.
     from.own.vacate();
     to.own.occupy();
 }

@@ -19,8 +19,8 @@ namespace ums::modelled {
 // As much of a processor as the idle set needs.
 class processor {
 public:
-    modelled_base::owned<bool> is_idle_;
-    processor* next_idle_ = nullptr;  // Guarded by the idle set's lock.
+    modelled_base::owned<bool> is_idle;
+    processor* next_idle = nullptr;  // Guarded by the idle set's lock.
 };
 
 }  // namespace ums::modelled

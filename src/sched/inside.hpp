@@ -57,7 +57,7 @@ public:
     // Leaves, and waits until wake() or resume_held() has come for the calling fiber, which is in a list. False: left, and
     // that is all; then sched::park() as usual. `is_held`: set to what is returned, before others can see it.
     [[nodiscard]] UMS_ALWAYS_INLINE bool park(bool& is_held) noexcept {
-        fiber* const next = c_->exceptions->active() ? nullptr : p_->pick_at_hand();
+        fiber* const next = c_->exceptions->active() ? nullptr : p_->ready.pop_within_slice();
         is_held = next != nullptr;
         if (next == nullptr) [[unlikely]] {
             leave();
@@ -71,15 +71,15 @@ public:
 
 private:
     [[nodiscard]] UMS_ALWAYS_INLINE bool enter(base::atomic_ref<std::uint32_t> word) noexcept {
-        c_ = this_carrier();
-        if (c_ == nullptr) return false;
-        self_ = c_->running.get();
-        if (self_ == nullptr || c_->own.is_inside()) return false;  // A policy's method.
+        const here at;
+        if (at.self == nullptr || at.on->own.is_inside()) return false;  // A policy's method.
+        c_ = at.on;
+        self_ = at.self;
         arch::happens_before(lock_);
-        p_ = c_->enter();
+        p_ = at.enter();
         if (p_ == nullptr) [[unlikely]]
             return false;
-        if (bias_word::is_mine(word, p_->bias())) [[likely]]
+        if (bias_word::is_mine(word, p_->bias_number.get())) [[likely]]
             return true;
         c_->leave(self_->race);
         return false;

@@ -64,15 +64,14 @@ namespace ums::impl {
 using namespace sched;
 
 void join(sched::fiber* f) {
-    carrier* c = this_carrier();
-    sched::fiber* self = c != nullptr ? c->running.get() : nullptr;
-    if (self == f)
+    const here at;
+    if (at.self == f)
         throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
                                 "ums: a fiber cannot join itself"};
     // sync(join): sees the fiber's end.
     if (f->joiner.load(base::acquire) != sched::fiber::finished) {
-        if (self != nullptr)
-            wait_for_end(c, f);
+        if (at.self != nullptr)
+            wait_for_end(at.on, f);
         else
             wait_for_end(this_parkable(), f);
         // sync(join): sees the fiber's end.
@@ -80,7 +79,7 @@ void join(sched::fiber* f) {
         UMS_ASSERT(word == sched::fiber::finished, "a join returned before the fiber's end");
     }
     arch::happens_after(&f->joiner);
-    free_fiber(*f, this_carrier());  // Asked again: the join may have moved the caller.
+    free_fiber(*f, here{});  // Asked again: the join may have moved the caller.
 }
 
 void detach(sched::fiber* f) noexcept {
@@ -90,7 +89,7 @@ void detach(sched::fiber* f) noexcept {
         return;
     UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");
     arch::happens_after(&f->joiner);
-    free_fiber(*f, this_carrier());
+    free_fiber(*f, here{});
 }
 
 fiber_ref ref_of(sched::fiber* f) noexcept { return access::ref(f); }

@@ -82,7 +82,7 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
     processor* p = enter_surely(c);
     // Its other holder may wait in the driver by now, for a later deadline than the one just added.
     if (until != os::never && p != timed) [[unlikely]]
-        timed->kick();
+        timed->notify();
     fiber* next = p->pick();
     // A processor that goes idle waits for its own deadlines; one that goes on may be long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
@@ -130,12 +130,11 @@ reason park_thread(parkable& self, os::nanoseconds until) noexcept {
 
 template <park_kind kind>
 reason park_here(os::nanoseconds until, processor* timed) noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr)
-        return park_thread<kind>(plain_thread(), os::never);
-    if (c->exceptions->active()) [[unlikely]]
+    const here at;
+    if (at.self == nullptr) return park_thread<kind>(plain_thread(), os::never);
+    if (at.on->exceptions->active()) [[unlikely]]
         return keeping_exceptions([=] { return park_here<kind>(until, timed); });
-    return park_fiber<kind>(c, c->running.get(), until, timed);
+    return park_fiber<kind>(at.on, at.self, until, timed);
 }
 
 // The one that the carrier holds; without one any of the fiber's cluster, for its timers.
@@ -146,17 +145,16 @@ processor& some_processor(carrier& c) noexcept {
 
 template <park_kind kind>
 reason park_until(os::nanoseconds until) noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr)
-        return park_thread<kind>(plain_thread(), until);
+    const here at;
+    if (at.self == nullptr) return park_thread<kind>(plain_thread(), until);
     if (until == os::never) return park_here<kind>(os::never, nullptr);
-    fiber& self = *c->running.get();
-    processor& p = some_processor(*c);
+    fiber& self = *at.self;
+    processor& p = some_processor(*at.on);
     fiber_timer timer{self};
     timer.at = until;
-    p.timers().add(timer);
+    p.timers.add(timer);
     const reason why = park_here<kind>(until, &p);
-    if (!p.timers().cancel(timer) && why != reason::deadline) clear(self, parkable::expired);
+    if (!p.timers.cancel(timer) && why != reason::deadline) clear(self, parkable::expired);
     return why;
 }
 
@@ -207,10 +205,10 @@ void park_again(fiber& f, std::uint32_t bit) noexcept {
 }
 
 bool may_look_again() noexcept {
-    const carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return true;
+    const here at;
+    if (at.self == nullptr) return true;
     // Null: it was handed on, and whoever gives it back is to be waited for.
-    const processor* p = c->proc.get();
+    const processor* p = at.at();
     if (p == nullptr || p->looks_stranded() || p->has_policy()) return false;
     const idle_set::counts others = p->home().idle.look();
     return p->home().active() > others.idle + others.searching + 1;
@@ -227,30 +225,28 @@ reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) 
 }
 
 void come_after_processor() noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return;
-    if (c->enter() == nullptr) return;
-    c->own.publish();
-    c->running.get()->race.enter();  // Ordered, unlike leave().
-    c->own.let_go();
+    const here at;
+    if (at.self == nullptr || at.enter() == nullptr) return;
+    at.on->own.publish();
+    at.self->race.enter();  // Ordered, unlike leave().
+    at.on->own.let_go();
 }
 
 bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr) return false;
-    fiber* self = c->running.get();
-    if (self == nullptr || c->exceptions->active()) return false;
-    processor* p = c->enter();
+    const here at;
+    if (at.self == nullptr || at.on->exceptions->active()) return false;
+    processor* p = at.enter();
     if (p == nullptr) [[unlikely]]
         return false;
-    fiber* next = p->pick_at_hand();
+    fiber* next = p->ready.pop_within_slice();
     if (next == nullptr) {
-        c->leave(self->race);
+        at.leave();
         return false;
     }
-    switch_to(c, self, next, c->leave_behind(&release_lock, self, &lock, next_word));
+    switch_to(at.on, at.self, next,
+              at.on->leave_behind(&release_lock, at.self, &lock, next_word));
     // resume_held(), or inside::wake(). The queue it went through has ordered the two.
-    arch::happens_after(self);
+    arch::happens_after(at.self);
     arch::happens_after(&lock);
     return true;
 }

@@ -17,8 +17,8 @@
 #include <stop_token>
 
 #include "os/clock.hpp"
-#include "sched/carrier.hpp"
 #include "sched/fiber.hpp"
+#include "sched/here.hpp"
 #include "sched/parkable.hpp"
 
 namespace ums::sched {
@@ -38,9 +38,8 @@ extern base::atomic<const plain_wait*> on_plain_wait;
 
 // Who runs: the calling fiber, or the calling plain thread.
 inline parkable& this_parkable() noexcept {
-    const carrier* c = this_carrier();
-    fiber* f = c != nullptr ? c->running.get() : nullptr;
-    return f != nullptr ? *f : plain_thread();
+    const here at;
+    return at.self != nullptr ? *at.self : plain_thread();
 }
 
 void park(park_kind kind) noexcept;

@@ -27,7 +27,7 @@ using ums::fiber;
 using ums::fiber_ref;
 namespace this_fiber = ums::this_fiber;
 
-constexpr int slice = ums::sched::processor::slice;
+constexpr int slice = ums::sched::run_queue::slice;
 
 class processor_test : public conserving_test {};
 

@@ -4,8 +4,8 @@
 // sched/recycle.hpp: an ended fiber's stack goes back to where the next fiber takes it from.
 
 #include "arch/sanitizer.hpp"
-#include "sched/carrier.hpp"
 #include "sched/depot.hpp"
+#include "sched/here.hpp"
 #include "sched/processor.hpp"
 
 namespace ums::sched {
@@ -16,8 +16,8 @@ UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
     f.race.destroy();
     arch::happens_before(static_cast<mem::stack_head*>(&f));
     arch::poison(f.bottom(), static_cast<std::size_t>(reinterpret_cast<char*>(&f) - f.bottom()));
-    if (inside != nullptr && inside->caches(f)) [[likely]] {
-        inside->put_stack(f);
+    if (inside != nullptr && inside->stacks.is_for(f)) [[likely]] {
+        inside->stacks.put(f);
     } else {
         f.next_free = nullptr;
         depot().give(&f);
@@ -25,13 +25,12 @@ UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
 }
 
 // From outside any ownership.
-UMS_ALWAYS_INLINE void free_fiber(fiber& f, carrier* c) noexcept {
-    if (c == nullptr || c->running.get() == nullptr) return give_back(f, nullptr);
-    arch::race_context& self = c->running.get()->race;
-    processor* p = c->enter();
+UMS_ALWAYS_INLINE void free_fiber(fiber& f, here at) noexcept {
+    if (at.self == nullptr) return give_back(f, nullptr);
+    processor* p = at.enter();
     give_back(f, p);
     if (p != nullptr) [[likely]]
-        c->leave(self);
+        at.leave();
 }
 
 }  // namespace ums::sched

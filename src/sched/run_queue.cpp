@@ -1,38 +1,32 @@
 // SPDX-License-Identifier: MIT
 #include "sched/run_queue.hpp"
 
-#include <algorithm>
-
-#include "base/assert.hpp"
-#include "os/memory.hpp"
-
 namespace ums::sched {
 
-run_queue::~run_queue() {
-    if (slots_ != nullptr) os::unmap(slots_, bytes());
+void run_queue::push_back(fiber& f) noexcept {
+    if (f.pinned_to.get() == nullptr) {
+        ring_.push_back(f);
+    } else {
+        pinned_.push_back(f);
+        ticks_left_.set(1);
+    }
 }
 
-void run_queue::grow() noexcept {
-    const std::uint32_t bigger =
-        slots_ == nullptr ? os::page_bytes / sizeof(fiber*) : (mask_ + 1) * 2;
-    auto** slots = static_cast<fiber**>(os::map(bigger * sizeof(fiber*)));
-    if (slots == nullptr) base::fatal("out of memory: a run queue of %u fibers", size());
-    const std::uint32_t n = size();
-    const std::uint32_t head = head_.get();
-    for (std::uint32_t i = 0; i < n; ++i) slots[i] = slots_[(head + i) & mask_];
-    if (slots_ != nullptr) os::unmap(slots_, bytes());
-    slots_ = slots;
-    mask_ = bigger - 1;
-    head_.set(0);
-    tail_.set(n);
+void run_queue::push_front(fiber& f) noexcept {
+    if (f.pinned_to.get() == nullptr)
+        ring_.push_front(f);
+    else
+        push_back(f);
 }
 
-std::uint32_t run_queue::take_half(run_queue& from, std::uint32_t most) noexcept {
-    const std::uint32_t n = std::min((from.size() + 1) / 2, most);
-    const std::uint32_t first = from.tail_.get() - n;
-    for (std::uint32_t i = 0; i < n; ++i) push_back(*from.slots_[(first + i) & from.mask_]);
-    from.tail_.set(first);
-    return n;
+std::uint32_t run_queue::steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept {
+    const std::uint32_t n = ring_.take_half(victim.ring_, most);
+    if (n != 0 || !slot_too) return n;
+    fiber* const next = victim.run_next_.get();
+    if (next == nullptr || next->pinned_to.get() != nullptr) return 0;
+    victim.run_next_.set(nullptr);
+    ring_.push_back(*next);
+    return 1;
 }
 
 }  // namespace ums::sched

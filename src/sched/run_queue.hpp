@@ -1,111 +1,148 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/run_queue.hpp: the ready fibers of one processor, first in first out.
+// sched/run_queue.hpp: the ready fibers of one processor, and how long those that run may go on.
 //
-// A ring that doubles when it is full; a yield (pop one, push one) never grows it. The owner works at
-// both ends, a thief takes half from the back: the parents of dispatched fibers, which lie in front in the
-// order they will go on in, leave with the largest pieces of work, and a yielder's turn comes no later.
-// All of it under sched/ownership.hpp; only looks_empty() may be asked by anybody.
+// What runs next, in order: the run-next slot (the fiber made ready last by the one that runs now: its
+// data is warm), then the ring's front. Fibers that only this processor may run have a ring of their
+// own; while it holds any, each second slice begins with one of them.
 //
-// A ring rather than a list: the fibers that come next are known without touching the one in front of
-// them, so their memory can be asked for ahead of time.
+// A slice is 61 switches. When it is over the processor looks at everything else (sched/processor.hpp),
+// and the fiber in the run-next slot goes to the ring's back: two fibers that wake each other share one
+// slice.
+//
+// All of it under sched/ownership.hpp, but for what is called a hint: anybody may ask that.
 
 #include <cstdint>
 
-#include "arch/sanitizer.hpp"
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "sched/fiber.hpp"
+#include "sched/fiber_ring.hpp"
 
 namespace ums::sched {
 
 class run_queue {
 public:
-    run_queue() noexcept = default;
-    run_queue(const run_queue&) = delete;
-    run_queue& operator=(const run_queue&) = delete;
-    ~run_queue();
+    static constexpr std::uint32_t slice = 61;
 
-    [[nodiscard]] UMS_ALWAYS_INLINE std::uint32_t size() const noexcept {
-        return tail_.get() - head_.get();
+    // --- the slice ---
+    // Counts a switch. Whether the slice is over with it.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool count_switch() noexcept {
+        const std::uint32_t left = ticks_left_.get() - 1;
+        ticks_left_.set(left);
+        return left == 0;
     }
-    [[nodiscard]] bool looks_empty() const noexcept { return size() == 0; }
-    // The front's place: grows by one with each pop, shrinks with each push_front, starts anew when the
-    // ring grows.
-    [[nodiscard]] std::uint32_t head() const noexcept { return head_.get(); }
-
-    UMS_ALWAYS_INLINE void push_back(fiber& f) noexcept {
-        if (size() > mask_ || slots_ == nullptr) [[unlikely]]
-            grow();
-        const std::uint32_t tail = tail_.get();
-        slots_[tail & mask_] = &f;
-        tail_.set(tail + 1);
+    [[nodiscard]] bool is_slice_over() const noexcept { return ticks_left_.get() == 0; }
+    // Counts a switch unless the slice would be over with it. Whether it was counted.
+    bool count_within_slice() noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= 1) return false;
+        ticks_left_.set(left - 1);
+        return true;
     }
-
-    UMS_ALWAYS_INLINE void push_front(fiber& f) noexcept {
-        if (size() > mask_ || slots_ == nullptr) [[unlikely]]
-            grow();
-        const std::uint32_t head = head_.get() - 1;
-        slots_[head & mask_] = &f;
-        head_.set(head);
+    // The slice ends with the next switch, or after `switches` of them.
+    void end_soon(std::uint32_t switches = 1) noexcept {
+        if (ticks_left_.get() > switches) ticks_left_.set(switches);
     }
+    // `length`: in switches, of which the processor wants to see no more without a look around.
+    void start_slice(std::uint32_t length) noexcept {
+        UMS_ASSERT(length >= 1 && length <= slice, "a slice of no switch, or of too many");
+        slices_.add(1);
+        ticks_left_.set(always_looks_ || !pinned_.looks_empty() ? 1 : length);
+    }
+    // How many slices have begun. A hint.
+    [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
+    // A number that changes with each switch. A hint.
+    [[nodiscard]] std::uint64_t switches() const noexcept {
+        return slices_.get() * 64 + ticks_left_.get();
+    }
+    // Each slice is one switch long: a policy of the application's decides what runs next. Once, before
+    // anything runs.
+    void always_look() noexcept { always_looks_ = true; }
+    [[nodiscard]] bool always_looks() const noexcept { return always_looks_; }
 
-    UMS_ALWAYS_INLINE fiber* pop_front() noexcept {
-        const std::uint32_t head = head_.get();
-        const std::uint32_t n = tail_.get() - head;
-        if (n == 0) return nullptr;
-        fiber* f = slots_[head & mask_];
-        head_.set(head + 1);
-        if (n > 3) warm(head);
+    // --- what runs next ---
+    // A yield's shortest path: the front comes, `self` goes to the back. Null: the switch is counted, and
+    // nothing else is done.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* rotate(fiber& self) noexcept {
+        const bool is_over = count_switch();
+        return !is_over && run_next_.get() == nullptr && !self.is_pinned.get() ? ring_.rotate(self)
+                                                                               : nullptr;
+    }
+    // The run-next slot's, or the front; null if there is none.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop() noexcept {
+        if (fiber* f = run_next_.get()) {
+            run_next_.set(nullptr);
+            return f;
+        }
+        return ring_.pop_front();
+    }
+    // The same within the slice, which counts it. Null, and nothing is counted: there is none, or the slice would
+    // be over.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop_within_slice() noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= 1) return nullptr;
+        fiber* const f = pop();
+        if (f != nullptr) ticks_left_.set(left - 1);
         return f;
     }
-
-    // A yield in one step: the front leaves, `f` goes to the back. Null, and nothing done, if empty.
-    UMS_ALWAYS_INLINE fiber* rotate(fiber& f) noexcept {
-        const std::uint32_t head = head_.get();
-        const std::uint32_t tail = tail_.get();
-        const std::uint32_t n = tail - head;
-        if (n == 0) return nullptr;
-        fiber** const slots = slots_;
-        const std::uint32_t mask = mask_;
-        fiber* next = slots[head & mask];
-        // Not far behind it comes the next but one: its descriptor, then (one step later) the stack
-        // it will continue on. The ring's slack slots hold stale pointers, which are harmless to
-        // prefetch but not to follow: stay below tail.
-        slots[tail & mask] = &f;
-        head_.set(head + 1);
-        tail_.set(tail + 1);
-        if (n > prefetch_from) {
-            __builtin_prefetch(slots[(head + 3) & mask]);
-            __builtin_prefetch(slots[(head + 1) & mask]->context.sp);
-        }
-        return next;
+    // A pinned one. At a slice's end only each second time, so that the others have theirs.
+    [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
+    [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {
+        is_pinned_turn_ = !is_pinned_turn_;
+        return is_pinned_turn_ ? pop_pinned() : nullptr;
     }
 
-    // Moves half of `from`, from its back, here, in the same order. Returns how many. Under both owners'
-    // protection.
-    std::uint32_t take_half(run_queue& from, std::uint32_t most) noexcept;
+    // --- what is ready ---
+    UMS_ALWAYS_INLINE void push_next(fiber& f) noexcept {
+        fiber* const displaced = run_next_.get();
+        run_next_.set(&f);
+        if (displaced != nullptr) push_back(*displaced);
+    }
+    // The fiber in the run-next slot, if there is one, goes to the back.
+    void end_run_next() noexcept {
+        fiber* const next = run_next_.get();
+        if (next == nullptr) return;
+        run_next_.set(nullptr);
+        push_back(*next);
+    }
+    void push_back(fiber& f) noexcept;
+    void push_front(fiber& f) noexcept;
+    // The creator of a dispatched fiber: to the front, as if it had called it; once in 61 slices to the back,
+    // so that a fiber that does nothing but dispatch cannot starve the others. (Every slice would turn the
+    // depth-first walk of a tree into a breadth-first one.)
+    void push_creator(fiber& f) noexcept {
+        const std::uint64_t now = slices_.get();
+        if (now - creators_turn_ < slice) return push_front(f);
+        creators_turn_ = now;
+        push_back(f);
+    }
+
+    // Half of what is in the victim's ring comes here, from its back. If that is nothing, and `slot_too`, the
+    // fiber in its run-next slot. Returns how many. Under the victim's protection, too.
+    std::uint32_t steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept;
+
+    // The front's place: see fiber_ring::head().
+    [[nodiscard]] std::uint32_t head() const noexcept { return ring_.head(); }
+
+    // --- hints ---
+    [[nodiscard]] bool looks_busy() const noexcept { return !ring_.looks_empty(); }
+    [[nodiscard]] bool has_run_next() const noexcept { return run_next_.get() != nullptr; }
+    [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.looks_empty(); }
+    [[nodiscard]] std::uint32_t size() const noexcept {
+        return ring_.size() + pinned_.size() + (has_run_next() ? 1 : 0);
+    }
 
 private:
-    static constexpr std::uint32_t prefetch_from = 32;
-
-    // After a pop at `head`: as in rotate(). Fibers that waited for long, thousands of connections say, have
-    // nothing in the cache: also the frames that the next one returns to.
-    UMS_ALWAYS_INLINE void warm(std::uint32_t head) const noexcept {
-        __builtin_prefetch(slots_[(head + 3) & mask_]);
-        const char* const sp = static_cast<const char*>(slots_[(head + 1) & mask_]->context.sp);
-        for (int line = 0; line < 8; ++line) __builtin_prefetch(sp + line * 64);
-    }
-
-    [[gnu::noinline]] void grow() noexcept;
-    [[nodiscard]] std::size_t bytes() const noexcept {
-        return (std::size_t{mask_} + 1) * sizeof(fiber*);
-    }
-
-    base::owned<std::uint32_t> head_;
-    base::owned<std::uint32_t> tail_;
-    std::uint32_t mask_ = 0;  // The capacity, a power of two, less one.
-    fiber** slots_ = nullptr;
+    base::owned<std::uint32_t> ticks_left_{1};
+    base::owned<fiber*> run_next_;
+    fiber_ring ring_;
+    fiber_ring pinned_;
+    base::owned<std::uint64_t> slices_;
+    bool is_pinned_turn_ = false;
+    bool always_looks_ = false;
+    std::uint64_t creators_turn_ = 0;  // The slice in which a creator last went to the back.
 };
 
 }  // namespace ums::sched

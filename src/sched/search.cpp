@@ -24,12 +24,9 @@ fiber* search::find(processor& p, carrier& c) noexcept {
     bool searching = false;
     bool rescue = false;
     for (;;) {
-        p.start_slice();
-        p.visit_timers();
-        p.receive(std::exchange(p.arrived_, nullptr));
-        p.visit_driver();
+        p.look_around();
         // sync(retire): sees who asked. At the latest after the notify that follows the request.
-        if (p.retiring_.load(base::acquire)) {
+        if (p.retirement.is_asked.load(base::acquire)) {
             // With a look: somebody may have woken nobody because it saw this searcher.
             if (searching) stop_searching(p);
             return nullptr;
@@ -72,8 +69,8 @@ fiber* search::find(processor& p, carrier& c) noexcept {
 // Work that a producer has published before it read the idle set.
 bool search::must_look_again(processor& p) noexcept {
     cluster& home = p.home();
-    if (p.retiring_.load(base::seq_cst)) return true;
-    if (!p.inbox_.empty() || !p.pinned_.empty() || !home.shared_inbox.empty()) return true;
+    if (p.retirement.is_asked.load(base::seq_cst)) return true;
+    if (!p.scattered.empty() || !p.pinned.empty() || !home.shared_inbox.empty()) return true;
     if (home.carriers.has_stopped()) return true;
     return home.looks_busy(p);
 }
@@ -105,11 +102,11 @@ void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {
 
 fiber* search::spin(processor& p) noexcept {
     cluster& home = p.home();
-    if (home.setup_.spin <= 0 || !others_run(home)) return nullptr;
-    const os::nanoseconds until = os::now() + home.setup_.spin;
+    if (home.spin() <= 0 || !others_run(home)) return nullptr;
+    const os::nanoseconds until = os::now() + home.spin();
     do {
         for (int i = 0; i < 16; ++i) base::spin_pause();
-        if (home.looks_busy(p) || !home.shared_inbox.looks_empty() || !p.inbox_.looks_empty()) {
+        if (home.looks_busy(p) || !home.shared_inbox.looks_empty() || !p.scattered.looks_empty()) {
             fiber* f = p.pick_counted();
             if (f == nullptr) f = raid(p, false);
             if (f != nullptr) return f;
@@ -121,20 +118,20 @@ fiber* search::spin(processor& p) noexcept {
 fiber* search::raid(processor& thief, bool stranded_too) noexcept {
     cluster& home = thief.home();
     const unsigned n = home.size();
-    const unsigned first = thief.random_.below(n);
+    const unsigned first = thief.random.below(n);
     // Nearest cache first where processors stay on their CPUs; else where they run is not known.
-    const int nearest = home.setup_.pin && n > 2 ? 1 : 3;
+    const int nearest = home.pins() && n > 2 ? 1 : 3;
     for (int distance = nearest; distance <= 3; ++distance) {
         for (unsigned i = 0; i < n; ++i) {
             processor& victim = home.at((first + i) % n);
             if (&victim == &thief) continue;
             if (nearest != 3 && home.distance(thief, victim) != distance) continue;
-            if (home.policy_ != nullptr) {
-                fiber* f = access::fiber_of(home.policy_->steal(thief.index(), victim.index()));
+            if (home.policy() != nullptr) {
+                fiber* f = access::fiber_of(home.policy()->steal(thief.index(), victim.index()));
                 if (f != nullptr) return f;
             }
             if (rob(thief, victim, stranded_too)) {
-                fiber* f = thief.queue_.pop_front();
+                fiber* f = thief.ready.pop();
                 if (f != nullptr) return f;
             }
         }
@@ -143,27 +140,19 @@ fiber* search::raid(processor& thief, bool stranded_too) noexcept {
 }
 
 bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcept {
-    if (stranded_too && !victim.inbox_.looks_empty()) {
-        thief.queue_all(victim.inbox_.take_all());
+    if (stranded_too && !victim.scattered.looks_empty()) {
+        thief.take_in(victim.scattered.take_all());
         return true;
     }
-    const bool slot_too = stranded_too && victim.run_next_.get() != nullptr;
-    if (victim.queue_.looks_empty() && !slot_too) return false;
-    // sync(holder): sees the carrier.
-    carrier* holder = victim.holder_.load(base::acquire);
+    const bool slot_too = stranded_too && victim.ready.has_run_next();
+    if (!victim.looks_busy() && !slot_too) return false;
+    carrier* const holder = victim.holder();
     if (holder == nullptr || !holder->own.try_claim()) return false;
-    // relaxed: the claim orders it: only who has one moves the processor on.
-    if (victim.holder_.load(base::relaxed) != holder) {
+    if (!victim.is_held_by(*holder)) {
         holder->own.unclaim();
         return false;
     }
-    std::uint32_t n = thief.queue_.take_half(victim.queue_, most_stolen);
-    fiber* next = victim.run_next_.get();
-    if (n == 0 && stranded_too && next != nullptr && next->pinned_to.get() == nullptr) {
-        victim.run_next_.set(nullptr);
-        thief.queue_.push_back(*next);
-        n = 1;
-    }
+    const std::uint32_t n = thief.ready.steal(victim.ready, most_stolen, stranded_too);
     holder->own.unclaim();
     if (n == 0) return false;
     thief.counters.steals.add(1);
@@ -176,8 +165,8 @@ void search::fire_timers_of_others(processor& p) noexcept {
     const os::nanoseconds now = os::now();
     for (unsigned i = 0; i < home.size(); ++i) {
         processor& other = home.at(i);
-        if (&other != &p && other.timers_.next() <= now)
-            p.queue_all(other.timers_.fire(now, timer_batch));
+        if (&other != &p && other.timers.next() <= now)
+            p.take_in(other.timers.fire(now, timer_batch));
     }
 }
 
@@ -188,7 +177,7 @@ bool search::others_run(const cluster& home) noexcept {
 
 os::nanoseconds search::earliest_deadline(const cluster& home) noexcept {
     os::nanoseconds least = os::never;
-    for (unsigned i = 0; i < home.size(); ++i) least = std::min(least, home.at(i).timers_.next());
+    for (unsigned i = 0; i < home.size(); ++i) least = std::min(least, home.at(i).timers.next());
     return least;
 }
 
@@ -202,7 +191,6 @@ bool search::nothing_can_run(const cluster& home) noexcept {
 bool search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
-    p.cpu_.set(-1);
     // A wake-up that comes meanwhile is kept by the driver.
     if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
         on_standstill();
@@ -215,21 +203,21 @@ bool search::wait(processor& p) noexcept {
             home.watcher.store(nullptr, base::seq_cst);
             // Somebody else shall look after those that run.
             if (others_run(home))
-                if (processor* next = home.idle.claim_any(true, &p)) next->driver_->notify();
+                if (processor* next = home.idle.claim_any(true, &p)) next->notify();
             return found;
         }
         // The watcher may have gone to sleep while nothing ran.
         if (others_run(home) && !home.is_sampling.load(base::seq_cst))
-            if (processor* w = home.watcher.load(base::seq_cst)) w->driver_->notify();
+            if (processor* w = home.watcher.load(base::seq_cst)) w->notify();
     }
-    p.arrived_ = p.driver_->wait(p.next_deadline(), home.active() <= 1);
+    p.wait(p.next_deadline(), home.active() <= 1);
     return false;
 }
 
 bool search::watch(processor& p) noexcept {
     cluster& home = p.home();
     sees_stuck_work(p);  // Takes the first sample.
-    while (p.is_idle_.get() && !p.retiring_.load(base::relaxed)) {
+    while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed)) {
         home.is_sampling.store(true, base::seq_cst);
         bool sampling = others_run(home);
         if (!sampling) {
@@ -252,8 +240,8 @@ bool search::watch(processor& p) noexcept {
             until = least;
             home.watch_until.store(until, base::seq_cst);
         }
-        p.arrived_ = p.driver_->wait(until, true);
-        if (!p.is_idle_.get() || p.arrived_ != nullptr) return false;
+        p.wait(until, true);
+        if (!p.is_idle.get() || p.has_arrived()) return false;
         if (earliest_deadline(home) <= os::now()) return true;
         home.sample_period.set(sampling ? period * 2 : first_sample);
         if (sampling && sees_stuck_work(p)) return true;
@@ -269,8 +257,8 @@ bool search::sees_stuck_work(processor& watcher) noexcept {
         processor& other = home.at(i);
         if (&other == &watcher) continue;
         const std::uint64_t now = other.activity();
-        const bool moved = other.watched_ != now;
-        other.watched_ = now;
+        const bool moved = other.watched != now;
+        other.watched = now;
         if (other.looks_busy() || (!moved && other.looks_stranded())) stuck = true;
     }
     return stuck;
@@ -280,20 +268,16 @@ void search::alert_watcher(cluster& home) noexcept {
     if (home.idle.look().idle == 0) return;
     // seq_cst: pairs with the stores in wait() and watch().
     if (processor* w = home.watcher.load(base::seq_cst))
-        w->driver_->notify();
+        w->notify();
     else if (processor* any = home.idle.claim_any(true))
-        any->driver_->notify();
+        any->notify();
 }
 
 void search::give_all_away(processor& p) noexcept {
     auto give = [](fiber& f) { f.home_cluster.get()->make_ready_from_outside(f); };
-    if (fiber* next = p.run_next_.get()) {
-        p.run_next_.set(nullptr);
-        give(*next);
-    }
-    while (fiber* f = p.queue_.pop_front()) give(*f);
-    while (fiber* f = p.pinned_queue_.pop_front()) give(*f);
-    p.spill_stacks(0);
+    while (fiber* f = p.ready.pop()) give(*f);
+    while (fiber* f = p.ready.pop_pinned()) give(*f);
+    p.stacks.spill(0);
 }
 
 }  // namespace ums::sched

@@ -13,6 +13,7 @@
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
 #include "sched/exit_request.hpp"
+#include "sched/here.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -79,21 +80,20 @@ UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* after_, void* fiber_) n
 }
 
 // Takes a stack of the default class from the calling processor's cache, which the depot refills.
-[[gnu::noinline]] mem::stack_head* take_default_stack(carrier& c,
-                                                      const arch::race_context& self) noexcept {
+[[gnu::noinline]] mem::stack_head* take_default_stack(here at) noexcept {
     mem::stack_head* list = nullptr;
-    if (processor* p = c.enter()) {
-        mem::stack_head* cached = p->take_stack();
-        c.leave(self);
+    if (processor* p = at.enter()) {
+        mem::stack_head* cached = p->stacks.take();
+        at.leave();
         if (cached != nullptr) return cached;
     }
-    const std::uint32_t n = depot().take(depot().default_class(), processor::stack_batch, list);
+    const std::uint32_t n = depot().take(depot().default_class(), stack_cache::batch, list);
     if (n == 0) return nullptr;
     mem::stack_head* head = list;
     list = list->next_free;
-    if (processor* p = c.enter()) {
-        p->adopt_stacks(list, n - 1);
-        c.leave(self);
+    if (processor* p = at.enter()) {
+        p->stacks.adopt(list, n - 1);
+        at.leave();
     } else if (list != nullptr) {
         depot().give(list);
     }
@@ -111,11 +111,10 @@ struct origin {
 
 // Anything but a default stack for a fiber of the caller's own cluster.
 [[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
-    carrier* c = this_carrier();
-    const bool here = c != nullptr && c->running.get() != nullptr;
+    const here at;
     if (home == nullptr)
         // sync(runtime): sees the cluster.
-        home = here ? c->running.get()->home_cluster.get() : default_cluster.load(base::acquire);
+        home = at.self != nullptr ? at.self->home_cluster.get() : default_cluster.load(base::acquire);
     if (home == nullptr)
         throw_error(std::errc::operation_not_permitted,
                     "ums: no runtime is running: create fibers inside ums::run()");
@@ -124,9 +123,9 @@ struct origin {
         throw_error(std::errc::invalid_argument, "ums: a fiber's stack is at most 1 GiB");
     const std::uint32_t size_class =
         wanted == 0 ? depot().default_class() : mem::stack_depot::class_of(wanted);
-    origin from{nullptr, processor::outside_id()};
-    if (here && size_class == depot().default_class())
-        from.head = take_default_stack(*c, c->running.get()->race);
+    origin from{nullptr, fiber_ids::take_outside()};
+    if (at.self != nullptr && size_class == depot().default_class())
+        from.head = take_default_stack(at);
     else
         depot().take(size_class, 1, from.head);
     if (from.head == nullptr)
@@ -137,21 +136,20 @@ struct origin {
     return from;
 }
 
-UMS_ALWAYS_INLINE origin take_stack(carrier* c, const fiber_options* options, cluster*& home) {
-    if (c != nullptr && c->running.get() != nullptr &&
-        (options == nullptr || options->stack_bytes == 0)) [[likely]] {
-        sched::cluster* here = c->running.get()->home_cluster.get();
-        if (home == nullptr) home = here;
-        if (home == here) [[likely]] {
+UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, cluster*& home) {
+    if (at.self != nullptr && (options == nullptr || options->stack_bytes == 0)) [[likely]] {
+        sched::cluster* own = at.self->home_cluster.get();
+        if (home == nullptr) home = own;
+        if (home == own) [[likely]] {
             origin from;
-            processor* p = c->enter();
+            processor* p = at.enter();
             if (p != nullptr) [[likely]] {
-                from.head = p->take_stack();
+                from.head = p->stacks.take();
                 if (from.head != nullptr) [[likely]] {
-                    from.id = p->take_id();
+                    from.id = p->ids.take();
                     p->counters.spawned.add(1);
                 }
-                c->leave(c->running.get()->race);
+                at.leave();
                 if (from.head != nullptr) [[likely]]
                     return from;
             }
@@ -161,12 +159,12 @@ UMS_ALWAYS_INLINE origin take_stack(carrier* c, const fiber_options* options, cl
 }
 
 // Enters the carrier's processor if `f` may run there. Null: it was made ready elsewhere.
-UMS_ALWAYS_INLINE processor* enter_for(carrier& c, fiber& f) noexcept {
-    processor* p = c.enter();
+UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
+    processor* p = at.enter();
     if (p != nullptr) [[likely]] {
         if (p->may_run(f)) [[likely]]
             return p;
-        c.leave(c.running.get()->race);
+        at.leave();
     }
     f.home_cluster.get()->make_ready_from_outside(f);
     return nullptr;
@@ -181,20 +179,19 @@ void finish_dispatch(const after_switch& h, carrier& c) noexcept {
 // Runs `f` at once, as a call would. Its creator goes to the queue's front, so it goes on when `f` stops:
 // a tree of dispatched fibers is walked depth first, with as many stacks as it is deep.
 void dispatch(fiber* f) noexcept {
-    carrier* c = this_carrier();
-    if (c->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });
-    fiber* self = c->running.get();
-    processor* p = enter_for(*c, *f);
+    const here at;
+    if (at.on->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });
+    processor* p = enter_for(at, *f);
     if (p == nullptr) return;
     if (p->has_policy()) {
-        switch_to(c, self, f, c->leave_behind(&finish_dispatch, self));
+        switch_to(at.on, at.self, f, at.on->leave_behind(&finish_dispatch, at.self));
         return;
     }
     // Nobody sees it there before its registers are saved: the ownership is left after that.
-    p->count_switch();
-    p->push_creator(*self);
+    static_cast<void>(p->ready.count_within_slice());  // A slice that would end now ends with the next switch.
+    p->ready.push_creator(*at.self);
     p->wake_help();
-    switch_to(c, self, f, nullptr);
+    switch_to(at.on, at.self, f, nullptr);
 }
 
 // The name, and the pin. Returns the new top of the stack.
@@ -208,8 +205,8 @@ void dispatch(fiber* f) noexcept {
     }
     f.tag.set(options.tag);
     if (options.pinned) {
-        carrier* c = this_carrier();
-        processor* p = c != nullptr && c->running.get() != nullptr ? c->proc.get() : nullptr;
+        const here at;
+        processor* p = at.self != nullptr ? at.at() : nullptr;
         f.pin(p != nullptr && &p->home() == home ? p : &home->at(0));
     }
     return top;
@@ -227,7 +224,7 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     sched::cluster* home = nullptr;
     if (options != nullptr && options->cluster != nullptr)
         home = cluster_access::of(*options->cluster);
-    const origin from = take_stack(this_carrier(), options, home);
+    const origin from = take_stack(here{}, options, home);
     arch::happens_after(from.head);
     const mem::slab& slab = *from.head->home;
     const std::size_t usable = slab.usable();
@@ -254,21 +251,20 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     f->run = run;
     f->callable = callable;
     f->race.create(f->name[0] != 0 ? f->name : "fiber");
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr)
-        return f->home_cluster.get()->make_ready_from_outside(*f);
+    const here at;
+    if (at.self == nullptr) return f->home_cluster.get()->make_ready_from_outside(*f);
     if (when == launch::dispatch) return dispatch(f);
-    processor* p = enter_for(*c, *f);
+    processor* p = enter_for(at, *f);
     if (p == nullptr) return;
     p->make_ready(*f, true);
-    c->leave(c->running.get()->race);
+    at.leave();
     p->wake_help();
 }
 
 void spawn_abort(sched::fiber* f) noexcept {
     sched::cluster* const home = f->home_cluster.get();
     f->race.create("aborted");
-    free_fiber(*f, this_carrier());
+    free_fiber(*f, here{});
     home->take_back_spawn();  // Last: until then it keeps the cluster, and the runtime, from being stopped.
 }
 

@@ -60,7 +60,7 @@ void this_fiber::yield() noexcept {
     processor* p = c->enter();
     if (p == nullptr) [[unlikely]]
         return static_cast<void>(rejoin(c));
-    sched::fiber* next = p->rotate(*self);
+    sched::fiber* next = p->ready.rotate(*self);
     if (next != nullptr) [[likely]]
         return switch_to(c, self, next, nullptr);
     next = p->pick_for_yield();
@@ -117,9 +117,8 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
 }
 
 std::size_t this_fiber::stack_high_water_bytes() noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr) return 0;
-    return mem::high_water_bytes(*c->running.get());
+    const here at;
+    return at.self != nullptr ? mem::high_water_bytes(*at.self) : 0;
 }
 
 }  // namespace ums

@@ -47,7 +47,7 @@ void on_a_fiber_and_on_a_thread(F body) {
 void expect_no_timers(ums::cluster& c) {
     ums::sched::cluster& all = *ums::sched::cluster_access::of(c);
     for (unsigned i = 0; i < all.size(); ++i)
-        EXPECT_EQ(all.at(i).timers().next(), ums::os::never) << "processor " << i;
+        EXPECT_EQ(all.at(i).timers.next(), ums::os::never) << "processor " << i;
 }
 
 TEST_F(timer_queue_test, a_sleep_is_never_early) {

@@ -3,6 +3,7 @@
 
 #include "os/futex.hpp"
 #include "sched/cluster.hpp"
+#include "sched/here.hpp"
 #include "sched/switch.hpp"
 
 namespace ums::sched {
@@ -11,18 +12,17 @@ namespace {
 
 // A claimed fiber's way into a queue, from outside any processor's ownership.
 UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
-    carrier* c = this_carrier();
-    if (c == nullptr || c->running.get() == nullptr)
-        return f.home_cluster.get()->make_ready_from_outside(f);
-    processor* p = c->enter();
+    const here at;
+    if (at.self == nullptr) return f.home_cluster.get()->make_ready_from_outside(f);
+    processor* p = at.enter();
     if (p == nullptr) [[unlikely]]
         return f.home_cluster.get()->make_ready_from_outside(f);
     if (!p->may_run(f)) {
-        c->leave(c->running.get()->race);
+        at.leave();
         return f.home_cluster.get()->make_ready_from_outside(f);
     }
     p->make_ready(f, true);
-    c->leave(c->running.get()->race);
+    at.leave();
     p->wake_help();
 }
 

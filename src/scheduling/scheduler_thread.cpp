@@ -8,7 +8,7 @@
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "rt/environment.hpp"
-#include "sched/carrier.hpp"
+#include "sched/here.hpp"
 #include "scheduling/availability.hpp"
 #include "scheduling/stats_files.hpp"
 #include "scheduling/stray.hpp"
@@ -262,9 +262,7 @@ void measure(bool on) noexcept {
 }
 
 int enter(const ums_scheduler_options_t& options) {
-    const sched::carrier* carrier = sched::this_carrier();
-    if (current != nullptr || (carrier != nullptr && carrier->running.get() != nullptr))
-        return -EPERM;
+    if (current != nullptr || sched::here{}.self != nullptr) return -EPERM;
     if (const int failed = require_switching(); failed != 0) return failed;
     scheduler_thread s;
     s.list = use_list(options.list);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "sched/run_queue.hpp"
+#include "sched/fiber_ring.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -17,17 +17,17 @@ namespace {
 using namespace ums;
 using os::failing_calls;
 using sched::fiber;
-using sched::run_queue;
+using sched::fiber_ring;
 
 // Descriptors without stacks: a queue holds addresses only.
-class run_queue_test : public ::testing::Test {
+class fiber_ring_test : public ::testing::Test {
 protected:
     fiber& at(std::size_t i) {
         while (fibers_.size() <= i) fibers_.push_back(std::make_unique<fiber>(mem::stack_head{}));
         return *fibers_[i];
     }
 
-    ~run_queue_test() override { EXPECT_EQ(calls.mapped_bytes(), 0); }
+    ~fiber_ring_test() override { EXPECT_EQ(calls.mapped_bytes(), 0); }
 
     failing_calls calls;
 
@@ -35,8 +35,8 @@ private:
     std::deque<std::unique_ptr<fiber>> fibers_;
 };
 
-TEST_F(run_queue_test, an_empty_one_gives_nothing_and_maps_nothing) {
-    run_queue q, other;
+TEST_F(fiber_ring_test, an_empty_one_gives_nothing_and_maps_nothing) {
+    fiber_ring q, other;
     EXPECT_EQ(q.size(), 0u);
     EXPECT_TRUE(q.looks_empty());
     EXPECT_EQ(q.pop_front(), nullptr);
@@ -46,8 +46,8 @@ TEST_F(run_queue_test, an_empty_one_gives_nothing_and_maps_nothing) {
     EXPECT_EQ(calls.made(failing_calls::mmap), 0u);
 }
 
-TEST_F(run_queue_test, is_first_in_first_out) {
-    run_queue q;
+TEST_F(fiber_ring_test, is_first_in_first_out) {
+    fiber_ring q;
     for (std::size_t i = 0; i < 2'000; ++i) q.push_back(at(i));
     EXPECT_EQ(q.size(), 2'000u);
     EXPECT_FALSE(q.looks_empty());
@@ -55,8 +55,8 @@ TEST_F(run_queue_test, is_first_in_first_out) {
     EXPECT_EQ(q.pop_front(), nullptr);
 }
 
-TEST_F(run_queue_test, what_is_pushed_to_the_front_comes_out_first) {
-    run_queue q;
+TEST_F(fiber_ring_test, what_is_pushed_to_the_front_comes_out_first) {
+    fiber_ring q;
     // The very first one goes below index 0.
     for (std::size_t i = 0; i < 2'000; ++i) q.push_front(at(i));
     q.push_back(at(2'000));
@@ -65,9 +65,9 @@ TEST_F(run_queue_test, what_is_pushed_to_the_front_comes_out_first) {
     EXPECT_TRUE(q.looks_empty());
 }
 
-TEST_F(run_queue_test, a_yield_takes_the_front_and_goes_to_the_back) {
+TEST_F(fiber_ring_test, a_yield_takes_the_front_and_goes_to_the_back) {
     for (const std::size_t n : {1u, 2u, 31u, 33u, 511u, 512u, 1'000u}) {
-        run_queue q;
+        fiber_ring q;
         for (std::size_t i = 1; i <= n; ++i) q.push_back(at(i));
         fiber* self = &at(0);
         for (std::size_t step = 1; step <= 3 * n; ++step) {
@@ -78,8 +78,8 @@ TEST_F(run_queue_test, a_yield_takes_the_front_and_goes_to_the_back) {
     }
 }
 
-TEST_F(run_queue_test, a_yield_in_a_full_ring_does_not_grow_it) {
-    run_queue q;
+TEST_F(fiber_ring_test, a_yield_in_a_full_ring_does_not_grow_it) {
+    fiber_ring q;
     for (std::size_t i = 0; i < 512; ++i) q.push_back(at(i));
     ASSERT_EQ(calls.made(failing_calls::mmap), 1u);
     fiber* self = &at(512);
@@ -88,9 +88,9 @@ TEST_F(run_queue_test, a_yield_in_a_full_ring_does_not_grow_it) {
     EXPECT_EQ(q.size(), 512u);
 }
 
-TEST_F(run_queue_test, a_thief_takes_the_newer_half_in_order) {
+TEST_F(fiber_ring_test, a_thief_takes_the_newer_half_in_order) {
     for (const std::uint32_t n : {0u, 1u, 2u, 3u, 10u, 511u, 512u, 513u, 3'000u}) {
-        run_queue victim, thief;
+        fiber_ring victim, thief;
         for (std::size_t i = 0; i < n; ++i) victim.push_back(at(i));
         const std::uint32_t taken = thief.take_half(victim, ~0u);
         EXPECT_EQ(taken, (n + 1) / 2);
@@ -101,8 +101,8 @@ TEST_F(run_queue_test, a_thief_takes_the_newer_half_in_order) {
     }
 }
 
-TEST_F(run_queue_test, a_thief_takes_no_more_than_it_may) {
-    run_queue victim, thief;
+TEST_F(fiber_ring_test, a_thief_takes_no_more_than_it_may) {
+    fiber_ring victim, thief;
     for (std::size_t i = 0; i < 100; ++i) victim.push_back(at(i));
     thief.push_back(at(1'000));
     EXPECT_EQ(thief.take_half(victim, 7), 7u);
@@ -112,9 +112,9 @@ TEST_F(run_queue_test, a_thief_takes_no_more_than_it_may) {
     for (std::size_t i = 93; i < 100; ++i) EXPECT_EQ(thief.pop_front(), &at(i));
 }
 
-TEST_F(run_queue_test, behaves_as_a_deque_under_random_operations) {
+TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
     std::mt19937_64 rng{test_seed()};
-    run_queue queues[2];
+    fiber_ring queues[2];
     std::deque<fiber*> models[2];
     std::deque<fiber*> outside;
     for (std::size_t i = 0; i < 4'000; ++i) outside.push_back(&at(i));
@@ -123,7 +123,7 @@ TEST_F(run_queue_test, behaves_as_a_deque_under_random_operations) {
     for (int step = 0; step < steps; ++step) {
         const bool growing = (step / 10'000) % 2 == 0;
         const auto which = rng() % 2;
-        run_queue& q = queues[which];
+        fiber_ring& q = queues[which];
         std::deque<fiber*>& model = models[which];
         const auto dice = rng() % 100;
         if (dice < (growing ? 50u : 20u)) {
@@ -153,7 +153,7 @@ TEST_F(run_queue_test, behaves_as_a_deque_under_random_operations) {
             outside.pop_front();
             outside.push_back(f);
         } else {
-            run_queue& victim = queues[1 - which];
+            fiber_ring& victim = queues[1 - which];
             std::deque<fiber*>& from = models[1 - which];
             const auto most = static_cast<std::uint32_t>(rng() % 2 == 0 ? 256 : 4'000);
             const std::uint32_t n = q.take_half(victim, most);

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/fiber_ring.hpp: ready fibers, first in first out.
+//
+// A ring that doubles when it is full; a yield (pop one, push one) never grows it. The owner works at
+// both ends, a thief takes half from the back: the parents of dispatched fibers, which lie in front in the
+// order they will go on in, leave with the largest pieces of work, and a yielder's turn comes no later.
+// All of it under sched/ownership.hpp; only looks_empty() may be asked by anybody.
+//
+// A ring rather than a list: the fibers that come next are known without touching the one in front of
+// them, so their memory can be asked for ahead of time.
+
+#include <cstdint>
+
+#include "arch/sanitizer.hpp"
+#include "base/atomic.hpp"
+#include "sched/fiber.hpp"
+
+namespace ums::sched {
+
+class fiber_ring {
+public:
+    fiber_ring() noexcept = default;
+    fiber_ring(const fiber_ring&) = delete;
+    fiber_ring& operator=(const fiber_ring&) = delete;
+    ~fiber_ring();
+
+    [[nodiscard]] UMS_ALWAYS_INLINE std::uint32_t size() const noexcept {
+        return tail_.get() - head_.get();
+    }
+    [[nodiscard]] bool looks_empty() const noexcept { return size() == 0; }
+    // The front's place: grows by one with each pop, shrinks with each push_front, starts anew when the
+    // ring grows.
+    [[nodiscard]] std::uint32_t head() const noexcept { return head_.get(); }
+
+    UMS_ALWAYS_INLINE void push_back(fiber& f) noexcept {
+        if (size() > mask_ || slots_ == nullptr) [[unlikely]]
+            grow();
+        const std::uint32_t tail = tail_.get();
+        slots_[tail & mask_] = &f;
+        tail_.set(tail + 1);
+    }
+
+    UMS_ALWAYS_INLINE void push_front(fiber& f) noexcept {
+        if (size() > mask_ || slots_ == nullptr) [[unlikely]]
+            grow();
+        const std::uint32_t head = head_.get() - 1;
+        slots_[head & mask_] = &f;
+        head_.set(head);
+    }
+
+    UMS_ALWAYS_INLINE fiber* pop_front() noexcept {
+        const std::uint32_t head = head_.get();
+        const std::uint32_t n = tail_.get() - head;
+        if (n == 0) return nullptr;
+        fiber* f = slots_[head & mask_];
+        head_.set(head + 1);
+        if (n > 3) warm(head);
+        return f;
+    }
+
+    // A yield in one step: the front leaves, `f` goes to the back. Null, and nothing done, if empty.
+    UMS_ALWAYS_INLINE fiber* rotate(fiber& f) noexcept {
+        const std::uint32_t head = head_.get();
+        const std::uint32_t tail = tail_.get();
+        const std::uint32_t n = tail - head;
+        if (n == 0) return nullptr;
+        fiber** const slots = slots_;
+        const std::uint32_t mask = mask_;
+        fiber* next = slots[head & mask];
+        // Not far behind it comes the next but one: its descriptor, then (one step later) the stack
+        // it will continue on. The ring's slack slots hold stale pointers, which are harmless to
+        // prefetch but not to follow: stay below tail.
+        slots[tail & mask] = &f;
+        head_.set(head + 1);
+        tail_.set(tail + 1);
+        if (n > prefetch_from) {
+            __builtin_prefetch(slots[(head + 3) & mask]);
+            __builtin_prefetch(slots[(head + 1) & mask]->context.sp);
+        }
+        return next;
+    }
+
+    // Moves half of `from`, from its back, here, in the same order. Returns how many. Under both owners'
+    // protection.
+    std::uint32_t take_half(fiber_ring& from, std::uint32_t most) noexcept;
+
+private:
+    static constexpr std::uint32_t prefetch_from = 32;
+
+    // After a pop at `head`: as in rotate(). Fibers that waited for long, thousands of connections say, have
+    // nothing in the cache: also the frames that the next one returns to.
+    UMS_ALWAYS_INLINE void warm(std::uint32_t head) const noexcept {
+        __builtin_prefetch(slots_[(head + 3) & mask_]);
+        const char* const sp = static_cast<const char*>(slots_[(head + 1) & mask_]->context.sp);
+        for (int line = 0; line < 8; ++line) __builtin_prefetch(sp + line * 64);
+    }
+
+    [[gnu::noinline]] void grow() noexcept;
+    [[nodiscard]] std::size_t bytes() const noexcept {
+        return (std::size_t{mask_} + 1) * sizeof(fiber*);
+    }
+
+    base::owned<std::uint32_t> head_;
+    base::owned<std::uint32_t> tail_;
+    std::uint32_t mask_ = 0;  // The capacity, a power of two, less one.
+    fiber** slots_ = nullptr;
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/here.hpp: where the caller runs, from one look-up.
+//
+// True until the calling fiber may switch: then it may go on on another carrier, so look again.
+
+#include "sched/carrier.hpp"
+#include "sched/fiber.hpp"
+
+namespace ums::sched {
+
+struct here {
+    carrier* const on;  // Null: a plain thread.
+    fiber* const self;  // Null: a plain thread, or a carrier's loop.
+
+    UMS_ALWAYS_INLINE here() noexcept : here{this_carrier()} {}
+    explicit UMS_ALWAYS_INLINE here(carrier* c) noexcept
+        : on{c}, self{c != nullptr ? c->running.get() : nullptr} {}
+
+    // The processor that the carrier holds, or null. A hint: it may be handed on at any time.
+    [[nodiscard]] processor* at() const noexcept { return on != nullptr ? on->proc.get() : nullptr; }
+
+    // Work on that processor. Requires a fiber. Null, and nothing was entered: the carrier holds none any more.
+    [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() const noexcept { return on->enter(); }
+    UMS_ALWAYS_INLINE void leave() const noexcept { on->leave(self->race); }
+};
+
+}  // namespace ums::sched

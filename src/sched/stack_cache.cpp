@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#include "sched/stack_cache.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "sched/depot.hpp"
+
+namespace ums::sched {
+
+void stack_cache::adopt(mem::stack_head* list, std::uint32_t n) noexcept {
+    while (list != nullptr) {
+        mem::stack_head* const next = list->next_free;
+        UMS_ASSERT(is_for(*list), "a cache of stacks was given one of another size");
+        list->next_free = first_;
+        first_ = list;
+        list = next;
+    }
+    count_ += n;
+}
+
+void stack_cache::spill(std::uint32_t keep) noexcept {
+    mem::stack_head** at = &first_;
+    for (std::uint32_t i = 0; i < keep && *at != nullptr; ++i) at = &(*at)->next_free;
+    mem::stack_head* const rest = *at;
+    *at = nullptr;
+    count_ = std::min(count_, keep);
+    if (rest != nullptr) depot().give(rest);
+}
+
+}  // namespace ums::sched

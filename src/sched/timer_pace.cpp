@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#include "sched/timer_pace.hpp"
+
+#include <algorithm>
+
+namespace ums::sched {
+
+namespace {
+
+// How long a slice may take while a deadline is pending.
+constexpr os::nanoseconds longest_slice = 50'000;
+
+}  // namespace
+
+unsigned timer_pace::look(os::nanoseconds now, os::nanoseconds next,
+                          const run_queue& queue) noexcept {
+    // A deadline that is far away itself need not be looked after as closely.
+    if (began_ != 0) {
+        const os::nanoseconds each = (now - began_) / slice_ + 1;
+        const os::nanoseconds longest = std::max(longest_slice, (std::max(next, now) - now) / 4);
+        slice_ = static_cast<std::uint32_t>(
+            std::clamp<os::nanoseconds>(longest / each, 1, run_queue::slice));
+    }
+    began_ = now;
+    credit_ = std::min(credit_ + slice_, run_queue::slice);
+    if (next > now) return 0;
+    const std::uint32_t waiting = fired_from_ - queue.head();
+    if (queue.looks_busy() && waiting - 1 < most) return 0;
+    const unsigned n = queue.looks_busy() ? credit_ / 2 : most;
+    credit_ -= std::min(credit_, 2 * n);
+    if (n == 0) return 0;
+    fired_from_ = queue.head();
+    return std::min(n, most);
+}
+
+}  // namespace ums::sched
