@@ -8,7 +8,7 @@
 //
 // TSan keeps a context (clock and shadow call stack) per fiber. The scheduler's own data belongs to
 // a processor, not to the fiber that happens to run there, so each processor has a TSan context of
-// its own, entered and left with the processor's ownership (sched/ownership.hpp). Entering always
+// its own, entered and left with the processor's ownership (carry/ownership.hpp). Entering always
 // orders the fiber before the processor. Leaving orders the processor before the fiber only in
 // `sync` mode; in `no_sync` mode (UMS_TSAN=no_sync) two fibers that share a processor are not
 // ordered by that alone, so a race between them is reported although they never ran in parallel.

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <link.h>
 
+#include "os/futex.hpp"
 #include "os/memory.hpp"
 
 namespace ums::os {
@@ -32,7 +33,7 @@ std::size_t thread_local_bytes() noexcept {
 }  // namespace
 
 int kernel_thread::start(void* (*body)(void*), void* argument) noexcept {
-    UMS_ASSERT(!is_started_, "a kernel thread was started twice");
+    UMS_ASSERT(!is_started(), "a kernel thread was started twice");
     bytes_ = page_bytes + round_up(stack_bytes + thread_local_bytes(), page_bytes);
     stack_ = static_cast<char*>(map(bytes_));
     if (stack_ == nullptr) return EAGAIN;
@@ -44,16 +45,21 @@ int kernel_thread::start(void* (*body)(void*), void* argument) noexcept {
         error = pthread_create(&handle_, &attributes, body, argument);
         pthread_attr_destroy(&attributes);
     }
-    is_started_ = error == 0;
-    if (!is_started_) unmap(stack_, bytes_);
-    return error;
+    if (error != 0) {
+        unmap(stack_, bytes_);
+        return error;
+    }
+    is_started_.store(1, base::release);  // sync(kernel_thread): publishes the handle to join().
+    futex_wake(is_started_.address(), 1 << 30);
+    return 0;
 }
 
 void kernel_thread::join() noexcept {
-    UMS_ASSERT(is_started_, "a kernel thread was joined that does not run");
+    // sync(kernel_thread): sees the handle.
+    while (is_started_.load(base::acquire) == 0) futex_wait(is_started_, 0);
     pthread_join(handle_, nullptr);
     unmap(stack_, bytes_);
-    is_started_ = false;
+    is_started_.store(0, base::relaxed);  // relaxed: only one joins it.
 }
 
 }  // namespace ums::os

@@ -13,9 +13,11 @@
 //            thread-local variables that the program had at its start, plus a guard page.
 
 #include <cstddef>
+#include <cstdint>
 #include <pthread.h>
 
 #include "base/assert.hpp"
+#include "base/atomic.hpp"
 
 namespace ums::os {
 
@@ -29,22 +31,25 @@ public:
 #endif
 
     kernel_thread() noexcept = default;
-    ~kernel_thread() { UMS_ASSERT(!is_started_, "a kernel thread was destroyed and not joined"); }
+    ~kernel_thread() { UMS_ASSERT(!is_started(), "a kernel thread was destroyed and not joined"); }
     kernel_thread(const kernel_thread&) = delete;
     kernel_thread& operator=(const kernel_thread&) = delete;
 
     // Calls body(argument) on a new thread. 0, or the error number of pthread_create(3).
     [[nodiscard]] int start(void* (*body)(void*), void* argument) noexcept;
-    // Waits for the end of the thread.
+    // Waits for the end of the thread. By anybody who knows that it was or is being started, even by a
+    // start() that has not returned yet.
     void join() noexcept;
 
-    [[nodiscard]] bool is_started() const noexcept { return is_started_; }
+    [[nodiscard]] bool is_started() const noexcept {
+        return is_started_.load(base::relaxed) != 0;  // relaxed: a hint, or the caller is ordered after start().
+    }
 
 private:
     pthread_t handle_{};
     char* stack_ = nullptr;  // With its guard, the lowest page.
     std::size_t bytes_ = 0;
-    bool is_started_ = false;
+    base::atomic<std::uint32_t> is_started_;  // 1 from the end of start() until it is joined.
 };
 
 }  // namespace ums::os

@@ -97,14 +97,14 @@ public:
 
 carrier_watch::carrier_watch(const settings& chosen) {
     const options& o = chosen.chosen;
-    detector_ = block::choose(detection_of(o), sched::carrier_maker::tid());
+    detector_ = block::choose(detection_of(o), carry::maker::tid());
     try {
         no_slices_ = why_no_slices(detector_.is->kind(), detector_.reason);
         static_cast<void>(slice(o.time_slice_us));
         const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
         if (number != 0 && detects() && why_no_stops() == nullptr) {
             signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
-            sched::interrupt::use(&*signal_, os::user_interrupt::best_way());
+            sched::stop::source.set(&*signal_, os::user_interrupt::best_way());
         }
     } catch (...) {
         detector_.is->stop();
@@ -118,7 +118,7 @@ carrier_watch::carrier_watch(const settings& chosen) {
 carrier_watch::~carrier_watch() {
     carrier_pool::watched_by = nullptr;
     detector_.is->stop();
-    sched::interrupt::use(nullptr, os::user_interrupt::way::timer);
+    sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
     the_watch = nullptr;
 }
 

@@ -13,7 +13,7 @@
 #include "os/interrupt_signal.hpp"
 #include "os/user_interrupt.hpp"
 #include "rt/settings.hpp"
-#include "sched/carrier_maker.hpp"
+#include "carry/maker.hpp"
 #include "ums/stats.hpp"
 
 namespace ums::rt {
@@ -46,7 +46,7 @@ private:
     class watched_processor;
     struct hooks;
 
-    sched::carrier_maker::use maker_;
+    carry::maker::use maker_;
     block::chosen_detector detector_;
     std::optional<os::interrupt_signal> signal_;
     std::string no_slices_;  // Why there can be none; empty if there can.

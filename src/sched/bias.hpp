@@ -3,7 +3,7 @@
 
 // sched/bias.hpp: a primitive's lock that is biased to a processor.
 //
-// Who works on a processor is alone there (sched/ownership.hpp), and pays two plain stores and a load for that; and a wait
+// Who works on a processor is alone there (carry/ownership.hpp), and pays two plain stores and a load for that; and a wait
 // or a wake-up, which most operations of a channel end in, pays them anyway. So a lock's word (os/lock.hpp) may say, instead
 // of "free" or "held", "belongs to processor number n": then who is inside that processor may use what the lock guards, and
 // nobody else. To everybody else the word is held.
@@ -37,7 +37,7 @@
 
 #include "base/atomic.hpp"
 #include "os/lock.hpp"
-#include "sched/ownership.hpp"
+#include "carry/ownership.hpp"
 
 namespace ums::sched {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The steps of sched/bias with sched/ownership, run under every execution that x86-TSO allows.
+// The steps of sched/bias with carry/ownership, run under every execution that x86-TSO allows.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -18,12 +18,14 @@ using os::lock_states;
 #define base modelled_base
 #define os modelled_os
 #define sched modelled
+#define carry modelled
 #include "sched/bias.hpp"
-#include "sched/ownership.cpp"
-#include "sched/ownership.hpp"
+#include "carry/ownership.cpp"
+#include "carry/ownership.hpp"
 #undef base
 #undef os
 #undef sched
+#undef carry
 
 namespace {
 

@@ -30,7 +30,8 @@ constexpr os::nanoseconds carrier_slice = 500'000;
 
 }  // namespace
 
-carrier::carrier(carrier_pool& p) noexcept : pool{p} {
+carrier::carrier(carrier_pool& p) noexcept
+    : pool{p}, interrupt{stop::source, stop::crossing_bytes} {
     own.reset(os::asymmetric());
     own.vacate();
 }
@@ -49,7 +50,7 @@ void carrier::run() noexcept {
     cpu.begin();
     pinned_to = -1;
     deferrals = 0;
-    interrupt::unblock();
+    stop::source.unblock();
 
     const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     errno_at = &errno;

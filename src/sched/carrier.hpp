@@ -8,7 +8,7 @@
 // Which fiber runs belongs to the carrier and not to the processor, because a carrier that blocks in
 // the kernel keeps its fiber while its processor goes on elsewhere (sched/hand_off.hpp).
 //
-// Life: made by the maker's thread (sched/carrier_maker.hpp) for a pool (sched/carrier_pool.hpp); holds a
+// Life: made by the maker's thread (carry/maker.hpp) for a pool (sched/carrier_pool.hpp); holds a
 // processor, runs fibers; when it has none left and no fiber, it waits in the pool as a spare. The object outlives
 // its kernel thread: a thief may still look at it. It goes with its pool.
 
@@ -23,12 +23,14 @@
 #include "os/thread_cpu.hpp"
 #include "os/thread_slot.hpp"
 #include "sched/after_switch.hpp"
-#include "sched/interrupt.hpp"
-#include "sched/ownership.hpp"
+#include "carry/interrupt.hpp"
+#include "carry/ownership.hpp"
 #include "sched/processor.hpp"
-#include "sched/turn.hpp"
+#include "carry/turn.hpp"
 
 namespace ums::sched {
+
+using carry::turn_word;
 
 struct fiber;
 class carrier_pool;
@@ -67,7 +69,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     }
 
     // Hot:
-    ownership own;
+    carry::ownership own;
     base::owned<processor*> proc;  // Written by who is inside, or has a claim.
     base::owned<fiber*> running;   // Written by the thread itself. Null: the loop.
     // Set once at the thread's start:
@@ -80,7 +82,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     arch::race_context race;
 
     // --- The pool's (sched/carrier_pool.hpp) ---
-    turn_word turn;  // What the thread waits on while it holds no processor.
+    carry::turn_word turn;  // What the thread waits on while it holds no processor.
     base::owned<int> tid;
     os::thread_cpu cpu;
     os::placement wake_place;  // Of its waking up. Its waker's, then its own.
@@ -97,12 +99,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // What it shall make ready once it holds the processor it is being given: the fiber that was stopped there.
     fiber* brings = nullptr;
     os::kernel_thread thread;
-    // 1 from when its maker has written `thread` until that is joined. The kernel thread itself may run, hold a
-    // processor and end before.
-    base::atomic<std::uint32_t> is_made;
 
     // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
-    class interrupt interrupt;
+    carry::interrupt interrupt;
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for it. Nobody may take the
     // processor then: it looks blocked, and is not.
     base::owned<bool> is_stopping;

@@ -25,7 +25,7 @@
 #include "os/futex.hpp"
 #include "os/say.hpp"
 #include "os/thread_state.hpp"
-#include "sched/carrier_maker.hpp"
+#include "carry/maker.hpp"
 #include "sched/cluster.hpp"
 #include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
@@ -40,6 +40,11 @@ namespace {
 bool may_be_blocked(int tid) noexcept {
     os::thread_states states;
     return states.open() != 0 || states.look(tid).what != os::thread_states::kind::running;
+}
+
+void* run_carrier(void* it) noexcept {
+    static_cast<carrier*>(it)->run();
+    return nullptr;
 }
 
 }  // namespace
@@ -87,7 +92,7 @@ void carrier_pool::put_unused(carrier& c) noexcept {
     unused_ = &c;
 }
 
-void carrier_pool::keep_spare() noexcept { carrier_maker::ask(*this); }
+void carrier_pool::keep_spare() noexcept { carry::maker::ask(*this); }
 
 void carrier_pool::hold(processor& p) {
     carrier& c = new_carrier();
@@ -106,7 +111,7 @@ void carrier_pool::hold(processor& p) {
     c.proc.set(&p);
     p.set_holder(&c);
     c.own.occupy();
-    const int error = carrier_maker::start(c);
+    const int error = carry::maker::start(c.thread, &run_carrier, &c);
     if (error == 0) return;
     p.set_holder(nullptr);
     c.proc.set(nullptr);
@@ -117,16 +122,8 @@ void carrier_pool::hold(processor& p) {
                             "ums: no kernel thread for another processor"};
 }
 
-// Of one that was started and has been told to end, or ends of itself.
-void carrier_pool::join_thread(carrier& c) noexcept {
-    // sync(carrier.made): sees `thread`.
-    while (c.is_made.load(base::acquire) == 0) os::futex_wait(c.is_made, 0);
-    c.thread.join();
-    c.is_made.store(0, base::relaxed);  // relaxed: whoever uses it again takes the pool's lock.
-}
-
 void carrier_pool::join(carrier& c) noexcept {
-    join_thread(c);
+    c.thread.join();  // It was started and has been told to end, or ends of itself.
     discard(c);
 }
 
@@ -134,7 +131,7 @@ void carrier_pool::stop() noexcept {
     lock_.acquire();
     stopping_ = true;
     lock_.release();
-    carrier_maker::forget(*this);
+    carry::maker::forget(*this);
     lock_.acquire();
     while (carrier* c = spares_) {
         spares_ = c->next;
@@ -147,8 +144,8 @@ void carrier_pool::stop() noexcept {
     wanting_count_ = 0;
     lock_.release();
     for (carrier* c = all_; c != nullptr; c = c->next_made)
-        if (c->is_made.load(base::relaxed) != 0) join_thread(*c);
-    carrier_maker::forget(*this);  // Again: a spare that has ended meanwhile may have asked late.
+        if (c->thread.is_started()) c->thread.join();
+    carry::maker::forget(*this);  // Again: a spare that has ended meanwhile may have asked late.
     unused_ = nullptr;
     for (carrier* c = all_; c != nullptr; c = c->next_made) {
         c->is_wanting = false;
@@ -169,7 +166,13 @@ void carrier_pool::reap() noexcept {
     }
 }
 
-bool carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
+carry::crew::outcome carrier_pool::work() noexcept {
+    reap();
+    const bool was_refused = !make_spares();
+    return {was_refused, look_at_refused() ? told_after : 0};
+}
+
+bool carrier_pool::make_spares() noexcept {
     for (;;) {
         lock_.acquire();
         const bool wanted = lacks_spare();
@@ -187,7 +190,7 @@ bool carrier_pool::make_spares(int (*start)(carrier&)) noexcept {
         try {
             c = &new_carrier();
             c->turn.set(turn_word::waits);
-            error = start(*c);
+            error = c->thread.start(&run_carrier, c);
             if (error == 0) continue;
         } catch (const std::bad_alloc&) {
         }
@@ -252,7 +255,7 @@ carrier* carrier_pool::take_spare(carrier* blocked, int cpu) noexcept {
     }
     const bool ask = lacks_spare();
     lock_.release();
-    if (ask) carrier_maker::ask(*this);
+    if (ask) carry::maker::ask(*this);
     return c;
 }
 
@@ -265,7 +268,7 @@ carrier* carrier_pool::take_ready_spare() noexcept {
     }
     const bool ask = lacks_spare();
     lock_.release();
-    if (ask) carrier_maker::ask(*this);
+    if (ask) carry::maker::ask(*this);
     return c;
 }
 
@@ -308,7 +311,7 @@ void carrier_pool::serve_refused() noexcept {
     const bool ask = any && spare == nullptr && lacks_spare();
     lock_.release();
     if (spare != nullptr) put_back(*spare);
-    if (ask) carrier_maker::ask(*this);
+    if (ask) carry::maker::ask(*this);
 }
 
 bool carrier_pool::remove_spare(carrier& c) noexcept {
@@ -341,7 +344,7 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
     const bool ask = took && lacks_spare();
     lock_.release();
     if (took) self.turn.set(turn_word::holds);
-    if (ask) carrier_maker::ask(*this);
+    if (ask) carry::maker::ask(*this);
     if (took || ends) return took;
 
     os::nanoseconds until = os::now() + linger;
@@ -361,7 +364,7 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
         }
         lock_.release();
         if (mine) {
-            carrier_maker::ask(*this);
+            carry::maker::ask(*this);
             return false;
         }
         // The last spare stays. Or somebody has taken this one, and is about to say what for.
@@ -444,7 +447,7 @@ carrier* carrier_pool::stopped_or_refuse(carrier& c) noexcept {
         ask = !std::exchange(looks_at_refused_, true);
     }
     lock_.release();
-    if (ask) carrier_maker::ask(*this);
+    if (ask) carry::maker::ask(*this);
     return k;
 }
 

@@ -20,6 +20,7 @@
 // are under one lock, so of the two that miss each other the second finds the first.
 
 #include "base/atomic.hpp"
+#include "carry/maker.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/carrier.hpp"
@@ -41,7 +42,7 @@ struct carrier_counters {
     std::uint64_t preemptions = 0;  // Fibers stopped because their time was over.
 };
 
-class carrier_pool {
+class carrier_pool final : public carry::crew {
 public:
     // Set while no runtime runs; for tests.
     static inline os::nanoseconds linger = 2'000'000'000;
@@ -135,8 +136,7 @@ public:
     [[nodiscard]] static bool is_watched() noexcept { return watched_by != nullptr; }
 
 private:
-    static void join_thread(carrier& c) noexcept;
-    friend struct carrier_maker_loop;
+    outcome work() noexcept override;
 
     struct waiter {
         parkable* who;
@@ -146,7 +146,7 @@ private:
     // The maker's work: joins spares that have ended; starts as many as are wanted.
     void reap() noexcept;
     // Whether all that are wanted were made. Else it is to be tried again.
-    [[nodiscard]] bool make_spares(int (*start)(carrier&)) noexcept;
+    [[nodiscard]] bool make_spares() noexcept;
     // Says so once if a carrier without a permit is blocked for long with a processor that is wanted. Whether it
     // is to be looked at again, after `told_after`.
     [[nodiscard]] bool look_at_refused() noexcept;
@@ -202,12 +202,6 @@ private:
     // Guarded by permit_lock_:
     waiter* first_waiter_ = nullptr;
     waiter** last_waiter_ = &first_waiter_;
-
-    // The maker's list of pools that want something of it. Guarded by its lock.
-    bool is_asking_ = false;
-    carrier_pool* next_asking_ = nullptr;
-    os::nanoseconds again_at_ = 0;  // When it is worked for; 0: at once.
-    os::nanoseconds pause_ = 0;     // After the kernel has refused a thread; 0: it has not.
 };
 
 }  // namespace ums::sched

@@ -15,7 +15,7 @@
 #include "base/cache_line.hpp"
 #include "os/lock.hpp"
 #include "os/topology.hpp"
-#include "sched/carrier_maker.hpp"
+#include "carry/maker.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/idle_set.hpp"
 #include "sched/inbox.hpp"
@@ -135,7 +135,7 @@ private:
     cluster_setup setup_;
     const unsigned cpus_ = os::usable_cpus();
     std::unique_ptr<ums::policy> policy_;
-    std::optional<carrier_maker::use> maker_;  // While it runs.
+    std::optional<carry::maker::use> maker_;  // While it runs.
 
     base::atomic<processor*> all_[max_processors];
     base::atomic<unsigned> size_;    // Slots of all_ in use.

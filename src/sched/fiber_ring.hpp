@@ -6,7 +6,7 @@
 // A ring that doubles when it is full; a yield (pop one, push one) never grows it. The owner works at
 // both ends, a thief takes half from the back: the parents of dispatched fibers, which lie in front in the
 // order they will go on in, leave with the largest pieces of work, and a yielder's turn comes no later.
-// All of it under sched/ownership.hpp; only looks_empty() may be asked by anybody.
+// All of it under carry/ownership.hpp; only looks_empty() may be asked by anybody.
 //
 // A ring rather than a list: the fibers that come next are known without touching the one in front of
 // them, so their memory can be asked for ahead of time.

@@ -3,7 +3,7 @@
 
 // sched/hand_off.hpp: a processor leaves a carrier that is blocked in the kernel for another carrier.
 //
-// Who takes it needs a claim on the blocked carrier (sched/ownership.hpp): so that carrier is in a user's code or in
+// Who takes it needs a claim on the blocked carrier (carry/ownership.hpp): so that carrier is in a user's code or in
 // the kernel, never inside the scheduler. It keeps its fiber and finds out by its own word, when it next wants to work
 // on a processor: enter() fails. Then the fiber leaves it (rejoin()): it is put into its cluster's queue, goes on
 // wherever its turn comes, and the carrier becomes a spare.

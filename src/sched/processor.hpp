@@ -4,7 +4,7 @@
 // sched/processor.hpp: the right to run fibers, with what is ready to run.
 //
 // At most one carrier holds a processor. The holder works on it between its enter() and leave()
-// (sched/carrier.hpp, sched/ownership.hpp): "inside"; a switch happens inside. What runs next, in order:
+// (sched/carrier.hpp, carry/ownership.hpp): "inside"; a switch happens inside. What runs next, in order:
 // the run queue's (sched/run_queue.hpp), the inboxes', the cluster's policy's, and then
 // (sched/search.hpp) other processors'.
 //

@@ -11,7 +11,7 @@
 // and the fiber in the run-next slot goes to the ring's back: two fibers that wake each other share one
 // slice.
 //
-// All of it under sched/ownership.hpp, but for what is called a hint: anybody may ask that.
+// All of it under carry/ownership.hpp, but for what is called a hint: anybody may ask that.
 
 #include <cstdint>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // sched/stack_cache.hpp: free stacks of the default size, for the spawns and ends of one processor's
-// fibers. Under sched/ownership.hpp.
+// fibers. Under carry/ownership.hpp.
 //
 // The last come is the first used: it is the warmest. What is too much goes to the depot that all share
 // (mem/stack_depot.hpp), in batches.

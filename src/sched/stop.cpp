@@ -106,7 +106,7 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
             return deferral;
         }
     }
-    arch::make_context(f.context, c.interrupt.crossing(), &cross, &c);
+    arch::make_context(f.context, c.interrupt.stack(), &cross, &c);
     c.turn.set(turn_word::stopped);
     if (preempted) {
         c.pool.count_stop(true);

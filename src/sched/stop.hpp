@@ -22,7 +22,7 @@
 // A stop never deadlocks a program that would not deadlock with kernel threads. The fiber may hold a lock on which the
 // others spin, or a lock that the scheduling policy or the maker of kernel threads needs. So one that has waited for
 // `patience` while nothing else switched is released: it runs on without a processor, as the kernel thread that it is. See
-// sched/turn.hpp.
+// carry/turn.hpp.
 //
 // The handler calls neither the policy nor the allocator: a stopped fiber is made ready by the carrier that takes its
 // processor, or, if it had none, lies in the pool's list.
@@ -32,7 +32,9 @@
 // for there it probably holds a lock that many want.
 
 #include <csignal>
+#include <cstddef>
 
+#include "carry/interrupt.hpp"
 #include "os/clock.hpp"
 
 namespace ums::sched {
@@ -51,6 +53,11 @@ struct stop {
 
     // Notes where the C library and its like lie. Once at a runtime's start.
     static void learn_where_to_wait();
+
+    // The signal and the clock for all carriers of fibers.
+    static inline constinit carry::interrupt_source source;
+    // Of a carrier's small stack, on which the crossing runs.
+    static constexpr std::size_t crossing_bytes = 64 * 1024;
 
     // The next look at a carrier of a preemptive cluster.
     static void arm_tick(carrier& c) noexcept;

@@ -2,7 +2,7 @@
 #pragma once
 
 // sched/timer_pace.hpp: how often one processor looks at its deadlines, and how many it delivers at once.
-// Under sched/ownership.hpp.
+// Under carry/ownership.hpp.
 //
 // It looks when a slice is over. Where switches are far apart a slice of 61 would be late, so slices get
 // shorter while a deadline is pending. Sleepers whose deadline has passed are late already and go to the

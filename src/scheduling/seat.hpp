@@ -10,7 +10,7 @@
 // back, and the kernel thread is free: a spare goes back to the others, the scheduler's own waits for the scheduler,
 // which moves back at its next landing.
 //
-// `own` (sched/ownership.hpp) says where the kernel thread is: inside, that is in the scheduler's code or in ours; or
+// `own` (carry/ownership.hpp) says where the kernel thread is: inside, that is in the scheduler's code or in ours; or
 // outside, in a worker's. Only outside may somebody claim it and take the scheduler away; from then on it is vacant,
 // and the worker finds out when it wants to come in. A worker goes outside on its own stack, after the switch,
 // and comes in before the next one: nobody ever claims a kernel thread that is half way between two.
@@ -19,21 +19,25 @@
 #include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
 #include "block/detector.hpp"
-#include "os/user_interrupt.hpp"
-#include "sched/ownership.hpp"
+#include "carry/interrupt.hpp"
+#include "carry/ownership.hpp"
 #include "scheduling/context.hpp"
 
 namespace ums::scheduling {
 
+// What stops strays (scheduling/stray.hpp).
+inline constinit carry::interrupt_source strays;
+
 struct alignas(64) seat {
-    sched::ownership own;
+    carry::ownership own;
+    base::owned<int> tid;  // Of its kernel thread. Set before it carries anybody.
     // Owned by who is inside, or has a claim:
     base::owned<std::uint64_t> turns{0};  // Executions of workers: what a detector compares.
     base::atomic<scheduler_thread*> rider{nullptr};
     // Set before it carries anybody; null: nobody watches it.
     block::detector* detector{nullptr};
     bool is_asymmetric{false};  // os::asymmetric()
-    os::user_interrupt* interrupt{nullptr};
+    carry::interrupt interrupt{strays};
 
     // Where the kernel thread goes on when nobody sits on it any more, with which thread pointer.
     arch::context registers{};

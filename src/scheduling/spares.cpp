@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-//
-// Why the maker misses nobody: who takes a spare counts that and wakes the maker; who enters does the same with
-// `wanted_`. The maker reads the count, makes what is missing, and sleeps only while the count is what it read.
-
 #include "scheduling/spares.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <system_error>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <new>
+#include <pthread.h>
 #include <utility>
 
 #include "arch/x86_64/thread_pointer.hpp"
 #include "base/assert.hpp"
-#include "block/service_thread.hpp"
-#include "os/clock.hpp"
+#include "base/chain.hpp"
 #include "os/futex.hpp"
+#include "os/kernel_thread.hpp"
+#include "os/say.hpp"
 #include "os/system.hpp"
 #include "scheduling/watch.hpp"
 
@@ -25,15 +25,12 @@ spare_seats& spares() noexcept {
     return *all;
 }
 
-namespace {
-constexpr std::uint32_t ends = 1u << 31;
-}
-
 struct spare_seats::spare {
     seat place;
     spare* next_idle = nullptr;
-    seat_watch* watched = nullptr;
-    std::thread thread;
+    seat_watch watched{place};
+    os::kernel_thread thread;
+    base::atomic<bool> has_ended;  // An orphan's: nothing of it is used any more but `thread`.
 };
 
 namespace {
@@ -56,99 +53,90 @@ void order_seat(seat& k, home_order order) noexcept {
 }
 
 void spare_seats::start(block::detector& by) {
+    reap_orphans();
     detector_ = &by;
-    // relaxed, both: the maker does not exist yet.
-    wanted_.store(0, base::relaxed);
-    taken_.store(0, base::relaxed);
-    maker_ = block::service_thread("ums seats", [this] { make_more(); });
+    wanted_.store(0, base::relaxed);  // relaxed: nobody works for it yet.
+    maker_.emplace();
 }
 
 void spare_seats::want(unsigned schedulers) noexcept {
-    wanted_.store(schedulers, base::relaxed);  // relaxed: the count orders.
-    taken_.fetch_add(1, base::acq_rel);        // sync(ums.spares)
-    os::futex_wake(taken_.address());
+    wanted_.store(schedulers, base::relaxed);  // relaxed: asking orders.
+    carry::maker::ask(*this);
 }
 
 seat* spare_seats::take() noexcept {
     spare* x = nullptr;
     {
         const os::lock_guard hold{lock_};
-        x = idle_;
+        x = base::chain::pop_front(idle_, &spare::next_idle);
         if (x != nullptr) {
-            idle_ = x->next_idle;
             --idle_count_;
             const bool was_idle = x->place.change_phase(seat::idle, seat::busy);
             UMS_ASSERT(was_idle, "the list of spares has one that is not idle");
         }
     }
-    taken_.fetch_add(1, base::acq_rel);  // sync(ums.spares)
-    os::futex_wake(taken_.address());
+    carry::maker::ask(*this);
     return x != nullptr ? &x->place : nullptr;
 }
 
-void spare_seats::make_more() noexcept {
-    // No memory or no thread: the detector may not ask again, so the maker tries again by itself.
-    constexpr os::nanoseconds first_pause = 1'000'000, longest_pause = 1'000'000'000;
-    os::nanoseconds pause = 0;
-    for (;;) {
-        const std::uint32_t seen = taken_.load(base::acquire);  // sync(ums.spares)
-        const std::uint32_t wanted = wanted_.load(base::relaxed);
-        if (wanted == ends) return;
-        unsigned idle = 0;
-        {
-            const os::lock_guard hold{lock_};
-            idle = idle_count_;
-        }
-        try {
-            for (; idle < wanted; ++idle) make_one();
-            pause = 0;
-        } catch (const std::exception& e) {
-            if (pause == 0)
-                std::fprintf(stderr,
-                             "ums: no spare kernel thread for a scheduler whose worker blocks: %s; "
-                             "until there is one it blocks with its worker\n",
-                             e.what());
-            pause = pause == 0 ? first_pause : std::min(2 * pause, longest_pause);
-        }
-        if (pause == 0)
-            os::futex_wait(taken_, seen);
-        else
-            os::futex_wait(taken_, seen, os::now() + pause);
+carry::crew::outcome spare_seats::work() noexcept {
+    unsigned idle = 0;
+    {
+        const os::lock_guard hold{lock_};
+        idle = idle_count_;
     }
+    for (; idle < wanted_.load(base::relaxed); ++idle) {  // relaxed: whoever changes it asks again.
+        const int error = make_one();
+        if (error == 0) continue;
+        if (!std::exchange(has_complained_, true))
+            os::say("no spare kernel thread for a scheduler whose worker blocks (%s): until there is one it "
+                    "blocks with its worker; it is tried again (see ulimit -u, ulimit -v, pids.max)",
+                    std::strerror(error));
+        return {.was_refused = true};
+    }
+    has_complained_ = false;
+    return {};
 }
 
-void spare_seats::make_one() {
+int spare_seats::make_one() noexcept try {
     auto x = std::make_unique<spare>();
     all_.reserve(all_.size() + 1);
-    x->place.detector = detector_;
-    x->place.own.reset(os::asymmetric());
-    x->place.is_asymmetric = os::asymmetric();
-    spare& made = *x;
-    made.thread = block::service_thread("ums seat", [&made] { run(made); });
-    all_.push_back(std::move(x));
+    seat& k = x->place;
+    k.detector = detector_;
+    k.own.reset(os::asymmetric());
+    k.is_asymmetric = os::asymmetric();
+    detector_->add(x->watched);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // The new thread inherits it: it handles no signal.
+    const int error = x->thread.start(&run, x.get());
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (error != 0)
+        detector_->remove(x->watched);
+    else
+        all_.push_back(std::move(x));
+    return error;
+} catch (const std::bad_alloc&) {
+    return ENOMEM;
 }
 
 bool spare_seats::give(spare& x) noexcept {
     {
         const os::lock_guard hold{lock_};
         if (!x.place.change_phase(seat::busy, seat::idle)) return false;
-        x.next_idle = idle_;
-        idle_ = &x;
+        base::chain::push_front(idle_, x, &spare::next_idle);
         ++idle_count_;
     }
     os::futex_wake(x.place.phase.address());
     return true;
 }
 
-void spare_seats::run(spare& x) noexcept {
+void* spare_seats::run(void* it) noexcept {
+    spare& x = *static_cast<spare*>(it);
     seat& k = x.place;
+    pthread_setname_np(pthread_self(), "ums seat");
     k.pointer = arch::thread_pointer();
-    k.interrupt = make_interrupt(static_cast<int>(current_tid()));
-    try {
-        x.watched = new seat_watch{current_tid(), k};
-        k.detector->add(*x.watched);
-    } catch (const std::exception&) {
-    }
+    k.tid.set(current_tid());
     for (;;) {
         stay_inside(k);
         if (!spares().give(x)) break;
@@ -168,27 +156,29 @@ void spare_seats::run(spare& x) noexcept {
         if (seat* to = std::exchange(k.passes_to, nullptr); to != nullptr)
             order_seat(*to, home_order::run);
     }
-    // relaxed: it decides nothing else.
-    const bool is_orphan = k.phase.load(base::relaxed) == seat::orphan;
-    if (x.watched != nullptr && !is_orphan) {
-        k.detector->remove(*x.watched);
-        delete x.watched;
-    }
-    delete k.interrupt;
-    if (is_orphan) delete &x;
+    k.interrupt.close();
+    x.has_ended.store(true, base::release);  // sync(ums.orphan)
+    return nullptr;
+}
+
+void spare_seats::reap_orphans() noexcept {
+    std::erase_if(orphans_, [](const std::unique_ptr<spare>& x) {
+        if (!x->has_ended.load(base::acquire)) return false;  // sync(ums.orphan)
+        x->thread.join();
+        return true;
+    });
 }
 
 void spare_seats::stop() noexcept {
-    want(ends);
-    maker_.join();
+    reap_orphans();
+    carry::maker::forget(*this);
+    maker_.reset();
     for (auto& x : all_) {
         seat& k = x->place;
         if (k.change_phase(seat::stray, seat::orphan)) {
-            if (x->watched != nullptr) detector_->remove(*x->watched);
-            delete x->watched;
+            detector_->remove(x->watched);
             k.detector = nullptr;
-            x->thread.detach();
-            (void)x.release();
+            orphans_.push_back(std::move(x));
             continue;
         }
         // On its way back, or just made.
@@ -197,6 +187,7 @@ void spare_seats::stop() noexcept {
             os::futex_wait(k.phase, seen);  // sync(ums.spares)
         order_seat(k, end);
         x->thread.join();
+        detector_->remove(x->watched);
     }
     all_.clear();
     idle_ = nullptr;

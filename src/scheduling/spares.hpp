@@ -3,23 +3,23 @@
 
 // scheduling/spares.hpp: kernel threads that carry a scheduler whose worker has blocked on its own; see scheduling/seat.hpp.
 //
-// There are as many idle ones as schedulers are entered, so that all of them can be moved at once; a service thread makes
-// the next ones, for whoever needs one is not to be kept (it may be the detector) and must not wait for the heap's lock
-// (the blocked worker may hold it). They end with the last scheduler. One that still carries a stray then is left to
-// itself, and ends when that has come back.
+// There are as many idle ones as schedulers are entered, so that all of them can be moved at once; the maker
+// (carry/maker.hpp) makes the next ones, for whoever needs one is not to be kept (it may be the detector) and must not
+// wait for the heap's lock (the blocked worker may hold it). They end with the last scheduler. One that still
+// carries a stray then is left to itself, and ends when that has come back; what it leaves is given back when
+// the next scheduler enters or leaves.
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
+#include <optional>
 #include <vector>
 
+#include "carry/maker.hpp"
 #include "os/lock.hpp"
 #include "scheduling/seat.hpp"
 
 namespace ums::scheduling {
 
-class spare_seats {
+class spare_seats final : public carry::crew {
 public:
     // The detector sees those that are made from now on. Throws std::system_error: no kernel thread.
     void start(block::detector& by);
@@ -33,23 +33,25 @@ public:
 private:
     struct spare;
 
-    void make_more() noexcept;
-    void make_one();
-    static void run(spare& x) noexcept;
+    outcome work() noexcept override;
+    [[nodiscard]] int make_one() noexcept;  // 0, or an error number.
+    static void* run(void* spare) noexcept;
     bool give(spare& x) noexcept;
+    void reap_orphans() noexcept;
 
     block::detector* detector_ = nullptr;
+    std::optional<carry::maker::use> maker_;
+    bool has_complained_ = false;  // Of threads that cannot be made. The maker's.
+
     os::lock lock_{os::lock_rank::leaf};
     // Guarded by lock_:
     spare* idle_ = nullptr;
     unsigned idle_count_ = 0;
 
-    // What the maker waits for to change. The upper bit: the end.
     base::atomic<std::uint32_t> wanted_{0};
-    base::atomic<std::uint32_t> taken_{0};
 
-    std::vector<std::unique_ptr<spare>> all_;  // The maker's, then stop()'s.
-    std::thread maker_;
+    std::vector<std::unique_ptr<spare>> all_;      // The maker's, then stop()'s.
+    std::vector<std::unique_ptr<spare>> orphans_;  // Of start() and stop().
 };
 
 // Never destroyed: the program may end while schedulers are entered.

@@ -35,7 +35,7 @@ namespace {
 bool is_made_by_the_maker() {
     char name[16] = {};
     pthread_getname_np(pthread_self(), name, sizeof name);
-    return std::strcmp(name, "ums seats") == 0;
+    return std::strcmp(name, "ums maker") == 0;
 }
 
 }  // namespace

@@ -195,7 +195,7 @@ bool leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
     // sync(ums.seat): who sees it vacant sees all of the above.
     k.rider.store(nullptr, base::release);
     k.own.unclaim();
-    if (k.interrupt != nullptr) k.interrupt->arm(grace);
+    if (strays.is_possible()) k.interrupt.arm(k.tid.get(), grace);
     arch::happens_before(&s->base);
     order_seat(*next, run);
     return true;
@@ -252,7 +252,7 @@ UMS_CROSSING void on_interrupt(const siginfo_t&, void* frame) noexcept {
         !is_stop_point(*self->thread.get(), frame)) {
         const unsigned doublings =
             self->deferrals < most_doublings ? self->deferrals++ : most_doublings;
-        if (k.interrupt != nullptr) k.interrupt->arm(deferral << doublings);
+        k.interrupt.again(deferral << doublings);
         return;
     }
     self->deferrals = 0;

@@ -35,10 +35,6 @@ std::mutex change;
 unsigned entered = 0;
 block::detector* detector;  // A pointer: the program may end while it runs.
 
-// Made once and never taken away: a late signal may still come.
-os::user_interrupt::way way = os::user_interrupt::way::timer;
-int signal_number = 0;
-
 preference wanted() noexcept {
     const int asked = rt::environment::word("UMS_BLOCK", 0,
                                             {{"auto", 0}, {"perf", 1}, {"monitor", 2}, {"off", 3}});
@@ -52,15 +48,15 @@ preference wanted() noexcept {
 
 void install_signal() noexcept {
 #if !defined(UMS_ASAN) && !defined(UMS_TSAN)
-    if (signal_number != 0) return;
+    // Made once and never taken away: a late signal may still come.
+    static const os::interrupt_signal* installed = nullptr;
+    if (installed != nullptr) return;
     const int number = os::interrupt_signal::unused();
     if (number == 0) return;
     try {
-        // It stays. Nested and on the worker's own stack: the handler's frame is left for another kernel thread.
-        static os::interrupt_signal* const installed =
-            new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
-        signal_number = installed->number();
-        way = os::user_interrupt::best_way();
+        // Nested and on the worker's own stack: the handler's frame is left for another kernel thread.
+        installed = new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
+        strays.set(installed, os::user_interrupt::best_way());
     } catch (const std::exception&) {
     }
 #endif
@@ -105,18 +101,6 @@ bool seat_watch::on_block(const block::notice& what) noexcept {
 
 int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
 
-os::user_interrupt* make_interrupt([[maybe_unused]] int tid) noexcept {
-    if (signal_number == 0) return nullptr;
-    using how = os::user_interrupt::way;
-    for (const how h : {way, how::timer}) {
-        try {
-            return new os::user_interrupt{tid, signal_number, h};
-        } catch (const std::exception&) {
-        }
-    }
-    return nullptr;
-}
-
 int begin_watch(scheduler_thread& s) {
     const std::lock_guard hold{change};
     if (entered == 0) {
@@ -140,8 +124,8 @@ int begin_watch(scheduler_thread& s) {
         s.rseq_bytes = unregister_rseq();
         if (make_island(own)) {
             own.detector = detector;
-            own.interrupt = make_interrupt(current_tid());
-            s.watch.emplace(current_tid(), own);
+            own.tid.set(current_tid());
+            s.watch.emplace(own);
         }
         spares().want(entered);
     }
@@ -158,10 +142,7 @@ void end_watch(scheduler_thread& s) noexcept {
         s.watch.reset();
         give_island_back(s.own_seat);
     }
-    if (s.own_seat.interrupt != nullptr) {
-        s.own_seat.interrupt->disarm();
-        delete s.own_seat.interrupt;
-    }
+    s.own_seat.interrupt.close();
     register_rseq(s.rseq_bytes);
     if (--entered != 0) {
         if (detector != nullptr) spares().want(entered);

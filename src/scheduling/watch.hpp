@@ -7,7 +7,6 @@
 #include <string>
 
 #include "block/watched.hpp"
-#include "os/user_interrupt.hpp"
 #include "scheduling/seat.hpp"
 
 namespace ums::scheduling {
@@ -16,9 +15,9 @@ struct scheduler_thread;
 
 class seat_watch final : public block::watched {
 public:
-    seat_watch(int tid, seat& of) noexcept : tid_{tid}, seat_{of} {}
+    explicit seat_watch(seat& of) noexcept : seat_{of} {}
 
-    [[nodiscard]] int tid() const noexcept override { return tid_; }
+    [[nodiscard]] int tid() const noexcept override { return seat_.tid.get(); }
 
     [[nodiscard]] bool is_of_interest() const noexcept override {
         // sync(ums.seat): the same as leave_behind(), which decides.
@@ -28,7 +27,6 @@ public:
     bool on_block(const block::notice& what) noexcept override;
 
 private:
-    const int tid_;
     seat& seat_;
 };
 
@@ -36,9 +34,6 @@ private:
 // UMS_BLOCK asks for does not work here.
 [[nodiscard]] int begin_watch(scheduler_thread& s);
 void end_watch(scheduler_thread& s) noexcept;
-
-// For the kernel thread `tid`; null: there is none (a sanitizer, no descriptor, no memory).
-[[nodiscard]] os::user_interrupt* make_interrupt(int tid) noexcept;
 
 [[nodiscard]] int current_tid() noexcept;
 

@@ -15,8 +15,8 @@
 //   #define base modelled_base
 //   #define os modelled_os
 //   #define sched modelled
-//   #include "sched/ownership.hpp"
-//   #include "sched/ownership.cpp"
+//   #include "carry/ownership.hpp"
+//   #include "carry/ownership.cpp"
 //
 // How. Strands are contexts of their own on one kernel thread. Each stops before every access that
 // others could notice; then the model chooses who goes on, or whose oldest store becomes visible. The

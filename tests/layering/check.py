@@ -18,8 +18,8 @@ LAYERS = [
     ["capi", "scheduling"],
     ["rt"],
     ["sync", "io"],
-    ["block"],
     ["sched"],  # With sched/policies.
+    ["carry", "block"],
     ["mem", "time"],
     ["arch", "os"],
     ["base"],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/turn.hpp: what a carrier's kernel thread waits for while it has no processor.
+// carry/turn.hpp: what a carrier's kernel thread waits for while it has no processor.
 //
 // state     the thread                       its fiber                 the next state, and who sets it
 // waits     sleeps: a spare, or its fiber    none, or in a queue       holds: whoever gives it a processor
@@ -29,7 +29,7 @@
 #include "base/atomic.hpp"
 #include "os/futex.hpp"
 
-namespace ums::sched {
+namespace ums::carry {
 
 class turn_word {
 public:
@@ -81,4 +81,4 @@ private:
     base::atomic<std::uint32_t> word_;
 };
 
-}  // namespace ums::sched
+}  // namespace ums::carry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/ownership.hpp: a lock biased to the carrier it lies in, over the processor that carrier holds.
+// carry/ownership.hpp: a lock biased to the carrier it lies in, over the processor that carrier holds.
 //
 // The carrier enters and leaves for the price of two plain stores and a load; a thief pays a system
 // call (os/membarrier.hpp). Everything of a processor that a thief may take (run queue, run-next
@@ -34,7 +34,7 @@
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 
-namespace ums::sched {
+namespace ums::carry {
 
 class ownership {
 public:
@@ -104,4 +104,4 @@ private:
     base::atomic<std::uint32_t> claim_;
 };
 
-}  // namespace ums::sched
+}  // namespace ums::carry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // On real threads. That no execution breaks it is shown by ownership_model_test.cpp.
-#include "sched/ownership.hpp"
+#include "carry/ownership.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace {
 
-using ums::sched::ownership;
+using ums::carry::ownership;
 
 // With membarrier, and with full fences.
 class ownership_test : public ::testing::TestWithParam<bool> {

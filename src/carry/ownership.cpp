@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "sched/ownership.hpp"
+#include "carry/ownership.hpp"
 
 #include "os/futex.hpp"
 #include "os/membarrier.hpp"
 
-namespace ums::sched {
+namespace ums::carry {
 
 bool ownership::enter_slow() noexcept {
     for (;;) {
@@ -58,4 +58,4 @@ void ownership::unclaim() noexcept {
     if ((seen & holder_waits) != 0) os::futex_wake(claim_.address());
 }
 
-}  // namespace ums::sched
+}  // namespace ums::carry

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The text of sched/ownership, run under every execution that x86-TSO allows.
+// The text of carry/ownership, run under every execution that x86-TSO allows.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -12,13 +12,13 @@
 
 #define base modelled_base
 #define os modelled_os
-#define sched modelled
-#include "sched/ownership.hpp"
+#define carry modelled
+#include "carry/ownership.hpp"
 // Its functions too:
-#include "sched/ownership.cpp"
+#include "carry/ownership.cpp"
 #undef base
 #undef os
-#undef sched
+#undef carry
 
 namespace {
 

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+#include "carry/maker.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <pthread.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/chain.hpp"
+#include "os/futex.hpp"
+
+namespace ums::carry {
+
+namespace {
+
+constexpr os::nanoseconds shortest_pause = 1'000'000, longest_pause = 1'000'000'000;
+
+// A thread that somebody waits for.
+struct order {
+    os::kernel_thread& thread;
+    void* (*body)(void*);
+    void* argument;
+    int error = 0;
+    base::atomic<std::uint32_t> done;
+    order* next = nullptr;
+};
+
+std::mutex uses_lock;  // Held while the thread is started or joined.
+unsigned uses = 0;
+std::thread* thread;  // A pointer: the program may end while it runs.
+base::atomic<int> thread_id;
+
+// Changed under `lock`, and waited on.
+base::atomic<std::uint32_t> wishes;
+os::lock lock{os::lock_rank::leaf};
+// Guarded by it:
+order* orders = nullptr;
+crew* asking = nullptr;
+bool stopping = false;
+
+base::atomic<crew*> working_for;  // Set under `lock`; changes to null are waited for.
+base::atomic<std::uint32_t> works_done;
+
+void wish() noexcept {
+    // Under the lock. relaxed: the thread takes the lock before it looks.
+    wishes.store(wishes.load(base::relaxed) + 1, base::relaxed);
+}
+
+}  // namespace
+
+void maker::run() noexcept {
+    pthread_setname_np(pthread_self(), "ums maker");
+    thread_id.store(gettid(), base::release);  // sync(maker.tid)
+    os::futex_wake(thread_id.address(), 1 << 30);
+    for (;;) {
+        lock.acquire();
+        const std::uint32_t seen = wishes.load(base::relaxed);
+        order* const o = base::chain::pop_front(orders, &order::next);
+        os::nanoseconds until = os::never;
+        crew* const c = o == nullptr ? first_due(until) : nullptr;
+        if (c != nullptr) {
+            remove(*c);
+            working_for.store(c, base::relaxed);
+        }
+        const bool ends = stopping;
+        lock.release();
+        if (o != nullptr) {
+            o->error = o->thread.start(o->body, o->argument);
+            // sync(maker.order): what was made. `o` may be gone after it.
+            o->done.store(1, base::release);
+            os::futex_wake(o->done.address());
+        } else if (c != nullptr) {
+            work_for(*c);
+        } else if (ends) {
+            return;
+        } else {
+            os::futex_wait(wishes, seen, until);
+        }
+    }
+}
+
+void maker::work_for(crew& c) noexcept {
+    const crew::outcome got = c.work();
+    lock.acquire();
+    c.pause_ = got.was_refused ? std::clamp(2 * c.pause_, shortest_pause, longest_pause) : 0;
+    if (got.was_refused)
+        put(c, os::now() + c.pause_);
+    else if (got.look_again != 0 && !c.is_asking_)
+        put(c, os::now() + got.look_again);
+    working_for.store(nullptr, base::relaxed);
+    works_done.fetch_add(1, base::release);  // sync(maker.work)
+    lock.release();
+    os::futex_wake(works_done.address(), 1 << 30);
+}
+
+// Under the lock, all three. One whose time has come; null: `until` says when there will be one.
+crew* maker::first_due(os::nanoseconds& until) noexcept {
+    if (asking == nullptr) return nullptr;
+    const os::nanoseconds now = os::now();
+    for (crew* c = asking; c != nullptr; c = c->next_asking_) {
+        if (c->again_at_ <= now) return c;
+        until = std::min(until, c->again_at_);
+    }
+    return nullptr;
+}
+void maker::put(crew& c, os::nanoseconds when) noexcept {
+    c.again_at_ = when;
+    if (!std::exchange(c.is_asking_, true)) base::chain::push_front(asking, c, &crew::next_asking_);
+}
+void maker::remove(crew& c) noexcept {
+    if (std::exchange(c.is_asking_, false)) base::chain::remove(asking, c, &crew::next_asking_);
+}
+
+// One that was refused a thread is not worked for before its pause is over.
+void maker::ask(crew& c) noexcept {
+    lock.acquire();
+    if (!c.is_asking_ || (c.again_at_ != 0 && c.pause_ == 0)) {
+        put(c, 0);
+        wish();
+    }
+    lock.release();
+    os::futex_wake(wishes.address());
+}
+
+void maker::forget(crew& c) noexcept {
+    lock.acquire();
+    remove(c);
+    while (working_for.load(base::relaxed) == &c) {
+        // sync(maker.work): sees what was done.
+        const std::uint32_t seen = works_done.load(base::acquire);
+        lock.release();
+        os::futex_wait(works_done, seen);
+        lock.acquire();
+    }
+    remove(c);  // The work may have put it back.
+    lock.release();
+}
+
+maker::use::use() {
+    const std::lock_guard only{uses_lock};
+    if (uses == 0) {
+        stopping = false;
+        try {
+            thread = new std::thread{&maker::run};
+        } catch (const std::system_error& e) {
+            throw std::system_error{e.code(), "ums: no kernel thread for another processor"};
+        }
+    }
+    ++uses;
+}
+
+maker::use::~use() {
+    const std::lock_guard only{uses_lock};
+    if (--uses != 0) return;
+    lock.acquire();
+    stopping = true;
+    wish();
+    lock.release();
+    os::futex_wake(wishes.address());
+    thread->join();
+    delete thread;
+    UMS_ASSERT(asking == nullptr && orders == nullptr, "the maker has ended, and a crew waits for it");
+    thread_id.store(0, base::relaxed);
+}
+
+int maker::tid() noexcept {
+    for (;;) {
+        const int id = thread_id.load(base::acquire);  // sync(maker.tid)
+        if (id != 0) return id;
+        os::futex_wait(thread_id.address(), 0);
+    }
+}
+
+int maker::start(os::kernel_thread& thread, void* (*body)(void*), void* argument) noexcept {
+    order mine{.thread = thread, .body = body, .argument = argument, .done = {}};
+    lock.acquire();
+    base::chain::push_front(orders, mine, &order::next);
+    wish();
+    lock.release();
+    os::futex_wake(wishes.address());
+    // sync(maker.order): sees what was made.
+    while (mine.done.load(base::acquire) == 0) os::futex_wait(mine.done, 0);
+    return mine.error;
+}
+
+}  // namespace ums::carry
