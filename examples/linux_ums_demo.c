@@ -14,7 +14,8 @@
 #include <stdio.h>
 #include <ums/compat/linux_ums.h>
 
-static int handle, list;
+static int handle;
+static ums_pid_t list;
 
 static int work(void* number) {
     for (int step = 1; step <= 2; ++step) {
@@ -27,10 +28,10 @@ static int work(void* number) {
 // Called again and again: asks what could run, and runs it.
 static int schedule(void* argument) {
     (void)argument;
-    const completion_list_data* ready = dequeue_ums_completion_list_items(handle);
+    completion_list_data* ready = dequeue_ums_completion_list_items(handle);
     if (ready == NULL) return -1;  // Released.
     for (const ums_worker_thread_data* one = ready->head; one != NULL; one = one->next)
-        execute_ums_thread(handle, one->pid, list);
+        execute_ums_thread(handle, one->pid, ready);
     return 0;
 }
 
@@ -47,7 +48,7 @@ int main(void) {
     if (made == NULL) return 1;
     list = made->id;
     for (int i = 0; i < 3; ++i)
-        if (add_worker_thread(handle, work, &numbers[i], list) < 0) return 1;
+        if (add_worker_thread(handle, work, &numbers[i], list) != 0) return 1;
     if (pthread_create(&scheduler, NULL, run_scheduler, NULL) != 0) return 1;
     release_ums(handle);  // Waits for the workers.
     pthread_join(scheduler, NULL);

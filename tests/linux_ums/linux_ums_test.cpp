@@ -24,20 +24,21 @@ namespace {
 class linux_names : public conserving_test {};
 
 struct scheduler {
-    int handle, list;
+    int handle;
+    ums_pid_t list;
     std::atomic<int> executed{0}, taken{0};
 };
 
 // Runs what it is given, first come first served.
 int in_order(void* of) {
     auto& s = *static_cast<scheduler*>(of);
-    const completion_list_data* const items = dequeue_ums_completion_list_items(s.handle);
+    completion_list_data* const items = dequeue_ums_completion_list_items(s.handle);
     if (items == nullptr) return -1;
     EXPECT_EQ(items->id, s.list);
     EXPECT_NE(items->head, nullptr);
     for (const ums_worker_thread_data* one = items->head; one != nullptr; one = one->next) {
         EXPECT_EQ(one->completion_list_id, s.list);
-        const int got = execute_ums_thread(s.handle, one->pid, s.list);
+        const int got = execute_ums_thread(s.handle, one->pid, items);
         if (got == 0) ++s.executed;
         if (got == -EACCES) ++s.taken;
         EXPECT_TRUE(got == 0 || got == -EACCES || got == -EBADF) << got;
@@ -72,7 +73,7 @@ TEST_F(linux_names, workers_run_yield_and_end) {
     for (job& j : jobs) {
         j.handle = handle;
         j.yields = 10;
-        EXPECT_GT(add_worker_thread(handle, step, &j, list->id), 0);
+        EXPECT_EQ(add_worker_thread(handle, step, &j, list->id), 0);
     }
     scheduler s{handle, list->id};
     std::thread thread{[&] { run(s); }};
@@ -86,12 +87,12 @@ TEST_F(linux_names, workers_run_yield_and_end) {
 TEST_F(linux_names, several_schedulers_share_a_list) {
     const int n = scaled(300, 60);
     const int first = ums_init(), second = ums_init(), third = ums_init();
-    const int list = create_completion_list(first)->id;
+    const ums_pid_t list = create_completion_list(first)->id;
     std::vector<job> jobs(static_cast<std::size_t>(n));
     for (job& j : jobs) {
         j.handle = first;
         j.yields = 5;
-        EXPECT_GT(add_worker_thread(first, step, &j, list), 0);
+        EXPECT_EQ(add_worker_thread(first, step, &j, list), 0);
     }
     scheduler a{first, list}, b{second, list}, c{third, list};
     std::thread run_a{[&] { run(a); }}, run_b{[&] { run(b); }}, run_c{[&] { run(c); }};
@@ -115,9 +116,9 @@ int sleeps(void* steps) {
 
 TEST_F(linux_names, a_worker_that_blocks_gives_its_scheduler_back) {
     const int handle = ums_init();
-    const int list = create_completion_list(handle)->id;
+    const ums_pid_t list = create_completion_list(handle)->id;
     std::atomic<int> steps{0};
-    for (int i = 0; i < 20; ++i) EXPECT_GT(add_worker_thread(handle, sleeps, &steps, list), 0);
+    for (int i = 0; i < 20; ++i) EXPECT_EQ(add_worker_thread(handle, sleeps, &steps, list), 0);
     scheduler s{handle, list};
     std::thread thread{[&] { run(s); }};
     EXPECT_EQ(release_ums(handle), 0);
@@ -128,6 +129,156 @@ TEST_F(linux_names, a_worker_that_blocks_gives_its_scheduler_back) {
 }
 
 int does_nothing(void*) { return 0; }
+
+// The shape of the published report's test: threads of two handles share a list, and execute one worker each time they
+// ask. Nobody goes on before all threads have run one.
+struct crowd {
+    std::atomic<int> ran{0}, arrived{0};
+    int everybody = 0;
+};
+struct crowd_thread {
+    int handle;
+    ums_pid_t list;
+    std::atomic<int> executed{0};
+};
+int execute_one(void* of) {
+    auto& t = *static_cast<crowd_thread*>(of);
+    completion_list_data* const items = dequeue_ums_completion_list_items(t.handle);
+    if (items == nullptr) return -1;
+    for (auto* one = items->head; one != nullptr; one = one->next) {
+        const int got = execute_ums_thread(t.handle, one->pid, items);
+        if (got == 0) ++t.executed;
+        if (got != -EACCES && got != -EBADF) break;
+    }
+    return 0;
+}
+
+int run_in_crowd(void* of) {
+    auto& c = *static_cast<crowd*>(of);
+    const int number = ++c.ran;
+    if (number <= c.everybody) {
+        ++c.arrived;
+        while (c.arrived < c.everybody) sched_yield();
+    }
+    return 0;
+}
+
+TEST_F(linux_names, all_threads_of_all_handles_execute_workers) {
+    const int n = scaled(20'000, 500);
+    const int handles[] = {ums_init(), ums_init()};
+    const ums_pid_t list = create_completion_list(handles[0])->id;
+    crowd c;
+    c.everybody = 8;
+    for (int i = 0; i < n; ++i)
+        ASSERT_EQ(add_worker_thread(handles[0], run_in_crowd, &c, list), 0);
+    std::vector<crowd_thread> all(8);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i].handle = handles[i % 2];
+        all[i].list = list;
+        threads.emplace_back([&t = all[i]] {
+            EXPECT_EQ(enter_ums_scheduling_mode(t.handle, execute_one, &t, t.list), 0);
+        });
+    }
+    for (int i = 0; i < n; ++i)
+        ASSERT_EQ(add_worker_thread(handles[0], run_in_crowd, &c, list), 0);
+    EXPECT_EQ(destroy_comp_list(handles[0], list), 0);
+    for (const int h : handles) EXPECT_EQ(release_ums(h), 0);
+    for (std::thread& t : threads) t.join();
+    EXPECT_EQ(c.ran, 2 * n);
+    int sum = 0;
+    for (const crowd_thread& t : all) {
+        EXPECT_GT(t.executed, 0);
+        sum += t.executed;
+    }
+    EXPECT_EQ(sum, 2 * n);
+    for (const int h : handles) EXPECT_EQ(ums_close(h), 0);
+}
+
+TEST_F(linux_names, twenty_thousand_ready_workers_on_two_lists_and_eight_threads) {
+    const int n = scaled(10'000, 250);
+    const int handle = ums_init();
+    const ums_pid_t lists[] = {create_completion_list(handle)->id,
+                               create_completion_list(handle)->id};
+    std::vector<job> jobs(static_cast<std::size_t>(2 * n));
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        jobs[i].handle = handle;
+        jobs[i].yields = i % 100 == 0 ? 3 : 0;
+        ASSERT_EQ(add_worker_thread(handle, step, &jobs[i], lists[i % 2]), 0);
+    }
+    std::vector<crowd_thread> all(8);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        all[i].handle = handle;
+        all[i].list = lists[i % 2];
+        threads.emplace_back([&t = all[i]] {
+            EXPECT_EQ(enter_ums_scheduling_mode(t.handle, execute_one, &t, t.list), 0);
+        });
+    }
+    EXPECT_EQ(release_ums(handle), 0);
+    for (std::thread& t : threads) t.join();
+    int executed = 0;
+    for (const crowd_thread& t : all) executed += t.executed;
+    EXPECT_EQ(executed, 2 * n + 2 * n / 100 * 3);
+    for (const job& j : jobs) EXPECT_EQ(j.steps, j.yields + 1);
+    EXPECT_EQ(ums_close(handle), 0);
+}
+
+struct last_first {
+    int handle;
+    std::vector<std::size_t> listed;
+    std::vector<ums_pid_t> order;
+};
+int execute_last(void* of) {
+    auto& l = *static_cast<last_first*>(of);
+    completion_list_data* const items = dequeue_ums_completion_list_items(l.handle);
+    if (items == nullptr) return -1;
+    std::size_t n = 0;
+    auto* last = items->head;
+    for (auto* one = items->head; one != nullptr; one = one->next, ++n) last = one;
+    l.listed.push_back(n);
+    l.order.push_back(last->pid);
+    EXPECT_EQ(execute_ums_thread(l.handle, last->pid, items), 0);
+    return 0;
+}
+
+TEST_F(linux_names, every_ready_worker_is_listed_and_any_may_be_executed) {
+    const int handle = ums_init();
+    const ums_pid_t list = create_completion_list(handle)->id;
+    for (int i = 0; i < 300; ++i) EXPECT_EQ(add_worker_thread(handle, does_nothing, nullptr, list), 0);
+    last_first l{handle, {}, {}};
+    std::thread thread{[&] { enter_ums_scheduling_mode(handle, execute_last, &l, list); }};
+    EXPECT_EQ(release_ums(handle), 0);
+    thread.join();
+    ASSERT_EQ(l.listed.size(), 300u);
+    for (std::size_t i = 0; i < l.listed.size(); ++i) EXPECT_EQ(l.listed[i], 300 - i);
+    for (std::size_t i = 1; i < l.order.size(); ++i) EXPECT_LT(l.order[i], l.order[i - 1]);
+    EXPECT_EQ(ums_close(handle), 0);
+}
+
+int exits_in_the_middle(void* of) {
+    auto& count = *static_cast<std::atomic<int>*>(of);
+    if (++count % 2 == 0) exit_worker_thread(0);
+    if (count % 3 == 0) pthread_exit(nullptr);
+    return 0;
+}
+
+TEST_F(linux_names, workers_end_by_returning_by_exit_and_by_pthread_exit) {
+    const int handle = ums_init();
+    const ums_pid_t list = create_completion_list(handle)->id;
+    std::atomic<int> count{0};
+    const int n = scaled(600, 60);
+    for (int i = 0; i < n; ++i)
+        EXPECT_EQ(add_worker_thread(handle, exits_in_the_middle, &count, list), 0);
+    crowd_thread t{handle, list};
+    std::thread thread{[&] { enter_ums_scheduling_mode(handle, execute_one, &t, list); }};
+    EXPECT_EQ(release_ums(handle), 0);
+    thread.join();
+    EXPECT_EQ(count, n);
+    EXPECT_EQ(t.executed, n);
+    EXPECT_EQ(ums_close(handle), 0);
+}
+
 int leave_at_once(void*) { return -1; }
 
 // The calling thread, and those it starts, on one CPU: who ends goes on to its end after who waits for it was woken.
@@ -152,8 +303,8 @@ TEST_F(linux_names, a_handle_is_closed_whose_worker_is_just_ending_on_anothers_l
     const on_one_cpu here;
     for (int i = 0; i < scaled(2000, 100); ++i) {
         const int owner = ums_init(), user = ums_init();
-        const int list = create_completion_list(owner)->id;
-        EXPECT_GT(add_worker_thread(user, does_nothing, nullptr, list), 0);
+        const ums_pid_t list = create_completion_list(owner)->id;
+        EXPECT_EQ(add_worker_thread(user, does_nothing, nullptr, list), 0);
         scheduler s{user, list};
         std::thread thread{[&] { run(s); }};
         EXPECT_EQ(release_ums(user), 0);
@@ -170,8 +321,8 @@ TEST_F(linux_names, handles_of_several_threads_come_and_go) {
         threads.emplace_back([] {
             for (int round = 0; round < scaled(500, 100); ++round) {
                 const int handle = ums_init();
-                const int list = create_completion_list(handle)->id;
-                EXPECT_GT(add_worker_thread(handle, does_nothing, nullptr, list), 0);
+                const ums_pid_t list = create_completion_list(handle)->id;
+                EXPECT_EQ(add_worker_thread(handle, does_nothing, nullptr, list), 0);
                 scheduler s{handle, list};
                 std::thread thread{[&] { run(s); }};
                 EXPECT_EQ(release_ums(handle), 0);
@@ -185,7 +336,7 @@ TEST_F(linux_names, handles_of_several_threads_come_and_go) {
 TEST_F(linux_names, a_list_is_closed_while_others_enter_with_it) {
     for (int round = 0; round < scaled(1000, 100); ++round) {
         const int owner = ums_init(), user = ums_init();
-        const int list = create_completion_list(owner)->id;
+        const ums_pid_t list = create_completion_list(owner)->id;
         EXPECT_EQ(release_ums(owner), 0);
         std::thread thread{[&] {
             const int got = enter_ums_scheduling_mode(user, leave_at_once, nullptr, list);
@@ -201,69 +352,81 @@ TEST_F(linux_names, a_list_is_closed_while_others_enter_with_it) {
     }
 }
 
-// The next thread of this process gets the id `wanted`, if nobody else starts one.
-bool ask_for_id(int wanted) {
-    std::ofstream file{"/proc/sys/kernel/ns_last_pid"};
-    file << wanted - 1 << std::flush;
-    return file.good();
-}
-
-TEST_F(linux_names, the_end_of_a_handle_leaves_anothers_worker_that_has_the_id_of_one_of_its_own) {
-    const int first = ums_init(), second = ums_init();
-    const int first_list = create_completion_list(first)->id;
-    const int second_list = create_completion_list(second)->id;
-    const int id = add_worker_thread(first, does_nothing, nullptr, first_list);
-    scheduler a{first, first_list}, b{second, second_list};
-    std::thread run_a{[&] { run(a); }};
-    EXPECT_EQ(release_ums(first), 0);
-    run_a.join();
-    job work;
-    bool is_met = false;
-    int added = 0;
-    for (int tries = 0; !is_met && tries < 1000 && ask_for_id(id); ++tries, ++added)
-        is_met = add_worker_thread(second, step, &work, second_list) == id;
-    EXPECT_EQ(ums_close(first), 0);
-    std::thread run_b{[&] { run(b); }};
-    EXPECT_EQ(release_ums(second), 0);
-    run_b.join();
-    EXPECT_EQ(work.steps, added);
-    EXPECT_EQ(b.executed, added);
-    EXPECT_EQ(ums_close(second), 0);
-    if (!is_met) GTEST_SKIP() << "a thread's id cannot be chosen here";
-}
-
-// In the child: the kernel refuses new threads to one that adds workers while another waits for the last of them.
-int add_in_vain() {
+// In the child: the kernel refuses new threads once `bodies` workers have begun. Eight workers that yield: each gets its
+// turn once others have ended.
+int run_with_few_threads() {
     ::alarm(120);  // Instead of a wait without end.
-    std::atomic<int> handle = 0, rounds = 0;
-    std::thread waits{[&] {
-        for (int h; (h = handle.exchange(0)) >= 0;) {
-            if (h == 0) {
-                std::this_thread::yield();
-                continue;
-            }
-            if (release_ums(h) != 0 || ums_close(h) != 0) std::abort();
-            ++rounds;
-        }
-    }};
-    if (!refuse_call(SYS_clone3, EAGAIN) || !refuse_call(SYS_clone, EAGAIN)) ::_exit(77);
-    int wrong = 0;
-    const int n = scaled(100, 20);
-    for (int i = 0; i < n; ++i) {
-        const int h = ums_init(), list = create_completion_list(h)->id;
-        handle = h;
-        for (int got = 0; got != -EBADF;)
-            if ((got = add_worker_thread(h, does_nothing, nullptr, list)) >= 0) wrong = 1;
-        while (rounds <= i) std::this_thread::yield();
+    const int handle = ums_init();
+    scheduler s{handle, create_completion_list(handle)->id};
+    std::vector<job> jobs(8);
+    for (job& j : jobs) {
+        j.handle = handle;
+        j.yields = 3;
+        if (add_worker_thread(handle, step, &j, s.list) != 0) std::abort();
     }
-    handle = -1;
-    waits.join();
-    ::_exit(wrong);  // A search for leaks at exit() would need a thread.
+    struct limited {
+        scheduler& s;
+        int begun = 0, refused = 0;
+    } few{s};
+    std::thread thread{[&] {
+        enter_ums_scheduling_mode(
+            handle,
+            [](void* of) {
+                auto& f = *static_cast<limited*>(of);
+                completion_list_data* const items = dequeue_ums_completion_list_items(f.s.handle);
+                if (items == nullptr) return -1;
+                for (auto* one = items->head; one != nullptr; one = one->next) {
+                    const int got = execute_ums_thread(f.s.handle, one->pid, items);
+                    if (got == -EACCES) ++f.refused;
+                    if (got == 0 && ++f.begun == 2 &&
+                        (!refuse_call(SYS_clone3, EAGAIN) || !refuse_call(SYS_clone, EAGAIN)))
+                        ::_exit(77);
+                }
+                return 0;
+            },
+            &few, s.list);
+    }};
+    if (release_ums(handle) != 0) std::abort();
+    thread.join();
+    for (const job& j : jobs)
+        if (j.steps != 4) ::_exit(1);
+    ::_exit(few.refused > 0 && ums_close(handle) == 0 ? 0 : 2);
 }
-const child_program in_vain{"in_vain", [](const child_arguments&) { return add_in_vain(); }};
+const child_program few_threads{"few_threads",
+                                [](const child_arguments&) { return run_with_few_threads(); }};
 
-TEST_F(linux_names, a_worker_that_could_not_be_made_is_not_waited_for) {
-    const child_end end = run_child("in_vain");
+TEST_F(linux_names, workers_wait_for_threads_that_the_kernel_refuses) {
+    const child_end end = run_child("few_threads");
+    if (end.code == 77) GTEST_SKIP() << "no seccomp filters here";
+    EXPECT_EQ(end.code, 0) << end;
+}
+
+// In the child: no thread at all.
+int run_without_threads() {
+    const int handle = ums_init();
+    const ums_pid_t list = create_completion_list(handle)->id;
+    if (add_worker_thread(handle, does_nothing, nullptr, list) != 0) std::abort();
+    int got = 0;
+    struct arguments {
+        int handle, *got;
+    } given{handle, &got};
+    if (!refuse_call(SYS_clone3, EAGAIN) || !refuse_call(SYS_clone, EAGAIN)) ::_exit(77);
+    enter_ums_scheduling_mode(
+        handle,
+        [](void* of) {
+            auto& a = *static_cast<arguments*>(of);
+            completion_list_data* const items = dequeue_ums_completion_list_items(a.handle);
+            *a.got = execute_ums_thread(a.handle, items->head->pid, items);
+            return -1;
+        },
+        &given, list);
+    ::_exit(got == -EAGAIN ? 0 : 1);
+}
+const child_program no_threads{"no_threads",
+                               [](const child_arguments&) { return run_without_threads(); }};
+
+TEST_F(linux_names, a_worker_without_a_thread_is_told) {
+    const child_end end = run_child("no_threads");
     if (end.code == 77) GTEST_SKIP() << "no seccomp filters here";
     EXPECT_EQ(end.code, 0) << end;
 }
@@ -273,7 +436,7 @@ TEST_F(linux_names, wrong_use_is_refused) {
     EXPECT_EQ(add_worker_thread(-1, step, nullptr, 1), -EBADF);
     EXPECT_EQ(enter_ums_scheduling_mode(-1, leave_at_once, nullptr, 1), -EBADF);
     EXPECT_EQ(dequeue_ums_completion_list_items(1), nullptr);
-    EXPECT_EQ(execute_ums_thread(1, 1, 1), -EPERM);
+    EXPECT_EQ(execute_ums_thread(1, 1, nullptr), -EPERM);
     EXPECT_EQ(ums_thread_yield(1), -EPERM);
     EXPECT_EQ(exit_worker_thread(1), -EPERM);
     EXPECT_EQ(destroy_comp_list(-1, 1), -EBADF);
@@ -281,12 +444,13 @@ TEST_F(linux_names, wrong_use_is_refused) {
     EXPECT_EQ(ums_close(-1), -EBADF);
 
     const int handle = ums_init();
-    const int list = create_completion_list(handle)->id;
+    const ums_pid_t list = create_completion_list(handle)->id;
     EXPECT_EQ(add_worker_thread(handle, nullptr, nullptr, list), -EINVAL);
     EXPECT_EQ(enter_ums_scheduling_mode(handle, nullptr, nullptr, list), -EINVAL);
     EXPECT_EQ(enter_ums_scheduling_mode(handle, leave_at_once, nullptr, list), 0);
     EXPECT_EQ(ums_close(handle), -EBUSY);
-    EXPECT_EQ(destroy_comp_list(handle, -1), -EBADF);
+    EXPECT_EQ(destroy_comp_list(handle, 12345), -EBADF);
+    EXPECT_EQ(errno, EBADF);
     EXPECT_EQ(destroy_comp_list(handle, list), 0);
     EXPECT_EQ(add_worker_thread(handle, step, nullptr, list), -EACCES);
     EXPECT_EQ(release_ums(handle), 0);

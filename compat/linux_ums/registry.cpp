@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "linux_ums/registry.hpp"
+
+#include "linux_ums/body.hpp"
+
+namespace ums::linux_names {
+
+namespace {
+
+std::uint32_t lock_of_all = 0;
+
+void leave(list& l, worker& w) {
+    (w.before != nullptr ? w.before->after : l.first) = w.after;
+    (w.after != nullptr ? w.after->before : l.last) = w.before;
+    w.before = w.after = nullptr;
+    w.ticket = 0;
+    --l.ready;
+}
+
+}  // namespace
+
+registry& all() {
+    static auto* const made = new registry;  // Never destroyed: threads may outlive main().
+    return *made;
+}
+
+void locked::lock() noexcept {
+    ums_critical_enter();
+    compat::lock_word(lock_of_all);
+    is_held_ = true;
+}
+void locked::unlock() noexcept {
+    is_held_ = false;
+    compat::unlock_word(lock_of_all);
+    ums_critical_leave();
+}
+
+handle* registry::find_handle(int number) {
+    const auto at = handles.find(number);
+    return at != handles.end() && !at->second->is_closing ? at->second.get() : nullptr;
+}
+list* registry::find_list(ums_pid_t number) {
+    const auto at = lists.find(number);
+    return at != lists.end() && !at->second->owner->is_closing ? at->second.get() : nullptr;
+}
+worker* registry::find_worker(ums_pid_t number) {
+    const auto at = workers.find(number);
+    return at != workers.end() ? &at->second : nullptr;
+}
+
+void make_ready(worker& w, list& in) {
+    if (w.from != &in) {
+        if (w.from != nullptr) --w.from->left;
+        ++in.left;
+        w.from = &in;
+        w.shown.completion_list_id = in.shown.id;
+    }
+    w.is = worker::state::ready;
+    w.ticket = all().next_ticket++;
+    w.before = in.last;
+    w.after = nullptr;
+    (in.last != nullptr ? in.last->after : in.first) = &w;
+    in.last = &w;
+    ++in.ready;
+    in.became_ready.notify(1);
+}
+
+void take(worker& w) {
+    leave(*w.from, w);
+    w.is = worker::state::running;
+}
+
+void end(worker& w) {
+    --w.adder->left;
+    --w.from->left;
+    if (w.adder->left == 0 || w.from->left == 0) all().ended.notify_all();
+    all().workers.erase(w.shown.pid);
+}
+
+void collect(list& l) {
+    ums_context_t next = 0;
+    if (ums_completion_list_dequeue(l.items, 0, &next) != 0) return;
+    for (ums_context_t one = next; one != 0; one = next) {
+        next = ums_context_next(one);
+        unsigned char has_ended = 0;
+        ums_context_query(one, UMS_INFORMATION_TERMINATED, &has_ended, 1, nullptr);
+        void* data = nullptr;
+        ums_context_query(one, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data, nullptr);
+        auto& b = *static_cast<body*>(data);
+        worker* const w = b.runs;
+        if (has_ended != 0) {
+            all().ending.fetch_sub(1);
+            if (w != nullptr) end(*w);
+            bodies().bury(b);
+        } else if (w != nullptr) {
+            make_ready(*w, l);
+        } else {
+            bodies().add_idle(b);
+        }
+    }
+}
+
+void watch(list& l) {
+    // By whoever queues: takes no lock.
+    const auto notify = [](void* of) {
+        static_cast<list*>(of)->became_ready.notify(1);
+        // A thread that ended counted itself before it was queued. Perhaps no scheduler is left to
+        // collect it: release_ums() does.
+        if (all().ending.load() != 0) all().ended.notify_all();
+    };
+    ums_completion_list_set_notify(l.items, notify, &l);
+}
+
+}  // namespace ums::linux_names

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// linux_ums/scheduler.hpp: a thread inside enter_ums_scheduling_mode().
+
+#include "linux_ums/body.hpp"
+#include "linux_ums/view.hpp"
+#include "ums/ums_stack.h"
+
+namespace ums::linux_names {
+
+struct scheduler {
+    // Set once in enter:
+    handle* of = nullptr;
+    list* serves = nullptr;
+    int tid = 0;
+    int (*entry)(void*) = nullptr;
+    void* argument = nullptr;
+    // entry() runs on `stack`, by turns with the procedure, whose frames are discarded at each execution.
+    ums_stack_t* stack = nullptr;
+    ums_stack_t* procedures = nullptr;
+
+    // The thread's own:
+    view seen;
+    body* executes = nullptr;  // What the procedure is to execute, and has.
+    int outcome = 0;
+    bool is_over = false;
+};
+
+}  // namespace ums::linux_names
