@@ -30,8 +30,8 @@ struct scheduler;
 // A word that changes when something happened that somebody may wait for.
 //
 // Why no wake-up is lost. A waiter counts itself, reads the word, looks, and sleeps only while the word
-// is what it read. A notifier does its deed first, then looks at the count. Both sides are sequentially
-// consistent, so either the waiter's look finds the deed or the notifier finds the waiter.
+// is what it read. A notifier does its deed first, then looks at the count. sync(linux-ums): both sides
+// are sequentially consistent, so either the waiter's look finds the deed or the notifier the waiter.
 class event {
 public:
     class waiter {

@@ -115,8 +115,6 @@ int execute(int number, ums_pid_t pid) {
 
 using namespace ums::linux_names;
 
-extern "C" {
-
 int enter_ums_scheduling_mode(int number, int (*entry)(void*), void* argument,
                               ums_pid_t list_number) {
     return guarded([&] {
@@ -173,11 +171,6 @@ completion_list_data* dequeue_ums_completion_list_items(int number) {
 int execute_ums_thread(int number, ums_pid_t pid, completion_list_data*) {
     return guarded([&] { return execute(number, pid); });
 }
-// The other signature, see UMS_LINUX_LIST_ID.
-UMS_API int by_id(int handle, ums_pid_t worker,
-                  ums_pid_t list) __asm__("ums_linux_execute_ums_thread_by_id");
-int by_id(int number, ums_pid_t pid, ums_pid_t) {
+int execute_ums_thread_by_id(int number, ums_pid_t pid, ums_pid_t) {
     return guarded([&] { return execute(number, pid); });
 }
-
-}  // extern "C"

@@ -437,6 +437,7 @@ TEST_F(linux_names, wrong_use_is_refused) {
     EXPECT_EQ(enter_ums_scheduling_mode(-1, leave_at_once, nullptr, 1), -EBADF);
     EXPECT_EQ(dequeue_ums_completion_list_items(1), nullptr);
     EXPECT_EQ(execute_ums_thread(1, 1, nullptr), -EPERM);
+    EXPECT_EQ(execute_ums_thread_by_id(1, 1, 1), -EPERM);
     EXPECT_EQ(ums_thread_yield(1), -EPERM);
     EXPECT_EQ(exit_worker_thread(1), -EPERM);
     EXPECT_EQ(destroy_comp_list(-1, 1), -EBADF);

@@ -77,11 +77,11 @@ UMS_LINUX(completion_list_data*, dequeue_ums_completion_list_items, (int handle)
  * blocked, or has not begun and there is no kernel thread for it now. -EBADF: it is gone. -EAGAIN: there
  * is no kernel thread for any worker. -EPERM: the caller is no scheduler thread of the handle. The list
  * is not looked at, and may be NULL. */
-#ifdef UMS_LINUX_LIST_ID
-UMS_API int execute_ums_thread(int handle, ums_pid_t worker,
-                               ums_pid_t list) __asm__("ums_linux_execute_ums_thread_by_id");
-#else
 UMS_LINUX(int, execute_ums_thread, (int handle, ums_pid_t worker, completion_list_data* list));
+/* The same with the list's number; UMS_LINUX_LIST_ID gives it the name above. */
+UMS_LINUX(int, execute_ums_thread_by_id, (int handle, ums_pid_t worker, ums_pid_t list));
+#ifdef UMS_LINUX_LIST_ID
+#define execute_ums_thread execute_ums_thread_by_id
 #endif
 
 /* By a worker: back to its scheduler thread; another may run it next. -EPERM: no worker. */
