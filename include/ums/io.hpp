@@ -11,8 +11,12 @@
 //            except 0, 1 and 2, whose open files belong to the terminal: they are asked first, and
 //            a carrier may block in them when another process is faster. Pipes and terminals are written PIPE_BUF bytes at
 //            a time there: write() until all is done, or its limits end.
-//            A descriptor that was used here is closed by close(), not by ::close(): the engine must
-//            forget the number. Its reuse is then safe: events of the old file never reach the new.
+//            A number that others may close, read, put another file under, duplicate or pass to a child is safe all the
+//            same: each wait registers for itself, and the file's kind is asked again. wait_readable(), wait_writable()
+//            and poll() leave the flags of the descriptor alone. But only close() ends the waits of other fibers.
+//            The sockets of net:: keep a lasting registration, which saves a system call for each wait; their release() gives
+//            it up. Others may read, write, poll and duplicate what their fd() says, and may not close it or put
+//            another file under its number.
 // Blocking:  parks the fiber, never its processor. On a plain kernel thread it blocks that. Regular
 //            files, directories and block devices are always "ready", so what they do is done by
 //            the off-load pool (ums/offload.hpp), or by io_uring.
@@ -93,6 +97,9 @@ UMS_EXPORT result<void> shutdown(int fd, int how);
 // --- Descriptors ---
 // Ends the waits of all others on this descriptor. Waits for the peer if SO_LINGER says so.
 UMS_EXPORT result<void> close(int fd);
+// Drops what is known of the number, with its registration. Waits of others on it end as by a close(). For a number that
+// a library is about to close or use otherwise; it need not be called for those that net:: does not own.
+UMS_EXPORT void forget(int fd) noexcept;
 UMS_EXPORT result<int> dup(int fd);
 [[nodiscard]] UMS_EXPORT result<void> pipe(int ends[2]);
 UMS_EXPORT result<std::size_t> sendfile(int out, int in, off_t* offset, std::size_t bytes,
@@ -108,8 +115,8 @@ UMS_EXPORT result<std::size_t> pwrite(int fd, const void* from, std::size_t byte
 [[nodiscard]] UMS_EXPORT result<void> fdatasync(int fd);
 
 // --- Readiness ---
-// Wait until an attempt to read, or to write, is worth its system call, for who wants no buffer before. No system call
-// if they need not wait. A hint: the attempt may find nothing all the same, and then waits itself.
+// Wait until an attempt to read, or to write, is worth its system call, without a buffer. A hint: the attempt may find
+// nothing all the same, if others use the descriptor too.
 [[nodiscard]] UMS_EXPORT result<void> wait_readable(int fd, const limits& l = {});
 [[nodiscard]] UMS_EXPORT result<void> wait_writable(int fd, const limits& l = {});
 

@@ -81,8 +81,12 @@ public:
 
     [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-    // Gives the descriptor up.
-    [[nodiscard]] int release() noexcept { return fd_.release(); }
+    // Gives the descriptor up: others may do with the number what they like.
+    [[nodiscard]] int release() noexcept {
+        const int fd = fd_.release();
+        io::forget(fd);
+        return fd;
+    }
 
 private:
     impl::owned_fd fd_;

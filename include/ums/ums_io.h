@@ -11,7 +11,8 @@
  * another fiber closes the descriptor. Never -EINTR, never SIGPIPE; -EAGAIN only where ums/io.hpp says so.
  *
  * poll, select and epoll_wait return 0 at their deadline. read_all and write_all return 0, or an error;
- * read_all -ENOMSG at the end. A descriptor that was used here is closed by ums_close().
+ * read_all -ENOMSG at the end. Others may use a descriptor too, and close it; ums_close() also ends the waits on it.
+ * ums_forget(): as io::forget().
  */
 
 #include <sys/select.h>
@@ -107,6 +108,7 @@ UMS_API int ums_socket(int domain, int type, int protocol);
 UMS_API int ums_socketpair(int domain, int type, int protocol, int ends[2]);
 UMS_API int ums_shutdown(int fd, int how);
 UMS_API int ums_close(int fd);
+UMS_API void ums_forget(int fd);
 UMS_API int ums_dup(int fd);
 UMS_API int ums_pipe(int ends[2]);
 UMS_API int ums_open(const char* path, int flags, mode_t mode);

@@ -239,6 +239,8 @@ int ums_shutdown(int fd, int how) { return static_cast<int>(to_c(io::shutdown(fd
 
 int ums_close(int fd) { return static_cast<int>(to_c(io::close(fd))); }
 
+void ums_forget(int fd) { io::forget(fd); }
+
 int ums_dup(int fd) { return static_cast<int>(to_c(io::dup(fd))); }
 
 int ums_pipe(int ends[2]) { return static_cast<int>(to_c(io::pipe(ends))); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ums/datagram.hpp"
 
+#include "io/descriptor.hpp"
 #include "io/names.hpp"
 
 namespace ums::net {
@@ -20,6 +21,7 @@ result<datagram> datagram::open(int family) {
     if (!fd) return result<datagram>::failure(fd.error().value());
     datagram made;
     made.fd_ = impl::owned_fd{*fd};
+    io::descriptor::keep(*fd);
     return made;
 }
 

@@ -23,10 +23,13 @@ namespace ums::io {
 
 namespace {
 
-bool is_file(int fd) noexcept {
-    struct stat is;
-    if (os::io_call(SYS_fstat, fd, &is) < 0) return false;
+bool is_file(const struct stat& is) noexcept {
     return S_ISREG(is.st_mode) || S_ISDIR(is.st_mode) || S_ISBLK(is.st_mode);
+}
+
+// Never 0. Equal ones are the same socket or pipe, or files of one kind.
+std::uint64_t identity_of(const struct stat& is) noexcept {
+    return (is.st_ino ^ is.st_dev << 40 ^ std::uint64_t{is.st_mode & S_IFMT} << 16) | 1ull << 63;
 }
 
 int socket_option(int fd, int name) noexcept {
@@ -35,6 +38,17 @@ int socket_option(int fd, int name) noexcept {
     if (os::io_call(SYS_getsockopt, fd, SOL_SOCKET, name, &value, &bytes) < 0) return -1;
     return value;
 }
+
+// Of what kind a descriptor is: the traits that its file has for its life.
+std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
+    if (is_file(is)) return descriptor::file;
+    if (!S_ISSOCK(is.st_mode)) return 0;
+    if (socket_option(fd, SO_TYPE) != SOCK_STREAM) return descriptor::socket | descriptor::messages;
+    return socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP ? descriptor::socket | descriptor::tcp
+                                                         : descriptor::socket;
+}
+constexpr std::uint32_t kinds =
+    descriptor::file | descriptor::socket | descriptor::tcp | descriptor::messages;
 
 // A plain thread that waits without an engine. Its bell ends its poll(2).
 class lone_waiter {
@@ -88,6 +102,9 @@ constinit base::atomic<std::uint32_t> lone_waiter::count_;
 
 constinit base::atomic<descriptor*> descriptor::table_[blocks];
 
+// What arm() returns if no runtime runs.
+static constexpr long no_engine = 1;
+
 descriptor* descriptor::make_block(base::atomic<descriptor*>& at) noexcept {
     auto* made = new (std::nothrow) descriptor[block_size];
     if (made == nullptr) return nullptr;
@@ -107,9 +124,23 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
     descriptor* d = find(fd);
     if (d == nullptr) return;
     const os::word_guard locked{d->lock_};
-    if (d->traits_.load(base::relaxed) != 0) d->renew(fd);
+    if (d->traits_.load(base::relaxed) != 0 || d->was_waited_for_.load(base::seq_cst))
+        d->renew(fd);
     // sync(io.descriptor)
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
+}
+
+void descriptor::keep(int fd) noexcept {
+    if (descriptor* d = find(fd); d != nullptr) d->traits_.fetch_or(kept, base::release);
+}
+
+void descriptor::doubt() noexcept {
+    traits_.fetch_and(~std::uint32_t{ours}, base::relaxed);  // relaxed: learn() asks the kernel.
+}
+
+void descriptor::forget(int fd) noexcept {
+    const os::word_guard locked{lock_};
+    renew(fd);
 }
 
 // Under the lock: the file that had the number is gone, or goes.
@@ -123,6 +154,13 @@ void descriptor::renew(int fd) noexcept {
         const engine_use use;
         if (engine* e = use.get(); e != nullptr) e->remove(fd, old);
     }
+    if (was_armed_.load(base::relaxed)) {
+        was_armed_.store(false, base::relaxed);
+        const engine_use use;
+        if (engine* e = use.get(); e != nullptr) e->disarm(fd);
+    }
+    was_waited_for_.store(false, base::relaxed);
+    identity_ = 0;
     hung_up_.store(false, base::relaxed);
     expel(side::in);
     expel(side::out);
@@ -143,7 +181,7 @@ void descriptor::expel(side s) noexcept {
 
 long descriptor::close(int fd) noexcept {
     const os::word_guard locked{lock_};
-    if (traits_.load(base::relaxed) != 0 || is_registered_.load(base::relaxed)) renew(fd);
+    renew(fd);
     // Under the lock: who asks what the number is between the two would learn of, register, and wait
     // for, a file that is about to go.
     const long result = os::io_call(SYS_close, fd);
@@ -151,26 +189,31 @@ long descriptor::close(int fd) noexcept {
     return result == -EINTR ? 0 : result;
 }
 
-long descriptor::learn_slow(int fd) noexcept {
+long descriptor::verify(int fd) noexcept {
     const os::word_guard locked{lock_};
-    if (const std::uint32_t t = traits_.load(base::relaxed); t != 0) return t;
+    std::uint32_t t = traits_.load(base::relaxed);
+    if ((t & kept) != 0) return t;
     const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
     if (flags < 0) return flags;
-    std::uint32_t t = known;
-    if (is_file(fd)) {
-        t |= file;
-    } else {
-        if (const int type = socket_option(fd, SO_TYPE); type >= 0) {
-            t |= type == SOCK_STREAM ? socket : socket | messages;
-            if (type == SOCK_STREAM && socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP) t |= tcp;
-        }
-        if ((flags & O_NONBLOCK) == 0) {
-            if (fd <= 2)
-                t |= ask_first;
-            else if (const long r = os::io_call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK); r < 0)
-                return r;
-        }
+    const bool may_block = (flags & O_NONBLOCK) == 0;
+    // Of ours nothing else can make an operation block.
+    if ((t & ours) != 0 && !may_block) return t;
+    struct stat is;
+    if (const long r = os::io_call(SYS_fstat, fd, &is); r < 0) return r;
+    const std::uint64_t identity = identity_of(is);
+    if ((t & known) != 0 && identity == identity_ && (!may_block || (t & (file | ask_first)) != 0))
+        return t;
+
+    if (identity_ != 0 && identity != identity_) renew(fd);
+    // A duplicate of a standard stream, which io::dup() made, stays as it is.
+    t = known | kind_of(fd, is) | (identity_ == 0 ? t & ask_first : 0u);
+    if ((t & (file | ask_first)) == 0 && may_block) {
+        if (fd <= 2)
+            t |= ask_first;
+        else if (const long r = os::io_call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK); r < 0)
+            return r;
     }
+    identity_ = identity;
     traits_.store(t, base::release);  // sync(io.descriptor)
     return t;
 }
@@ -214,6 +257,41 @@ void descriptor::ready(std::uint32_t generation, bool in, bool out, bool hung_up
     if (hung_up) hung_up_.store(true, base::seq_cst);
     if (in) edge(side::in, woken);
     if (out) edge(side::out, woken);
+}
+
+void descriptor::fire(std::uint32_t generation, fiber_list& woken) noexcept {
+    if (generation_.load(base::acquire) != generation) return;  // sync(io.descriptor)
+    // Both: what is left of the two is armed again by its waiters.
+    edge(side::in, woken);
+    edge(side::out, woken);
+}
+
+bool descriptor::has_waiters(side s) const noexcept {
+    const std::uintptr_t seen = at(s).load(base::seq_cst);
+    return seen != maybe && seen != nothing;
+}
+
+// Arms the one registration there is for all that wait now. 0, -errno, or no_engine.
+long descriptor::arm(int fd, std::uint32_t generation) noexcept {
+    const engine_use use;
+    long error = 0;
+    engine* const e = obtain_engine(error);
+    if (e == nullptr) return error != 0 ? error : no_engine;
+    const os::word_guard locked{lock_};
+    if (generation_.load(base::relaxed) != generation) return -EBADF;
+    const bool in = has_waiters(side::in), out = has_waiters(side::out);
+    if (!in && !out) return 0;  // An earlier event has taken the caller.
+    bool is_new = !was_armed_.load(base::relaxed);
+    error = e->arm(fd, generation, in, out, is_new);
+    if (error != 0) return error;
+    was_armed_.store(true, base::seq_cst);  // seq_cst: before the waiters are left to forget_all().
+    if (!is_new) return 0;
+    // The engine has not known this file under this number: nor may what is noted of it be this file's.
+    struct stat is;
+    const std::uint32_t t = traits_.load(base::relaxed);
+    if ((t & known) != 0 && (os::io_call(SYS_fstat, fd, &is) < 0 || kind_of(fd, is) != (t & kinds)))
+        traits_.store(0, base::relaxed);
+    return 0;
 }
 
 long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
@@ -281,6 +359,31 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
         if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
         return me.is_closed ? -EBADF : 0;
     }
+    return sleep(s, me, until, stop);
+}
+
+long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+                           const std::stop_token* stop) noexcept {
+    // seq_cst: before the generation is read again. The closer, and the next file's maker, clean the number.
+    if (!was_waited_for_.load(base::relaxed)) was_waited_for_.store(true, base::seq_cst);
+    const engine::waiting_once counted;
+    waiter me{&sched::this_parkable(), nullptr, false};
+    std::uintptr_t seen = at(s).load(base::relaxed);
+    do {
+        me.next = seen == maybe || seen == nothing ? nullptr : reinterpret_cast<waiter*>(seen);
+        // sync(io.descriptor): publishes the waiter's fields. seq_cst: see the header.
+    } while (!at(s).compare_exchange(seen, reinterpret_cast<std::uintptr_t>(&me), base::seq_cst,
+                                     base::relaxed));
+    const long error = generation_.load(base::seq_cst) != generation ? -EBADF : arm(fd, generation);
+    if (error == 0) return sleep(s, me, until, stop);
+    if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
+    if (me.is_closed) return -EBADF;
+    return error == no_engine ? wait_alone(fd, s, generation, until, stop) : error;
+}
+
+// The end of a wait: `me` is in the word, or was taken out.
+long descriptor::sleep(side s, waiter& me, os::nanoseconds until,
+                       const std::stop_token* stop) noexcept {
     const auto why = sched::park(sched::park_kind::internal, until, stop);
     if (why == sched::parkable::reason::wake) return me.is_closed ? -EBADF : 0;
     if (!withdraw(s, me)) {
@@ -330,9 +433,11 @@ void descriptor::forget_all() noexcept {
         descriptor* d = block.load(base::acquire);  // sync(io.table)
         if (d == nullptr) continue;
         for (unsigned i = 0; i < block_size; ++i, ++d) {
-            if (!d->is_registered_.load(base::relaxed)) continue;
+            if (!d->is_registered_.load(base::relaxed) && !d->was_armed_.load(base::seq_cst))
+                continue;
             const os::word_guard locked{d->lock_};
             d->is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
+            d->was_armed_.store(false, base::relaxed);
             fiber_list none;
             d->edge(side::in, none);
             d->edge(side::out, none);

@@ -1,9 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// io/descriptor.hpp: what libums knows about a file descriptor number, and who waits for it.
+// io/descriptor.hpp: what libums knows about a file descriptor number, and the waiters of its file.
 //
-// One word for each direction:
+// Two kinds of numbers.
+//
+// Kept: made by libums, and closed by nobody else: the sockets of net::, and descriptors of our own. Such a one is
+// registered with the engine once, for both directions, edge-triggered, and has marks that save system calls.
+//
+// Shared: all others. Another library may close the file by ::close(), read from it, put another file under its number,
+// or have a duplicate or a child that keeps it open. So nothing is remembered of it from one wait to the next: each
+// wait is armed for one event of its own (wait_once()), and the kernel answers for what is ready at that moment. The same
+// system call proves that the registration is of the file that has the number now, because an epoll set knows its
+// members by file and number: a number that was reused is not there. What kind of file it is, is asked again for each
+// operation, except of sockets that io:: made, until a wait finds that the number was reused.
+//
+// One word for each direction, here for a kept number; of a shared one it only holds the waiters:
 //
 //   maybe    trying is worth a system call
 //   nothing  an attempt after the last edge found nothing to do, or all there was
@@ -34,8 +46,8 @@
 // bell into a list, then reads the generation, and the closer raises the generation, then looks at the list.
 //
 // Numbers that are reused. An engine's event carries the generation, and is dropped if that is not the
-// present one. If a file is closed behind our back by ::close(), the number is cleaned when one of our
-// own calls gets it again (adopt()).
+// present one. An event of a shared number's former file, which a duplicate may keep alive, comes once at most, and is
+// dropped or makes the waiters of the number look again.
 
 #include <cstdint>
 #include <stop_token>
@@ -74,6 +86,8 @@ public:
         tcp = 8,
         ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
         messages = 32,   // A socket that keeps messages apart.
+        ours = 64,       // One of our calls has made it, non-blocking.
+        kept = 128,      // And nobody else closes it: see the header. Implies `known`.
     };
 
     // Null: no descriptor can have this number (or there is no memory).
@@ -85,6 +99,10 @@ public:
     }
     // A number that one of our calls has just made. No traits: find out when it is used.
     static void adopt(int fd, std::uint32_t traits) noexcept;
+    // Its owner never gives the number away without forget().
+    static void keep(int fd) noexcept;
+    // Drops all that is known of the number, its registration too, and ends all waits on it as a close does.
+    void forget(int fd) noexcept;
     // No engine any more: waits of plain threads try again, registrations are gone.
     static void forget_all() noexcept;
 
@@ -92,11 +110,17 @@ public:
     [[nodiscard]] std::uint32_t known_traits() const noexcept {
         return traits_.load(base::acquire);  // sync(io.descriptor)
     }
+    [[nodiscard]] bool is_kept() const noexcept { return (known_traits() & kept) != 0; }
     // Finds out what it is, and makes it non-blocking. Returns the traits, or -errno.
     long learn(int fd) noexcept {
         const std::uint32_t t = known_traits();
-        return (t & known) != 0 ? static_cast<long>(t) : learn_slow(fd);
+        return (t & kept) != 0 || (t & (ours | socket)) == (ours | socket) ? static_cast<long>(t)
+                                                                           : verify(fd);
     }
+    // The same, but asks the kernel what a shared number is now.
+    long verify(int fd) noexcept;
+    // An operation has found that it is not what it was.
+    void doubt() noexcept;
 
     [[nodiscard]] std::uint32_t generation() const noexcept {
         // seq_cst: see the header.
@@ -118,10 +142,13 @@ public:
         return hung_up_.load(base::seq_cst);  // seq_cst: see take().
     }
 
-    // Waits for an edge. 0: try again, `maybe` has been taken. -ETIMEDOUT, -ECANCELED (a stop),
+    // Of a kept number: waits for an edge. 0: try again, `maybe` has been taken. -ETIMEDOUT, -ECANCELED (a stop),
     // -EBADF (closed), or why it cannot be waited for. Without an engine it may give up when there is something.
     long wait(int fd, side s, std::uint32_t generation, os::nanoseconds until,
               const std::stop_token* stop) noexcept;
+    // Of a shared number: waits until it is ready. The results are the same; 0 also without a reason.
+    long wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+                   const std::stop_token* stop) noexcept;
 
     // An engine has edges: brings what ready() will touch into the cache; first the descriptor, then, once
     // that has come, the last one's who waits.
@@ -138,6 +165,9 @@ public:
     // An engine's edges.
     void ready(std::uint32_t generation, bool in, bool out, bool hung_up,
                fiber_list& woken) noexcept;
+
+    // What wait_once() armed has come.
+    void fire(std::uint32_t generation, fiber_list& woken) noexcept;
 
     // Wakes all that wait, then closes. 0 or -errno.
     long close(int fd) noexcept;
@@ -162,8 +192,10 @@ private:
     word& at(side s) noexcept { return words_[static_cast<int>(s)]; }
     const word& at(side s) const noexcept { return words_[static_cast<int>(s)]; }
 
-    long learn_slow(int fd) noexcept;
     long add_to_engine(int fd, std::uint32_t generation) noexcept;
+    long arm(int fd, std::uint32_t generation) noexcept;
+    [[nodiscard]] bool has_waiters(side s) const noexcept;
+    long sleep(side s, waiter& me, os::nanoseconds until, const std::stop_token* stop) noexcept;
     long wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
                     const std::stop_token* stop) noexcept;
     bool withdraw(side s, waiter& me) noexcept;
@@ -177,8 +209,13 @@ private:
     base::atomic<std::uint32_t> generation_;
     base::atomic<std::uint32_t> traits_;
     base::atomic<bool> hung_up_;        // An end, an error or urgent data was reported.
-    base::atomic<bool> is_registered_;  // Written under lock_.
+    // Written under lock_:
+    base::atomic<bool> is_registered_;  // For its life: a kept number.
+    base::atomic<bool> was_armed_;      // For one event: a shared number.
+    base::atomic<bool> was_waited_for_; // A shared number, perhaps without traits.
     std::uint32_t lock_ = 0;            // Excludes registration, closing and learning.
+    // Guarded by lock_:
+    std::uint64_t identity_ = 0;  // Of a shared number's file, as fstat(2) tells it. 0: not asked.
 };
 
 }  // namespace ums::io

@@ -51,6 +51,8 @@ std::string epoll_because(long error) {
 
 }  // namespace
 
+constinit base::atomic<std::uint32_t> engine::count_;
+
 void choose_engine(engine_kind kind, unsigned processors) noexcept {
     const os::lock_guard guard{engine_lock};
     wanted = kind;

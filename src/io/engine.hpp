@@ -8,8 +8,9 @@
 // (sched/driver.hpp): whichever processor idles waits in it. Nothing in an engine depends on which kernel thread
 // calls, because a processor may change its carrier at any time.
 //
-// Readiness. A descriptor is added once, at its first wait, for both directions, edge-triggered; each
-// edge goes to io/descriptor.hpp. The generation distinguishes the files that have had the same number.
+// Readiness. A kept descriptor (io/descriptor.hpp) is added once, at its first wait, for both directions, edge-triggered;
+// each edge goes to ready(). The generation distinguishes the files that have had the same number. A shared one
+// is armed for each wait, for one event, which goes to fire(). The engine keeps no file open by that.
 
 #include <cstdint>
 #include <string>
@@ -29,14 +30,34 @@ public:
     virtual long add(int fd, std::uint32_t generation) noexcept = 0;
     virtual void remove(int fd, std::uint32_t generation) noexcept = 0;
 
+    // One event once `fd` is readable or writable, as asked for, or hung up; also if it is already. 0 or -errno;
+    // `is_new`: not armed before, as the caller believes; set if the file is another one. One caller at a time for each
+    // descriptor, here and in disarm().
+    virtual long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept = 0;
+    virtual void disarm(int fd) noexcept = 0;
+
+    // While there is one, events are looked for.
+    class waiting_once {
+    public:
+        // relaxed, both: a hint.
+        waiting_once() noexcept { count_.fetch_add(1, base::relaxed); }
+        ~waiting_once() { count_.fetch_sub(1, base::relaxed); }
+        waiting_once(const waiting_once&) = delete;
+        waiting_once& operator=(const waiting_once&) = delete;
+    };
+
     [[nodiscard]] virtual const char* name() const noexcept = 0;
 
     [[nodiscard]] bool has_events() const noexcept final {
-        return added_.load(base::relaxed) != 0;  // relaxed: a hint.
+        // relaxed, both: a hint.
+        return added_.load(base::relaxed) != 0 || count_.load(base::relaxed) != 0;
     }
 
 protected:
     base::atomic<std::uint32_t> added_;
+
+private:
+    static constinit base::atomic<std::uint32_t> count_;  // Of waiting_once.
 };
 
 // --- The one there is ---

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "io/descriptor.hpp"
+#include "io/one_time_set.hpp"
 #include "os/io_calls.hpp"
 
 namespace ums::io {
@@ -18,6 +19,10 @@ namespace {
 
 constexpr std::uint64_t bell_data = ~std::uint64_t{0};
 constexpr int wait_batch = 256;
+
+int number_in(std::uint64_t data) noexcept {
+    return static_cast<int>(data & (one_time_set::mark - 1));
+}
 
 }  // namespace
 
@@ -69,13 +74,19 @@ void epoll_engine::remove(int fd, std::uint32_t) noexcept {
     added_.fetch_sub(1, base::relaxed);
 }
 
+long epoll_engine::arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept {
+    return one_time_set::arm(epoll_, fd, generation, in, out, is_new);
+}
+
+void epoll_engine::disarm(int fd) noexcept { one_time_set::disarm(epoll_, fd); }
+
 sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexcept {
     fiber_list woken;
     // With thousands of connections none of it is in the cache; so it is asked for ahead of time.
     constexpr long ahead = 8;
     const auto warm = [=](long i, auto how) {
         if (i < count && events[i].data.u64 != bell_data)
-            how(*descriptor::find(static_cast<int>(events[i].data.u64)), events[i].events);
+            how(*descriptor::find(number_in(events[i].data.u64)), events[i].events);
     };
     const auto first = [](const descriptor& d, std::uint32_t) { d.warm(); };
     const auto then = [](const descriptor& d, std::uint32_t e) {
@@ -90,8 +101,12 @@ sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexc
         const std::uint32_t e = events[i].events;
         if (data == bell_data) continue;
         constexpr std::uint32_t over = EPOLLHUP | EPOLLERR, odd = EPOLLRDHUP | EPOLLPRI;
-        descriptor::find(static_cast<int>(data))
-            ->ready(static_cast<std::uint32_t>(data >> 32), (e & (EPOLLIN | over | odd)) != 0,
+        descriptor* const d = descriptor::find(number_in(data));
+        const auto generation = static_cast<std::uint32_t>(data >> 32);
+        if ((data & one_time_set::mark) != 0)
+            d->fire(generation, woken);
+        else
+            d->ready(generation, (e & (EPOLLIN | over | odd)) != 0,
                     (e & (EPOLLOUT | over)) != 0, (e & (over | odd)) != 0, woken);
     }
     return woken.first;

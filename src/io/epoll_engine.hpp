@@ -3,8 +3,8 @@
 
 // io/epoll_engine.hpp: the engine on epoll.
 //
-// Cost: one epoll_ctl() for each descriptor that ever waits, and one when it is closed; one epoll_wait() takes
-// up to 256 edges.
+// Cost: one epoll_ctl() for each kept descriptor that ever waits, and one when it is closed; one for each wait for a
+// shared one; one epoll_wait() takes up to 256 edges.
 
 #include <memory>
 
@@ -26,6 +26,8 @@ public:
 
     long add(int fd, std::uint32_t generation) noexcept override;
     void remove(int fd, std::uint32_t generation) noexcept override;
+    long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept override;
+    void disarm(int fd) noexcept override;
     [[nodiscard]] const char* name() const noexcept override { return "epoll"; }
 
 private:

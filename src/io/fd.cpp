@@ -42,6 +42,10 @@ result<void> close(int fd) {
     return result<void>::from(r);
 }
 
+void forget(int fd) noexcept {
+    if (descriptor* d = descriptor::find(fd); d != nullptr) d->forget(fd);
+}
+
 result<int> dup(int fd) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<int>::failure(EBADF);
@@ -49,14 +53,15 @@ result<int> dup(int fd) {
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     const long made = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
     if (made < 0) return result<int>::failure(static_cast<int>(-made));
-    descriptor::adopt(static_cast<int>(made), static_cast<std::uint32_t>(traits));
+    const std::uint32_t same = static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::kept};
+    descriptor::adopt(static_cast<int>(made), same | descriptor::ours);
     return static_cast<int>(made);
 }
 
 result<void> pipe(int ends[2]) {
     const long r = os::io_call(SYS_pipe2, ends, O_NONBLOCK | O_CLOEXEC);
     if (r == 0)
-        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::known);
+        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::ours);
     return result<void>::from(r);
 }
 
@@ -81,11 +86,11 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     descriptor* from = descriptor::find(in);
     descriptor* to = descriptor::find(out);
     if (from == nullptr || to == nullptr) return number::failure(EBADF);
-    const std::uint32_t in_generation = from->generation(), out_generation = to->generation();
     // SPLICE_F_NONBLOCK is for pipes only: a socket must be non-blocking itself.
     const long in_traits = from->learn(in), out_traits = to->learn(out);
     if (in_traits < 0) return number::from(in_traits);
     if (out_traits < 0) return number::from(out_traits);
+    const std::uint32_t in_generation = from->generation(), out_generation = to->generation();
     const auto must_wait = [](long traits, int fd, side s) noexcept {
         return (traits & descriptor::ask_first) != 0 && would_block(fd, s);
     };

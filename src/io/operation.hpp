@@ -3,16 +3,18 @@
 
 // io/operation.hpp: how an operation on a descriptor that can wait is carried out.
 //
-// perform() makes the system call, and waits for an edge and makes it again while it would block.
+// perform() makes the system call, and waits and makes it again while it would block.
 // When the wait is given up, the call is made once more, so that what came before the deadline is not lost by being
 // noticed late. A waiter may have been woken before the descriptor was closed, and run after the number was given to the
 // next file: it looks at the generation before it tries again.
 
+#include <algorithm>
 #include <cerrno>
 #include <poll.h>
 
 #include "io/descriptor.hpp"
 #include "os/io_calls.hpp"
+#include "sched/park.hpp"
 #include "ums/limits.hpp"
 
 namespace ums::io {
@@ -40,14 +42,19 @@ inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
            !d.is_hung_up();
 }
 
-// `generation`: read before the first attempt. `tried`: that one found nothing to do.
+// What poll(2) calls ready has nothing for the attempt: waits a little. -ETIMEDOUT, -ECANCELED or 0.
+inline long pause(os::nanoseconds until, const std::stop_token* stop) noexcept {
+    const os::nanoseconds soon = os::now() + 10'000'000;
+    const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), stop);
+    if (why == sched::parkable::reason::stop) return -ECANCELED;
+    return until <= soon ? -ETIMEDOUT : 0;
+}
+
+// Of a kept number. `generation`: read before the first attempt. `tried`: that one found nothing to do.
 template <class Call>
-[[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::size_t wanted,
-                                       const limits& l, std::uint32_t generation, bool tried,
-                                       Call call) noexcept {
-    const long traits = d.learn(fd);
-    if (traits < 0) return traits;
-    const bool ask_first = (traits & descriptor::ask_first) != 0;
+[[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::uint32_t traits,
+                                       std::size_t wanted, const limits& l,
+                                       std::uint32_t generation, bool tried, Call call) noexcept {
     // An edge came, or this is the last attempt; or a writer, who has yet to take the mark, tries again.
     bool is_due = tried && s == side::out;
     bool take_first = tried || s == side::in;
@@ -56,11 +63,9 @@ template <class Call>
         const bool has_mark = d.may_be_ready(s);
         if (has_mark || is_due) {
             const bool taken = has_mark && take_first && d.take(s);
-            const long n = ask_first && would_block(fd, s) ? -EAGAIN : without_interruption(call);
+            const long n = without_interruption(call);
             if (n != -EAGAIN) {
-                const bool is_empty =
-                    s == side::in &&
-                    leaves_nothing(d, static_cast<std::uint32_t>(traits), n, wanted);
+                const bool is_empty = s == side::in && leaves_nothing(d, traits, n, wanted);
                 if ((taken || is_due) && !is_empty) d.restore(s);
                 return n;
             }
@@ -80,6 +85,29 @@ template <class Call>
     }
 }
 
+// Of a shared number: attempts and waits, without a memory of earlier ones. `attempt`: does not block.
+template <class Attempt>
+[[gnu::noinline]] long perform_shared(descriptor& d, int fd, side s, const limits& l,
+                                      Attempt attempt) noexcept {
+    const std::uint32_t generation = d.generation();
+    long gave_up = 0;
+    for (unsigned times = 0;; ++times) {
+        const long n = without_interruption(attempt);
+        if (n != -EAGAIN) return n;
+        if (gave_up != 0) return gave_up;
+        const os::nanoseconds until = os::to_nanoseconds(l.until);
+        // An error queue, say, makes it ready again and again, and gives a receive nothing.
+        const bool is_misled = times >= 2 && !would_block(fd, s);
+        const long r = is_misled ? pause(until, l.stop)
+                                 : d.wait_once(fd, s, generation, until, l.stop);
+        if (r == -ETIMEDOUT || r == -ECANCELED)
+            gave_up = r;
+        else if (r != 0)
+            return r;
+        if (d.generation() != generation) return -EBADF;
+    }
+}
+
 // `wanted`: how many bytes the call asks for; 0: not known. The first attempt is made here, where the compiler
 // sees the call: most need no other.
 template <class Call>
@@ -87,9 +115,16 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
              Call call) noexcept {
     const std::uint32_t generation = d.generation();
     const std::uint32_t traits = d.known_traits();
+    if ((traits & descriptor::kept) == 0) {
+        const long learnt = d.learn(fd);
+        if (learnt < 0) return learnt;
+        const bool ask_first = (learnt & descriptor::ask_first) != 0;
+        return perform_shared(d, fd, s, l, [=]() noexcept -> long {
+            return ask_first && would_block(fd, s) ? -EAGAIN : call();
+        });
+    }
     bool tried = false;
-    if ((traits & (descriptor::known | descriptor::ask_first)) == descriptor::known &&
-        d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {
+    if (d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {
         tried = true;
         const long n = without_interruption(call);
         if (n != -EAGAIN) [[likely]] {
@@ -97,7 +132,7 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
             return n;
         }
     }
-    return perform_waiting(d, fd, s, wanted, l, generation, tried, call);
+    return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, call);
 }
 
 }  // namespace ums::io

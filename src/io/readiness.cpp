@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A wait for one direction of one descriptor is a wait as any other. A wait for more is one for an epoll descriptor,
-// made for the purpose, that watches them all: it becomes readable when one of them is ready.
+// A wait for one direction of one descriptor is a wait as any other, but leaves the descriptor's flags alone: the library
+// whose it is may rely on calls that block. A wait for more is one for an epoll descriptor, made for the purpose, that
+// watches them all: it becomes readable when one of them is ready.
 
 #include <algorithm>
 #include <cerrno>
@@ -31,7 +32,7 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
     if (epoll < 0) return epoll;
     const int ep = static_cast<int>(epoll);
-    descriptor::adopt(ep, descriptor::known);
+    descriptor::adopt(ep, descriptor::ours | descriptor::kept);
     for (std::size_t i = 0; i < count && n == 0; ++i) {
         if (fds[i].fd < 0) continue;
         std::uint32_t events = 0;  // The same descriptor may be there several times.
@@ -52,13 +53,30 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     return n;
 }
 
+// poll(2) for one direction of one descriptor, and a wait for it.
+long poll_one(descriptor& d, pollfd& one, side s, const limits& l) noexcept {
+    const auto attempt = [&]() noexcept -> long {
+        const long ready = poll_now(&one, 1);
+        return ready == 0 ? -EAGAIN : (one.revents & POLLNVAL) != 0 ? -EBADF : ready;
+    };
+    return d.is_kept() ? perform(d, one.fd, s, 0, l, attempt)
+                       : perform_shared(d, one.fd, s, l, attempt);
+}
+
 result<void> wait_ready(int fd, side s, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<void>::failure(EBADF);
     const std::uint32_t generation = d->generation();
-    const long traits = d->learn(fd);
-    if (traits < 0) return result<void>::from(traits);
-    if ((traits & (descriptor::file | descriptor::ask_first)) != 0) return {};
+    if (!d->is_kept()) {
+        pollfd one{fd, static_cast<short>(s == side::in ? POLLIN : POLLOUT), 0};
+        const long n = poll_one(*d, one, s, l);
+        return result<void>::from(std::min(n, 0l));
+    }
+    // The number may be lent to others, and they have read what the mark stands for.
+    if (d->may_be_ready(s) && d->take(s) && !would_block(fd, s)) {
+        d->restore(s);
+        return d->generation() == generation ? result<void>{} : result<void>::failure(EBADF);
+    }
     long r = 0;
     if (!d->may_be_ready(s)) {
         r = d->wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
@@ -83,10 +101,7 @@ result<short> poll(int fd, short events, const limits& l) {
     long n;
     const bool in = (events & ~POLLRDHUP) == POLLIN;
     if (in || events == POLLOUT) {
-        n = perform(*d, fd, in ? side::in : side::out, 0, l, [&]() noexcept -> long {
-            const long ready = poll_now(&one, 1);
-            return ready != 0 ? ready : -EAGAIN;
-        });
+        n = poll_one(*d, one, in ? side::in : side::out, l);
     } else {
         // That none of these has come does not say that there is nothing to read, or no room.
         n = poll_all(&one, 1, l);
@@ -151,7 +166,7 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
 number epoll_wait(int epoll, epoll_event* events, int most, const limits& l) {
     descriptor* d = descriptor::find(epoll);
     if (d == nullptr) return number::failure(EBADF);
-    const long n = perform(*d, epoll, side::in, 0, l, [=]() noexcept -> long {
+    const long n = perform_shared(*d, epoll, side::in, l, [=]() noexcept -> long {
         const long ready = os::io_call(SYS_epoll_pwait, epoll, events, most, 0, nullptr, 8);
         return ready != 0 ? ready : -EAGAIN;
     });

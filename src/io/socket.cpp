@@ -29,8 +29,8 @@ result<int> to_descriptor(long fd, std::uint32_t traits) {
 
 // The traits of a socket of this type.
 constexpr std::uint32_t of_type(int type) noexcept {
-    return (type & 0xff) == SOCK_STREAM ? descriptor::socket
-                                        : descriptor::socket | descriptor::messages;
+    constexpr std::uint32_t any = descriptor::ours | descriptor::socket;
+    return (type & 0xff) == SOCK_STREAM ? any : any | descriptor::messages;
 }
 
 // What accept(2) reports of the new connection, or of the network: the next one may be well.
@@ -135,6 +135,7 @@ template <class Call, class Name>
 long send_to(int fd, const limits& l, Call call, Name name) noexcept {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return -EBADF;
+    if (const long traits = d->learn(fd); traits < 0) return traits;
     const std::uint32_t generation = d->generation();
     long gave_up = 0;
     for (;;) {
@@ -250,8 +251,9 @@ result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
 result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<void>::failure(EBADF);
+    if (const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd); traits < 0)
+        return result<void>::from(traits);
     const std::uint32_t generation = d->generation();
-    if (const long traits = d->learn(fd); traits < 0) return result<void>::from(traits);
     long r = os::io_call(SYS_connect, fd, to, to_bytes);
     if (r == -EAGAIN && is_unix(to, to_bytes))
         return result<void>::from(connect_blocking(*d, generation, fd, to, to_bytes, l));
@@ -269,11 +271,11 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
 result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& l) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<int>::failure(EBADF);
+    const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd);
     const std::uint32_t generation = d->generation();
-    const long traits = d->learn(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     // What a connection has of its listener.
-    const auto kept = static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
+    const auto inherited = static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
     for (;;) {
         const long made = perform(*d, fd, side::in, 0, l, [=]() noexcept {
             return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -285,7 +287,7 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
             if (d->generation() != generation) return result<int>::failure(EBADF);
             continue;
         }
-        return to_descriptor(made, descriptor::socket | kept);
+        return to_descriptor(made, descriptor::ours | descriptor::socket | inherited);
     }
 }
 

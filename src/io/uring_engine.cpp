@@ -11,6 +11,7 @@
 #include <poll.h>
 
 #include "io/descriptor.hpp"
+#include "io/one_time_set.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
 
@@ -20,7 +21,9 @@ namespace {
 
 constexpr unsigned submissions = 256, completions = 8192;
 constexpr std::uint64_t no_data = ~std::uint64_t{0};
+constexpr std::uint64_t set_data = no_data - 1;
 constexpr unsigned poll_batch = 64;
+constexpr int set_batch = 16;
 constexpr unsigned cooperative = IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG;
 
 class uring_engine final : public engine {
@@ -35,6 +38,7 @@ public:
     }
     ~uring_engine() override {
         if (is_open_) io_uring_queue_exit(&ring_);
+        if (const int set = set_.load(base::relaxed); set >= 0) os::io_call(SYS_close, set);
     }
 
     sched::fiber* wait(os::nanoseconds limit) noexcept override {
@@ -74,7 +78,7 @@ public:
 
     long add(int fd, std::uint32_t generation) noexcept override {
         // An edge-triggered poll accepts what epoll refuses because it is always ready.
-        const long error = arm(fd, generation);
+        const long error = arm_for_good(fd, generation);
         if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
         return error;
     }
@@ -82,6 +86,16 @@ public:
     void remove(int fd, std::uint32_t generation) noexcept override {
         cancel(fd, generation);
         added_.fetch_sub(1, base::relaxed);
+    }
+
+    long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept override {
+        const long set = one_time();
+        return set < 0 ? set
+                       : one_time_set::arm(static_cast<int>(set), fd, generation, in, out, is_new);
+    }
+
+    void disarm(int fd) noexcept override {
+        if (const int set = set_.load(base::acquire); set >= 0) one_time_set::disarm(set, fd);
     }
 
     [[nodiscard]] const char* name() const noexcept override { return "io_uring"; }
@@ -121,7 +135,43 @@ private:
         return e == nullptr ? -EBUSY : n < 0 ? n : 0;
     }
 
-    long arm(int fd, std::uint32_t generation) noexcept {
+    // The set, which is made when first needed. Or -errno.
+    long one_time() noexcept {
+        if (const int set = set_.load(base::acquire); set >= 0) return set;  // sync(io.uring)
+        const os::word_guard locked{set_lock_};
+        if (const int set = set_.load(base::relaxed); set >= 0) return set;
+        const long made = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+        if (made < 0) return made;
+        const int set = static_cast<int>(made);
+        // Nothing is in it yet, so its poll does not complete before it is known.
+        if (const long error = watch(set); error != 0) {
+            os::io_call(SYS_close, set);
+            return error;
+        }
+        set_.store(set, base::release);  // sync(io.uring)
+        return set;
+    }
+
+    long watch(int set) noexcept {
+        return submit([=](io_uring_sqe* e) { io_uring_prep_poll_multishot(e, set, POLLIN); },
+                      set_data);
+    }
+
+    // The set has events: takes all of them, because it is watched edge-triggered.
+    void empty_set(int set, fiber_list& woken) noexcept {
+        epoll_event events[set_batch];
+        long n;
+        do {
+            n = os::io_call(SYS_epoll_pwait, set, events, set_batch, 0, nullptr, 8);
+            for (long i = 0; i < n; ++i) {
+                const std::uint64_t data = events[i].data.u64;
+                descriptor::find(static_cast<int>(data & (one_time_set::mark - 1)))
+                    ->fire(static_cast<std::uint32_t>(data >> 32), woken);
+            }
+        } while (n == set_batch || n == -EINTR);
+    }
+
+    long arm_for_good(int fd, std::uint32_t generation) noexcept {
         return submit(
             [=](io_uring_sqe* e) {
                 io_uring_prep_poll_multishot(e, fd, POLLIN | POLLOUT | POLLPRI | POLLRDHUP);
@@ -150,6 +200,13 @@ private:
     }
 
     void deliver(const io_uring_cqe& c, fiber_list& woken) noexcept {
+        if (c.user_data == set_data) {
+            const int set = set_.load(base::acquire);  // sync(io.uring)
+            // The thread that watched it has ended, or the queue was full.
+            if ((c.flags & IORING_CQE_F_MORE) == 0) watch(set);
+            empty_set(set, woken);
+            return;
+        }
         const int fd = static_cast<int>(c.user_data);
         const auto generation = static_cast<std::uint32_t>(c.user_data >> 32);
         descriptor& d = *descriptor::find(fd);
@@ -167,13 +224,15 @@ private:
         }
         // The thread that armed it has ended, or the queue was full.
         if (!is_over || d.generation() != generation) return;
-        arm(fd, generation);
+        arm_for_good(fd, generation);
         // Closed meanwhile, after remove() found none: this one may be of the next file.
         if (d.generation() != generation) cancel(fd, generation);
     }
 
     io_uring ring_{};
     bool is_open_ = false;
+    base::atomic<int> set_{-1};  // A one_time_set.
+    std::uint32_t set_lock_ = 0;  // Excludes its making.
     std::uint32_t submission_lock_ = 0;
     std::uint32_t completion_lock_ = 0;
 };

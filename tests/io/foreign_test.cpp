@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate p1 epoll uring
+//
+// Descriptors of other libraries, which do with the number what they like.
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <fcntl.h>
+#include <memory>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+#include "ums/fiber.hpp"
+#include "ums/io.hpp"
+#include "ums/net.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using ums::deadline_after;
+using ums::fiber;
+namespace io = ums::io;
+namespace net = ums::net;
+namespace this_fiber = ums::this_fiber;
+
+class foreign_test : public conserving_test {};
+
+// As a library makes one, by the plain system call.
+struct foreign_pair {
+    int here = -1, there = -1;
+    explicit foreign_pair(int flags = SOCK_NONBLOCK) {
+        int ends[2];
+        if (::socketpair(AF_UNIX, SOCK_STREAM | flags, 0, ends) == 0) {
+            here = ends[0];
+            there = ends[1];
+        }
+    }
+    ~foreign_pair() {
+        if (here >= 0) ::close(here);
+        if (there >= 0) ::close(there);
+    }
+    foreign_pair(const foreign_pair&) = delete;
+    foreign_pair& operator=(const foreign_pair&) = delete;
+};
+
+ums::deadline soon() { return deadline_after(20s); }
+
+bool takes_a_byte(int fd) {
+    char c;
+    return ::recv(fd, &c, 1, MSG_DONTWAIT) == 1;
+}
+
+// Sends a byte after the caller has begun to wait, and waits for it.
+template <class Wait>
+void expect_woken(int from, Wait wait) {
+    fiber writer{[=] {
+        for (int i = 0; i < 5; ++i) this_fiber::yield();
+        EXPECT_EQ(::send(from, "x", 1, 0), 1);
+    }};
+    const auto before = std::chrono::steady_clock::now();
+    wait();
+    EXPECT_LT(std::chrono::steady_clock::now() - before, 15s) << "the event was lost";
+    writer.join();
+}
+
+void expect_readable(int fd, int from) {
+    expect_woken(from, [fd] { EXPECT_TRUE(io::wait_readable(fd, soon())); });
+    EXPECT_TRUE(takes_a_byte(fd));
+}
+
+void expect_polled(int fd, int from) {
+    expect_woken(from, [fd] { EXPECT_EQ(io::poll(fd, POLLIN, soon()).value_or(0), POLLIN); });
+    EXPECT_TRUE(takes_a_byte(fd));
+}
+
+void expect_read(int fd, int from) {
+    expect_woken(from, [fd] {
+        char c;
+        EXPECT_EQ(io::read(fd, &c, 1, soon()).value_or(0), 1u);
+    });
+}
+
+// A client library that reconnects: close() and socket() give the same number.
+TEST_F(foreign_test, a_number_that_a_library_closed_and_got_again_loses_no_event) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const auto expect : {expect_readable, expect_polled, expect_read}) {
+            for (int round = 0; round < scaled(20, 5); ++round) {
+                foreign_pair p{round % 2 == 0 ? SOCK_NONBLOCK : 0};
+                expect(p.here, p.there);
+                const int number = p.here;
+                ::close(std::exchange(p.here, -1));
+                foreign_pair next;
+                if (next.here != number) continue;  // Another thread was faster.
+                expect(next.here, next.there);
+            }
+        }
+    });
+}
+
+TEST_F(foreign_test, a_number_that_io_made_and_a_library_closed_loses_no_event) {
+    on_a_fiber_and_on_a_thread([] {
+        for (int round = 0; round < scaled(20, 5); ++round) {
+            int ends[2];
+            io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+            expect_read(ends[0], ends[1]);
+            ::close(ends[0]);
+            ::close(ends[1]);
+            foreign_pair next{0};
+            expect_readable(next.here, next.there);
+            expect_read(next.here, next.there);
+            EXPECT_EQ(io::read(next.here, ends, 1, deadline_after(1us)).error(),
+                      std::errc::timed_out);
+        }
+    });
+}
+
+// Of a kind that was not expected there: what was known of the old one does not hold.
+TEST_F(foreign_test, a_number_may_come_again_as_something_else) {
+    on_a_fiber_and_on_a_thread([] {
+        char c;
+        int ends[2];
+        for (const bool made_here : {false, true}) {
+            if (made_here)
+                io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+            else
+                ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+            EXPECT_EQ(io::read(ends[0], &c, 1, deadline_after(1us)).error(), std::errc::timed_out);
+            int pipe[2];
+            ASSERT_EQ(::pipe(pipe), 0);
+            EXPECT_EQ(::dup2(pipe[0], ends[0]), ends[0]);
+            EXPECT_EQ(::dup2(pipe[1], ends[1]), ends[1]);
+            EXPECT_EQ(io::read(ends[0], &c, 1, deadline_after(1us)).error(), std::errc::timed_out);
+            EXPECT_EQ(io::write(ends[1], "x", 1).value(), 1u);
+            EXPECT_EQ(io::read(ends[0], &c, 1, soon()).value(), 1u);
+            const int file = ::open("/proc/self/exe", O_RDONLY);
+            EXPECT_EQ(::dup2(file, ends[0]), ends[0]);
+            EXPECT_EQ(io::read(ends[0], &c, 1).value(), 1u);
+            foreign_pair last{0};
+            EXPECT_EQ(::dup2(last.here, ends[0]), ends[0]);
+            EXPECT_EQ(io::read(ends[0], &c, 1, deadline_after(1us)).error(), std::errc::timed_out);
+            expect_readable(ends[0], last.there);
+            for (const int fd : {ends[0], ends[1], pipe[0], pipe[1], file}) ::close(fd);
+        }
+    });
+}
+
+// A library reads by itself: what it has taken is not reported for ever.
+TEST_F(foreign_test, what_others_have_read_is_waited_for_again) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair p;
+        auto [here, there] = net::stream::pair().value();
+        const std::pair<int, int> all[] = {{p.here, p.there}, {here.fd(), there.fd()}};
+        for (const auto& [in, out] : all) {
+            for (int i = 0; i < 5; ++i) {
+                expect_readable(in, out);
+                EXPECT_EQ(io::wait_readable(in, deadline_after(1us)).error(), std::errc::timed_out);
+                EXPECT_EQ(io::poll(in, POLLIN, deadline_after(1us)).error(), std::errc::timed_out);
+            }
+            // A part of what is there: the rest is.
+            EXPECT_EQ(::send(out, "abc", 3, 0), 3);
+            for (int i = 0; i < 3; ++i) {
+                EXPECT_TRUE(io::wait_readable(in, soon()));
+                EXPECT_TRUE(takes_a_byte(in));
+            }
+            EXPECT_EQ(io::wait_readable(in, deadline_after(1us)).error(), std::errc::timed_out);
+        }
+    });
+}
+
+// A duplicate keeps the file alive, and with it what the engine has of it.
+TEST_F(foreign_test, a_duplicate_that_outlives_the_number_disturbs_nobody) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair old;
+        expect_readable(old.here, old.there);
+        EXPECT_EQ(io::wait_readable(old.here, deadline_after(1us)).error(), std::errc::timed_out);
+        const int number = old.here;
+        old.here = ::dup(number);
+        foreign_pair next;
+        EXPECT_EQ(::dup2(next.here, number), number);  // As close() and socket().
+        ::close(std::exchange(next.here, number));
+        for (int i = 0; i < 5; ++i) {
+            EXPECT_EQ(::send(old.there, "o", 1, 0), 1);
+            EXPECT_EQ(io::wait_readable(number, deadline_after(1us)).error(), std::errc::timed_out);
+            expect_readable(number, next.there);
+            EXPECT_TRUE(takes_a_byte(old.here));
+            expect_readable(old.here, old.there);
+        }
+        // The old file under its old number again.
+        EXPECT_EQ(::dup2(old.here, number), number);
+        expect_readable(number, old.there);
+        expect_polled(number, old.there);
+        // Two numbers of one file, both waited for.
+        fiber other{[&] { EXPECT_TRUE(io::wait_readable(number, soon())); }};
+        expect_woken(old.there, [&] { EXPECT_TRUE(io::wait_readable(old.here, soon())); });
+        other.join();
+        EXPECT_TRUE(takes_a_byte(number));
+    });
+}
+
+// A child has inherited the file and keeps it open.
+TEST_F(foreign_test, a_file_that_a_child_keeps_disturbs_nobody) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair old;
+        expect_readable(old.here, old.there);
+        int hold[2];
+        ASSERT_EQ(::pipe(hold), 0);
+        const pid_t child = ::fork();
+        if (child == 0) {
+            char c;
+            ::close(hold[1]);
+            while (::read(hold[0], &c, 1) < 0) continue;
+            ::_exit(0);
+        }
+        ::close(hold[0]);
+        EXPECT_EQ(io::wait_readable(old.here, deadline_after(1us)).error(), std::errc::timed_out);
+        const int number = old.here;
+        ::close(std::exchange(old.here, -1));
+        foreign_pair next;
+        if (next.here != number) {  // Another thread was faster.
+            EXPECT_EQ(::dup2(next.here, number), number);
+            ::close(std::exchange(next.here, number));
+        }
+        for (int i = 0; i < 5; ++i) {
+            EXPECT_EQ(::send(old.there, "o", 1, 0), 1);  // The child has it.
+            EXPECT_EQ(io::wait_readable(number, deadline_after(1us)).error(), std::errc::timed_out);
+            expect_readable(number, next.there);
+            expect_polled(number, next.there);
+        }
+        ::close(hold[1]);
+        int status;
+        while (::waitpid(child, &status, 0) < 0) continue;
+    });
+}
+
+// On io_uring a poll of a descriptor keeps its file open; the peer would not see the end.
+TEST_F(foreign_test, the_peer_sees_the_end_when_a_library_closes) {
+    on_a_fiber_and_on_a_thread([] {
+        char c;
+        foreign_pair p;
+        expect_readable(p.here, p.there);
+        EXPECT_EQ(io::wait_readable(p.here, deadline_after(1us)).error(), std::errc::timed_out);
+        ::close(std::exchange(p.here, -1));
+        EXPECT_EQ(::recv(p.there, &c, 1, MSG_DONTWAIT), 0);
+
+        auto [here, there] = net::stream::pair().value();
+        EXPECT_EQ(here.read(&c, 1, deadline_after(1us)).error(), std::errc::timed_out);
+        ::close(here.release());
+        EXPECT_EQ(there.read(&c, 1, soon()).value(), 0u);
+    });
+}
+
+TEST_F(foreign_test, forget_ends_the_waits_and_leaves_the_file_open) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair p;
+        std::atomic<bool> is_over = false;
+        fiber reader{[&] {
+            char c;
+            EXPECT_EQ(io::read(p.here, &c, 1, soon()).error(), std::errc::bad_file_descriptor);
+            is_over = true;
+        }};
+        do {  // The first may come before the wait.
+            for (int i = 0; i < 50; ++i) this_fiber::yield();
+            io::forget(p.here);
+        } while (!is_over);
+        reader.join();
+        expect_read(p.here, p.there);
+        io::forget(-1);
+        io::forget(1 << 30);
+    });
+}
+
+// The library may rely on calls that block.
+TEST_F(foreign_test, waiting_for_readiness_changes_no_flags) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair p{0};
+        expect_readable(p.here, p.there);
+        EXPECT_TRUE(io::wait_writable(p.here));
+        EXPECT_EQ(io::poll(p.here, POLLOUT).value(), POLLOUT);
+        EXPECT_EQ(::fcntl(p.here, F_GETFL) & O_NONBLOCK, 0);
+    });
+}
+
+TEST_F(foreign_test, both_directions_and_several_fibers_wait_for_one_number) {
+    ums::run({.processors = 2}, [] {
+        for (int round = 0; round < scaled(50, 10); ++round) {
+            foreign_pair p;
+            const std::vector<char> much(1u << 20, 'x');
+            std::atomic<std::size_t> got = 0;
+            fiber writer{[&] { EXPECT_TRUE(io::write_all(p.here, much.data(), much.size(), soon())); }};
+            std::vector<fiber> readers;
+            for (int i = 0; i < 3; ++i) readers.emplace_back([&] {
+                char c;
+                EXPECT_EQ(io::read(p.here, &c, 1, soon()).value_or(0), 1u);
+            });
+            std::vector<char> buffer(50'000);
+            for (int i = 0; i < 3; ++i) {
+                this_fiber::yield();
+                EXPECT_EQ(::send(p.there, "y", 1, 0), 1);
+            }
+            while (got < much.size()) {
+                const auto n = io::read(p.there, buffer.data(), buffer.size(), soon());
+                if (!n || *n == 0) break;
+                got += *n;
+            }
+            EXPECT_EQ(got.load(), much.size());
+            writer.join();
+            for (fiber& f : readers) f.join();
+        }
+    });
+}
+
+// An error queue makes a socket ready for ever, and a receive finds nothing.
+TEST_F(foreign_test, a_socket_that_is_ready_with_nothing_to_read_burns_no_cpu) {
+    ums::run({.processors = 1}, [] {
+        const int door = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        const int on = 1;
+        ::setsockopt(door, IPPROTO_IP, IP_RECVERR, &on, sizeof on);
+        sockaddr_in nobody{};
+        nobody.sin_family = AF_INET;
+        nobody.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        nobody.sin_port = htons(1);
+        (void)::sendto(door, "x", 1, 0, reinterpret_cast<sockaddr*>(&nobody), sizeof nobody);
+        char c;
+        // The pending error first, then the queue is left.
+        static_cast<void>(io::recv(door, &c, 1, 0, deadline_after(1ms)));
+        timespec before, after;
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+        EXPECT_EQ(io::recv(door, &c, 1, 0, deadline_after(300ms)).error(), std::errc::timed_out);
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+        const double used = static_cast<double>(after.tv_sec - before.tv_sec) +
+                            static_cast<double>(after.tv_nsec - before.tv_nsec) / 1e9;
+        EXPECT_LT(used, 0.2);
+        io::close(door);
+    });
+}
+
+}  // namespace
