@@ -4,132 +4,170 @@
 #include <algorithm>
 #include <new>
 #include <sched.h>
-#include <sys/resource.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "block/report.hpp"
+#include "block/sentinel.hpp"
 #include "block/service_thread.hpp"
 #include "os/futex.hpp"
+#include "os/slice.hpp"
 #include "os/thread_cpu.hpp"
 
 namespace ums::block {
 
-class sentinels::sentinel {
+namespace {
+
+constexpr os::nanoseconds slice = 100'000;
+
+}  // namespace
+
+class sentinels::agent {
 public:
-    // What it does. `awake` is left by the sentinel only, `asleep` and `dormant` also by others.
-    enum phase : std::uint32_t {
-        awake,
-        asleep,   // Shall be woken by a carrier. Counted in sleepers_.
-        dormant,  // By the monitor only. So is one without a CPU.
-    };
-
-    explicit sentinel(sentinels& of) : of_{of}, looks_{of.all_} {
-        thread_ = service_thread("ums sentinel", [this] { run(); });
+    explicit agent(sentinels& of) : of_{of}, looks_{of.all_} {
+        thread_ = service_thread("ums agent", [this] { run(); });
     }
-    ~sentinel() = default;  // Requires: joined.
-    sentinel(const sentinel&) = delete;
-    sentinel& operator=(const sentinel&) = delete;
+    ~agent() = default;  // Requires: ended.
+    agent(const agent&) = delete;
+    agent& operator=(const agent&) = delete;
 
-    void join() { thread_.join(); }  // Once ends_ is set and it was woken.
-
-    // By the monitor.
+    // By the monitor, once.
     void guard(int cpu) noexcept {
-        cpu_ = cpu;  // Published by the wake-up.
-        wake();
+        cpu_ = cpu;
+        has_post_.store(1, base::release);  // sync(block.post): publishes the CPU.
+        os::futex_wake(has_post_.address());
     }
-    // Whatever it sleeps for. Returns at once if it is awake.
+    // Whatever it sleeps for, its sentinel watches again. Nothing to do if it does.
     void wake() noexcept {
-        // acquire and release: see wait().
-        const std::uint32_t was = phase_.exchange(awake, base::acq_rel);
-        if (was == asleep) of_.sleepers_.fetch_sub(1, base::relaxed);  // relaxed: a hint for nudge().
-        if (was != awake) os::futex_wake(phase_.address());
+        sentinel* s = watch();
+        if (s == nullptr) return;
+        std::uint32_t was = s->word.load(base::relaxed);  // relaxed: the exchange decides.
+        do {
+            if (was == sentinel::watching || was == sentinel::called) return;
+            // relaxed, both: the agent looks for itself.
+        } while (!s->word.compare_exchange(was, sentinel::watching, base::relaxed, base::relaxed));
+        if (was == sentinel::asleep)
+            of_.sleepers_.fetch_sub(1, base::relaxed);  // relaxed: a hint for nudge().
+        s->arm();
     }
     [[nodiscard]] bool is_asleep() const noexcept {
-        return phase_.load(base::relaxed) == asleep;  // relaxed: a hint, or wake() decides.
+        const sentinel* s = watch();
+        return s != nullptr && s->word.load(base::relaxed) == sentinel::asleep;  // relaxed: a hint,
+                                                                                 // or wake()
+                                                                                 // decides.
     }
     // By the monitor: since it last asked, no block was found here.
     void let_sleep() noexcept {
         if (std::exchange(found_before_, found_.get()) != found_.get()) return;
-        std::uint32_t was = asleep;
+        std::uint32_t was = sentinel::asleep;
         // relaxed: nothing is published. The count is a hint for nudge().
-        if (phase_.compare_exchange(was, dormant, base::relaxed, base::relaxed))
+        if (sentinel* s = watch();
+            s != nullptr &&
+            s->word.compare_exchange(was, sentinel::dormant, base::relaxed, base::relaxed))
             of_.sleepers_.fetch_sub(1, base::relaxed);
     }
 
-    // Set before its own thread takes up its duty; read once that has ended, or by the thread itself.
-    std::unique_ptr<sentinel> next;
+    // Once ends_ is set, with a full fence after it.
+    void end() noexcept {
+        os::futex_wake(of_.ends_.address(), __INT_MAX__);
+        has_post_.store(1, base::release);
+        os::futex_wake(has_post_.address());
+        if (watch() != nullptr) call();
+        thread_.join();
+        if (sentinel* s = watch()) s->stop();
+    }
+
+    // Set before its own thread takes up its duty; read once that has ended, or by the thread
+    // itself.
+    std::unique_ptr<agent> next;
 
 private:
     void run() noexcept {
-        wait_for_wake(dormant);
+        // sync(block.post)
+        while (has_post_.load(base::acquire) == 0) os::futex_wait(has_post_, 0);
         if (ends()) return;
         next = of_.make_one();
-        if (!take_post()) return wait_for_end();
+        if (!take_post()) return;
+        sentinel* s = sentinel::start();
+        if (s == nullptr) return;
+        sentinel_.store(s, base::seq_cst);  // sync(block.sentinel): publishes it. seq_cst: see
+                                            // ends().
         while (!ends()) {
-            if (is_worth_looking()) continue;
-            wait(++in_vain_ > most_in_vain ? dormant : asleep);
+            const seen l = look();
+            if (l == seen::nothing) {
+                sleep(*s, ++in_vain_ > most_in_vain ? sentinel::dormant : sentinel::asleep);
+                continue;
+            }
+            if (l == seen::block) in_vain_ = 0;
+            pause_if_in_a_row(l);
+            watch_on(*s);
         }
     }
 
-    [[nodiscard]] bool ends() const noexcept {
-        return of_.ends_.load(base::acquire) != 0;  // sync(block.sentinel): as wait().
+    // stop() stores ends_, then calls. This thread changes the word, or publishes it, then reads
+    // ends_. seq_cst, all of them: it sees ends_, or is called.
+    [[nodiscard]] bool ends() const noexcept { return of_.ends_.load(base::seq_cst) != 0; }
+
+    [[nodiscard]] sentinel* watch() const noexcept { return sentinel_.load(base::seq_cst); }
+
+    void call() noexcept {
+        sentinel& s = *watch();
+        if (s.word.exchange(sentinel::called, base::seq_cst) == sentinel::asleep)
+            of_.sleepers_.fetch_sub(1, base::relaxed);  // relaxed: a hint for nudge().
+        os::futex_wake(s.word.address());
     }
 
-    void wait(phase why) noexcept {
-        // Whoever wakes it changes this back. relaxed: the others only compare.
-        phase_.store(why, base::relaxed);
-        if (why == asleep) of_.sleepers_.fetch_add(1, base::relaxed);  // relaxed: see the header.
-        // stop() stores ends_, then exchanges the phase. It finds the value stored above, and wakes; or that
-        // was stored after the exchange, and ends_ is seen here. seq_cst, on both sides, for that.
-        base::full_fence();
-        if (ends() || (why == asleep && any_of_interest())) return wake();
-        wait_for_wake(why);
+    // Until the CPU is free.
+    void watch_on(sentinel& s) noexcept {
+        s.word.store(sentinel::watching, base::seq_cst);  // See ends().
+        if (ends()) return;
+        s.arm();
+        wait_for_call(s);
     }
-    void wait_for_wake(phase from) noexcept {
-        // sync(block.sentinel): sees the CPU that it was given. What it sleeps for may change meanwhile.
-        for (std::uint32_t now = from; now != awake; now = phase_.load(base::acquire))
-            os::futex_wait(phase_, now);
+    void sleep(sentinel& s, sentinel::phase why) noexcept {
+        s.word.store(why, base::seq_cst);  // See ends().
+        if (why == sentinel::asleep)
+            of_.sleepers_.fetch_add(1, base::relaxed);  // relaxed: see the header.
+        base::compiler_fence();
+        if (ends() || (why == sentinel::asleep && any_of_interest())) return call();
+        wait_for_call(s);
     }
-    void wait_for_end() noexcept {
-        while (!ends()) wait(dormant);
+    static void wait_for_call(const sentinel& s) noexcept {
+        // relaxed: what it sleeps for may change meanwhile, and the loads are looked at anew.
+        for (std::uint32_t now; (now = s.word.load(base::relaxed)) != sentinel::called;)
+            os::futex_wait(s.word, now);
     }
 
-    // Confined to the CPU, and of the lowest class: whatever wakes up there takes the CPU at once.
+    // So that it is soon at work when it is called, and the carriers' slices do not matter.
     bool take_post() noexcept {
         cpu_set_t only;
         CPU_ZERO(&only);
         CPU_SET(static_cast<unsigned>(cpu_), &only);
-        if (sched_setaffinity(0, sizeof only, &only) != 0) return false;
-        const sched_param none{};
-        return sched_setscheduler(0, SCHED_IDLE, &none) == 0 || setpriority(PRIO_PROCESS, 0, 19) == 0;
+        (void)os::ask_for_slice(slice);
+        return sched_setaffinity(0, sizeof only, &only) == 0;
     }
 
-    // Looks until nothing has been of interest on this CPU for a while. True: look on.
-    bool is_worth_looking() noexcept {
-        const look l = take_look();
-        if (l.has_found) {
-            in_vain_ = 0;
-            quiet_since_ = 0;
-            return true;
-        }
-        if (l.any_of_interest) {
-            quiet_since_ = 0;
-        } else {
-            const os::nanoseconds now = os::now();
-            if (quiet_since_ == 0) quiet_since_ = now;
-            if (now - quiet_since_ > linger) {
-                quiet_since_ = 0;
-                return false;
+    enum class seen { nothing, interest, block };
+
+    [[nodiscard]] seen look() noexcept {
+        seen l = seen::nothing;
+        looks_.each([&](watched& w) noexcept {
+            if (!is_of_interest(w)) return true;
+            if (report_if_blocked(w, of_.states_, 0, false, cpu_)) {
+                of_.found_.fetch_add(1, base::relaxed);  // relaxed: statistics.
+                found_.add(1);
+                l = seen::block;
+            } else if (l == seen::nothing) {
+                l = seen::interest;
             }
-        }
-        sched_yield();
-        return true;
+            return true;
+        });
+        return l;
     }
-
     [[nodiscard]] bool is_of_interest(watched& w) const noexcept {
-        // One that was reported and not handed on (no permit, or a spare is being made) is the monitor's to repeat.
+        // One that was reported and not handed on (no permit, or a spare is being made) is the
+        // monitor's to repeat.
         return w.is_of_interest() && w.cpu() == cpu_ && !w.is_reported();
     }
     [[nodiscard]] bool any_of_interest() noexcept {
@@ -141,43 +179,37 @@ private:
         return any;
     }
 
-    struct look {
-        bool any_of_interest = false;
-        bool has_found = false;
-    };
-
-    look take_look() noexcept {
-        look l;
-        looks_.each([&](watched& w) noexcept {
-            if (!is_of_interest(w)) return true;
-            l.any_of_interest = true;
-            if (!report_if_blocked(w, of_.states_, 0, false, cpu_)) return true;
-            of_.found_.fetch_add(1, base::relaxed);  // relaxed: statistics.
-            found_.add(1);
-            l.has_found = true;
-            return true;
-        });
-        return l;
+    void pause_if_in_a_row(seen l) noexcept {
+        const os::nanoseconds now = os::now();
+        const bool is_next = l != seen::block && now - looked_at_ < shortest_pause;
+        in_a_row_ = is_next ? in_a_row_ + 1 : 0;
+        looked_at_ = now;
+        if (in_a_row_ <= most_in_a_row) return;
+        const unsigned doublings = std::min(in_a_row_ - most_in_a_row - 1, 5u);
+        os::futex_wait(of_.ends_, 0, now + (shortest_pause << doublings));
+        looked_at_ = os::now();
     }
 
     sentinels& of_;
     watch_list::observer looks_;
-    base::atomic<std::uint32_t> phase_{dormant};
+    base::atomic<std::uint32_t> has_post_;
     int cpu_ = -1;
+    base::atomic<sentinel*> sentinel_;     // Stopped once the thread has ended.
     base::owned<std::uint64_t> found_{0};  // Written by its thread.
     std::uint64_t found_before_ = 0;       // The monitor's.
 
     // Its thread's:
     unsigned in_vain_ = 0;
-    os::nanoseconds quiet_since_ = 0;
+    unsigned in_a_row_ = 0;
+    os::nanoseconds looked_at_ = 0;
 
     std::thread thread_;  // Last: it uses the others.
 };
 
-std::unique_ptr<sentinels::sentinel> sentinels::make_one() noexcept {
+std::unique_ptr<sentinels::agent> sentinels::make_one() noexcept {
     try {
-        auto made = std::make_unique<sentinel>(*this);
-        free_.store(made.get(), base::release);  // sync(block.sentinel): publishes it to guard().
+        auto made = std::make_unique<agent>(*this);
+        free_.store(made.get(), base::release);  // sync(block.post): publishes it to guard().
         return made;
     } catch (const std::exception&) {  // No memory, or no thread: then there are no more.
         return nullptr;
@@ -193,20 +225,18 @@ sentinels::~sentinels() = default;
 void sentinels::start() noexcept {
     if (os::thread_cpu::here() < 0) return;
     ends_.store(0, base::relaxed);  // relaxed: no thread reads it yet.
-    cpus_ = static_cast<unsigned>(std::clamp(::sysconf(_SC_NPROCESSORS_CONF), 1L, long{CPU_SETSIZE}));
-    on_cpu_.reset(new (std::nothrow) base::atomic<sentinel*>[cpus_]);
+    cpus_ =
+        static_cast<unsigned>(std::clamp(::sysconf(_SC_NPROCESSORS_CONF), 1L, long{CPU_SETSIZE}));
+    on_cpu_.reset(new (std::nothrow) base::atomic<agent*>[cpus_]);
     if (on_cpu_ != nullptr) first_ = make_one();
 }
 
 void sentinels::stop() noexcept {
-    // seq_cst: see wait().
-    ends_.store(1, base::seq_cst);
-    base::full_fence();
-    // Each has made the next, or will not, once it has ended. The joins go from the first to the last.
-    while (std::unique_ptr<sentinel> s = std::move(first_)) {
-        s->wake();
-        s->join();
-        first_ = std::move(s->next);
+    ends_.store(1, base::seq_cst);  // See agent::ends().
+    // Each has made the next, or will not, once it has ended.
+    while (std::unique_ptr<agent> a = std::move(first_)) {
+        a->end();
+        first_ = std::move(a->next);
     }
     free_.store(nullptr, base::relaxed);  // relaxed: nobody else is left.
     on_cpu_.reset();
@@ -217,25 +247,25 @@ void sentinels::guard(int cpu) noexcept {
     if (cpu < 0 || static_cast<unsigned>(cpu) >= cpus_) return;
     auto& place = on_cpu_[static_cast<unsigned>(cpu)];
     // relaxed: only the monitor writes it.
-    if (sentinel* s = place.load(base::relaxed)) return s->wake();
-    // sync(block.sentinel): sees how it was made.
-    sentinel* s = free_.exchange(nullptr, base::acquire);
-    if (s == nullptr) return;
-    s->guard(cpu);
-    place.store(s, base::release);  // sync(block.sentinel): publishes it to wake_here().
+    if (agent* a = place.load(base::relaxed)) return a->wake();
+    // sync(block.post): sees how it was made.
+    agent* a = free_.exchange(nullptr, base::acquire);
+    if (a == nullptr) return;
+    a->guard(cpu);
+    place.store(a, base::release);  // sync(block.post): publishes it to wake_here().
 }
 
 void sentinels::let_sleep() noexcept {
     for (unsigned i = 0; i < cpus_; ++i)
-        if (sentinel* s = on_cpu_[i].load(base::relaxed)) s->let_sleep();  // relaxed: as in guard().
+        if (agent* a = on_cpu_[i].load(base::relaxed)) a->let_sleep();  // relaxed: as in guard().
 }
 
 void sentinels::wake_here() noexcept {
     const int cpu = os::thread_cpu::here();
     if (cpu < 0 || static_cast<unsigned>(cpu) >= cpus_) return;
-    // sync(block.sentinel): sees how it was made.
-    sentinel* s = on_cpu_[static_cast<unsigned>(cpu)].load(base::acquire);
-    if (s != nullptr && s->is_asleep()) s->wake();
+    // sync(block.post): sees how it was made.
+    agent* a = on_cpu_[static_cast<unsigned>(cpu)].load(base::acquire);
+    if (a != nullptr && a->is_asleep()) a->wake();
 }
 
 }  // namespace ums::block

@@ -1,28 +1,32 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/sentinels.hpp: threads that run when the carrier of a load does not.
+// block/sentinels.hpp: finds a block at the moment it begins.
 //
-// A sentinel is confined to one CPU and of class SCHED_IDLE: it gets the CPU at the moment a carrier leaves
-// it, finds out by one look whether that carrier has blocked, and reports it. It is runnable while a load of
-// interest was last seen on its CPU, and else it sleeps. So a block is found within some microseconds, and
-// a carrier that does not block never notices.
+// On a CPU where blocks are found there are two threads. A sentinel (block/sentinel.hpp) runs when
+// everybody else has left the CPU, and wakes the agent. The agent, an ordinary thread that is
+// confined to the same CPU, looks at the loads whose kernel thread was last seen there, and reports
+// the one that has blocked. Then it arms the sentinel again, and sleeps. So a block is found within
+// some microseconds, and a carrier that does not block never notices. What it takes to act on a
+// block, locks and claims, is taken by the agent alone: others wait for it no longer than for any
+// thread.
 //
-// Sentinels are the first line only: where other programs keep the CPU busy they hardly run. Whatever they
-// miss the monitor finds.
+// They are the first line only: where other programs keep the CPU busy a sentinel hardly runs.
+// Whatever it misses the monitor finds.
 //
-// The sleep needs no fence. A carrier becomes of interest, then reads the count of sleepers; a sentinel
-// counts itself, then looks once more. As long as both are on one CPU, they take turns there, and each sees all
-// that the other did before it was switched out: so the sentinel finds the carrier, or the carrier the
-// sentinel. A carrier that comes from another CPU in between may be missed: that is the monitor's to find.
-//
-// Making them. Nothing on the way of a report may allocate: a fiber blocked inside the allocator may be what
-// is to be reported. So one sentinel is there from the start, without a CPU; the monitor gives it one where
-// it found a block, and before it takes up its duty it makes the next.
-//
-// When one is woken. It asks to be woken (`asleep`) by a carrier that leaves its driver on its CPU; after
-// `most_in_vain` such wake-ups without a block it does not (`dormant`), and costs a server that waits often
+// The sleep. While no load is of interest on its CPU an agent sleeps and its sentinel rests. It
+// asks to be woken (`asleep`) by a carrier that begins to run fibers there; after `most_in_vain`
+// such wake-ups without a block it does not (`dormant`), and costs a server that waits often
 // nothing. The monitor wakes it when it next finds a block there.
+// Going to sleep needs no fence. A carrier becomes of
+// interest, then reads the count of sleepers; an agent counts itself, then looks once more. As long
+// as both are on one CPU, they take turns there, and each sees all that the other did before it was
+// switched out: so the agent finds the carrier, or the carrier the agent. A carrier that comes from
+// another CPU in between may be missed: that is the monitor's to find.
+//
+// Making them. Nothing on the way of a report may allocate: a fiber blocked inside the allocator
+// may be what is to be reported. So one agent is there from the start, without a CPU; the monitor
+// gives it one where it found a block, and before it takes up its duty it makes the next.
 
 #include <memory>
 #include <thread>
@@ -36,9 +40,12 @@ namespace ums::block {
 
 class sentinels {
 public:
-    // How long one looks on while nothing is of interest on its CPU, before it sleeps.
-    static constexpr os::nanoseconds linger = 30'000;
     static constexpr unsigned most_in_vain = 4;
+    // A CPU may be free although its load runs: it is in a system call on another, say. An agent
+    // that is called so often in a row, within `shortest_pause` each, lets the sentinel rest for a
+    // while.
+    static constexpr unsigned most_in_a_row = 4;
+    static constexpr os::nanoseconds shortest_pause = 50'000, longest_pause = 1'600'000;
 
     // `sleepers`: counts those that want to be woken.
     sentinels(watch_list& all, os::thread_states& states,
@@ -51,9 +58,10 @@ public:
     void start() noexcept;
     void stop() noexcept;
 
-    // By the monitor. Blocks are found on `cpu`: it shall have a sentinel that is awake. Calls no allocator.
+    // By the monitor. Blocks are found on `cpu`: it shall be watched. Calls no allocator.
     void guard(int cpu) noexcept;
-    // By the monitor, now and then: a carrier shall wake only those that have found a block since the last time.
+    // By the monitor, now and then: a carrier shall wake only those that have found a block since
+    // the last time.
     void let_sleep() noexcept;
     // By a carrier that begins to run fibers: wakes the one of its CPU, if that wants to be woken.
     void wake_here() noexcept;
@@ -64,20 +72,20 @@ public:
     }
 
 private:
-    class sentinel;
+    class agent;
 
     // Makes the one that is without a CPU. By start(), then by the last that was made.
-    std::unique_ptr<sentinel> make_one() noexcept;
+    std::unique_ptr<agent> make_one() noexcept;
 
     watch_list& all_;
     os::thread_states& states_;
     base::atomic<std::uint32_t>& sleepers_;
     base::atomic<std::uint64_t> found_;
     base::atomic<std::uint32_t> ends_;
-    base::atomic<sentinel*> free_;  // Without a CPU.
+    base::atomic<agent*> free_;  // Without a CPU.
     unsigned cpus_ = 0;
-    std::unique_ptr<base::atomic<sentinel*>[]> on_cpu_;
-    std::unique_ptr<sentinel> first_;  // Each owns the next that was made.
+    std::unique_ptr<base::atomic<agent*>[]> on_cpu_;
+    std::unique_ptr<agent> first_;  // Each owns the next that was made.
 };
 
 }  // namespace ums::block

@@ -2,6 +2,7 @@
 #include "os/kernel_thread.hpp"
 
 #include <cerrno>
+#include <ctime>
 #include <link.h>
 
 #include "os/futex.hpp"
@@ -58,6 +59,22 @@ void kernel_thread::join() noexcept {
     // sync(kernel_thread): sees the handle.
     while (is_started_.load(base::acquire) == 0) futex_wait(is_started_, 0);
     pthread_join(handle_, nullptr);
+    joined();
+}
+
+bool kernel_thread::join_within(nanoseconds limit) noexcept {
+    UMS_ASSERT(is_started(), "a kernel thread was joined that does not run");
+    timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);  // The only clock of this call that sanitizers know.
+    until.tv_nsec += limit;
+    until.tv_sec += until.tv_nsec / 1'000'000'000;
+    until.tv_nsec %= 1'000'000'000;
+    if (pthread_timedjoin_np(handle_, nullptr, &until) != 0) return false;
+    joined();
+    return true;
+}
+
+void kernel_thread::joined() noexcept {
     unmap(stack_, bytes_);
     is_started_.store(0, base::relaxed);  // relaxed: only one joins it.
 }

@@ -18,6 +18,7 @@
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "os/clock.hpp"
 
 namespace ums::os {
 
@@ -40,12 +41,16 @@ public:
     // Waits for the end of the thread. By anybody who knows that it was or is being started, even by a
     // start() that has not returned yet.
     void join() noexcept;
+    // The same for at most so long. False: it has not ended.
+    [[nodiscard]] bool join_within(nanoseconds limit) noexcept;
 
     [[nodiscard]] bool is_started() const noexcept {
         return is_started_.load(base::relaxed) != 0;  // relaxed: a hint, or the caller is ordered after start().
     }
 
 private:
+    void joined() noexcept;
+
     pthread_t handle_{};
     char* stack_ = nullptr;  // With its guard, the lowest page.
     std::size_t bytes_ = 0;

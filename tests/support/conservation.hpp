@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <dirent.h>
 #include <fstream>
+#include <sched.h>
 #include <set>
 #include <string>
 #include <sys/stat.h>
@@ -52,7 +53,8 @@ public:
     }
 
     // The kernel threads of this process. One that has been joined may be listed by the kernel a moment
-    // longer: those on their way out are not counted.
+    // longer: those on their way out are not counted. Nor is a thread of the lowest class that has been told to end and
+    // waits for a CPU to do that, which nobody waits for (block/sentinel.hpp).
     static std::set<std::string> threads() {
         std::set<std::string> found;
         for (const std::string& tid : entries("/proc/self/task")) {
@@ -66,6 +68,7 @@ public:
             const std::size_t name_end = line.rfind(')');
             if (name_end == line.npos) continue;
             std::sscanf(line.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags);
+            if (state == 'R' && ::sched_getscheduler(std::stoi(tid)) == SCHED_IDLE) continue;
             if ((flags & exiting) == 0 && state != 'Z' && state != 'X') found.insert(tid);
         }
         return found;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "block/sentinel.hpp"
+
+#include <new>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <utility>
+
+#include "os/futex.hpp"
+#include "os/lock.hpp"
+#include "os/slice.hpp"
+
+namespace ums::block {
+
+namespace {
+
+// The kernel's least. The class keeps it, and it decides how long a thread of the class waits for
+// its share.
+constexpr os::nanoseconds slice = 100'000;
+
+// Those that had not ended when they were stopped.
+os::lock lock;
+sentinel* left = nullptr;  // Guarded by it.
+
+}  // namespace
+
+sentinel* sentinel::start() noexcept {
+    collect();
+    auto* made = new (std::nothrow) sentinel;
+    if (made == nullptr) return nullptr;
+    const int error = made->thread_.start(
+        [](void* of) -> void* {
+            static_cast<sentinel*>(of)->run();
+            return nullptr;
+        },
+        made);
+    if (error == 0) return made;
+    delete made;
+    return nullptr;
+}
+
+void sentinel::stop() noexcept {
+    duty_.store(ends, base::relaxed);  // relaxed: nothing is published.
+    os::futex_wake(duty_.address());
+    if (thread_.join_within(patience)) {
+        delete this;
+    } else {
+        const os::lock_guard guard{lock};
+        next_left_ = std::exchange(left, this);
+    }
+    collect();
+}
+
+void sentinel::collect() noexcept {
+    lock.acquire();
+    sentinel* all = std::exchange(left, nullptr);
+    lock.release();
+    while (sentinel* one = all) {
+        all = one->next_left_;
+        if (one->thread_.join_within(0)) {
+            delete one;
+            continue;
+        }
+        const os::lock_guard guard{lock};
+        one->next_left_ = std::exchange(left, one);
+    }
+}
+
+void sentinel::arm() noexcept {
+    std::uint32_t was = rests;
+    // sync(block.sentinel): what the waiter wrote, its word above all, comes before.
+    if (duty_.compare_exchange(was, watches, base::release, base::relaxed))
+        os::futex_wake(duty_.address());
+}
+
+// Everything but the end happens in the class: preempted anywhere, perhaps for seconds.
+void sentinel::run() noexcept {
+    pthread_setname_np(pthread_self(), "ums sentinel");
+    (void)os::ask_for_slice(slice);
+    const sched_param none{};
+    if (sched_setscheduler(0, SCHED_IDLE, &none) != 0 && setpriority(PRIO_PROCESS, 0, 19) != 0)
+        return;
+    for (;;) {
+        std::uint32_t duty = duty_.load(base::acquire);  // sync(block.sentinel)
+        if (duty == ends) return;
+        if (duty == rests) {
+            os::futex_wait(duty_, rests);
+            continue;
+        }
+        // It runs, so nobody else wants the CPU. relaxed, both words: whoever is woken looks for
+        // itself.
+        if (!duty_.compare_exchange(duty, rests, base::relaxed, base::relaxed)) continue;
+        std::uint32_t was = watching;
+        if (word.compare_exchange(was, called, base::relaxed, base::relaxed))
+            os::futex_wake(word.address());
+    }
+}
+
+}  // namespace ums::block

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+#include "block/sentinel.hpp"
+
+#include <atomic>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "os/futex.hpp"
+#include "os/topology.hpp"
+#include "support/conservation.hpp"
+#include "support/scale.hpp"
+
+namespace {
+
+using namespace ums;
+using block::sentinel;
+
+// On a thread that is confined to the first CPU, for the sentinel inherits that.
+template <class F>
+void on_one_cpu(F f) {
+    std::thread{[&] {
+        os::pin_this_thread(0);
+        f();
+    }}.join();
+}
+
+class sentinel_test : public conserving_test {};
+
+TEST_F(sentinel_test, calls_once_for_each_arm_when_the_cpu_is_free) {
+    on_one_cpu([] {
+        sentinel* s = sentinel::start();
+        ASSERT_NE(s, nullptr);
+        for (int i = scaled(1000, 100); i != 0; --i) {
+            EXPECT_EQ(s->word.load(base::relaxed), sentinel::called);
+            s->word.store(sentinel::watching, base::relaxed);
+            s->arm();
+            while (s->word.load(base::relaxed) == sentinel::watching)
+                os::futex_wait(s->word, sentinel::watching);
+        }
+        s->stop();
+    });
+}
+
+TEST_F(sentinel_test, leaves_a_waiter_alone_that_does_not_watch) {
+    on_one_cpu([] {
+        sentinel* s = sentinel::start();
+        ASSERT_NE(s, nullptr);
+        s->word.store(sentinel::asleep, base::relaxed);
+        s->arm();  // Perhaps seen before the next, perhaps not.
+        std::this_thread::yield();
+        EXPECT_EQ(s->word.load(base::relaxed), sentinel::asleep);
+        s->word.store(sentinel::watching, base::relaxed);
+        s->arm();
+        while (s->word.load(base::relaxed) == sentinel::watching)
+            os::futex_wait(s->word, sentinel::watching);
+        s->stop();
+    });
+}
+
+// Beside a loop a thread of the lowest class may get no turn for seconds.
+TEST_F(sentinel_test, one_that_gets_no_cpu_is_left_and_collected_later) {
+    const auto before = conservation::threads();
+    std::atomic<bool> is_over{false};
+    std::thread loop{[&] {
+        os::pin_this_thread(0);
+        while (!is_over) {
+        }
+    }};
+    on_one_cpu([] {
+        for (int i = 0; i < 8; ++i)
+            if (sentinel* s = sentinel::start()) s->stop();
+    });
+    is_over = true;
+    loop.join();
+    while (conservation::threads() != before)
+        on_one_cpu([] {
+            if (sentinel* s = sentinel::start()) s->stop();
+        });
+}
+
+}  // namespace
