@@ -234,7 +234,7 @@ def start_memcached(cell, cpu, folder):
 
 def own_server(cell):
     """The servers of examples/, as their users start them."""
-    where = ["-l", "127.0.0.1", "-p", "0", "-t", "1"]
+    where = ["-l", "127.0.0.1", "-p", "0" if cell["bench"] == "http" else "-1", "-t", "1"]
     if cell["bench"] == "http":
         return [built("http-server"), *where]
     if cell["bench"] == "memcached":

@@ -14,7 +14,9 @@ namespace memcached {
 struct counters {
     std::uint64_t cmd_get = 0;
     std::uint64_t cmd_set = 0;
+    std::uint64_t cmd_flush = 0;
     std::uint64_t cmd_touch = 0;
+    std::uint64_t cmd_meta = 0;
     std::uint64_t get_hits = 0;
     std::uint64_t get_misses = 0;
     std::uint64_t get_expired = 0;
@@ -34,6 +36,15 @@ struct counters {
     std::uint64_t evictions = 0;
     std::uint64_t expired_unfetched = 0;
     std::uint64_t evicted_unfetched = 0;
+
+    void got(bool hit) noexcept {
+        ++cmd_get;
+        ++(hit ? get_hits : get_misses);
+    }
+    void touched(bool hit) noexcept {
+        ++cmd_touch;
+        ++(hit ? touch_hits : touch_misses);
+    }
 
     counters& operator+=(const counters& other) noexcept {
         // Nothing but these words: added one by one.

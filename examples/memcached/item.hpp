@@ -26,6 +26,8 @@ struct item {
     item* newer = nullptr;  // Towards the most recently used.
     item* older = nullptr;
     std::uint64_t cas = 0;
+    std::int64_t order =
+        0;  // The time of the last use in ns: of all shards' items the least goes first.
     seconds used_at = 0;
     seconds expires_at = 0;
     bool linked = false;

@@ -21,8 +21,11 @@ void write_ports(const memcached::server& server) {
     std::FILE* const file = std::fopen(part.c_str(), "w");
     if (file == nullptr) throw std::system_error(errno, std::system_category(), part);
     const auto say = [file](const char* kind, const ums::net::endpoint& at) {
-        std::fprintf(file, "%s %s: %u\n", kind, at.family() == AF_INET ? "INET" : "INET6",
-                     unsigned{at.port()});
+        // [::] stands for IPv4, too; memcached has a socket for each.
+        if (at.family() == AF_INET || at == ums::net::endpoint::any_ipv6(at.port()))
+            std::fprintf(file, "%s INET: %u\n", kind, unsigned{at.port()});
+        if (at.family() == AF_INET6)
+            std::fprintf(file, "%s INET6: %u\n", kind, unsigned{at.port()});
     };
     for (const auto& at : server.addresses()) say("TCP", at);
     for (const auto& at : server.udp_addresses()) say("UDP", at);

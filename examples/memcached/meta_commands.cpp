@@ -16,6 +16,7 @@ namespace memcached {
 namespace {
 
 constexpr std::string_view bad_format = "CLIENT_ERROR bad command line format";
+constexpr std::string_view opaque_too_long = "CLIENT_ERROR opaque token too long";
 constexpr std::string_view bad_token = "CLIENT_ERROR bad token in command line format";
 constexpr unsigned flags_max = 20;  // Words, with the command, and one more.
 constexpr std::size_t opaque_max = 32;
@@ -31,6 +32,7 @@ struct request {
     bool creates = false;
     bool invalidates = false;
     bool keeps_order = false;  // Reading it is no use of it.
+    bool looks_first = false;  // The use counts behind the reply, not before.
     char mode = 0;
     std::uint32_t flags = 0;
     seconds expires_at = 0;
@@ -96,11 +98,14 @@ bool request::read(std::string_view flag, const clock& time, seconds now, bool& 
         }
         case 'N':
             creates = true;
+            looks_first = true;
             return moment(created_expires_at);
         case 'T':
             sets_ttl = true;
+            looks_first = true;
             return moment(expires_at);
         case 'R':
+            looks_first = true;
             return moment(recache_at);
         case 'F':
             return parse(token, flags);
@@ -138,8 +143,10 @@ bool request::read(std::string_view flag, const clock& time, seconds now, bool& 
         case 't':
         case 'c':
         case 'f':
+            return true;
         case 'h':
         case 'l':
+            looks_first = true;
             return true;
         default:
             known = false;
@@ -147,13 +154,10 @@ bool request::read(std::string_view flag, const clock& time, seconds now, bool& 
     }
 }
 
-// " kKEY", or " kBASE64 b".
 void say_key(replies& to, std::string_view key, bool is_base64) {
-    to.text(" k");
     if (!is_base64) return to.text(key);
     char encoded[session::key_bytes_max * 4 / 3 + 4];
     to.text({encoded, base64_encode(key, encoded)});
-    to.text(" b");
 }
 
 void say_number(replies& to, char letter, std::uint64_t n) {
@@ -175,7 +179,9 @@ void say_common(replies& to, std::string_view flag, std::string_view key, bool k
         to.character(' ');
         to.text(flag);
     } else if (flag[0] == 'k') {
+        to.text(" k");
         say_key(to, key, key_is_base64);
+        if (key_is_base64) to.text(" b");
     }
 }
 
@@ -217,23 +223,24 @@ void session::meta_get(const words& line, replies& to) {
     if (line.count() >= flags_max) return mistake(to, "CLIENT_ERROR options flags are too long");
     request asked;
     if (!asked.read(line, 2, service_.time, now_)) return mistake(to, asked.mistake);
-    if (has_long_opaque(line, 2)) return mistake(to, "CLIENT_ERROR opaque token too long");
 
+    const replies::mark before = to.here();
     if (asked.creates) service_.items.trim();
     store::access held{service_.items, asked.key, now_};
-    item* it = held.get();
+    item* it = held.find();
     bool created = false, won = false;
     if (it == nullptr && asked.creates) {
         item_ref made;
         if (held.make(asked.key, 0, 0, 2, made) != allocation::done)
             return mistake(to, "SERVER_ERROR out of memory writing get response");
         std::memcpy(made->value_begin(), "\r\n", 2);
-        made->key_is_base64 = asked.key_is_base64;
         held.link(*made, nullptr);
         it = made.get();  // The store keeps it.
         created = true;
     }
     if (it == nullptr) {
+        held.count().got(false);
+        if (has_long_opaque(line, 2)) return mistake(to, opaque_too_long);
         if (asked.quiet) return;
         to.text("EN");
         for (unsigned i = 2; i < line.count(); ++i)
@@ -278,9 +285,17 @@ void session::meta_get(const words& line, replies& to) {
             case 'h':
                 say_number(to, 'h', it->fetched ? 1 : 0);
                 break;
+            case 'O':  // The flags before it have had their effect.
+                if (line[i].size() > opaque_max) {
+                    if (!asked.keeps_order && !asked.looks_first) held.bump(*it);
+                    to.take_back(before);
+                    return mistake(to, opaque_too_long);
+                }
+                [[fallthrough]];
             default:
                 say_common(to, line[i], asked.key, it->key_is_base64);
         }
+    asked.sets_ttl ? held.count().touched(true) : held.count().got(true);
     if (it->token_sent) to.text(" Z");
     if (it->stale) {
         to.text(" X");
@@ -308,13 +323,9 @@ void session::meta_set(const words& line, std::string_view text, replies& to) {
         return mistake(to, bad_format);
     const std::uint32_t bytes = static_cast<std::uint32_t>(length) + 2;
     // From here on the length is known, and the value follows.
-    const auto refuse = [&](std::string_view why) {
-        swallow_ = bytes;
-        mistake(to, why);
-    };
+    const auto refuse = [&](std::string_view why) { swallow(bytes, why); };
     request asked;
     if (!asked.read(line, 3, service_.time, now_)) return refuse(asked.mistake);
-    if (has_long_opaque(line, 3)) return refuse("CLIENT_ERROR opaque token too long");
     storing how = storing::set;
     switch (asked.mode) {
         case 0:
@@ -335,6 +346,7 @@ void session::meta_set(const words& line, std::string_view text, replies& to) {
         default:
             return refuse("CLIENT_ERROR invalid mode for ms M token");
     }
+    if (has_long_opaque(line, 3)) return refuse(opaque_too_long);
     if (asked.has_cas && (how == storing::set || how == storing::replace)) how = storing::cas;
 
     item_ref it;
@@ -348,12 +360,12 @@ void session::meta_set(const words& line, std::string_view text, replies& to) {
         return;
     }
     it->key_is_base64 = asked.key_is_base64;
+    await_value(std::move(it), how);
     pending_.is_meta = true;
     pending_.quiet = asked.quiet;
     pending_.cas = asked.cas;
     pending_.may_be_stale = asked.invalidates;
     pending_.line = text;
-    await_value(std::move(it), how);
 }
 
 void session::finish_meta_set(result outcome, replies& to) {
@@ -362,18 +374,11 @@ void session::finish_meta_set(result outcome, replies& to) {
     to.text(said[static_cast<unsigned>(outcome)]);
     const words line{pending_.line};
     for (unsigned i = 3; i < line.count(); ++i) switch (line[i][0]) {
-            case 'O':
-                to.character(' ');
-                to.text(line[i]);
-                break;
-            case 'k':
-                say_key(to, pending_.it->key(), pending_.it->key_is_base64);
-                break;
             case 'c':
                 say_number(to, 'c', pending_.stored_cas);
                 break;
             default:
-                break;
+                say_common(to, line[i], pending_.it->key(), pending_.it->key_is_base64);
         }
     to.text("\r\n");
 }
@@ -384,17 +389,18 @@ void session::meta_delete(const words& line, replies& to) {
     request asked;
     if (!asked.read(line, 2, service_.time, now_))
         return mistake(to, "CLIENT_ERROR invalid or duplicate flag");
-    if (has_long_opaque(line, 2)) return mistake(to, "CLIENT_ERROR opaque token too long");
+    if (has_long_opaque(line, 2)) return mistake(to, opaque_too_long);
     store::access held{service_.items, asked.key, now_};
     item* const it = held.find();
     const bool matches = it != nullptr && (!asked.has_cas || asked.cas == it->cas);
-    ++(matches ? held.count().delete_hits : held.count().delete_misses);
+    if (!matches) ++held.count().delete_misses;
     if (matches && asked.invalidates) {
         if (asked.sets_ttl) it->expires_at = asked.expires_at;
         it->stale = true;
         it->token_sent = false;
         held.changed(*it);
     } else if (matches) {
+        ++held.count().delete_hits;
         held.unlink(*it);
     }
     if (matches && asked.quiet) return;
@@ -434,8 +440,8 @@ void session::meta_arithmetic(const words& line, replies& to) {
             to.text("EX");
             break;
         case delta_result::not_found: {
-            ++(increment ? count.incr_misses : count.decr_misses);
             if (!asked.creates) {
+                ++(increment ? count.incr_misses : count.decr_misses);
                 to.text("NF");
                 break;
             }
@@ -448,17 +454,11 @@ void session::meta_arithmetic(const words& line, replies& to) {
                 return mistake(to, "SERVER_ERROR Out of memory allocating new item");
             std::memcpy(made->value_begin(), digits, length);
             std::memcpy(made->value_begin() + length, "\r\n", 2);
-            made->key_is_base64 = asked.key_is_base64;
             held.link(*made, nullptr);
             it = made.get();  // The store keeps it.
             created = true;
         }
     }
-    if (has_long_opaque(line, 2)) {
-        to.take_back(before);
-        return mistake(to, "CLIENT_ERROR opaque token too long");
-    }
-    if (it != nullptr && !created && asked.quiet) return;
     char digits[20];
     const char* const end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     const std::string_view number{digits, static_cast<std::size_t>(end - digits)};
@@ -468,7 +468,7 @@ void session::meta_arithmetic(const words& line, replies& to) {
     } else if (it != nullptr) {
         to.text("HD");
     }
-    for (unsigned i = 2; i < line.count(); ++i) switch (it != nullptr ? line[i][0] : '\0') {
+    for (unsigned i = 2; i < line.count(); ++i) switch (it != nullptr ? line[i][0] : 'O') {
             case 'c':
                 say_number(to, 'c', it->cas);
                 break;
@@ -482,9 +482,13 @@ void session::meta_arithmetic(const words& line, replies& to) {
                 if (created) it->expires_at = asked.created_expires_at;
                 break;
             default:
-                say_common(to, line[i], asked.key,
-                           it != nullptr ? it->key_is_base64 : asked.key_is_base64);
+                if (line[i][0] == 'O' && line[i].size() > opaque_max) {
+                    to.take_back(before);
+                    return mistake(to, opaque_too_long);
+                }
+                say_common(to, line[i], asked.key, asked.key_is_base64);
         }
+    if (it != nullptr && !created && asked.quiet) return to.take_back(before);
     to.text("\r\n");
     if (it != nullptr && asked.wants_value) {
         to.text(number);
@@ -502,11 +506,12 @@ void session::meta_debug(const words& line, replies& to) {
         key = {decoded, bytes};
     }
     store::access held{service_.items, key, now_};
+    ++held.count().cmd_meta;
     const item* const it = held.find();
     if (it == nullptr) return to.text("EN\r\n");
     const std::uint64_t bytes = nominal_bytes(it->key_bytes, it->flags, it->value_bytes);
     to.text("ME ");
-    to.text(line[1]);
+    say_key(to, it->key(), it->key_is_base64);
     to.text(" exp=");
     if (it->expires_at == 0)
         to.text("-1");

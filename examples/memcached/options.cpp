@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -17,8 +18,8 @@ namespace {
 constexpr const char* help =
     R"(memcached-server [OPTION]...: a server for clients of memcached, one fiber for each connection
 
-  -p, --port=N             TCP port (default 11211; 0 or -1: any free one)
-  -U, --udp-port=N         UDP port (default 0: none)
+  -p, --port=N             TCP port (default 11211, or that of -U; 0: none; -1: any free one)
+  -U, --udp-port=N         UDP port (default 0: none; -1: any free one)
   -s, --unix-socket=PATH   listen there instead
   -a, --unix-mask=MODE     access to it, in octal (default 700)
   -l, --listen=ADDRESS     where to listen (default: everywhere); several with commas or several times
@@ -28,12 +29,11 @@ constexpr const char* help =
   -c, --conn-limit=N       connections at once (default 1024)
   -t, --threads=N          kernel threads that run fibers (default 4)
   -b, --listen-backlog=N   (default 1024)
-  -v, --verbose            may be repeated
   -V, --version
   -h, --help               this
--d, -u, -B, -o, -R and -C, with their values, are accepted and do nothing. The server prints
-"listening on ADDRESS:PORT" for each address, and writes the ports into the file that
-MEMCACHED_PORT_FILENAME names, as memcached does. SIGTERM and SIGINT stop it.
+The other options of memcached are refused. The server prints "listening on ADDRESS:PORT" for each
+address, and writes the ports into the file that MEMCACHED_PORT_FILENAME names, as memcached does.
+SIGTERM and SIGINT stop it.
 )";
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -69,6 +69,13 @@ std::uint64_t size(const char* name, std::string_view word) {
     return number(name, word.substr(0, word.size() - 1), 1, most / factor) * factor;
 }
 
+// 0: none; -1: any free one.
+std::optional<std::uint16_t> port(const char* name, std::string_view word) {
+    if (word == "-1") return 0;
+    const auto n = static_cast<std::uint16_t>(number(name, word, 0, 65535));
+    return n == 0 ? std::nullopt : std::optional{n};
+}
+
 void add_addresses(std::string_view list, std::vector<std::string>& to) {
     while (!list.empty()) {
         const std::size_t end = std::min(list.find(','), list.size());
@@ -81,7 +88,9 @@ void add_addresses(std::string_view list, std::vector<std::string>& to) {
 
 ums::result<ums::net::endpoint> read_address(const std::string& text, std::uint16_t port) {
     auto parsed = ums::net::endpoint::ip(text, port);
-    return parsed ? parsed : ums::net::endpoint::parse(text);
+    if (!parsed) parsed = ums::net::endpoint::parse(text);
+    if (parsed && parsed->family() == AF_UNIX) parsed = parsed.failure(EINVAL);
+    return parsed;
 }
 
 options read_options(int count, char** words) {
@@ -96,31 +105,23 @@ options read_options(int count, char** words) {
                                      {"conn-limit", required_argument, nullptr, 'c'},
                                      {"threads", required_argument, nullptr, 't'},
                                      {"listen-backlog", required_argument, nullptr, 'b'},
-                                     {"daemon", no_argument, nullptr, 'd'},
-                                     {"user", required_argument, nullptr, 'u'},
-                                     {"protocol", required_argument, nullptr, 'B'},
-                                     {"extended", required_argument, nullptr, 'o'},
-                                     {"max-reqs-per-event", required_argument, nullptr, 'R'},
-                                     {"disable-cas", no_argument, nullptr, 'C'},
-                                     {"verbose", no_argument, nullptr, 'v'},
                                      {"version", no_argument, nullptr, 'V'},
                                      {"help", no_argument, nullptr, 'h'},
                                      {nullptr, 0, nullptr, 0}};
     options chosen;
+    bool has_port = false;
     opterr = 0;
     while (true) {
         const int at = optind;
-        const int c =
-            getopt_long(count, words, ":p:U:s:a:l:m:MI:c:t:b:du:B:o:R:CvVh", all, nullptr);
+        const int c = getopt_long(count, words, ":p:U:s:a:l:m:MI:c:t:b:Vh", all, nullptr);
         if (c == -1) break;
         switch (c) {
             case 'p':
-                chosen.port = std::string_view{optarg} == "-1"
-                                  ? std::uint16_t{0}
-                                  : static_cast<std::uint16_t>(number("-p", optarg, 0, 65535));
+                chosen.port = port("-p", optarg);
+                has_port = true;
                 break;
             case 'U':
-                chosen.udp_port = static_cast<std::uint16_t>(number("-U", optarg, 0, 65535));
+                chosen.udp_port = port("-U", optarg);
                 break;
             case 's':
                 chosen.unix_path = optarg;
@@ -150,16 +151,6 @@ options read_options(int count, char** words) {
             case 'b':
                 chosen.backlog = static_cast<unsigned>(number("-b", optarg, 1, 65535));
                 break;
-            case 'v':
-                ++chosen.verbosity;
-                break;
-            case 'd':
-            case 'u':
-            case 'B':
-            case 'o':
-            case 'R':
-            case 'C':
-                break;
             case 'V':
                 std::printf("memcached %s\n", session::version.data());
                 std::exit(0);
@@ -174,9 +165,11 @@ options read_options(int count, char** words) {
     }
     if (optind < count) refuse(std::string{"what is '"} + words[optind] + "'?");
     for (const std::string& text : chosen.addresses)
-        if (!read_address(text, chosen.port))
-            refuse("-l is '" + text +
-                   "'; expected an address, ADDRESS:PORT, [IPV6]:PORT or unix:PATH");
+        if (!read_address(text, 0))
+            refuse("-l is '" + text + "'; expected an IP address, ADDRESS:PORT or [IPV6]:PORT");
+    if (chosen.udp_port && !has_port) chosen.port = chosen.udp_port;
+    if (!chosen.port && !chosen.udp_port && chosen.unix_path.empty())
+        refuse("there is nothing to listen on: -p and -U are 0, and there is no -s");
     if (chosen.store.item_bytes_max > chosen.store.memory_bytes)
         refuse("-I is larger than -m: no item of that size fits");
     return chosen;

@@ -3,6 +3,7 @@
 
 // options: the command line of the server; the letters are memcached's.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,19 +15,18 @@ namespace memcached {
 
 struct options {
     std::vector<std::string> addresses;  // For read_address(). Empty: all.
-    std::uint16_t port = 11211;
-    std::uint16_t udp_port = 0;  // 0: none.
-    bool any_udp_port = false;   // Any free one, for tests.
-    std::string unix_path;       // Not empty: neither TCP nor UDP.
+    // 0: any free one.
+    std::optional<std::uint16_t> port = 11211;
+    std::optional<std::uint16_t> udp_port;
+    std::string unix_path;  // Not empty: neither TCP nor UDP.
     unsigned unix_mode = 0700;
     unsigned processors = 4;
     unsigned max_connections = 1024;
     unsigned backlog = 1024;
-    unsigned verbosity = 0;
     store_options store;
 };
 
-// An address of -l, with this port unless it says one. Fails with invalid_argument.
+// An IP address of -l, with this port unless it says one. Fails with invalid_argument.
 ums::result<ums::net::endpoint> read_address(const std::string& text, std::uint16_t port);
 
 // Reads them. Ends the program after -h and -V, or with one line that says what is wrong (exit code 64).

@@ -29,12 +29,27 @@ TEST(options_test, what_cannot_be_used_is_named_in_one_line) {
     for (const auto& [words, says] :
          std::vector<sample>{{{"-a", "999"}, "-a is '999'; expected an octal number from 0 to 777"},
                              {{"-a", "1000"}, "from 0 to 777"},
-                             {{"-l", "foo"}, "-l is 'foo'; expected an address"},
+                             {{"-l", "foo"}, "-l is 'foo'; expected an IP address"},
+                             {{"-l", "unix:/x"}, "-l is 'unix:/x'; expected an IP address"},
                              {{"-l", "127.0.0.1,foo:1"}, "-l is 'foo:1'"},
                              {{"-p", "65536"}, "-p is '65536'; expected a number from 0 to 65535"},
                              {{"-m", "1", "-I", "2m"}, "-I is larger than -m"},
                              {{"-c"}, "-c needs a value"},
+                             {{"-p", "-2"}, "-p is '-2'"},
+                             {{"-U", "65536"}, "-U is '65536'"},
+                             {{"-p", "0"}, "nothing to listen on"},
+                             {{"-p", "0", "-U", "0"}, "nothing to listen on"},
                              {{"--frobnicate"}, "--frobnicate"},
+                             // memcached's that would do nothing here.
+                             {{"-C"}, "there is no option -C"},
+                             {{"-d"}, "there is no option -d"},
+                             {{"-v"}, "there is no option -v"},
+                             {{"-u", "nobody"}, "there is no option -u"},
+                             {{"-B", "ascii"}, "there is no option -B"},
+                             {{"-R", "20"}, "there is no option -R"},
+                             {{"-o", "idle_timeout=10"}, "there is no option -o"},
+                             {{"-o", "read_buf_mem_limit=1"}, "there is no option -o"},
+                             {{"--disable-cas"}, "there is no option --disable-cas"},
                              {{"word"}, "'word'"}}) {
         const child_end end = run_child("reads", words);
         EXPECT_EQ(end.code, 64) << end;
@@ -44,8 +59,12 @@ TEST(options_test, what_cannot_be_used_is_named_in_one_line) {
 }
 
 TEST(options_test, addresses_may_have_a_port) {
-    for (const child_arguments& words : std::vector<child_arguments>{
-             {"-l", "127.0.0.1"}, {"-l", "::1,127.0.0.1:80"}, {"-l", "[::1]:80", "-a", "777"}}) {
+    for (const child_arguments& words :
+         std::vector<child_arguments>{{"-p", "0", "-U", "-1"},
+                                      {"-p", "0", "-s", "/x"},
+                                      {"-l", "127.0.0.1"},
+                                      {"-l", "::1,127.0.0.1:80"},
+                                      {"-l", "[::1]:80", "-a", "777"}}) {
         const child_end end = run_child("reads", words);
         EXPECT_EQ(end.code, 0) << end;
     }

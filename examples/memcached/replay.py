@@ -48,7 +48,8 @@ def escaped(data):
 class Server:
     """A server on a Unix socket in a folder of its own; it is ended and awaited."""
 
-    def __init__(self, command):
+    def __init__(self, command, is_killed=False):
+        self.end = subprocess.Popen.kill if is_killed else subprocess.Popen.terminate
         self.folder = tempfile.mkdtemp()
         os.chmod(self.folder, 0o777)  # memcached does not stay root.
         self.path = os.path.join(self.folder, "socket")
@@ -71,11 +72,12 @@ class Server:
         return self
 
     def __exit__(self, *_):
-        self.process.terminate()
+        self.end(self.process)
         said, _ = self.process.communicate()
         shutil.rmtree(self.folder)
+        said = re.sub(r"^listening on .*\n", "", said.decode(errors="replace"))
         if said.strip():
-            print(f"{self.process.args[0]} said: {said.decode(errors='replace')}")
+            print(f"{self.process.args[0]} said: {said}")
         self.status = self.process.returncode
 
 

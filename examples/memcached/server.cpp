@@ -18,8 +18,11 @@ namespace {
 
 constexpr std::size_t line_bytes = 4u << 20;  // The session itself refuses longer ones.
 
-std::vector<ums::net::endpoint> endpoints(const options& chosen, std::uint16_t port) {
+std::vector<ums::net::endpoint> endpoints(const options& chosen,
+                                          std::optional<std::uint16_t> chosen_port) {
     std::vector<ums::net::endpoint> all;
+    if (!chosen_port) return all;
+    const std::uint16_t port = *chosen_port;
     if (chosen.addresses.empty()) all.push_back(ums::net::endpoint::any_ipv6(port));
     for (const std::string& text : chosen.addresses)
         all.push_back(read_address(text, port).value());
@@ -41,9 +44,7 @@ server::server(const options& chosen)
         return;
     }
     for (const auto& at : endpoints(chosen, chosen.port)) listeners_.emplace_back(at, how);
-    if (chosen.udp_port == 0) return;
-    const std::uint16_t port = chosen.any_udp_port ? std::uint16_t{0} : chosen.udp_port;
-    for (const auto& at : endpoints(chosen, port)) datagrams_.emplace_back(at);
+    for (const auto& at : endpoints(chosen, chosen.udp_port)) datagrams_.emplace_back(at);
 }
 
 std::vector<ums::net::endpoint> server::addresses() const {
@@ -206,6 +207,7 @@ void say(replies& to, std::string_view name, std::uint64_t value) {
 
 void server::general(replies& to) {
     const counters sum = items_.count();
+    const store::use linked = items_.linked();
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
     const auto time = [](const timeval& t) {
@@ -228,7 +230,9 @@ void server::general(replies& to) {
         rejected_.load(std::memory_order_relaxed));  // relaxed: a figure.
     say(to, "cmd_get", sum.cmd_get);
     say(to, "cmd_set", sum.cmd_set);
+    say(to, "cmd_flush", sum.cmd_flush);
     say(to, "cmd_touch", sum.cmd_touch);
+    say(to, "cmd_meta", sum.cmd_meta);
     say(to, "get_hits", sum.get_hits);
     say(to, "get_misses", sum.get_misses);
     say(to, "get_expired", sum.get_expired);
@@ -244,10 +248,10 @@ void server::general(replies& to) {
     say(to, "cas_badval", sum.cas_badval);
     say(to, "touch_hits", sum.touch_hits);
     say(to, "touch_misses", sum.touch_misses);
-    say(to, "limit_maxbytes", items_.limit_bytes());
+    say(to, "limit_maxbytes", options_.store.memory_bytes);
     say(to, "threads", options_.processors);
-    say(to, "bytes", items_.used_bytes());
-    say(to, "curr_items", items_.items());
+    say(to, "bytes", linked.bytes);
+    say(to, "curr_items", linked.items);
     say(to, "total_items", sum.total_items);
     say(to, "expired_unfetched", sum.expired_unfetched);
     say(to, "evicted_unfetched", sum.evicted_unfetched);
@@ -255,24 +259,19 @@ void server::general(replies& to) {
 }
 
 void server::settings(replies& to) {
-    say(to, "maxbytes", items_.limit_bytes());
+    say(to, "maxbytes", options_.store.memory_bytes);
     say(to, "maxconns", options_.max_connections);
-    say(to, "tcpport", options_.port);
-    say(to, "udpport", options_.udp_port);
+    say(to, "tcpport", options_.port.value_or(0));
+    say(to, "udpport", options_.udp_port.value_or(0));
     say(to, "inter", options_.addresses.empty() ? "NULL" : options_.addresses.front());
-    say(to, "verbosity", options_.verbosity);
     say(to, "evictions", options_.store.evict ? "on" : "off");
     say(to, "domain_socket", options_.unix_path.empty() ? "NULL" : options_.unix_path);
-    say(to, "growth_factor", "1.25");
     say(to, "num_threads", options_.processors);
     say(to, "cas_enabled", "yes");
     say(to, "tcp_backlog", options_.backlog);
-    say(to, "auth_enabled_sasl", "no");
-    say(to, "item_size_max", items_.options().item_bytes_max);
+    say(to, "item_size_max", options_.store.item_bytes_max);
     say(to, "maxconns_fast", "yes");
     say(to, "flush_enabled", "yes");
 }
-
-void server::connections_of(replies& to) { say(to, "curr_connections", connections_.count()); }
 
 }  // namespace memcached

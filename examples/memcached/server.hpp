@@ -40,7 +40,6 @@ private:
 
     void general(replies& to) override;
     void settings(replies& to) override;
-    void connections_of(replies& to) override;
 
     const options options_;
     store items_;

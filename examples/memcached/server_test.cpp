@@ -31,7 +31,7 @@ protected:
     void serve(std::function<void(server&)> body) {
         ums::run(runtime, [&] {
             if (chosen.addresses.empty()) chosen.addresses = {"127.0.0.1"};
-            chosen.port = 0;
+            if (chosen.port) chosen.port = 0;
             server s{chosen};
             ums::fiber running{[&s] { s.run(); }};
             body(s);
@@ -184,8 +184,7 @@ TEST_F(server_test, it_listens_on_a_unix_socket_also_where_one_was_left_behind) 
 }
 
 TEST_F(server_test, it_answers_datagrams) {
-    chosen.udp_port = 1;  // Below: any free one.
-    chosen.any_udp_port = true;
+    chosen.udp_port = 0;
     serve([](server& s) {
         auto client = ums::net::datagram::bind(ums::net::endpoint::loopback(0)).value();
         const auto say = [&](std::string_view text) {
@@ -210,6 +209,15 @@ TEST_F(server_test, it_answers_datagrams) {
         tcp.send("set b 0 0 5000\r\n" + std::string(5000, 'b') + "\r\n");
         EXPECT_EQ(tcp.receive_to("\r\n"), "STORED\r\n");
         EXPECT_EQ(say("get b\r\n"), "VALUE b 0 5000\r\n" + std::string(5000, 'b') + "\r\nEND\r\n");
+    });
+}
+
+TEST_F(server_test, without_a_port_there_is_no_tcp) {
+    chosen.port.reset();
+    chosen.udp_port = 0;
+    serve([](server& s) {
+        EXPECT_TRUE(s.addresses().empty());
+        EXPECT_EQ(s.udp_addresses().size(), 1u);
     });
 }
 

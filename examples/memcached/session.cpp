@@ -30,6 +30,10 @@ std::size_t session::take(std::string_view input, replies& to) {
             const std::size_t n = std::min<std::uint64_t>(swallow_, rest.size());
             swallow_ -= n;
             taken += n;
+            if (swallow_ == 0 && !refusal_.empty()) {
+                to.text(refusal_);
+                to.text("\r\n");
+            }
         } else if (pending_.it) {
             const std::span<char> into = wanted();
             const std::size_t n = std::min(into.size(), rest.size());
@@ -68,26 +72,28 @@ void session::command(std::string_view text, replies& to) {
     const words line{text};
     // There is no command of one letter.
     if (line.count() == 0 || line[0].size() < 2) return to.text("ERROR\r\n");
-    if (line[0].size() == 2 && line[0][0] == 'm') {
-        pending_.line.clear();
-        return meta_command(line, text, to);
-    }
+    if (line[0].size() == 2 && line[0][0] == 'm') return meta_command(line, text, to);
     text_command(line, to);
 }
 
 void session::await_value(item_ref it, storing how) {
+    pending_ = {};
     pending_.it = std::move(it);
-    pending_.have = 0;
     pending_.how = how;
+}
+
+void session::swallow(std::uint64_t bytes, std::string_view why) {
+    swallow_ = bytes;
+    refusal_ = why;
 }
 
 void session::finish_value(replies& to) {
     result outcome = result::not_stored;
     const bool is_whole = pending_.it->value().ends_with("\r\n");
-    if (is_whole) {
+    {
         store::access held{service_.items, pending_.it->key(), now_};
         ++held.count().cmd_set;
-        outcome = store_value(held);
+        if (is_whole) outcome = store_value(held);
     }
     if (pending_.is_meta) {
         if (is_whole)
@@ -127,6 +133,7 @@ session::result session::store_value(store::access& held) {
             if (cas != 0 && cas == old->cas) {
                 ++held.count().cas_hits;
             } else if (pending_.may_be_stale && cas != 0 && cas < old->cas) {
+                ++held.count().cas_hits;
                 // Late, but better than nothing: it keeps the marks of the item it replaces.
                 it.expires_at = old->expires_at;
                 it.stale = true;

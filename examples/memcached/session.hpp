@@ -25,12 +25,11 @@ enum class storing { set, add, replace, append, prepend, cas };
 struct service {
     store& items;
     memcached::clock& time;
-    // Writes what `stats WHAT` shows; false if there is no such thing. For stats and stats settings.
+    // Writes what `stats` and `stats settings` show.
     struct reporter {
         virtual ~reporter() = default;
         virtual void general(replies& to) = 0;
         virtual void settings(replies& to) = 0;
-        virtual void connections_of(replies& to) = 0;
     }* report = nullptr;
 };
 
@@ -78,6 +77,8 @@ private:
     void finish_value(replies& to);
     result store_value(store::access& held);
     void await_value(item_ref it, storing how);
+    // The value that follows is not stored; behind it comes `why`, unless that is empty.
+    void swallow(std::uint64_t bytes, std::string_view why);
 
     // text_commands.cpp
     void text_command(const words& line, replies& to);
@@ -87,10 +88,6 @@ private:
     void remove(const words& line, replies& to);
     void touch(const words& line, replies& to);
     void flush_all(const words& line, replies& to);
-    void verbosity(const words& line, replies& to);
-    void memory_limit(const words& line, replies& to);
-
-    // stats.cpp
     void stats(const words& line, replies& to);
 
     // meta_commands.cpp
@@ -112,6 +109,7 @@ private:
     service& service_;
     pending pending_;
     std::uint64_t swallow_ = 0;  // Bytes of a value that nobody wants.
+    std::string_view refusal_;   // What is said behind them.
     seconds now_ = 0;
     bool over_ = false;
 };

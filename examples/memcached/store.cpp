@@ -2,13 +2,16 @@
 #include "store.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "size_classes.hpp"
 
 namespace memcached {
 
-store::store(const store_options& chosen) : options_(chosen), limit_(chosen.memory_bytes) {}
+store::store(const store_options& chosen) : options_(chosen) {
+    for (auto& order : oldest_) order = none;
+}
 
 store::~store() {
     for (shard& s : shards_)
@@ -54,28 +57,34 @@ allocation store::allocate(std::string_view key, std::uint32_t flags, seconds ex
     return allocation::done;
 }
 
-// Claims `bytes` of the memory, at the cost of the oldest items. Gives up when every shard is empty:
-// then replies that are being sent hold the memory.
+// Claims `bytes` of the memory, at the cost of the oldest items. Gives up when there is no item: then
+// replies that are being sent hold the memory.
 bool store::make_room(std::size_t bytes) noexcept {
     // relaxed, all of it: a sum that is compared with a limit. Nothing is read because of it.
-    const std::size_t limit = limit_.load(std::memory_order_relaxed);
     std::size_t used = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-    for (unsigned empty = 0; used > limit;) {
-        if (!options_.evict || empty == shards) {
+    while (used > options_.memory_bytes) {
+        unsigned victim = 0;
+        std::int64_t least = none;
+        for (unsigned i = 0; i < shards; ++i) {
+            const std::int64_t order = oldest_[i].load(std::memory_order_relaxed);
+            if (order < least) {
+                least = order;
+                victim = i;
+            }
+        }
+        if (!options_.evict || least == none) {
             used_.fetch_sub(bytes, std::memory_order_relaxed);
             return false;
         }
-        shard& s = shards_[next_victim_.fetch_add(1, std::memory_order_relaxed) % shards];
+        shard& s = shards_[victim];
         {
             const std::lock_guard held{s.lock};
-            if (s.oldest == nullptr) {
-                ++empty;
-                continue;
+            // Unless somebody else was faster.
+            if (s.oldest != nullptr && s.oldest->order == least) {
+                ++s.count.evictions;
+                if (!s.oldest->fetched) ++s.count.evicted_unfetched;
+                unlink(s, *s.oldest);
             }
-            empty = 0;
-            ++s.count.evictions;
-            if (!s.oldest->fetched) ++s.count.evicted_unfetched;
-            unlink(s, *s.oldest);
         }
         used = used_.load(std::memory_order_relaxed);
     }
@@ -95,11 +104,32 @@ void store::unlink(shard& s, item& it) noexcept {
     item** at = &bucket_of(s, it.hash);
     while (*at != &it) at = &(*at)->next_in_bucket;
     *at = it.next_in_bucket;
+    take_out(s, it);
+    it.linked = false;
+    --s.linked.items;
+    s.linked.bytes -= nominal_bytes(it.key_bytes, it.flags, it.value_bytes);
+    release(&it);
+}
+
+void store::say_oldest(const shard& s) noexcept {
+    // relaxed: make_room() looks again with the lock held.
+    oldest_[static_cast<std::size_t>(&s - shards_.data())].store(
+        s.oldest != nullptr ? s.oldest->order : none, std::memory_order_relaxed);
+}
+
+void store::take_out(shard& s, item& it) noexcept {
     (it.newer != nullptr ? it.newer->older : s.newest) = it.older;
     (it.older != nullptr ? it.older->newer : s.oldest) = it.newer;
-    it.linked = false;
-    --s.linked;
-    release(&it);
+    if (it.older == nullptr) say_oldest(s);
+}
+
+void store::add_newest(shard& s, item& it) noexcept {
+    it.order = std::chrono::steady_clock::now().time_since_epoch().count();
+    it.newer = nullptr;
+    it.older = s.newest;
+    (s.newest != nullptr ? s.newest->newer : s.oldest) = &it;
+    s.newest = &it;
+    if (it.older == nullptr) say_oldest(s);
 }
 
 void store::grow(shard& s) {
@@ -156,13 +186,6 @@ item* store::access::find() noexcept {
     return nullptr;
 }
 
-item* store::access::get() noexcept {
-    item* const it = find();
-    ++shard_.count.cmd_get;
-    ++(it != nullptr ? shard_.count.get_hits : shard_.count.get_misses);
-    return it;
-}
-
 void store::access::bump(item& it) noexcept {
     // The time of use is that of the second read on, as memcached has it (`me`, `mg l`).
     if (!it.fetched) {
@@ -171,30 +194,23 @@ void store::access::bump(item& it) noexcept {
         it.active = true;
         it.used_at = now_;
     }
-    if (it.newer == nullptr) return;
-    (it.newer->older) = it.older;
-    (it.older != nullptr ? it.older->newer : shard_.oldest) = it.newer;
-    it.newer = nullptr;
-    it.older = shard_.newest;
-    shard_.newest->newer = &it;
-    shard_.newest = &it;
+    store_.take_out(shard_, it);
+    store_.add_newest(shard_, it);
 }
 
 void store::access::link(item& made, item* old) noexcept {
     if (old != nullptr) unlink(*old);
-    if (shard_.linked >= shard_.buckets.size() * 3 / 2) grow(shard_);
+    if (shard_.linked.items >= shard_.buckets.size() * 3 / 2) grow(shard_);
     made.references.fetch_add(1, std::memory_order_relaxed);  // relaxed: the caller holds one.
     made.cas = store_.next_cas();
     made.used_at = now_;
     item*& bucket = bucket_of(shard_, hash_);
     made.next_in_bucket = bucket;
     bucket = &made;
-    made.newer = nullptr;
-    made.older = shard_.newest;
-    (shard_.newest != nullptr ? shard_.newest->newer : shard_.oldest) = &made;
-    shard_.newest = &made;
+    store_.add_newest(shard_, made);
     made.linked = true;
-    ++shard_.linked;
+    ++shard_.linked.items;
+    shard_.linked.bytes += nominal_bytes(made.key_bytes, made.flags, made.value_bytes);
     ++shard_.count.total_items;
 }
 
@@ -223,31 +239,14 @@ void store::reset_counters() {
     }
 }
 
-std::vector<store::class_use> store::uses() {
-    std::vector<class_use> sum(classes.count() + 1);
-    for_each([&sum](const item& it) {
-        const std::uint64_t bytes = nominal_bytes(it.key_bytes, it.flags, it.value_bytes);
-        class_use& use = sum[classes.of(bytes)];
-        ++use.items;
-        use.bytes += bytes;
-    });
-    return sum;
-}
-
-std::uint64_t store::items() {
-    std::uint64_t sum = 0;
+store::use store::linked() {
+    use sum;
     for (shard& s : shards_) {
         const std::lock_guard held{s.lock};
-        sum += s.linked;
+        sum.items += s.linked.items;
+        sum.bytes += s.linked.bytes;
     }
     return sum;
-}
-
-void store::for_each(const std::function<void(const item&)>& f) {
-    for (shard& s : shards_) {
-        const std::lock_guard held{s.lock};
-        for (const item* it = s.newest; it != nullptr; it = it->older) f(*it);
-    }
 }
 
 }  // namespace memcached

@@ -8,14 +8,13 @@
 // nothing waits while it is held, so the sections are short.
 //
 // Memory is counted for the store as a whole, in blocks of the size classes. When an item does not
-// fit, the oldest item of one shard after the other goes: keys are spread evenly, so that is close to
-// the order of use of all.
+// fit, the item whose last use is longest ago goes. Each shard says how old its oldest one is, so
+// that finding it takes a look at 64 numbers and one lock.
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <string_view>
 #include <vector>
@@ -70,8 +69,6 @@ public:
 
         // The item, unless it has expired or was flushed. The pointer is good while the access lives.
         [[nodiscard]] item* find() noexcept;
-        // The same, for a command that reads: counts the hit or miss.
-        [[nodiscard]] item* get() noexcept;
         // It was read: fetched, and the most recently used.
         void bump(item& it) noexcept;
         // Puts `made` in, in the place of `old` unless that is null, and gives it a new cas.
@@ -110,26 +107,15 @@ public:
     // Statistics. Each shard is locked in turn.
     [[nodiscard]] counters count();
     void reset_counters();
-    struct class_use {
-        std::uint64_t items = 0, bytes = 0;
+    struct use {
+        std::uint64_t items = 0, bytes = 0;  // Nominal bytes.
     };
-    // By class number, and the number of items linked in all.
-    [[nodiscard]] std::vector<class_use> uses();
-    [[nodiscard]] std::uint64_t items();
-    // Calls f for each item, with the lock of its shard held.
-    void for_each(const std::function<void(const item&)>& f);
-
+    [[nodiscard]] use linked();
+    // Of the blocks of all items, linked or not.
     [[nodiscard]] std::size_t used_bytes() const noexcept {
         return used_.load(std::memory_order_relaxed);  // relaxed: a figure.
     }
     [[nodiscard]] const store_options& options() const noexcept { return options_; }
-    [[nodiscard]] std::size_t limit_bytes() const noexcept {
-        return limit_.load(std::memory_order_relaxed);  // relaxed: a figure.
-    }
-    // The limit may be changed while the store is in use.
-    void limit_memory(std::size_t bytes) noexcept {
-        limit_.store(bytes, std::memory_order_relaxed);  // relaxed: a figure.
-    }
 
 private:
     friend class item_ref;
@@ -139,7 +125,7 @@ private:
         ums::mutex lock;
         // Guarded by lock:
         std::vector<item*> buckets = std::vector<item*>(64);
-        std::size_t linked = 0;
+        use linked;
         item* newest = nullptr;
         item* oldest = nullptr;
         counters count;
@@ -153,6 +139,11 @@ private:
     }
     [[nodiscard]] bool is_flushed(const item& it, seconds now) const noexcept;
     void unlink(shard& s, item& it) noexcept;
+    // Puts it in as the most recently used, or takes it out of the list in order of use.
+    void add_newest(shard& s, item& it) noexcept;
+    void take_out(shard& s, item& it) noexcept;
+    // For make_room(): behind each change of the oldest.
+    void say_oldest(const shard& s) noexcept;
     static void grow(shard& s);
     allocation allocate(std::string_view key, std::uint32_t flags, seconds expires_at,
                         std::uint32_t value_bytes, bool may_evict, item_ref& made);
@@ -160,9 +151,10 @@ private:
     void release(item* it) noexcept;
 
     const store_options options_;
-    std::atomic<std::size_t> limit_;
     std::atomic<std::size_t> used_ = 0;  // Bytes of the blocks of all items, linked or not.
-    std::atomic<unsigned> next_victim_ = 0;
+    // The order of each shard's oldest item; written with its lock held.
+    static constexpr std::int64_t none = INT64_MAX;
+    alignas(64) std::array<std::atomic<std::int64_t>, shards> oldest_;
     std::atomic<std::uint64_t> cas_ = 0;
     // What was stored with this cas or before is gone...
     std::atomic<std::uint64_t> flushed_cas_ = 0;

@@ -35,7 +35,8 @@ allocation put(store& s, const std::string& key, std::string value, seconds now 
 
 std::string get(store& s, const std::string& key, seconds now = 100) {
     store::access held{s, key, now};
-    item* const it = held.get();
+    item* const it = held.find();
+    held.count().got(it != nullptr);
     if (it == nullptr) return "";
     held.bump(*it);
     return std::string{it->value().substr(0, it->value_bytes - 2)};
@@ -48,7 +49,8 @@ TEST_F(store_test, what_was_put_is_found_until_it_is_replaced) {
     EXPECT_EQ(get(s, "a"), "one");
     put(s, "a", "two");
     EXPECT_EQ(get(s, "a"), "two");
-    EXPECT_EQ(s.items(), 1u);
+    EXPECT_EQ(s.linked().items, 1u);
+    EXPECT_EQ(s.linked().bytes, 48u + 8 + 2 + 5);
     const counters sum = s.count();
     EXPECT_EQ(sum.get_hits, 2u);
     EXPECT_EQ(sum.get_misses, 1u);
@@ -74,8 +76,55 @@ TEST_F(store_test, its_memory_stays_within_the_limit_and_the_oldest_go) {
     }
     EXPECT_EQ(get(s, "0"), "");
     EXPECT_EQ(get(s, "19999"), value);
-    EXPECT_GT(s.items(), 3000u);  // 1184 bytes each.
-    EXPECT_EQ(s.count().evictions, 20'001 - s.items());
+    EXPECT_GT(s.linked().items, 3000u);  // 1184 bytes each.
+    EXPECT_EQ(s.count().evictions, 20'001 - s.linked().items);
+}
+
+TEST_F(store_test, of_large_items_the_newest_are_kept) {
+    store s{{.memory_bytes = 64u << 20}};
+    const std::string value((1 << 20) - 100, 'v');
+    constexpr int stored = 200;
+    for (int i = 0; i < stored; ++i)
+        ASSERT_EQ(put(s, "key" + std::to_string(i), value), allocation::done);
+    const auto kept = static_cast<int>(s.linked().items);
+    EXPECT_GE(kept, 60);  // With what memory a block needs beyond its item.
+    for (int i = 0; i < stored; ++i)
+        EXPECT_EQ(get(s, "key" + std::to_string(i)).empty(), i < stored - kept) << i;
+}
+
+TEST_F(store_test, what_was_read_last_is_kept_whatever_its_shard) {
+    store s{{.memory_bytes = 8u << 20}};
+    const std::string value(1000, 'v');
+    int stored = 0;
+    while (s.count().evictions == 0) put(s, std::to_string(stored++), value);
+    // Read from the last to the first: now the last is the oldest.
+    for (int i = stored; i-- > 0;) get(s, std::to_string(i));
+    const auto kept = static_cast<int>(s.linked().items);
+    for (int i = 0; i < kept / 2; ++i) put(s, "new" + std::to_string(i), value);
+    int wrong = 0;
+    for (int i = 1; i < stored; ++i)
+        wrong += get(s, std::to_string(i)).empty() != (i > kept - kept / 2);
+    EXPECT_EQ(wrong, 0) << "of " << kept;
+}
+
+TEST_F(store_test, with_many_fibers_at_most_one_in_a_hundred_kept_is_not_among_the_newest) {
+    store s{{.memory_bytes = 16u << 20}};
+    const std::string value(1000, 'v');
+    constexpr int fibers = 4, each = 20'000;
+    std::atomic<int> next{0};
+    ums::run([&] {
+        std::vector<ums::fiber> all;
+        for (int f = 0; f < fibers; ++f)
+            all.emplace_back([&] {
+                for (int i = 0; i < each; ++i) put(s, std::to_string(next++), value);
+            });
+        for (auto& f : all) f.join();
+    });
+    const auto kept = static_cast<int>(s.linked().items);
+    ASSERT_GT(kept, 10'000);
+    int old = 0;
+    for (int i = 0; i < fibers * each - kept; ++i) old += !get(s, std::to_string(i)).empty();
+    EXPECT_LE(old, kept / 100) << "of " << kept;
 }
 
 TEST_F(store_test, without_eviction_it_is_full_at_the_limit) {

@@ -3,7 +3,6 @@
 // The text protocol's commands, and how memcached answers each kind of mistake.
 
 #include "session.hpp"
-#include "size_classes.hpp"
 
 namespace memcached {
 
@@ -43,8 +42,6 @@ void session::text_command(const words& line, replies& to) {
     if (is("delete", n >= 2 && n <= 4)) return remove(line, to);
     if (is("touch", either(3, 4))) return touch(line, to);
     if (is("flush_all", n <= 3)) return flush_all(line, to);
-    if (is("verbosity", either(2, 3))) return verbosity(line, to);
-    if (is("cache_memlimit", either(2, 3))) return memory_limit(line, to);
     if (name == "stats") return stats(line, to);
     if (name == "shutdown") return to.text("ERROR: shutdown not enabled\r\n");
     if (name == "version") {
@@ -79,11 +76,8 @@ void session::get(const words& line, replies& to, bool with_cas, bool touches) {
             return to.text(bad_format);
         }
         store::access held{service_.items, key, now_};
-        item* const it = held.get();
-        if (touches) {
-            ++held.count().cmd_touch;
-            ++(it != nullptr ? held.count().touch_hits : held.count().touch_misses);
-        }
+        item* const it = held.find();
+        touches ? held.count().touched(it != nullptr) : held.count().got(it != nullptr);
         if (it == nullptr) continue;
         held.bump(*it);
         if (touches) it->expires_at = expires_at;
@@ -122,21 +116,19 @@ void session::update(const words& line, replies& to, storing how) {
     const allocation made =
         service_.items.make(key, flags, service_.time.expiry(exptime, now_), bytes, it);
     if (made != allocation::done) {
-        if (made == allocation::too_large)
-            answer(to, quiet, "SERVER_ERROR object too large for cache\r\n");
+        if (made == allocation::no_memory)
+            swallow(bytes, "SERVER_ERROR out of memory storing object");
         else
-            to.text("SERVER_ERROR out of memory storing object\r\n");
-        swallow_ = bytes;
+            swallow(bytes, quiet ? "" : "SERVER_ERROR object too large for cache");
         if (how == storing::set) {  // The old value is not the one this client wants others to see.
             store::access held{service_.items, key, now_};
             if (item* const old = held.find()) held.unlink(*old);
         }
         return;
     }
-    pending_.is_meta = false;
+    await_value(std::move(it), how);
     pending_.quiet = quiet;
     pending_.cas = cas;
-    await_value(std::move(it), how);
 }
 
 void session::arithmetic(const words& line, replies& to, bool increment) {
@@ -192,8 +184,7 @@ void session::touch(const words& line, replies& to) {
     if (!parse(line[2], exptime)) return answer(to, quiet, bad_exptime);
     store::access held{service_.items, key, now_};
     item* const it = held.find();
-    ++held.count().cmd_touch;
-    ++(it != nullptr ? held.count().touch_hits : held.count().touch_misses);
+    held.count().touched(it != nullptr);
     if (it != nullptr) {
         held.bump(*it);
         it->expires_at = service_.time.expiry(exptime, now_);
@@ -203,6 +194,7 @@ void session::touch(const words& line, replies& to) {
 
 void session::flush_all(const words& line, replies& to) {
     const bool quiet = is_quiet(line);
+    ++store::access{service_.items, "", now_}.count().cmd_flush;  // Any shard's.
     std::int32_t delay = 0;
     if (line.count() != (quiet ? 2u : 1u) && !parse(line[1], delay))
         return answer(to, quiet, bad_exptime);
@@ -210,21 +202,16 @@ void session::flush_all(const words& line, replies& to) {
     answer(to, quiet, "OK\r\n");
 }
 
-void session::verbosity(const words& line, replies& to) {
-    const bool quiet = is_quiet(line);
-    std::uint32_t level = 0;
-    if (!parse(line[1], level)) return answer(to, quiet, bad_format);
-    answer(to, quiet, "OK\r\n");  // There is nothing that would be said.
-}
-
-void session::memory_limit(const words& line, replies& to) {
-    const bool quiet = is_quiet(line);
-    std::uint32_t megabytes = 0;
-    if (!parse(line[1], megabytes)) return answer(to, quiet, error);
-    if (megabytes < 8)
-        return answer(to, quiet, "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n");
-    service_.items.limit_memory(static_cast<std::size_t>(megabytes) << 20);
-    answer(to, quiet, "OK\r\n");
+void session::stats(const words& line, replies& to) {
+    const std::string_view what = line.count() > 1 ? line[1] : "";
+    if (what == "reset") {
+        service_.items.reset_counters();
+        return to.text("RESET\r\n");
+    }
+    if (!what.empty() && what != "settings") return to.text(error);
+    if (service_.report != nullptr)
+        what.empty() ? service_.report->general(to) : service_.report->settings(to);
+    to.text("END\r\n");
 }
 
 }  // namespace memcached

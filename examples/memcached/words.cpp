@@ -107,21 +107,18 @@ int digit(char c) noexcept {
 }  // namespace
 
 std::size_t base64_decode(std::string_view in, char* out, std::size_t capacity) noexcept {
-    if (in.empty() || in.size() % 4 != 0 || in.size() / 4 * 3 > capacity) return 0;
-    std::size_t pad = 0;
-    while (pad < 2 && in[in.size() - 1 - pad] == '=') ++pad;
-    std::size_t written = 0;
-    for (std::size_t i = 0; i < in.size(); i += 4) {
-        unsigned bits = 0;
-        const bool last = i + 4 == in.size();
-        for (std::size_t k = 0; k < 4; ++k) {
-            const bool padding = last && k >= 4 - pad;
-            const int value = padding ? 0 : digit(in[i + k]);
-            if (value < 0) return 0;
-            bits = bits << 6 | static_cast<unsigned>(value);
-        }
-        for (std::size_t k = 0; k < 3 - (last ? pad : 0); ++k)
-            out[written++] = static_cast<char>(bits >> (16 - 8 * k) & 0xff);
+    std::size_t digits = 0, written = 0;
+    for (const char c : in) digits += digit(c) >= 0 || c == '=';
+    if (digits == 0 || digits % 4 != 0 || digits / 4 * 3 > capacity) return 0;
+    unsigned bits = 0, have = 0, pad = 0;
+    for (const char c : in) {
+        if (digit(c) < 0 && c != '=') continue;
+        pad += c == '=';
+        bits = bits << 6 | (c == '=' ? 0u : static_cast<unsigned>(digit(c)));
+        if (++have % 4 != 0) continue;
+        for (unsigned k = 0; k < 3; ++k) out[written++] = static_cast<char>(bits >> (16 - 8 * k));
+        if (pad > 2) return 0;
+        if (pad != 0) return written - pad;
     }
     return written;
 }

@@ -37,7 +37,7 @@ bool parse(std::string_view word, std::int32_t& number) noexcept;   // the low 3
 bool parse(std::string_view word, std::uint64_t& number) noexcept;
 
 // Base64 with padding. decode() returns the bytes written to `out`, 0 if `in` is not valid or too
-// long.
+// long. As memcached's, it skips other characters and ends at the padding.
 std::size_t base64_decode(std::string_view in, char* out, std::size_t capacity) noexcept;
 std::size_t base64_encode(std::string_view in, char* out) noexcept;
 
