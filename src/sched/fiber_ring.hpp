@@ -65,7 +65,8 @@ public:
         const std::uint32_t head = head_.get();
         const std::uint32_t tail = tail_.get();
         const std::uint32_t n = tail - head;
-        if (n == 0) return nullptr;
+        if (n == 0) [[unlikely]]
+            return nullptr;
         fiber** const slots = slots_;
         const std::uint32_t mask = mask_;
         fiber* next = slots[head & mask];

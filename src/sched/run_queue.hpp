@@ -66,9 +66,13 @@ public:
     // A yield's shortest path: the front comes, `self` goes to the back. Null: the switch is counted, and
     // nothing else is done.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* rotate(fiber& self) noexcept {
-        const bool is_over = count_switch();
-        return !is_over && run_next_.get() == nullptr && !self.is_pinned.get() ? ring_.rotate(self)
-                                                                               : nullptr;
+        if (count_switch()) [[unlikely]]
+            return nullptr;
+        if (run_next_.get() != nullptr) [[unlikely]]
+            return nullptr;
+        if (self.is_pinned.get()) [[unlikely]]
+            return nullptr;
+        return ring_.rotate(self);
     }
     // The run-next slot's, or the front; null if there is none.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop() noexcept {

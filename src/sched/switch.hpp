@@ -29,7 +29,7 @@ UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next,
         arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
     arch::finish_switch(self->shadow);
     c = static_cast<carrier*>(a.carrier);
-    if (a.after != nullptr) {
+    if (a.after != nullptr) [[unlikely]] {  // Not after a yield, which is the shortest.
         const auto* h = static_cast<const after_switch*>(a.after);
         h->finish(*h, *c);
     }
