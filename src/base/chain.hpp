@@ -51,3 +51,50 @@ void remove(T*& first, T& item, T* T::*link) noexcept {
 }
 
 }  // namespace ums::base::chain
+
+namespace ums::base {
+
+// The same, first come, first served, for lists that may be long: it knows its end.
+template <class T, T* T::*link>
+class fifo {
+public:
+    fifo() noexcept = default;
+    fifo(const fifo&) = delete;
+    fifo& operator=(const fifo&) = delete;
+
+    [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+    void push(T& item) noexcept {
+        item.*link = nullptr;
+        *end_ = &item;
+        end_ = &(item.*link);
+    }
+    // Null: it is empty.
+    [[nodiscard]] T* pop() noexcept {
+        T* const item = first_;
+        if (item == nullptr) return nullptr;
+        first_ = item->*link;
+        if (first_ == nullptr) end_ = &first_;
+        return item;
+    }
+    // False: the item is not in it. Walks from the front.
+    [[nodiscard]] bool try_remove(T& item) noexcept {
+        for (T** at = &first_; *at != nullptr; at = &((*at)->*link)) {
+            if (*at != &item) continue;
+            *at = item.*link;
+            if (end_ == &(item.*link)) end_ = at;
+            return true;
+        }
+        return false;
+    }
+    // Forgets its members.
+    void clear() noexcept {
+        first_ = nullptr;
+        end_ = &first_;
+    }
+
+private:
+    T* first_ = nullptr;
+    T** end_ = &first_;
+};
+
+}  // namespace ums::base

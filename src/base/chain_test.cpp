@@ -58,4 +58,32 @@ TEST_F(chain_test, removing_what_is_not_there_ends_the_program) {
     EXPECT_DEATH(chain::remove(first, b, &link_pair::next), "that it is not in");
 }
 
+TEST(fifo_test, the_first_in_is_the_first_out_and_it_may_be_used_again_once_it_is_empty) {
+    ums::base::fifo<link_pair, &link_pair::next> queue;
+    link_pair a, b, c;
+    for (int round = 0; round < 2; ++round) {
+        EXPECT_TRUE(queue.empty());
+        EXPECT_EQ(queue.pop(), nullptr);
+        for (link_pair* one : {&a, &b, &c}) queue.push(*one);
+        EXPECT_FALSE(queue.empty());
+        for (link_pair* one : {&a, &b, &c}) EXPECT_EQ(queue.pop(), one);
+    }
+}
+
+TEST(fifo_test, an_item_is_removed_from_wherever_it_is_and_what_comes_later_still_goes_to_the_end) {
+    link_pair a, b, c, later;
+    for (link_pair* const gone : {&a, &b, &c}) {
+        ums::base::fifo<link_pair, &link_pair::next> queue;
+        for (link_pair* one : {&a, &b, &c}) queue.push(*one);
+        EXPECT_TRUE(queue.try_remove(*gone));
+        EXPECT_FALSE(queue.try_remove(*gone));
+        queue.push(later);
+        for (link_pair* one : {&a, &b, &c, &later})
+            if (one != gone) {
+                EXPECT_EQ(queue.pop(), one);
+            }
+        EXPECT_TRUE(queue.empty());
+    }
+}
+
 }  // namespace

@@ -60,15 +60,11 @@ carrier_pool::~carrier_pool() {
 carrier& carrier_pool::new_carrier() {
     {
         const os::lock_guard guard{lock_};
-        if (carrier* c = unused_) {
-            unused_ = c->next;
-            return *c;
-        }
+        if (carrier* c = base::chain::pop_front(unused_, &carrier::next)) return *c;
     }
     auto* made = new carrier(*this);
     const os::lock_guard guard{lock_};
-    made->next_made = all_;
-    all_ = made;
+    base::chain::push_front(all_, *made, &carrier::next_made);
     return *made;
 }
 
@@ -88,8 +84,7 @@ void carrier_pool::discard(carrier& c) noexcept {
 
 // Under the lock.
 void carrier_pool::put_unused(carrier& c) noexcept {
-    c.next = unused_;
-    unused_ = &c;
+    base::chain::push_front(unused_, c, &carrier::next);
 }
 
 void carrier_pool::keep_spare() noexcept { carry::maker::ask(*this); }
@@ -133,14 +128,13 @@ void carrier_pool::stop() noexcept {
     lock_.release();
     carry::maker::forget(*this);
     lock_.acquire();
-    while (carrier* c = spares_) {
-        spares_ = c->next;
+    while (carrier* c = base::chain::pop_front(spares_, &carrier::next)) {
         c->turn.set(turn_word::shall_end);
         c->turn.wake();
     }
-    ended_ = wanting_ = first_stopped_ = nullptr;
+    ended_ = wanting_ = nullptr;
+    stopped_list_.clear();
     looks_at_refused_ = false;
-    last_stopped_ = &first_stopped_;
     wanting_count_ = 0;
     lock_.release();
     for (carrier* c = all_; c != nullptr; c = c->next_made)
@@ -149,8 +143,7 @@ void carrier_pool::stop() noexcept {
     unused_ = nullptr;
     for (carrier* c = all_; c != nullptr; c = c->next_made) {
         c->is_wanting = false;
-        c->next = unused_;
-        unused_ = c;
+        base::chain::push_front(unused_, *c, &carrier::next);
     }
     counters_.now = counters_.spare = 0;
 }
@@ -158,8 +151,8 @@ void carrier_pool::stop() noexcept {
 void carrier_pool::reap() noexcept {
     for (;;) {
         lock_.acquire();
-        carrier* c = stopping_ ? nullptr : ended_;  // stop() joins them all.
-        if (c != nullptr) ended_ = c->next;
+        // stop() joins them all.
+        carrier* c = stopping_ ? nullptr : base::chain::pop_front(ended_, &carrier::next);
         lock_.release();
         if (c == nullptr) return;
         join(*c);
@@ -214,8 +207,7 @@ bool carrier_pool::make_spares() noexcept {
 void carrier_pool::push_wanting(carrier& c) noexcept {
     if (!c.is_wanting) {
         c.is_wanting = true;
-        c.next_wanting = wanting_;
-        wanting_ = &c;
+        base::chain::push_front(wanting_, c, &carrier::next_wanting);
         ++wanting_count_;
     }
     const std::uint64_t seen = c.activity();
@@ -224,9 +216,8 @@ void carrier_pool::push_wanting(carrier& c) noexcept {
 
 // Under the lock.
 carrier* carrier_pool::pop_wanting() noexcept {
-    carrier* c = wanting_;
+    carrier* c = base::chain::pop_front(wanting_, &carrier::next_wanting);
     if (c == nullptr) return nullptr;
-    wanting_ = c->next_wanting;
     --wanting_count_;
     c->is_wanting = false;
     return c;
@@ -261,11 +252,8 @@ carrier* carrier_pool::take_spare(carrier* blocked, int cpu) noexcept {
 
 carrier* carrier_pool::take_ready_spare() noexcept {
     lock_.acquire();
-    carrier* c = spares_;
-    if (c != nullptr) {
-        spares_ = c->next;
-        --counters_.spare;
-    }
+    carrier* c = base::chain::pop_front(spares_, &carrier::next);
+    if (c != nullptr) --counters_.spare;
     const bool ask = lacks_spare();
     lock_.release();
     if (ask) carry::maker::ask(*this);
@@ -302,24 +290,13 @@ bool carrier_pool::serve_wanting(carrier& self) noexcept {
 void carrier_pool::serve_refused() noexcept {
     lock_.acquire();
     const bool any = wanting_ != nullptr;
-    carrier* spare = any ? spares_ : nullptr;
-    if (spare != nullptr) {
-        spares_ = spare->next;
-        --counters_.spare;
-    }
+    carrier* spare = any ? base::chain::pop_front(spares_, &carrier::next) : nullptr;
+    if (spare != nullptr) --counters_.spare;
     if (any) ++wants_;  // For a spare that is just looking.
     const bool ask = any && spare == nullptr && lacks_spare();
     lock_.release();
     if (spare != nullptr) put_back(*spare);
     if (ask) carry::maker::ask(*this);
-}
-
-bool carrier_pool::remove_spare(carrier& c) noexcept {
-    carrier** at = &spares_;
-    while (*at != nullptr && *at != &c) at = &(*at)->next;
-    if (*at == nullptr) return false;
-    *at = c.next;
-    return true;
 }
 
 bool carrier_pool::wait_for_processor(carrier& self) noexcept {
@@ -338,8 +315,7 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
     if (took || ends) {
         --counters_.spare;
     } else {
-        self.next = spares_;
-        spares_ = &self;
+        base::chain::push_front(spares_, self, &carrier::next);
     }
     const bool ask = took && lacks_spare();
     lock_.release();
@@ -355,12 +331,11 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
         if (self.turn.wait_while(turn_word::waits, until)) continue;
         lock_.acquire();
         const bool is_last = counters_.spare == 1;
-        const bool mine = !is_last && remove_spare(self);
+        const bool mine = !is_last && base::chain::try_remove(spares_, self, &carrier::next);
         if (mine) {
             --counters_.spare;
             ++counters_.ended;
-            self.next = ended_;
-            ended_ = &self;
+            base::chain::push_front(ended_, self, &carrier::next);
         }
         lock_.release();
         if (mine) {
@@ -376,63 +351,24 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
 unsigned carrier_pool::bound() const noexcept { return std::max(most_, home_.active() + 1); }
 
 // Without the carriers that the processors themselves need.
-unsigned carrier_pool::permits() const noexcept { return bound() - home_.active(); }
+unsigned carrier_pool::most_permits() const noexcept { return bound() - home_.active(); }
 
 void carrier_pool::take_permit() noexcept {
-    permit_lock_.acquire();
-    if (has_permit()) {
-        used_permits_.store(used_permits_.load(base::relaxed) + 1, base::relaxed);
-        permit_lock_.release();
-        return;
-    }
-    waiter self{&this_parkable(), nullptr};
-    *last_waiter_ = &self;
-    last_waiter_ = &self.next;
-    permit_lock_.release();
-    lock_.acquire();
-    ++counters_.waits;
-    lock_.release();
-    park(park_kind::internal);
+    permits_.take(most_permits());
 }
 
-// To the first who waits, if there is one: in order of arrival.
 void carrier_pool::give_permit() noexcept {
-    permit_lock_.acquire();
-    waiter* first = first_waiter_;
-    parkable* next = nullptr;
-    if (first == nullptr) {
-        used_permits_.store(used_permits_.load(base::relaxed) - 1, base::relaxed);
-    } else {
-        next = first->who;
-        first_waiter_ = first->next;
-        if (first_waiter_ == nullptr) last_waiter_ = &first_waiter_;
-    }
-    permit_lock_.release();
-    if (next != nullptr)
-        wake(*next);
-    else
-        serve_refused();
-}
-
-// Under permit_lock_.
-bool carrier_pool::has_permit() const noexcept {
-    return first_waiter_ == nullptr && used_permits_.load(base::relaxed) < permits();
+    if (!permits_.give()) serve_refused();
 }
 
 bool carrier_pool::borrow_permit(carrier& c) noexcept {
-    permit_lock_.acquire();
-    const bool there = has_permit();
-    if (there) used_permits_.store(used_permits_.load(base::relaxed) + 1, base::relaxed);
-    permit_lock_.release();
+    const bool there = permits_.try_take(most_permits());
     c.has_borrowed = there;
     return there;
 }
 
 void carrier_pool::look_again_at_refused() noexcept {
-    permit_lock_.acquire();
-    const bool there = has_permit();
-    permit_lock_.release();
-    if (there) serve_refused();
+    if (permits_.any_free(most_permits())) serve_refused();
 }
 
 carrier* carrier_pool::stopped_or_refuse(carrier& c) noexcept {
@@ -457,8 +393,7 @@ bool carrier_pool::look_at_refused() noexcept {
         lock_.release();
         return false;
     }
-    // relaxed: a hint. Else it wants a spare that is being made.
-    const bool is_bound = used_permits_.load(base::relaxed) >= permits();
+    const bool is_bound = permits_.used() >= most_permits();  // Else it wants a spare that is being made.
     const os::nanoseconds now = os::now();
     bool any = false;
     int stuck = 0;
@@ -487,9 +422,7 @@ bool carrier_pool::take_or_stop(carrier& c) noexcept {
         if (hand_off::exchange(*blocked, c, since)) return true;
         lock_.acquire();
     }
-    c.next = nullptr;
-    *last_stopped_ = &c;
-    last_stopped_ = &c.next;
+    stopped_list_.push(c);
     stopped_.fetch_add(1, base::seq_cst);  // A read-modify-write: see idle_set.hpp.
     lock_.release();
     return false;
@@ -498,10 +431,8 @@ bool carrier_pool::take_or_stop(carrier& c) noexcept {
 // Under the lock.
 carrier* carrier_pool::pop_stopped() noexcept {
     for (;;) {
-        carrier* c = first_stopped_;
+        carrier* c = stopped_list_.pop();
         if (c == nullptr) return nullptr;
-        first_stopped_ = c->next;
-        if (first_stopped_ == nullptr) last_stopped_ = &first_stopped_;
         stopped_.fetch_sub(1, base::relaxed);  // relaxed: a reader of too much finds the list empty.
         turn_word::state seen = turn_word::stopped;
         if (c->turn.change(seen, turn_word::given)) return c;
@@ -512,14 +443,8 @@ carrier* carrier_pool::pop_stopped() noexcept {
 // One that is not in the list is in a queue: its place stays. Or it is about to be given a processor.
 void carrier_pool::release(carrier& c) noexcept {
     lock_.acquire();
-    carrier** at = &first_stopped_;
-    while (*at != nullptr && *at != &c) at = &(*at)->next;
-    const bool listed = *at == &c;
-    if (listed) {
-        *at = c.next;
-        if (last_stopped_ == &c.next) last_stopped_ = at;
-        stopped_.fetch_sub(1, base::relaxed);  // relaxed: as in pop_stopped().
-    }
+    const bool listed = stopped_list_.try_remove(c);
+    if (listed) stopped_.fetch_sub(1, base::relaxed);  // relaxed: as in pop_stopped().
     lock_.release();
     turn_word::state seen = turn_word::stopped;
     if (c.turn.change(seen, listed ? turn_word::holds : turn_word::runs_on)) c.turn.wake();
@@ -563,7 +488,9 @@ void carrier_pool::come_back(carrier& c) noexcept {
 
 carrier_counters carrier_pool::counters() noexcept {
     const os::lock_guard guard{lock_};
-    return counters_;
+    carrier_counters all = counters_;
+    all.waits = permits_.waits();
+    return all;
 }
 
 void carrier_pool::count_stop(bool preempted) noexcept {

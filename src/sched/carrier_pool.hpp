@@ -9,10 +9,8 @@
 // once on standard error. Carriers are bounded: see permits.
 // A carrier that the bound has kept blocked with a processor for a second, while fibers wait for that, is told there too.
 //
-// Permits. A marked region (sched/blocking.hpp) takes one before it may give its processor up, and a fiber without
-// one waits, parked: so there is always a carrier left for each processor, and marked regions cannot bring the
-// cluster to a stop however few carriers it may have. A call that blocks unmarked cannot be made to wait; past the bound
-// its processor stays with it until a permit is free or the call returns, and the statistics say so.
+// A call that blocks unmarked borrows a permit (sched/permits.hpp) before its processor goes on elsewhere. Past the
+// bound the processor stays with it until a permit is free or the call returns, and the statistics say so.
 //
 // A call that blocks unmarked may wait for a lock whose holder was stopped (sched/stop.hpp) and has no processor either.
 // That ends at the bound, too: the processor of a carrier that is refused a permit goes to one that was stopped, which
@@ -20,10 +18,12 @@
 // are under one lock, so of the two that miss each other the second finds the first.
 
 #include "base/atomic.hpp"
+#include "base/chain.hpp"
 #include "carry/maker.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/carrier.hpp"
+#include "sched/permits.hpp"
 
 namespace ums::sched {
 
@@ -119,7 +119,7 @@ public:
 
     // Whether fibers may be blocked in the kernel without a processor: they come back.
     [[nodiscard]] bool any_away() const noexcept {
-        return used_permits_.load(base::relaxed) != 0;  // relaxed: a hint.
+        return permits_.used() != 0;
     }
     [[nodiscard]] unsigned most() const noexcept { return most_; }
     [[nodiscard]] cluster& home() const noexcept { return home_; }
@@ -138,10 +138,6 @@ public:
 private:
     outcome work() noexcept override;
 
-    struct waiter {
-        parkable* who;
-        waiter* next;
-    };
 
     // The maker's work: joins spares that have ended; starts as many as are wanted.
     void reap() noexcept;
@@ -156,10 +152,9 @@ private:
     carrier& new_carrier();
     void discard(carrier& c) noexcept;
     void put_unused(carrier& c) noexcept;
-    [[nodiscard]] bool has_permit() const noexcept;
     void serve_refused() noexcept;
     [[nodiscard]] unsigned bound() const noexcept;
-    [[nodiscard]] unsigned permits() const noexcept;
+    [[nodiscard]] unsigned most_permits() const noexcept;
     void push_wanting(carrier& c) noexcept;
     carrier* pop_wanting() noexcept;
     carrier* pop_spare(int cpu) noexcept;
@@ -192,16 +187,11 @@ private:
     bool has_complained_ = false;  // Of threads that cannot be made. The maker's.
     bool has_told_bound_ = false;  // Likewise.
 
-    base::atomic<unsigned> used_permits_;  // Changed under permit_lock_.
+    permits permits_;
 
     // Stopped without a processor: first come, first served. Guarded by lock_; the count is for has_stopped().
-    carrier* first_stopped_ = nullptr;
-    carrier** last_stopped_ = &first_stopped_;
+    base::fifo<carrier, &carrier::next> stopped_list_;
     base::atomic<unsigned> stopped_;
-    os::lock permit_lock_{os::lock_rank::leaf};
-    // Guarded by permit_lock_:
-    waiter* first_waiter_ = nullptr;
-    waiter** last_waiter_ = &first_waiter_;
 };
 
 }  // namespace ums::sched
