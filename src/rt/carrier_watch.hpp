@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// rt/carrier_watch.hpp: connects the processors with the detector of blocking (src/block), and the carriers with the
+// rt/carrier_watch.hpp: connects the processors with the detector of blocking (src/carry), and the carriers with the
 // signal that stops a fiber (sched/stop.hpp). One, while a runtime runs; it is there before the first carrier and goes after the last.
 
-#include <memory>
 #include <optional>
 #include <string>
 
-#include "base/atomic.hpp"
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/user_interrupt.hpp"
 #include "rt/settings.hpp"
 #include "carry/maker.hpp"
-#include "ums/stats.hpp"
 
 namespace ums::rt {
 
@@ -27,7 +24,7 @@ public:
     carrier_watch(const carrier_watch&) = delete;
     carrier_watch& operator=(const carrier_watch&) = delete;
 
-    [[nodiscard]] const block::chosen_detector& detector() const noexcept { return detector_; }
+    [[nodiscard]] const carry::chosen_detector& detector() const noexcept { return detector_; }
     [[nodiscard]] int signal() const noexcept { return signal_ ? signal_->number() : 0; }
     // False if there is none, or the application has put its own handler in the place of ours.
     [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
@@ -37,27 +34,18 @@ public:
     // then block in the kernel, and their processors must go on for it to run again.
     [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
-    // Adds what it has counted.
-    void add_to(runtime_stats& s) const noexcept;
-
 private:
     [[nodiscard]] bool detects() const noexcept;
 
-    class watched_processor;
-    struct hooks;
-
     carry::maker::use maker_;
-    block::chosen_detector detector_;
+    carry::chosen_detector detector_;
     std::optional<os::interrupt_signal> signal_;
     std::string no_slices_;  // Why there can be none; empty if there can.
-
-    base::atomic<std::uint64_t> in_calls_, in_faults_, in_regions_;
-    base::atomic<std::uint64_t> notices_[runtime_stats::notice_buckets];
 };
 
 // Why there can be no time slices with this detector; empty if there can. Sanitizers, under which they are accepted and
 // never end, are why_no_stops()'s business.
-[[nodiscard]] std::string why_no_slices(block::detector_kind found, const std::string& reason);
+[[nodiscard]] std::string why_no_slices(carry::detector_kind found, const std::string& reason);
 
 // Why fibers are never stopped in this process, as a noun; null if they are.
 [[nodiscard]] const char* why_no_stops() noexcept;

@@ -93,18 +93,18 @@ void check_slice(std::uint32_t us) {
         refuse(std::errc::invalid_argument, "ums: time_slice_us: expected 0, or 100 to 60,000,000");
 }
 
-block::preference detection_of(const options& o) noexcept {
+carry::preference detection_of(const options& o) noexcept {
     switch (o.block) {
         case block_detection::perf:
-            return block::preference::perf;
+            return carry::preference::perf;
         case block_detection::monitor:
-            return block::preference::monitor;
+            return carry::preference::monitor;
         case block_detection::off:
-            return block::preference::off;
+            return carry::preference::off;
         case block_detection::automatic:
             break;
     }
-    return block::preference::automatic;
+    return carry::preference::automatic;
 }
 
 settings settle(const options& asked) {

@@ -3,7 +3,7 @@
 
 // rt/settings.hpp: the options in force: what the program chose, overridden by the environment.
 
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "mem/guard.hpp"
 #include "ums/options.hpp"
 
@@ -23,6 +23,6 @@ settings settle(const options& asked);
 // Throws std::system_error(invalid_argument).
 void check_slice(std::uint32_t us);
 
-[[nodiscard]] block::preference detection_of(const options& o) noexcept;
+[[nodiscard]] carry::preference detection_of(const options& o) noexcept;
 
 }  // namespace ums::rt

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "io/engine.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/membarrier.hpp"
@@ -11,6 +11,7 @@
 #include "rt/runtime.hpp"
 #include "sched/depot.hpp"
 #include "sched/end.hpp"
+#include "sched/watching.hpp"
 #include "ums/io.hpp"
 
 namespace ums {
@@ -39,7 +40,7 @@ runtime_stats stats() noexcept {
     s.preemptions = n.preemptions;
     s.carrier_waits = n.waits;
     s.carrier_refusals = n.refused;
-    r->watch->add_to(s);
+    sched::watching::add_to(s);
     const mem::depot_stats d = sched::depot().stats();
     s.slabs = d.slabs;
     s.stacks_made = d.carved;
@@ -72,7 +73,7 @@ std::string signal_line(const rt::running_runtime* r, const options& o, bool det
 }
 
 // How long a fiber may run while others wait.
-std::string slice_line(const options& o, const block::verdict& found) {
+std::string slice_line(const options& o, const carry::verdict& found) {
     if (o.time_slice_us == 0) return "none: fibers are not preempted";
     if (const char* why = rt::why_no_stops())
         return std::string{"none: fibers are not stopped under "} + why;
@@ -105,10 +106,10 @@ std::string info() {
     line("fence", fence          ? "membarrier (private expedited)"
                   : o.membarrier ? "full fences (the kernel refuses membarrier)"
                                  : "full fences (asked for)");
-    const block::verdict found = block::would_choose(rt::detection_of(o));
+    const carry::verdict found = carry::would_choose(rt::detection_of(o));
     line("blocking", std::string{found.is_possible ? "" : "refused: "} +
-                         block::name_of(found.kind) + " (" + found.reason + ")");
-    line("signal", signal_line(r, o, found.kind != block::detector_kind::none));
+                         carry::name_of(found.kind) + " (" + found.reason + ")");
+    line("signal", signal_line(r, o, found.kind != carry::detector_kind::none));
     line("time slice", slice_line(o, found));
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"

@@ -24,9 +24,10 @@
 
 #include <gtest/gtest.h>
 
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
+#include "sched/watching.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/gate.hpp"
@@ -74,7 +75,7 @@ class unmarked_test : public ::testing::TestWithParam<block_detection> {
 protected:
     void SetUp() override {
         if (GetParam() != block_detection::perf) return;
-        const auto wanted = ums::block::would_choose(ums::block::preference::perf);
+        const auto wanted = ums::carry::would_choose(ums::carry::preference::perf);
         if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
     }
     [[nodiscard]] static ums::options on(unsigned processors) {
@@ -220,37 +221,52 @@ TEST_P(unmarked_test,
     });
 }
 
+// Is told as if it slept each time, and passes all on.
+class counting_detector final : public ums::carry::detector {
+public:
+    explicit counting_detector(ums::carry::detector& real) : real_{real} {
+        sleeps_.store(1, ums::base::relaxed);
+    }
+    std::string start(int) override { return {}; }
+    void stop() noexcept override {}
+    void add(ums::carry::load& l) override { real_.add(l); }
+    void remove(ums::carry::load& l) noexcept override { real_.remove(l); }
+    [[nodiscard]] ums::carry::detector_kind kind() const noexcept override { return real_.kind(); }
+
+    std::atomic<int> told = 0;
+
+private:
+    void wake() noexcept override {
+        ++told;
+        real_.nudge();
+    }
+    ums::carry::detector& real_;
+};
+
 // Else a detector that saw no carrier of interest on the way from one to the other would sleep through what blocks next.
 TEST_P(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
-    using ums::sched::carrier_pool;
+    using ums::sched::watching;
     ums::run(on(1), [] {
-        static std::atomic<int> told;
-        static const carrier_pool::watcher* real;
-        real = carrier_pool::watched_by;
-        carrier_pool::watcher counting = *real;
-        counting.runs = []() noexcept {
-            ++told;
-            real->runs();
-        };
+        ums::carry::detector* const real = watching::by;
+        counting_detector counting{*real};
         pipe_gate gate;
         std::atomic<bool> go = false;
         ums::fiber blocked{[&] {
             EXPECT_TRUE(gate.pass());
             while (!go.load(std::memory_order_relaxed)) {
             }
-            EXPECT_GE(told, 1);
+            EXPECT_GE(counting.told, 1);
         }};
         const auto stops = carriers().stops;
         ums::this_fiber::yield();
         gate.open();
         while (carriers().stops == stops) {
         }
-        carrier_pool::watched_by = &counting;
-        told = 0;
+        watching::by = &counting;
         go = true;
         blocked.join();  // From here straight to the stopped one: no carrier's loop is run.
-        carrier_pool::watched_by = real;
+        watching::by = real;
     });
 }
 

@@ -45,7 +45,7 @@ void blocking_enter() noexcept {
     at.self->home_cluster.get()->carriers.take_permit();
     at.self->blocks.depth.set(1);
     carrier& now_on = *this_carrier();
-    if (!now_on.pool.is_watched()) give_up_at_once(now_on);
+    if (!watching::is_on()) give_up_at_once(now_on);
 }
 
 void blocking_leave() noexcept {

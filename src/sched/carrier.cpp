@@ -114,7 +114,7 @@ void carrier::run_fibers() noexcept {
         if (f == nullptr) f = search::find(*p, *this);
         if (f == nullptr) return retire();
         running.set(f);
-        if (const auto* by = carrier_pool::watched_by) by->runs();
+        watching::runs();
         arch::start_switch(loop_shadow, f->shadow);
         const arch::arrival a = arch::switch_context(loop, f->context, this, nullptr);
         arch::finish_switch(loop_shadow);

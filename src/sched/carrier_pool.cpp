@@ -92,7 +92,8 @@ void carrier_pool::keep_spare() noexcept { carry::maker::ask(*this); }
 void carrier_pool::hold(processor& p) {
     carrier& c = new_carrier();
     try {
-        if (watched_by != nullptr) watched_by->holds(p);
+        if (watching::is_on()) watching::by->add(p);
+        p.is_watched = watching::is_on();
     } catch (...) {
         const os::lock_guard guard{lock_};
         put_unused(c);

@@ -17,6 +17,8 @@
 // leaves its permit to the other; and who is about to be stopped takes the processor of one that was refused. Both lists
 // are under one lock, so of the two that miss each other the second finds the first.
 
+#include <utility>
+
 #include "base/atomic.hpp"
 #include "base/chain.hpp"
 #include "carry/maker.hpp"
@@ -24,6 +26,7 @@
 #include "os/lock.hpp"
 #include "sched/carrier.hpp"
 #include "sched/permits.hpp"
+#include "sched/watching.hpp"
 
 namespace ums::sched {
 
@@ -61,7 +64,7 @@ public:
     void hold(processor& p);
     // After a hold(), once no carrier holds the processor any more.
     static void forget(processor& p) noexcept {
-        if (watched_by != nullptr) watched_by->gone(p);
+        if (std::exchange(p.is_watched, false)) watching::by->remove(p);
     }
     // Has the first spare made. Does not wait.
     void keep_spare() noexcept;
@@ -123,17 +126,6 @@ public:
     }
     [[nodiscard]] unsigned most() const noexcept { return most_; }
     [[nodiscard]] cluster& home() const noexcept { return home_; }
-
-    // What looks for blocked carriers. Null: nothing does. Set while no runtime runs.
-    struct watcher {
-        // A processor is about to get its first carrier, which may throw; and has lost its last.
-        void (*holds)(processor&);
-        void (*gone)(processor&) noexcept;
-        // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
-        void (*runs)() noexcept;
-    };
-    static inline constinit const watcher* watched_by = nullptr;
-    [[nodiscard]] static bool is_watched() noexcept { return watched_by != nullptr; }
 
 private:
     outcome work() noexcept override;

@@ -41,7 +41,7 @@ void processor::make_ready(fiber& f, bool run_it_next) noexcept {
 void processor::note_cpu() noexcept {
     if (home_.active() <= 1) return;
     const int here = sched_getcpu();
-    if (here != cpu.get() || ready.slices() % spread::period == 0) [[unlikely]]
+    if (here != last_cpu.get() || ready.slices() % spread::period == 0) [[unlikely]]
         spread::arrived(*this, here);
 }
 

@@ -20,6 +20,7 @@
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "base/random.hpp"
+#include "carry/load.hpp"
 #include "sched/driver.hpp"
 #include "sched/fiber.hpp"
 #include "sched/fiber_ids.hpp"
@@ -45,7 +46,7 @@ struct processor_counters {
     base::owned<std::uint64_t> moves;  // To another CPU, off one that it shared.
 };
 
-class alignas(base::cache_line) processor {
+class alignas(base::cache_line) processor final : public carry::load {
 public:
     processor(cluster& home, unsigned index, std::uint64_t seed) noexcept;
     ~processor();
@@ -58,7 +59,7 @@ public:
     [[nodiscard]] const arch::race_context& race() const noexcept { return race_; }
 
     // Changes with each switch. For anybody; a hint.
-    [[nodiscard]] std::uint64_t activity() const noexcept {
+    [[nodiscard]] std::uint64_t activity() const noexcept override {
         return (std::uint64_t{index_} + 1) << 50 | ready.switches();
     }
 
@@ -74,6 +75,12 @@ public:
     void set_holder(carrier* c) noexcept {
         holder_.store(c, base::release);  // sync(holder): publishes the carrier to thieves.
     }
+
+    // --- as a detector sees it: its carrier's thread, and whether that runs a fiber (sched/watching.cpp) ---
+    [[nodiscard]] int tid() const noexcept override;
+    [[nodiscard]] int cpu() const noexcept override;
+    [[nodiscard]] bool is_of_interest() const noexcept override;
+    bool on_block(const carry::notice& what) noexcept override;
 
     // --- what runs next. Inside. ---
     // What runs next here, or null. May visit the inboxes; never waits, never steals.
@@ -132,7 +139,7 @@ public:
 
     // Waits for something to run, at most until `limit`; if `takes_events`, in the engine. Outside.
     void wait(os::nanoseconds limit, bool takes_events) noexcept {
-        cpu.set(-1);
+        last_cpu.set(-1);
         arrived_ = waiting.wait(limit, takes_events);
     }
     [[nodiscard]] bool has_arrived() const noexcept { return arrived_ != nullptr; }
@@ -185,10 +192,10 @@ public:
         return retirement.is_asked.load(base::relaxed);  // relaxed: only has to be seen in the end.
     }
 
-    base::owned<int> cpu{-1};       // Where it last ran, -1 if it is idle. Others read it as a hint.
+    base::owned<int> last_cpu{-1};  // Where it last ran, -1 if it is idle. Others read it as a hint.
+    bool is_watched = false;        // By the detector. Of whoever changes the cluster.
     std::uint64_t watched = 0;      // Its activity as the cluster's watcher last saw it. The watcher's.
     base::random random;            // Its carrier's.
-    void* watch = nullptr;          // What its watcher (carrier_pool::watcher) knows it by.
     // Set before others see the processor: to each processor of a lower index, as os::cpu_distance(). Null: not pinned.
     std::unique_ptr<unsigned char[]> distance;
 

@@ -152,7 +152,7 @@ void stop::wait_if_released(carrier& c) noexcept {
         c.pool.come_back(c);
     }
     c.is_stopping.set(false);
-    if (const auto* by = carrier_pool::watched_by) by->runs();
+    watching::runs();
 }
 
 void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
@@ -176,7 +176,7 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             again = stop_here(*c, *f);
             c->is_stopping.set(false);
             // Of interest again, and a detector that meanwhile found nobody who was may have gone to sleep.
-            if (const auto* by = carrier_pool::watched_by) by->runs();
+            watching::runs();
             c->unstoppable.add(~std::uint32_t{0});
         }
     }

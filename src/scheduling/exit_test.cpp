@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "support/child.hpp"
 #include "support/round_robin.hpp"
 
@@ -79,7 +79,7 @@ class exit_test : public testing::TestWithParam<const char*> {};
 TEST_P(exit_test, the_program_ends_with_its_code_while_a_scheduler_is_entered) {
     const char* const detector = std::getenv("UMS_BLOCK");
     if (detector != nullptr && std::strcmp(detector, "perf") == 0) {
-        const auto wanted = ums::block::would_choose(ums::block::preference::perf);
+        const auto wanted = ums::carry::would_choose(ums::carry::preference::perf);
         if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
     }
     child_environment set;

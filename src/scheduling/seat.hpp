@@ -5,7 +5,7 @@
 // from ours.
 //
 // A scheduler sits on its own kernel thread. When a worker blocks there in a call that nobody announced
-// (src/block), the scheduler moves to a spare one (scheduling/spares.hpp) and leaves the worker behind, a stray. A stray
+// (src/carry), the scheduler moves to a spare one (scheduling/spares.hpp) and leaves the worker behind, a stray. A stray
 // runs on when its call returns, until it is stopped or calls us: then it is queued like any worker that comes
 // back, and the kernel thread is free: a spare goes back to the others, the scheduler's own waits for the scheduler,
 // which moves back at its next landing.
@@ -18,7 +18,7 @@
 #include "arch/context.hpp"
 #include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "carry/interrupt.hpp"
 #include "carry/ownership.hpp"
 #include "scheduling/context.hpp"
@@ -35,7 +35,7 @@ struct alignas(64) seat {
     base::owned<std::uint64_t> turns{0};  // Executions of workers: what a detector compares.
     base::atomic<scheduler_thread*> rider{nullptr};
     // Set before it carries anybody; null: nobody watches it.
-    block::detector* detector{nullptr};
+    carry::detector* detector{nullptr};
     bool is_asymmetric{false};  // os::asymmetric()
     carry::interrupt interrupt{strays};
 

@@ -52,7 +52,7 @@ void order_seat(seat& k, home_order order) noexcept {
     os::futex_wake(k.order.address());
 }
 
-void spare_seats::start(block::detector& by) {
+void spare_seats::start(carry::detector& by) {
     reap_orphans();
     detector_ = &by;
     wanted_.store(0, base::relaxed);  // relaxed: nobody works for it yet.

@@ -22,7 +22,7 @@ namespace ums::scheduling {
 class spare_seats final : public carry::crew {
 public:
     // The detector sees those that are made from now on. Throws std::system_error: no kernel thread.
-    void start(block::detector& by);
+    void start(carry::detector& by);
     void stop() noexcept;
     // How many schedulers there are.
     void want(unsigned schedulers) noexcept;
@@ -39,7 +39,7 @@ private:
     bool give(spare& x) noexcept;
     void reap_orphans() noexcept;
 
-    block::detector* detector_ = nullptr;
+    carry::detector* detector_ = nullptr;
     std::optional<carry::maker::use> maker_;
     bool has_complained_ = false;  // Of threads that cannot be made. The maker's.
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "arch/sanitizer.hpp"
-#include "block/monitor_detector.hpp"
+#include "carry/monitor_detector.hpp"
 #include "support/child.hpp"
 #include "support/gate.hpp"
 #include "support/round_robin.hpp"
@@ -62,7 +62,7 @@ namespace {
 // 0, or how many attempts there were.
 int be_refused_threads(const child_arguments&) {
     refusals = 3;
-    ums::block::monitor_detector detector;
+    ums::carry::monitor_detector detector;
     if (!detector.start(0).empty()) return 1;
     ums::scheduling::spares().start(detector);
     ums::scheduling::spares().want(1);

@@ -108,8 +108,8 @@ void move_frame(ucontext_t& frame) noexcept {
     *static_cast<std::uint64_t*>(static_cast<void*>(&frame.uc_sigmask)) = mask;
 }
 
-void count_blocked(context& c, block::cause why) noexcept {
-    if (why == block::cause::page_fault)
+void count_blocked(context& c, carry::cause why) noexcept {
+    if (why == carry::cause::page_fault)
         c.count.faults.add(1);
     else
         c.count.syscalls.add(1);
@@ -138,12 +138,12 @@ void wait_for_own_seat(scheduler_thread& s) noexcept {
 }
 
 // What the scheduler's next landing tells.
-void note_loss(scheduler_thread& s, context& w, block::cause why) noexcept {
+void note_loss(scheduler_thread& s, context& w, carry::cause why) noexcept {
     count_blocked(w, why);
     count_blocked(*s.self, why);
     worker_left(s, w);
     s.reason = arrival_reason::lost;
-    s.payload = why == block::cause::page_fault ? 0 : 1;
+    s.payload = why == carry::cause::page_fault ? 0 : 1;
 }
 
 }  // namespace
@@ -158,7 +158,7 @@ UMS_CROSSING void come_in_slowly(context& self) noexcept {
     }
 }
 
-bool leave_behind(seat& k, std::uint64_t seen, block::cause why) noexcept {
+bool leave_behind(seat& k, std::uint64_t seen, carry::cause why) noexcept {
     if (!k.own.try_claim()) return false;
     // sync(ums.seat): as it was seated.
     scheduler_thread* s = k.rider.load(base::acquire);

@@ -21,7 +21,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "support/conservation.hpp"
 #include "support/gate.hpp"
 #include "support/round_robin.hpp"
@@ -50,7 +50,7 @@ protected:
         before_ = before != nullptr ? before : "";
         ::setenv("UMS_BLOCK", GetParam(), 1);
         if (std::string{GetParam()} != "perf") return;
-        const auto wanted = ums::block::would_choose(ums::block::preference::perf);
+        const auto wanted = ums::carry::would_choose(ums::carry::preference::perf);
         if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
     }
     void TearDown() override {

@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "arch/sanitizer.hpp"
-#include "block/detector.hpp"
-#include "block/monitor_detector.hpp"
+#include "carry/detector.hpp"
+#include "carry/monitor_detector.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/membarrier.hpp"
 #include "rt/environment.hpp"
@@ -28,12 +28,12 @@ namespace ums::scheduling {
 
 namespace {
 
-using block::preference;
+using carry::preference;
 
 // Guarded by `change`:
 std::mutex change;
 unsigned entered = 0;
-block::detector* detector;  // A pointer: the program may end while it runs.
+carry::detector* detector;  // A pointer: the program may end while it runs.
 
 preference wanted() noexcept {
     const int asked = rt::environment::word("UMS_BLOCK", 0,
@@ -64,7 +64,7 @@ void install_signal() noexcept {
 
 // Records of switches follow the carriers of fibers; a scheduler's own waits would each write one.
 int start(preference what) {
-    detector = new block::monitor_detector;
+    detector = new carry::monitor_detector;
     std::string problem;
     try {
         problem = detector->start(0);
@@ -89,13 +89,13 @@ std::string describe_watch() {
                               {{"auto", 0}, {"perf", 1}, {"monitor", 1}, {"off", 1}}) != 0;
     if (what == preference::off)
         return is_asked ? "off: asked for" : "off: under a sanitizer only if UMS_BLOCK asks for it";
-    const block::verdict found = block::would_choose(preference::monitor);
+    const carry::verdict found = carry::would_choose(preference::monitor);
     if (!found.is_possible) return "refused: monitor: " + found.reason;
     if (what == preference::perf) return "monitor: perf is for fibers";
     return is_asked ? "monitor: asked for" : "monitor: the best there is";
 }
 
-bool seat_watch::on_block(const block::notice& what) noexcept {
+bool seat_watch::on_block(const carry::notice& what) noexcept {
     return leave_behind(seat_, what.activity, what.why);
 }
 

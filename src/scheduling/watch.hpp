@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/watch.hpp: connects the schedulers' kernel threads with a detector of blocking (src/block) and the signal that
+// scheduling/watch.hpp: connects the schedulers' kernel threads with a detector of blocking (src/carry) and the signal that
 // stops strays. There while a scheduler is entered.
 
 #include <string>
 
-#include "block/watched.hpp"
+#include "carry/load.hpp"
 #include "scheduling/seat.hpp"
 
 namespace ums::scheduling {
 
 struct scheduler_thread;
 
-class seat_watch final : public block::watched {
+class seat_watch final : public carry::load {
 public:
     explicit seat_watch(seat& of) noexcept : seat_{of} {}
 
@@ -24,7 +24,7 @@ public:
         return seat_.rider.load(base::acquire) != nullptr && !seat_.own.is_inside();
     }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return seat_.turns.get(); }
-    bool on_block(const block::notice& what) noexcept override;
+    bool on_block(const carry::notice& what) noexcept override;
 
 private:
     seat& seat_;

@@ -65,7 +65,7 @@ COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|make |examples/|bench/)[^`]*`
 
 # Where a path in a page may begin, and what stands for it in the tree.
 TOPS = ["src", "compat", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]
-LAYERS = ["base", "os", "arch", "mem", "time", "carry", "sched", "block", "rt"]
+LAYERS = ["base", "os", "arch", "mem", "time", "carry", "sched", "rt"]
 
 
 def anchors(text):

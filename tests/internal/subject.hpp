@@ -14,24 +14,24 @@
 #include <unistd.h>
 #include <utility>
 
-#include "block/detector.hpp"
-#include "block/watched.hpp"
+#include "carry/detector.hpp"
+#include "carry/load.hpp"
 #include "os/clock.hpp"
 #include "os/thread_cpu.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 inline int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
 
 // A thread that creates others: the root of what a perf_detector watches.
-class maker {
+class thread_maker {
 public:
-    maker() : thread_{[this] { run(); }} { tid_.wait(0); }
-    ~maker() {
+    thread_maker() : thread_{[this] { run(); }} { tid_.wait(0); }
+    ~thread_maker() {
         if (thread_.joinable()) end();
     }
-    maker(const maker&) = delete;
-    maker& operator=(const maker&) = delete;
+    thread_maker(const thread_maker&) = delete;
+    thread_maker& operator=(const thread_maker&) = delete;
 
     [[nodiscard]] int tid() const noexcept { return tid_; }
 
@@ -71,7 +71,7 @@ private:
 };
 
 // A load that stays on one thread. It runs `body`, which is given the subject and calls block() and busy().
-class subject final : public watched {
+class subject final : public load {
 public:
     using reaction = std::function<void(const notice&)>;
 
@@ -131,7 +131,7 @@ private:
 class watched_thread {
 public:
     template <class F>
-    watched_thread(maker& by, detector& watcher, F body, subject::reaction react = {})
+    watched_thread(thread_maker& by, detector& watcher, F body, subject::reaction react = {})
         : watcher_{watcher} {
         std::promise<int> tid;
         thread_ = by.make([this, &tid, body] {
@@ -163,4 +163,4 @@ private:
     std::thread thread_;
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -19,7 +19,7 @@ LAYERS = [
     ["rt"],
     ["sync", "io"],
     ["sched"],  # With sched/policies.
-    ["carry", "block"],
+    ["carry"],
     ["mem", "time"],
     ["arch", "os"],
     ["base"],

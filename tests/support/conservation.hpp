@@ -54,7 +54,7 @@ public:
 
     // The kernel threads of this process. One that has been joined may be listed by the kernel a moment
     // longer: those on their way out are not counted. Nor is a thread of the lowest class that has been told to end and
-    // waits for a CPU to do that, which nobody waits for (block/sentinel.hpp).
+    // waits for a CPU to do that, which nobody waits for (carry/sentinel.hpp).
     static std::set<std::string> threads() {
         std::set<std::string> found;
         for (const std::string& tid : entries("/proc/self/task")) {

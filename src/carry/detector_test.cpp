@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,8 @@
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
-#include "block/monitor_detector.hpp"
-#include "block/perf_detector.hpp"
+#include "carry/monitor_detector.hpp"
+#include "carry/perf_detector.hpp"
 #include "internal/subject.hpp"
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
@@ -30,11 +30,11 @@
 namespace {
 
 using namespace ums;
-using block::cause;
-using block::detector_kind;
-using block::notice;
-using block::subject;
-using block::watched_thread;
+using carry::cause;
+using carry::detector_kind;
+using carry::notice;
+using carry::subject;
+using carry::watched_thread;
 
 struct pipe_pair {
     int ends[2];
@@ -69,22 +69,22 @@ protected:
         os::enable_asymmetric_fence(true);
         std::string problem;
         if (GetParam() == detector_kind::perf)
-            detector_ = std::make_unique<block::perf_detector>();
+            detector_ = std::make_unique<carry::perf_detector>();
         else
-            detector_ = std::make_unique<block::monitor_detector>();
+            detector_ = std::make_unique<carry::monitor_detector>();
         problem = detector_->start(maker_.tid());
         if (!problem.empty()) GTEST_SKIP() << problem;
     }
     void TearDown() override { detector_.reset(); }
 
     conservation nothing_left_;
-    block::maker maker_;
-    std::unique_ptr<block::detector> detector_;
+    carry::thread_maker maker_;
+    std::unique_ptr<carry::detector> detector_;
 };
 
 // Blocks by `wait` until the detector has told of it and `end` was called.
 template <class Wait, class End>
-notice found(block::maker& maker, block::detector& by, Wait wait, End end) {
+notice found(carry::thread_maker& maker, carry::detector& by, Wait wait, End end) {
     watched_thread t{maker, by, [&](subject& self) { self.busy(by, wait); }};
     const notice what = t->wait_told();
     t->deal();
@@ -286,7 +286,7 @@ TEST_P(detector_test, never_calls_what_has_been_removed) {
             const timespec brief{0, 30'000};
             for (int i = 0; i < rounds; ++i) {
                 std::atomic<bool> is_removed{false};
-                subject self{block::current_tid(),
+                subject self{carry::current_tid(),
                              [&](const notice&) { EXPECT_FALSE(is_removed); }};
                 detector_->add(self);
                 self.busy(*detector_, [&] { ::syscall(SYS_nanosleep, &brief, nullptr); });
@@ -304,7 +304,7 @@ TEST_P(detector_test, a_removal_waits_for_the_call_that_runs) {
     std::promise<int> tid;
     std::atomic<subject*> watched{nullptr};
     std::thread blocks = maker_.make([&] {
-        tid.set_value(block::current_tid());
+        tid.set_value(carry::current_tid());
         watched.wait(nullptr);
         watched.load()->busy(*detector_, [&] { pipe.read(); });
     });
@@ -357,7 +357,7 @@ TEST_P(detector_test, how_long_a_notice_takes) {
 }
 
 // Two threads that are not of interest wake each other in turn: what an idle wait pays.
-double ns_per_wait(block::maker& maker, int rounds) {
+double ns_per_wait(carry::thread_maker& maker, int rounds) {
     pipe_pair there, back;
     std::thread echo = maker.make([&] {
         for (int i = 0; i < rounds; ++i) {
@@ -383,7 +383,7 @@ double ns_per_wait(block::maker& maker, int rounds) {
 TEST_P(detector_test, what_an_idle_wait_costs) {
     const int rounds = scaled(10'000, 1'000);
     const double with = ns_per_wait(maker_, rounds);
-    block::maker unwatched;
+    carry::thread_maker unwatched;
     const double without = ns_per_wait(unwatched, rounds);
     std::cout << "a wait of a watched thread, ns: " << with << ", of others: " << without
               << std::endl;
@@ -391,6 +391,6 @@ TEST_P(detector_test, what_an_idle_wait_costs) {
 
 INSTANTIATE_TEST_SUITE_P(both, detector_test,
                          ::testing::Values(detector_kind::perf, detector_kind::monitor),
-                         [](const auto& of) { return std::string{block::name_of(of.param)}; });
+                         [](const auto& of) { return std::string{carry::name_of(of.param)}; });
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // Which detector is chosen, and why.
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 
 #include <cerrno>
 #include <cstddef>
@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <system_error>
 
-#include "block/perf_detector.hpp"
+#include "carry/perf_detector.hpp"
 #include "internal/subject.hpp"
 #include "internal/failing_calls.hpp"
 #include "os/membarrier.hpp"
@@ -24,10 +24,10 @@
 namespace {
 
 using namespace ums;
-using block::choose;
-using block::detector_kind;
-using block::preference;
-using block::would_choose;
+using carry::choose;
+using carry::detector_kind;
+using carry::preference;
+using carry::would_choose;
 using os::failing_calls;
 
 bool has_perf() {
@@ -37,7 +37,7 @@ bool has_perf() {
 
 class choose_test : public conserving_test {
 protected:
-    block::maker maker_;
+    carry::thread_maker maker_;
 };
 
 TEST_F(choose_test, the_best_that_works_is_chosen) {
@@ -104,21 +104,21 @@ const child_program confined{
     "confined", [](const child_arguments&) {
         if (!refuse_call(SYS_perf_event_open, EPERM)) return 77;
         os::enable_asymmetric_fence(true);
-        block::maker maker;
+        carry::thread_maker maker;
         const auto chosen = choose(preference::automatic, maker.tid());
-        std::fprintf(stderr, "%s: %s", block::name_of(chosen.is->kind()), chosen.reason.c_str());
+        std::fprintf(stderr, "%s: %s", carry::name_of(chosen.is->kind()), chosen.reason.c_str());
         if (chosen.is->kind() != detector_kind::monitor) return 1;
         int ends[2];
         if (::pipe2(ends, O_CLOEXEC) != 0) return 2;
-        const block::watched_thread blocks{maker, *chosen.is,
-                                           [&](block::subject& self) {
+        const carry::watched_thread blocks{maker, *chosen.is,
+                                           [&](carry::subject& self) {
                                                self.busy(*chosen.is, [&] {
                                                    char byte;
                                                    while (::read(ends[0], &byte, 1) != 1) {
                                                    }
                                                });
                                            },
-                                           [&](const block::notice&) {
+                                           [&](const carry::notice&) {
                                                if (::write(ends[1], "x", 1) != 1) std::abort();
                                            }};
         return 0;

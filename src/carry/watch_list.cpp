@@ -7,14 +7,14 @@
 // Why the remover is woken. It counts itself in `removers_`, reads `unpinned_`, then the pins. An observer takes its
 // pin back, then reads `removers_`. If the remover read the pin before it went, the observer's read comes after
 // the remover's count: it changes `unpinned_` after the remover read that, so the wait ends or does not begin.
-#include "block/watch_list.hpp"
+#include "carry/watch_list.hpp"
 
 #include <utility>
 
 #include "base/assert.hpp"
 #include "os/futex.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 watch_list::observer::observer(watch_list& list) noexcept : list_{list} {
     const os::lock_guard hold{list_.lock_};
@@ -29,7 +29,7 @@ watch_list::observer::~observer() {
     *at = next_;
 }
 
-bool watch_list::observer::pin(const base::atomic<watched*>& place, watched& w) noexcept {
+bool watch_list::observer::pin(const base::atomic<load*>& place, load& w) noexcept {
     pinned_.store(&w, base::seq_cst);                  // See above.
     if (place.load(base::seq_cst) == &w) return true;  // Acquire, too: sync(block.list).
     unpin();
@@ -55,7 +55,7 @@ watch_list::~watch_list() {
     }
 }
 
-void watch_list::add(watched& w) {
+void watch_list::add(load& w) {
     chunk* spare = nullptr;  // Not allocated under the lock.
     for (;;) {
         lock_.acquire();
@@ -79,14 +79,14 @@ void watch_list::add(watched& w) {
     }
 }
 
-bool watch_list::is_pinned(const watched& w) noexcept {
+bool watch_list::is_pinned(const load& w) noexcept {
     const os::lock_guard hold{lock_};
     for (const observer* o = observers_; o != nullptr; o = o->next_)
         if (o->pinned_.load(base::seq_cst) == &w) return true;  // See above.
     return false;
 }
 
-void watch_list::remove(watched& w) noexcept {
+void watch_list::remove(load& w) noexcept {
     {
         const os::lock_guard hold{lock_};
         bool found = false;
@@ -107,4 +107,4 @@ void watch_list::remove(watched& w) noexcept {
     removers_.fetch_sub(1, base::relaxed);  // relaxed: one too many only wakes in vain.
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-#include "block/flood_gauge.hpp"
+#include "carry/flood_gauge.hpp"
 
 #include <gtest/gtest.h>
 
 namespace {
 
 using namespace ums;
-using gauge = block::flood_gauge;
+using gauge = carry::flood_gauge;
 
 constexpr os::nanoseconds ms = 1'000'000, start = 7'000 * ms;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-#include "block/detector.hpp"
+#include "carry/detector.hpp"
 #include "arch/sanitizer.hpp"
 
 #include <system_error>
 
-#include "block/monitor_detector.hpp"
-#include "block/no_detector.hpp"
-#include "block/perf_detector.hpp"
+#include "carry/monitor_detector.hpp"
+#include "carry/no_detector.hpp"
+#include "carry/perf_detector.hpp"
 #include "os/say.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 namespace {
 
@@ -97,4 +97,4 @@ verdict would_choose(preference wanted) {
     return {detector_kind::none, why + "; " + problem, true};
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

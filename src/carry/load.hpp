@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/watched.hpp: something that runs on a kernel thread and moves to another when that thread blocks: a load.
+// carry/load.hpp: something that runs on a kernel thread and moves to another when that thread blocks: a load.
 //
 // There are two kinds: a processor (fibers) and a scheduler's seat (the UMS API). Kernel threads that
 // carry nothing, such as those that block with a fiber for an hour, are not watched and cost nothing.
@@ -21,7 +21,7 @@
 #include "os/clock.hpp"
 #include "os/thread_state.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 enum class cause : unsigned char {
     unknown,  // /proc does not tell.
@@ -38,11 +38,11 @@ struct notice {
     std::uint64_t activity;
 };
 
-class watched {
+class load {
 public:
-    watched() noexcept = default;
-    watched(const watched&) = delete;
-    watched& operator=(const watched&) = delete;
+    load() noexcept = default;
+    load(const load&) = delete;
+    load& operator=(const load&) = delete;
 
     // The kernel thread that carries it now; 0: none.
     [[nodiscard]] virtual int tid() const noexcept = 0;
@@ -66,12 +66,12 @@ public:
     }
 
 protected:
-    ~watched() = default;  // Requires: removed from its detector.
+    ~load() = default;  // Requires: removed from its detector.
 
 private:
     friend class perf_detector;
     friend class monitor_detector;
-    friend bool report_if_blocked(watched&, os::thread_states&, os::nanoseconds, bool, int) noexcept;
+    friend bool report_if_blocked(load&, os::thread_states&, os::nanoseconds, bool, int) noexcept;
 
     base::atomic<std::uint64_t> reported_;  // The activity.
 
@@ -83,4 +83,4 @@ private:
     std::uint64_t sampled_ = 0;
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

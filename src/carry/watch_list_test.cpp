@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "block/watch_list.hpp"
+#include "carry/watch_list.hpp"
 
 #include <atomic>
 #include <deque>
@@ -13,11 +13,11 @@
 
 namespace {
 
-using ums::block::notice;
-using ums::block::watch_list;
-using ums::block::watched;
+using ums::carry::notice;
+using ums::carry::watch_list;
+using ums::carry::load;
 
-class dummy final : public watched {
+class dummy final : public load {
 public:
     explicit dummy(int number) noexcept : number_{number} {}
     [[nodiscard]] int tid() const noexcept override { return number_; }
@@ -31,7 +31,7 @@ private:
 
 std::multiset<int> seen_by(watch_list::observer& o) {
     std::multiset<int> numbers;
-    o.each([&](const watched& w) noexcept {
+    o.each([&](const load& w) noexcept {
         numbers.insert(w.tid());
         return true;
     });
@@ -60,7 +60,7 @@ TEST(watch_list, a_visit_sees_each_that_stays_while_others_come_and_go) {
     dummy a{1}, b{2}, c{3}, d{4};
     for (dummy* one : {&a, &b, &c}) list.add(*one);
     std::multiset<int> numbers;
-    o.each([&](const watched& w) noexcept {
+    o.each([&](const load& w) noexcept {
         if (w.tid() == 1) {
             list.remove(b);  // The next one.
             list.add(d);     // In its place, or later.
@@ -83,7 +83,7 @@ TEST(watch_list, a_visit_ends_when_it_is_told_to) {
     list.add(a);
     list.add(b);
     int visits = 0;
-    o.each([&](const watched&) noexcept { return ++visits < 1; });
+    o.each([&](const load&) noexcept { return ++visits < 1; });
     EXPECT_EQ(visits, 1);
     list.remove(a);
     list.remove(b);
@@ -99,7 +99,7 @@ TEST(watch_list, an_observer_that_is_held_up_keeps_nobody_but_the_remover_of_its
     std::atomic<int> looks_at{0};
     std::atomic<bool> may_go_on{false}, has_gone_on{false};
     std::thread looks{[&] {
-        stuck.each([&](const watched& w) noexcept {
+        stuck.each([&](const load& w) noexcept {
             looks_at = w.tid();
             looks_at.notify_all();
             may_go_on.wait(false);
@@ -131,7 +131,7 @@ TEST(watch_list, a_removal_waits_for_every_observer) {
     auto visit = [&] {
         watch_list::observer o{list};
         while (!is_over)
-            o.each([&](const watched& w) noexcept {
+            o.each([&](const load& w) noexcept {
                 // Freed memory would be found by a sanitizer.
                 if (w.tid() == 5 && w.is_of_interest()) ++visits;
                 return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "block/report.hpp"
+#include "carry/report.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
-bool report_if_blocked(watched& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
+bool report_if_blocked(load& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
                        int free_cpu) noexcept {
     using kind = os::thread_states::kind;
     if (!w.is_of_interest()) return false;
@@ -34,4 +34,4 @@ bool report_if_blocked(watched& w, os::thread_states& states, os::nanoseconds wh
     return true;
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/detector.hpp: finds out that a kernel thread that carries a load has blocked in the kernel.
+// carry/detector.hpp: finds out that a kernel thread that carries a load has blocked in the kernel.
 //
 // Three of them, best first, behind one interface:
 // perf_detector     the kernel says so: records of context switches. Notice within about 100 us.
@@ -17,10 +17,10 @@
 
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
-#include "block/watched.hpp"
+#include "carry/load.hpp"
 #include "os/membarrier.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 enum class detector_kind : unsigned char { perf, monitor, none };
 
@@ -38,9 +38,9 @@ public:
     [[nodiscard]] virtual std::string start(int root) = 0;
     virtual void stop() noexcept = 0;
 
-    virtual void add(watched& w) = 0;  // Throws std::bad_alloc.
+    virtual void add(load& w) = 0;  // Throws std::bad_alloc.
     // When it returns no function of `w` runs any more, and none is called again.
-    virtual void remove(watched& w) noexcept = 0;
+    virtual void remove(load& w) noexcept = 0;
 
     // Says that a load has become of interest, after it has. Costs a load unless the detector sleeps.
     void nudge() noexcept { nudge(os::asymmetric()); }
@@ -86,4 +86,4 @@ struct verdict {
 };
 [[nodiscard]] verdict would_choose(preference wanted);
 
-}  // namespace ums::block
+}  // namespace ums::carry

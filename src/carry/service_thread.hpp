@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/service_thread.hpp: a kernel thread of the runtime that handles none of the application's signals.
+// carry/service_thread.hpp: a kernel thread of the runtime that handles none of the application's signals.
 
 #include <csignal>
 #include <pthread.h>
 #include <thread>
 #include <utility>
 
-namespace ums::block {
+namespace ums::carry {
 
 // `name`: at most 15 characters. Throws std::system_error.
 template <class F>
@@ -26,4 +26,4 @@ std::thread service_thread(const char* name, F body) {
     }};
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/report.hpp: the one place that decides that a thread has blocked.
+// carry/report.hpp: the one place that decides that a thread has blocked.
 
-#include "block/watched.hpp"
+#include "carry/load.hpp"
 #include "os/thread_state.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 // Looks at the thread, and tells it if it is of interest and blocked. `when`: since when, or 0 if that is
 // not known. `if_unknown`: what is true of it if /proc does not say.
@@ -14,7 +14,7 @@ namespace ums::block {
 //
 // No false notice: the thread was of interest and had the same activity before and after it was seen
 // blocked, and an activity never comes back. So it was blocked while it was of interest.
-bool report_if_blocked(watched& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
+bool report_if_blocked(load& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
                        int free_cpu = -1) noexcept;
 
-}  // namespace ums::block
+}  // namespace ums::carry

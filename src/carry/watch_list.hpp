@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/watch_list.hpp: the loads that a detector watches.
+// carry/watch_list.hpp: the loads that a detector watches.
 //
 // An observer visits them without a lock: one whose thread is preempted for long, as a sentinel's may be,
 // keeps no other observer waiting, and of those that remove a load only the one that removes the very
@@ -12,10 +12,10 @@
 #include <cstdint>
 
 #include "base/atomic.hpp"
-#include "block/watched.hpp"
+#include "carry/load.hpp"
 #include "os/lock.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 class watch_list {
 public:
@@ -34,7 +34,7 @@ public:
             for (chunk* c = &list_.first_; c != nullptr; c = c->next.load(base::acquire)) {
                 for (auto& place : c->places) {
                     // relaxed: pin() reads it again.
-                    watched* const w = place.load(base::relaxed);
+                    load* const w = place.load(base::relaxed);
                     if (w == nullptr || !pin(place, *w)) continue;
                     const bool goes_on = f(*w);
                     unpin();
@@ -46,11 +46,11 @@ public:
     private:
         friend class watch_list;
 
-        bool pin(const base::atomic<watched*>& place, watched& w) noexcept;
+        bool pin(const base::atomic<load*>& place, load& w) noexcept;
         void unpin() noexcept;
 
         watch_list& list_;
-        base::atomic<watched*> pinned_;
+        base::atomic<load*> pinned_;
         observer* next_ = nullptr;  // Guarded by the list's lock.
     };
 
@@ -60,17 +60,17 @@ public:
     watch_list& operator=(const watch_list&) = delete;
 
     // Throws std::bad_alloc.
-    void add(watched& w);
+    void add(load& w);
     // Returns when no observer looks at it any more.
-    void remove(watched& w) noexcept;
+    void remove(load& w) noexcept;
 
 private:
     struct chunk {
-        base::atomic<watched*> places[31];
+        base::atomic<load*> places[31];
         base::atomic<chunk*> next;
     };
 
-    [[nodiscard]] bool is_pinned(const watched& w) noexcept;
+    [[nodiscard]] bool is_pinned(const load& w) noexcept;
 
     os::lock lock_;                  // Held to add, to remove, and to change the observers.
     observer* observers_ = nullptr;  // Guarded by lock_.
@@ -79,4 +79,4 @@ private:
     base::atomic<std::uint32_t> unpinned_;  // Changes when a pin has gone that one of them may wait for.
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

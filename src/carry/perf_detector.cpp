@@ -10,7 +10,7 @@
 // refused none since it was emptied, for room only shrinks until then. If one has not, every thread
 // that is of interest is looked at, which finds all that block now; who blocks later writes a record. The
 // same after a lull: first the rings record again, then all are looked at.
-#include "block/perf_detector.hpp"
+#include "carry/perf_detector.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -23,12 +23,12 @@
 
 #include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
-#include "block/report.hpp"
-#include "block/service_thread.hpp"
+#include "carry/report.hpp"
+#include "carry/service_thread.hpp"
 #include "os/futex.hpp"
 #include "os/system.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 std::string perf_detector::explain(const char* call, long error) {
     std::string text =
@@ -163,7 +163,7 @@ void perf_detector::read_rings() noexcept {
     for (unsigned i = 0; i < rings_; ++i) {
         const bool had_room = ring_[i].drain([&](const os::switch_record& record) noexcept {
             records_.add(1);
-            looks_.each([&](watched& w) noexcept {
+            looks_.each([&](load& w) noexcept {
                 if (w.tid() != record.tid) return true;
                 note(w, record);
                 return false;
@@ -176,7 +176,7 @@ void perf_detector::read_rings() noexcept {
     }
 }
 
-void perf_detector::note(watched& w, const os::switch_record& record) noexcept {
+void perf_detector::note(load& w, const os::switch_record& record) noexcept {
     const bool blocked = record.is_out && !record.is_preempted;
     if (record.when < w.since_) {
         // From the ring of a CPU it has left; or the clock of the records, which the kernel reads without its lock, has
@@ -190,7 +190,7 @@ void perf_detector::note(watched& w, const os::switch_record& record) noexcept {
 }
 
 void perf_detector::look_at_suspects() noexcept {
-    looks_.each([&](watched& w) noexcept {
+    looks_.each([&](load& w) noexcept {
         if (std::exchange(w.is_off_, false)) look_at(w, w.since_, true);
         return true;
     });
@@ -199,7 +199,7 @@ void perf_detector::look_at_suspects() noexcept {
 bool perf_detector::look_at_all() noexcept {
     must_look_at_all_ = false;
     bool any_of_interest = false;
-    looks_.each([&](watched& w) noexcept {
+    looks_.each([&](load& w) noexcept {
         any_of_interest |= w.is_of_interest();
         look_at(w, 0, false);
         return true;
@@ -207,8 +207,8 @@ bool perf_detector::look_at_all() noexcept {
     return any_of_interest;
 }
 
-void perf_detector::look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept {
+void perf_detector::look_at(load& w, os::nanoseconds when, bool if_unknown) noexcept {
     if (report_if_blocked(w, states_, when, if_unknown)) gauge_.found(os::now());
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/perf_detector.hpp: the kernel tells of each thread that blocks.
+// carry/perf_detector.hpp: the kernel tells of each thread that blocks.
 //
 // One ring of context-switch records for each CPU that was online at the start, inherited by every
 // thread that the root creates. One thread, outside of that tree, waits until a ring has something.
@@ -20,13 +20,13 @@
 #include <string>
 #include <thread>
 
-#include "block/detector.hpp"
-#include "block/flood_gauge.hpp"
-#include "block/watch_list.hpp"
+#include "carry/detector.hpp"
+#include "carry/flood_gauge.hpp"
+#include "carry/watch_list.hpp"
 #include "os/perf.hpp"
 #include "os/thread_state.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 class perf_detector final : public detector {
 public:
@@ -38,8 +38,8 @@ public:
 
     [[nodiscard]] std::string start(int root) override;
     void stop() noexcept override;
-    void add(watched& w) override { all_.add(w); }
-    void remove(watched& w) noexcept override { all_.remove(w); }
+    void add(load& w) override { all_.add(w); }
+    void remove(load& w) noexcept override { all_.remove(w); }
     [[nodiscard]] bool works() const noexcept override;
     [[nodiscard]] detector_kind kind() const noexcept override { return detector_kind::perf; }
 
@@ -60,10 +60,10 @@ private:
     void run() noexcept;
     [[nodiscard]] bool wait() noexcept;
     void read_rings() noexcept;
-    static void note(watched& w, const os::switch_record& record) noexcept;
+    static void note(load& w, const os::switch_record& record) noexcept;
     void look_at_suspects() noexcept;
     bool look_at_all() noexcept;  // Whether any is of interest.
-    void look_at(watched& w, os::nanoseconds when, bool if_unknown) noexcept;
+    void look_at(load& w, os::nanoseconds when, bool if_unknown) noexcept;
     void lull() noexcept;
     [[nodiscard]] bool is_stopped_within(os::nanoseconds time) noexcept;
 
@@ -92,4 +92,4 @@ private:
     std::thread reader_;
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/flood_gauge.hpp: whether listening to records of switches is worth it.
+// carry/flood_gauge.hpp: whether listening to records of switches is worth it.
 //
 // A reader listens, and tells after each of its turns how many records it read and whether it found a block. Too many
 // records in a window are a flood, and so are too many turns in vain; where no block was found for a while, a tenth as
@@ -15,7 +15,7 @@
 
 #include "os/clock.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 class flood_gauge {
 public:
@@ -90,4 +90,4 @@ private:
     bool found_in_turn_ = false;
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "block/sentinels.hpp"
+#include "carry/sentinels.hpp"
 
 #include <algorithm>
 #include <new>
@@ -8,14 +8,14 @@
 #include <unistd.h>
 #include <utility>
 
-#include "block/report.hpp"
-#include "block/sentinel.hpp"
-#include "block/service_thread.hpp"
+#include "carry/report.hpp"
+#include "carry/sentinel.hpp"
+#include "carry/service_thread.hpp"
 #include "os/futex.hpp"
 #include "os/slice.hpp"
 #include "os/thread_cpu.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 namespace {
 
@@ -152,7 +152,7 @@ private:
 
     [[nodiscard]] seen look() noexcept {
         seen l = seen::nothing;
-        looks_.each([&](watched& w) noexcept {
+        looks_.each([&](load& w) noexcept {
             if (!is_of_interest(w)) return true;
             if (report_if_blocked(w, of_.states_, 0, false, cpu_)) {
                 of_.found_.fetch_add(1, base::relaxed);  // relaxed: statistics.
@@ -165,14 +165,14 @@ private:
         });
         return l;
     }
-    [[nodiscard]] bool is_of_interest(watched& w) const noexcept {
+    [[nodiscard]] bool is_of_interest(load& w) const noexcept {
         // One that was reported and not handed on (no permit, or a spare is being made) is the
         // monitor's to repeat.
         return w.is_of_interest() && w.cpu() == cpu_ && !w.is_reported();
     }
     [[nodiscard]] bool any_of_interest() noexcept {
         bool any = false;
-        looks_.each([&](watched& w) noexcept {
+        looks_.each([&](load& w) noexcept {
             any = is_of_interest(w);
             return !any;
         });
@@ -268,4 +268,4 @@ void sentinels::wake_here() noexcept {
     if (a != nullptr && a->is_asleep()) a->wake();
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

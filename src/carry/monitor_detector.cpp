@@ -5,7 +5,7 @@
 // argument of os/membarrier.hpp one of them sees the other: the sampler stays awake, or it is woken.
 // Whoever sets asleep_ back to zero, which is the word the sampler's futex compares, takes it out of the count.
 // stop() stores ends_, then wakes it the same way, with a fence of its own.
-#include "block/monitor_detector.hpp"
+#include "carry/monitor_detector.hpp"
 
 #include <algorithm>
 #include <string>
@@ -13,11 +13,11 @@
 #include <system_error>
 
 #include "base/assert.hpp"
-#include "block/report.hpp"
-#include "block/service_thread.hpp"
+#include "carry/report.hpp"
+#include "carry/service_thread.hpp"
 #include "os/futex.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 std::string monitor_detector::start(int) {
     UMS_ASSERT(!sampler_.joinable(), "a detector was started twice");
@@ -95,7 +95,7 @@ monitor_detector::sample monitor_detector::take(bool at_once) noexcept {
     samples_.add(1);
     if (samples_.get() % 64 == 0) sentinels_.let_sleep();
     sample s;
-    looks_.each([&](watched& w) noexcept {
+    looks_.each([&](load& w) noexcept {
         if (!w.is_of_interest()) return true;
         s.any_of_interest = true;
         const std::uint64_t activity = w.activity();
@@ -113,11 +113,11 @@ monitor_detector::sample monitor_detector::take(bool at_once) noexcept {
 
 bool monitor_detector::any_of_interest() noexcept {
     bool any = false;
-    looks_.each([&](const watched& w) noexcept {
+    looks_.each([&](const load& w) noexcept {
         any = w.is_of_interest();
         return !any;
     });
     return any;
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/sentinel.hpp: a thread that runs when no other thread wants its CPU.
+// carry/sentinel.hpp: a thread that runs when no other thread wants its CPU.
 //
 // It is confined to one CPU and of class SCHED_IDLE: it gets the CPU at the moment that everybody
 // else has left it, and loses it as soon as anybody comes back. All it does then is to wake the
@@ -19,7 +19,7 @@
 #include "os/clock.hpp"
 #include "os/kernel_thread.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 class sentinel {
 public:
@@ -64,4 +64,4 @@ private:
                                      // sentinel.cpp.
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "block/sentinel.hpp"
+#include "carry/sentinel.hpp"
 
 #include <atomic>
 #include <thread>
@@ -14,7 +14,7 @@
 namespace {
 
 using namespace ums;
-using block::sentinel;
+using carry::sentinel;
 
 // On a thread that is confined to the first CPU, for the sentinel inherits that.
 template <class F>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // variants: nomembarrier
-#include "block/monitor_detector.hpp"
+#include "carry/monitor_detector.hpp"
 
 #include <cerrno>
 #include <cstdlib>
@@ -19,10 +19,10 @@
 namespace {
 
 using namespace ums;
-using block::monitor_detector;
-using block::notice;
-using block::subject;
-using block::watched_thread;
+using carry::monitor_detector;
+using carry::notice;
+using carry::subject;
+using carry::watched_thread;
 
 class monitor_detector_test : public conserving_test {
 protected:
@@ -45,7 +45,7 @@ protected:
     }
 
     int ends_[2];
-    block::maker maker_;
+    carry::thread_maker maker_;
 };
 
 void wait_asleep(const monitor_detector& detector) {
@@ -148,7 +148,7 @@ TEST_F(monitor_detector_test, a_load_costs_no_descriptor) {
     ASSERT_EQ(detector.start(maker_.tid()), "");
     const auto before = conservation::fds();
     std::deque<subject> all;
-    for (int i = 0; i < 100; ++i) detector.add(all.emplace_back(block::current_tid()));
+    for (int i = 0; i < 100; ++i) detector.add(all.emplace_back(carry::current_tid()));
     EXPECT_EQ(conservation::fds(), before);
     for (subject& one : all) detector.remove(one);
 }
@@ -167,7 +167,7 @@ TEST_F(monitor_detector_test, works_where_proc_does_not_name_system_calls) {
                              unblock();
                          }};
     }
-    EXPECT_EQ(why, static_cast<int>(block::cause::unknown));
+    EXPECT_EQ(why, static_cast<int>(carry::cause::unknown));
 }
 
 }  // namespace

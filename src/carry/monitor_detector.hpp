@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/monitor_detector.hpp: a thread that looks whether others have blocked.
+// carry/monitor_detector.hpp: a thread that looks whether others have blocked.
 //
 // It samples all that are of interest: one whose activity has not changed since the last sample is
 // looked up in /proc. The time to the next sample is a sixteenth of the time since a block was last
@@ -19,12 +19,12 @@
 #include <atomic>
 #include <thread>
 
-#include "block/detector.hpp"
-#include "block/sentinels.hpp"
-#include "block/watch_list.hpp"
+#include "carry/detector.hpp"
+#include "carry/sentinels.hpp"
+#include "carry/watch_list.hpp"
 #include "os/thread_state.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 class monitor_detector final : public detector {
 public:
@@ -36,11 +36,11 @@ public:
 
     [[nodiscard]] std::string start(int root) override;
     void stop() noexcept override;
-    void add(watched& w) override {
+    void add(load& w) override {
         all_.add(w);
         nudge();
     }
-    void remove(watched& w) noexcept override { all_.remove(w); }
+    void remove(load& w) noexcept override { all_.remove(w); }
     [[nodiscard]] detector_kind kind() const noexcept override { return detector_kind::monitor; }
 
     [[nodiscard]] std::uint64_t samples() const noexcept { return samples_.get(); }
@@ -73,4 +73,4 @@ private:
     std::thread sampler_;
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// block/sentinels.hpp: finds a block at the moment it begins.
+// carry/sentinels.hpp: finds a block at the moment it begins.
 //
-// On a CPU where blocks are found there are two threads. A sentinel (block/sentinel.hpp) runs when
+// On a CPU where blocks are found there are two threads. A sentinel (carry/sentinel.hpp) runs when
 // everybody else has left the CPU, and wakes the agent. The agent, an ordinary thread that is
 // confined to the same CPU, looks at the loads whose kernel thread was last seen there, and reports
 // the one that has blocked. Then it arms the sentinel again, and sleeps. So a block is found within
@@ -32,11 +32,11 @@
 #include <thread>
 
 #include "base/atomic.hpp"
-#include "block/watch_list.hpp"
+#include "carry/watch_list.hpp"
 #include "os/clock.hpp"
 #include "os/thread_state.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 class sentinels {
 public:
@@ -88,4 +88,4 @@ private:
     std::unique_ptr<agent> first_;  // Each owns the next that was made.
 };
 
-}  // namespace ums::block
+}  // namespace ums::carry

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "block/perf_detector.hpp"
+#include "carry/perf_detector.hpp"
 
 #include <atomic>
 #include <cstdlib>
@@ -20,10 +20,10 @@
 namespace {
 
 using namespace ums;
-using block::notice;
-using block::perf_detector;
-using block::subject;
-using block::watched_thread;
+using carry::notice;
+using carry::perf_detector;
+using carry::subject;
+using carry::watched_thread;
 using os::failing_calls;
 
 class perf_detector_test : public conserving_test {
@@ -48,7 +48,7 @@ TEST_F(perf_detector_test, a_block_whose_record_was_refused_is_found) {
     int first[2], second[2];
     ASSERT_EQ(::pipe2(first, O_CLOEXEC), 0);
     ASSERT_EQ(::pipe2(second, O_CLOEXEC), 0);
-    block::maker maker;
+    carry::thread_maker maker;
     perf_detector detector{1};  // One page holds 170 records.
     ASSERT_EQ(detector.start(maker.tid()), "");
     std::atomic<bool> is_reader_stuck{false}, may_go_on{false};
@@ -93,7 +93,7 @@ TEST_F(perf_detector_test, a_block_whose_record_was_refused_is_found) {
 TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_same) {
     int there[2], back[2], held[2];
     for (auto* ends : {there, back, held}) ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    block::maker maker;
+    carry::thread_maker maker;
     perf_detector detector;
     ASSERT_EQ(detector.start(maker.tid()), "");
     std::atomic<bool> is_over{false}, is_last{false};
@@ -140,7 +140,7 @@ TEST_F(perf_detector_test, does_not_listen_to_a_flood_and_finds_blocks_all_the_s
 }
 
 TEST_F(perf_detector_test, an_idle_process_writes_no_records) {
-    block::maker maker;
+    carry::thread_maker maker;
     perf_detector detector;
     ASSERT_EQ(detector.start(maker.tid()), "");
     std::promise<void> end;
@@ -159,7 +159,7 @@ TEST_F(perf_detector_test, an_idle_process_writes_no_records) {
 }
 
 TEST_F(perf_detector_test, notices_that_its_root_has_ended) {
-    block::maker maker;
+    carry::thread_maker maker;
     perf_detector detector;
     ASSERT_EQ(detector.start(maker.tid()), "");
     EXPECT_TRUE(detector.works());
@@ -170,11 +170,11 @@ TEST_F(perf_detector_test, notices_that_its_root_has_ended) {
 TEST_F(perf_detector_test, sees_threads_of_threads_that_the_root_made) {
     int pipe[2];
     ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
-    block::maker root;
+    carry::thread_maker root;
     perf_detector detector;
     ASSERT_EQ(detector.start(root.tid()), "");
-    std::unique_ptr<block::maker> below;
-    root.make([&] { below = std::make_unique<block::maker>(); }).join();
+    std::unique_ptr<carry::thread_maker> below;
+    root.make([&] { below = std::make_unique<carry::thread_maker>(); }).join();
     {
         watched_thread t{*below, detector, [&](subject& self) {
                              self.busy(detector, [&] { wait_readable(pipe[0]); });
@@ -194,7 +194,7 @@ TEST_F(perf_detector_test, can_be_started_by_the_root_itself) {
     // The reader is made before the events, so it writes no records of itself, to read for ever.
     std::promise<std::string> started;
     std::thread starter{[&] {
-        started.set_value(detector.start(block::current_tid()));
+        started.set_value(detector.start(carry::current_tid()));
         wait_readable(pipe[0]);
     }};
     EXPECT_EQ(started.get_future().get(), "");
@@ -211,7 +211,7 @@ TEST_F(perf_detector_test, can_be_started_by_the_root_itself) {
 }
 
 TEST_F(perf_detector_test, every_refusal_is_explained_and_leaves_nothing) {
-    block::maker maker;
+    carry::thread_maker maker;
     const struct {
         failing_calls::call call;
         int error;
@@ -248,7 +248,7 @@ TEST_F(perf_detector_test, every_refusal_is_explained_and_leaves_nothing) {
 
 TEST_F(perf_detector_test, a_cpu_that_is_offline_is_passed_over) {
     if (::sysconf(_SC_NPROCESSORS_CONF) < 2) GTEST_SKIP() << "one CPU";
-    block::maker maker;
+    carry::thread_maker maker;
     failing_calls failing;
     failing.fail(failing_calls::perf_event_open, 1, 1, ENODEV);
     perf_detector detector;

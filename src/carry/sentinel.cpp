@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "block/sentinel.hpp"
+#include "carry/sentinel.hpp"
 
 #include <new>
 #include <pthread.h>
@@ -11,7 +11,7 @@
 #include "os/lock.hpp"
 #include "os/slice.hpp"
 
-namespace ums::block {
+namespace ums::carry {
 
 namespace {
 
@@ -97,4 +97,4 @@ void sentinel::run() noexcept {
     }
 }
 
-}  // namespace ums::block
+}  // namespace ums::carry

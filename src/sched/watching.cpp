@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#include "sched/watching.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "sched/carrier.hpp"
+#include "sched/hand_off.hpp"
+#include "sched/processor.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// relaxed, all of them: statistics.
+base::atomic<std::uint64_t> in_calls, in_faults, in_regions;
+base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets];
+
+}  // namespace
+
+void watching::add_to(runtime_stats& s) noexcept {
+    s.blocked_in_calls += in_calls.load(base::relaxed);
+    s.blocked_in_faults += in_faults.load(base::relaxed);
+    s.blocked_in_regions += in_regions.load(base::relaxed);
+    for (std::size_t i = 0; i < runtime_stats::notice_buckets; ++i)
+        s.notice_us[i] += notices[i].load(base::relaxed);
+}
+
+void watching::forget() noexcept {
+    for (auto* count : {&in_calls, &in_faults, &in_regions}) count->store(0, base::relaxed);
+    for (auto& count : notices) count.store(0, base::relaxed);
+}
+
+int processor::tid() const noexcept {
+    const carrier* c = holder();
+    return c != nullptr ? c->tid.get() : 0;
+}
+
+int processor::cpu() const noexcept {
+    carrier* c = holder();
+    return c != nullptr ? c->cpu.get() : -1;
+}
+
+bool processor::is_of_interest() const noexcept {
+    const carrier* c = holder();
+    return c != nullptr && c->running.get() != nullptr && c->proc.get() == this &&
+           !c->is_stopping.get();
+}
+
+bool processor::on_block(const carry::notice& what) noexcept {
+    carrier* c = holder();
+    if (c == nullptr || c->tid.get() != what.tid) return false;
+    bool marked = false;
+    using result = hand_off::result;
+    const result r = hand_off::from(*c, what.activity, marked, what.free_cpu);
+    if (r == result::not_blocked) return false;
+    if (r == result::refused) return true;
+    auto& kind = marked                                 ? in_regions
+                 : what.why == carry::cause::page_fault ? in_faults
+                                                        : in_calls;
+    kind.fetch_add(1, base::relaxed);
+    const auto us = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when) / 1000);
+    const auto bucket =
+        std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
+    notices[bucket].fetch_add(1, base::relaxed);
+    return true;
+}
+
+}  // namespace ums::sched

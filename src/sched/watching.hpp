@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/watching.hpp: the detector that watches the processors of all clusters, and what it has found.
+
+#include "base/atomic.hpp"
+#include "carry/detector.hpp"
+#include "ums/stats.hpp"
+
+namespace ums::sched {
+
+struct watching {
+    // Null: nothing looks. Set while no runtime runs.
+    static inline constinit carry::detector* by = nullptr;
+    [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
+
+    // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
+    UMS_ALWAYS_INLINE static void runs() noexcept {
+        if (by != nullptr) by->nudge();
+    }
+
+    // Adds what was found since forget(), which is called while no runtime runs.
+    static void add_to(runtime_stats& s) noexcept;
+    static void forget() noexcept;
+};
+
+}  // namespace ums::sched
