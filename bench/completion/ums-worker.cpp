@@ -1,115 +1,103 @@
 // SPDX-License-Identifier: MIT
 
-// completion: a worker of the UMS API for each task, `schedulers` scheduler threads on one completion list. What a
-// scheduler takes from the list the others may execute: a dequeue takes all there is.
+// completion: the report's own test by the Linux modules' names. Two UMS schedulers with half of the scheduler threads
+// each, one list that all share; an entry point that asks for the ready workers and executes one. A switch is timed from
+// the call of execute_ums_thread() to the worker's next instruction.
 
-#include <condition_variable>
-#include <deque>
-#include <mutex>
+#include <algorithm>
+#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <ums/ums_scheduling.h>
+#include <cerrno>
+#include <ums/compat/linux_ums.h>
 
 #include "work.hpp"
 
 namespace {
 
-void check(int failed) {
-    if (failed != 0)
-        throw std::runtime_error{"a call of the UMS API failed: " + std::to_string(-failed)};
+int check(int got, const char* call) {
+    if (got < 0) throw std::runtime_error{std::string{call} + " failed: " + std::to_string(-got)};
+    return got;
 }
 
-std::intptr_t work(void* argument) {
-    bench::run_task(*static_cast<const bench::completion_cell*>(argument),
-                    [] { (void)ums_worker_yield(nullptr); });
+struct task {
+    const bench::completion_cell* cell = nullptr;
+    // When it first ran, and when it ran again after its yield.
+    std::atomic<std::uint64_t> first_ns{0}, again_ns{0};
+};
+
+int work(void* argument) {
+    auto& mine = *static_cast<task*>(argument);
+    mine.first_ns = bench::now_ns();
+    bench::run_task(*mine.cell, [&mine] {
+        ums_thread_yield(0);
+        mine.again_ns = bench::now_ns();
+    });
     return 0;
 }
 
-struct shared {
-    ums_completion_list_t list = 0;
-    std::mutex lock;
-    std::condition_variable changed;
-    std::deque<ums_context_t> ready;
-    std::uint64_t left = 0;
-
-    static void wake(void* self) {
-        auto& s = *static_cast<shared*>(self);
-        const std::lock_guard hold{s.lock};
-        s.changed.notify_one();
-    }
-    void take() {  // lock is held.
-        ums_context_t c = 0;
-        check(ums_completion_list_dequeue(list, 0, &c));
-        while (c != 0) {
-            const ums_context_t next = ums_context_next(c);
-            unsigned char ended = 0;
-            check(ums_context_query(c, UMS_INFORMATION_TERMINATED, &ended, 1, nullptr));
-            if (ended == 0) {
-                ready.push_back(c);
-            } else {
-                check(ums_context_destroy(c));
-                if (--left == 0) changed.notify_all();
-            }
-            c = next;
-        }
-    }
-    ums_context_t next(ums_context_t yielded) {
-        std::unique_lock hold{lock};
-        if (yielded != 0) ready.push_back(yielded);
-        for (;;) {
-            if (ready.empty()) take();
-            if (left == 0) return 0;
-            if (!ready.empty()) {
-                const ums_context_t c = ready.front();
-                ready.pop_front();
-                if (!ready.empty()) changed.notify_one();
-                return c;
-            }
-            changed.wait(hold);
-        }
-    }
+struct scheduler_thread {
+    int handle = 0;
+    // Its switches:
+    std::uint64_t number = 0, all_ns = 0, worst_ns = 0;
 };
 
-thread_local shared* mine = nullptr;
-
-void decide(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
-    if (reason == UMS_REASON_STARTUP) mine = static_cast<shared*>(parameter);
-    const ums_context_t c = mine->next(reason == UMS_REASON_YIELD ? payload : 0);
-    if (c == 0) return;
-    int failed = 0;
-    while ((failed = ums_worker_execute(c)) == -EAGAIN) {
+int schedule(void* argument) {
+    auto& mine = *static_cast<scheduler_thread*>(argument);
+    completion_list_data* const ready = dequeue_ums_completion_list_items(mine.handle);
+    if (ready == nullptr) return -1;
+    for (const auto* one = ready->head; one != nullptr; one = one->next) {
+        const std::uint64_t called = bench::now_ns();
+        const int got = execute_ums_thread(mine.handle, one->pid, ready);
+        if (got == -EACCES || got == -EBADF) continue;
+        const auto& executed = *static_cast<const task*>(one->args);
+        const std::uint64_t first = executed.first_ns;
+        const std::uint64_t took = (first >= called ? first : executed.again_ns.load()) - called;
+        ++mine.number;
+        mine.all_ns += took;
+        mine.worst_ns = std::max(mine.worst_ns, took);
+        return got;
     }
-    check(failed);
+    return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::run_completion(argc, argv, [](const bench::completion_cell& c) {
-        shared all;
-        check(ums_completion_list_create(&all.list));
-        check(ums_completion_list_set_notify(all.list, &shared::wake, &all));
-        all.left = c.tasks;
-        std::vector<std::thread> threads;
-        for (std::uint64_t i = 0; i < c.schedulers; ++i)
-            threads.emplace_back([&all] {
-                ums_scheduler_options_t options = UMS_SCHEDULER_OPTIONS_INIT;
-                options.list = all.list;
-                options.procedure = &decide;
-                options.parameter = &all;
-                check(ums_scheduler_enter(&options));
-            });
-        std::vector<ums_worker_t> workers(c.tasks);
-        ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
-        options.list = all.list;
-        options.stack_bytes = 64 * 1024;
-        for (ums_worker_t& w : workers)
-            check(ums_worker_create(&w, &options, &work, const_cast<bench::completion_cell*>(&c)));
-        for (std::thread& t : threads) t.join();
-        for (const ums_worker_t w : workers) check(ums_worker_join(w, nullptr));
-        check(ums_completion_list_destroy(all.list));
-    });
+    std::uint64_t number = 0, all_ns = 0, worst_ns = 0;
+    return bench::run_completion(
+        argc, argv,
+        [&](const bench::completion_cell& c) {
+            const int handles[] = {check(ums_init(), "ums_init()"), check(ums_init(), "ums_init()")};
+            completion_list_data* const list = create_completion_list(handles[0]);
+            if (list == nullptr) throw std::runtime_error{"no completion list"};
+            std::vector<task> tasks(c.tasks);
+            std::vector<scheduler_thread> schedulers(c.schedulers);
+            std::vector<std::thread> threads;
+            for (std::size_t i = 0; i < schedulers.size(); ++i) {
+                schedulers[i].handle = handles[i % 2];
+                threads.emplace_back([&one = schedulers[i], list] {
+                    enter_ums_scheduling_mode(one.handle, &schedule, &one, list->id);
+                });
+            }
+            for (task& one : tasks) {
+                one.cell = &c;
+                check(add_worker_thread(handles[0], &work, &one, list->id), "add_worker_thread()");
+            }
+            for (const int handle : handles) check(release_ums(handle), "release_ums()");
+            for (std::thread& one : threads) one.join();
+            for (const int handle : handles) check(ums_close(handle), "ums_close()");
+            for (const scheduler_thread& one : schedulers) {
+                number += one.number;
+                all_ns += one.all_ns;
+                worst_ns = std::max(worst_ns, one.worst_ns);
+            }
+        },
+        [&](bench::line& out) {
+            out.add("switch_us", static_cast<double>(all_ns) / static_cast<double>(number) / 1e3)
+                .add("worst_switch_us", static_cast<double>(worst_ns) / 1e3);
+        });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// completion: N tasks that each count `steps` steps, in two halves with a yield between them if `yields`. From before
-// the first task is made until the last has ended.
+// completion: N tasks that each count `steps` steps, after a yield if `yields`. From before the first task is made until
+// the last has ended.
 
 #include <cstdint>
 
@@ -21,15 +21,14 @@ inline void count_steps(std::uint64_t steps) noexcept {
 
 template <class Yield>
 void run_task(const completion_cell& c, Yield yield) {
-    count_steps(c.steps / 2);
     if (c.yields) yield();
-    count_steps(c.steps - c.steps / 2);
+    count_steps(c.steps);
 }
 
-// `lap(cell)` runs all tasks once.
-template <class Lap>
-int run_completion(int argc, char** argv, Lap lap) {
-    return run_peer(argc, argv, [lap](cell& in, line& out) {
+// `lap(cell)` runs all tasks once; `figures(line)` adds what else there is to say.
+template <class Lap, class Figures>
+int run_completion(int argc, char** argv, Lap lap, Figures figures) {
+    return run_peer(argc, argv, [&](cell& in, line& out) {
         completion_cell c{};
         in.number("processors", 1, 1, 1024);
         c.tasks = in.number("fibers", 1000);
@@ -44,7 +43,13 @@ int run_completion(int argc, char** argv, Lap lap) {
             return {c.tasks, now_ns() - begin};
         });
         out.add("ops", sum.ops).add("ns", sum.ns);
+        figures(out);
     });
+}
+
+template <class Lap>
+int run_completion(int argc, char** argv, Lap lap) {
+    return run_completion(argc, argv, lap, [](line&) {});
 }
 
 }  // namespace bench

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "linux_ums/info_files.hpp"
 #include "linux_ums/scheduler.hpp"
 
 using namespace ums::linux_names;
@@ -174,6 +175,7 @@ int ums_close(int number) {
             dead = bodies().take_dead();
         }
         for (const ums_worker_t one : dead) (void)ums_worker_join(one, nullptr);
+        info_files::forget(number);
         std::vector<std::unique_ptr<list>> lists;
         {
             const locked hold;

@@ -71,6 +71,9 @@ struct worker {
     // While it is ready: its place in the list's order, and the number of this readiness.
     worker *before = nullptr, *after = nullptr;
     std::uint64_t ticket = 0;  // 0: not ready.
+    // Figures:
+    std::uint64_t switches = 0, running_ns = 0;
+    int executed_by = 0;  // Last, the thread's id; 0: it has not begun.
 };
 
 struct list {

@@ -5,11 +5,24 @@
 #include <cerrno>
 #include <unistd.h>
 
+#include "linux_ums/info_files.hpp"
+
 namespace ums::linux_names {
 
 namespace {
 
 thread_local scheduler* own = nullptr;
+
+// The figures of a switch that is about to end. relaxed: of slightly different moments for a reader.
+void note_switch(scheduler& s, ums_pid_t pid, compat::nanoseconds called) {
+    auto& f = s.figures;
+    s.since = compat::now();
+    const auto took = static_cast<std::uint64_t>(s.since - called);
+    f.worker.store(pid, compat::relaxed);
+    f.switches.fetch_add(1, compat::relaxed);
+    f.last_ns.store(took, compat::relaxed);
+    f.all_ns.fetch_add(took, compat::relaxed);
+}
 
 void run_entry(void* of, void*) {
     auto& s = *static_cast<scheduler*>(of);
@@ -19,17 +32,24 @@ void run_entry(void* of, void*) {
     ums_stack_switch(s.stack, s.procedures, nullptr);  // For good.
 }
 
-// What the worker did that was executed. If it blocked it may be ready again, or run elsewhere: what
-// collect() noted is newer.
+// What the worker did that was executed. If it blocked it may be ready again, or run elsewhere, or have
+// ended: what collect() noted is newer.
 void come_back(scheduler& s, bool has_yielded) {
-    if (!has_yielded) return;
-    body& b = *s.executes;
+    // relaxed: the thread's own figure.
+    const ums_pid_t pid = s.figures.worker.exchange(0, compat::relaxed);
     const locked hold;
-    if (b.has_returned) {
-        end(*b.runs);
+    worker* const w = all().find_worker(pid);
+    if (w == nullptr) return;
+    w->running_ns += static_cast<std::uint64_t>(compat::now() - s.since);
+    if (!has_yielded) {
+        if (w->is == worker::state::running && w->switches == s.turn)
+            w->is = worker::state::blocked;
+    } else if (w->in->has_returned) {
+        body& b = *w->in;
+        end(*w);
         bodies().add_idle(b);
     } else {
-        make_ready(*b.runs, *s.serves);
+        make_ready(*w, *s.serves);
     }
 }
 
@@ -89,6 +109,8 @@ int begin(worker& w, locked& hold) {
 int execute(int number, ums_pid_t pid) {
     scheduler* const s = own;
     if (s == nullptr || s->of->number != number) return -EPERM;
+    const compat::nanoseconds called = compat::now();
+    info_files::write_if_old(called);
     s->seen.leave_out(pid);
     {
         locked hold;
@@ -98,10 +120,14 @@ int execute(int number, ums_pid_t pid) {
         if (w->in == nullptr)
             if (const int failed = begin(*w, hold); failed != 0) return failed;
         s->executes = w->in;
+        s->turn = ++w->switches;
+        w->executed_by = s->tid;
     }
     s->outcome = 0;
+    note_switch(*s, pid, called);
     ums_stack_switch(s->stack, s->procedures, nullptr);  // The procedure executes it.
     if (s->outcome == 0) return 0;
+    s->figures.worker.store(0, compat::relaxed);  // relaxed: as above.
     // Somebody suspended or ended its thread by the native names.
     if (s->outcome != -EACCES) return -EBADF;
     const locked hold;
@@ -125,17 +151,20 @@ int enter_ums_scheduling_mode(int number, int (*entry)(void*), void* argument,
             s.of = all().find_handle(number);
             s.serves = all().find_list(list_number);
             if (s.of == nullptr || s.serves == nullptr) return -EBADF;
+            s.tid = ::gettid();
             s.of->schedulers.push_back(&s);
             ++s.serves->schedulers;
         }
-        s.tid = ::gettid();
         s.entry = entry;
         s.argument = argument;
         const int failed = run(s);
-        const locked hold;
-        std::erase(s.of->schedulers, &s);
-        --s.serves->schedulers;
-        s.serves->became_ready.notify_all();  // It may have been woken for a worker it left there.
+        {
+            const locked hold;
+            std::erase(s.of->schedulers, &s);
+            --s.serves->schedulers;
+            s.serves->became_ready.notify_all();  // It may have been woken for a worker it left there.
+        }
+        info_files::forget(number, s.tid);
         return failed;
     });
 }
@@ -153,6 +182,9 @@ completion_list_data* dequeue_ums_completion_list_items(int number) {
             return (found = s->seen.refresh(*s->serves)) != nullptr;
         };
         if (!look()) {
+            hold.unlock();
+            info_files::write_if_old(ums::compat::now());
+            hold.lock();
             event::waiter self{s->serves->became_ready};
             for (self.arm(); !look(); self.arm()) {
                 hold.unlock();

@@ -25,6 +25,14 @@ struct scheduler {
     body* executes = nullptr;  // What the procedure is to execute, and has.
     int outcome = 0;
     bool is_over = false;
+    // Of what it executes: since when, and how often that was.
+    compat::nanoseconds since = 0;
+    std::uint64_t turn = 0;
+
+    // Written by the thread, read by whoever writes the files:
+    struct {
+        std::atomic<std::uint64_t> worker{0}, switches{0}, last_ns{0}, all_ns{0};
+    } figures;
 };
 
 }  // namespace ums::linux_names

@@ -286,10 +286,12 @@ UMS_API int ums_context_get_stats(ums_context_t context, ums_context_stats_t* st
  * there are. */
 UMS_API size_t ums_context_list(ums_context_t* contexts, size_t room);
 
-/* Brings the files of statistics up to date: $XDG_RUNTIME_DIR/ums/PID/schedulers/N/{info,workers/TID}, or below
- * /tmp/ums-UID; see docs/ums.md. False: they are turned off, by UMS_STATS_FILES=off or because they cannot be
+/* Brings the files of statistics up to date: DIRECTORY/PID/schedulers/N/{info,workers/TID}; see docs/ums.md. False: they are turned off, by UMS_STATS_FILES=off or because they cannot be
  * written. */
 UMS_API bool ums_scheduling_write_stats(void);
+/* The DIRECTORY: UMS_STATS_DIRECTORY, else $XDG_RUNTIME_DIR/ums, else /tmp/ums-UID. "": they are turned off. Until
+ * the thread's next call. */
+UMS_API const char* ums_scheduling_stats_directory(void);
 
 /* Whether switches are timed (two readings of the clock each). At first not, unless UMS_TIMES=1. */
 UMS_API void ums_scheduling_measure(bool on);

@@ -20,7 +20,7 @@ constexpr const char* known[] = {
     "UMS_SPIN_NS",    "UMS_MIGRATE",     "UMS_MEASURE_STACKS", "UMS_MEMBARRIER", "UMS_SEED",
     "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
     "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_TIMES",
-    "UMS_STATS_FILES",
+    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY",
 };
 
 [[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {
@@ -128,6 +128,13 @@ int word(const char* variable, int otherwise,
 
 bool times() { return word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) != 0; }
 bool stats_files() { return word("UMS_STATS_FILES", 1, {{"on", 1}, {"off", 0}}) != 0; }
+
+const char* stats_directory() {
+    constexpr const char* variable = "UMS_STATS_DIRECTORY";
+    const char* value = ::secure_getenv(variable);
+    if (value != nullptr && value[0] != '/') refuse(variable, value, "an absolute path");
+    return value;
+}
 
 void reject_misspelt() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {

@@ -30,9 +30,11 @@ int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words);
 
 // The variables of the UMS API, which a runtime checks with all others: whether times are
-// measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES).
+// measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES), and where: an absolute path, or null
+// (UMS_STATS_DIRECTORY).
 bool times();
 bool stats_files();
+const char* stats_directory();
 
 // Ends the program if a variable's name is nearly one of those that the runtime knows: most likely a misspelling, and
 // ignoring it would silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody else.

@@ -266,5 +266,6 @@ size_t ums_context_list(ums_context_t* all, size_t room) {
 }
 
 bool ums_scheduling_write_stats(void) { return stats_files::write(); }
+const char* ums_scheduling_stats_directory(void) { return stats_files::directory(); }
 
 void ums_scheduling_measure(bool on) { measure(on); }

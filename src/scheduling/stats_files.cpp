@@ -38,7 +38,9 @@ bool is_wanted() noexcept {
 // A directory of the user's own that nobody else can write to; empty: there is none.
 fs::path own_directory() {
     const char* runtime = ::secure_getenv("XDG_RUNTIME_DIR");
-    fs::path at = runtime != nullptr && runtime[0] == '/'
+    const char* chosen = rt::environment::stats_directory();
+    fs::path at = chosen != nullptr ? fs::path{chosen}
+                  : runtime != nullptr && runtime[0] == '/'
                       ? fs::path{runtime} / "ums"
                       : fs::path{"/tmp/ums-" + std::to_string(::geteuid())};
     ::mkdir(at.c_str(), 0700);
@@ -224,6 +226,17 @@ bool write(bool with_workers) noexcept {
 }  // namespace
 
 bool write() noexcept { return write(true); }
+
+const char* directory() noexcept {
+    static thread_local std::string kept;
+    const undisturbed section;
+    try {
+        kept = is_wanted() ? own_directory().string() : std::string{};
+        return kept.c_str();
+    } catch (const std::exception&) {
+        return "";  // No memory.
+    }
+}
 
 void write_if_old() noexcept {
     const os::nanoseconds now = os::now();

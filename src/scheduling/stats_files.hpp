@@ -7,8 +7,8 @@
 //   DIRECTORY/PID/schedulers/N/workers/TID   the workers it executed last, at most 1000: by
 //                                            ums_scheduling_write_stats() only, for there may be many
 //
-// DIRECTORY is $XDG_RUNTIME_DIR/ums, or /tmp/ums-UID, which is then made with mode 0700 and not used if it is
-// somebody else's. Plain files, so they are as old as the last time somebody wrote them: a scheduler does when it
+// DIRECTORY is $UMS_STATS_DIRECTORY, else $XDG_RUNTIME_DIR/ums, else /tmp/ums-UID. It is made with mode 0700, and
+// not used if anybody else may write to it. Plain files, so they are as old as the last time somebody wrote them: a scheduler does when it
 // enters, when it leaves, and when it waits for workers and the files are older than a second;
 // ums_scheduling_write_stats() does at any time. No thread and no timer exists for this.
 // The tree of the process is removed at its exit, those of processes that are gone by the next one that makes
@@ -21,5 +21,8 @@ bool write() noexcept;
 
 // If they are older than a second.
 void write_if_old() noexcept;
+
+// DIRECTORY; empty: they are turned off. For the thread until its next call.
+const char* directory() noexcept;
 
 }  // namespace ums::scheduling::stats_files

@@ -255,6 +255,10 @@ class Rows(unittest.TestCase):
         self.check_document(document, "completion")
         self.assertEqual({(row["way"], row["schedulers"]) for row in document["rows"]},
                          {(way, n) for way in ("run", "yield") for n in (1, 4)})
+        for row in document["rows"]:
+            if row["runtime"] == "ums-worker":
+                self.assertGreater(row["switch_us"], 0, row)
+                self.assertLessEqual(row["switch_us"], row["worst_switch_us"], row)
 
     def test_ways_that_a_runtime_does_not_have_are_no_rows(self):
         done = run("bench", "channel", "--quick", "--json", "-")

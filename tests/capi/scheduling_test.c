@@ -149,6 +149,7 @@ static void what_goes_on_is_said(void) {
     CHECK(strlen(ums_scheduling_mode()) > 6);
     CHECK(strchr(ums_scheduling_detector(), ':') != NULL);
     (void)ums_scheduling_write_stats();
+    CHECK(ums_scheduling_stats_directory() != NULL);
     ums_scheduling_measure(true);
     ums_scheduling_measure(false);
     CHECK_IS(-EPERM, ums_worker_execute(0));

@@ -4,9 +4,12 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <string>
 #include <thread>
 #include <time.h>
 #include <unistd.h>
@@ -429,6 +432,76 @@ TEST_F(linux_names, a_worker_without_a_thread_is_told) {
     const child_end end = run_child("no_threads");
     if (end.code == 77) GTEST_SKIP() << "no seccomp filters here";
     EXPECT_EQ(end.code, 0) << end;
+}
+
+std::string text_of(const std::filesystem::path& at) {
+    std::ifstream file{at};
+    return {std::istreambuf_iterator<char>{file}, {}};
+}
+
+// In the child: a worker looks at the files that its own execution brings up to date.
+struct look {
+    int handle = 0, tid = 0, wrong = 0;
+    std::filesystem::path root;
+    ums_pid_t list = 0, worker = 0;
+};
+void find(look& l, const std::filesystem::path& at, const std::string& line, int which) {
+    if (l.wrong == 0 && ("\n" + text_of(at)).find("\n" + line + "\n") == std::string::npos)
+        l.wrong = which;
+}
+int look_at_files(void* of) {
+    auto& l = *static_cast<look*>(of);
+    const auto folder = l.root / std::to_string(l.handle) / "schedulers" / std::to_string(l.tid);
+    const auto info = folder / "info", its = folder / "workers" / std::to_string(l.worker);
+    // They are written at most once a second.
+    while (text_of(its).empty()) ums_thread_yield(0);
+    find(l, info, "scheduler thread: " + std::to_string(l.tid), 1);
+    find(l, info, "completion list: " + std::to_string(l.list), 2);
+    find(l, its, "worker: " + std::to_string(l.worker), 3);
+    find(l, its, "scheduler thread: " + std::to_string(l.tid), 4);
+    if (text_of(info).find("last switch ns: ") == std::string::npos) l.wrong = 5;
+    if (text_of(info).find("mean switch ns: ") == std::string::npos) l.wrong = 6;
+    return 0;
+}
+int look_at_info() {
+    const char* const directory = std::getenv("UMS_STATS_DIRECTORY");
+    look l;
+    l.root = std::filesystem::path{directory} / std::to_string(::getpid()) / "ums";
+    if (std::string{ums_scheduling_stats_directory()} != directory) return 10;
+    l.handle = ums_init();
+    l.list = create_completion_list(l.handle)->id;
+    if (add_worker_thread(l.handle, look_at_files, &l, l.list) != 0) return 11;
+    std::thread thread{[&] {
+        l.tid = ::gettid();
+        enter_ums_scheduling_mode(
+            l.handle,
+            [](void* of) {
+                auto& given = *static_cast<look*>(of);
+                completion_list_data* const items = dequeue_ums_completion_list_items(given.handle);
+                if (items == nullptr) return -1;
+                given.worker = items->head->pid;
+                return execute_ums_thread(given.handle, given.worker, items);
+            },
+            &l, l.list);
+    }};
+    if (release_ums(l.handle) != 0) return 12;
+    thread.join();
+    if (std::filesystem::exists(l.root / std::to_string(l.handle) / "schedulers" /
+                                std::to_string(l.tid)))
+        return 13;
+    if (ums_close(l.handle) != 0 || std::filesystem::exists(l.root / std::to_string(l.handle)))
+        return 14;
+    return l.wrong;
+}
+const child_program info{"info", [](const child_arguments&) { return look_at_info(); }};
+
+TEST_F(linux_names, files_tell_of_scheduler_threads_and_workers_by_the_programs_numbers) {
+    char directory[] = "/tmp/ums-test-XXXXXX";
+    ASSERT_NE(::mkdtemp(directory), nullptr);
+    const child_end end = run_child("info", {}, {{"UMS_STATS_DIRECTORY", directory}});
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_TRUE(std::filesystem::is_empty(directory));
+    std::filesystem::remove_all(directory);
 }
 
 TEST_F(linux_names, wrong_use_is_refused) {

@@ -22,6 +22,12 @@ std::string info() {
     if (!text.ends_with('\n')) text += '\n';
     text += fmt::format("ums workers: {}\nums workers' blocking: {}\n", ums_scheduling_mode(),
                         ums_scheduling_detector());
+    const std::string directory = ums_scheduling_stats_directory();
+    text += directory.empty()
+                ? "ums workers' statistics: off\n"
+                : fmt::format("ums workers' statistics: {0}/PID/schedulers/N; by the Linux modules' names "
+                              "{0}/PID/ums/SCHEDULER/schedulers/THREAD\n",
+                              directory);
     return text;
 }
 
