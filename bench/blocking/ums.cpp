@@ -12,7 +12,7 @@
 int main(int argc, char** argv) {
     return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
         const auto plan = bench::office_plan_of(in);
-        const auto detector = in.word("detector", {"auto", "perf", "monitor", "off", "marked"});
+        const auto detector = in.word("detector", {"auto", "monitor", "off", "marked"});
         in.done();
         // The variable wins over options, so that one which is set for the whole run must not get its way.
         setenv("UMS_BLOCK", detector == "marked" ? "off" : detector.c_str(), 1);

@@ -12,7 +12,7 @@ namespace bench {
 
 // Before the runtime starts. The environment's, or the best there is, if the cell names none.
 inline void use_detector(cell& in) {
-    const auto detector = in.word("detector", {"", "auto", "perf", "monitor", "off"});
+    const auto detector = in.word("detector", {"", "auto", "monitor", "off"});
     if (!detector.empty()) setenv("UMS_BLOCK", detector.c_str(), 1);
 }
 

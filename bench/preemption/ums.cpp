@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
         const auto plan = bench::loops_plan_of(in);
         preemptive::slice_us =
             static_cast<std::uint32_t>(in.number("slice_us", 1000, 100, 10'000'000));
-        const auto detector = in.word("detector", {"auto", "perf", "monitor"});
+        const auto detector = in.word("detector", {"auto", "monitor"});
         in.done();
         // The variable wins over options, so that one which is set for the whole run must not get its way.
         setenv("UMS_BLOCK", detector.c_str(), 1);

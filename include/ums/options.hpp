@@ -41,9 +41,9 @@ enum class deadlock_check {
 // How the runtime learns that a fiber has blocked in the kernel by a call that is not marked as blocking, or in
 // a page fault.
 enum class block_detection {
-    automatic,  // perf where the kernel permits it, else monitor
-    perf,       // The kernel's records of context switches: within about 100 us.
-    monitor,    // A thread that looks, every 20 us to 10 ms.
+    automatic,  // monitor where it works, else off
+    perf,       // Refused: there is no such detector any more. The others keep their values.
+    monitor,    // At once where blocks are frequent, within 10 ms where they are rare.
     off,        // Not at all: only marked calls give their processor up.
 };
 
@@ -117,7 +117,7 @@ struct options {
     // Use membarrier(2); off costs a full fence per scheduling operation. [UMS_MEMBARRIER=on|off]
     bool membarrier = true;
 
-    // What cannot be had, if it is asked for by name, is refused. [UMS_BLOCK=auto|perf|monitor|off]
+    // What cannot be had, if it is asked for by name, is refused. [UMS_BLOCK=auto|monitor|off]
     block_detection block = block_detection::automatic;
 
     // [UMS_IO=auto|epoll|uring]

@@ -105,7 +105,7 @@ enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT 
 typedef int ums_guard_t;
 enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO };
 typedef int ums_policy_t;
-/* How a fiber that has blocked in the kernel is found. */
+/* How a fiber that has blocked in the kernel is found. UMS_BLOCK_PERF is refused (-EOPNOTSUPP). */
 enum ums_block { UMS_BLOCK_AUTOMATIC, UMS_BLOCK_PERF, UMS_BLOCK_MONITOR, UMS_BLOCK_OFF };
 typedef int ums_block_t;
 

@@ -227,7 +227,7 @@ UMS_API int ums_thread_id(void);
  * ums_scheduler_enter() and ums_worker_create() fail with -ENOTSUP. */
 UMS_API const char* ums_scheduling_mode(void);
 
-/* Who finds that a worker blocks without a word, and why that one: "monitor: ...", "perf: ...", "off: ...", or
+/* Who finds that a worker blocks without a word, and why that one: "monitor: ...", "off: ...", or
  * "refused: ..." if what UMS_BLOCK asks for does not work here. Until the thread's next call. */
 UMS_API const char* ums_scheduling_detector(void);
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "carry/detector.hpp"
-#include "arch/sanitizer.hpp"
 
 #include <system_error>
 
 #include "carry/monitor_detector.hpp"
 #include "carry/no_detector.hpp"
-#include "carry/perf_detector.hpp"
 #include "os/say.hpp"
 
 namespace ums::carry {
@@ -21,13 +19,6 @@ constexpr const char* best = "the best there is";
                             std::string{"ums: block detection by "} + name + ": " + problem};
 }
 
-std::string perf_problem() {
-    if (arch::under_valgrind()) return perf_detector::not_under_valgrind;
-    const char* call = nullptr;
-    const long error = os::try_switch_records(call);
-    return error == 0 ? std::string{} : perf_detector::explain(call, error);
-}
-
 std::string monitor_problem() {
     const long error = os::thread_states{}.open();
     return error == 0 ? std::string{} : "/proc/self/task cannot be read";
@@ -37,8 +28,6 @@ std::string monitor_problem() {
 
 const char* name_of(detector_kind kind) noexcept {
     switch (kind) {
-        case detector_kind::perf:
-            return "perf";
         case detector_kind::monitor:
             return "monitor";
         case detector_kind::none:
@@ -49,9 +38,9 @@ const char* name_of(detector_kind kind) noexcept {
 
 namespace {
 
-std::string problem_of_start(detector& d, int root) {
+std::string problem_of_start(detector& d) {
     try {
-        return d.start(root);
+        return d.start();
     } catch (const std::system_error& e) {  // No kernel thread.
         return e.what();
     }
@@ -59,42 +48,26 @@ std::string problem_of_start(detector& d, int root) {
 
 }  // namespace
 
-chosen_detector choose(preference wanted, int root) {
+chosen_detector choose(preference wanted) {
     if (wanted == preference::off) return {std::make_unique<no_detector>(), asked_for};
-    std::string why = asked_for;
-    if (wanted != preference::monitor) {
-        auto perf = std::make_unique<perf_detector>();
-        std::string problem = problem_of_start(*perf, root);
-        if (problem.empty())
-            return {std::move(perf), wanted == preference::perf ? asked_for : best};
-        if (wanted == preference::perf) refuse("perf", problem);
-        why = std::move(problem);
-    }
     auto monitor = std::make_unique<monitor_detector>();
-    const std::string problem = problem_of_start(*monitor, root);
-    if (problem.empty()) return {std::move(monitor), std::move(why)};
+    std::string problem = problem_of_start(*monitor);
+    if (problem.empty())
+        return {std::move(monitor), wanted == preference::monitor ? asked_for : best};
     if (wanted == preference::monitor) refuse("monitor", problem);
-    why += "; " + problem;
     os::say("no way to find fibers that block in the kernel (%s): one that does stops its processor; see "
             "ums::blocking(), and UMS_BLOCK=off to be told no more",
-            why.c_str());
-    return {std::make_unique<no_detector>(), std::move(why)};
+            problem.c_str());
+    return {std::make_unique<no_detector>(), std::move(problem)};
 }
 
 verdict would_choose(preference wanted) {
     if (wanted == preference::off) return {detector_kind::none, asked_for, true};
-    std::string why = asked_for;
-    if (wanted != preference::monitor) {
-        std::string problem = perf_problem();
-        if (problem.empty())
-            return {detector_kind::perf, wanted == preference::perf ? asked_for : best, true};
-        if (wanted == preference::perf) return {detector_kind::perf, std::move(problem), false};
-        why = std::move(problem);
-    }
-    const std::string problem = monitor_problem();
-    if (problem.empty()) return {detector_kind::monitor, std::move(why), true};
-    if (wanted == preference::monitor) return {detector_kind::monitor, problem, false};
-    return {detector_kind::none, why + "; " + problem, true};
+    std::string problem = monitor_problem();
+    if (problem.empty())
+        return {detector_kind::monitor, wanted == preference::monitor ? asked_for : best, true};
+    if (wanted == preference::monitor) return {detector_kind::monitor, std::move(problem), false};
+    return {detector_kind::none, std::move(problem), true};
 }
 
 }  // namespace ums::carry

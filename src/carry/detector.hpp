@@ -3,9 +3,8 @@
 
 // carry/detector.hpp: finds out that a kernel thread that carries a load has blocked in the kernel.
 //
-// Three of them, best first, behind one interface:
-// perf_detector     the kernel says so: records of context switches. Notice within about 100 us.
-// monitor_detector  a thread looks, every 20 us to 10 ms.
+// Two of them behind one interface:
+// monitor_detector  sentinels see most blocks at once, and a thread looks, every 20 us to 10 ms.
 // no_detector       nobody does: only what the program marks as blocking is known.
 //
 // Lifetime:  stop() and the destructor require that no load is watched any more.
@@ -22,10 +21,10 @@
 
 namespace ums::carry {
 
-enum class detector_kind : unsigned char { perf, monitor, none };
+enum class detector_kind : unsigned char { monitor, none };
 
 // What to use; `automatic`: the best that works.
-enum class preference : unsigned char { automatic, perf, monitor, off };
+enum class preference : unsigned char { automatic, monitor, off };
 
 class detector {
 public:
@@ -33,9 +32,8 @@ public:
     detector(const detector&) = delete;
     detector& operator=(const detector&) = delete;
 
-    // Begins to watch for what is added. `root`: the tid of the thread that creates, from now on, every
-    // thread that is watched, and that outlives them. Empty, or why it cannot: nothing is left then.
-    [[nodiscard]] virtual std::string start(int root) = 0;
+    // Begins to watch for what is added. Empty, or why it cannot: nothing is left then.
+    [[nodiscard]] virtual std::string start() = 0;
     virtual void stop() noexcept = 0;
 
     virtual void add(load& w) = 0;  // Throws std::bad_alloc.
@@ -55,9 +53,6 @@ public:
             wake();
     }
 
-    // False if it has ceased to see anything: its root has ended.
-    [[nodiscard]] virtual bool works() const noexcept { return true; }
-
     [[nodiscard]] virtual detector_kind kind() const noexcept = 0;
 
 protected:
@@ -71,12 +66,12 @@ protected:
 
 struct chosen_detector {
     std::unique_ptr<detector> is;  // Started.
-    std::string reason;  // Why this one: "asked for", or what was wrong with a better one.
+    std::string reason;  // Why this one: "asked for", or what was wrong with the better one.
 };
 
 // Starts the best one that works, or the one that is asked for. Throws std::system_error
 // (operation_not_supported) if that one does not work. Says so on standard error if none works.
-[[nodiscard]] chosen_detector choose(preference wanted, int root);
+[[nodiscard]] chosen_detector choose(preference wanted);
 
 // The same choice without starting anything: for reports.
 struct verdict {

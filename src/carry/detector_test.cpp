@@ -21,7 +21,6 @@
 
 #include "base/random.hpp"
 #include "carry/monitor_detector.hpp"
-#include "carry/perf_detector.hpp"
 #include "internal/subject.hpp"
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
@@ -31,7 +30,6 @@ namespace {
 
 using namespace ums;
 using carry::cause;
-using carry::detector_kind;
 using carry::notice;
 using carry::subject;
 using carry::watched_thread;
@@ -63,16 +61,12 @@ void compute(int rounds) {
     for (volatile int i = 0; i < rounds;) i = i + 1;
 }
 
-class detector_test : public ::testing::TestWithParam<detector_kind> {
+class detector_test : public ::testing::Test {
 protected:
     void SetUp() override {
         os::enable_asymmetric_fence(true);
-        std::string problem;
-        if (GetParam() == detector_kind::perf)
-            detector_ = std::make_unique<carry::perf_detector>();
-        else
-            detector_ = std::make_unique<carry::monitor_detector>();
-        problem = detector_->start(maker_.tid());
+        detector_ = std::make_unique<carry::monitor_detector>();
+        const std::string problem = detector_->start();
         if (!problem.empty()) GTEST_SKIP() << problem;
     }
     void TearDown() override { detector_.reset(); }
@@ -92,7 +86,7 @@ notice found(carry::thread_maker& maker, carry::detector& by, Wait wait, End end
     return what;
 }
 
-TEST_P(detector_test, finds_a_read_of_an_empty_pipe) {
+TEST_F(detector_test, finds_a_read_of_an_empty_pipe) {
     pipe_pair pipe;
     const notice what = found(
         maker_, *detector_, [&] { pipe.read(); }, [&](int) { pipe.write(); });
@@ -103,7 +97,7 @@ TEST_P(detector_test, finds_a_read_of_an_empty_pipe) {
     EXPECT_GT(what.when, os::now() - 60'000'000'000);
 }
 
-TEST_P(detector_test, finds_a_raw_nanosleep) {
+TEST_F(detector_test, finds_a_raw_nanosleep) {
     std::atomic<bool> is_over{false};
     const notice what = found(
         maker_, *detector_,
@@ -116,7 +110,7 @@ TEST_P(detector_test, finds_a_raw_nanosleep) {
     EXPECT_EQ(what.call, SYS_nanosleep);
 }
 
-TEST_P(detector_test, finds_a_futex) {
+TEST_F(detector_test, finds_a_futex) {
     std::atomic<std::uint32_t> word{0};
     const notice what = found(
         maker_, *detector_,
@@ -131,7 +125,7 @@ TEST_P(detector_test, finds_a_futex) {
     EXPECT_EQ(what.call, SYS_futex);
 }
 
-TEST_P(detector_test, tells_a_page_fault_from_a_system_call) {
+TEST_F(detector_test, tells_a_page_fault_from_a_system_call) {
     const int fd = static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY));
     if (fd < 0) GTEST_SKIP() << "userfaultfd: " << std::strerror(errno);
     uffdio_api api{UFFD_API, 0, 0};
@@ -154,7 +148,7 @@ TEST_P(detector_test, tells_a_page_fault_from_a_system_call) {
 }
 
 // A file system in memory never blocks here, so there may be nothing to find.
-TEST_P(detector_test, calls_a_slow_fsync_by_its_name) {
+TEST_F(detector_test, calls_a_slow_fsync_by_its_name) {
     char name[] = "fsync_test_XXXXXX";
     const int fd = ::mkstemp(name);
     ASSERT_GE(fd, 0);
@@ -180,7 +174,7 @@ TEST_P(detector_test, calls_a_slow_fsync_by_its_name) {
     ::close(fd);
 }
 
-TEST_P(detector_test, says_nothing_of_a_thread_that_computes) {
+TEST_F(detector_test, says_nothing_of_a_thread_that_computes) {
     watched_thread t{maker_, *detector_,
                      [&](subject& self) {
                          self.busy(*detector_, [] { compute(scaled(100'000'000, 20'000'000)); });
@@ -190,7 +184,7 @@ TEST_P(detector_test, says_nothing_of_a_thread_that_computes) {
                      }};
 }
 
-TEST_P(detector_test, says_nothing_of_threads_that_are_preempted) {
+TEST_F(detector_test, says_nothing_of_threads_that_are_preempted) {
     // Three threads that compute on one CPU: the kernel switches between them all the time.
     std::array<std::atomic<std::uint64_t>, 3> told{};
     std::deque<watched_thread> all;
@@ -211,7 +205,7 @@ TEST_P(detector_test, says_nothing_of_threads_that_are_preempted) {
     for (const auto& count : told) EXPECT_EQ(count, 0u);
 }
 
-TEST_P(detector_test, says_nothing_of_what_is_not_of_interest) {
+TEST_F(detector_test, says_nothing_of_what_is_not_of_interest) {
     pipe_pair to, back;
     watched_thread t{maker_, *detector_,
                      [&](subject&) {
@@ -229,7 +223,7 @@ TEST_P(detector_test, says_nothing_of_what_is_not_of_interest) {
 
 // Each thread blocks again and again: briefly, or until the detector itself ends it. A block that it
 // misses hangs the test.
-TEST_P(detector_test, finds_every_long_block_of_many_threads) {
+TEST_F(detector_test, finds_every_long_block_of_many_threads) {
     const std::uint64_t seed = test_seed();
     constexpr int threads = 12;
     const int rounds = scaled(150, 40);
@@ -277,7 +271,7 @@ TEST_P(detector_test, finds_every_long_block_of_many_threads) {
         EXPECT_EQ(ones[static_cast<std::size_t>(n)].ended, expected[n]);
 }
 
-TEST_P(detector_test, never_calls_what_has_been_removed) {
+TEST_F(detector_test, never_calls_what_has_been_removed) {
     constexpr int threads = 4;
     std::vector<std::thread> all;
     const int rounds = scaled(2'000, 300);
@@ -298,7 +292,7 @@ TEST_P(detector_test, never_calls_what_has_been_removed) {
     for (std::thread& t : all) t.join();
 }
 
-TEST_P(detector_test, a_removal_waits_for_the_call_that_runs) {
+TEST_F(detector_test, a_removal_waits_for_the_call_that_runs) {
     pipe_pair pipe;
     std::atomic<bool> is_called{false}, has_returned{false};
     std::promise<int> tid;
@@ -324,7 +318,7 @@ TEST_P(detector_test, a_removal_waits_for_the_call_that_runs) {
     blocks.join();
 }
 
-TEST_P(detector_test, how_long_a_notice_takes) {
+TEST_F(detector_test, how_long_a_notice_takes) {
     const int blocks = scaled(300, 50);
     pipe_pair pipe;
     std::vector<double> us;
@@ -380,7 +374,7 @@ double ns_per_wait(carry::thread_maker& maker, int rounds) {
     return static_cast<double>(took) / rounds / 2;
 }
 
-TEST_P(detector_test, what_an_idle_wait_costs) {
+TEST_F(detector_test, what_an_idle_wait_costs) {
     const int rounds = scaled(10'000, 1'000);
     const double with = ns_per_wait(maker_, rounds);
     carry::thread_maker unwatched;
@@ -388,9 +382,5 @@ TEST_P(detector_test, what_an_idle_wait_costs) {
     std::cout << "a wait of a watched thread, ns: " << with << ", of others: " << without
               << std::endl;
 }
-
-INSTANTIATE_TEST_SUITE_P(both, detector_test,
-                         ::testing::Values(detector_kind::perf, detector_kind::monitor),
-                         [](const auto& of) { return std::string{carry::name_of(of.param)}; });
 
 }  // namespace

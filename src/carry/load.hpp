@@ -69,15 +69,10 @@ protected:
     ~load() = default;  // Requires: removed from its detector.
 
 private:
-    friend class perf_detector;
     friend class monitor_detector;
     friend bool report_if_blocked(load&, os::thread_states&, os::nanoseconds, bool, int) noexcept;
 
     base::atomic<std::uint64_t> reported_;  // The activity.
-
-    // Owned by the thread of the perf_detector that watches it: the last record of it.
-    bool is_off_ = false;
-    os::nanoseconds since_ = 0;
 
     // Owned by the thread of the monitor_detector that watches it:
     std::uint64_t sampled_ = 0;

@@ -32,7 +32,6 @@ struct order {
 std::mutex uses_lock;  // Held while the thread is started or joined.
 unsigned uses = 0;
 std::thread* thread;  // A pointer: the program may end while it runs.
-base::atomic<int> thread_id;
 
 // Changed under `lock`, and waited on.
 base::atomic<std::uint32_t> wishes;
@@ -54,8 +53,6 @@ void wish() noexcept {
 
 void maker::run() noexcept {
     pthread_setname_np(pthread_self(), "ums maker");
-    thread_id.store(gettid(), base::release);  // sync(maker.tid)
-    os::futex_wake(thread_id.address(), 1 << 30);
     for (;;) {
         lock.acquire();
         const std::uint32_t seen = wishes.load(base::relaxed);
@@ -164,15 +161,6 @@ maker::use::~use() {
     thread->join();
     delete thread;
     UMS_ASSERT(asking == nullptr && orders == nullptr, "the maker has ended, and a crew waits for it");
-    thread_id.store(0, base::relaxed);
-}
-
-int maker::tid() noexcept {
-    for (;;) {
-        const int id = thread_id.load(base::acquire);  // sync(maker.tid)
-        if (id != 0) return id;
-        os::futex_wait(thread_id.address(), 0);
-    }
 }
 
 int maker::start(os::kernel_thread& thread, void* (*body)(void*), void* argument) noexcept {

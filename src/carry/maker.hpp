@@ -3,8 +3,8 @@
 
 // carry/maker.hpp: the one kernel thread that makes those of the crews.
 //
-// Every carrier of fibers is its child, so that what children inherit (an affinity mask, a perf event)
-// is the same for all, whoever asked for them. And a hand-off need not wait for a kernel thread to be made, nor
+// Every carrier of fibers is its child, so that what children inherit (an affinity mask, a policy of the
+// kernel's scheduler) is the same for all, whoever asked for them. And a hand-off need not wait for a kernel thread to be made, nor
 // call the allocator, while what is left behind may hold its lock.
 //
 // It sleeps unless asked. It exists as long as a `use` of it does.
@@ -58,9 +58,6 @@ public:
     };
 
     // Requires for all of them: a `use` exists.
-
-    // The kernel's number of the thread.
-    [[nodiscard]] static int tid() noexcept;
 
     // Starts `thread` and waits until that is done. Returns an error number.
     [[nodiscard]] static int start(os::kernel_thread& thread, void* (*body)(void*),

@@ -19,7 +19,7 @@
 
 namespace ums::carry {
 
-std::string monitor_detector::start(int) {
+std::string monitor_detector::start() {
     UMS_ASSERT(!sampler_.joinable(), "a detector was started twice");
     if (const long error = states_.open(); error != 0)
         return "/proc/self/task: " + std::generic_category().message(static_cast<int>(-error));

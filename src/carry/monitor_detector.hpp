@@ -34,7 +34,7 @@ public:
     monitor_detector() noexcept = default;
     ~monitor_detector() override { stop(); }
 
-    [[nodiscard]] std::string start(int root) override;
+    [[nodiscard]] std::string start() override;
     void stop() noexcept override;
     void add(load& w) override {
         all_.add(w);

@@ -54,7 +54,7 @@ void wait_asleep(const monitor_detector& detector) {
 
 TEST_F(monitor_detector_test, sleeps_while_nothing_is_of_interest) {
     monitor_detector detector;
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     {
         watched_thread t{maker_, detector, [&](subject&) { block(); }};
         wait_asleep(detector);
@@ -69,7 +69,7 @@ TEST_F(monitor_detector_test, sleeps_while_nothing_is_of_interest) {
 
 TEST_F(monitor_detector_test, is_woken_by_what_becomes_of_interest) {
     monitor_detector detector;
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     const int rounds = scaled(8, 3);
     watched_thread t{maker_, detector,
                      [&](subject& self) {
@@ -84,11 +84,11 @@ TEST_F(monitor_detector_test, is_woken_by_what_becomes_of_interest) {
 TEST_F(monitor_detector_test, can_be_stopped_at_any_moment_and_started_again) {
     monitor_detector detector;
     for (int i = 0; i < 50; ++i) {
-        ASSERT_EQ(detector.start(maker_.tid()), "");
+        ASSERT_EQ(detector.start(), "");
         for (int k = 0; k < i; ++k) std::this_thread::yield();
         detector.stop();
     }
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     wait_asleep(detector);
     detector.stop();
 }
@@ -97,13 +97,13 @@ TEST_F(monitor_detector_test, without_proc_it_does_not_start) {
     os::failing_calls failing;
     failing.fail(os::failing_calls::open_to_read, 1, ~std::uint64_t{0}, ENOENT);
     monitor_detector detector;
-    EXPECT_EQ(detector.start(maker_.tid()), "/proc/self/task: No such file or directory");
+    EXPECT_EQ(detector.start(), "/proc/self/task: No such file or directory");
 }
 
 TEST_F(monitor_detector_test, works_without_descriptors_to_spare) {
     os::failing_calls failing;
     monitor_detector detector;
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     failing.fail(os::failing_calls::open_at, 1, 5, EMFILE);
     watched_thread t{maker_, detector,
                      [&](subject& self) { self.busy(detector, [&] { block(); }); },
@@ -113,7 +113,7 @@ TEST_F(monitor_detector_test, works_without_descriptors_to_spare) {
 // Each block is ended by its notice alone: one that the sentinel misses hangs the test.
 TEST_F(monitor_detector_test, a_sentinel_finds_what_the_monitor_is_too_slow_for) {
     monitor_detector detector;
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     const int cpu = os::nth_usable_cpu(0);
     std::atomic<std::uint64_t> held{0};
     const int rounds = scaled(50, 10);
@@ -145,7 +145,7 @@ TEST_F(monitor_detector_test, a_sentinel_finds_what_the_monitor_is_too_slow_for)
 
 TEST_F(monitor_detector_test, a_load_costs_no_descriptor) {
     monitor_detector detector;
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     const auto before = conservation::fds();
     std::deque<subject> all;
     for (int i = 0; i < 100; ++i) detector.add(all.emplace_back(carry::current_tid()));
@@ -156,7 +156,7 @@ TEST_F(monitor_detector_test, a_load_costs_no_descriptor) {
 TEST_F(monitor_detector_test, works_where_proc_does_not_name_system_calls) {
     os::failing_calls failing;
     monitor_detector detector;
-    ASSERT_EQ(detector.start(maker_.tid()), "");
+    ASSERT_EQ(detector.start(), "");
     failing.fail(os::failing_calls::open_at, 1, 1, ENOENT);  // Then it is stat.
     std::atomic<int> why{-1};
     {

@@ -9,7 +9,7 @@ namespace ums::carry {
 
 class no_detector final : public detector {
 public:
-    [[nodiscard]] std::string start(int) override { return {}; }
+    [[nodiscard]] std::string start() override { return {}; }
     void stop() noexcept override {}
     void add(load&) override {}
     void remove(load&) noexcept override {}

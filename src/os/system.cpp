@@ -8,7 +8,6 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <sys/eventfd.h>
@@ -82,12 +81,6 @@ const system_calls kernel_calls = {
             return checked(::syscall(SYS_perf_event_open, wanted, tid, cpu, -1,
                                      static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
         },
-    .perf_map =
-        [](int fd, std::size_t bytes) noexcept {
-            errno_kept keep;
-            return checked(reinterpret_cast<long>(
-                ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0)));
-        },
     .perf_control =
         [](int fd, unsigned long request, unsigned long argument) noexcept {
             errno_kept keep;
@@ -142,11 +135,6 @@ const system_calls kernel_calls = {
         [](int fd) noexcept {
             errno_kept keep;
             return checked(::close(fd));
-        },
-    .poll_fds =
-        [](pollfd* fds, unsigned long n, const timespec* limit) noexcept {
-            errno_kept keep;
-            return checked(::ppoll(fds, n, limit, nullptr));
         },
     .event_make =
         []() noexcept {

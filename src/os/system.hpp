@@ -13,7 +13,6 @@
 
 struct iovec;
 struct perf_event_attr;
-struct pollfd;
 
 namespace ums::os {
 
@@ -28,9 +27,8 @@ struct system_calls {
     long (*madvise_many)(const iovec* ranges, std::size_t n, int advice) noexcept;
     long (*mincore)(void* at, std::size_t bytes, unsigned char* pages) noexcept;
     long (*membarrier)(int command) noexcept;
-    // Opens an event that closes on exec; a shared mapping of its ring; a request to it (PERF_EVENT_IOC_*).
+    // Opens an event that closes on exec; a request to it (PERF_EVENT_IOC_*).
     long (*perf_event_open)(perf_event_attr* wanted, int tid, int cpu) noexcept;
-    long (*perf_map)(int fd, std::size_t bytes) noexcept;
     long (*perf_control)(int fd, unsigned long request, unsigned long argument) noexcept;
     // What happens at `fd` sends `signal` to the thread `tid` (F_SETOWN_EX, F_SETSIG, O_ASYNC).
     long (*signal_from)(int fd, int tid, int signal) noexcept;
@@ -44,9 +42,7 @@ struct system_calls {
     long (*open_at)(int folder, const char* path) noexcept;
     long (*read_from_start)(int fd, void* into, std::size_t bytes) noexcept;
     long (*close_fd)(int fd) noexcept;
-    // ppoll without a signal mask (null limit: none); an eventfd, whose reads and writes do not wait, and one
-    // more for its count.
-    long (*poll_fds)(pollfd* fds, unsigned long n, const timespec* limit) noexcept;
+    // An eventfd, whose reads and writes do not wait, and one more for its count.
     long (*event_make)() noexcept;
     long (*event_raise)(int fd) noexcept;
     // FUTEX_WAIT with an absolute CLOCK_MONOTONIC limit (null: none); FUTEX_WAKE.

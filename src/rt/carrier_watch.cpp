@@ -13,7 +13,7 @@ namespace ums::rt {
 
 carrier_watch::carrier_watch(const settings& chosen) {
     const options& o = chosen.chosen;
-    detector_ = carry::choose(detection_of(o), carry::maker::tid());
+    detector_ = carry::choose(detection_of(o));
     try {
         no_slices_ = why_no_slices(detector_.is->kind(), detector_.reason);
         static_cast<void>(slice(o.time_slice_us));

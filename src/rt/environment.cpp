@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "ums/options.hpp"
+
 namespace ums::rt::environment {
 
 namespace {
@@ -124,6 +126,19 @@ int word(const char* variable, int otherwise,
         expected += expected.empty() ? name : std::string{" or "} + name;
     }
     refuse(variable, value, expected);
+}
+
+int detector(int otherwise) {
+    const char* value = ::secure_getenv("UMS_BLOCK");
+    if (value != nullptr && std::strcmp(value, "perf") == 0) {
+        std::fputs("ums: UMS_BLOCK=perf: there is no such detector any more: use monitor, or auto\n",
+                   stderr);
+        std::exit(2);
+    }
+    return word("UMS_BLOCK", otherwise,
+                {{"auto", static_cast<int>(block_detection::automatic)},
+                 {"monitor", static_cast<int>(block_detection::monitor)},
+                 {"off", static_cast<int>(block_detection::off)}});
 }
 
 bool times() { return word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) != 0; }

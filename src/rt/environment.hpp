@@ -29,6 +29,9 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
 int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words);
 
+// UMS_BLOCK, as a block_detection (ums/options.hpp). What was once a value is refused by a line of its own.
+int detector(int otherwise);
+
 // The variables of the UMS API, which a runtime checks with all others: whether times are
 // measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES), and where: an absolute path, or null
 // (UMS_STATS_DIRECTORY).

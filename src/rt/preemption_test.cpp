@@ -44,13 +44,13 @@
 
 namespace {
 
-class preemption_test : public ::testing::TestWithParam<ums::block_detection> {
+class preemption_test : public ::testing::Test {
 protected:
     void SetUp() override {
         if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     }
     [[nodiscard]] static ums::options on(unsigned processors) {
-        return {.processors = processors, .time_slice_us = 1000, .block = GetParam()};
+        return {.processors = processors, .time_slice_us = 1000, .block = ums::block_detection::monitor};
     }
 
 private:
@@ -64,7 +64,7 @@ struct patient_stops {
     const ums::os::nanoseconds before = ums::sched::stop::patience;
 };
 
-TEST_P(preemption_test, an_endless_loop_lets_the_others_run) {
+TEST_F(preemption_test, an_endless_loop_lets_the_others_run) {
     ums::run(on(1), [] {
         std::atomic<bool> over = false;
         ums::fiber endless{[&] {
@@ -78,7 +78,7 @@ TEST_P(preemption_test, an_endless_loop_lets_the_others_run) {
     });
 }
 
-TEST_P(preemption_test, endless_loops_share_their_processors) {
+TEST_F(preemption_test, endless_loops_share_their_processors) {
     ums::run(on(2), [] {
         std::atomic<int> turns[6]{};
         std::atomic<bool> over = false;
@@ -97,7 +97,7 @@ TEST_P(preemption_test, endless_loops_share_their_processors) {
 }
 
 // It blocks, computes on when it comes back, is stopped, and then nothing else is ready.
-TEST_P(preemption_test, who_was_stopped_without_a_processor_has_its_slice_too) {
+TEST_F(preemption_test, who_was_stopped_without_a_processor_has_its_slice_too) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
     ums::run(on(1), [&] {
@@ -120,7 +120,7 @@ TEST_P(preemption_test, who_was_stopped_without_a_processor_has_its_slice_too) {
     ::close(ends[1]);
 }
 
-TEST_P(preemption_test, a_cluster_of_its_own_may_be_preemptive_alone) {
+TEST_F(preemption_test, a_cluster_of_its_own_may_be_preemptive_alone) {
     ums::options cooperative = on(1);
     cooperative.time_slice_us = 0;
     ums::run(cooperative, [] {
@@ -140,7 +140,7 @@ TEST_P(preemption_test, a_cluster_of_its_own_may_be_preemptive_alone) {
 }
 
 // As limits.md recommends to programs that wait for signals in a thread of their own.
-TEST_P(preemption_test, signals_blocked_before_the_start_do_not_block_the_one_that_stops_fibers) {
+TEST_F(preemption_test, signals_blocked_before_the_start_do_not_block_the_one_that_stops_fibers) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -182,7 +182,7 @@ private:
     ums::fiber_queue queue_;
 };
 
-TEST_P(preemption_test, a_policy_is_never_called_in_the_signal_handler) {
+TEST_F(preemption_test, a_policy_is_never_called_in_the_signal_handler) {
     std::atomic<bool> in_handler = false;
     ums::options options = on(1);
     options.make_policy = [&] { return std::make_unique<observant_policy>(in_handler); };
@@ -201,7 +201,7 @@ TEST_P(preemption_test, a_policy_is_never_called_in_the_signal_handler) {
     EXPECT_FALSE(in_handler);
 }
 
-TEST_P(preemption_test, an_uninterruptible_section_is_not_stopped) {
+TEST_F(preemption_test, an_uninterruptible_section_is_not_stopped) {
     const patient_stops others_are_not_released;
     ums::run(on(1), [] {
         std::atomic<std::uint64_t> turns = 0;
@@ -228,7 +228,7 @@ TEST_P(preemption_test, an_uninterruptible_section_is_not_stopped) {
     EXPECT_EQ(ums::uninterruptible([] { return 4; }), 4);
 }
 
-TEST_P(preemption_test, masks_alternate_stacks_and_errno_stay_as_the_fiber_set_them) {
+TEST_F(preemption_test, masks_alternate_stacks_and_errno_stay_as_the_fiber_set_them) {
     ums::run(on(1), [] {
         std::atomic<bool> over = false;
         ums::fiber other{[&] {
@@ -259,7 +259,7 @@ TEST_P(preemption_test, masks_alternate_stacks_and_errno_stay_as_the_fiber_set_t
 
 std::atomic<int> application_signals;
 
-TEST_P(preemption_test, the_applications_handler_of_the_same_signal_goes_on_working) {
+TEST_F(preemption_test, the_applications_handler_of_the_same_signal_goes_on_working) {
     const int number = ums::os::interrupt_signal::unused();
     ASSERT_NE(number, 0);
     struct sigaction theirs {
@@ -448,27 +448,19 @@ void stop_in_the_middle(ums::options options) {
     std::fclose(sink);
 }
 
-TEST_P(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
+TEST_F(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
     stop_in_the_middle(on(2));
 }
 
 // Nothing is put off: so malloc's locks, stdio's and the loader's are held by who is stopped, and the others wait for them
 // in the kernel.
-TEST_P(preemption_test, so_it_does_when_the_fiber_is_in_the_middle_of_the_c_library) {
+TEST_F(preemption_test, so_it_does_when_the_fiber_is_in_the_middle_of_the_c_library) {
     struct never_put_off {
         const unsigned before = std::exchange(ums::sched::stop::most_deferrals, 0);
         ~never_put_off() { ums::sched::stop::most_deferrals = before; }
     } const at_once;
     stop_in_the_middle(on(2));
 }
-
-INSTANTIATE_TEST_SUITE_P(detectors, preemption_test,
-                         ::testing::Values(ums::block_detection::automatic,
-                                           ums::block_detection::monitor),
-                         [](const auto& of) {
-                             return std::string{
-                                 of.param == ums::block_detection::monitor ? "monitor" : "best"};
-                         });
 
 using undetected_test = conserving_test;
 

@@ -61,12 +61,7 @@ void read_environment(options& o) {
     // Accepted in every build; only debug builds heed it.
     o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
-    o.block =
-        static_cast<block_detection>(word("UMS_BLOCK", static_cast<int>(o.block),
-                                          {{"auto", static_cast<int>(block_detection::automatic)},
-                                           {"perf", static_cast<int>(block_detection::perf)},
-                                           {"monitor", static_cast<int>(block_detection::monitor)},
-                                           {"off", static_cast<int>(block_detection::off)}}));
+    o.block = static_cast<block_detection>(detector(static_cast<int>(o.block)));
     o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
@@ -96,13 +91,12 @@ void check_slice(std::uint32_t us) {
 
 carry::preference detection_of(const options& o) noexcept {
     switch (o.block) {
-        case block_detection::perf:
-            return carry::preference::perf;
         case block_detection::monitor:
             return carry::preference::monitor;
         case block_detection::off:
             return carry::preference::off;
         case block_detection::automatic:
+        case block_detection::perf:  // Refused by settle().
             break;
     }
     return carry::preference::automatic;
@@ -122,6 +116,9 @@ settings settle(const options& asked) {
         refuse(std::errc::invalid_argument, "ums: options::spin_ns: expected at most 1 s");
     if (o.carriers < 2 || o.carriers > most_carriers)
         refuse(std::errc::invalid_argument, "ums: options::carriers: expected 2 to 1,000,000");
+    if (o.block == block_detection::perf)
+        refuse(std::errc::operation_not_supported,
+               "ums: options::block: there is no detector perf any more: use monitor, or automatic");
     check_slice(o.time_slice_us);
     if (o.signal != 0 && !os::interrupt_signal::is_usable(o.signal))
         refuse(std::errc::invalid_argument,

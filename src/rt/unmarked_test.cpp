@@ -71,22 +71,17 @@ void wait_until_spares_are_gone(unsigned processors) {
     while (carriers().now > processors + 1) ums::this_fiber::yield();  // One stays.
 }
 
-class unmarked_test : public ::testing::TestWithParam<block_detection> {
+class unmarked_test : public ::testing::Test {
 protected:
-    void SetUp() override {
-        if (GetParam() != block_detection::perf) return;
-        const auto wanted = ums::carry::would_choose(ums::carry::preference::perf);
-        if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
-    }
     [[nodiscard]] static ums::options on(unsigned processors) {
-        return {.processors = processors, .block = GetParam()};
+        return {.processors = processors, .block = block_detection::monitor};
     }
 
 private:
     const conservation nothing_left_;
 };
 
-TEST_P(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
+TEST_F(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
     for (const gate_kind& kind : gate_kinds()) {
         SCOPED_TRACE(kind.name);
         ums::run(on(1), [&] {
@@ -114,7 +109,7 @@ TEST_P(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
     }
 }
 
-TEST_P(unmarked_test, the_other_fibers_go_on_while_one_sleeps) {
+TEST_F(unmarked_test, the_other_fibers_go_on_while_one_sleeps) {
     ums::run(on(1), [] {
         std::atomic<bool> asleep = false, seen = false;
         ums::fiber sleeper{[&] {
@@ -131,7 +126,7 @@ TEST_P(unmarked_test, the_other_fibers_go_on_while_one_sleeps) {
 }
 
 // There may be nothing to find: not every file system makes fsync() wait.
-TEST_P(unmarked_test, fsync_blocks_nobody_else) {
+TEST_F(unmarked_test, fsync_blocks_nobody_else) {
     char name[] = "unmarked_test_XXXXXX";
     const int fd = ::mkstemp(name);
     ASSERT_GE(fd, 0);
@@ -158,7 +153,7 @@ TEST_P(unmarked_test, fsync_blocks_nobody_else) {
     ::close(fd);
 }
 
-TEST_P(unmarked_test, hundreds_block_at_once) {
+TEST_F(unmarked_test, hundreds_block_at_once) {
     ums::run(on(2), [] {
         const auto n = static_cast<std::size_t>(scaled(300, 40));
         std::vector<pipe_gate> gates(n);
@@ -177,7 +172,7 @@ TEST_P(unmarked_test, hundreds_block_at_once) {
 }
 
 // In user mode, without a word to libums, after its processor has gone.
-TEST_P(unmarked_test,
+TEST_F(unmarked_test,
        a_fiber_that_computes_on_without_a_processor_is_stopped_and_stays_on_its_thread) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     ums::run(on(1), [] {
@@ -227,7 +222,7 @@ public:
     explicit counting_detector(ums::carry::detector& real) : real_{real} {
         sleeps_.store(1, ums::base::relaxed);
     }
-    std::string start(int) override { return {}; }
+    std::string start() override { return {}; }
     void stop() noexcept override {}
     void add(ums::carry::load& l) override { real_.add(l); }
     void remove(ums::carry::load& l) noexcept override { real_.remove(l); }
@@ -244,7 +239,7 @@ private:
 };
 
 // Else a detector that saw no carrier of interest on the way from one to the other would sleep through what blocks next.
-TEST_P(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
+TEST_F(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     using ums::sched::watching;
     ums::run(on(1), [] {
@@ -270,7 +265,7 @@ TEST_P(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
     });
 }
 
-TEST_P(unmarked_test, no_call_ends_with_EINTR) {
+TEST_F(unmarked_test, no_call_ends_with_EINTR) {
     ums::run(on(2), [] {
         const auto seed = test_seed();
         const int rounds = scaled(60, 10);
@@ -316,7 +311,7 @@ TEST_P(unmarked_test, no_call_ends_with_EINTR) {
     });
 }
 
-TEST_P(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_nothing_hangs) {
+TEST_F(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_nothing_hangs) {
     const short_linger soon;
     ums::options bounded = on(1);
     bounded.carriers = 3;
@@ -333,7 +328,7 @@ TEST_P(unmarked_test, past_the_bound_a_blocked_call_keeps_its_processor_and_noth
     });
 }
 
-TEST_P(unmarked_test, a_permit_that_becomes_free_serves_a_blocked_call_that_was_refused_one) {
+TEST_F(unmarked_test, a_permit_that_becomes_free_serves_a_blocked_call_that_was_refused_one) {
     ums::options bounded = on(2);
     bounded.carriers = 3;
     ums::run(bounded, [] {
@@ -360,7 +355,7 @@ TEST_P(unmarked_test, a_permit_that_becomes_free_serves_a_blocked_call_that_was_
 }
 
 // Who waits for a lock of the program's blocks, too, and its holder needs a processor to release it.
-TEST_P(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes_on) {
+TEST_F(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes_on) {
     for (const unsigned bound : {2u, 3u, 6u}) {
         ums::options bounded = on(1 + bound / 5);
         bounded.carriers = bound;
@@ -385,7 +380,7 @@ TEST_P(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes
 }
 
 // With kernel threads the holder would have a CPU now and then, and release the lock.
-TEST_P(unmarked_test, a_stopped_fiber_on_whose_spin_lock_the_others_spin_runs_on) {
+TEST_F(unmarked_test, a_stopped_fiber_on_whose_spin_lock_the_others_spin_runs_on) {
     ums::run(on(1), [] {
         std::atomic_flag lock = ATOMIC_FLAG_INIT;
         volatile double sink = 1;
@@ -483,22 +478,15 @@ std::uint64_t wanted_calls() {
     return static_cast<std::uint64_t>(scaled(3000, 400));
 }
 
-TEST_P(unmarked_test, brief_blocks_of_all_kinds_at_random_lose_nothing) {
+TEST_F(unmarked_test, brief_blocks_of_all_kinds_at_random_lose_nothing) {
     block_briefly_often(wanted_calls(), on(2));
 }
 
-TEST_P(unmarked_test, brief_blocks_on_a_preemptive_cluster_lose_nothing) {
+TEST_F(unmarked_test, brief_blocks_on_a_preemptive_cluster_lose_nothing) {
     ums::options options = on(2);
     options.time_slice_us = 1000;
     block_briefly_often(wanted_calls(), options);
 }
-
-INSTANTIATE_TEST_SUITE_P(detectors, unmarked_test,
-                         ::testing::Values(block_detection::perf, block_detection::monitor),
-                         [](const auto& of) {
-                             return std::string{of.param == block_detection::perf ? "perf"
-                                                                                  : "monitor"};
-                         });
 
 // Blocks, and is stopped. Says what was chosen.
 int be_confined() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: monitor perf clang
+// variants: monitor clang
 //
 // A program may end while schedulers are entered and workers are in the middle of something.
 
@@ -78,10 +78,6 @@ class exit_test : public testing::TestWithParam<const char*> {};
 
 TEST_P(exit_test, the_program_ends_with_its_code_while_a_scheduler_is_entered) {
     const char* const detector = std::getenv("UMS_BLOCK");
-    if (detector != nullptr && std::strcmp(detector, "perf") == 0) {
-        const auto wanted = ums::carry::would_choose(ums::carry::preference::perf);
-        if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
-    }
     child_environment set;
     if (detector != nullptr) set.emplace_back("UMS_BLOCK", detector);
     const child_end end = run_child("ends", {GetParam()}, set);

@@ -49,9 +49,6 @@ protected:
         const char* before = std::getenv("UMS_BLOCK");
         before_ = before != nullptr ? before : "";
         ::setenv("UMS_BLOCK", GetParam(), 1);
-        if (std::string{GetParam()} != "perf") return;
-        const auto wanted = ums::carry::would_choose(ums::carry::preference::perf);
-        if (!wanted.is_possible) GTEST_SKIP() << wanted.reason;
     }
     void TearDown() override {
         if (before_.empty())
@@ -403,7 +400,7 @@ TEST_P(unseen_test, a_mixture_loses_nobody) {
     std::fclose(sink);
 }
 
-INSTANTIATE_TEST_SUITE_P(each_detector, unseen_test, ::testing::Values("monitor", "perf"),
+INSTANTIATE_TEST_SUITE_P(each_detector, unseen_test, ::testing::Values("monitor"),
                          [](const auto& chosen) { return std::string{chosen.param}; });
 
 }  // namespace

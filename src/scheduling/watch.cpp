@@ -36,14 +36,20 @@ unsigned entered = 0;
 carry::detector* detector;  // A pointer: the program may end while it runs.
 
 preference wanted() noexcept {
-    const int asked = rt::environment::word("UMS_BLOCK", 0,
-                                            {{"auto", 0}, {"perf", 1}, {"monitor", 2}, {"off", 3}});
-    constexpr preference all[] = {preference::automatic, preference::perf, preference::monitor,
-                                  preference::off};
+    switch (static_cast<block_detection>(
+        rt::environment::detector(static_cast<int>(block_detection::automatic)))) {
+        case block_detection::monitor:
+            return preference::monitor;
+        case block_detection::off:
+            return preference::off;
+        default:
+            break;
+    }
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
-    if (asked == 0) return preference::off;  // By name only, as in the runtime.
+    return preference::off;  // By name only, as in the runtime.
+#else
+    return preference::automatic;
 #endif
-    return all[asked];
 }
 
 void install_signal() noexcept {
@@ -62,12 +68,11 @@ void install_signal() noexcept {
 #endif
 }
 
-// Records of switches follow the carriers of fibers; a scheduler's own waits would each write one.
 int start(preference what) {
     detector = new carry::monitor_detector;
     std::string problem;
     try {
-        problem = detector->start(0);
+        problem = detector->start();
         if (problem.empty()) spares().start(*detector);
     } catch (const std::system_error& e) {
         if (problem.empty()) detector->stop();
@@ -84,15 +89,11 @@ std::string describe_watch() {
     if (const char* missing = what_is_missing(); missing != nullptr)
         return std::string{"off: "} + missing;
     const preference what = wanted();
-    const bool is_asked =
-        rt::environment::word("UMS_BLOCK", 0,
-                              {{"auto", 0}, {"perf", 1}, {"monitor", 1}, {"off", 1}}) != 0;
     if (what == preference::off)
-        return is_asked ? "off: asked for" : "off: under a sanitizer only if UMS_BLOCK asks for it";
+        return rt::environment::detector(-1) >= 0 ? "off: asked for" : "off: under a sanitizer only if UMS_BLOCK asks for it";
     const carry::verdict found = carry::would_choose(preference::monitor);
     if (!found.is_possible) return "refused: monitor: " + found.reason;
-    if (what == preference::perf) return "monitor: perf is for fibers";
-    return is_asked ? "monitor: asked for" : "monitor: the best there is";
+    return what == preference::monitor ? "monitor: asked for" : "monitor: the best there is";
 }
 
 bool seat_watch::on_block(const carry::notice& what) noexcept {

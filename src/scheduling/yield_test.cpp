@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: monitor perf clang
+// variants: monitor clang
 //
 // Workers that are executed, yield, end and move between schedulers; what is theirs alone.
 

@@ -42,7 +42,7 @@ static void other_fibers_run_meanwhile(void* argument) {
 static void each_detector(void) {
     CHECK_IS(0, pipe(ends));
     for (int block = UMS_BLOCK_AUTOMATIC; block <= UMS_BLOCK_OFF; ++block) {
-        if (block == UMS_BLOCK_PERF) continue; /* May be refused. */
+        if (block == UMS_BLOCK_PERF) continue; /* Refused: see below. */
         ums_options_t options = UMS_OPTIONS_INIT;
         options.processors = 1;
         options.block = block;
@@ -60,6 +60,8 @@ static void bad_options_are_refused(void) {
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));
     options.block = UMS_BLOCK_OFF + 1;
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));
+    options.block = UMS_BLOCK_PERF;
+    CHECK_IS(-EOPNOTSUPP, ums_run(&options, other_fibers_run_meanwhile, NULL));
     options = (ums_options_t)UMS_OPTIONS_INIT;
     options.carriers = 1;
     CHECK_IS(-EINVAL, ums_run(&options, other_fibers_run_meanwhile, NULL));

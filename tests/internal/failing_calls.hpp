@@ -28,7 +28,6 @@ public:
         mincore,
         membarrier,
         perf_event_open,
-        perf_map,
         cpu_timer_create,
         open_to_read,
         open_at,
@@ -85,13 +84,6 @@ public:
         table.perf_event_open = [](perf_event_attr* wanted, int tid, int cpu) noexcept {
             const long error = due(perf_event_open);
             return error != 0 ? error : kernel_calls.perf_event_open(wanted, tid, cpu);
-        };
-        table.perf_map = [](int fd, std::size_t bytes) noexcept {
-            const long error = due(perf_map);
-            if (error != 0) return error;
-            const long result = kernel_calls.perf_map(fd, bytes);
-            if (result >= 0 || result <= -4096) mapped_ += static_cast<long>(bytes);
-            return result;
         };
         table.cpu_timer_create = [](int clock, int tid, int signal, void* value, int* id) noexcept {
             const long error = due(cpu_timer_create);

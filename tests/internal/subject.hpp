@@ -23,7 +23,7 @@ namespace ums::carry {
 
 inline int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
 
-// A thread that creates others: the root of what a perf_detector watches.
+// A thread that creates others.
 class thread_maker {
 public:
     thread_maker() : thread_{[this] { run(); }} { tid_.wait(0); }

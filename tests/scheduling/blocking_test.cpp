@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: monitor perf clang
+// variants: monitor clang
 //
 // Workers that block through known calls, are suspended, terminated, and end in other ways.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: monitor perf clang
+// variants: monitor clang
 //
 // Completion lists, information and events; and every wrong use gets the error that is documented.
 
@@ -435,8 +435,6 @@ TEST_F(misuse_test, the_detector_is_said_with_its_reason) {
     const std::string wanted = asked != nullptr ? asked : "";
     if (wanted == "off")
         EXPECT_EQ(said, "off: asked for");
-    else if (wanted == "perf")
-        EXPECT_EQ(said, "monitor: perf is for fibers");
     else
         EXPECT_EQ(said, wanted.empty() ? "monitor: the best there is" : "monitor: asked for");
 }

@@ -332,11 +332,7 @@ protected:
 };
 
 TEST_P(held_lock, ends_on_kernel_threads) { ends("kernel threads", {}); }
-TEST_P(held_lock, ends_on_fibers_with_perf) {
-    if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
-    ends("fibers", {{"UMS_BLOCK", "perf"}});
-}
-TEST_P(held_lock, ends_on_fibers_with_the_monitor) {
+TEST_P(held_lock, ends_on_fibers) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     ends("fibers", {{"UMS_BLOCK", "monitor"}});
 }

@@ -142,7 +142,7 @@ protected:
     static child_environment detector() { return {{"UMS_BLOCK", GetParam()}}; }
 };
 
-INSTANTIATE_TEST_SUITE_P(detectors, shortage, ::testing::Values("perf", "monitor"),
+INSTANTIATE_TEST_SUITE_P(detectors, shortage, ::testing::Values("monitor"),
                          [](const auto& of) { return std::string{of.param}; });
 
 // --- Kernel threads ---
@@ -398,7 +398,7 @@ TEST_P(shortage, stops_do_not_end_the_program_where_no_signals_are_queued) {
     }
 }
 
-// --- Neither /proc nor perf events ---
+// --- No /proc ---
 
 const child_program no_detector{"no detector", [](const child_arguments&) {
                                     char folder[] = "/tmp/ums_no_proc_XXXXXX";
@@ -407,8 +407,6 @@ const child_program no_detector{"no detector", [](const child_arguments&) {
                                         ::rmdir(folder);
                                         return not_possible;
                                     }
-                                    if (!refuse_call(SYS_perf_event_open, EPERM))
-                                        return not_possible;
                                     return run_on_one_processor({}, [] { usleep(1000); });
                                 }};
 

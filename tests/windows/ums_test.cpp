@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: monitor perf clang
+// variants: monitor clang
 // User-mode scheduling by its Windows names: one worker or a few.
 #include <cerrno>
 #include <cstdlib>

@@ -20,8 +20,6 @@ class windows_unseen : public ::testing::TestWithParam<const char*> {
 protected:
     void SetUp() override {
         ::setenv("UMS_BLOCK", GetParam(), 1);
-        // There is nothing to run: it returns at once.
-        if (!scheduler.enter()) GTEST_SKIP() << "the kernel permits no perf events here";
     }
 
 private:
@@ -90,7 +88,7 @@ TEST_P(windows_unseen, another_worker_runs_while_one_sleeps_in_a_call_of_its_own
     EXPECT_GE(scheduler.in_syscall, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(each_detector, windows_unseen, ::testing::Values("monitor", "perf"),
+INSTANTIATE_TEST_SUITE_P(each_detector, windows_unseen, ::testing::Values("monitor"),
                          [](const auto& chosen) { return std::string{chosen.param}; });
 
 }  // namespace

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <ums/stats.hpp>
 
 #include "usage.hpp"
 
@@ -15,7 +13,7 @@ namespace tool {
 
 namespace {
 
-constexpr std::array known{"off", "monitor", "perf"};
+constexpr std::array known{"off", "monitor"};
 
 std::string detector_of(const cell& one) { return one.settings.value("detector", ""); }
 
@@ -26,28 +24,7 @@ json rest_of(const cell& one) {
     return rest;
 }
 
-// Why perf does not work here, or an empty string.
-std::string perf_refusal() {
-    const char* const was = std::getenv("UMS_BLOCK");
-    const std::string kept = was != nullptr ? was : "";
-    setenv("UMS_BLOCK", "perf", 1);
-    const auto info = ums::info();
-    if (was != nullptr)
-        setenv("UMS_BLOCK", kept.c_str(), 1);
-    else
-        unsetenv("UMS_BLOCK");
-    const auto at = info.find("blocking: refused: ");
-    return at == info.npos ? "" : info.substr(at + 19, info.find('\n', at) - at - 19);
-}
-
 }  // namespace
-
-std::vector<std::string> detectors_here(std::vector<std::string> wanted,
-                                        std::vector<std::string>& notes) {
-    if (const auto why = perf_refusal(); !why.empty() && std::erase(wanted, "perf") != 0)
-        notes.push_back(fmt::format("perf was not run: {}.", why));
-    return wanted;
-}
 
 std::vector<std::string> detector_list(std::string_view text) {
     std::vector<std::string> all;
@@ -62,7 +39,7 @@ std::vector<std::string> detector_list(std::string_view text) {
 
 void split_by_detector(result& got) {
     if (got.options.detectors.empty()) return;
-    const auto detectors = detectors_here(got.options.detectors, got.notes);
+    const auto& detectors = got.options.detectors;
     std::vector<setting> plan;
     for (auto& group : got.plan) {
         setting others;

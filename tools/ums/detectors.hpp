@@ -10,10 +10,6 @@
 
 namespace tool {
 
-// Those of `wanted` that work here. Adds a note if perf does not.
-std::vector<std::string> detectors_here(std::vector<std::string> wanted,
-                                        std::vector<std::string>& notes);
-
 // The text of --detectors. Throws usage_error.
 std::vector<std::string> detector_list(std::string_view text);
 
@@ -21,7 +17,7 @@ std::vector<std::string> detector_list(std::string_view text);
 // first of them is then compared within one run. Those of the other runtimes stay, without a detector.
 void split_by_detector(result& got);
 
-// "with perf / with off   1.003, lowest 0.998 (10 fibers)": a line for each detector but the first; empty without --detectors.
+// "with monitor / with off   1.003, lowest 0.998 (10 fibers)": a line for each detector but the first; empty without --detectors.
 std::vector<std::string> detector_ratios(const result& got, const std::string& figure);
 
 }  // namespace tool

@@ -92,7 +92,7 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
     bench
         ->add_option("--detectors", asked.detectors,
                      "yield, spawn, pingpong: with each of these detectors of blocking, in turn")
-        ->type_name("off|monitor|perf[,..]");
+        ->type_name("off|monitor[,..]");
     bench->add_option("--runtimes", asked.runtimes, "only these, such as ums,boost.fiber")
         ->type_name("NAME[,NAME..]");
     bench->add_flag("--cycles", asked.cycles,

@@ -60,7 +60,7 @@ public:
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         const auto runtimes = chosen(options, notes);
-        const auto detectors = detectors_here({"perf", "monitor", "off", "marked"}, notes);
+        const std::vector<std::string> detectors{"monitor", "off", "marked"};
         std::vector<setting> all;
         for (const auto p : options.processors)
             for (const auto n : given_or(options.fibers, {options.quick ? 20U : 100U}))
@@ -117,9 +117,7 @@ public:
                     [which](const cell& one) {
                         return which(one) && !one.is_beside_loop &&
                                one.settings["detector"] ==
-                                   (one.runtime == "ums"          ? "perf"
-                                    : one.runtime == "ums-worker" ? "monitor"
-                                                                  : "none");
+                                   (has_detector(one.runtime) ? "monitor" : "none");
                     },
                     [](const cell& one) { return one.settings["way"].get<std::string>(); }));
         }

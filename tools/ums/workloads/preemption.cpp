@@ -29,7 +29,7 @@ public:
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         const auto runtimes = chosen(options, notes);
-        const auto detectors = detectors_here({"perf", "monitor"}, notes);
+        const auto detectors = std::vector<std::string>{"monitor"};
         std::vector<setting> all;
         for (const auto p : options.processors)
             for (const auto n : given_or(options.fibers, {1, 4, 16})) {
@@ -67,7 +67,7 @@ public:
                 "lateness p99, us",
                 [which](const cell& one) {
                     return which(one) &&
-                           (one.runtime != "ums" || one.settings["detector"] == "perf");
+                           (one.runtime != "ums" || one.settings["detector"] == "monitor");
                 },
                 [](const cell& one) { return count(one.fibers(), "loop"); }));
         }
