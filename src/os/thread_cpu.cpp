@@ -2,11 +2,21 @@
 #include "os/thread_cpu.hpp"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #if __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 #endif
 
+#include "os/system.hpp"
+
 namespace ums::os {
+
+namespace {
+
+constexpr unsigned area_bytes = 32, signature = 0x53053053;  // As the C library has it.
+
+}  // namespace
 
 void thread_cpu::begin() noexcept {
 #if defined(RSEQ_SIG)
@@ -17,12 +27,24 @@ void thread_cpu::begin() noexcept {
 #endif
 }
 
+void thread_cpu::begin_own() noexcept {
+    own_.words[1] = ~0u;  // Not known yet.
+    has_own_ = system.rseq_register(&own_, area_bytes, signature) == 0;
+    if (has_own_) at_.store(&own_.words[1], base::seq_cst);  // See get().
+}
+
 void thread_cpu::end() noexcept {
+    if (has_own_) system.rseq_unregister(&own_, area_bytes, signature);
+    has_own_ = false;
     at_.store(nullptr, base::seq_cst);  // See get().
     // A reader counts itself for three instructions, unless it is preempted among them.
     while (readers_.load(base::seq_cst) != 0) sched_yield();
 }
 
-int thread_cpu::here() noexcept { return sched_getcpu(); }
+// Not sched_getcpu(): it reads the area in the TLS block, which may be another thread's.
+int thread_cpu::here() noexcept {
+    unsigned cpu = 0;
+    return ::syscall(SYS_getcpu, &cpu, nullptr, nullptr) == 0 ? static_cast<int>(cpu) : -1;
+}
 
 }  // namespace ums::os

@@ -9,6 +9,7 @@
 //
 // The area is the C library's (2.35 and later), in the thread's TLS block, and goes with the thread.
 // Readers count themselves, and end() waits until none is left.
+// A thread whose TLS block others use meanwhile has no such area. It registers one of its own.
 
 #include <cstdint>
 
@@ -20,7 +21,9 @@ class thread_cpu {
 public:
     // By the thread: from now on get() is about it.
     void begin() noexcept;
-    // By the thread, before it ends, if it has called begin().
+    // The same for a thread without an area. Where the kernel refuses it one, get() is -1.
+    void begin_own() noexcept;
+    // By the thread, before it ends, if it has called either.
     void end() noexcept;
 
     // The CPU on which it runs or ran last; -1: unknown.
@@ -39,8 +42,15 @@ public:
     [[nodiscard]] static int here() noexcept;
 
 private:
+    // The kernel's struct rseq, first version: the second word is the CPU.
+    struct alignas(32) area {
+        std::uint32_t words[8];
+    };
+
     base::atomic<const std::uint32_t*> at_;
     base::atomic<std::uint32_t> readers_;
+    area own_{};
+    bool has_own_ = false;
 };
 
 }  // namespace ums::os

@@ -43,6 +43,19 @@ TEST_F(thread_cpu_test, names_the_cpu_that_a_thread_is_confined_to) {
     }
 }
 
+TEST_F(thread_cpu_test, a_thread_that_has_an_area_gets_no_second_one) {
+    thread_cpu cpu;
+    std::thread{[&] {
+        cpu.begin();
+        const bool has_one = cpu.get() != -1;
+        cpu.end();
+        cpu.begin_own();
+        EXPECT_EQ(cpu.get() == -1, has_one);
+        cpu.end();
+        EXPECT_EQ(cpu.get(), -1);
+    }}.join();
+}
+
 TEST_F(thread_cpu_test, a_thread_placed_on_a_cpu_wakes_there_and_gets_its_mask_back) {
     cpu_set_t before;
     ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);

@@ -21,6 +21,8 @@
 #include "carry/detector.hpp"
 #include "carry/interrupt.hpp"
 #include "carry/ownership.hpp"
+#include "os/placement.hpp"
+#include "os/thread_cpu.hpp"
 #include "scheduling/context.hpp"
 
 namespace ums::scheduling {
@@ -31,6 +33,8 @@ inline constinit carry::interrupt_source strays;
 struct alignas(64) seat {
     carry::ownership own;
     base::owned<int> tid;  // Of its kernel thread. Set before it carries anybody.
+    os::thread_cpu cpu;
+    os::placement wake_place;  // A spare's: of its waking up. Its waker's, then its own.
     // Owned by who is inside, or has a claim:
     base::owned<std::uint64_t> turns{0};  // Executions of workers: what a detector compares.
     base::atomic<scheduler_thread*> rider{nullptr};

@@ -137,12 +137,14 @@ void* spare_seats::run(void* it) noexcept {
     pthread_setname_np(pthread_self(), "ums seat");
     k.pointer = arch::thread_pointer();
     k.tid.set(current_tid());
+    k.cpu.begin();
     for (;;) {
         stay_inside(k);
         if (!spares().give(x)) break;
         std::uint32_t got;
         // sync(ums.seat): sees the rider.
         while ((got = k.order.exchange(stay, base::acquire)) == stay) os::futex_wait(k.order, stay);
+        k.wake_place.end();
         if (got == end) break;
         os::system.signal_mask(&k.mask, nullptr);
         arch::switch_identity(k.registers, *k.target, k.target_pointer, k.target_argument);
@@ -156,6 +158,7 @@ void* spare_seats::run(void* it) noexcept {
         if (seat* to = std::exchange(k.passes_to, nullptr); to != nullptr)
             order_seat(*to, home_order::run);
     }
+    k.cpu.end();
     k.interrupt.close();
     x.has_ended.store(true, base::release);  // sync(ums.orphan)
     return nullptr;

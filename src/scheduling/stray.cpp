@@ -158,11 +158,11 @@ UMS_CROSSING void come_in_slowly(context& self) noexcept {
     }
 }
 
-bool leave_behind(seat& k, std::uint64_t seen, carry::cause why) noexcept {
+bool leave_behind(seat& k, const carry::notice& what) noexcept {
     if (!k.own.try_claim()) return false;
     // sync(ums.seat): as it was seated.
     scheduler_thread* s = k.rider.load(base::acquire);
-    if (s == nullptr || s->running == nullptr || k.turns.get() != seen) {
+    if (s == nullptr || s->running == nullptr || k.turns.get() != what.activity) {
         k.own.unclaim();
         return false;
     }
@@ -174,7 +174,7 @@ bool leave_behind(seat& k, std::uint64_t seen, carry::cause why) noexcept {
     UMS_ASSERT(s->seat == &k, "a scheduler rides on a seat that is not its own");
     UMS_ASSERT(next->rider.load(base::relaxed) == nullptr, "a spare carries two schedulers");
     context& w = *s->running;
-    note_loss(*s, w, why);
+    note_loss(*s, w, what.why);
     // sync(ums.state): the worker finds out that it is a stray.
     w.state.set(blocked, base::release);
     s->seat = next;
@@ -197,6 +197,8 @@ bool leave_behind(seat& k, std::uint64_t seen, carry::cause why) noexcept {
     k.own.unclaim();
     if (strays.is_possible()) k.interrupt.arm(k.tid.get(), grace);
     arch::happens_before(&s->base);
+    if (what.free_cpu >= 0 && next->cpu.get() != what.free_cpu)
+        next->wake_place.begin(next->tid.get(), what.free_cpu);
     order_seat(*next, run);
     return true;
 }

@@ -19,9 +19,9 @@ namespace ums::scheduling {
 
 struct scheduler_thread;
 
-// For a detector: the kernel thread was seen blocked when its turns were `seen`. Moves its scheduler to a spare one.
+// For a detector: the kernel thread was seen blocked when its turns were as in the notice. Moves its scheduler to a spare one.
 // False: it is not blocked any more, or there is no spare yet.
-bool leave_behind(seat& blocked, std::uint64_t seen, carry::cause why) noexcept;
+bool leave_behind(seat& blocked, const carry::notice& what) noexcept;
 
 // By the scheduler, on a seat that is not its own: moves back to its own if that is free, or, `at_any_cost`, when it is.
 void return_to_own_seat(scheduler_thread& s, bool at_any_cost) noexcept;

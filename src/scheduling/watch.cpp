@@ -97,7 +97,7 @@ std::string describe_watch() {
 }
 
 bool seat_watch::on_block(const carry::notice& what) noexcept {
-    return leave_behind(seat_, what.activity, what.why);
+    return leave_behind(seat_, what);
 }
 
 int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
@@ -126,6 +126,7 @@ int begin_watch(scheduler_thread& s) {
         if (make_island(own)) {
             own.detector = detector;
             own.tid.set(current_tid());
+            own.cpu.begin_own();
             s.watch.emplace(own);
         }
         spares().want(entered);
@@ -141,6 +142,7 @@ void end_watch(scheduler_thread& s) noexcept {
     if (s.watch) {
         detector->remove(*s.watch);
         s.watch.reset();
+        s.own_seat.cpu.end();
         give_island_back(s.own_seat);
     }
     s.own_seat.interrupt.close();

@@ -23,6 +23,7 @@ public:
         // sync(ums.seat): the same as leave_behind(), which decides.
         return seat_.rider.load(base::acquire) != nullptr && !seat_.own.is_inside();
     }
+    [[nodiscard]] int cpu() const noexcept override { return seat_.cpu.get(); }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return seat_.turns.get(); }
     bool on_block(const carry::notice& what) noexcept override;
 
