@@ -60,6 +60,12 @@ public:
     // False: it was not blocked any more, or not there, or cannot be looked at just now.
     virtual bool on_block(const notice& what) noexcept = 0;
 
+    // By the monitor alone, at each of its looks, of interest or not: the load's own affairs that take a look now and then.
+    // Returns after how long the next one is needed at the latest; os::never: none is, and the monitor may sleep.
+    virtual os::nanoseconds look_after([[maybe_unused]] os::nanoseconds now) noexcept {
+        return os::never;
+    }
+
     // Whether on_block() has returned true, and nothing has changed since. A hint.
     [[nodiscard]] bool is_reported() const noexcept {
         return reported_.load(base::relaxed) == activity();  // relaxed: a hint.

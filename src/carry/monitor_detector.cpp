@@ -66,7 +66,7 @@ void monitor_detector::sleep() noexcept {
     asleep_.store(1, base::seq_cst);
     sleeps_.fetch_add(1, base::seq_cst);
     os::heavy_fence();
-    if (any_of_interest() || ends_.load(base::seq_cst) != 0) return wake_sampler();
+    if (!may_sleep() || ends_.load(base::seq_cst) != 0) return wake_sampler();
     // sync(block.sleep)
     while (asleep_.load(base::acquire) != 0) os::futex_wait(asleep_, 1);
 }
@@ -78,24 +78,26 @@ void monitor_detector::run() noexcept {
     while (ends_.load(base::relaxed) == 0) {
         const os::nanoseconds begun = os::now();
         const os::nanoseconds interval = std::clamp((begun - found) / 16, shortest.load(), longest.load());
-        const sample s = take(interval >= 1'000'000);
+        const sample s = take(begun, interval >= 1'000'000);
         if (s.any_blocked) found = begun;
-        if (!s.any_of_interest && interval == longest) {
+        if (!s.any_of_interest && s.next == os::never && interval == longest) {
             sleep();
             found = os::now();  // Something begins: be quick again.
             continue;
         }
         // Until then or the end, for which ends_ changes.
         const os::nanoseconds next = begun + std::clamp((begun - found) / 16, shortest.load(), longest.load());
-        os::futex_wait(ends_, 0, next);
+        os::futex_wait(ends_, 0, std::min(next, s.next));
     }
 }
 
-monitor_detector::sample monitor_detector::take(bool at_once) noexcept {
+monitor_detector::sample monitor_detector::take(os::nanoseconds now, bool at_once) noexcept {
     samples_.add(1);
     if (samples_.get() % 64 == 0) sentinels_.let_sleep();
     sample s;
     looks_.each([&](load& w) noexcept {
+        if (const os::nanoseconds in = w.look_after(now); in != os::never)
+            s.next = std::min(s.next, now + in);
         if (!w.is_of_interest()) return true;
         s.any_of_interest = true;
         const std::uint64_t activity = w.activity();
@@ -111,13 +113,14 @@ monitor_detector::sample monitor_detector::take(bool at_once) noexcept {
     return s;
 }
 
-bool monitor_detector::any_of_interest() noexcept {
-    bool any = false;
-    looks_.each([&](const load& w) noexcept {
-        any = w.is_of_interest();
-        return !any;
+bool monitor_detector::may_sleep() noexcept {
+    const os::nanoseconds now = os::now();
+    bool may = true;
+    looks_.each([&](load& w) noexcept {
+        may = !w.is_of_interest() && w.look_after(now) == os::never;
+        return may;
     });
-    return any;
+    return may;
 }
 
 }  // namespace ums::carry

@@ -8,7 +8,8 @@
 // found, between 20 us and 10 ms: where blocks are frequent they are found fast, and where there are
 // none it costs little. Samples that are a millisecond apart or more look at once, changed or not, so
 // 10 ms, and what the kernel's scheduler adds, is the longest a block can stay unseen.
-// While nothing is of interest it takes one sample after the other until they are 10 ms apart,
+// The loads may need looks of their own (load::look_after()): time slices that end, say.
+// While nothing is of interest, and none is needed, it takes one sample after the other until they are 10 ms apart,
 // then sleeps until nudge().
 //
 // Rejected: Go's way of fifty samples of 20 us, then doubling: after 25 ms each block takes 10 ms.
@@ -54,11 +55,12 @@ private:
     struct sample {
         bool any_of_interest = false;
         bool any_blocked = false;
+        os::nanoseconds next = os::never;  // When a load needs the next look at the latest.
     };
 
     void run() noexcept;
-    sample take(bool at_once) noexcept;
-    [[nodiscard]] bool any_of_interest() noexcept;
+    sample take(os::nanoseconds now, bool at_once) noexcept;
+    [[nodiscard]] bool may_sleep() noexcept;
     void sleep() noexcept;
     void wake() noexcept override;
     void wake_sampler() noexcept;

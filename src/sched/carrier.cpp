@@ -105,7 +105,6 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
 void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
-    stop::arm_tick(*this);
     if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
     // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
     // for hand-offs or preemptions, no slice may ever end by its count.

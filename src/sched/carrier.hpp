@@ -105,7 +105,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for it. Nobody may take the
     // processor then: it looks blocked, and is not.
     base::owned<bool> is_stopping;
-    std::uint64_t seen_at_tick = 0;
+    // The activity whose slice is over: the interrupt was armed for that. Its armer's.
+    base::owned<std::uint64_t> ends_slice_of;
+    base::owned<bool> waits_for_turn;  // In the signal's handler, its fiber wherever it belongs.
     unsigned deferrals = 0;
     int pinned_to = -1;
 

@@ -30,6 +30,7 @@
 #include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
 #include "sched/park.hpp"
+#include "sched/stop.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::sched {
@@ -451,6 +452,38 @@ void carrier_pool::release(carrier& c) noexcept {
     if (c.turn.change(seen, listed ? turn_word::holds : turn_word::runs_on)) c.turn.wake();
 }
 
+void carrier_pool::begin_waiting(carrier& c) noexcept {
+    c.waits_for_turn.set(true);
+    waiting_.fetch_add(1, base::release);  // sync(pool.waiting)
+    // A detector that meanwhile found nobody of interest may have gone to sleep.
+    watching::runs();
+}
+
+void carrier_pool::end_waiting(carrier& c) noexcept {
+    c.waits_for_turn.set(false);
+    waiting_.fetch_sub(1, base::relaxed);  // relaxed: one too many only makes a detector look.
+}
+
+os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
+    const std::uint64_t activity = home_.activity();
+    if (std::exchange(seen_activity_, activity) != activity) seen_since_ = now;
+    // sync(pool.waiting): sees who waits.
+    if (waiting_.load(base::acquire) == 0) {
+        seen_since_ = now;
+        return os::never;
+    }
+    // With time slices the others are stopped in turn, after two slices at most: only where that fails is there a need.
+    const os::nanoseconds patience = std::max(stop::patience, 3 * time_slice);
+    if (now - seen_since_ < patience) return patience - (now - seen_since_);
+    seen_since_ = now;
+    lock_.acquire();
+    carrier* c = all_;
+    lock_.release();
+    for (; c != nullptr; c = c->next_made)
+        if (c->waits_for_turn.get()) release(*c);
+    return patience;
+}
+
 carrier* carrier_pool::take_stopped() noexcept {
     const os::lock_guard guard{lock_};
     return pop_stopped();
@@ -464,7 +497,7 @@ void carrier_pool::give_borrowed_permit(carrier& c) noexcept {
 
 void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
     from.has_borrowed = false;
-    stand_down(from);
+    from.interrupt.disarm();  // It need not be stopped any more.
     to.has_borrowed = true;
     go_away(to);
 }
@@ -473,17 +506,9 @@ void carrier_pool::go_away(carrier& c) noexcept {
     if (c.has_borrowed) c.interrupt.arm(c.tid.get(), habit::grace(*c.running.get()));
 }
 
-// It need not be stopped any more.
-void carrier_pool::stand_down(carrier& c) noexcept {
-    if (time_slice != 0)
-        c.interrupt.again(time_slice);
-    else
-        c.interrupt.disarm();
-}
-
 void carrier_pool::come_back(carrier& c) noexcept {
     if (!c.has_borrowed) return;
-    stand_down(c);
+    c.interrupt.disarm();  // It need not be stopped any more.
     give_borrowed_permit(c);
 }
 

@@ -101,8 +101,12 @@ public:
     // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it takes the processor of
     // one that was refused (true), or goes on the list of the stopped.
     [[nodiscard]] bool take_or_stop(carrier& c) noexcept;
-    // Lets the fiber of a carrier that was stopped run on without a processor, if it still waits for its turn.
-    void release(carrier& c) noexcept;
+    // Around the wait of a carrier that was stopped for its turn. The first tells the detector.
+    void begin_waiting(carrier& c) noexcept;
+    void end_waiting(carrier& c) noexcept;
+    // For a detector: if fibers wait for their turn, and nothing has switched for so long that nothing else will, lets them
+    // all run on without a processor. One thread. Returns after how long it is to be called again; os::never: none wait.
+    [[nodiscard]] os::nanoseconds release_if_stuck(os::nanoseconds now) noexcept;
     // The one that was stopped first, or null. Its fiber runs next on the caller's processor.
     [[nodiscard]] carrier* take_stopped() noexcept;
     [[nodiscard]] bool has_stopped() const noexcept {
@@ -140,7 +144,8 @@ private:
     [[nodiscard]] bool look_at_refused() noexcept;
     static constexpr os::nanoseconds told_after = 1'000'000'000;
 
-    void stand_down(carrier& c) noexcept;
+    // Lets the fiber of a carrier that was stopped run on without a processor, if it still waits for its turn.
+    void release(carrier& c) noexcept;
     carrier& new_carrier();
     void discard(carrier& c) noexcept;
     void put_unused(carrier& c) noexcept;
@@ -184,6 +189,10 @@ private:
     // Stopped without a processor: first come, first served. Guarded by lock_; the count is for has_stopped().
     base::fifo<carrier, &carrier::next> stopped_list_;
     base::atomic<unsigned> stopped_;
+    base::atomic<unsigned> waiting_;  // In wait_for_turn().
+    // The detector's, of release_if_stuck():
+    std::uint64_t seen_activity_ = 0;
+    os::nanoseconds seen_since_ = 0;
 };
 
 }  // namespace ums::sched

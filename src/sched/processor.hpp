@@ -81,6 +81,8 @@ public:
     [[nodiscard]] int cpu() const noexcept override;
     [[nodiscard]] bool is_of_interest() const noexcept override;
     bool on_block(const carry::notice& what) noexcept override;
+    // Ends the slice of what runs; the first one releases the cluster's fibers that wait for their turn.
+    os::nanoseconds look_after(os::nanoseconds now) noexcept override;
 
     // --- what runs next. Inside. ---
     // What runs next here, or null. May visit the inboxes; never waits, never steals.
@@ -232,6 +234,10 @@ private:
     // Its carrier's:
     timer_pace pace_;
     fiber* arrived_ = nullptr;  // What the last wait brought.
+
+    // The detector's: the activity that it last saw, and since when.
+    std::uint64_t slice_of_ = 0;
+    os::nanoseconds slice_began_ = 0;
 };
 
 }  // namespace ums::sched

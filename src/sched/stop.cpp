@@ -60,21 +60,12 @@ UMS_UNINSTRUMENTED void cross(void* by_, void* after_, void* target) noexcept {
 
 // Until somebody gives this carrier a processor, or releases it. Returns what ended the wait.
 turn_word::state wait_for_turn(carrier& c) noexcept {
-    // With time slices the others are stopped in turn, after two slices at most: only where that fails is there a need.
-    const os::nanoseconds patience = std::max(stop::patience, 3 * c.pool.time_slice);
-    std::uint64_t switches = c.pool.home().activity();
-    for (;;) {
-        const turn_word::state seen = c.turn.now();
-        if (seen == turn_word::given) {
-            c.turn.wait_while(turn_word::given);
-            continue;
-        }
-        if (seen != turn_word::stopped) return seen;
-        if (c.turn.wait_while(turn_word::stopped, os::now() + patience)) continue;
-        const std::uint64_t now = c.pool.home().activity();
-        if (now == switches) c.pool.release(c);
-        switches = now;
-    }
+    c.pool.begin_waiting(c);
+    turn_word::state seen;
+    while ((seen = c.turn.now()) == turn_word::stopped || seen == turn_word::given)
+        c.turn.wait_while(seen);
+    c.pool.end_waiting(c);
+    return seen;
 }
 
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
@@ -130,16 +121,20 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     const processor* p = c.proc.get();
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
     if (c.pool.time_slice == 0) return false;            // A late signal.
-    const std::uint64_t now = p->activity();
-    const bool moved = now != c.seen_at_tick;
-    c.seen_at_tick = now;
-    return !moved && p->is_wanted();
+    return p->activity() == c.ends_slice_of.get() && p->is_wanted();
 }
 
 }  // namespace
 
-void stop::arm_tick(carrier& c) noexcept {
-    if (c.pool.time_slice != 0) c.interrupt.arm(c.tid.get(), c.pool.time_slice);
+void stop::end_slice(processor& p, std::uint64_t seen) noexcept {
+    carrier* c = p.holder();
+    if (c == nullptr || c->own.is_inside() || !c->own.try_claim()) return;
+    if (c->proc.get() == &p && c->running.get() != nullptr && !c->is_stopping.get() &&
+        p.activity() == seen) {
+        c->ends_slice_of.set(seen);
+        c->interrupt.arm(c->tid.get(), os::user_interrupt::shortest);
+    }
+    c->own.unclaim();
 }
 
 void stop::wait_if_released(carrier& c) noexcept {
@@ -180,10 +175,7 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             c->unstoppable.add(~std::uint32_t{0});
         }
     }
-    if (again != 0)
-        c->interrupt.again(again);
-    else if (c->pool.time_slice != 0)
-        c->interrupt.again(c->pool.time_slice);
+    if (again != 0) c->interrupt.again(again);
     errno = kept_errno;
 }
 

@@ -20,9 +20,9 @@
 // are not seen by it: there nobody is stopped (rt/carrier_watch.cpp).
 //
 // A stop never deadlocks a program that would not deadlock with kernel threads. The fiber may hold a lock on which the
-// others spin, or a lock that the scheduling policy or the maker of kernel threads needs. So one that has waited for
-// `patience` while nothing else switched is released: it runs on without a processor, as the kernel thread that it is. See
-// carry/turn.hpp.
+// others spin, or a lock that the scheduling policy or the maker of kernel threads needs. So where nothing has switched for
+// `patience` the detector, which looks at the processors anyhow, releases all that wait for their turn: they run on
+// without a processor, as the kernel threads that they are. See carry/turn.hpp.
 //
 // The handler calls neither the policy nor the allocator: a stopped fiber is made ready by the carrier that takes its
 // processor, or, if it had none, lies in the pool's list.
@@ -40,9 +40,11 @@
 namespace ums::sched {
 
 struct carrier;
+class processor;
 
 struct stop {
-    // How long a stopped fiber waits while nothing else switches; three time slices, if that is longer. Set while no runtime runs; for tests.
+    // How long a stopped fiber waits while nothing else switches, and until the detector's next look; three time slices, if
+    // that is longer. Set while no runtime runs; for tests.
     static inline os::nanoseconds patience = 10'000'000;
 
     // How often a stop is put off in the C library and its like, by 100 us each time. Set while no runtime runs; for tests.
@@ -59,8 +61,9 @@ struct stop {
     // Of a carrier's small stack, on which the crossing runs.
     static constexpr std::size_t crossing_bytes = 64 * 1024;
 
-    // The next look at a carrier of a preemptive cluster.
-    static void arm_tick(carrier& c) noexcept;
+    // For a detector: the processor is wanted by others, and has not switched for a slice; its activity was `seen`. Its
+    // fiber is stopped as soon as it runs in user mode, if all that is still so.
+    static void end_slice(processor& p, std::uint64_t seen) noexcept;
 
     // The fiber that the calling carrier runs was stopped and released, and needs a processor: waits until its turn has
     // come. Else nothing.

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "sched/carrier.hpp"
+#include "sched/cluster.hpp"
 #include "sched/hand_off.hpp"
 #include "sched/processor.hpp"
+#include "sched/stop.hpp"
 
 namespace ums::sched {
 
@@ -64,6 +67,20 @@ bool processor::on_block(const carry::notice& what) noexcept {
         std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
     notices[bucket].fetch_add(1, base::relaxed);
     return true;
+}
+
+os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
+    carrier_pool& pool = home_.carriers;
+    // The first processor, which is never removed, looks after the fibers that wait for their turn.
+    const os::nanoseconds next = index_ == 0 ? pool.release_if_stuck(now) : os::never;
+    if (pool.time_slice == 0 || !is_of_interest()) return next;
+    const std::uint64_t seen = activity();
+    if (std::exchange(slice_of_, seen) != seen) slice_began_ = now;
+    const os::nanoseconds ran = now - slice_began_;
+    if (ran < pool.time_slice) return std::min(next, pool.time_slice - ran);
+    slice_began_ = now;
+    if (is_wanted()) stop::end_slice(*this, seen);
+    return std::min(next, pool.time_slice);
 }
 
 }  // namespace ums::sched
