@@ -21,8 +21,8 @@ constexpr unsigned area_bytes = 32, signature = 0x53053053;  // As the C library
 void thread_cpu::begin() noexcept {
 #if defined(RSEQ_SIG)
     if (__rseq_size == 0) return;
-    const auto* area = static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset;
-    const auto* word = &reinterpret_cast<const struct rseq*>(area)->cpu_id;
+    const auto* at = static_cast<const char*>(__builtin_thread_pointer()) + __rseq_offset;
+    const auto* word = &reinterpret_cast<const struct rseq*>(at)->cpu_id;
     at_.store(reinterpret_cast<const std::uint32_t*>(word), base::seq_cst);  // See get().
 #endif
 }

@@ -23,6 +23,7 @@
 #include "scheduling/spares.hpp"
 #include "scheduling/stop_point.hpp"
 #include "scheduling/stray.hpp"
+#include "ums/options.hpp"
 
 namespace ums::scheduling {
 
