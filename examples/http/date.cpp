@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "date.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 
 namespace http {
 
@@ -33,8 +35,46 @@ std::string date_text(std::time_t t) {
     return text += " GMT";
 }
 
+namespace {
+
+// An obsolete form in today's; what is none becomes what is no date.
+std::string modern(std::string_view text) {
+    std::string made;
+    const auto add = [&made](auto... parts) { (made.append(parts), ...); };
+    if (text.size() == 24 && text[7] == ' ' && text[10] == ' ' && text[19] == ' ') {
+        const std::string_view day = text.substr(8, 2);
+        add(text.substr(0, 3), ", ", day[0] == ' ' ? "0" : day.substr(0, 1), day.substr(1), " ",
+            text.substr(4, 3), " ", text.substr(20), " ", text.substr(11, 8), " GMT");
+        return text[3] == ' ' ? made : "";
+    }
+    const std::size_t comma = text.find(',');
+    if (comma == std::string_view::npos || text.size() != comma + 24) return "";
+    const std::string_view name = text.substr(0, comma), rest = text.substr(comma);
+    static constexpr std::string_view names[] = {"Sunday",   "Monday", "Tuesday", "Wednesday",
+                                                 "Thursday", "Friday", "Saturday"};
+    if (std::find(std::begin(names), std::end(names), name) == std::end(names) || rest[4] != '-' ||
+        rest[8] != '-')
+        return "";
+    // Of a year with two digits: not more than 50 years from now.
+    const std::time_t now = date_line::now();
+    std::tm parts{};
+    gmtime_r(&now, &parts);
+    const int last = parts.tm_year + 1900 + 50;
+    const std::string_view year = rest.substr(9, 2);
+    const bool is_later = year > std::to_string(last % 100 + 100).substr(1);
+    add(name.substr(0, 3), rest.substr(0, 4), " ", rest.substr(5, 3), " ",
+        std::to_string(last / 100 - (is_later ? 1 : 0)), year, rest.substr(11));
+    return made;
+}
+
+}  // namespace
+
 std::time_t parse_date(std::string_view text) {
-    // The one form that is made today; comparing the whole shows that nothing else came.
+    if (!text.empty() && text.size() != 29) {
+        const std::string made = modern(text);
+        return made.size() == 29 ? parse_date(made) : -1;
+    }
+    // Comparing the whole shows that nothing else came.
     static constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
     if (text.size() != 29) return -1;
     const auto number = [text](std::size_t at, std::size_t digits) {

@@ -16,7 +16,8 @@ namespace http {
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string date_text(std::time_t t);
-// -1 for what is no such date.
+// In that form, or in the two that are obsolete: "Sunday, 06-Nov-94 08:49:37 GMT" and
+// "Sun Nov  6 08:49:37 1994". -1 for what is no date.
 std::time_t parse_date(std::string_view text);
 
 // The lines with which every answer of 200 begins, up to the Date; made once a second for all connections.

@@ -66,7 +66,7 @@ unsigned files::open(std::string_view path, file& opened, std::string& name) con
     struct stat status {};
     if (fstat(static_cast<int>(fd), &status) != 0 || !S_ISREG(status.st_mode)) {
         ::close(static_cast<int>(fd));
-        return 404;
+        return S_ISDIR(status.st_mode) ? 301 : 404;
     }
     opened = file{static_cast<int>(fd), status.st_size, status.st_mtim.tv_sec};
     name = "/" + relative;

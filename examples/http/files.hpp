@@ -47,7 +47,8 @@ public:
     files& operator=(const files&) = delete;
 
     // The file at the path of a request, still percent-encoded; of a path that ends in '/', the index.html there.
-    // Returns 200, or the status to refuse with. `name` becomes the decoded path.
+    // Returns 200; 301 for a folder whose '/' is missing; or the status to refuse with. `name` becomes the
+    // decoded path.
     unsigned open(std::string_view path, file& opened, std::string& name) const;
 
     // The Content-Type of a file of that name.

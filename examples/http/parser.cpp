@@ -2,7 +2,9 @@
 #include "parser.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <system_error>
 
 namespace http {
 
@@ -55,13 +57,6 @@ bool is_authority(std::string_view s) noexcept {
     return s[host] == ':' && port.size() <= 5 && std::all_of(port.begin(), port.end(), is_digit);
 }
 
-std::string_view trimmed(std::string_view s) noexcept {
-    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-    while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
-    while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
-    return s;
-}
-
 // Whether it is among the values, which commas separate.
 bool has_option(std::string_view values, std::string_view option) noexcept {
     while (true) {
@@ -79,35 +74,17 @@ struct parser::calls {
 
     static int name(llhttp_t* p, const char* at, std::size_t bytes) noexcept {
         request* const r = of(p).request_;
-        if (r == nullptr) return 0;  // In a trailer: nobody asks for it.
         if (bytes == 0) return -1;
         if (r->add_name({at, bytes})) return 0;
         of(p).status_ = 431;
         return -1;
     }
     static int value(llhttp_t* p, const char* at, std::size_t bytes) noexcept {
-        if (request* const r = of(p).request_) r->set_value(trimmed({at, bytes}));
+        of(p).request_->set_value(trimmed({at, bytes}));
         return 0;
     }
     static int headers_complete(llhttp_t* p) noexcept {
         p->upgrade = 0;  // The offer is not taken up.
-        return 0;
-    }
-    static int chunk(llhttp_t* p) noexcept {
-        parser& self = of(p);
-        if (p->content_length <= self.limits_.body_bytes - self.body_->size()) return 0;
-        self.status_ = 413;
-        return -1;
-    }
-    static int body(llhttp_t* p, const char* at, std::size_t bytes) {
-        parser& self = of(p);
-        if ((p->flags & F_CHUNKED) != 0) {
-            if (!self.check_framing(at)) return -1;
-            self.framing_ = at + bytes;
-            self.framing_bytes_ = 0;
-            self.before_ = 'x';
-        }
-        self.body_->append(at, bytes);
         return 0;
     }
     static int complete(llhttp_t* p) noexcept {
@@ -122,8 +99,6 @@ struct parser::calls {
             s.on_header_field = name;
             s.on_header_value = value;
             s.on_headers_complete = headers_complete;
-            s.on_chunk_header = chunk;
-            s.on_body = body;
             s.on_message_complete = complete;
             return s;
         }();
@@ -253,6 +228,8 @@ unsigned parser::check_headers(request& r) const noexcept {
     bool asks_close = false, asks_keep_alive = false;
     for (std::size_t i = 0; i < r.header_count(); ++i) {
         const auto& [name, value] = r[i];
+        if (name.size() > 7 && equal_ignoring_case(name.substr(0, 3), "If-"))
+            r.has_conditions = true;
         switch (name.size()) {
             case 4:
                 if (!equal_ignoring_case(name, "Host")) break;
@@ -307,43 +284,112 @@ parser::progress parser::head(std::string_view input, request& r, std::size_t& t
     }
     if (error != HPE_OK && error != HPE_PAUSED) return fail(status_);
     if (const unsigned refused = check_headers(r)) return fail(refused);
-    if ((llhttp_.flags & F_CHUNKED) == 0 && !is_complete_ &&
-        llhttp_.content_length > limits_.body_bytes)
-        return fail(413);
+    is_chunked_ = (llhttp_.flags & F_CHUNKED) != 0;
+    data_bytes_ = is_complete_ ? 0 : llhttp_.content_length;
+    if (!is_chunked_ && data_bytes_ > limits_.body_bytes) return fail(413);
     r.has_body = in_body_ = !is_complete_;
+    expected_ = is_chunked_ ? part::size : part::data;
     framing_bytes_ = 0;
-    before_ = '\n';
     taken = end;
     return progress::complete;
 }
 
 parser::progress parser::body(std::string_view input, std::string& body, std::size_t& taken) {
-    body_ = &body;
-    framing_ = input.data();
-    status_ = 400;
-    const bool is_chunked = (llhttp_.flags & F_CHUNKED) != 0;
-    const llhttp_errno_t error = llhttp_execute(&llhttp_, input.data(), input.size());
-    body_ = nullptr;
-    const char* const end =
-        error == HPE_PAUSED ? llhttp_get_error_pos(&llhttp_) : input.data() + input.size();
-    taken = static_cast<std::size_t>(end - input.data());
-    if (error != HPE_OK && error != HPE_PAUSED) return fail(status_);
-    if (is_chunked && !check_framing(end)) return fail(400);
-    if (error != HPE_PAUSED) return progress::incomplete;
+    taken = 0;
+    while (true) {
+        if (expected_ == part::data) {
+            const auto n = static_cast<std::size_t>(
+                std::min<std::uint64_t>(data_bytes_, input.size() - taken));
+            body.append(input.substr(taken, n));
+            taken += n;
+            data_bytes_ -= n;
+            if (data_bytes_ != 0) return progress::incomplete;
+            if (!is_chunked_) break;
+            expected_ = part::data_end;
+            framing_bytes_ = 0;
+        }
+        const std::string_view rest = input.substr(taken);
+        const std::size_t feed = rest.find('\n');
+        const std::size_t bytes = std::min(feed, rest.size() - 1) + 1;
+        if (framing_bytes_ + bytes > limits_.framing_bytes) return fail(400);
+        if (feed == std::string_view::npos) return progress::incomplete;
+        taken += bytes;
+        framing_bytes_ += bytes;
+        if (feed == 0 || rest[feed - 1] != '\r') return fail(400);
+        const progress p = framing_line(rest.substr(0, feed - 1), body.size());
+        if (p == progress::failed) return p;
+        if (p == progress::complete) break;
+    }
     in_body_ = false;
     return progress::complete;
 }
 
-bool parser::check_framing(const char* end) noexcept {
-    for (; framing_ < end; ++framing_) {
-        const char c = *framing_;
-        // A line feed without its carriage return, or the reverse; a folded trailer field.
-        if ((c == '\n') != (before_ == '\r')) return false;
-        if (before_ == '\n' && (c == ' ' || c == '\t')) return false;
-        if (++framing_bytes_ > limits_.framing_bytes) return false;
-        before_ = c;
+namespace {
+
+// Takes what is of the kind off the front of `s`.
+std::string_view take_token(std::string_view& s) noexcept {
+    std::size_t end = 0;
+    while (end < s.size() && token_bytes.holds(s[end])) ++end;
+    const std::string_view token = s.substr(0, end);
+    s.remove_prefix(end);
+    return token;
+}
+void take_blanks(std::string_view& s) noexcept {
+    s.remove_prefix(std::min(s.find_first_not_of(" \t"), s.size()));
+}
+bool take_quoted(std::string_view& s) noexcept {
+    for (std::size_t i = 1; i < s.size(); ++i) {
+        if (s[i] == '\\') {
+            ++i;
+        } else if (s[i] == '"') {
+            s.remove_prefix(i + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+// RFC 9112, 7.1.1: *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
+bool are_extensions(std::string_view s) noexcept {
+    while (!s.empty()) {
+        take_blanks(s);
+        if (!s.starts_with(';')) return false;
+        s.remove_prefix(1);
+        take_blanks(s);
+        if (take_token(s).empty()) return false;
+        std::string_view value = s;
+        take_blanks(value);
+        if (!value.starts_with('=')) continue;
+        value.remove_prefix(1);
+        take_blanks(value);
+        if (value.starts_with('"') ? !take_quoted(value) : take_token(value).empty()) return false;
+        s = value;
     }
     return true;
+}
+
+}  // namespace
+
+parser::progress parser::framing_line(std::string_view line, std::size_t body_bytes) noexcept {
+    for (const char c : line)
+        if ((static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f) return fail(400);
+    if (expected_ == part::data_end) {
+        if (!line.empty()) return fail(400);
+        expected_ = part::size;
+    } else if (expected_ == part::size) {
+        const auto [end, error] =
+            std::from_chars(line.data(), line.data() + line.size(), data_bytes_, 16);
+        if (error != std::errc{} || line.starts_with('-')) return fail(400);
+        line.remove_prefix(static_cast<std::size_t>(end - line.data()));
+        if (!are_extensions(line)) return fail(400);
+        if (data_bytes_ > limits_.body_bytes - body_bytes) return fail(413);
+        expected_ = data_bytes_ == 0 ? part::trailer : part::data;
+    } else {
+        if (line.empty()) return progress::complete;
+        // A field; nobody asks for it.
+        if (take_token(line).empty() || !line.starts_with(':')) return fail(400);
+    }
+    return progress::incomplete;
 }
 
 }  // namespace http

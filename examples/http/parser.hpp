@@ -8,7 +8,8 @@
 // in the same bytes (request smuggling), so here they are errors. What is wrong with a request comes
 // back as the status to answer with; after an error nothing more can be read from the connection.
 //
-// The request line is read here. A head is parsed once it is there as a whole, a body as it comes.
+// The request line and the framing of bodies are read here. A head is parsed once it is there as a whole,
+// a body as it comes.
 
 #include <cstdint>
 #include <string>
@@ -61,8 +62,8 @@ private:
     static unsigned read_other_line(std::string_view line, request& r) noexcept;
     static unsigned read_target(request& r) noexcept;
     unsigned check_headers(request& r) const noexcept;
-    // Checks the framing of chunks up to `end`.
-    bool check_framing(const char* end) noexcept;
+    // Takes a line of the framing of chunks, without its end; false if it is not to be understood.
+    progress framing_line(std::string_view line, std::size_t body_bytes) noexcept;
 
     const limits& limits_;
     llhttp_t llhttp_;
@@ -73,12 +74,15 @@ private:
     std::size_t headers_begin_ = 0;  // Behind the request line.
     bool in_body_ = false;
 
+    // Of the body:
+    enum class part { data, data_end, size, trailer };
+    part expected_ = part::data;
+    bool is_chunked_ = false;
+    std::uint64_t data_bytes_ = 0;   // That are to come, of the chunk if there are chunks.
+    std::size_t framing_bytes_ = 0;  // In a row.
+
     // While llhttp runs:
     request* request_ = nullptr;
-    std::string* body_ = nullptr;
-    const char* framing_ = nullptr;  // Chunk framing that has not been checked begins here.
-    std::size_t framing_bytes_ = 0;  // In a row.
-    char before_ = '\n';             // The last byte of framing.
     bool is_complete_ = false;
     unsigned status_ = 400;
 };

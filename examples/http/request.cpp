@@ -14,6 +14,13 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
     return true;
 }
 
+std::string_view trimmed(std::string_view s) noexcept {
+    const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+    while (!s.empty() && is_blank(s.back())) s.remove_suffix(1);
+    while (!s.empty() && is_blank(s.front())) s.remove_prefix(1);
+    return s;
+}
+
 std::string_view request::find(std::string_view name) const noexcept {
     for (std::size_t i = 0; i < count_; ++i)
         if (equal_ignoring_case((*this)[i].name, name)) return (*this)[i].value;

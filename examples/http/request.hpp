@@ -28,13 +28,14 @@ struct request {
     bool keep_alive = true;
     bool expects_continue = false;
     bool has_body = false;
+    bool has_conditions = false;  // If-...
 
     // As new; the headers' memory is not touched.
     void clear() noexcept {
         method = http::method::other;
         target = path = query = {};
         is_http_1_1 = keep_alive = true;
-        expects_continue = has_body = false;
+        expects_continue = has_body = has_conditions = false;
         count_ = 0;
     }
 
@@ -66,5 +67,7 @@ private:
 
 // Names of headers, of schemes, and the like: ASCII letters of both cases are equal.
 [[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
+// Without the blanks around it.
+[[nodiscard]] std::string_view trimmed(std::string_view s) noexcept;
 
 }  // namespace http

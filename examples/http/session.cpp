@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 
 namespace http {
 
@@ -16,6 +17,8 @@ std::string_view reason(unsigned status) noexcept {
             return "No Content";
         case 206:
             return "Partial Content";
+        case 301:
+            return "Moved Permanently";
         case 304:
             return "Not Modified";
         case 400:
@@ -64,41 +67,59 @@ struct range {
     off_t offset, bytes;
 };
 std::optional<range> parse_range(std::string_view text, off_t bytes) {
-    if (!text.starts_with("bytes=")) return {};
-    text.remove_prefix(6);
-    const std::size_t dash = text.find('-');
-    if (dash == std::string_view::npos || text.find(',') != std::string_view::npos) return {};
+    constexpr std::string_view unit = "bytes=";
+    if (!equal_ignoring_case(text.substr(0, unit.size()), unit)) return {};
+    // A list, with empty elements perhaps; several ranges are ignored.
+    std::string_view one;
+    for (text.remove_prefix(unit.size()); !text.empty();) {
+        const std::size_t comma = std::min(text.find(','), text.size());
+        const std::string_view element = trimmed(text.substr(0, comma));
+        text.remove_prefix(std::min(comma + 1, text.size()));
+        if (element.empty()) continue;
+        if (!one.empty()) return {};
+        one = element;
+    }
+    const std::size_t dash = one.find('-');
+    if (dash == std::string_view::npos) return {};
+    // What is too large for a number is as good as the largest.
     const auto number = [](std::string_view s, off_t& n) {
-        if (s.empty() || s[0] == '-') return false;
-        const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), n);
-        return error == std::errc{} && end == s.data() + s.size();
+        if (s.empty() || s.find_first_not_of("0123456789") != std::string_view::npos) return false;
+        if (std::from_chars(s.data(), s.data() + s.size(), n).ec != std::errc{}) n = INT64_MAX;
+        return true;
+    };
+    const auto is_less = [](std::string_view a, std::string_view b) {
+        a.remove_prefix(std::min(a.find_first_not_of('0'), a.size()));
+        b.remove_prefix(std::min(b.find_first_not_of('0'), b.size()));
+        return a.size() != b.size() ? a.size() < b.size() : a < b;
     };
     off_t first = 0, last = 0;
-    const std::string_view from = text.substr(0, dash), to = text.substr(dash + 1);
+    const std::string_view from = one.substr(0, dash), to = one.substr(dash + 1);
     if (from.empty()) {
-        if (!number(to, last)) return {};
+        if (!number(to, last) || (bytes == 0 && last != 0)) return {};
         return range{bytes - std::min(last, bytes), std::min(last, bytes)};
     }
     if (!number(from, first) || (!to.empty() && !number(to, last))) return {};
-    if (!to.empty() && last < first) return {};
+    if (!to.empty() && is_less(to, from)) return {};
     if (to.empty() || last >= bytes) last = bytes - 1;
     return range{first, first < bytes ? last - first + 1 : 0};
 }
 
-// RFC 9110, 13.2.2, for a file that exists and has a time, but no tag: the status to answer with instead of
-// sending it, or 0.
-unsigned check_conditions(const request& r, std::time_t modified) {
+// RFC 9110, 13.2.2, for what has no tag: the status to answer with instead of going on, or 0. `modified` is
+// -1 for what has no time, either.
+unsigned check_conditions(const request& r, bool exists, std::time_t modified = -1) {
+    if (!r.has_conditions) return 0;
+    const bool reads = r.method == method::get || r.method == method::head;
     if (const std::string_view tags = r.find("If-Match"); !tags.empty()) {
-        if (tags != "*") return 412;
+        if (tags != "*" || !exists) return 412;
     } else if (const std::time_t t = parse_date(r.find("If-Unmodified-Since"));
                t != -1 && modified > t) {
         return 412;
     }
     // Where there are tags, a time is for those who do not know them.
     if (const std::string_view tags = r.find("If-None-Match"); !tags.empty())
-        return tags == "*" ? 304 : 0;
+        return tags == "*" && exists ? (reads ? 304 : 412) : 0;
     const std::time_t t = parse_date(r.find("If-Modified-Since"));
-    return t != -1 && modified <= t ? 304 : 0;
+    return reads && modified != -1 && t != -1 && modified <= t ? 304 : 0;
 }
 
 }  // namespace
@@ -113,16 +134,8 @@ std::size_t session::take(std::string_view input, output& to) {
             const parser::progress p = parser_.body(rest, upload_->body, used);
             taken += used;
             if (p == parser::progress::failed) fail(parser_.status(), to);
-            if (p != parser::progress::complete) continue;
-            ++parts_;
-            const std::unique_ptr<upload> done = std::move(upload_);
-            request& r = to.current;
-            r.clear();
-            r.method = done->method;
-            r.path = done->path;
-            r.is_http_1_1 = done->is_http_1_1;
-            r.keep_alive = done->keep_alive;
-            answer(r, done->body, to);
+            if (p == parser::progress::complete) finish_upload(to);
+            if (p == parser::progress::incomplete && used == 0) break;
             continue;
         }
         request& r = to.current;
@@ -136,16 +149,61 @@ std::size_t session::take(std::string_view input, output& to) {
             answer(r, {}, to);
             continue;
         }
-        if (r.expects_continue && taken == input.size()) to.text += "HTTP/1.1 100 Continue\r\n\r\n";
-        upload_ = std::make_unique<upload>(
-            upload{r.method, std::string{r.path}, r.is_http_1_1, r.keep_alive, {}});
+        if (r.expects_continue) {
+            // An answer that the body cannot change for the better comes at once; as it is not known whether
+            // the body does, too, it is the last.
+            const std::size_t before = to.text.size();
+            const bool keeps = std::exchange(r.keep_alive, false);
+            answer(r, {}, to);
+            if (status_ >= 400) break;
+            to.text.resize(before);
+            to.from.reset();
+            over_ = false;
+            r.keep_alive = keeps;
+            if (taken == input.size()) to.text += "HTTP/1.1 100 Continue\r\n\r\n";
+        }
+        begin_upload(r);
     }
     return taken;
+}
+
+void session::begin_upload(const request& r) {
+    upload_ = std::make_unique<upload>(upload{r.method,
+                                              std::string{r.path},
+                                              std::string{r.query},
+                                              r.is_http_1_1,
+                                              r.keep_alive,
+                                              r.has_conditions,
+                                              {},
+                                              {}});
+    for (std::size_t i = 0; i < r.header_count(); ++i)
+        if (equal_ignoring_case(r[i].name.substr(0, 3), "If-") ||
+            equal_ignoring_case(r[i].name, "Range"))
+            upload_->headers.emplace_back(r[i].name, r[i].value);
+}
+
+void session::finish_upload(output& to) {
+    ++parts_;
+    const std::unique_ptr<upload> done = std::move(upload_);
+    request& r = to.current;
+    r.clear();
+    r.method = done->method;
+    r.path = done->path;
+    r.query = done->query;
+    r.is_http_1_1 = done->is_http_1_1;
+    r.keep_alive = done->keep_alive;
+    r.has_conditions = done->has_conditions;
+    for (const auto& [name, value] : done->headers) {
+        (void)r.add_name(name);
+        r.set_value(value);
+    }
+    answer(r, done->body, to);
 }
 
 void session::begin(const request& r, unsigned status, std::string_view type, output& to) {
     // relaxed: whoever sets it also wakes those that wait; a late answer more does no harm.
     if (!r.keep_alive || site_.closes.load(std::memory_order_relaxed)) over_ = true;
+    status_ = status;
     std::string& out = to.text;
     if (status == 200) {
         site_.date.append_200(out, second_);
@@ -185,6 +243,12 @@ void session::refuse(const request& r, unsigned status, output& to, std::string_
     send(r, status, "text/plain", body, to, headers);
 }
 
+void session::not_modified(const request& r, std::string_view headers, output& to) {
+    begin(r, 304, {}, to);
+    to.text += headers;
+    to.text += "\r\n";
+}
+
 void session::fail(unsigned status, output& to) {
     request& r = to.current;
     r.clear();
@@ -209,6 +273,8 @@ void session::answer(const request& r, std::string_view body, output& to) {
         to.text += "Allow: GET, HEAD, POST, OPTIONS\r\n\r\n";
     } else if (r.path == "/plaintext" || (r.path == "/" && site_.root == nullptr)) {
         if (!reads) return refuse(r, 405, to, "Allow: GET, HEAD, OPTIONS\r\n");
+        if (const unsigned refused = check_conditions(r, true))
+            return refused == 304 ? not_modified(r, {}, to) : refuse(r, refused, to);
         begin(r, 200, {}, to);
         // In one piece: this is what benchmarks ask for.
         constexpr std::string_view rest =
@@ -216,6 +282,7 @@ void session::answer(const request& r, std::string_view body, output& to) {
         to.text += r.method == method::head ? rest.substr(0, rest.size() - 13) : rest;
     } else if (r.path == "/echo") {
         if (reads) return refuse(r, 405, to, "Allow: POST, OPTIONS\r\n");
+        if (const unsigned refused = check_conditions(r, false)) return refuse(r, refused, to);
         send(r, 200, "application/octet-stream", body, to);
     } else if (site_.root == nullptr) {
         refuse(r, 404, to);
@@ -230,23 +297,23 @@ void session::answer_file(const request& r, output& to) {
     file opened;
     std::string name;
     const unsigned status = site_.root->open(r.path, opened, name);
+    if (status == 301) {
+        std::string where = "Location: " + std::string{r.path} + "/";
+        if (!r.query.empty()) where.append("?").append(r.query);
+        return refuse(r, 301, to, where + "\r\n");
+    }
     if (status != 200) return refuse(r, status, to);
 
     // Of a file whose time is yet to come: now.
     const std::string stamp = "Last-Modified: " + date_text(std::min(opened.modified(), second_)) +
                               "\r\nAccept-Ranges: bytes\r\n";
-    if (const unsigned refused = check_conditions(r, opened.modified()); refused == 304) {
-        begin(r, 304, {}, to);
-        to.text += stamp + "\r\n";
-        return;
-    } else if (refused != 0) {
-        return refuse(r, refused, to);
-    }
+    if (const unsigned refused = check_conditions(r, true, opened.modified()))
+        return refused == 304 ? not_modified(r, stamp, to) : refuse(r, refused, to);
     range part{0, opened.bytes()};
     bool is_part = false;
     const std::string_view wanted = r.find("Range"), valid_if = r.find("If-Range");
     if (!wanted.empty() && r.method == method::get &&
-        (valid_if.empty() || valid_if == date_text(opened.modified())))
+        (valid_if.empty() || parse_date(valid_if) == opened.modified()))
         if (const auto asked = parse_range(wanted, opened.bytes())) {
             if (asked->bytes == 0)
                 return refuse(r, 416, to,

@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "date.hpp"
 #include "files.hpp"
@@ -72,11 +74,16 @@ private:
     // A request whose body is being read.
     struct upload {
         http::method method;
-        std::string path;
+        std::string path, query;
         bool is_http_1_1;
         bool keep_alive;
+        bool has_conditions;
+        std::vector<std::pair<std::string, std::string>> headers;  // Conditions and Range.
         std::string body;
     };
+
+    void begin_upload(const request& r);
+    void finish_upload(output& to);
 
     void answer(const request& r, std::string_view body, output& to);
     void answer_file(const request& r, output& to);
@@ -85,6 +92,7 @@ private:
     void send(const request& r, unsigned status, std::string_view type, std::string_view body,
               output& to, std::string_view headers = {});
     void refuse(const request& r, unsigned status, output& to, std::string_view headers = {});
+    void not_modified(const request& r, std::string_view headers, output& to);
     void fail(unsigned status, output& to);
 
     site& site_;
@@ -92,6 +100,7 @@ private:
     std::unique_ptr<upload> upload_;
     std::time_t second_ = 0;  // Of the last take().
     std::uint64_t parts_ = 0;
+    unsigned status_ = 0;  // Of the last answer.
     bool over_ = false;
 };
 

@@ -156,7 +156,7 @@ bool store::is_flushed(const item& it, seconds now) const noexcept {
 void store::flush(seconds at, seconds now) noexcept {
     // relaxed, all: see is_flushed().
     const bool is_later = at > now;
-    if (!is_later) flushed_cas_.store(next_cas(), std::memory_order_relaxed);
+    if (at <= now + 1) flushed_cas_.store(next_cas(), std::memory_order_relaxed);
     flush_times before = flush_times_.load(std::memory_order_relaxed), after;
     do {
         after = before;

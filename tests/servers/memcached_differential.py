@@ -66,8 +66,10 @@ ODD_NUMBERS = [b"-1", b"+5", b"-0", b"4294967296", b"4294967301", b"2147483648",
                b"99999999999999999999999", b"0x10", b"1e3", b"5x", b"x", b"", b"--1", b"5-", b"007"]
 # None of them is reached while a run lasts.
 TIMES = [b"0", b"0", b"0", b"20000", b"100000", b"2592000", b"-1", b"2000000000", b"2592001"]
+TIME = re.compile(rb"[-+]?[0-9]{1,18}")
 RECACHE = [b"5", b"30", b"50000", b"2591999"]
 # Behind the commands of a connection: what a wrong length takes of it does no harm.
+STORING = (b"set", b"add", b"replace", b"append", b"prepend", b"cas")
 GETS = (b"get", b"gets", b"bget", b"gat", b"gats")
 PADDING, PADDING_REPLY = b"mn\r\n" * 100, b"MN\r\n"
 NOISE = b" \r\n\0\t0159-+:abgkmqsvCFMNOT\x7f\x80\xff"
@@ -86,6 +88,10 @@ class generator:
     def number(self):
         return self.random.choice(ODD_NUMBERS if self.one_in(8) else NUMBERS)
 
+    def small_number(self):
+        """For values and what is added to them: see milder() for the large ones."""
+        return self.random.choice([b"x", b"5x", b"", b"007", b"+5", b"1e3"] if self.one_in(8) else NUMBERS[:7])
+
     def time(self):
         return self.random.choice(ODD_NUMBERS if self.one_in(40) else TIMES)
 
@@ -99,8 +105,7 @@ class generator:
         if kind == 0:
             return b"%d" % r.randrange(10) * r.randrange(1000, 8000)
         if kind < 160:
-            # A sign behind a large number in the memory of memcached confuses its incr.
-            return self.number().replace(b"-", b"")
+            return self.small_number()
         if kind < 200:
             return b"\r\n" * r.randrange(3) + b"END\r\n"
         return b"v" * r.randrange(30)
@@ -115,7 +120,7 @@ class generator:
         if name in (b"gat", b"gats"):
             return [name, self.time()] + [self.key() for _ in range(r.choice([1, 1, 2, 30]))], None
         if name in (b"incr", b"decr"):
-            return [name, self.key(), self.number()] + quiet, None
+            return [name, self.key(), self.small_number()] + quiet, None
         if name == b"delete":
             return [name, self.key()] + [b"0"] * self.one_in(8) + quiet, None
         if name == b"touch":
@@ -138,8 +143,10 @@ class generator:
                 flag += self.time()
             elif letter in b"R":
                 flag += r.choice(RECACHE)
-            elif letter in b"FJD":
+            elif letter in b"F":
                 flag += self.number()
+            elif letter in b"JD":
+                flag += self.small_number()
             elif letter in b"CE":
                 flag += self.cas()
             elif letter in b"M":
@@ -184,7 +191,7 @@ class generator:
                 words = line.split(b" ")
                 at = r.randrange(len(words))
                 if what == 3:
-                    words[at] = self.number()
+                    words[at] = self.small_number() if words[0] in (b"incr", b"decr", b"ma") else self.number()
                 elif what == 4:
                     words.insert(at, r.choice(words))
                 else:
@@ -197,12 +204,7 @@ class generator:
         line = b" ".join(words)
         if self.one_in(12):
             line = self.damaged(line).lstrip(b"\x80")  # That would choose the binary protocol.
-        if line.startswith(b"stats"):
-            line = b"stats reset"  # The others are not the same.
-        if line.startswith(b"ma ") and b" D0" not in line:
-            # Of a number that grows memcached forgets the new time (docs/servers.md).
-            line = b" ".join(word for word in line.split(b" ") if not word.startswith(b"T"))
-        line = b"\n".join(map(without_sign_in_key, line.split(b"\n")))
+        line = b"\n".join(map(milder, line.split(b"\n")))
         line += b"\n" if self.one_in(30) else b"\r\n"
         if value is None:
             return line
@@ -210,13 +212,34 @@ class generator:
         return line + value + end
 
 
-def without_sign_in_key(line):
-    """memcached looks for the sign of a large number also behind the end of the value, in what was there
-    before: so no minus sign may come there."""
+def milder(line):
+    """Takes out of a line what the clock, or the memory behind an item, would decide."""
     words = line.split(b" ")
-    if len(words) > 1 and words[0] not in (b"gat", b"gats", b"flush_all"):
+    name = words[0]
+    if name == b"stats" or name == b"flush_all" and len(words) > 1:
+        # The other statistics are not the same; and no flush to come.
+        return b"stats reset" if name == b"stats" else b"flush_all" if TIME.fullmatch(words[1]) else line
+    at = {b"touch": 2, b"gat": 1, b"gats": 1}.get(name, 3 if name in STORING else None)
+    if at is not None and at < len(words):
+        words[at] = later(words[at])
+    if name in (b"mg", b"ms", b"md", b"ma"):
+        words[2:] = [word[:1] + later(word[1:]) if word[:1] in (b"T", b"N") else word for word in words[2:]]
+    if name == b"ma" and b"D0" not in words:
+        # Of a number that grows memcached forgets the new time (docs/memcached.md).
+        words = [word for word in words if not word.startswith(b"T")]
+    if len(words) > 1 and name not in (b"gat", b"gats"):
+        # memcached looks for the sign of a large number also behind the end of the value, in what was
+        # there before.
         words[1] = words[1].replace(b"-", b"_")
     return b" ".join(words)
+
+
+def later(time):
+    """A time that is not reached while a run lasts, unless it has passed."""
+    if time in TIMES or not TIME.fullmatch(time):
+        return time
+    seconds = int(time) % 2**32
+    return b"20000" if 0 < seconds < 2**31 else time
 
 
 def batch(seed, number):
@@ -261,7 +284,7 @@ def parts_of(commands):
     the same batch: it forgets earlier replies when a get names a key that is too long; it keeps them back
     while it throws a value away that it refuses; and while an item is in a reply that waits, incr gives it
     a shorter value instead of one padded with blanks. Nor may a value that is too long take a minus sign
-    from the next command, see without_sign_in_key()."""
+    from the next command, see milder()."""
     parts = [[]]
     has_values = False
     for command in commands:
@@ -281,7 +304,7 @@ def parts_of(commands):
 def stops(words, command):
     if words[0] in GETS:
         return any(len(word) > 250 for word in words)
-    if words[0] not in (b"ms", b"set", b"add", b"replace", b"append", b"prepend", b"cas"):
+    if words[0] not in (b"ms", *STORING):
         return False
     length = (words[2:3] if words[0] == b"ms" else words[4:5]) or [b""]
     return length[0] != b"%d" % len(command.split(b"\n", 1)[1].removesuffix(b"\r\n"))
