@@ -207,6 +207,11 @@ TEST_F(session_test, the_last_flush_takes_the_place_of_one_to_come) {
     EXPECT_EQ(say("get a\r\n"), "END\r\n");
 }
 
+TEST_F(session_test, a_flush_one_second_later_is_one_now) {
+    EXPECT_EQ(say("ms a 1 c\r\nx\r\nflush_all 1\r\nget a\r\n"), "HD c1\r\nOK\r\nEND\r\n");
+    EXPECT_EQ(say("ms a 1 c\r\nx\r\n"), "HD c3\r\n");
+}
+
 TEST_F(session_test, a_recache_token_goes_to_one_client) {
     say("ms a 1 T100\r\nx\r\n");
     EXPECT_EQ(say("mg a R30 v\r\n"), "VA 1\r\nx\r\n");

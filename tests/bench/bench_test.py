@@ -44,7 +44,7 @@ BENCHES = {
     "blocking": (NATIVE | {"ums-worker"}, {"boost.fiber", "go"}, {"throughput_kept", "p50_us", "p99_us", "blocks_per_s"}),
     "preemption": (NATIVE, {"boost.fiber", "go"},
                    {"lateness_p50_us", "lateness_p99_us", "lateness_max_us", "turns_per_us"}),
-    "http": ({"epoll", "ums"}, {"io_uring", "nginx", "fasthttp", "node"}, SERVING),
+    "http": ({"epoll", "ums"}, {"epoll_parser", "io_uring", "nginx", "fasthttp", "node"}, SERVING),
     "memcached": ({"ums"}, {"memcached"}, SERVING),
     "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
     "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},

@@ -27,14 +27,19 @@ class Server:
     def __init__(self, path):
         self.folder = tempfile.mkdtemp()
         root = os.path.join(self.folder, "root")
-        for name, text in [*((f"root/{name}", text) for name, text in FILES.items()), ("secret.txt", "secret")]:
+        for name, text in [
+            *((f"root/{name}", text) for name, text in FILES.items()),
+            ("secret.txt", "secret"),
+        ]:
             at = os.path.join(self.folder, name)
             os.makedirs(os.path.dirname(at), exist_ok=True)
             with open(at, "w", encoding="ascii") as file:
                 file.write(text)
             os.utime(at, (TIME, TIME))
         os.symlink("../secret.txt", os.path.join(root, "link"))
-        self.process = subprocess.Popen([path, "--listen", "127.0.0.1:0", "--root", root], stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [path, "--listen", "127.0.0.1:0", "--root", root], stdout=subprocess.PIPE
+        )
         said = self.process.stdout.readline().decode()
         self.port = int(said.rsplit(":", 1)[1])
 
@@ -65,7 +70,7 @@ def talk(server, pieces, step):
                         return said
                     said += got
             for at in range(0, len(piece), step):
-                client.sendall(piece[at:at + step])
+                client.sendall(piece[at : at + step])
         client.shutdown(socket.SHUT_WR)
     except OSError:
         pass  # It has closed; what it said before can be read.
@@ -112,7 +117,10 @@ def mistake(server, request, expected, step):
     stays_open = expected[-1] == OPEN
     expected = [x for x in expected if x not in (ALONE, OPEN)]
     pieces = [request] if isinstance(request, str) else request
-    pieces = [piece.encode("latin-1") for piece in [*pieces[:-1], pieces[-1] + (SECOND if follows else "")]]
+    pieces = [
+        piece.encode("latin-1")
+        for piece in [*pieces[:-1], pieces[-1] + (SECOND if follows else "")]
+    ]
     try:
         got = answers(talk(server, pieces, step), pieces[0].startswith(b"HEAD "))
     except ValueError as error:
@@ -135,7 +143,9 @@ The {len(CASES)} requests of `tests/servers/http_cases.py`, which the test sends
 |---|---|---|
 """
     for section, name, _, expected in CASES:
-        statuses = [str(x[0] if isinstance(x, tuple) else x) for x in expected if x not in (ALONE, OPEN)]
+        statuses = [
+            str(x[0] if isinstance(x, tuple) else x) for x in expected if x not in (ALONE, OPEN)
+        ]
         rfc, number = section.split(" ")
         link = f"[{rfc}, {number}](https://www.rfc-editor.org/rfc/rfc{rfc}#section-{number})"
         text += f"| {link} | {name} | {', '.join(statuses)} |\n"

@@ -4,14 +4,14 @@
 
 memcached_differential.py SERVER [--commands N] [--seed N] [--batch N]
 
-The commands are those of the text and the meta protocol that docs/servers.md calls "same": most are
-well formed, the others are damaged. They go out in batches, one connection for each; a batch depends
-on the seed and its number only. From time to time the counters of `stats` are compared, too, and both
-servers start anew. After a difference the batch is printed, and both start anew.
+The commands are those of the text and the meta protocol that docs/memcached.md calls "same": most
+are well formed, the others are damaged. They go out in batches; a batch depends on the seed and its
+number only. From time to time the counters of `stats` are compared, too, and both servers start
+anew. After a difference the least part of the batch that shows it is printed.
 
-What the clock decides is left out: the seconds in replies are masked, and no item expires during a run.
-UMS_DIFFERENTIAL_COMMANDS is the default of --commands (20000). Where memcached 1.6.18 is not installed
-the exit code is 77.
+What the clock decides is left out: the seconds in replies are masked, and no item expires during a
+run. UMS_DIFFERENTIAL_COMMANDS is the default of --commands (20000). Where memcached 1.6.18 is not
+installed the exit code is 77.
 """
 
 import argparse
@@ -33,9 +33,11 @@ BATCHES_PER_START = 1000
 SHOWN = 10  # Differences, before the run gives up.
 
 # What `stats` counts...
-COUNTERS = """cmd_get cmd_set cmd_flush cmd_touch cmd_meta get_hits get_misses delete_misses delete_hits
+COUNTERS = (
+    """cmd_get cmd_set cmd_flush cmd_touch cmd_meta get_hits get_misses delete_misses delete_hits
     incr_misses incr_hits decr_misses decr_hits cas_misses cas_hits cas_badval touch_hits touch_misses
     total_items evictions""".split()
+)
 # ... and what depends on when memcached looks for items that have expired.
 SETTLED = COUNTERS + "get_expired get_flushed curr_items bytes".split()
 
@@ -57,13 +59,46 @@ set e 0 -1 1\r\n1\r\nget e e\r\nset e 0 -1 1\r\n1\r\ntouch e 0\r\nset e 0 -1 1\r
 stats reset\r\nget a\r\n""".split("\n")
 
 KEYS = [b"a", b"b", b"c", b"n", b"m", b"key", b"k" * 250, b"\xc3\xa9\xff", b"x\x01y", b"a\tb"]
-BASE64_KEYS = [base64.b64encode(k) for k in (b"a", b"n", b"key", b"two words", bytes(range(14, 32)), b"k" * 187)]
+BASE64_KEYS = [
+    base64.b64encode(k)
+    for k in (b"a", b"n", b"key", b"two words", bytes(range(14, 32)), b"k" * 187)
+]
 ODD_KEYS = [b"k" * 251, b"k" * 300, b"noreply", b"0", b"b", b"a\0b"]
-NUMBERS = [b"0", b"1", b"7", b"00", b"42", b"100", b"65535", b"2147483647", b"4294967295",
-           b"9223372036854775807", b"18446744073709551615"]
-ODD_NUMBERS = [b"-1", b"+5", b"-0", b"4294967296", b"4294967301", b"2147483648", b"-2147483649",
-               b"9223372036854775808", b"-9223372036854775808", b"-9223372036854775809", b"18446744073709551616",
-               b"99999999999999999999999", b"0x10", b"1e3", b"5x", b"x", b"", b"--1", b"5-", b"007"]
+NUMBERS = [
+    b"0",
+    b"1",
+    b"7",
+    b"00",
+    b"42",
+    b"100",
+    b"65535",
+    b"2147483647",
+    b"4294967295",
+    b"9223372036854775807",
+    b"18446744073709551615",
+]
+ODD_NUMBERS = [
+    b"-1",
+    b"+5",
+    b"-0",
+    b"4294967296",
+    b"4294967301",
+    b"2147483648",
+    b"-2147483649",
+    b"9223372036854775808",
+    b"-9223372036854775808",
+    b"-9223372036854775809",
+    b"18446744073709551616",
+    b"99999999999999999999999",
+    b"0x10",
+    b"1e3",
+    b"5x",
+    b"x",
+    b"",
+    b"--1",
+    b"5-",
+    b"007",
+]
 # None of them is reached while a run lasts.
 TIMES = [b"0", b"0", b"0", b"20000", b"100000", b"2592000", b"-1", b"2000000000", b"2592001"]
 TIME = re.compile(rb"[-+]?[0-9]{1,18}")
@@ -90,7 +125,9 @@ class generator:
 
     def small_number(self):
         """For values and what is added to them: see milder() for the large ones."""
-        return self.random.choice([b"x", b"5x", b"", b"007", b"+5", b"1e3"] if self.one_in(8) else NUMBERS[:7])
+        return self.random.choice(
+            [b"x", b"5x", b"", b"007", b"+5", b"1e3"] if self.one_in(8) else NUMBERS[:7]
+        )
 
     def time(self):
         return self.random.choice(ODD_NUMBERS if self.one_in(40) else TIMES)
@@ -112,8 +149,29 @@ class generator:
 
     def text(self):
         r = self.random
-        name = r.choice([b"get", b"get", b"gets", b"bget", b"gat", b"gats", b"set", b"set", b"set", b"add", b"replace", b"append",
-                         b"prepend", b"cas", b"incr", b"decr", b"delete", b"touch", b"other"])
+        name = r.choice(
+            [
+                b"get",
+                b"get",
+                b"gets",
+                b"bget",
+                b"gat",
+                b"gats",
+                b"set",
+                b"set",
+                b"set",
+                b"add",
+                b"replace",
+                b"append",
+                b"prepend",
+                b"cas",
+                b"incr",
+                b"decr",
+                b"delete",
+                b"touch",
+                b"other",
+            ]
+        )
         quiet = [b"noreply"] if self.one_in(5) else []
         if name in (b"get", b"gets", b"bget"):
             return [name] + [self.key() for _ in range(r.choice([1, 1, 1, 2, 3, 30]))], None
@@ -126,9 +184,24 @@ class generator:
         if name == b"touch":
             return [name, self.key(), self.time()] + quiet, None
         if name == b"other":
-            return r.choice([[b"flush_all"], [b"flush_all", b"0"], [b"flush_all", b"-1"], [b"flush_all", b"noreply"],
-                             [b"version"], [b"mn"], [b"stats", b"reset"], [b"nothing"], [b"shutdown"],
-                             [b"flush_all", b"x"], [b"quit"] if self.one_in(20) else [b"version"]]), None
+            return (
+                r.choice(
+                    [
+                        [b"flush_all"],
+                        [b"flush_all", b"0"],
+                        [b"flush_all", b"-1"],
+                        [b"flush_all", b"noreply"],
+                        [b"version"],
+                        [b"mn"],
+                        [b"stats", b"reset"],
+                        [b"nothing"],
+                        [b"shutdown"],
+                        [b"flush_all", b"x"],
+                        [b"quit"] if self.one_in(20) else [b"version"],
+                    ]
+                ),
+                None,
+            )
         value = self.value()
         line = [name, self.key(), self.number(), self.time(), b"%d" % len(value)]
         return line + ([self.cas()] if name == b"cas" else []) + quiet, value
@@ -150,7 +223,9 @@ class generator:
             elif letter in b"CE":
                 flag += self.cas()
             elif letter in b"M":
-                flag += r.choice([b"S", b"E", b"A", b"P", b"R", b"I", b"D", b"+", b"-", b"i", b"", b"SE"])
+                flag += r.choice(
+                    [b"S", b"E", b"A", b"P", b"R", b"I", b"D", b"+", b"-", b"i", b"", b"SE"]
+                )
             elif letter in b"OPL":
                 flag += b"o" * (r.choice([31, 32, 33]) if self.one_in(8) else r.randrange(4))
             elif self.one_in(30):
@@ -168,7 +243,9 @@ class generator:
         if name == b"me":
             return [name, key] + base, None
         if name == b"mg":
-            return [name, key] + base + self.flags(b"cfhklOqstvuNTRPL" + b"xE" * self.one_in(40)), None
+            return [name, key] + base + self.flags(
+                b"cfhklOqstvuNTRPL" + b"xE" * self.one_in(40)
+            ), None
         if name == b"md":
             return [name, key] + base + self.flags(b"CIkOqTPL" + b"xvE" * self.one_in(20), 5), None
         if name == b"ma":
@@ -184,14 +261,18 @@ class generator:
             at = r.randrange(len(line) + 1)
             what = r.randrange(6)
             if what == 0:
-                line = line[:at] + line[at + 1:]
+                line = line[:at] + line[at + 1 :]
             elif what < 3:
                 line = line[:at] + bytes([r.choice(NOISE)]) + line[at:]
             else:
                 words = line.split(b" ")
                 at = r.randrange(len(words))
                 if what == 3:
-                    words[at] = self.small_number() if words[0] in (b"incr", b"decr", b"ma") else self.number()
+                    words[at] = (
+                        self.small_number()
+                        if words[0] in (b"incr", b"decr", b"ma")
+                        else self.number()
+                    )
                 elif what == 4:
                     words.insert(at, r.choice(words))
                 else:
@@ -208,30 +289,40 @@ class generator:
         line += b"\n" if self.one_in(30) else b"\r\n"
         if value is None:
             return line
-        end = self.random.choice([b"", b"\n", b"x\r\n", b"\r", b"\r\nx"]) if self.one_in(60) else b"\r\n"
+        end = (
+            self.random.choice([b"", b"\n", b"x\r\n", b"\r", b"\r\nx"])
+            if self.one_in(60)
+            else b"\r\n"
+        )
         return line + value + end
 
 
 def milder(line):
     """Takes out of a line what the clock, or the memory behind an item, would decide."""
-    words = line.split(b" ")
-    name = words[0]
-    if name == b"stats" or name == b"flush_all" and len(words) > 1:
-        # The other statistics are not the same; and no flush to come.
-        return b"stats reset" if name == b"stats" else b"flush_all" if TIME.fullmatch(words[1]) else line
+    old = [word for word in line.split(b"\0")[0].split(b" ") if word.strip()]
+    if not old:
+        return line
+    words = list(old)
+    name = words[0].rstrip(b"\r")
+    if name == b"stats":
+        return b"stats reset"  # The others are not the same.
+    if name == b"flush_all" and len(words) > 1 and TIME.fullmatch(words[1].rstrip(b"\r")):
+        return b"flush_all"  # None to come.
     at = {b"touch": 2, b"gat": 1, b"gats": 1}.get(name, 3 if name in STORING else None)
     if at is not None and at < len(words):
         words[at] = later(words[at])
     if name in (b"mg", b"ms", b"md", b"ma"):
-        words[2:] = [word[:1] + later(word[1:]) if word[:1] in (b"T", b"N") else word for word in words[2:]]
+        words[2:] = [
+            word[:1] + later(word[1:]) if word[:1] in (b"T", b"N") else word for word in words[2:]
+        ]
     if name == b"ma" and b"D0" not in words:
         # Of a number that grows memcached forgets the new time (docs/memcached.md).
         words = [word for word in words if not word.startswith(b"T")]
     if len(words) > 1 and name not in (b"gat", b"gats"):
-        # memcached looks for the sign of a large number also behind the end of the value, in what was
-        # there before.
+        # memcached looks for the sign of a large number also behind the end of the value, in what
+        # was there before.
         words[1] = words[1].replace(b"-", b"_")
-    return b" ".join(words)
+    return line if words == old else b" ".join(words)
 
 
 def later(time):
@@ -280,15 +371,19 @@ def start(pair):
 
 
 def parts_of(commands):
-    """The commands of each connection. memcached answers some commands in another way when others came in
-    the same batch: it forgets earlier replies when a get names a key that is too long; it keeps them back
-    while it throws a value away that it refuses; and while an item is in a reply that waits, incr gives it
-    a shorter value instead of one padded with blanks. Nor may a value that is too long take a minus sign
+    """The commands of each connection. memcached answers some commands in another way when others
+    came in the same batch: it forgets earlier replies when a get names a key that is too long; it
+    keeps them back while it throws a value away that it refuses; and while an item is in a reply
+    that waits, incr gives it a shorter value instead of one padded with blanks. Nor may a value
+    that is too long take a minus sign
     from the next command, see milder()."""
     parts = [[]]
     has_values = False
     for command in commands:
-        lines = [[word for word in line.split(b" ") if word] for line in command.replace(b"\r\n", b"\n").split(b"\n")]
+        lines = [
+            [word for word in line.split(b" ") if word]
+            for line in command.replace(b"\r\n", b"\n").split(b"\n")
+        ]
         names = {words[0] for words in lines if words}
         alone = any(words and stops(words, command) for words in lines)
         if alone or has_values and names & {b"incr", b"decr", b"ma"}:
@@ -319,7 +414,11 @@ def answers(servers, commands):
 def counts(servers, names):
     found = []
     for said in send_all(servers, b"stats\r\n"):
-        pairs = dict(line.split(" ", 2)[1:] for line in said.decode().splitlines() if line.startswith("STAT "))
+        pairs = dict(
+            line.split(" ", 2)[1:]
+            for line in said.decode().splitlines()
+            if line.startswith("STAT ")
+        )
         found.append({name: pairs.get(name) for name in names})
     return found
 
@@ -327,14 +426,19 @@ def counts(servers, names):
 def same_counts(servers, names, where):
     ours, theirs = counts(servers, names)
     if ours != theirs:
-        print(f"--- {where}: counters {[f'{n}: memcached {theirs[n]}, ours {ours[n]}' for n in names if ours[n] != theirs[n]]}")
+        print(
+            f"--- {where}: counters (memcached, ours)",
+            [(n, theirs[n], ours[n]) for n in names if ours[n] != theirs[n]],
+        )
     return ours == theirs
 
 
 def count_commands(pair):
     with start(pair) as servers:
-        return sum(send_all(servers, replay.unescaped(line)) and not same_counts(servers, SETTLED, line)
-                   for line in COUNTED)
+        return sum(
+            send_all(servers, replay.unescaped(line)) and not same_counts(servers, SETTLED, line)
+            for line in COUNTED
+        )
 
 
 def show_first(ours, theirs):
@@ -346,7 +450,7 @@ def show_first(ours, theirs):
 
 
 def show(seed, number, sent, pair, first, second):
-    """The least part of the batch that new servers answer differently, if it needs none before it."""
+    """The least part of the batch that new servers answer differently, if there is one."""
     print(f"--- seed {seed}, batch {number}: the replies differ")
     show_first(first, second)
 
@@ -394,9 +498,13 @@ def run(commands, chosen):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("server")
-    parser.add_argument("--commands", type=int, default=int(os.environ.get("UMS_DIFFERENTIAL_COMMANDS", "20000")))
+    parser.add_argument(
+        "--commands", type=int, default=int(os.environ.get("UMS_DIFFERENTIAL_COMMANDS", "20000"))
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--batch", type=int, help="only this one")
     chosen = parser.parse_args()

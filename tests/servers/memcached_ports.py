@@ -15,12 +15,14 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/memcached"))
+sys.path.insert(
+    0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/memcached")
+)
 import replay  # noqa: E402
 
 BOTH = ["TCP INET", "TCP INET6"]
 BOTH_UDP = ["UDP INET", "UDP INET6"]
-# Options, where PORT stands for a free port, and the lines. The ports of a line of None are any free ones.
+# Options, where PORT stands for a free port; the lines; and their port, or None for any free ones.
 CASES = [
     (["-p", "-1"], BOTH, None),
     (["-p", "-1", "-U", "0"], BOTH, None),
@@ -39,7 +41,9 @@ CASES = [
 def free_port():
     """Free for TCP and UDP on both families, at least now."""
     while True:
-        with socket.socket(socket.AF_INET6) as tcp, socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as udp:
+        with socket.socket(socket.AF_INET6) as tcp, socket.socket(
+            socket.AF_INET6, socket.SOCK_DGRAM
+        ) as udp:
             tcp.bind(("::", 0))
             try:
                 udp.bind(("::", tcp.getsockname()[1]))
@@ -53,8 +57,12 @@ def lines(command, options):
     folder = tempfile.mkdtemp()
     os.chmod(folder, 0o777)  # memcached does not stay root.
     path = os.path.join(folder, "ports")
-    process = subprocess.Popen([*command, *options], env={**os.environ, "MEMCACHED_PORT_FILENAME": path},
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [*command, *options],
+        env={**os.environ, "MEMCACHED_PORT_FILENAME": path},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
     try:
         while not os.path.exists(path):
             if process.poll() is not None:
@@ -77,7 +85,11 @@ def main():
             chosen = free_port()
             said = lines(command, [option.replace("PORT", chosen) for option in options])
             ports = [re.sub(r".*: ", "", line) for line in said]
-            if [re.sub(r": [1-9]\d*$", "", line) for line in said] != kinds or port and set(ports) != {chosen}:
+            if (
+                [re.sub(r": [1-9]\d*$", "", line) for line in said] != kinds
+                or port
+                and set(ports) != {chosen}
+            ):
                 wrong += 1
                 print(f"{name} {options}: {said}; expected {kinds}")
     print(f"{len(CASES)} cases, {' and '.join(servers)}: {wrong} wrong")

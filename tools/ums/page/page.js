@@ -13,6 +13,7 @@ const colours = {
     "bare switch": "#c2528b",
     "bare stack": "#c2528b",
     "epoll": "#c2528b",
+    "epoll_parser": "#8c2d5a",
     "io_uring": "#7b5ea7",
     "nginx": "#009639",
     "fasthttp": "#1b9e77",
