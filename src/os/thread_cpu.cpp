@@ -2,8 +2,6 @@
 #include "os/thread_cpu.hpp"
 
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #if __has_include(<sys/rseq.h>)
 #include <sys/rseq.h>
 #endif
@@ -41,10 +39,8 @@ void thread_cpu::end() noexcept {
     while (readers_.load(base::seq_cst) != 0) sched_yield();
 }
 
-// Not sched_getcpu(): it reads the area in the TLS block, which may be another thread's.
-int thread_cpu::here() noexcept {
-    unsigned cpu = 0;
-    return ::syscall(SYS_getcpu, &cpu, nullptr, nullptr) == 0 ? static_cast<int>(cpu) : -1;
-}
+// It reads the area in the TLS block. If that is used on several threads the area is not registered, which the C library
+// sees there.
+int thread_cpu::here() noexcept { return sched_getcpu(); }
 
 }  // namespace ums::os

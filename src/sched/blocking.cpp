@@ -19,9 +19,12 @@ namespace {
 void give_up_at_once(carrier& c) noexcept {
     // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
     carrier* spare = c.pool.take_spare(&c);
-    if (spare == nullptr) return;  // One is being made, and takes the processor.
-    if (c.enter() == nullptr) return c.pool.put_back(*spare);
-    hand_off::give_up(c, *spare);
+    // If there is none, one is made, and takes the processor.
+    if (spare != nullptr && c.enter() == nullptr)
+        c.pool.put_back(*spare);
+    else if (spare != nullptr)
+        hand_off::give_up(c, *spare);
+    c.pool.replenish();
 }
 
 // Waits for its turn if the carrier has none.

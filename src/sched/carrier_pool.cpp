@@ -246,10 +246,15 @@ carrier* carrier_pool::take_spare(carrier* blocked, int cpu) noexcept {
         push_wanting(*blocked);
         ++wants_;
     }
+    lock_.release();
+    return c;
+}
+
+void carrier_pool::replenish() noexcept {
+    lock_.acquire();
     const bool ask = lacks_spare();
     lock_.release();
     if (ask) carry::maker::ask(*this);
-    return c;
 }
 
 carrier* carrier_pool::take_ready_spare() noexcept {

@@ -75,7 +75,11 @@ public:
 
     // For a hand-off: a spare, or null, and then one is being made for `blocked`, whose processor it will take by
     // itself if that is still where it was. Of several rather one that ran on `cpu` last.
+    // replenish() must follow.
     carrier* take_spare(carrier* blocked, int cpu = -1) noexcept;
+    // After a take_spare(), once nobody waits for the caller: what was taken is made anew, and what was missed. Does not
+    // wait, but the maker may get the caller's CPU.
+    void replenish() noexcept;
     // A spare that was not needed after all.
     void put_back(carrier& spare) noexcept;
     // A spare that was given a processor goes to work.

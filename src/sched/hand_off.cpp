@@ -116,10 +116,12 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
         carrier* stopped = pool.take_stopped();
         if (stopped != nullptr) pass_on(blocked, *stopped);
         blocked.own.unclaim();
-        if (stopped == nullptr) return result::later;
-        pool.count_hand_off();
-        pool.run(*stopped);
-        return result::done;
+        if (stopped != nullptr) {
+            pool.count_hand_off();
+            pool.run(*stopped);
+        }
+        pool.replenish();
+        return stopped != nullptr ? result::done : result::later;
     }
     move(blocked, *spare);
     if (!was_marked) habit::found(f);
@@ -129,6 +131,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     if (free_cpu >= 0 && !pool.home().pins() && spare->cpu.get() != free_cpu)
         spare->wake_place.begin(spare->tid.get(), free_cpu);
     pool.run(*spare);
+    pool.replenish();
     return result::done;
 }
 

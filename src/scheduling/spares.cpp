@@ -64,19 +64,19 @@ void spare_seats::want(unsigned schedulers) noexcept {
     carry::maker::ask(*this);
 }
 
-seat* spare_seats::take() noexcept {
-    spare* x = nullptr;
-    {
-        const os::lock_guard hold{lock_};
-        x = base::chain::pop_front(idle_, &spare::next_idle);
-        if (x != nullptr) {
-            --idle_count_;
-            const bool was_idle = x->place.change_phase(seat::idle, seat::busy);
-            UMS_ASSERT(was_idle, "the list of spares has one that is not idle");
-        }
-    }
-    carry::maker::ask(*this);
-    return x != nullptr ? &x->place : nullptr;
+seat* spare_seats::take(int cpu) noexcept {
+    const os::lock_guard hold{lock_};
+    spare** at = &idle_;
+    for (int i = 0; i < 8 && *at != nullptr && (*at)->place.cpu.get() != cpu; ++i)
+        at = &(*at)->next_idle;
+    if (*at == nullptr || (*at)->place.cpu.get() != cpu) at = &idle_;
+    spare* x = *at;
+    if (x == nullptr) return nullptr;
+    *at = x->next_idle;
+    --idle_count_;
+    const bool was_idle = x->place.change_phase(seat::idle, seat::busy);
+    UMS_ASSERT(was_idle, "the list of spares has one that is not idle");
+    return &x->place;
 }
 
 carry::crew::outcome spare_seats::work() noexcept {

@@ -27,8 +27,11 @@ public:
     // How many schedulers there are.
     void want(unsigned schedulers) noexcept;
 
-    // An idle one; null: none. Any thread, not kept.
-    [[nodiscard]] seat* take() noexcept;
+    // An idle one, of several rather one that ran on `cpu` last; null: none. Any thread, not kept.
+    [[nodiscard]] seat* take(int cpu = -1) noexcept;
+    // After a take(), once nobody waits for the caller: what was taken is made anew. Does not wait, but the maker may
+    // get the caller's CPU.
+    void replenish() noexcept { carry::maker::ask(*this); }
 
 private:
     struct spare;

@@ -166,9 +166,10 @@ bool leave_behind(seat& k, const carry::notice& what) noexcept {
         k.own.unclaim();
         return false;
     }
-    seat* next = spares().take();
-    if (next == nullptr) {  // One is being made; the detector looks again.
+    seat* next = spares().take(what.free_cpu);
+    if (next == nullptr) {  // One is made; the detector looks again.
         k.own.unclaim();
+        spares().replenish();
         return false;
     }
     UMS_ASSERT(s->seat == &k, "a scheduler rides on a seat that is not its own");
@@ -200,6 +201,7 @@ bool leave_behind(seat& k, const carry::notice& what) noexcept {
     if (what.free_cpu >= 0 && next->cpu.get() != what.free_cpu)
         next->wake_place.begin(next->tid.get(), what.free_cpu);
     order_seat(*next, run);
+    spares().replenish();
     return true;
 }
 
