@@ -27,6 +27,7 @@
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "base/look_inside.hpp"
 #include "os/futex.hpp"
 
 namespace ums::carry {
@@ -65,6 +66,7 @@ public:
     void wake() noexcept { os::futex_wake(word_.address()); }
 
 private:
+    friend struct ums::look_inside;
     static void check(state from, state to) noexcept {
         constexpr auto bit = [](state s) { return 1u << s; };
         constexpr unsigned may_follow[] = {

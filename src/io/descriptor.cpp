@@ -17,6 +17,7 @@
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
 #include "sched/park.hpp"
+#include "sched/waiting_for.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::io {
@@ -359,7 +360,7 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
         if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
         return me.is_closed ? -EBADF : 0;
     }
-    return sleep(s, me, until, stop);
+    return sleep(fd, s, me, until, stop);
 }
 
 long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
@@ -375,15 +376,18 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanosec
     } while (!at(s).compare_exchange(seen, reinterpret_cast<std::uintptr_t>(&me), base::seq_cst,
                                      base::relaxed));
     const long error = generation_.load(base::seq_cst) != generation ? -EBADF : arm(fd, generation);
-    if (error == 0) return sleep(s, me, until, stop);
+    if (error == 0) return sleep(fd, s, me, until, stop);
     if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
     if (me.is_closed) return -EBADF;
     return error == no_engine ? wait_alone(fd, s, generation, until, stop) : error;
 }
 
 // The end of a wait: `me` is in the word, or was taken out.
-long descriptor::sleep(side s, waiter& me, os::nanoseconds until,
+long descriptor::sleep(int fd, side s, waiter& me, os::nanoseconds until,
                        const std::stop_token* stop) noexcept {
+    const sched::waiting_for mark{*me.who, s == side::in ? sched::wait_kind::readable
+                                                        : sched::wait_kind::writable,
+                                  static_cast<unsigned>(fd)};
     const auto why = sched::park(sched::park_kind::internal, until, stop);
     if (why == sched::parkable::reason::wake) return me.is_closed ? -EBADF : 0;
     if (!withdraw(s, me)) {

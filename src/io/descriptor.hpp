@@ -195,7 +195,8 @@ private:
     long add_to_engine(int fd, std::uint32_t generation) noexcept;
     long arm(int fd, std::uint32_t generation) noexcept;
     [[nodiscard]] bool has_waiters(side s) const noexcept;
-    long sleep(side s, waiter& me, os::nanoseconds until, const std::stop_token* stop) noexcept;
+    long sleep(int fd, side s, waiter& me, os::nanoseconds until,
+               const std::stop_token* stop) noexcept;
     long wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
                     const std::stop_token* stop) noexcept;
     bool withdraw(side s, waiter& me) noexcept;

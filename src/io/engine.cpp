@@ -52,6 +52,7 @@ std::string epoll_because(long error) {
 }  // namespace
 
 constinit base::atomic<std::uint32_t> engine::count_;
+constinit base::atomic<const char*> engine_in_use;
 
 void choose_engine(engine_kind kind, unsigned processors) noexcept {
     const os::lock_guard guard{engine_lock};
@@ -82,6 +83,7 @@ engine* obtain_engine(long& error) noexcept {
     if (made == nullptr) return nullptr;
     // sync(io.engine): publishes the engine. seq_cst: pairs with descriptor::wait().
     the_engine.store(made, base::seq_cst);
+    engine_in_use.store(made->name(), base::relaxed);  // relaxed: a constant.
     sched::driver::set_source(made);
     return made;
 }
@@ -99,6 +101,7 @@ void stop() noexcept {
     {
         const os::lock_guard guard{engine_lock};
         runs = false;
+        engine_in_use.store(nullptr, base::relaxed);  // relaxed: as above.
         sched::driver::set_source(nullptr);
         // seq_cst: a user that is not seen below, and a waiter that the sweep does not find, see this.
         gone = the_engine.exchange(nullptr, base::seq_cst);

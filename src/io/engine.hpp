@@ -65,6 +65,9 @@ private:
 // Which kind the next one is, and how many processors the runtime begins with. Before it starts.
 void choose_engine(engine_kind kind, unsigned processors) noexcept;
 
+// Its name, for readers from outside (rt/root.hpp); null as below.
+extern constinit base::atomic<const char*> engine_in_use;
+
 // Null: none yet, or no runtime runs.
 engine* current_engine() noexcept;
 // Makes it if there is none. Null: no runtime runs, or `error` says why not.

@@ -15,6 +15,7 @@
 #include "base/atomic.hpp"
 #include "os/topology.hpp"
 #include "sched/park.hpp"
+#include "sched/waiting_for.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::io {
@@ -212,6 +213,7 @@ void impl::offload(void (*run)(void*), void* argument) {
     call.argument = argument;
     call.who = &self;
     io::offload_pool::submit(call);
+    const sched::waiting_for mark{self, sched::wait_kind::offload, nullptr};
     sched::park(sched::park_kind::internal);
 }
 

@@ -15,6 +15,7 @@
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/park.hpp"
+#include "sched/waiting_for.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::net {
@@ -126,6 +127,7 @@ resolved resolve(std::string_view host, std::string_view service, const limits& 
         state->self.reset();
         throw;
     }
+    const sched::waiting_for mark{me, sched::wait_kind::resolve, nullptr};
     const auto why = sched::park(sched::park_kind::internal, os::to_nanoseconds(l.until), l.stop);
     if (why == sched::parkable::reason::wake) return std::move(state->asked.answer);
     state->lock.acquire();

@@ -8,6 +8,7 @@
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/park.hpp"
+#include "sched/waiting_for.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::io::shortage {
@@ -46,6 +47,7 @@ long wait(const limits& l) noexcept {
         base::chain::push_back(first, me, &waiter::next);
         count.fetch_add(1, base::relaxed);
     }
+    const sched::waiting_for mark{*me.who, sched::wait_kind::shortage, nullptr};
     const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), l.stop);
     if (why == sched::parkable::reason::wake) return 0;
     if (!remove(me)) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "base/assert.hpp"
+#include "base/look_inside.hpp"
 #include "os/memory.hpp"
 
 namespace ums::os {
@@ -49,6 +50,7 @@ public:
     }
 
 private:
+    friend struct ums::look_inside;
     void grow() noexcept {
         const std::size_t bytes = capacity_ * sizeof(T);
         const std::size_t new_bytes = bytes == 0 ? page_bytes : bytes * 2;

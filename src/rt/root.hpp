@@ -1,33 +1,46 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// rt/root.hpp: where a debugger, a core-dump reader or `ums top` begins.
+// rt/root.hpp: where a debugger, a core-dump reader or `ums ps` begins.
 //
-// The symbol `ums_root` is exported and its layout versioned. From it every slab, and in every slab every stack's
-// descriptor, can be found by arithmetic alone: nothing is stopped and nothing locked. A reader of a
-// live process must expect a descriptor to change under its eyes.
+// One constant describes the layout of the runtime's structures and names its roots. It is found
+// through an ELF note (name "libums", type 1) that every program or library with libums inside
+// carries in a PT_NOTE segment, so it survives strip(1) and static linking, and is there in the
+// process's memory, in its core dumps and in the file. The note holds the distance from itself to
+// the constant, 64 bits. Where there are dynamic symbols the constant is also exported: ums_root.
+//
+// Readers look places and values up by their names. A name keeps its meaning; one that is missing
+// means that this libums does not have the thing. `version` changes only if this struct does.
+//
+// From the slabs a reader finds every fiber by arithmetic alone. Nothing is stopped and nothing
+// locked, so a reader of a live process must expect everything to change under its eyes.
 
 #include <cstdint>
 
-#include "mem/slab.hpp"
-
 namespace ums::rt {
 
+// An offset, a size or a constant.
+struct root_value {
+    char name[28];
+    std::uint32_t value;
+};
+
+// The address of a variable.
+struct root_place {
+    char name[24];
+    const void* at;
+};
+
 struct root {
+    static constexpr unsigned values_most = 120, places_most = 8;
+
     char magic[8];          // "umsroot"
-    std::uint32_t version;  // Of this layout: 1.
+    std::uint32_t version;  // Of this struct: 2.
     std::uint32_t bytes;    // sizeof(root)
-    const void* slabs;      // base::atomic<mem::slab*>*: newest first, linked by `next`.
-    // Offsets in a slab:
-    std::uint32_t slab_next, slab_stacks, slab_stride, slab_guard, slab_head_bytes, slab_count,
-        slab_carved;
-    // The descriptor of stack i lies at (stacks + (i+1) * stride - (i * colour_factor % colours) * 64 -
-    // head_bytes) rounded down to 64.
-    std::uint32_t colour_factor, colours;
-    // Offsets in it:
-    std::uint32_t fiber_id;  // 64 bits; 0: the stack is free.
-    // context: stack pointer, instruction pointer, frame pointer of a fiber that does not run.
-    std::uint32_t fiber_context, fiber_name, fiber_word, fiber_run;
+    char library[16];       // The version of libums.
+    std::uint32_t value_count, place_count;
+    root_place places[places_most];
+    root_value values[values_most];
 };
 
 }  // namespace ums::rt

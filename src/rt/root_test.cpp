@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
+#include <link.h>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -40,33 +42,35 @@ public:
         std::string name;
         std::uintptr_t stack_pointer;
         std::uintptr_t bottom, top;  // Of its stack.
+        std::uintptr_t descriptor;
     };
 
     // By id. Fails the test if one appears twice.
     std::map<std::uint64_t, found> fibers() {
         std::map<std::uint64_t, found> all;
         slabs = stacks = 0;
-        for (auto s = get<std::uintptr_t>(reinterpret_cast<std::uintptr_t>(root_.slabs)); s != 0;
-             s = get<std::uintptr_t>(s + root_.slab_next)) {
+        const std::size_t factor = value("slab.colour_factor"), colours = value("slab.colours");
+        for (auto s = get<std::uintptr_t>(place("slabs")); s != 0;
+             s = get<std::uintptr_t>(s + value("slab.next"))) {
             ++slabs;
-            const auto first = get<std::uintptr_t>(s + root_.slab_stacks);
-            const auto stride = get<std::uint64_t>(s + root_.slab_stride);
-            const auto guard = get<std::uint64_t>(s + root_.slab_guard);
-            const auto head_bytes = get<std::uint64_t>(s + root_.slab_head_bytes);
-            const auto carved = get<std::uint32_t>(s + root_.slab_carved);
-            EXPECT_LE(carved, get<std::uint32_t>(s + root_.slab_count));
+            const auto first = get<std::uintptr_t>(s + value("slab.stacks"));
+            const auto stride = get<std::uint64_t>(s + value("slab.stride"));
+            const auto guard = get<std::uint64_t>(s + value("slab.guard_bytes"));
+            const auto head_bytes = get<std::uint64_t>(s + value("slab.head_bytes"));
+            const auto carved = get<std::uint32_t>(s + value("slab.carved"));
+            EXPECT_LE(carved, get<std::uint32_t>(s + value("slab.count")));
             for (std::uint64_t i = 0; i < carved; ++i) {
                 ++stacks;
+                const std::uint64_t colour = i * factor % colours * 64;
                 const std::uintptr_t fiber =
-                    (first + (i + 1) * stride - i * root_.colour_factor % root_.colours * 64 -
-                     head_bytes) &
-                    ~std::uintptr_t{63};
-                const auto id = get<std::uint64_t>(fiber + root_.fiber_id);
+                    (first + (i + 1) * stride - colour - head_bytes) & ~std::uintptr_t{63};
+                const auto id = get<std::uint64_t>(fiber + value("fiber.id"));
                 if (id == 0) continue;
                 const bool is_new =
-                    all.emplace(id, found{text(get<std::uintptr_t>(fiber + root_.fiber_name)),
-                                          get<std::uintptr_t>(fiber + root_.fiber_context),
-                                          first + i * stride + guard, first + (i + 1) * stride})
+                    all.emplace(id, found{text(get<std::uintptr_t>(fiber + value("fiber.name"))),
+                                          get<std::uintptr_t>(fiber + value("fiber.sp")),
+                                          first + i * stride + guard, first + (i + 1) * stride,
+                                          fiber})
                         .second;
                 EXPECT_TRUE(is_new) << id;
             }
@@ -76,9 +80,22 @@ public:
 
     const rt::root& root() const { return root_; }
 
+    std::size_t value(std::string_view name) const {
+        for (unsigned i = 0; i < root_.value_count; ++i)
+            if (name == root_.values[i].name) return root_.values[i].value;
+        ADD_FAILURE() << name;
+        return 0;
+    }
+    std::uintptr_t place(std::string_view name) const {
+        for (unsigned i = 0; i < root_.place_count; ++i)
+            if (name == root_.places[i].name)
+                return reinterpret_cast<std::uintptr_t>(root_.places[i].at);
+        ADD_FAILURE() << name;
+        return 0;
+    }
+
     std::size_t slabs = 0, stacks = 0;  // That fibers() has seen.
 
-private:
     template <class T>
     T get(std::uintptr_t at) {
         T value{};
@@ -87,6 +104,7 @@ private:
             << std::hex << at;
         return value;
     }
+private:
     std::string text(std::uintptr_t at) {
         std::string all;
         for (; const char c = get<char>(at); ++at) all += c;
@@ -102,8 +120,64 @@ class root_test : public conserving_test {};
 TEST_F(root_test, says_what_it_is) {
     const reader r;
     EXPECT_STREQ(r.root().magic, "umsroot");
-    EXPECT_EQ(r.root().version, 1u);
+    EXPECT_EQ(r.root().version, 2u);
     EXPECT_EQ(r.root().bytes, sizeof(rt::root));
+}
+
+// As a reader that has only the file, or the memory, of a stripped program finds it.
+TEST_F(root_test, is_named_by_a_note_of_the_program) {
+    std::vector<const void*> found;
+    ::dl_iterate_phdr(
+        [](dl_phdr_info* object, std::size_t, void* into) {
+            for (int i = 0; i < object->dlpi_phnum; ++i) {
+                const auto& part = object->dlpi_phdr[i];
+                if (part.p_type != PT_NOTE) continue;
+                const std::size_t align = part.p_align == 8 ? 8 : 4;
+                const auto up = [align](std::size_t n) { return (n + align - 1) / align * align; };
+                const char* at = reinterpret_cast<const char*>(object->dlpi_addr + part.p_vaddr);
+                for (const char* const end = at + part.p_memsz; at < end;) {
+                    const auto& n = *reinterpret_cast<const ElfW(Nhdr)*>(at);
+                    const char* const what = at + up(sizeof n + n.n_namesz);
+                    if (n.n_namesz == 7 && std::memcmp(at + sizeof n, "libums", 7) == 0 &&
+                        n.n_type == 1 && n.n_descsz == 8) {
+                        std::int64_t distance;
+                        std::memcpy(&distance, what, sizeof distance);
+                        static_cast<std::vector<const void*>*>(into)->push_back(what + distance);
+                    }
+                    at = what + up(n.n_descsz);
+                }
+            }
+            return 0;
+        },
+        &found);
+    EXPECT_EQ(found, std::vector<const void*>{&ums_root});
+}
+
+TEST_F(root_test, names_each_thing_once) {
+    std::set<std::string> names;
+    for (unsigned i = 0; i < ums_root.value_count; ++i)
+        EXPECT_TRUE(names.insert(ums_root.values[i].name).second) << ums_root.values[i].name;
+    for (unsigned i = 0; i < ums_root.place_count; ++i)
+        EXPECT_TRUE(names.insert(ums_root.places[i].name).second) << ums_root.places[i].name;
+}
+
+// The rest of the descriptor: tests/inspect reads it from outside.
+TEST_F(root_test, tells_where_a_fiber_was_spawned_and_what_it_waits_for) {
+    run({.processors = 1}, [] {
+        counting_semaphore<> s{0};
+        fiber waits{[&s] { s.acquire(); }};
+        this_fiber::yield();
+        reader r;
+        const auto seen = r.fibers();
+        const auto at = seen.at(waits.get_id().value()).descriptor;
+        EXPECT_EQ(r.get<std::uint64_t>(at + r.value("fiber.spawner")),
+                  this_fiber::get_id().value());
+        constexpr std::uint64_t semaphore = 4;
+        EXPECT_EQ(r.get<std::uint64_t>(at + r.value("fiber.mark")),
+                  semaphore << r.value("fiber.mark_shift") | reinterpret_cast<std::uintptr_t>(&s));
+        s.release();
+        waits.join();
+    });
 }
 
 TEST_F(root_test, without_a_runtime_there_are_no_slabs) {

@@ -17,6 +17,17 @@
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
+// The ELF note of rt/root.hpp. Here, because a program that starts a runtime contains this file.
+asm(R"(
+        .pushsection .note.ums, "a", @note
+        .balign 4
+        .long   7, 8, 1
+        .asciz  "libums"
+        .balign 4
+        .quad   ums_root_here - .
+        .popsection
+)");
+
 namespace ums::rt {
 
 namespace {

@@ -9,6 +9,7 @@
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "rt/runtime.hpp"
+#include "rt/version.hpp"
 #include "sched/depot.hpp"
 #include "sched/end.hpp"
 #include "sched/watching.hpp"
@@ -54,7 +55,7 @@ runtime_stats stats() noexcept {
 
 void trim() noexcept { sched::depot().trim(); }
 
-const char* version() noexcept { return "0.1.0"; }
+const char* version() noexcept { return rt::version_text; }
 
 namespace {
 

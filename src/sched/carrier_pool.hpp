@@ -21,6 +21,7 @@
 
 #include "base/atomic.hpp"
 #include "base/chain.hpp"
+#include "base/look_inside.hpp"
 #include "carry/maker.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
@@ -136,6 +137,8 @@ public:
     [[nodiscard]] cluster& home() const noexcept { return home_; }
 
 private:
+    friend struct ums::look_inside;
+
     outcome work() noexcept override;
 
 

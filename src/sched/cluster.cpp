@@ -16,6 +16,14 @@
 
 namespace ums::sched {
 
+namespace {
+
+constinit os::lock list_lock{os::lock_rank::leaf};
+
+}  // namespace
+
+constinit cluster* cluster::all_clusters_ = nullptr;
+
 cluster::cluster(cluster_setup setup)
     : carriers{*this, setup.carriers, setup.time_slice},
       setup_{std::move(setup)},
@@ -26,9 +34,17 @@ cluster::cluster(cluster_setup setup)
         delete_processors();
         throw;
     }
+    const os::lock_guard guard{list_lock};
+    base::chain::push_front(all_clusters_, *this, &cluster::next_cluster_);
 }
 
-cluster::~cluster() { delete_processors(); }
+cluster::~cluster() {
+    {
+        const os::lock_guard guard{list_lock};
+        base::chain::remove(all_clusters_, *this, &cluster::next_cluster_);
+    }
+    delete_processors();
+}
 
 void cluster::delete_processors() noexcept {
     for (unsigned i = 0; i < size(); ++i) delete all_[i].load(base::relaxed);

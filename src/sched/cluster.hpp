@@ -13,6 +13,7 @@
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "base/look_inside.hpp"
 #include "os/lock.hpp"
 #include "os/topology.hpp"
 #include "carry/maker.hpp"
@@ -126,16 +127,25 @@ public:
     base::atomic<std::uint64_t> spawned_outside;
 
 private:
+    friend struct ums::look_inside;
+
     processor* make_processor(unsigned index);
     void delete_processors() noexcept;
     void forward(processor& retired) noexcept;
     void check_drained() noexcept;
     void wake(processor& p) noexcept;
 
+    static constinit cluster* all_clusters_;
+
     cluster_setup setup_;
     const unsigned cpus_ = os::usable_cpus();
     std::unique_ptr<ums::policy> policy_;
     std::optional<carry::maker::use> maker_;  // While it runs.
+
+    // For readers from outside (rt/root.hpp). Set once:
+    const char* const name_text_ = setup_.name.c_str();
+    // Of all clusters, newest first. Guarded by a lock in cluster.cpp.
+    cluster* next_cluster_ = nullptr;
 
     base::atomic<processor*> all_[max_processors];
     base::atomic<unsigned> size_;    // Slots of all_ in use.

@@ -18,6 +18,7 @@
 #include "sched/blocking_note.hpp"
 #include "sched/exit_hooks.hpp"
 #include "sched/parkable.hpp"
+#include "sched/wait_mark.hpp"
 #include "sched/wait_note.hpp"
 
 namespace ums::sched {
@@ -47,9 +48,15 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
 
     // Set once in spawn, then read-only:
     void (*run)(void* callable);
-    void* callable;
     // On the fiber's own stack; not null. The text of one made as a pthread may change.
     const char* name;
+
+    // Written by the fiber itself, in the cache line that its wakers touch.
+    wait_mark mark;
+
+    // Set once in spawn, then read-only:
+    void* callable;
+    std::uint64_t spawner;  // The id of the fiber that made it; 0: a plain thread did.
 
     // For the cluster's policy, which alone gives it a meaning.
     base::owned<std::uint64_t> tag;

@@ -15,6 +15,7 @@
 
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
+#include "base/look_inside.hpp"
 #include "sched/fiber.hpp"
 
 namespace ums::sched {
@@ -88,6 +89,8 @@ public:
     std::uint32_t take_half(fiber_ring& from, std::uint32_t most) noexcept;
 
 private:
+    friend struct ums::look_inside;
+
     static constexpr std::uint32_t prefetch_from = 32;
 
     // After a pop at `head`: as in rotate(). Fibers that waited for long, thousands of connections say, have

@@ -11,6 +11,7 @@
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "base/look_inside.hpp"
 #include "sched/fiber.hpp"
 
 namespace ums::sched {
@@ -49,6 +50,8 @@ public:
     }
 
 private:
+    friend struct ums::look_inside;
+
     alignas(base::cache_line) base::atomic<fiber*> first_;
 };
 

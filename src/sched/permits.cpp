@@ -3,6 +3,7 @@
 
 #include "base/assert.hpp"
 #include "sched/park.hpp"
+#include "sched/waiting_for.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::sched {
@@ -18,6 +19,7 @@ void permits::take(unsigned most) noexcept {
         waiters_.push(self);
         waits_.add(1);
     }
+    const waiting_for mark{*self.who, wait_kind::permit, this};
     park(park_kind::internal);
 }
 

@@ -19,6 +19,7 @@
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "base/look_inside.hpp"
 #include "base/random.hpp"
 #include "carry/load.hpp"
 #include "sched/driver.hpp"
@@ -208,6 +209,8 @@ public:
     }
 
 private:
+    friend struct ums::look_inside;
+
     [[gnu::noinline]] fiber* pick_elsewhere() noexcept;
     [[nodiscard]] fiber* pick_after_visits() noexcept;
     [[nodiscard]] fiber* pick_stopped() noexcept;

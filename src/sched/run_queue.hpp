@@ -17,6 +17,7 @@
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "base/look_inside.hpp"
 #include "sched/fiber.hpp"
 #include "sched/fiber_ring.hpp"
 
@@ -139,6 +140,8 @@ public:
     }
 
 private:
+    friend struct ums::look_inside;
+
     base::owned<std::uint32_t> ticks_left_{1};
     base::owned<fiber*> run_next_;
     fiber_ring ring_;

@@ -109,6 +109,12 @@ struct origin {
     std::uint64_t id;
 };
 
+// 0: a plain thread.
+std::uint64_t caller_id() noexcept {
+    const carrier* c = this_carrier();
+    return c != nullptr && c->running.get() != nullptr ? c->running.get()->id.get() : 0;
+}
+
 // Anything but a default stack for a fiber of the caller's own cluster.
 [[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
     const here at;
@@ -233,6 +239,7 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     auto* f = new (static_cast<void*>(from.head)) sched::fiber{mem::stack_head{*from.head}};
     f->home_cluster.set(home);
     f->name = "";
+    f->spawner = caller_id();
     arch::set_bounds(f->shadow, f->bottom(), usable);
 
     char* top = reinterpret_cast<char*>(f);

@@ -12,6 +12,7 @@
 // waiter's stack, may go.
 
 #include "base/atomic.hpp"
+#include "base/look_inside.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/fiber.hpp"
@@ -39,6 +40,8 @@ public:
     [[nodiscard]] os::nanoseconds next() const noexcept { return next_.get(); }
 
 private:
+    friend struct ums::look_inside;
+
     base::owned<os::nanoseconds> next_{os::never};
 
     os::lock lock_{os::lock_rank::timers};

@@ -12,29 +12,30 @@ namespace {
 
 constinit os::lock list_lock;
 // Guarded by list_lock:
-constinit thread_wait* first = nullptr;
 constinit std::uint64_t last_serial = 0;
 
 }  // namespace
+
+constinit thread_wait* thread_waits = nullptr;  // Guarded by list_lock.
 
 void thread_wait::begin() noexcept {
     thread = ::gettid();
     const os::lock_guard guard{list_lock};
     serial = ++last_serial;
-    next = first;
+    next = thread_waits;
     if (next != nullptr) next->previous = this;
-    first = this;
+    thread_waits = this;
 }
 
 void thread_wait::end() noexcept {
     const os::lock_guard guard{list_lock};
-    (previous != nullptr ? previous->next : first) = next;
+    (previous != nullptr ? previous->next : thread_waits) = next;
     if (next != nullptr) next->previous = previous;
 }
 
 void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), void* context) {
     const os::lock_guard guard{list_lock};
-    for (const thread_wait* w = first; w != nullptr; w = w->next) each(*w, context);
+    for (const thread_wait* w = thread_waits; w != nullptr; w = w->next) each(*w, context);
 }
 
 waits_for::waits_for(parkable& self, const std::uintptr_t& owner, bool is_endless) noexcept {

@@ -49,6 +49,9 @@ struct thread_wait {
     void end() noexcept;
 };
 
+// The first of those that wait, for readers from outside (rt/root.hpp).
+extern constinit thread_wait* thread_waits;
+
 // Calls each() for every note of a plain thread. They stay while it runs, which must be short.
 void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), void* context);
 

@@ -26,6 +26,7 @@
 
 #include "os/topology.hpp"
 #include "sched/wait_note.hpp"
+#include "sched/waiting_for.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
@@ -111,6 +112,7 @@ template <handover kind>
     lock_waiter w{*reinterpret_cast<parkable*>(me)};
     const sched::waits_for note{*w.who, m.owner,
                                 until == os::never && (stop == nullptr || !stop->stop_possible())};
+    const sched::waiting_for mark{*w.who, sched::wait_kind::mutex, &m};
     std::uintptr_t clear = 0;
     for (;;) {
         if (kind == handover::barging && spin(owner, me, clear)) return true;

@@ -23,6 +23,7 @@
 #include <system_error>
 
 #include "sched/wait_note.hpp"
+#include "sched/waiting_for.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/wait_list.hpp"
 
@@ -153,6 +154,9 @@ template <mode how>
     shared_waiter w{who, how};
     const sched::waits_for note{who, m.holder,
                                 until == os::never && (stop == nullptr || !stop->stop_possible())};
+    constexpr auto kind = how == mode::exclusive ? sched::wait_kind::shared_mutex
+                                                 : sched::wait_kind::shared_mutex_shared;
+    const sched::waiting_for mark{who, kind, &m};
     list_guard guard{m.waiters};
     if (enter_or_announce<how>(holder, me)) return true;
     push_back(m.waiters, w);

@@ -29,6 +29,7 @@
 #include "os/clock.hpp"
 #include "os/lock.hpp"
 #include "sched/park.hpp"
+#include "sched/waiting_for.hpp"
 #include "sched/wake.hpp"
 #include "ums/impl/wait_list.hpp"
 

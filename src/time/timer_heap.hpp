@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/look_inside.hpp"
 #include "os/clock.hpp"
 #include "os/mapped_array.hpp"
 
@@ -48,6 +49,7 @@ public:
     timer* pop_expired(os::nanoseconds now) noexcept;
 
 private:
+    friend struct ums::look_inside;
     struct entry {
         os::nanoseconds at;
         timer* who;

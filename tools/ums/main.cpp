@@ -17,6 +17,8 @@
 #include "bench.hpp"
 #include "info.hpp"
 #include "interrupt.hpp"
+#include "ps.hpp"
+#include "stack.hpp"
 #include "usage.hpp"
 
 namespace {
@@ -118,6 +120,10 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", "ums " + tool::version());
     app.require_subcommand(0, 1);
     add_bench(app, asked);
+    tool::ps_request asked_ps;
+    tool::add_ps(app, asked_ps);
+    tool::stack_request asked_stack;
+    tool::add_stack(app, asked_stack);
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     try {
@@ -132,8 +138,16 @@ int main(int argc, char** argv) {
     }
     try {
         if (app.got_subcommand("bench")) return tool::bench(asked);
+        if (app.got_subcommand("ps")) {
+            const int code = tool::ps(asked_ps);
+            return code != 0 ? code : printed();
+        }
+        if (app.got_subcommand("stack")) {
+            const int code = tool::stack(asked_stack);
+            return code != 0 ? code : printed();
+        }
         if (!app.got_subcommand("info"))
-            throw tool::usage_error{"expected a command: bench or info; see ums --help"};
+            throw tool::usage_error{"expected a command: bench, info, ps or stack; see ums --help"};
         fmt::print("{}", tool::info());
         return printed();
     } catch (const tool::usage_error& error) {

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//
+// crowd COUNT: a program to be looked at. COUNT fibers of each kind wait, and each is named after
+// what it waits for: mutex-0, join-17. It says so in one line, then reads a line from standard
+// input: "abort" makes it dump core, "late" prints how late the ticker was, anything else ends it
+// at once.
+//
+// crowd COUNT ticker: and one that wakes up each millisecond.
+//
+// crowd deadlock: three fibers that wait for each other's mutexes. crowd states: two that compute
+// for ever on one processor, one of which is stopped at any time, and two in a cluster whose policy
+// is not the default.
+#include <ums/ums.hpp>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<std::size_t> begun{0}, ended{0};
+
+struct waited_for {
+    ums::mutex mutex;
+    ums::counting_semaphore<> semaphore{0};
+    ums::channel<int> empty{1};
+    ums::channel<int> full{1};
+    ums::mutex guard;
+    ums::condition_variable condition;
+    ums::latch latch{3};
+    int pipe[2];
+};
+
+template <class F>
+ums::fiber start(const char* kind, std::size_t number, F wait) {
+    return ums::fiber{ums::fiber_options{.name = std::string{kind} + "-" + std::to_string(number)},
+                      [wait, number] {
+                          const volatile std::size_t mine = 1000 + number;  // For debuggers.
+                          ++begun;
+                          wait();
+                          ended += mine;  // So it is no tail call, and this frame is on the stack.
+                      }};
+}
+
+// How late the ticker was at worst since it was asked last, in nanoseconds.
+std::atomic<long> worst{0};
+
+void tick() {
+    auto at = std::chrono::steady_clock::now();
+    for (;;) {
+        ums::this_fiber::sleep_until(at += 1ms);
+        const long late = std::chrono::nanoseconds{std::chrono::steady_clock::now() - at}.count();
+        if (late > worst) worst = late;
+    }
+}
+
+[[noreturn]] void obey() {
+    for (;;) {
+        char line[16] = {};
+        const ssize_t n = ::read(0, line, sizeof line - 1);
+        if (n > 0 && std::strncmp(line, "abort", 5) == 0) std::abort();
+        if (n <= 0 || std::strncmp(line, "late", 4) != 0) ::_exit(0);
+        std::printf("%ld\n", worst.exchange(0));
+        std::fflush(stdout);
+    }
+}
+
+// Each locks its own mutex, and once all have, the next one's.
+void deadlock() {
+    ums::mutex all[3];
+    std::vector<ums::fiber> fibers;
+    const char* const names[] = {"one", "two", "three"};
+    for (std::size_t i = 0; i < 3; ++i)
+        fibers.emplace_back(ums::fiber_options{.name = names[i]}, [&all, i] {
+            all[i].lock();
+            ++begun;
+            while (begun != 3) ums::this_fiber::yield();
+            all[(i + 1) % 3].lock();
+        });
+    while (begun != 3) ums::this_fiber::yield();
+    std::puts("4 fibers");
+    std::fflush(stdout);
+    obey();
+}
+
+[[gnu::noinline]] void compute() {
+    for (++begun;;) ended.fetch_add(1, std::memory_order_relaxed);
+}
+
+void states() {
+    ums::cluster own{{.name = "own", .processors = 1, .policy = ums::policy_kind::fifo}};
+    ums::channel<int> empty{1};
+    const auto wait = [&empty] {
+        ++begun;
+        (void)empty.receive();
+        ++ended;
+    };
+    ums::fiber a{ums::fiber_options{.name = "receive-0", .cluster = &own}, wait};
+    ums::fiber b{ums::fiber_options{.name = "receive-1", .cluster = &own}, wait};
+    ums::fiber c{ums::fiber_options{.name = "compute-0"}, [] { compute(); }};
+    ums::fiber d{ums::fiber_options{.name = "compute-1"}, [] { compute(); }};
+    while (begun != 4) ums::this_fiber::yield();
+    std::puts("5 fibers");
+    std::fflush(stdout);
+    obey();
+}
+
+}  // namespace
+
+int main(int, char** words) {
+    if (words[1] != nullptr && std::strcmp(words[1], "deadlock") == 0) {
+        ums::run({.processors = 2}, deadlock);
+        return 0;
+    }
+    if (words[1] != nullptr && std::strcmp(words[1], "states") == 0) {
+        ums::run({.processors = 1}, states);
+        return 0;
+    }
+    const std::size_t count = words[1] != nullptr ? std::strtoul(words[1], nullptr, 10) : 1;
+    const bool ticks = count != 0 && words[2] != nullptr;
+    ums::run({.processors = 2}, [count, ticks] {
+        waited_for w;
+        if (!ums::io::pipe(w.pipe)) return;
+        (void)w.full.send(1);
+        std::vector<ums::fiber> all;
+        all.push_back(start("holder", 0, [&w] {
+            w.mutex.lock();
+            ums::this_fiber::park();
+        }));
+        while (begun == 0) ums::this_fiber::yield();
+        for (std::size_t i = 0; i < count; ++i) {
+            all.push_back(start("mutex", i, [&w] { w.mutex.lock(); }));
+            all.push_back(start("semaphore", i, [&w] { w.semaphore.acquire(); }));
+            all.push_back(start("receive", i, [&w] { (void)w.empty.receive(); }));
+            all.push_back(start("send", i, [&w] { (void)w.full.send(2); }));
+            all.push_back(start("condition", i, [&w] {
+                std::unique_lock lock{w.guard};
+                w.condition.wait(lock);
+            }));
+            all.push_back(start("latch", i, [&w] { w.latch.wait(); }));
+            all.push_back(start("sleep", i, [] { ums::this_fiber::sleep_for(1h); }));
+            all.push_back(start("read", i, [&w] {
+                char byte;
+                (void)ums::io::read(w.pipe[0], &byte, 1);
+            }));
+            all.push_back(start("park", i, [] { ums::this_fiber::park(); }));
+            ums::fiber* const joined = new ums::fiber{std::move(all.back())};
+            all.back() = start("join", i, [joined] { joined->join(); });
+        }
+        while (begun != 1 + 10 * count) ums::this_fiber::yield();
+        if (ticks) all.emplace_back(ums::fiber_options{.name = "ticker"}, &tick);
+        std::printf("%zu fibers\n", 2 + 10 * count + (ticks ? 1 : 0));
+        std::fflush(stdout);
+        obey();  // The main fiber blocks in the kernel.
+    });
+}

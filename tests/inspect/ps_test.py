@@ -1,0 +1,275 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Looks at processes and core files with `ums ps`.
+
+ps_test.py UMS CROWD CROWD_SHARED CROWD_STATIC [NAME_OF_A_TEST...]
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True  # Nothing is left in the source tree.
+import crowd as programs
+from crowd import Crowd, core_of, ums
+
+
+class PsTest(unittest.TestCase):
+    maxDiff = None
+
+    def check_all(self, picture, fibers):
+        """Every fiber's line is what its name says."""
+        self.assertEqual(len(picture["fibers"]), fibers)
+        by_name = {one["name"]: one for one in picture["fibers"]}
+        holder = by_name["holder-0"]
+        self.assertEqual(holder["waits"]["kind"], "park")
+        self.assertEqual(by_name["main"]["state"], "blocked")
+        self.assertIn("read() in the kernel", by_name["main"]["waits"]["text"])
+        objects = {}
+        for one in picture["fibers"]:
+            kind, _, number = one["name"].partition("-")
+            if kind in ("holder", "main"):
+                continue
+            self.assertEqual(one["state"], "parked", one)
+            self.assertEqual(one["waits"]["kind"], kind, one)
+            self.assertEqual(one["spawned_by"], by_name["main"]["id"])
+            self.assertGreater(one["stack_used"], 100)
+            self.assertLess(one["stack_used"], one["stack_bytes"])
+            if kind == "mutex":
+                self.assertEqual(one["waits"]["by"], holder["id"])
+                self.assertIn('held by fiber %d "holder-0"' % holder["id"], one["waits"]["text"])
+            elif kind == "join":
+                self.assertEqual(one["waits"]["by"], by_name["park-" + number]["id"])
+            elif kind == "latch":
+                self.assertIn("count 3", one["waits"]["text"])
+            elif kind == "send":
+                self.assertIn("1 of 1 full", one["waits"]["text"])
+            objects.setdefault(kind, set()).add(one["waits"].get("object", one["waits"].get("number")))
+        for kind in ("mutex", "semaphore", "receive", "send", "condition", "latch", "read"):
+            self.assertEqual(len(objects[kind]), 1, kind)
+
+    def check_line(self, done, words, code=1):
+        self.assertEqual(done.returncode, code, done)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(words, done.stderr)
+
+    def test_knows_what_every_fiber_waits_for(self):
+        with Crowd(100) as crowd:
+            crowd.settle()
+            picture = json.loads(ums("ps", crowd.pid, "--json").stdout)
+            self.check_all(picture, crowd.fibers)
+            left = [f["waits"]["left_ns"] for f in picture["fibers"] if f["name"].startswith("sleep")]
+            self.assertTrue(all(3_000e9 < ns < 3_600e9 for ns in left), left)
+            pipe = [f["waits"]["text"] for f in picture["fibers"] if f["name"] == "read-0"]
+            self.assertIn("to become readable (pipe)", pipe[0])
+            self.assertEqual(picture["engine"], "epoll")
+            self.assertEqual([len(c["processors"]) for c in picture["clusters"]], [2])
+
+    def test_stop_shows_the_same(self):
+        with Crowd(20) as crowd:
+            crowd.settle()
+            self.check_all(json.loads(ums("ps", crowd.pid, "--json", "--stop").stdout), crowd.fibers)
+            # And it goes on: it still obeys.
+            crowd.tell("end")
+            self.assertEqual(crowd.process.returncode, 0)
+
+    def test_prints_lines_and_counts(self):
+        with Crowd(2) as crowd:
+            crowd.settle()
+            done = ums("ps", crowd.pid)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = done.stdout.splitlines()
+            self.assertIn(f"process {crowd.pid} (crowd): libums 0.1.0, {crowd.fibers} fibers", lines[0])
+            self.assertEqual(lines[1], f"states: {crowd.fibers - 1} parked, 1 blocked")
+            mutex = [line for line in lines if " mutex-1 " in line]
+            self.assertEqual(len(mutex), 1, done.stdout)
+            self.assertRegex(mutex[0], r'mutex 0x[0-9a-f]+, held by fiber \d+ "holder-0"')
+            counts = ums("ps", crowd.pid, "--counts").stdout.splitlines()
+            self.assertEqual(counts, lines[:len(counts)])
+
+    def test_running_and_stopped_fibers_and_policies(self):
+        with Crowd("states") as crowd:
+            while True:  # Until a picture shows them in the states that last longest.
+                picture = json.loads(ums("ps", crowd.pid, "--json", "--stop").stdout)
+                by_name = {one["name"]: one for one in picture["fibers"]}
+                computing = sorted(by_name[f"compute-{i}"]["state"] for i in range(2))
+                self.assertIn(computing[0], ("ready", "running", "stopped"))
+                waiting = [by_name[f"receive-{i}"] for i in range(2)]
+                if computing == ["running", "stopped"] and all(f["state"] == "parked" for f in waiting):
+                    break
+            for one in waiting:
+                self.assertEqual((one["cluster"], one["waits"]["kind"]), ("own", "receive"))
+            policies = {c["name"]: c["policy"] for c in picture["clusters"]}
+            self.assertEqual(policies, {"main": False, "own": True})
+
+    def test_filters_and_sorts(self):
+        with Crowd(4) as crowd:
+            crowd.settle()
+
+            def names(*words):
+                return [f["name"] for f in json.loads(ums("ps", crowd.pid, "--json", *words).stdout)["fibers"]]
+
+            self.assertEqual(sorted(names("--waits", "mutex,join")),
+                             sorted(f"{k}-{i}" for k in ("mutex", "join") for i in range(4)))
+            self.assertEqual(names("--state", "blocked"), ["main"])
+            self.assertEqual(names("--match", "^sleep-[12]$", "--sort", "name"), ["sleep-1", "sleep-2"])
+            self.assertEqual(names("--sort", "deadline", "--top", "4", "--waits", "sleep"),
+                             [f"sleep-{i}" for i in range(4)])
+            self.assertEqual(names("--cluster", "none"), [])
+            used = [f["stack_used"] for f in json.loads(
+                ums("ps", crowd.pid, "--json", "--sort", "stack", "--state", "parked").stdout)["fibers"]]
+            self.assertEqual(used, sorted(used, reverse=True))
+            self.check_line(ums("ps", crowd.pid, "--state", "asleep"), "'asleep' is none of", 2)
+            self.check_line(ums("ps", crowd.pid, "--sort", "size"), "'size' is none of", 2)
+            self.check_line(ums("ps", crowd.pid, "--match", "("), "no regular expression", 2)
+
+    def test_shared_static_and_stripped_programs(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for program in (programs.SHARED, programs.STATIC):
+                stripped = os.path.join(folder, "stripped")
+                shutil.copy(program, stripped)
+                subprocess.run(["strip", "--strip-all", stripped], check=True)
+                for one in (program, stripped):
+                    with Crowd(5, one) as crowd:
+                        crowd.settle()
+                        self.check_all(json.loads(ums("ps", crowd.pid, "--json").stdout), crowd.fibers)
+
+    def test_names_the_start_function(self):
+        with Crowd(1) as crowd:
+            crowd.settle()
+            done = ums("ps", crowd.pid, "--match", "main::.*lambda")
+            self.assertIn("lambda", done.stdout.splitlines()[-1])
+
+    def test_says_in_one_line_why_not(self):
+        self.check_line(ums("ps", "999999999"), "there is no process")
+        self.check_line(ums("ps", "/no/such/core"), "No such file")
+        self.check_line(ums("ps", "/proc/self/exe"), "not a core file")
+        self.check_line(ums("ps", __file__), "not a core file")
+        self.check_line(ums("ps", os.getpid()), "there is no libums in it")
+        self.check_line(ums("ps"), "target", 2)
+        ended = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        self.check_line(ums("ps", ended.pid), "has ended")
+        ended.wait()
+
+    def test_another_users_process(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        with Crowd(1) as crowd, tempfile.TemporaryDirectory() as folder:
+            mine = os.path.join(folder, "ums")
+            shutil.copy(programs.UMS, mine)
+            os.chmod(folder, 0o755)
+            done = subprocess.run([mine, "ps", str(crowd.pid)], capture_output=True, text=True, check=False,
+                                  user=65534, group=65534, extra_groups=[])
+            self.check_line(done, "may not be looked at")
+
+    def test_a_process_that_ends_meanwhile(self):
+        for _ in range(20):
+            with Crowd(200) as crowd:
+                tool = subprocess.Popen([programs.UMS, "ps", str(crowd.pid)], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+                crowd.process.kill()
+                out, error = tool.communicate()
+                self.assertIn(tool.returncode, (0, 1), error)
+                if tool.returncode == 1:
+                    self.assertEqual(len(error.splitlines()), 1, error)
+                else:
+                    self.assertIn("fibers", out)
+
+    def test_another_version(self):
+        with tempfile.TemporaryDirectory() as folder:
+            other = os.path.join(folder, "other")
+            with open(programs.CROWD, "rb") as file:
+                image = file.read()
+            at = image.index(b"umsroot\0") + 8
+            while image[at:at + 4] != b"\x02\0\0\0":  # The tool's own text may be there, too.
+                at = image.index(b"umsroot\0", at) + 8
+            with open(other, "wb") as file:
+                file.write(image[:at] + b"\x63\0\0\0" + image[at + 4:])
+            os.chmod(other, 0o755)
+            with Crowd(1, other) as crowd:
+                self.check_line(ums("ps", crowd.pid), "has layout 99")
+
+    def test_processes_that_come_and_go(self):
+        """Fibers that run all the time: every picture holds together."""
+        with Crowd(1) as crowd:
+            for _ in range(20):
+                picture = json.loads(ums("ps", crowd.pid, "--json").stdout)
+                self.assertEqual(len(picture["fibers"]), crowd.fibers)
+
+    def test_a_core_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            core = core_of(20, folder)
+            if core is None:
+                self.skipTest("core files go elsewhere here")
+            picture = json.loads(ums("ps", core, "--json").stdout)
+            by_name = {one["name"]: one for one in picture["fibers"]}
+            main = by_name["main"]
+            self.assertEqual(main["state"], "running")  # In abort().
+            main["state"], main["waits"] = "blocked", {"text": "read() in the kernel"}
+            self.check_all(picture, 202)
+            self.check_broken_cores(core, folder)
+
+    def check_broken_cores(self, core, folder):
+        """Cut off, or with bytes changed: an answer or one line, never a crash."""
+        with open(core, "rb") as file:
+            image = file.read()
+        broken = os.path.join(folder, "broken")
+        seed = int(os.environ.get("UMS_TEST_SEED", "1"))
+        rng = random.Random(seed)
+        for turn in range(120):
+            if turn % 3 == 0:
+                changed = image[:rng.randrange(len(image))] if turn else image[:5000]
+            else:
+                changed = bytearray(image)
+                # The headers and notes matter most.
+                reach = rng.choice([64, 4096, 1 << 16, len(image)])
+                for _ in range(rng.choice([1, 8, 200])):
+                    changed[rng.randrange(min(reach, len(image)))] = rng.randrange(256)
+            with open(broken, "wb") as file:
+                file.write(changed)
+            done = ums("ps", broken)
+            self.assertIn(done.returncode, (0, 1), f"seed {seed} turn {turn}: {done.stderr}")
+            if done.returncode == 1:
+                self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+
+
+class LargeTest(unittest.TestCase):
+    """100,000 fibers, by hand: ps_test.py .. LargeTest. Prints what it takes; tests nothing by the clock."""
+
+    def test_large(self):
+        with Crowd(10_000) as crowd:
+            crowd.settle()
+            begin = time.monotonic()
+            out = ums("ps", crowd.pid).stdout
+            took = time.monotonic() - begin
+            self.assertGreater(len(out.splitlines()), 100_000)
+            print(f"ums ps of {crowd.fibers} fibers: {took:.2f} s", file=sys.stderr)
+            PsTest.check_all(self, json.loads(ums("ps", crowd.pid, "--json").stdout), crowd.fibers)
+
+    def test_lateness(self):
+        """A fiber that wakes up each millisecond, while others look and while they do not."""
+        with Crowd(10_000, words=["ticker"]) as crowd:
+            crowd.ask("late")
+            for what in ([], ["ps"], ["stack"]):
+                begin = time.monotonic()
+                for _ in range(4):
+                    if what:
+                        self.assertEqual(ums(*what, crowd.pid).returncode, 0)
+                    else:
+                        time.sleep(0.5)
+                late = int(crowd.ask("late")) / 1e6
+                print(f"{' '.join(what) or 'nobody looks'}: {time.monotonic() - begin:.1f} s, "
+                      f"a deadline was missed by {late:.2f} ms at worst", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    names = programs.take_arguments(sys.argv)
+    unittest.main(argv=[sys.argv[0], *(names or ["PsTest"])])

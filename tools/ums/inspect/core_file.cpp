@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+#include "core_file.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/procfs.h>
+#include <sys/stat.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace tool::inspect {
+
+class core_file::open_file {
+public:
+    explicit open_file(const std::string& path) : fd_{::open(path.c_str(), O_RDONLY | O_CLOEXEC)} {
+        struct stat is {};
+        if (fd_ >= 0 && ::fstat(fd_, &is) == 0 && S_ISREG(is.st_mode))
+            size_ = static_cast<std::uint64_t>(is.st_size);
+    }
+    ~open_file() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    open_file(const open_file&) = delete;
+    open_file& operator=(const open_file&) = delete;
+
+    [[nodiscard]] bool is_open() const { return fd_ >= 0; }
+    [[nodiscard]] std::uint64_t size() const { return size_; }
+
+    // How many bytes of them there are.
+    std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const {
+        if (offset >= size_) return 0;
+        bytes = std::min<std::uint64_t>(bytes, size_ - offset);
+        std::size_t done = 0;
+        while (done < bytes) {
+            const ssize_t n = ::pread(fd_, static_cast<char*>(into) + done, bytes - done,
+                                      static_cast<off_t>(offset + done));
+            if (n <= 0) break;
+            done += static_cast<std::size_t>(n);
+        }
+        return done;
+    }
+    template <class T>
+    bool get(std::uint64_t offset, T& value) const {
+        return read(offset, &value, sizeof value) == sizeof value;
+    }
+
+private:
+    int fd_;
+    std::uint64_t size_ = 0;
+};
+
+namespace {
+
+constexpr std::uint64_t most_notes = 1 << 28;
+
+thread_state from_status(const elf_prstatus& status) {
+    user_regs_struct u;
+    static_assert(sizeof status.pr_reg == sizeof u);
+    std::memcpy(&u, status.pr_reg, sizeof u);
+    thread_state t;
+    t.tid = status.pr_pid;
+    t.call = static_cast<long>(u.orig_rax);
+    t.state = *t.call >= 0 ? 'S' : 'R';
+    const std::uint64_t values[registers::count] = {u.rax, u.rdx, u.rcx, u.rbx, u.rsi, u.rdi,
+                                                    u.rbp, u.rsp, u.r8,  u.r9,  u.r10, u.r11,
+                                                    u.r12, u.r13, u.r14, u.r15, u.rip};
+    for (unsigned i = 0; i < registers::count; ++i) t.at.set(i, values[i]);
+    return t;
+}
+
+}  // namespace
+
+core_file::core_file(const std::string& path)
+    : path_{path}, core_{std::make_unique<open_file>(path)} {
+    if (!core_->is_open())
+        throw std::runtime_error{fmt::format("{}: {}", path, std::strerror(errno))};
+    Elf64_Ehdr head{};
+    if (!core_->get(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+        throw std::runtime_error{fmt::format("{}: not a core file", path)};
+    if (head.e_ident[EI_CLASS] != ELFCLASS64 || head.e_machine != EM_X86_64)
+        throw std::runtime_error{fmt::format("{}: of another kind of CPU than x86-64", path)};
+    if (head.e_type != ET_CORE)
+        throw std::runtime_error{fmt::format("{}: a program or library, not a core file", path)};
+    std::uint64_t count = head.e_phnum;
+    if (Elf64_Shdr first{}; count == PN_XNUM && core_->get(head.e_shoff, first))
+        count = first.sh_info;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        Elf64_Phdr p{};
+        if (!core_->get(head.e_phoff + i * sizeof p, p)) {
+            is_cut_off_ = true;
+            break;
+        }
+        if (p.p_filesz > core_->size() || p.p_offset > core_->size() - p.p_filesz)
+            is_cut_off_ = true;
+        if (p.p_type == PT_NOTE) read_notes(p.p_offset, p.p_filesz);
+        if (p.p_type != PT_LOAD || p.p_vaddr + p.p_memsz < p.p_vaddr) continue;
+        segments_.push_back({p.p_vaddr, p.p_vaddr + p.p_memsz, p.p_offset,
+                             std::min<std::uint64_t>(p.p_filesz, p.p_memsz)});
+    }
+    std::sort(segments_.begin(), segments_.end(),
+              [](const segment& a, const segment& b) { return a.begin < b.begin; });
+    std::sort(mappings_.begin(), mappings_.end(),
+              [](const mapping& a, const mapping& b) { return a.begin < b.begin; });
+    if (segments_.empty())
+        throw std::runtime_error{fmt::format("{}: cut off: there is no memory in it", path)};
+}
+
+core_file::~core_file() = default;
+
+void core_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t end = offset + std::min(bytes, most_notes);
+    while (offset + sizeof(Elf64_Nhdr) <= end) {
+        Elf64_Nhdr note{};
+        if (!core_->get(offset, note)) return;
+        const std::uint64_t name = (std::uint64_t{note.n_namesz} + 3) / 4 * 4;
+        const std::uint64_t begin = offset + sizeof note + name;
+        offset = begin + (std::uint64_t{note.n_descsz} + 3) / 4 * 4;
+        if (note.n_descsz > most_notes || begin > core_->size()) return;
+        std::vector<char> what(std::min<std::uint64_t>(note.n_descsz, core_->size() - begin));
+        if (core_->read(begin, what.data(), what.size()) != what.size()) return;
+        if (note.n_type == NT_PRSTATUS && what.size() >= sizeof(elf_prstatus)) {
+            thread_state t = from_status(at_offset<elf_prstatus>(what, 0));
+            if (threads_.empty()) t.state = 'R';  // The first is the one that had to end.
+            threads_.emplace(t.tid, t);
+            if (pid_ == 0) pid_ = t.tid;
+        } else if (note.n_type == NT_PRPSINFO && what.size() >= sizeof(elf_prpsinfo)) {
+            const auto info = at_offset<elf_prpsinfo>(what, 0);
+            command_.assign(info.pr_fname, strnlen(info.pr_fname, sizeof info.pr_fname));
+            pid_ = info.pr_pid;
+        } else if (note.n_type == NT_FILE) {
+            read_files_note(what);
+        }
+    }
+}
+
+void core_file::read_files_note(const std::vector<char>& note) {
+    const auto count = at_offset<std::uint64_t>(note, 0);
+    const auto page = at_offset<std::uint64_t>(note, 8);
+    if (count > note.size() / 24) return;
+    std::size_t name = 16 + count * 24;
+    for (std::uint64_t i = 0; i < count && name < note.size(); ++i) {
+        mapping m;
+        m.begin = at_offset<std::uint64_t>(note, 16 + i * 24);
+        m.end = at_offset<std::uint64_t>(note, 24 + i * 24);
+        m.offset = at_offset<std::uint64_t>(note, 32 + i * 24) * page;
+        m.path.assign(note.data() + name, strnlen(note.data() + name, note.size() - name));
+        name += m.path.size() + 1;
+        if (m.begin < m.end) mappings_.push_back(std::move(m));
+    }
+}
+
+std::size_t core_file::from_core(address at, char* into, std::size_t bytes) const {
+    auto s = std::upper_bound(segments_.begin(), segments_.end(), at,
+                              [](address a, const segment& one) { return a < one.begin; });
+    if (s == segments_.begin()) return 0;
+    --s;
+    if (at - s->begin >= s->in_file) return 0;
+    bytes = std::min<std::uint64_t>(bytes, s->in_file - (at - s->begin));
+    return core_->read(s->offset + (at - s->begin), into, bytes);
+}
+
+std::size_t core_file::from_files(address at, char* into, std::size_t bytes) const {
+    auto m = std::upper_bound(mappings_.begin(), mappings_.end(), at,
+                              [](address a, const mapping& one) { return a < one.begin; });
+    if (m == mappings_.begin()) return 0;
+    --m;
+    if (at >= m->end) return 0;
+    auto& file = files_[m->path];
+    if (!file) file = std::make_unique<open_file>(m->path);
+    return file->read(m->offset + (at - m->begin), into,
+                      std::min<std::uint64_t>(bytes, m->end - at));
+}
+
+bool core_file::read_part(address at, char* into, std::size_t bytes) const {
+    while (bytes != 0) {
+        std::size_t n = from_core(at, into, bytes);
+        if (n == 0) n = from_files(at, into, bytes);
+        if (n == 0) return false;
+        at += n;
+        into += n;
+        bytes -= n;
+    }
+    return true;
+}
+
+void core_file::read(std::span<piece> pieces) const {
+    for (piece& p : pieces) p.is_read = read_part(p.at, static_cast<char*>(p.into), p.bytes);
+}
+
+std::string core_file::title() const {
+    return fmt::format("core file {} of process {}{}", path_, pid_,
+                       command_.empty() ? "" : " (" + command_ + ")");
+}
+
+std::string core_file::file_of(const mapping& m) const {
+    return !m.path.empty() && m.path[0] == '/' ? m.path : std::string{};
+}
+
+std::optional<thread_state> core_file::thread(int tid) const {
+    const auto found = threads_.find(tid);
+    return found != threads_.end() ? std::optional{found->second} : std::nullopt;
+}
+
+}  // namespace tool::inspect

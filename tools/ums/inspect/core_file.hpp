@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/core_file.hpp: a process that has ended, as its core file shows it.
+//
+// What the kernel leaves out of a core file, code and constants for the most part, is read from the
+// files that were mapped, if they are the same still (by build id).
+
+#include <map>
+
+#include "process.hpp"
+
+namespace tool::inspect {
+
+class core_file final : public process {
+public:
+    explicit core_file(const std::string& path);
+    ~core_file() override;
+    core_file(const core_file&) = delete;
+    core_file& operator=(const core_file&) = delete;
+
+    using memory::read;
+    void read(std::span<piece> pieces) const override;
+    [[nodiscard]] bool is_live() const override { return false; }
+    [[nodiscard]] int pid() const override { return pid_; }
+    [[nodiscard]] std::string title() const override;
+    [[nodiscard]] const std::vector<mapping>& mappings() const override { return mappings_; }
+    [[nodiscard]] std::string file_of(const mapping& m) const override;
+    [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
+    [[nodiscard]] std::int64_t now() const override { return 0; }
+
+    // The file ends before what its header promises.
+    [[nodiscard]] bool is_cut_off() const { return is_cut_off_; }
+
+private:
+    struct segment {
+        address begin, end;     // In memory.
+        std::uint64_t offset;   // In the file.
+        std::uint64_t in_file;  // Bytes of it there.
+    };
+    class open_file;
+
+    [[nodiscard]] bool read_part(address at, char* into, std::size_t bytes) const;
+    [[nodiscard]] std::size_t from_core(address at, char* into, std::size_t bytes) const;
+    [[nodiscard]] std::size_t from_files(address at, char* into, std::size_t bytes) const;
+    void read_notes(std::uint64_t offset, std::uint64_t bytes);
+    void read_files_note(const std::vector<char>& note);
+
+    const std::string path_;
+    std::unique_ptr<open_file> core_;
+    std::vector<segment> segments_;
+    std::vector<mapping> mappings_;
+    std::map<int, thread_state> threads_;
+    mutable std::map<std::string, std::unique_ptr<open_file>> files_;
+    std::string command_;
+    int pid_ = 0;
+    bool is_cut_off_ = false;
+};
+
+}  // namespace tool::inspect

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+#include "layout.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace tool::inspect {
+
+namespace {
+
+// The head of the constant, the only part that never changes.
+struct root_head {
+    char magic[8];
+    std::uint32_t version, bytes;
+    char library[16];
+    std::uint32_t value_count, place_count;
+};
+struct root_place {
+    char name[24];
+    address at;
+};
+struct root_value {
+    char name[28];
+    std::uint32_t value;
+};
+constexpr std::uint32_t version_known = 2, places_most = 8, bytes_most = 1 << 20;
+
+template <std::size_t n>
+std::string text(const char (&field)[n]) {
+    return std::string(field, strnlen(field, n));
+}
+
+// Where the notes of the program or library whose header is at `base` say that the constant is.
+std::vector<address> roots_of(const memory& m, address base) {
+    std::vector<address> found;
+    const auto head = m.get<Elf64_Ehdr>(base);
+    if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
+        head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(Elf64_Phdr))
+        return found;
+    std::vector<Elf64_Phdr> all(head->e_phnum);
+    if (!m.read(base + head->e_phoff, all.data(), all.size() * sizeof all[0])) return found;
+    address low = ~address{0};
+    for (const Elf64_Phdr& p : all)
+        if (p.p_type == PT_LOAD) low = std::min(low, p.p_vaddr - p.p_offset);
+    for (const Elf64_Phdr& p : all) {
+        if (p.p_type != PT_NOTE || p.p_memsz > 1 << 16) continue;
+        const address at = base + (p.p_vaddr - low);
+        std::vector<char> notes(p.p_memsz);
+        if (!m.read(at, notes.data(), notes.size())) continue;
+        const std::size_t align = p.p_align == 8 ? 8 : 4;
+        const auto up = [align](std::size_t n) { return (n + align - 1) / align * align; };
+        for (std::size_t i = 0; i + sizeof(Elf64_Nhdr) <= notes.size();) {
+            const auto n = at_offset<Elf64_Nhdr>(notes, i);
+            const std::size_t what = i + up(sizeof n + n.n_namesz);
+            if (n.n_namesz == 7 && n.n_type == 1 && n.n_descsz == 8 && what + 8 <= notes.size() &&
+                std::memcmp(notes.data() + i + sizeof n, "libums", 7) == 0)
+                found.push_back(at + what + at_offset<std::uint64_t>(notes, what));
+            i = up(what + n.n_descsz);
+        }
+    }
+    return found;
+}
+
+}  // namespace
+
+layout::layout(const process& of) {
+    for (const mapping& m : of.mappings()) {
+        if (m.offset != 0 || m.path.empty() || m.path[0] != '/') continue;
+        for (const address at : roots_of(of, m.begin)) {
+            layout candidate{*this};
+            if (!candidate.read_from(of, at)) {
+                refusal_ = candidate.refusal_;
+                continue;
+            }
+            const address slabs = of.get<address>(candidate.place("slabs")).value_or(0);
+            const bool is_used = slabs != 0;
+            // A program and a library may both contain one: the one whose runtime runs.
+            if (values_.empty() || is_used) *this = candidate;
+            if (is_used) return;
+        }
+    }
+    if (values_.empty())
+        throw std::runtime_error{refusal_.empty() ? of.title() + ": there is no libums in it"
+                                                  : of.title() + ": " + refusal_};
+}
+
+bool layout::read_from(const process& of, address at) {
+    const auto head = of.get<root_head>(at);
+    if (!head || std::memcmp(head->magic, "umsroot", 8) != 0) {
+        refusal_ = "the description of its libums cannot be read";
+        return false;
+    }
+    library_ = text(head->library);
+    if (head->version != version_known) {
+        refusal_ = fmt::format(
+            "its libums has layout {}, and this command knows layout {}: use the "
+            "command that came with that libums",
+            head->version, version_known);
+        return false;
+    }
+    std::vector<char> all(std::min(head->bytes, bytes_most));
+    if (!of.read(at, all.data(), all.size())) {
+        refusal_ = "the description of its libums is cut off";
+        return false;
+    }
+    std::size_t offset = sizeof(root_head);
+    for (std::uint32_t i = 0; i < std::min(head->place_count, places_most); ++i) {
+        const auto p = at_offset<root_place>(all, offset + i * sizeof(root_place));
+        places_.emplace(text(p.name), p.at);
+    }
+    offset += places_most * sizeof(root_place);
+    for (std::uint32_t i = 0; i < head->value_count && offset < all.size(); ++i) {
+        const auto v = at_offset<root_value>(all, offset);
+        values_.emplace(text(v.name), v.value);
+        offset += sizeof(root_value);
+    }
+    return true;
+}
+
+std::size_t layout::value(std::string_view name) const {
+    const auto found = values_.find(std::string{name});
+    if (found == values_.end())
+        throw std::runtime_error{fmt::format(
+            "libums {} in that process does not tell of {}: use the command that came with it",
+            library_, name)};
+    return found->second;
+}
+
+address layout::place(std::string_view name) const {
+    const auto found = places_.find(std::string{name});
+    if (found == places_.end())
+        throw std::runtime_error{fmt::format(
+            "libums {} in that process does not tell of {}: use the command that came with it",
+            library_, name)};
+    return found->second;
+}
+
+}  // namespace tool::inspect

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/layout.hpp: the constant by which libums describes itself (src/rt/root.hpp), as
+// it was found in a process.
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "process.hpp"
+
+namespace tool::inspect {
+
+class layout {
+public:
+    // Throws std::runtime_error with one line: there is no libums inside, or one of another layout.
+    explicit layout(const process& of);
+
+    // Throws std::runtime_error if this libums does not have it.
+    [[nodiscard]] std::size_t value(std::string_view name) const;
+    [[nodiscard]] address place(std::string_view name) const;
+    [[nodiscard]] const std::string& library() const { return library_; }  // Its version.
+
+private:
+    [[nodiscard]] bool read_from(const process& of, address at);
+
+    std::unordered_map<std::string, std::size_t> values_;
+    std::unordered_map<std::string, address> places_;
+    std::string library_;
+    std::string refusal_;
+};
+
+}  // namespace tool::inspect

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/live_process.hpp: a process that runs.
+//
+// It is read by process_vm_readv(2), which needs the kernel's permission to trace it and nothing
+// else. The process is not stopped and does not notice, unless `stop` is asked for: then all its
+// threads stand still as long as this object lives. (A stop ends some waits in the kernel with
+// EINTR: see ptrace(2).)
+
+#include <functional>
+
+#include "process.hpp"
+
+namespace tool::inspect {
+
+class live_process final : public process {
+public:
+    live_process(int pid, bool stop);
+    ~live_process() override;
+    live_process(const live_process&) = delete;
+    live_process& operator=(const live_process&) = delete;
+
+    using memory::read;
+    void read(std::span<piece> pieces) const override;
+    [[nodiscard]] bool is_live() const override { return true; }
+    [[nodiscard]] int pid() const override { return pid_; }
+    [[nodiscard]] std::string title() const override;
+    [[nodiscard]] const std::vector<mapping>& mappings() const override { return mappings_; }
+    [[nodiscard]] std::string file_of(const mapping& m) const override;
+    [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
+    [[nodiscard]] std::int64_t now() const override;
+
+    // Stops one thread for some microseconds and calls `look` meanwhile. For one that is in no
+    // system call: nothing is interrupted then. False: it cannot be stopped.
+    bool glimpse(int tid, const std::function<void(const registers&)>& look) const;
+
+private:
+    void stop_all();
+    [[nodiscard]] std::string proc(const std::string& rest) const;
+
+    const int pid_;
+    std::vector<mapping> mappings_;
+    std::vector<int> stopped_;
+};
+
+}  // namespace tool::inspect

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/lock_graph.hpp: who waits for whose mutex or end, and who do so in a circle.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "snapshot.hpp"
+
+namespace tool::inspect {
+
+class lock_graph {
+public:
+    explicit lock_graph(const snapshot& s);
+
+    // Fibers (below the number of fibers) and plain threads (above it) that wait for each other.
+    [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& circles() const {
+        return circles_;
+    }
+
+    // Circles first, then each lock with its holder and its waiters, most waiters first.
+    [[nodiscard]] std::string in_words() const;
+
+private:
+    [[nodiscard]] std::string name(std::uint32_t node) const;
+    [[nodiscard]] std::string waits(std::uint32_t node) const;
+    void find_circles();
+
+    const snapshot& of_;
+    std::vector<std::uint32_t> next_;  // Of each node; nobody: it does not wait for a node.
+    std::vector<std::vector<std::uint32_t>> circles_;
+};
+
+}  // namespace tool::inspect

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#include "process.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core_file.hpp"
+#include "live_process.hpp"
+
+namespace tool::inspect {
+
+std::unique_ptr<process> open_process(const std::string& target, bool stop) {
+    const bool is_number = !target.empty() && std::all_of(target.begin(), target.end(), [](char c) {
+        return c >= '0' && c <= '9';
+    });
+    if (!is_number) return std::make_unique<core_file>(target);
+    if (target.size() > 9) throw std::runtime_error{fmt::format("there is no process {}", target)};
+    return std::make_unique<live_process>(std::stoi(target), stop);
+}
+
+}  // namespace tool::inspect

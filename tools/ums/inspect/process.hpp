@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/process.hpp: a process that is looked at, live or in a core file.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memory.hpp"
+
+namespace tool::inspect {
+
+struct mapping {
+    address begin = 0, end = 0;
+    std::uint64_t offset = 0;  // In the file.
+    std::string path;          // As the process knows it; empty: of no file.
+};
+
+// What an unwinder begins with. The numbers of the DWARF registers of x86-64; 16 is the address.
+struct registers {
+    static constexpr unsigned sp = 7, bp = 6, ip = 16, count = 17;
+    std::uint64_t value[count] = {};
+    bool is_known[count] = {};
+
+    void set(unsigned number, std::uint64_t v) {
+        value[number] = v;
+        is_known[number] = true;
+    }
+};
+
+struct thread_state {
+    int tid = 0;
+    char state = '?';  // As in /proc/PID/stat: R runs, S and D wait in the kernel.
+    // The number of the system call it is in; -1: in none. Unset: not known.
+    std::optional<long> call;
+    registers at;  // As much as can be had without stopping it.
+};
+
+class process : public memory {
+public:
+    [[nodiscard]] virtual bool is_live() const = 0;
+    [[nodiscard]] virtual int pid() const = 0;
+    [[nodiscard]] virtual std::string title() const = 0;  // For the header of a list.
+    [[nodiscard]] virtual const std::vector<mapping>& mappings() const = 0;
+    // Where the file of a mapping can be opened from here; empty: nowhere.
+    [[nodiscard]] virtual std::string file_of(const mapping& m) const = 0;
+    // A thread, or nothing if it is not there.
+    [[nodiscard]] virtual std::optional<thread_state> thread(int tid) const = 0;
+    // CLOCK_MONOTONIC; 0: not known.
+    [[nodiscard]] virtual std::int64_t now() const = 0;
+};
+
+// Names a process by its number, or a core file by its path. Throws std::runtime_error with one
+// line.
+[[nodiscard]] std::unique_ptr<process> open_process(const std::string& target, bool stop);
+
+}  // namespace tool::inspect

@@ -1,0 +1,480 @@
+// SPDX-License-Identifier: MIT
+#include "snapshot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+namespace tool::inspect {
+
+namespace {
+
+// What a damaged process or core file could make endless, or larger than the memory.
+constexpr std::size_t slabs_most = 4096, fibers_most = 50'000'000, clusters_most = 4096,
+                      processors_most = 1024, carriers_most = 1'000'000, list_most = 20'000'000;
+constexpr std::size_t name_most = 256;
+
+}  // namespace
+
+snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how} {
+    taken_at = of.now();
+    read_slabs();
+    std::vector<char> before, is_read(descriptors_.size());
+    read_descriptors(before, is_read);
+    read_clusters();
+    std::vector<char> after;
+    if (of.is_live())
+        read_descriptors(after, is_read);
+    else
+        after = before;
+    build(before, after, is_read);
+    read_names();
+    find_joins();
+    classify();
+    look_at_threads();
+    read_objects();
+}
+
+void snapshot::read_slabs() {
+    std::unordered_set<address> seen;
+    std::size_t total = 0;
+    address at = of_.get<address>(how_.place("slabs")).value_or(0);
+    for (; at != 0 && seen.size() < slabs_most && seen.insert(at).second;
+         at = of_.get<address>(at + how_.value("slab.next")).value_or(0)) {
+        slab s{};
+        const auto word = [&](const char* name) {
+            return of_.get<std::uint64_t>(at + how_.value(name)).value_or(0);
+        };
+        const auto half = [&](const char* name) {
+            return of_.get<std::uint32_t>(at + how_.value(name)).value_or(0);
+        };
+        s.stacks = word("slab.stacks");
+        s.stride = word("slab.stride");
+        s.guard = word("slab.guard_bytes");
+        s.head_bytes = word("slab.head_bytes");
+        s.carved = half("slab.carved");
+        const std::uint32_t count = half("slab.count");
+        const std::uint64_t bytes = word("slab.bytes");
+        const bool is_sane = s.stride >= 4096 && s.guard < s.stride && s.head_bytes < s.stride &&
+                             s.carved <= count && count <= bytes / s.stride &&
+                             s.stacks + bytes > s.stacks && total + s.carved <= fibers_most;
+        if (!is_sane) {
+            warning = "a slab of stacks makes no sense: some fibers may be missing";
+            continue;
+        }
+        s.end = s.stacks + count * s.stride;
+        total += s.carved;
+        ++memory.slabs;
+        memory.mapped_bytes += bytes;
+        memory.stacks += s.carved;
+        memory.warm += half("slab.warm_count");
+        memory.cold += half("slab.cold_count");
+        slabs_.push_back(s);
+    }
+    std::sort(slabs_.begin(), slabs_.end(),
+              [](const slab& a, const slab& b) { return a.stacks < b.stacks; });
+    for (slab& s : slabs_) {
+        s.first = descriptors_.size();
+        for (std::uint64_t i = 0; i < s.carved; ++i) descriptors_.push_back(descriptor_at(s, i));
+    }
+}
+
+address snapshot::descriptor_at(const slab& s, std::uint64_t index) const {
+    const std::uint64_t factor = how_.value("slab.colour_factor");
+    const std::uint64_t colours = std::max<std::size_t>(how_.value("slab.colours"), 1);
+    const address top = s.stacks + (index + 1) * s.stride;
+    return (top - index * factor % colours * 64 - s.head_bytes) & ~address{63};
+}
+
+void snapshot::read_descriptors(std::vector<char>& into, std::vector<char>& is_read) const {
+    const std::size_t size = how_.value("fiber.size");
+    if (size < 64 || size > 4096) throw std::runtime_error{"the size of a fiber makes no sense"};
+    into.resize(descriptors_.size() * size);
+    std::vector<piece> pieces(descriptors_.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+        pieces[i] = {descriptors_[i], into.data() + i * size, size, false};
+    of_.read(pieces);
+    for (std::size_t i = 0; i < pieces.size(); ++i) is_read[i] = pieces[i].is_read ? 1 : 0;
+}
+
+void snapshot::read_clusters() {
+    address at = of_.get<address>(how_.place("clusters")).value_or(0);
+    for (; at != 0 && clusters.size() < clusters_most && !cluster_index_.contains(at);
+         at = of_.get<address>(at + how_.value("cluster.next")).value_or(0)) {
+        const auto index = static_cast<std::uint32_t>(clusters.size());
+        cluster_index_.emplace(at, index);
+        const auto half = [&](const char* name) {
+            return of_.get<std::uint32_t>(at + how_.value(name)).value_or(0);
+        };
+        const auto word = [&](const char* name) {
+            return of_.get<std::uint64_t>(at + how_.value(name)).value_or(0);
+        };
+        cluster_record c;
+        c.at = at;
+        c.name = of_.text(word("cluster.name"), 64);
+        c.has_policy = word("cluster.policy") != 0;
+        c.processors = half("cluster.active");
+        c.carriers = half("cluster.carriers_now");
+        c.carriers_most = half("cluster.carriers_most");
+        c.hand_offs = word("cluster.hand_offs");
+        c.stops = word("cluster.stops");
+        c.preemptions = word("cluster.preemptions");
+        clusters.push_back(c);
+        read_carriers(index, word("cluster.carriers"));
+        const auto n = std::min<std::size_t>(half("cluster.size"), processors_most);
+        for (std::size_t i = 0; i < n; ++i)
+            if (const auto p = of_.get<address>(at + how_.value("cluster.processors") + i * 8))
+                read_processor(index, *p);
+        const std::size_t before = ready_on_.size();
+        read_list(nobody, at + how_.value("cluster.inbox"));
+        clusters[index].queued = static_cast<std::uint32_t>(ready_on_.size() - before);
+    }
+    if (const auto text = of_.get<address>(how_.place("engine")); text && *text != 0)
+        engine = of_.text(*text, 32);
+    address t = of_.get<address>(how_.place("thread_waits")).value_or(0);
+    for (std::size_t n = 0; t != 0 && n < 10'000;
+         ++n, t = of_.get<address>(t + how_.value("thread_wait.next")).value_or(0)) {
+        thread_wait_record w;
+        w.who = of_.get<address>(t + how_.value("thread_wait.who")).value_or(0);
+        w.owner = of_.get<address>(t + how_.value("thread_wait.owner")).value_or(0);
+        w.tid = of_.get<int>(t + how_.value("thread_wait.thread")).value_or(0);
+        thread_waits.push_back(w);
+    }
+}
+
+void snapshot::read_carriers(std::uint32_t cluster, address first) {
+    std::unordered_set<address> seen;
+    for (address at = first; at != 0 && carriers.size() < carriers_most && seen.insert(at).second;
+         at = of_.get<address>(at + how_.value("carrier.next")).value_or(0)) {
+        carrier_record c;
+        c.at = at;
+        c.cluster = cluster;
+        c.running_at = at + how_.value("carrier.running");
+        c.running = of_.get<address>(c.running_at).value_or(0);
+        c.processor = of_.get<address>(at + how_.value("carrier.processor")).value_or(0);
+        c.tid = of_.get<int>(at + how_.value("carrier.tid")).value_or(0);
+        c.turn = of_.get<std::uint32_t>(at + how_.value("carrier.turn")).value_or(0);
+        note_ready(of_.get<address>(at + how_.value("carrier.brings")).value_or(0), nobody);
+        carriers.push_back(c);
+    }
+}
+
+void snapshot::read_processor(std::uint32_t cluster, address at) {
+    std::vector<char> bytes(std::min<std::size_t>(how_.value("processor.size"), 1 << 16));
+    if (!of_.read(at, bytes.data(), bytes.size())) return;
+    const auto number = static_cast<std::uint32_t>(processors.size());
+    processor_index_.emplace(at, number);
+    const std::size_t before = ready_on_.size();
+    processor_record p;
+    p.at = at;
+    p.cluster = cluster;
+    p.index = at_offset<std::uint32_t>(bytes, how_.value("processor.index"));
+    p.holder = at_offset<address>(bytes, how_.value("processor.holder"));
+    p.is_idle = at_offset<char>(bytes, how_.value("processor.is_idle")) != 0;
+    p.is_retired = at_offset<char>(bytes, how_.value("processor.retired")) != 0;
+    p.timers = at_offset<std::uint64_t>(bytes, how_.value("processor.timer_count"));
+    p.steals = at_offset<std::uint64_t>(bytes, how_.value("processor.steals"));
+    processors.push_back(p);
+    note_ready(at_offset<address>(bytes, how_.value("processor.run_next")), number);
+    read_queue(number, at + how_.value("processor.queue"));
+    read_queue(number, at + how_.value("processor.pinned_queue"));
+    read_list(number, at + how_.value("processor.inbox"));
+    read_list(number, at + how_.value("processor.pinned_inbox"));
+    read_list(number, at + how_.value("processor.arrived"));
+    processors[number].queued = static_cast<std::uint32_t>(ready_on_.size() - before);
+    read_timers(at);
+}
+
+void snapshot::note_ready(address fiber, std::uint32_t p) {
+    if (fiber != 0) ready_on_.emplace(fiber, p);
+}
+
+void snapshot::read_queue(std::uint32_t p, address at) {
+    const auto head = of_.get<std::uint32_t>(at + how_.value("queue.head")).value_or(0);
+    const auto tail = of_.get<std::uint32_t>(at + how_.value("queue.tail")).value_or(0);
+    const auto mask = of_.get<std::uint32_t>(at + how_.value("queue.mask")).value_or(0);
+    const auto slots = of_.get<address>(at + how_.value("queue.slots")).value_or(0);
+    const std::uint32_t n = tail - head;
+    if (n == 0 || slots == 0 || mask >= list_most || n > mask + 1) return;
+    std::vector<address> ring(std::size_t{mask} + 1);
+    if (!of_.read(slots, ring.data(), ring.size() * sizeof(address))) return;
+    for (std::uint32_t i = 0; i < n; ++i) note_ready(ring[(head + i) & mask], p);
+}
+
+void snapshot::read_list(std::uint32_t p, address first_at) {
+    std::unordered_set<address> seen;
+    for (address f = of_.get<address>(first_at).value_or(0); f != 0 && seen.insert(f).second;
+         f = of_.get<address>(f + how_.value("fiber.link")).value_or(0)) {
+        if (number_on(f) == nobody) return;
+        note_ready(f, p);
+    }
+}
+
+void snapshot::read_timers(address processor) {
+    const auto data = of_.get<address>(processor + how_.value("processor.timers")).value_or(0);
+    const auto n =
+        of_.get<std::uint64_t>(processor + how_.value("processor.timer_count")).value_or(0);
+    const std::size_t size = how_.value("timer.size");
+    if (n == 0 || n > fibers_most || size < 16 || size > 64) return;
+    std::vector<char> all(n * size);
+    if (!of_.read(data, all.data(), all.size())) return;
+    for (std::size_t i = 0; i < n; ++i)
+        timers_.emplace_back(at_offset<address>(all, i * size + how_.value("timer.who")),
+                             at_offset<std::int64_t>(all, i * size + how_.value("timer.at")));
+}
+
+void snapshot::build(const std::vector<char>& before, const std::vector<char>& after,
+                     const std::vector<char>& is_read) {
+    const std::size_t size = how_.value("fiber.size");
+    fiber_of_number_.assign(descriptors_.size(), nobody);
+    std::size_t unread = 0;
+    const std::size_t id = how_.value("fiber.id"), sp = how_.value("fiber.sp"),
+                      ip = how_.value("fiber.ip"), bp = how_.value("fiber.bp"),
+                      run = how_.value("fiber.run"), word = how_.value("fiber.word"),
+                      spawner = how_.value("fiber.spawner"), mark = how_.value("fiber.mark"),
+                      cluster = how_.value("fiber.cluster"), joiner = how_.value("fiber.joiner"),
+                      pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name");
+    for (const slab& s : slabs_) {
+        for (std::uint32_t i = 0; i < s.carved; ++i) {
+            const std::size_t number = s.first + i;
+            if (is_read[number] == 0) {
+                ++unread;
+                continue;
+            }
+            const std::span<const char> d{after.data() + number * size, size};
+            fiber_record f;
+            f.id = at_offset<std::uint64_t>(d, id);
+            if (f.id == 0) continue;
+            f.at = descriptors_[number];
+            f.stack_begin = s.stacks + i * s.stride + s.guard;
+            f.stack_end = s.stacks + (i + std::uint64_t{1}) * s.stride;
+            f.sp = at_offset<address>(d, sp);
+            f.ip = at_offset<address>(d, ip);
+            f.bp = at_offset<address>(d, bp);
+            f.run = at_offset<address>(d, run);
+            f.word = at_offset<std::uint32_t>(d, word);
+            f.spawner = at_offset<std::uint64_t>(d, spawner);
+            f.mark = at_offset<std::uint64_t>(d, mark);
+            f.cluster = at_offset<address>(d, cluster);
+            f.pinned_to = at_offset<address>(d, pinned);
+            f.joiner = at_offset<address>(d, joiner);
+            f.has_moved = std::memcmp(before.data() + number * size, d.data(), size) != 0;
+            f.name.assign(1, '\0');  // For read_names(): the address is in waits_in until then.
+            f.waits_in = at_offset<address>(d, name);
+            fiber_of_number_[number] = static_cast<std::uint32_t>(fibers.size());
+            fibers.push_back(std::move(f));
+        }
+    }
+    if (unread != 0 && warning.empty())
+        warning = fmt::format("{} of {} stacks cannot be read", unread, descriptors_.size());
+}
+
+// A name lies right below its fiber's descriptor; one that does not is the empty one.
+void snapshot::read_names() {
+    std::vector<piece> pieces;
+    std::vector<std::array<char, name_most + 1>> texts(fibers.size());
+    std::vector<std::uint32_t> whose;
+    for (std::uint32_t i = 0; i < fibers.size(); ++i) {
+        fiber_record& f = fibers[i];
+        const address at = std::exchange(f.waits_in, 0);
+        f.name.clear();
+        if (at >= f.at || f.at - at > name_most + 1) continue;
+        whose.push_back(i);
+        pieces.push_back({at, texts[i].data(), f.at - at, false});
+    }
+    of_.read(pieces);
+    for (std::size_t i = 0; i < pieces.size(); ++i)
+        if (pieces[i].is_read)
+            fibers[whose[i]].name.assign(texts[whose[i]].data(),
+                                         strnlen(texts[whose[i]].data(), pieces[i].bytes));
+}
+
+std::uint32_t snapshot::number_on(address at) const {
+    auto s = std::upper_bound(slabs_.begin(), slabs_.end(), at,
+                              [](address a, const slab& one) { return a < one.stacks; });
+    if (s == slabs_.begin()) return nobody;
+    --s;
+    const std::uint64_t index = (at - s->stacks) / s->stride;
+    return at < s->end && index < s->carved ? static_cast<std::uint32_t>(s->first + index) : nobody;
+}
+
+std::uint32_t snapshot::fiber_on(address stack) const {
+    const std::uint32_t n = number_on(stack);
+    return n != nobody && n < fiber_of_number_.size() ? fiber_of_number_[n] : nobody;
+}
+
+std::uint32_t snapshot::fiber_at(address descriptor) const {
+    const std::uint32_t f = fiber_on(descriptor);
+    return f != nobody && fibers[f].at == descriptor ? f : nobody;
+}
+
+std::uint32_t snapshot::holder_of(std::uint64_t owner_word) const {
+    const std::uint64_t parkable = owner_word & ~std::uint64_t{how_.value("mutex.flags")};
+    return parkable != 0 ? fiber_at(parkable - how_.value("fiber.parkable")) : nobody;
+}
+
+void snapshot::find_joins() {
+    const std::uint64_t last_word =
+        std::max(how_.value("fiber.joiner_finished"), how_.value("fiber.joiner_detached"));
+    const std::size_t parkable = how_.value("fiber.parkable");
+    for (std::uint32_t i = 0; i < fibers.size(); ++i) {
+        if (fibers[i].joiner <= last_word) continue;
+        const std::uint32_t who = fiber_at(fibers[i].joiner - parkable);
+        if (who == nobody) continue;
+        fibers[who].waits = wait::join;
+        fibers[who].waits_by = i;
+    }
+    for (const auto& [timer, at] : timers_)
+        if (const std::uint32_t who = fiber_on(timer); who != nobody) fibers[who].deadline = at;
+}
+
+void snapshot::classify() {
+    const std::uint32_t parked = static_cast<std::uint32_t>(how_.value("fiber.parked"));
+    const std::uint32_t parked_user = static_cast<std::uint32_t>(how_.value("fiber.parked_user"));
+    const unsigned shift = static_cast<unsigned>(how_.value("fiber.mark_shift"));
+    std::map<address, std::uint32_t> runs_on;
+    for (std::uint32_t i = 0; i < carriers.size(); ++i)
+        if (carriers[i].running != 0) runs_on.emplace(carriers[i].running, i);
+
+    for (fiber_record& f : fibers) {
+        const auto cluster = cluster_index_.find(f.cluster);
+        const bool has_policy =
+            cluster != cluster_index_.end() && clusters[cluster->second].has_policy;
+        const bool has_join = f.waits == wait::join;
+        const auto kind = static_cast<wait>(f.mark >> shift);
+        const bool has_mark = kind != wait::none && kind <= wait::last_mark;
+        const auto waits_by_mark = [&] {
+            f.waits = kind;
+            f.waits_in = f.mark & ((std::uint64_t{1} << shift) - 1);
+        };
+        if (const auto on = runs_on.find(f.at); on != runs_on.end()) {
+            f.carrier = on->second;
+            f.state = fiber_state::running;
+            if (const auto p = processor_index_.find(carriers[f.carrier].processor);
+                p != processor_index_.end())
+                f.processor = p->second;
+        } else if (f.joiner == how_.value("fiber.joiner_finished")) {
+            f.state = fiber_state::ended;
+        } else if ((f.word & parked) != 0) {
+            f.state = fiber_state::parked;
+            if (has_mark)
+                waits_by_mark();
+            else
+                f.waits = f.deadline != 0 ? wait::sleep : wait::library;
+        } else if ((f.word & parked_user) != 0) {
+            f.state = fiber_state::parked;
+            f.waits = wait::park;
+        } else if (has_join) {
+            f.state = fiber_state::parked;
+        } else if (const auto q = ready_on_.find(f.at); q != ready_on_.end()) {
+            f.state = fiber_state::ready;
+            f.processor = q->second;
+        } else if (has_mark && !has_policy) {
+            // It went while the lock of what it waits for was held: no bit of its own says so.
+            f.state = fiber_state::parked;
+            waits_by_mark();
+        } else {
+            f.state = fiber_state::ready;
+        }
+        if (f.state != fiber_state::parked) {
+            f.waits = wait::none;
+            f.waits_by = nobody;
+            f.deadline = 0;
+        }
+        if (f.state != fiber_state::running) note_stack_used(f);
+    }
+}
+
+// With the descriptor, and without what lies above it to keep the tops apart in the cache.
+void snapshot::note_stack_used(fiber_record& f) const {
+    if (f.sp >= f.stack_begin && f.sp < f.at) f.stack_used = f.at + how_.value("fiber.size") - f.sp;
+}
+
+void snapshot::look_at_threads() {
+    const auto turn = [&](const char* name) { return how_.value(name); };
+    const std::size_t stopped = turn("carrier.turn_stopped"), given = turn("carrier.turn_given");
+    for (fiber_record& f : fibers) {
+        if (f.carrier == nobody) continue;
+        carrier_record& c = carriers[f.carrier];
+        c.thread = of_.thread(c.tid);
+        f.is_handed_off = c.processor == 0;
+        if (c.turn == stopped || c.turn == given) {
+            f.state = fiber_state::stopped;
+            continue;
+        }
+        if (!c.thread) continue;
+        if (c.thread->at.is_known[registers::sp]) {
+            f.sp = c.thread->at.value[registers::sp];
+            f.ip = c.thread->at.value[registers::ip];
+            note_stack_used(f);
+        }
+        if (c.thread->state != 'S' && c.thread->state != 'D') continue;
+        f.state = fiber_state::blocked;
+        const long call = c.thread->call.value_or(-1);
+        f.waits = call >= 0 ? wait::system_call : wait::page_fault;
+        f.waits_in = static_cast<std::uint64_t>(std::max(call, 0l));
+    }
+}
+
+void snapshot::read_objects() {
+    // Each object once, however many wait for it.
+    std::unordered_map<address, std::array<std::uint64_t, 3>> objects;
+    const auto word_of = [&](const fiber_record& f) -> address {
+        switch (f.waits) {
+            case wait::mutex:
+                return f.waits_in + how_.value("mutex.owner");
+            case wait::shared_mutex:
+            case wait::shared_mutex_shared:
+                return f.waits_in + how_.value("shared_mutex.holder");
+            case wait::gate:
+                return f.waits_in + how_.value("gate.word");
+            case wait::barrier:
+                return f.waits_in + how_.value("barrier.missing");
+            case wait::send:
+            case wait::receive:
+                return f.waits_in + how_.value("channel.count");
+            default:
+                return 0;
+        }
+    };
+    for (const fiber_record& f : fibers)
+        if (const address at = word_of(f); at != 0)
+            objects.emplace(at, std::array<std::uint64_t, 3>{});
+    const std::size_t capacity = how_.value("channel.capacity") - how_.value("channel.count");
+    std::vector<piece> pieces;
+    for (auto& [at, words] : objects) {
+        pieces.push_back({at, &words[0], 8, false});
+        pieces.push_back(
+            {at + capacity, &words[1], 8, false});  // Of a channel; else not looked at.
+    }
+    of_.read(pieces);
+    std::unordered_set<address> unread;
+    for (std::size_t i = 0; i < pieces.size(); i += 2)
+        if (!pieces[i].is_read) unread.insert(pieces[i].at);
+    for (fiber_record& f : fibers) {
+        const address at = word_of(f);
+        if (at == 0 || unread.contains(at)) continue;
+        const auto& words = objects[at];
+        f.detail = words[0];
+        f.capacity = words[1];
+        const bool is_lock = f.waits == wait::mutex || f.waits == wait::shared_mutex ||
+                             f.waits == wait::shared_mutex_shared;
+        if (!is_lock) continue;
+        const bool is_read =
+            f.waits != wait::mutex && (words[0] & how_.value("shared_mutex.has_readers")) != 0;
+        f.detail = is_read ? words[0] / how_.value("shared_mutex.one_reader") : 0;
+        if (is_read) continue;
+        f.waits_by = holder_of(words[0]);
+        f.holder = words[0] & ~std::uint64_t{how_.value("mutex.flags")};
+        f.is_held_by_thread = f.waits_by == nobody && f.holder != 0;
+    }
+    for (thread_wait_record& t : thread_waits)
+        t.held_by = holder_of(of_.get<std::uint64_t>(t.owner).value_or(0));
+}
+
+}  // namespace tool::inspect

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/snapshot.hpp: all fibers of a process, and what runs them.
+//
+// Of a live process each descriptor is read twice, before and after the queues, timers and locks: a
+// fiber whose descriptor is the same both times was in that state all the while (or came back to
+// it), and what is said of it fits together. Of the others what was read last is shown, and
+// has_moved.
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "fiber_record.hpp"
+#include "layout.hpp"
+
+namespace tool::inspect {
+
+struct carrier_record {
+    address at = 0;
+    address running = 0;     // The fiber.
+    address running_at = 0;  // Where that is said.
+    address processor = 0;
+    int tid = 0;
+    std::uint32_t turn = 0;
+    std::uint32_t cluster = nobody;
+    std::optional<thread_state> thread;
+};
+
+struct processor_record {
+    address at = 0;
+    std::uint32_t cluster = nobody;
+    std::uint32_t index = 0;
+    address holder = 0;
+    bool is_idle = false, is_retired = false;
+    std::uint32_t queued = 0;  // Fibers in its queues and inboxes.
+    std::uint64_t timers = 0;
+    std::uint64_t steals = 0;
+};
+
+struct cluster_record {
+    address at = 0;
+    std::string name;
+    bool has_policy = false;  // The order of its fibers is known to the policy alone.
+    std::uint32_t processors = 0;
+    std::uint32_t carriers = 0, carriers_most = 0;
+    std::uint32_t queued = 0;  // In the inbox of all its processors.
+    std::uint64_t hand_offs = 0, stops = 0, preemptions = 0;
+};
+
+// A plain thread that waits for a mutex without limit.
+struct thread_wait_record {
+    int tid = 0;
+    address who = 0;    // What the owner words of locks it holds say.
+    address owner = 0;  // The owner word it waits for.
+    std::uint32_t held_by = nobody;
+};
+
+struct memory_use {
+    std::uint64_t slabs = 0, mapped_bytes = 0, stacks = 0, warm = 0, cold = 0;
+};
+
+class snapshot {
+public:
+    snapshot(const process& of, const layout& how);
+
+    [[nodiscard]] const process& of() const { return of_; }
+    // Null: no descriptor of a fiber.
+    [[nodiscard]] std::uint32_t fiber_at(address descriptor) const;
+    // By an address on its stack.
+    [[nodiscard]] std::uint32_t fiber_on(address stack) const;
+
+    std::vector<fiber_record> fibers;
+    std::vector<cluster_record> clusters;
+    std::vector<processor_record> processors;
+    std::vector<carrier_record> carriers;
+    std::vector<thread_wait_record> thread_waits;
+    memory_use memory;
+    std::string engine;
+    std::int64_t taken_at = 0;
+    std::string warning;  // What could not be read, in one line.
+
+private:
+    struct slab {
+        address stacks, end;
+        std::uint64_t stride, guard, head_bytes;
+        std::uint32_t carved;
+        std::size_t first;  // Of its descriptors.
+    };
+
+    void read_slabs();
+    [[nodiscard]] address descriptor_at(const slab& s, std::uint64_t index) const;
+    void read_descriptors(std::vector<char>& into, std::vector<char>& is_read) const;
+    void read_clusters();
+    void read_carriers(std::uint32_t cluster, address first);
+    void read_processor(std::uint32_t cluster, address at);
+    void read_queue(std::uint32_t p, address at);
+    void read_list(std::uint32_t p, address first_at);
+    void read_timers(address processor);
+    void note_ready(address fiber, std::uint32_t p);
+    void build(const std::vector<char>& before, const std::vector<char>& after,
+               const std::vector<char>& is_read);
+    void read_names();
+    void find_joins();
+    void classify();
+    void note_stack_used(fiber_record& f) const;
+    void look_at_threads();
+    void read_objects();
+    [[nodiscard]] std::uint32_t holder_of(std::uint64_t owner_word) const;
+
+    const process& of_;
+    const layout& how_;
+    std::vector<slab> slabs_;                     // By address.
+    std::vector<address> descriptors_;            // By number: slab after slab.
+    std::vector<std::uint32_t> fiber_of_number_;  // Its index in fibers, or nobody.
+    std::map<address, std::uint32_t> cluster_index_;
+    std::map<address, std::uint32_t> processor_index_;
+    std::map<address, std::uint32_t>
+        ready_on_;  // A fiber: its processor, or nobody for a cluster's.
+    std::vector<std::pair<address, std::int64_t>> timers_;
+    [[nodiscard]] std::uint32_t number_on(address stack) const;
+};
+
+}  // namespace tool::inspect

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT
+#include "stacks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "live_process.hpp"
+
+namespace tool::inspect {
+
+namespace {
+
+// Deeper frames are read one by one.
+constexpr std::size_t copied_most = 32 * 1024;
+constexpr std::size_t batch_bytes = 64 * 1024 * 1024;
+
+registers saved(const fiber_record& f) {
+    registers r;
+    r.set(registers::sp, f.sp);
+    r.set(registers::ip, f.ip);
+    r.set(registers::bp, f.bp);
+    return r;
+}
+
+std::size_t bytes_to_copy(const fiber_record& f) {
+    if (f.sp < f.stack_begin || f.sp >= f.at) return 0;
+    return std::min<std::uint64_t>(f.at - f.sp, copied_most);
+}
+
+call_stack of_running(const snapshot& s, const fiber_record& f, unwinder& by) {
+    const carrier_record& c = s.carriers[f.carrier];
+    call_stack found;
+    // What a system call needs is left alone: its registers are known well enough.
+    const bool in_call = c.thread && c.thread->call.value_or(-1) >= 0;
+    const bool is_known = c.thread && c.thread->at.is_known[registers::ip];
+    const auto* live = dynamic_cast<const live_process*>(&s.of());
+    if (live != nullptr && !in_call && !(is_known && c.thread->at.is_known[registers::bp])) {
+        registers then;
+        std::vector<char> bytes;
+        live->glimpse(c.tid, [&](const registers& now) {
+            if (s.of().get<address>(c.running_at).value_or(0) != f.at) return;
+            then = now;
+            const address sp = now.value[registers::sp];
+            if (sp < f.stack_begin || sp >= f.at) return;
+            bytes.resize(std::min<std::uint64_t>(f.at - sp, copied_most));
+            if (!s.of().read(sp, bytes.data(), bytes.size())) bytes.clear();
+        });
+        return by.unwind(then, {then.value[registers::sp], bytes});
+    }
+    if (is_known) found = by.unwind(c.thread->at, {});
+    return found;
+}
+
+}  // namespace
+
+std::vector<call_stack> stacks_of(const snapshot& s, std::span<const std::uint32_t> fibers,
+                                  unwinder& by) {
+    std::vector<call_stack> all(fibers.size());
+    std::vector<char> bytes;
+    std::vector<piece> pieces;
+    for (std::size_t first = 0; first < fibers.size();) {
+        std::size_t end = first, total = 0;
+        while (end < fibers.size() && (end == first || total < batch_bytes))
+            total += bytes_to_copy(s.fibers[fibers[end++]]);
+        bytes.resize(total);
+        pieces.clear();
+        std::size_t at = 0;
+        for (std::size_t i = first; i < end; ++i) {
+            const fiber_record& f = s.fibers[fibers[i]];
+            const std::size_t n = f.carrier == nobody ? bytes_to_copy(f) : 0;
+            pieces.push_back({f.sp, bytes.data() + at, n, false});
+            at += n;
+        }
+        s.of().read(pieces);
+        for (std::size_t i = first; i < end; ++i) {
+            const fiber_record& f = s.fibers[fibers[i]];
+            if (f.carrier != nobody) {
+                all[i] = of_running(s, f, by);
+            } else if (f.state != fiber_state::ended) {
+                const piece& p = pieces[i - first];
+                stack_copy copy;
+                if (p.is_read) copy = {p.at, {static_cast<const char*>(p.into), p.bytes}};
+                all[i] = by.unwind(saved(f), copy);
+            }
+        }
+        first = end;
+    }
+    return all;
+}
+
+std::vector<std::string> lines_of(const call_stack& stack, symbols& names) {
+    std::vector<std::string> lines;
+    for (const address pc : stack.frames)
+        for (const source_frame& f : names.frames(pc))
+            lines.push_back(
+                fmt::format("{}{}{}", f.function.empty() ? "?" : f.function,
+                            f.file.empty() ? "" : fmt::format(" at {}:{}", f.file, f.line),
+                            f.is_inlined ? " (inlined)" : ""));
+    if (stack.is_cut_off) lines.push_back("(from here on it cannot be followed)");
+    return lines;
+}
+
+}  // namespace tool::inspect

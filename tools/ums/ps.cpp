@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "ps.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "inspect/selection.hpp"
+#include "inspect/snapshot.hpp"
+#include "inspect/symbols.hpp"
+#include "inspect/wait_words.hpp"
+#include "usage.hpp"
+
+namespace tool {
+
+using namespace inspect;
+
+namespace {
+
+// What the fibers of one kind have in common is asked for once.
+class start_names {
+public:
+    explicit start_names(symbols& from) : from_{from} {}
+    const std::string& of(address run) {
+        const auto [at, is_new] = known_.try_emplace(run);
+        if (is_new) at->second = run != 0 ? start_function(from_.function(run)) : std::string{};
+        return at->second;
+    }
+
+private:
+    symbols& from_;
+    std::map<address, std::string> known_;
+};
+
+const char* cluster_of(const snapshot& s, const fiber_record& f) {
+    for (const cluster_record& c : s.clusters)
+        if (c.at == f.cluster) return c.name.c_str();
+    return "?";
+}
+
+std::string processor_of(const snapshot& s, const fiber_record& f) {
+    return f.processor == nobody ? "-" : std::to_string(s.processors[f.processor].index);
+}
+
+// One line has room for the beginning.
+std::string shortened(std::string name) {
+    constexpr std::string_view local = "(anonymous namespace)::";
+    for (std::size_t at; (at = name.find(local)) != std::string::npos;)
+        name.erase(at, local.size());
+    constexpr std::size_t most = 60;
+    if (name.size() > most) name = name.substr(0, most) + "..";
+    return name;
+}
+
+std::string bytes_in_words(std::uint64_t n) {
+    if (n == 0) return "-";
+    if (n < 10'000) return std::to_string(n);
+    if (n < 10'000'000) return fmt::format("{}K", n / 1024);
+    if (n < 10'000'000'000) return fmt::format("{}M", n / 1024 / 1024);
+    return fmt::format("{}G", n / 1024 / 1024 / 1024);
+}
+
+using counts = std::map<std::string, std::size_t>;
+
+counts by_state(const snapshot& s) {
+    counts c;
+    for (const fiber_record& f : s.fibers) ++c[name_of(f.state)];
+    return c;
+}
+counts by_wait(const snapshot& s) {
+    counts c;
+    for (const fiber_record& f : s.fibers)
+        if (f.waits != wait::none) ++c[name_of(f.waits)];
+    return c;
+}
+
+std::string in_words(const counts& all) {
+    std::vector<std::pair<std::size_t, std::string>> sorted;
+    for (const auto& [name, n] : all) sorted.emplace_back(n, name);
+    std::sort(sorted.rbegin(), sorted.rend());
+    std::string text;
+    for (const auto& [n, name] : sorted)
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name);
+    return text;
+}
+
+void print_header(const snapshot& s, const layout& how) {
+    fmt::print("{}: libums {}, {} fibers\n", s.of().title(), how.library(), s.fibers.size());
+    fmt::print("states: {}\n", in_words(by_state(s)));
+    if (const counts c = by_wait(s); !c.empty()) fmt::print("waits: {}\n", in_words(c));
+    for (std::uint32_t i = 0; i < s.clusters.size(); ++i) {
+        const cluster_record& c = s.clusters[i];
+        fmt::print(
+            "cluster {}: {} processors, {} carriers of {} at most, {} hand-offs, {} stops, "
+            "{} preemptions{}{}\n",
+            c.name, c.processors, c.carriers, c.carriers_most, c.hand_offs, c.stops, c.preemptions,
+            c.has_policy ? ", a policy of its own" : "",
+            c.queued != 0 ? fmt::format(", {} in its inbox", c.queued) : "");
+        for (const processor_record& p : s.processors) {
+            if (p.cluster != i || p.is_retired) continue;
+            fmt::print("  processor {}: {}, {} queued, {} timers\n", p.index,
+                       p.is_idle ? "idle" : "busy", p.queued, p.timers);
+        }
+    }
+    fmt::print(
+        "memory: {} stacks ({} free with memory, {} without) in {} slabs, {} mapped; engine: {}\n",
+        s.memory.stacks, s.memory.warm, s.memory.cold, s.memory.slabs,
+        bytes_in_words(s.memory.mapped_bytes), s.engine.empty() ? "none yet" : s.engine);
+    if (!s.warning.empty()) fmt::print("warning: {}\n", s.warning);
+}
+
+void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, start_names& names,
+                 descriptors& fds) {
+    fmt::print("\n{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}\n", "ID", "STATE", "PROC",
+               "STACK", "CLUSTER", "NAME", "WAITS FOR", "START");
+    bool any_moved = false;
+    std::string line;
+    for (const std::uint32_t i : chosen) {
+        const fiber_record& f = s.fibers[i];
+        any_moved |= f.has_moved;
+        line.clear();
+        fmt::format_to(std::back_inserter(line), "{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}",
+                       f.id, fmt::format("{}{}", name_of(f.state), f.has_moved ? "~" : ""),
+                       processor_of(s, f), bytes_in_words(f.stack_used), cluster_of(s, f), f.name,
+                       wait_in_words(s, f, fds), shortened(names.of(f.run)));
+        line.erase(line.find_last_not_of(' ') + 1);
+        line += '\n';
+        std::fwrite(line.data(), 1, line.size(), stdout);
+    }
+    if (any_moved)
+        fmt::print("~: it ran while it was read; what is said of it may not fit together\n");
+}
+
+nlohmann::json to_json(const snapshot& s, const fiber_record& f, start_names& names,
+                       descriptors& fds) {
+    nlohmann::json j{{"id", f.id},
+                     {"name", f.name},
+                     {"state", name_of(f.state)},
+                     {"cluster", cluster_of(s, f)},
+                     {"start", names.of(f.run)},
+                     {"spawned_by", f.spawner},
+                     {"moved", f.has_moved}};
+    if (f.processor != nobody) j["processor"] = s.processors[f.processor].index;
+    if (f.stack_used != 0) j["stack_used"] = f.stack_used;
+    j["stack_bytes"] = f.stack_end - f.stack_begin;
+    if (f.carrier != nobody) {
+        j["tid"] = s.carriers[f.carrier].tid;
+        j["handed_off"] = f.is_handed_off;
+    }
+    if (f.waits == wait::none) return j;
+    nlohmann::json w{{"kind", name_of(f.waits)}, {"text", wait_in_words(s, f, fds)}};
+    const bool is_number = f.waits == wait::readable || f.waits == wait::writable ||
+                           f.waits == wait::select || f.waits == wait::system_call;
+    if (is_number)
+        w["number"] = f.waits_in;
+    else if (f.waits_in != 0)
+        w["object"] = fmt::format("0x{:x}", f.waits_in);
+    if (f.waits_by != nobody) w["by"] = s.fibers[f.waits_by].id;
+    if (f.deadline != 0 && s.taken_at != 0) w["left_ns"] = f.deadline - s.taken_at;
+    j["waits"] = std::move(w);
+    return j;
+}
+
+void print_json(const snapshot& s, const layout& how, const std::vector<std::uint32_t>& chosen,
+                bool with_fibers, start_names& names, descriptors& fds) {
+    nlohmann::json all{{"target", s.of().title()}, {"pid", s.of().pid()},
+                       {"libums", how.library()},  {"engine", s.engine},
+                       {"states", by_state(s)},    {"waits", by_wait(s)}};
+    if (!s.warning.empty()) all["warning"] = s.warning;
+    all["memory"] = {{"stacks", s.memory.stacks},
+                     {"warm", s.memory.warm},
+                     {"cold", s.memory.cold},
+                     {"slabs", s.memory.slabs},
+                     {"mapped_bytes", s.memory.mapped_bytes}};
+    for (std::uint32_t i = 0; i < s.clusters.size(); ++i) {
+        const cluster_record& c = s.clusters[i];
+        nlohmann::json processors = nlohmann::json::array();
+        for (const processor_record& p : s.processors)
+            if (p.cluster == i && !p.is_retired)
+                processors.push_back({{"index", p.index},
+                                      {"idle", p.is_idle},
+                                      {"queued", p.queued},
+                                      {"timers", p.timers},
+                                      {"steals", p.steals}});
+        all["clusters"].push_back({{"name", c.name},
+                                   {"processors", processors},
+                                   {"policy", c.has_policy},
+                                   {"carriers", c.carriers},
+                                   {"carriers_most", c.carriers_most},
+                                   {"queued", c.queued},
+                                   {"hand_offs", c.hand_offs},
+                                   {"stops", c.stops},
+                                   {"preemptions", c.preemptions}});
+    }
+    if (with_fibers) {
+        all["fibers"] = nlohmann::json::array();
+        for (const std::uint32_t i : chosen)
+            all["fibers"].push_back(to_json(s, s.fibers[i], names, fds));
+    }
+    // Names are bytes of the program's.
+    fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
+void add_ps(CLI::App& app, ps_request& asked) {
+    auto* const ps = app.add_subcommand("ps", "list the fibers of a process or a core file");
+    ps->add_option("target", asked.target, "a process's number, or a core file")
+        ->required()
+        ->type_name("PID|CORE");
+    ps->add_option("--state", asked.states,
+                   "only these: running, blocked, stopped, ready, parked, ended")
+        ->type_name("STATE[,STATE..]");
+    ps->add_option("--waits", asked.waits,
+                   "only those that wait for this: mutex, semaphore, receive, read, sleep, ... (as "
+                   "in the counts)")
+        ->type_name("KIND[,KIND..]");
+    ps->add_option("--cluster", asked.cluster, "only this cluster's")->type_name("NAME");
+    ps->add_option("--match", asked.match, "only those whose name or start function matches")
+        ->type_name("REGEX");
+    ps->add_option("--sort", asked.sort, "id (default), name, state, stack, deadline or start")
+        ->type_name("KEY");
+    ps->add_option("--top", asked.top, "at most so many lines")->type_name("N");
+    ps->add_flag("--counts", asked.counts, "the header and the counts alone");
+    ps->add_flag("--json", asked.json, "as JSON");
+    ps->add_flag("--stop", asked.stop,
+                 "stop the process meanwhile, for an exact picture; some of its system calls may "
+                 "end with EINTR");
+}
+
+int ps(const ps_request& asked) {
+    const auto target = open_process(asked.target, asked.stop);
+    const layout how{*target};
+    const snapshot s{*target, how};
+    symbols names_from{*target};
+    start_names names{names_from};
+    descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
+    const selection which{asked.states, asked.waits, asked.cluster, asked.match};
+    std::vector<std::uint32_t> chosen;
+    for (std::uint32_t i = 0; i < s.fibers.size(); ++i)
+        if (which.has(s.fibers[i], cluster_of(s, s.fibers[i]),
+                      [&] { return names.of(s.fibers[i].run); }))
+            chosen.push_back(i);
+    sort_fibers(asked.sort, s, chosen, [&](address run) { return names.of(run); });
+    if (asked.top != 0 && chosen.size() > asked.top) chosen.resize(asked.top);
+    if (asked.json) {
+        print_json(s, how, chosen, !asked.counts, names, fds);
+    } else {
+        print_header(s, how);
+        if (!asked.counts) print_lines(s, chosen, names, fds);
+    }
+    return 0;
+}
+
+}  // namespace tool

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "stack.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "inspect/lock_graph.hpp"
+#include "inspect/selection.hpp"
+#include "inspect/snapshot.hpp"
+#include "inspect/stacks.hpp"
+#include "inspect/symbols.hpp"
+#include "inspect/unwinder.hpp"
+#include "inspect/wait_words.hpp"
+
+namespace tool {
+
+using namespace inspect;
+
+namespace {
+
+// Fibers with the same calls, which are in the same state and wait for the same kind of thing.
+struct group {
+    call_stack stack;
+    fiber_state state;
+    wait waits;
+    std::vector<std::uint32_t> fibers;
+};
+
+std::vector<std::uint32_t> chosen_of(const snapshot& s, const stack_request& asked,
+                                     symbols& names) {
+    const selection which{asked.states, asked.waits, asked.cluster, asked.match};
+    std::map<address, std::string> starts;
+    std::vector<std::uint32_t> chosen;
+    for (std::uint32_t i = 0; i < s.fibers.size(); ++i) {
+        const fiber_record& f = s.fibers[i];
+        const bool is_named =
+            asked.fibers.empty() ||
+            std::find(asked.fibers.begin(), asked.fibers.end(), f.id) != asked.fibers.end();
+        std::string cluster;
+        for (const cluster_record& c : s.clusters)
+            if (c.at == f.cluster) cluster = c.name;
+        if (is_named && which.has(f, cluster, [&] {
+                auto& name = starts[f.run];
+                if (name.empty()) name = names.function(f.run);
+                return name;
+            }))
+            chosen.push_back(i);
+    }
+    for (const std::uint64_t id : asked.fibers)
+        if (std::none_of(s.fibers.begin(), s.fibers.end(),
+                         [id](const fiber_record& f) { return f.id == id; }))
+            throw std::runtime_error{fmt::format("{}: there is no fiber {}", s.of().title(), id)};
+    sort_fibers("id", s, chosen, [](address) { return std::string{}; });
+    return chosen;
+}
+
+std::vector<group> grouped(const snapshot& s, const std::vector<std::uint32_t>& chosen,
+                           std::vector<call_stack> stacks, bool each) {
+    std::vector<group> all;
+    using key = std::tuple<call_stack, fiber_state, wait>;
+    std::map<key, std::size_t> index;
+    for (std::size_t i = 0; i < chosen.size(); ++i) {
+        const fiber_record& f = s.fibers[chosen[i]];
+        std::size_t at = all.size();
+        if (!each)
+            at = index.try_emplace(key{stacks[i], f.state, f.waits}, all.size()).first->second;
+        if (at == all.size()) all.push_back({std::move(stacks[i]), f.state, f.waits, {}});
+        all[at].fibers.push_back(chosen[i]);
+    }
+    if (!each)
+        std::stable_sort(all.begin(), all.end(), [](const group& a, const group& b) {
+            return a.fibers.size() > b.fibers.size();
+        });
+    return all;
+}
+
+void print(const snapshot& s, const group& g, symbols& names, descriptors& fds) {
+    const fiber_record& first = s.fibers[g.fibers.front()];
+    if (g.fibers.size() == 1) {
+        const std::string why = wait_in_words(s, first, fds);
+        fmt::print("{}: {}{}{}\n", fiber_in_words(first), name_of(g.state),
+                   why.empty() ? "" : ", " + why, first.has_moved ? " (it moved meanwhile)" : "");
+    } else {
+        fmt::print("{} fibers: {}{}{}: ", g.fibers.size(), name_of(g.state),
+                   g.waits == wait::none ? "" : ", ", name_of(g.waits));
+        constexpr std::size_t shown = 8;
+        for (std::size_t i = 0; i < std::min(shown, g.fibers.size()); ++i)
+            fmt::print("{}{}", i == 0 ? "" : " ", s.fibers[g.fibers[i]].id);
+        fmt::print("{}\n", g.fibers.size() > shown ? " .." : "");
+    }
+    for (const std::string& line : lines_of(g.stack, names)) fmt::print("    {}\n", line);
+    fmt::print("\n");
+}
+
+nlohmann::json to_json(const snapshot& s, const group& g, symbols& names) {
+    nlohmann::json j{{"state", name_of(g.state)}, {"waits", name_of(g.waits)}};
+    for (const std::uint32_t i : g.fibers) j["fibers"].push_back(s.fibers[i].id);
+    j["frames"] = nlohmann::json::array();
+    for (const address pc : g.stack.frames)
+        for (const source_frame& f : names.frames(pc))
+            j["frames"].push_back({{"address", fmt::format("0x{:x}", pc)},
+                                   {"function", f.function},
+                                   {"file", f.file},
+                                   {"line", f.line},
+                                   {"inlined", f.is_inlined}});
+    j["complete"] = !g.stack.is_cut_off;
+    return j;
+}
+
+}  // namespace
+
+void add_stack(CLI::App& app, stack_request& asked) {
+    auto* const stack =
+        app.add_subcommand("stack", "show the calls that fibers are in, equal ones together");
+    stack->add_option("target", asked.target, "a process's number, or a core file")
+        ->required()
+        ->type_name("PID|CORE");
+    stack->add_option("fibers", asked.fibers, "only these, by their ids")->type_name("FIBER");
+    stack->add_option("--state", asked.states, "as for ums ps")->type_name("STATE[,STATE..]");
+    stack->add_option("--waits", asked.waits, "as for ums ps")->type_name("KIND[,KIND..]");
+    stack->add_option("--cluster", asked.cluster, "as for ums ps")->type_name("NAME");
+    stack->add_option("--match", asked.match, "as for ums ps")->type_name("REGEX");
+    stack->add_option("--top", asked.top, "at most so many groups, the largest")->type_name("N");
+    stack->add_flag("--each", asked.each, "each fiber by itself, in the order of their ids");
+    stack->add_flag("--locks", asked.locks,
+                    "who waits for whose mutexes, and deadlocks, instead of stacks");
+    stack->add_flag("--json", asked.json, "as JSON");
+    stack->add_flag("--stop", asked.stop,
+                    "stop the process meanwhile, for an exact picture; some of its system calls "
+                    "may end with EINTR");
+}
+
+int stack(const stack_request& asked) {
+    const auto target = open_process(asked.target, asked.stop);
+    const layout how{*target};
+    const snapshot s{*target, how};
+    if (!s.warning.empty()) fmt::print(stderr, "ums: {}\n", s.warning);
+    if (asked.locks) {
+        fmt::print("{}", lock_graph{s}.in_words());
+        return 0;
+    }
+    symbols names{*target};
+    descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
+    const std::vector<std::uint32_t> chosen = chosen_of(s, asked, names);
+    unwinder by{*target, names};
+    std::vector<group> groups = grouped(s, chosen, stacks_of(s, chosen, by), asked.each);
+    if (asked.top != 0 && groups.size() > asked.top) groups.resize(asked.top);
+    if (asked.json) {
+        nlohmann::json all = nlohmann::json::array();
+        for (const group& g : groups) all.push_back(to_json(s, g, names));
+        fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    } else {
+        for (const group& g : groups) print(s, g, names, fds);
+    }
+    return 0;
+}
+
+}  // namespace tool
