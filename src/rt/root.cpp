@@ -30,70 +30,53 @@ namespace ums {
 
 // A friend of the classes it describes, so that every number here is the compiler's own.
 struct look_inside {
-    template <std::size_t n>
-    static consteval void copy(char (&to)[n], const char* from) {
-        std::size_t i = 0;
-        for (; from[i] != 0; ++i) to[i] = from[i];  // Too long: no constant expression.
-        to[i] = 0;
-    }
-    static consteval void value(rt::root& r, const char* name, std::size_t v) {
-        rt::root_value& next = r.values[r.value_count++];
-        copy(next.name, name);
-        next.value = static_cast<std::uint32_t>(v);
-    }
-    static consteval void place(rt::root& r, const char* name, const void* at) {
-        rt::root_place& next = r.places[r.place_count++];
-        copy(next.name, name);
-        next.at = at;
-    }
-
     static consteval void memory(rt::root& r) {
         using mem::slab;
-        place(r, "slabs", &mem::slab_list);  // The newest slab.
-        value(r, "slab.next", offsetof(slab, next));
-        value(r, "slab.stacks", offsetof(slab, stacks));
-        value(r, "slab.bytes", offsetof(slab, bytes));
-        value(r, "slab.stride", offsetof(slab, stride));
-        value(r, "slab.guard_bytes", offsetof(slab, guard_bytes));
-        value(r, "slab.head_bytes", offsetof(slab, head_bytes));
-        value(r, "slab.count", offsetof(slab, count));
-        value(r, "slab.carved", offsetof(slab, carved));
-        value(r, "slab.cold_count", offsetof(slab, cold_count));
-        value(r, "slab.warm_count", offsetof(slab, warm_count));
+        r.place("slabs", &mem::slab_list);  // The newest slab.
+        r.value("slab.next", offsetof(slab, next));
+        r.value("slab.stacks", offsetof(slab, stacks));
+        r.value("slab.bytes", offsetof(slab, bytes));
+        r.value("slab.stride", offsetof(slab, stride));
+        r.value("slab.guard_bytes", offsetof(slab, guard_bytes));
+        r.value("slab.head_bytes", offsetof(slab, head_bytes));
+        r.value("slab.count", offsetof(slab, count));
+        r.value("slab.carved", offsetof(slab, carved));
+        r.value("slab.cold_count", offsetof(slab, cold_count));
+        r.value("slab.warm_count", offsetof(slab, warm_count));
         // The descriptor of stack i lies at
         // (stacks + (i+1) * stride - (i * colour_factor % colours) * 64 - head_bytes), rounded
         // down to 64.
-        value(r, "slab.colour_factor", slab::colour_factor);
-        value(r, "slab.colours", slab::colours);
+        r.value("slab.colour_factor", slab::colour_factor);
+        r.value("slab.colours", slab::colours);
     }
 
     static consteval void fibers(rt::root& r) {
         using sched::fiber;
         using sched::parkable;
-        value(r, "fiber.size", sizeof(fiber));
-        value(r, "fiber.id", offsetof(fiber, id));  // 64 bits; 0: the stack is free.
-        value(r, "fiber.sp", offsetof(fiber, context) + offsetof(arch::context, sp));
-        value(r, "fiber.ip", offsetof(fiber, context) + offsetof(arch::context, ip));
-        value(r, "fiber.bp", offsetof(fiber, context) + offsetof(arch::context, bp));
-        value(r, "fiber.name", offsetof(fiber, name));
-        value(r, "fiber.word", offsetof(fiber, word));
-        value(r, "fiber.parked", parkable::parked);
-        value(r, "fiber.parked_user", parkable::parked_user);
-        value(r, "fiber.run", offsetof(fiber, run));
-        value(r, "fiber.callable", offsetof(fiber, callable));
-        value(r, "fiber.spawner", offsetof(fiber, spawner));
-        value(r, "fiber.link", offsetof(fiber, link));
-        value(r, "fiber.cluster", offsetof(fiber, home_cluster));
-        value(r, "fiber.pinned_to", offsetof(fiber, pinned_to));
-        value(r, "fiber.joiner", offsetof(fiber, joiner));
-        value(r, "fiber.joiner_finished", fiber::finished);
-        value(r, "fiber.joiner_detached", fiber::detached);
-        value(r, "fiber.mark", offsetof(fiber, mark));
-        value(r, "fiber.mark_shift", sched::wait_mark::kind_shift);
-        value(r, "fiber.blocking_depth",
-              offsetof(fiber, blocks) + offsetof(sched::blocking_note, depth));
+        r.value("fiber.size", sizeof(fiber));
+        r.value("fiber.id", offsetof(fiber, id));  // 64 bits; 0: the stack is free.
+        r.value("fiber.sp", offsetof(fiber, context) + offsetof(arch::context, sp));
+        r.value("fiber.ip", offsetof(fiber, context) + offsetof(arch::context, ip));
+        r.value("fiber.bp", offsetof(fiber, context) + offsetof(arch::context, bp));
+        r.value("fiber.name", offsetof(fiber, name));
+        r.value("fiber.word", offsetof(fiber, word));
+        r.value("fiber.parked", parkable::parked);
+        r.value("fiber.parked_user", parkable::parked_user);
+        r.value("fiber.run", offsetof(fiber, run));
+        r.value("fiber.callable", offsetof(fiber, callable));
+        r.value("fiber.spawner", offsetof(fiber, spawner));
+        r.value("fiber.link", offsetof(fiber, link));
+        r.value("fiber.cluster", offsetof(fiber, home_cluster));
+        r.value("fiber.pinned_to", offsetof(fiber, pinned_to));
+        r.value("fiber.joiner", offsetof(fiber, joiner));
+        r.value("fiber.joiner_finished", fiber::finished);
+        r.value("fiber.joiner_detached", fiber::detached);
+        r.value("fiber.mark", offsetof(fiber, mark));
+        r.value("fiber.mark_shift", sched::wait_mark::kind_shift);
+        r.value("fiber.blocking_depth",
+                offsetof(fiber, blocks) + offsetof(sched::blocking_note, depth));
         // What a lock's owner word names: this part of a fiber.
-        value(r, "fiber.parkable", static_cast<std::size_t>(parkable_offset));
+        r.value("fiber.parkable", static_cast<std::size_t>(parkable_offset));
     }
     // A base class has no offsetof(): that of its only first member.
     static constexpr std::size_t parkable_offset =
@@ -108,37 +91,36 @@ struct look_inside {
         constexpr std::size_t heap = offsetof(processor, timers) +
                                      offsetof(sched::timer_queue, heap_) +
                                      offsetof(timers::timer_heap, entries_);
-        value(r, "processor.size", sizeof(processor));
-        value(r, "processor.run_next", offsetof(processor, ready) + offsetof(run_queue, run_next_));
-        value(r, "processor.queue", offsetof(processor, ready) + offsetof(run_queue, ring_));
-        value(r, "processor.pinned_queue",
-              offsetof(processor, ready) + offsetof(run_queue, pinned_));
-        value(r, "processor.inbox",
-              offsetof(processor, scattered) + offsetof(sched::inbox, first_));
-        value(r, "processor.pinned_inbox",
-              offsetof(processor, pinned) + offsetof(sched::inbox, first_));
-        value(r, "processor.arrived", offsetof(processor, arrived_));
-        value(r, "processor.holder", offsetof(processor, holder_));
-        value(r, "processor.index", offsetof(processor, index_));
-        value(r, "processor.cluster", offsetof(processor, home_));
-        value(r, "processor.is_idle", offsetof(processor, is_idle));
-        value(r, "processor.retired", offsetof(processor, retirement.is_done));
-        value(r, "processor.timers", heap + offsetof(entries, data_));
-        value(r, "processor.timer_count", heap + offsetof(entries, size_));
-        value(r, "processor.slices", offsetof(processor, ready) + offsetof(run_queue, slices_));
-        value(r, "processor.spawned",
-              offsetof(processor, counters) + offsetof(sched::processor_counters, spawned));
-        value(r, "processor.finished",
-              offsetof(processor, counters) + offsetof(sched::processor_counters, finished));
-        value(r, "processor.steals",
-              offsetof(processor, counters) + offsetof(sched::processor_counters, steals));
-        value(r, "timer.size", sizeof(entry));  // Of an entry: when, and the timer.
-        value(r, "timer.at", offsetof(entry, at));
-        value(r, "timer.who", offsetof(entry, who));
-        value(r, "queue.head", offsetof(fiber_ring, head_));
-        value(r, "queue.tail", offsetof(fiber_ring, tail_));
-        value(r, "queue.mask", offsetof(fiber_ring, mask_));
-        value(r, "queue.slots", offsetof(fiber_ring, slots_));
+        r.value("processor.size", sizeof(processor));
+        r.value("processor.run_next", offsetof(processor, ready) + offsetof(run_queue, run_next_));
+        r.value("processor.queue", offsetof(processor, ready) + offsetof(run_queue, ring_));
+        r.value("processor.pinned_queue",
+                offsetof(processor, ready) + offsetof(run_queue, pinned_));
+        r.value("processor.inbox", offsetof(processor, scattered) + offsetof(sched::inbox, first_));
+        r.value("processor.pinned_inbox",
+                offsetof(processor, pinned) + offsetof(sched::inbox, first_));
+        r.value("processor.arrived", offsetof(processor, arrived_));
+        r.value("processor.holder", offsetof(processor, holder_));
+        r.value("processor.index", offsetof(processor, index_));
+        r.value("processor.cluster", offsetof(processor, home_));
+        r.value("processor.is_idle", offsetof(processor, is_idle));
+        r.value("processor.retired", offsetof(processor, retirement.is_done));
+        r.value("processor.timers", heap + offsetof(entries, data_));
+        r.value("processor.timer_count", heap + offsetof(entries, size_));
+        r.value("processor.slices", offsetof(processor, ready) + offsetof(run_queue, slices_));
+        r.value("processor.spawned",
+                offsetof(processor, counters) + offsetof(sched::processor_counters, spawned));
+        r.value("processor.finished",
+                offsetof(processor, counters) + offsetof(sched::processor_counters, finished));
+        r.value("processor.steals",
+                offsetof(processor, counters) + offsetof(sched::processor_counters, steals));
+        r.value("timer.size", sizeof(entry));  // Of an entry: when, and the timer.
+        r.value("timer.at", offsetof(entry, at));
+        r.value("timer.who", offsetof(entry, who));
+        r.value("queue.head", offsetof(fiber_ring, head_));
+        r.value("queue.tail", offsetof(fiber_ring, tail_));
+        r.value("queue.mask", offsetof(fiber_ring, mask_));
+        r.value("queue.slots", offsetof(fiber_ring, slots_));
     }
 
     static consteval void clusters(rt::root& r) {
@@ -146,70 +128,62 @@ struct look_inside {
         using sched::cluster;
         using pool = sched::carrier_pool;
         using carry::turn_word;
-        place(r, "clusters", &cluster::all_clusters_);
-        place(r, "default_cluster", &sched::default_cluster);
-        value(r, "cluster.next", offsetof(cluster, next_cluster_));
-        value(r, "cluster.name", offsetof(cluster, name_text_));
-        value(r, "cluster.policy", offsetof(cluster, policy_));  // Null: work stealing.
-        value(r, "cluster.processors", offsetof(cluster, all_));
-        value(r, "cluster.size", offsetof(cluster, size_));
-        value(r, "cluster.active", offsetof(cluster, active_));
-        value(r, "cluster.inbox", offsetof(cluster, shared_inbox) + offsetof(sched::inbox, first_));
-        value(r, "cluster.spawned_outside", offsetof(cluster, spawned_outside));
-        value(r, "cluster.carriers", offsetof(cluster, carriers) + offsetof(pool, all_));
-        value(r, "cluster.carriers_most", offsetof(cluster, carriers) + offsetof(pool, most_));
-        value(r, "cluster.carriers_now",
-              offsetof(cluster, carriers) + offsetof(pool, counters_) +
-                  offsetof(sched::carrier_counters, now));
-        value(r, "cluster.hand_offs",
-              offsetof(cluster, carriers) + offsetof(pool, counters_) +
-                  offsetof(sched::carrier_counters, hand_offs));
-        value(r, "cluster.stops",
-              offsetof(cluster, carriers) + offsetof(pool, counters_) +
-                  offsetof(sched::carrier_counters, stops));
-        value(r, "cluster.preemptions",
-              offsetof(cluster, carriers) + offsetof(pool, counters_) +
-                  offsetof(sched::carrier_counters, preemptions));
+        r.place("clusters", &cluster::all_clusters_);
+        r.place("default_cluster", &sched::default_cluster);
+        r.value("cluster.next", offsetof(cluster, next_cluster_));
+        r.value("cluster.name", offsetof(cluster, name_text_));
+        r.value("cluster.policy", offsetof(cluster, policy_));  // Null: work stealing.
+        r.value("cluster.processors", offsetof(cluster, all_));
+        r.value("cluster.size", offsetof(cluster, size_));
+        r.value("cluster.active", offsetof(cluster, active_));
+        r.value("cluster.inbox", offsetof(cluster, shared_inbox) + offsetof(sched::inbox, first_));
+        r.value("cluster.spawned_outside", offsetof(cluster, spawned_outside));
+        r.value("cluster.carriers", offsetof(cluster, carriers) + offsetof(pool, all_));
+        r.value("cluster.carriers_most", offsetof(cluster, carriers) + offsetof(pool, most_));
+        r.value("cluster.carriers_now", offsetof(cluster, carriers) + offsetof(pool, counters_) +
+                                            offsetof(sched::carrier_counters, now));
+        r.value("cluster.hand_offs", offsetof(cluster, carriers) + offsetof(pool, counters_) +
+                                         offsetof(sched::carrier_counters, hand_offs));
+        r.value("cluster.stops", offsetof(cluster, carriers) + offsetof(pool, counters_) +
+                                     offsetof(sched::carrier_counters, stops));
+        r.value("cluster.preemptions", offsetof(cluster, carriers) + offsetof(pool, counters_) +
+                                           offsetof(sched::carrier_counters, preemptions));
 
-        value(r, "carrier.next", offsetof(carrier, next_made));
-        value(r, "carrier.running", offsetof(carrier, running));
-        value(r, "carrier.processor", offsetof(carrier, proc));
-        value(r, "carrier.tid", offsetof(carrier, tid));
-        value(r, "carrier.brings", offsetof(carrier, brings));
-        value(r, "carrier.turn", offsetof(carrier, turn) + offsetof(turn_word, word_));
-        value(r, "carrier.turn_holds", turn_word::holds);
-        value(r, "carrier.turn_stopped", turn_word::stopped);
-        value(r, "carrier.turn_given", turn_word::given);
-        value(r, "carrier.turn_runs_on", turn_word::runs_on);
+        r.value("carrier.next", offsetof(carrier, next_made));
+        r.value("carrier.running", offsetof(carrier, running));
+        r.value("carrier.processor", offsetof(carrier, proc));
+        r.value("carrier.tid", offsetof(carrier, tid));
+        r.value("carrier.brings", offsetof(carrier, brings));
+        r.value("carrier.turn", offsetof(carrier, turn) + offsetof(turn_word, word_));
+        r.value("carrier.turn_holds", turn_word::holds);
+        r.value("carrier.turn_stopped", turn_word::stopped);
+        r.value("carrier.turn_given", turn_word::given);
+        r.value("carrier.turn_runs_on", turn_word::runs_on);
     }
 
     static consteval void waits(rt::root& r) {
         using impl::channel_state;
         using sched::thread_wait;
-        place(r, "thread_waits", &sched::thread_waits);
-        place(r, "engine", &io::engine_in_use);  // Its name, or null.
-        value(r, "thread_wait.who", offsetof(thread_wait, who));
-        value(r, "thread_wait.owner", offsetof(thread_wait, owner));
-        value(r, "thread_wait.thread", offsetof(thread_wait, thread));
-        value(r, "thread_wait.next", offsetof(thread_wait, next));
-        value(r, "mutex.owner", offsetof(impl::mutex_state, owner));
-        value(r, "mutex.flags", 7);  // The bits of an owner word that are no address.
-        value(r, "shared_mutex.holder", offsetof(impl::shared_mutex_state, holder));
-        value(r, "shared_mutex.has_readers", 2);
-        value(r, "shared_mutex.one_reader", 8);
-        value(r, "gate.word", offsetof(impl::gate_state, word));  // Twice the count, and a flag.
-        value(r, "barrier.missing", offsetof(impl::barrier_state, missing));
-        value(r, "channel.count", offsetof(channel_state, count));
-        value(r, "channel.capacity", offsetof(channel_state, capacity));
-        value(r, "channel.is_closed", offsetof(channel_state, is_closed));
+        r.place("thread_waits", &sched::thread_waits);
+        r.place("engine", &io::engine_in_use);  // Its name, or null.
+        r.value("thread_wait.who", offsetof(thread_wait, who));
+        r.value("thread_wait.owner", offsetof(thread_wait, owner));
+        r.value("thread_wait.thread", offsetof(thread_wait, thread));
+        r.value("thread_wait.next", offsetof(thread_wait, next));
+        r.value("mutex.owner", offsetof(impl::mutex_state, owner));
+        r.value("mutex.flags", 7);  // The bits of an owner word that are no address.
+        r.value("shared_mutex.holder", offsetof(impl::shared_mutex_state, holder));
+        r.value("shared_mutex.has_readers", 2);
+        r.value("shared_mutex.one_reader", 8);
+        r.value("gate.word", offsetof(impl::gate_state, word));  // Twice the count, and a flag.
+        r.value("barrier.missing", offsetof(impl::barrier_state, missing));
+        r.value("channel.count", offsetof(channel_state, count));
+        r.value("channel.capacity", offsetof(channel_state, capacity));
+        r.value("channel.is_closed", offsetof(channel_state, is_closed));
     }
 
     static consteval rt::root all() {
-        rt::root r{};
-        copy(r.magic, "umsroot");
-        r.version = 2;
-        r.bytes = sizeof r;
-        copy(r.library, rt::version_text);
+        rt::root r{"umsroot", rt::version_text};
         memory(r);
         fibers(r);
         processors(r);
@@ -225,3 +199,12 @@ extern "C" UMS_EXPORT constinit const ums::rt::root ums_root = ums::look_inside:
 
 // The note of rt/root.hpp names it by this name, which no other library can take over.
 extern "C" [[gnu::visibility("hidden"), gnu::alias("ums_root")]] const ums::rt::root ums_root_here;
+asm(R"(
+        .pushsection .note.ums, "a", @note
+        .balign 4
+        .long   7, 8, 1
+        .asciz  "libums"
+        .balign 4
+        .quad   ums_root_here - .
+        .popsection
+)");

@@ -32,7 +32,6 @@ class reader {
 public:
     reader() : memory_{::open("/proc/self/mem", O_RDONLY | O_CLOEXEC)} {
         EXPECT_GE(memory_, 0);
-        root_ = get<rt::root>(reinterpret_cast<std::uintptr_t>(&ums_root));
     }
     ~reader() { ::close(memory_); }
     reader(const reader&) = delete;
@@ -112,7 +111,7 @@ private:
     }
 
     int memory_;
-    rt::root root_;
+    rt::root root_ = ums_root;
 };
 
 class root_test : public conserving_test {};

@@ -7,6 +7,7 @@
 #include "io/engine.hpp"
 #include "mem/overflow.hpp"
 #include "os/membarrier.hpp"
+#include "rt/root.hpp"
 #include "sched/carrier.hpp"
 #include "sched/deadlock.hpp"
 #include "sched/depot.hpp"
@@ -17,20 +18,12 @@
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
-// The ELF note of rt/root.hpp. Here, because a program that starts a runtime contains this file.
-asm(R"(
-        .pushsection .note.ums, "a", @note
-        .balign 4
-        .long   7, 8, 1
-        .asciz  "libums"
-        .balign 4
-        .quad   ums_root_here - .
-        .popsection
-)");
-
 namespace ums::rt {
 
 namespace {
+
+// So that every program with a runtime contains it.
+[[gnu::used]] const root* const description = &ums_root;
 
 constinit base::atomic<running_runtime*> the_runtime;
 constinit base::atomic<bool> starting_or_running;

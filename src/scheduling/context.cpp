@@ -4,7 +4,14 @@
 #include <cerrno>
 #include <cstring>
 
+#include "rt/root.hpp"
+
+extern "C" [[gnu::visibility("hidden")]] const ums::rt::root ums_scheduling_root;
+
 namespace ums::scheduling {
+
+// So that every program with workers contains it.
+[[gnu::used]] static const rt::root* const description = &ums_scheduling_root;
 
 constinit context_table contexts;
 constinit thread_local context* current = nullptr;

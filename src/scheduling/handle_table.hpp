@@ -20,6 +20,9 @@ namespace ums::scheduling {
 
 using handle = std::uint64_t;
 
+// Describes it to readers from outside (scheduling/root.cpp).
+struct look_inside;
+
 // What the objects of a table begin with.
 struct entry {
     base::atomic<handle> self{0};  // 0: free.
@@ -108,6 +111,8 @@ public:
     }
 
 private:
+    friend struct look_inside;
+
     static constexpr std::size_t per_block = 256, blocks = 16384;
     static constexpr handle index_mask = (handle{1} << 28) - 1;
     static constexpr unsigned kind_shift = 28;

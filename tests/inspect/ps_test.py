@@ -109,6 +109,29 @@ class PsTest(unittest.TestCase):
             policies = {c["name"]: c["policy"] for c in picture["clusters"]}
             self.assertEqual(policies, {"main": False, "own": True})
 
+    def test_workers_of_the_ums_api(self):
+        program = os.path.join(os.path.dirname(programs.CROWD), "workers")
+        try:
+            crowd = Crowd(0, program)
+        except IndexError:
+            self.skipTest("no workers here")  # It has said why.
+        with crowd:
+            while True:  # The last one may be on its way home.
+                workers = json.loads(ums("ps", crowd.pid, "--json").stdout)["workers"]
+                states = sorted(w["state"] for w in workers)
+                if [w for w in workers if w["state"] == "blocked" and "read() in" in w["waits"]]:
+                    break
+            self.assertEqual(states, ["blocked", "dequeued", "scheduler"])
+            ids = {w["state"]: w["context"] for w in workers}
+            self.assertEqual({w["partner"] for w in workers if w["state"] != "scheduler"},
+                             {ids["scheduler"]})
+            lines = ums("ps", crowd.pid).stdout.splitlines()
+            self.assertEqual(sum(" read() in the kernel" in line for line in lines), 2, lines)
+            stacks = ums("stack", crowd.pid).stdout
+            self.assertRegex(stacks, r"1 worker of the UMS API: dequeued: 0x[0-9a-f]+\n(    .*\n)*    yielding")
+            self.assertRegex(stacks, r"worker of the UMS API: blocked, read\(\) in the kernel: .*\n"
+                                     r"(    .*\n)*    announcing")
+
     def test_filters_and_sorts(self):
         with Crowd(4) as crowd:
             crowd.settle()

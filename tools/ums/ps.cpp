@@ -91,7 +91,7 @@ std::string in_words(const counts& all) {
 
 void print_header(const snapshot& s, const layout& how) {
     fmt::print("{}: libums {}, {} fibers\n", s.of().title(), how.library(), s.fibers.size());
-    fmt::print("states: {}\n", in_words(by_state(s)));
+    if (!s.fibers.empty()) fmt::print("states: {}\n", in_words(by_state(s)));
     if (const counts c = by_wait(s); !c.empty()) fmt::print("waits: {}\n", in_words(c));
     for (std::uint32_t i = 0; i < s.clusters.size(); ++i) {
         const cluster_record& c = s.clusters[i];
@@ -112,6 +112,15 @@ void print_header(const snapshot& s, const layout& how) {
         s.memory.stacks, s.memory.warm, s.memory.cold, s.memory.slabs,
         bytes_in_words(s.memory.mapped_bytes), s.engine.empty() ? "none yet" : s.engine);
     if (!s.warning.empty()) fmt::print("warning: {}\n", s.warning);
+}
+
+void print_workers(const snapshot& s) {
+    if (s.workers.empty()) return;
+    fmt::print("\n{:>18} {:<10} {:>7} {:>10} {:>18}  {}\n", "UMS CONTEXT", "STATE", "TID",
+               "SWITCHES", "EXECUTED BY", "WAITS FOR");
+    for (const worker_record& w : s.workers)
+        fmt::print("{:>#18x} {:<10} {:>7} {:>10} {:>18}  {}\n", w.handle, state_of(w), w.tid,
+                   w.switches, w.is_scheduler ? "-" : fmt::format("{:#x}", w.partner), wait_of(w));
 }
 
 void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, start_names& names,
@@ -197,6 +206,13 @@ void print_json(const snapshot& s, const layout& how, const std::vector<std::uin
                                    {"stops", c.stops},
                                    {"preemptions", c.preemptions}});
     }
+    for (const worker_record& w : s.workers)
+        all["workers"].push_back({{"context", w.handle},
+                                  {"state", state_of(w)},
+                                  {"tid", w.tid},
+                                  {"switches", w.switches},
+                                  {"partner", w.partner},
+                                  {"waits", wait_of(w)}});
     if (with_fibers) {
         all["fibers"] = nlohmann::json::array();
         for (const std::uint32_t i : chosen)
@@ -252,7 +268,10 @@ int ps(const ps_request& asked) {
         print_json(s, how, chosen, !asked.counts, names, fds);
     } else {
         print_header(s, how);
-        if (!asked.counts) print_lines(s, chosen, names, fds);
+        if (!asked.counts) {
+            if (!s.fibers.empty()) print_lines(s, chosen, names, fds);
+            print_workers(s);
+        }
     }
     return 0;
 }

@@ -97,6 +97,31 @@ void print(const snapshot& s, const group& g, symbols& names, descriptors& fds) 
     fmt::print("\n");
 }
 
+// Of the UMS API. Those that run are on their scheduler's kernel thread.
+void print_workers(const snapshot& s, symbols& names, unwinder& by) {
+    std::map<std::pair<call_stack, std::string>, std::vector<std::uint64_t>> groups;
+    for (const worker_record& w : s.workers) {
+        registers r;
+        if (w.ip != 0) {
+            r.set(registers::sp, w.sp);
+            r.set(registers::ip, w.ip);
+            r.set(registers::bp, w.bp);
+        } else if (w.thread) {
+            r = w.thread->at;
+        }
+        const std::string why = wait_of(w);
+        groups[{by.unwind(r, {}), state_of(w) + (why.empty() ? "" : ", " + why)}].push_back(
+            w.handle);
+    }
+    for (const auto& [key, workers] : groups) {
+        fmt::print("{} worker{} of the UMS API: {}: {:#x}{}\n", workers.size(),
+                   workers.size() == 1 ? "" : "s", key.second, workers.front(),
+                   workers.size() == 1 ? "" : " ..");
+        for (const std::string& line : lines_of(key.first, names)) fmt::print("    {}\n", line);
+        fmt::print("\n");
+    }
+}
+
 nlohmann::json to_json(const snapshot& s, const group& g, symbols& names) {
     nlohmann::json j{{"state", name_of(g.state)}, {"waits", name_of(g.waits)}};
     for (const std::uint32_t i : g.fibers) j["fibers"].push_back(s.fibers[i].id);
@@ -156,6 +181,7 @@ int stack(const stack_request& asked) {
         fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
         for (const group& g : groups) print(s, g, names, fds);
+        if (chosen.size() == s.fibers.size()) print_workers(s, names, by);
     }
     return 0;
 }

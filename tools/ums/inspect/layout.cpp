@@ -34,7 +34,7 @@ std::string text(const char (&field)[n]) {
 }
 
 // Where the notes of the program or library whose header is at `base` say that the constant is.
-std::vector<address> roots_of(const memory& m, address base) {
+std::vector<address> roots_of(const memory& m, address base, std::uint32_t type) {
     std::vector<address> found;
     const auto head = m.get<Elf64_Ehdr>(base);
     if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -55,7 +55,8 @@ std::vector<address> roots_of(const memory& m, address base) {
         for (std::size_t i = 0; i + sizeof(Elf64_Nhdr) <= notes.size();) {
             const auto n = at_offset<Elf64_Nhdr>(notes, i);
             const std::size_t what = i + up(sizeof n + n.n_namesz);
-            if (n.n_namesz == 7 && n.n_type == 1 && n.n_descsz == 8 && what + 8 <= notes.size() &&
+            if (n.n_namesz == 7 && n.n_type == type && n.n_descsz == 8 &&
+                what + 8 <= notes.size() &&
                 std::memcmp(notes.data() + i + sizeof n, "libums", 7) == 0)
                 found.push_back(at + what + at_offset<std::uint64_t>(notes, what));
             i = up(what + n.n_descsz);
@@ -69,16 +70,20 @@ std::vector<address> roots_of(const memory& m, address base) {
 layout::layout(const process& of) {
     for (const mapping& m : of.mappings()) {
         if (m.offset != 0 || m.path.empty() || m.path[0] != '/') continue;
-        for (const address at : roots_of(of, m.begin)) {
+        for (const address at : roots_of(of, m.begin, 1)) {
             layout candidate{*this};
-            if (!candidate.read_from(of, at)) {
+            if (!candidate.read_from(of, at, "umsroot")) {
                 refusal_ = candidate.refusal_;
                 continue;
             }
             const address slabs = of.get<address>(candidate.place("slabs")).value_or(0);
             const bool is_used = slabs != 0;
             // A program and a library may both contain one: the one whose runtime runs.
-            if (values_.empty() || is_used) *this = candidate;
+            if (!values_.empty() && !is_used) continue;
+            *this = candidate;
+            // The UMS API's, of the same program or library. One of another layout is as good as none.
+            for (const address workers : roots_of(of, m.begin, 2))
+                if (!read_from(of, workers, "umswork")) refusal_.clear();
             if (is_used) return;
         }
     }
@@ -87,9 +92,9 @@ layout::layout(const process& of) {
                                                   : of.title() + ": " + refusal_};
 }
 
-bool layout::read_from(const process& of, address at) {
+bool layout::read_from(const process& of, address at, const char* magic) {
     const auto head = of.get<root_head>(at);
-    if (!head || std::memcmp(head->magic, "umsroot", 8) != 0) {
+    if (!head || std::memcmp(head->magic, magic, 8) != 0) {
         refusal_ = "the description of its libums cannot be read";
         return false;
     }

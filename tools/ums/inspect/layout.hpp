@@ -20,10 +20,13 @@ public:
     // Throws std::runtime_error if this libums does not have it.
     [[nodiscard]] std::size_t value(std::string_view name) const;
     [[nodiscard]] address place(std::string_view name) const;
+    [[nodiscard]] bool has(std::string_view name) const {
+        return values_.contains(std::string{name});
+    }
     [[nodiscard]] const std::string& library() const { return library_; }  // Its version.
 
 private:
-    [[nodiscard]] bool read_from(const process& of, address at);
+    [[nodiscard]] bool read_from(const process& of, address at, const char* magic);
 
     std::unordered_map<std::string, std::size_t> values_;
     std::unordered_map<std::string, address> places_;

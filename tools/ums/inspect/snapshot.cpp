@@ -10,6 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "wait_words.hpp"
+
 namespace tool::inspect {
 
 namespace {
@@ -38,6 +40,7 @@ snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how} {
     classify();
     look_at_threads();
     read_objects();
+    read_workers();
 }
 
 void snapshot::read_slabs() {
@@ -475,6 +478,58 @@ void snapshot::read_objects() {
     }
     for (thread_wait_record& t : thread_waits)
         t.held_by = holder_of(of_.get<std::uint64_t>(t.owner).value_or(0));
+}
+
+void snapshot::read_workers() {
+    if (!how_.has("context.size")) return;
+    const std::size_t size = how_.value("context.size"),
+                      per_block = how_.value("contexts.per_block");
+    if (size < 64 || size > 1 << 14 || per_block > 1 << 16) return;
+    std::vector<char> block(size * per_block);
+    const address table = how_.place("contexts") + how_.value("contexts.blocks");
+    for (std::size_t b = 0; b < how_.value("contexts.blocks_most"); ++b) {
+        const address at = of_.get<address>(table + b * 8).value_or(0);
+        if (at == 0 || !of_.read(at, block.data(), block.size())) return;
+        for (std::size_t i = 0; i < per_block; ++i) {
+            const std::span<const char> c{block.data() + i * size, size};
+            const auto word = [&](const char* name) {
+                return at_offset<std::uint64_t>(c, how_.value(name));
+            };
+            worker_record w;
+            w.handle = word("context.self");
+            w.is_scheduler = word("context.scheduler") != 0;
+            if (w.handle == 0 || (!w.is_scheduler && word("context.worker") == 0)) continue;
+            const auto state = at_offset<std::uint32_t>(c, how_.value("context.state"));
+            w.state = state & static_cast<std::uint32_t>(how_.value("context.state_mask"));
+            w.tid = at_offset<int>(c, how_.value("context.tid"));
+            w.partner = word("context.partner");
+            w.switches = word("context.switches");
+            constexpr std::uint32_t held = 1, owned = 3, blocked = 5;
+            const bool is_saved =
+                w.state >= held && w.state <= owned && (state & how_.value("context.locked")) == 0;
+            if (is_saved && !w.is_scheduler) {
+                w.sp = word("context.sp");
+                w.ip = word("context.ip");
+                w.bp = word("context.bp");
+            }
+            if (w.is_scheduler || w.state == blocked) w.thread = of_.thread(w.tid);
+            workers.push_back(w);
+        }
+    }
+}
+
+const char* state_of(const worker_record& w) {
+    static constexpr const char* names[] = {"none",    "suspended", "ready",      "dequeued",
+                                            "running", "blocked",   "terminated", "?"};
+    return w.is_scheduler ? "scheduler" : names[w.state % 8];
+}
+
+std::string wait_of(const worker_record& w) {
+    const bool waits = w.thread && (w.thread->state == 'S' || w.thread->state == 'D');
+    if (!waits) return {};
+    const long call = w.thread->call.value_or(-1);
+    return call >= 0 ? system_call_name(static_cast<std::uint64_t>(call)) + "() in the kernel"
+                     : "page fault in the kernel";
 }
 
 }  // namespace tool::inspect

@@ -57,6 +57,21 @@ struct thread_wait_record {
     std::uint32_t held_by = nobody;
 };
 
+// A worker of the UMS API, or a scheduler.
+struct worker_record {
+    std::uint64_t handle = 0;
+    bool is_scheduler = false;
+    std::uint32_t state = 0;    // As src/scheduling/worker_state.hpp has them.
+    int tid = 0;                // Of its own kernel thread.
+    std::uint64_t partner = 0;  // The scheduler that executed it last; a scheduler's: its worker.
+    std::uint64_t switches = 0;
+    address sp = 0, ip = 0, bp = 0;      // Where it goes on; 0: it runs, or is at home.
+    std::optional<thread_state> thread;  // Of a worker that is blocked.
+};
+[[nodiscard]] const char* state_of(const worker_record& w);
+// The system call it is in; empty: none.
+[[nodiscard]] std::string wait_of(const worker_record& w);
+
 struct memory_use {
     std::uint64_t slabs = 0, mapped_bytes = 0, stacks = 0, warm = 0, cold = 0;
 };
@@ -76,6 +91,7 @@ public:
     std::vector<processor_record> processors;
     std::vector<carrier_record> carriers;
     std::vector<thread_wait_record> thread_waits;
+    std::vector<worker_record> workers;
     memory_use memory;
     std::string engine;
     std::int64_t taken_at = 0;
@@ -107,6 +123,7 @@ private:
     void note_stack_used(fiber_record& f) const;
     void look_at_threads();
     void read_objects();
+    void read_workers();
     [[nodiscard]] std::uint32_t holder_of(std::uint64_t owner_word) const;
 
     const process& of_;
