@@ -97,10 +97,10 @@ class PsTest(unittest.TestCase):
     def test_running_and_stopped_fibers_and_policies(self):
         with Crowd("states") as crowd:
             while True:  # Until a picture shows them in the states that last longest.
-                picture = json.loads(ums("ps", crowd.pid, "--json", "--stop").stdout)
+                picture = json.loads(ums("ps", crowd.pid, "--json").stdout)
                 by_name = {one["name"]: one for one in picture["fibers"]}
                 computing = sorted(by_name[f"compute-{i}"]["state"] for i in range(2))
-                self.assertIn(computing[0], ("ready", "running", "stopped"))
+                self.assertLessEqual(set(computing), {"ready", "running", "stopped", "blocked"})
                 waiting = [by_name[f"receive-{i}"] for i in range(2)]
                 if computing == ["running", "stopped"] and all(f["state"] == "parked" for f in waiting):
                     break
