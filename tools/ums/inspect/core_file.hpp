@@ -4,7 +4,7 @@
 // tools/ums/inspect/core_file.hpp: a process that has ended, as its core file shows it.
 //
 // What the kernel leaves out of a core file, code and constants for the most part, is read from the
-// files that were mapped, if they are the same still (by build id).
+// files that were mapped. Nobody checks that they are still the same.
 
 #include <map>
 
