@@ -73,8 +73,9 @@ std::vector<group> grouped(const snapshot& s, const std::vector<std::uint32_t>& 
         all[at].fibers.push_back(chosen[i]);
     }
     if (!each)
-        std::stable_sort(all.begin(), all.end(), [](const group& a, const group& b) {
-            return a.fibers.size() > b.fibers.size();
+        std::sort(all.begin(), all.end(), [](const group& a, const group& b) {
+            return a.fibers.size() != b.fibers.size() ? a.fibers.size() > b.fibers.size()
+                                                      : a.fibers.front() < b.fibers.front();
         });
     return all;
 }

@@ -82,8 +82,9 @@ std::string lock_graph::in_words() const {
     }
     std::vector<std::pair<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>>> all(
         held.begin(), held.end());
-    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-        return a.second.size() > b.second.size();
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+        return a.second.size() != b.second.size() ? a.second.size() > b.second.size()
+                                                  : a.first < b.first;
     });
     for (const auto& [key, waiting] : all) {
         const auto& [holder, object] = key;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <sstream>
+#include <utility>
 
 #include "../usage.hpp"
 
@@ -57,8 +58,9 @@ bool selection::has(const fiber_record& f, const std::string& cluster,
 void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uint32_t>& chosen,
                  const std::function<std::string(address)>& start) {
     const auto by = [&](auto of) {
-        std::stable_sort(chosen.begin(), chosen.end(), [&](std::uint32_t a, std::uint32_t b) {
-            return of(s.fibers[a]) < of(s.fibers[b]);
+        std::sort(chosen.begin(), chosen.end(), [&](std::uint32_t a, std::uint32_t b) {
+            const fiber_record &x = s.fibers[a], &y = s.fibers[b];
+            return std::pair{of(x), x.id} < std::pair{of(y), y.id};
         });
     };
     by([](const fiber_record& f) { return f.id; });
