@@ -63,7 +63,7 @@ namespace {
 int be_refused_threads(const child_arguments&) {
     refusals = 3;
     ums::carry::monitor_detector detector;
-    if (!detector.start(0).empty()) return 1;
+    if (!detector.start().empty()) return 1;
     ums::scheduling::spares().start(detector);
     ums::scheduling::spares().want(1);
     // Nobody takes one, so nobody tells the maker to look again.
