@@ -163,8 +163,8 @@ maker::use::~use() {
     UMS_ASSERT(asking == nullptr && orders == nullptr, "the maker has ended, and a crew waits for it");
 }
 
-int maker::start(os::kernel_thread& thread, void* (*body)(void*), void* argument) noexcept {
-    order mine{.thread = thread, .body = body, .argument = argument, .done = {}};
+int maker::start(os::kernel_thread& made, void* (*body)(void*), void* argument) noexcept {
+    order mine{.thread = made, .body = body, .argument = argument, .done = {}};
     lock.acquire();
     base::chain::push_front(orders, mine, &order::next);
     wish();

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <utility>
 
 #include "os/futex.hpp"
@@ -43,13 +44,31 @@ sentinel* sentinel::start() noexcept {
 void sentinel::stop() noexcept {
     duty_.store(ends, base::relaxed);  // relaxed: nothing is published.
     os::futex_wake(duty_.address());
-    if (thread_.join_within(patience)) {
+    // In its class it may not get the CPU for seconds. One that was raised on its way into the class
+    // is raised once more.
+    bool is_ordinary = false, has_ended = false;
+    do {
+        is_ordinary = raise();
+        has_ended = thread_.join_within(patience);
+    } while (!has_ended && is_ordinary);
+    if (has_ended) {
         delete this;
     } else {
         const os::lock_guard guard{lock};
         next_left_ = std::exchange(left, this);
     }
     collect();
+}
+
+bool sentinel::raise() noexcept {
+    const int tid = tid_.load(base::acquire);  // sync(block.sentinel)
+    if (tid == 0) return true;                 // Not in the class yet.
+    cpu_set_t any;
+    CPU_ZERO(&any);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &any);
+    (void)sched_setaffinity(tid, sizeof any, &any);
+    const sched_param none{};
+    return sched_setscheduler(tid, SCHED_OTHER, &none) == 0;
 }
 
 void sentinel::collect() noexcept {
@@ -78,6 +97,7 @@ void sentinel::arm() noexcept {
 void sentinel::run() noexcept {
     pthread_setname_np(pthread_self(), "ums sentinel");
     (void)os::ask_for_slice(slice);
+    tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
     const sched_param none{};
     if (sched_setscheduler(0, SCHED_IDLE, &none) != 0 && setpriority(PRIO_PROCESS, 0, 19) != 0)
         return;

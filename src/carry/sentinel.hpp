@@ -23,7 +23,8 @@ namespace ums::carry {
 
 class sentinel {
 public:
-    // How long stop() waits.
+    // How long stop() waits for one that it may not put into an ordinary class again: an unprivileged
+    // process must not (RLIMIT_NICE). Then the thread is left, and joined later.
     static constexpr os::nanoseconds patience = 5'000'000;
 
     // What the waiter sleeps on.
@@ -56,9 +57,12 @@ private:
     ~sentinel() = default;
 
     void run() noexcept;
+    // An ordinary thread again, on any CPU. False: that is not permitted, or it has ended.
+    [[nodiscard]] bool raise() noexcept;
     static void collect() noexcept;
 
     base::atomic<std::uint32_t> duty_{rests};
+    base::atomic<int> tid_;
     os::kernel_thread thread_;
     sentinel* next_left_ = nullptr;  // Of those that have not ended. Guarded by a lock of
                                      // sentinel.cpp.

@@ -23,7 +23,7 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
     if (traits < 0) return number::from(traits);
     if ((traits & descriptor::file) != 0) return number::from(file_read(fd, into, count, -1));
     // It may be another's blocking one by now: only of a socket can be received without a wait all the same.
-    if (count == 1 && wanted != 0 && (traits & descriptor::socket) != 0) {
+    if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
         const long n = perform(*d, fd, side::in, wanted, l, [=]() noexcept {
             return os::io_call(SYS_recvfrom, fd, into->iov_base, into->iov_len, MSG_DONTWAIT);
         });
@@ -45,7 +45,7 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
     const long traits = d->learn(fd);
     if (traits < 0) return number::from(traits);
     if ((traits & descriptor::file) != 0) return number::from(file_write(fd, from, count, -1));
-    if ((traits & descriptor::socket) != 0) {
+    if ((traits & descriptor::is_socket) != 0) {
         msghdr message{};
         message.msg_iov = const_cast<iovec*>(from);
         message.msg_iovlen = static_cast<std::size_t>(count);

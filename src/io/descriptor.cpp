@@ -44,12 +44,12 @@ int socket_option(int fd, int name) noexcept {
 std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
     if (is_file(is)) return descriptor::file;
     if (!S_ISSOCK(is.st_mode)) return 0;
-    if (socket_option(fd, SO_TYPE) != SOCK_STREAM) return descriptor::socket | descriptor::messages;
-    return socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP ? descriptor::socket | descriptor::tcp
-                                                         : descriptor::socket;
+    if (socket_option(fd, SO_TYPE) != SOCK_STREAM) return descriptor::is_socket | descriptor::messages;
+    return socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP ? descriptor::is_socket | descriptor::tcp
+                                                         : descriptor::is_socket;
 }
 constexpr std::uint32_t kinds =
-    descriptor::file | descriptor::socket | descriptor::tcp | descriptor::messages;
+    descriptor::file | descriptor::is_socket | descriptor::tcp | descriptor::messages;
 
 // A plain thread that waits without an engine. Its bell ends its poll(2).
 class lone_waiter {

@@ -82,7 +82,7 @@ public:
     enum traits : std::uint32_t {
         known = 1,
         file = 2,  // Regular, directory, block device: always ready, and blocks.
-        socket = 4,
+        is_socket = 4,
         tcp = 8,
         ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
         messages = 32,   // A socket that keeps messages apart.
@@ -114,7 +114,7 @@ public:
     // Finds out what it is, and makes it non-blocking. Returns the traits, or -errno.
     long learn(int fd) noexcept {
         const std::uint32_t t = known_traits();
-        return (t & kept) != 0 || (t & (ours | socket)) == (ours | socket) ? static_cast<long>(t)
+        return (t & kept) != 0 || (t & (ours | is_socket)) == (ours | is_socket) ? static_cast<long>(t)
                                                                            : verify(fd);
     }
     // The same, but asks the kernel what a shared number is now.

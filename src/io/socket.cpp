@@ -29,7 +29,7 @@ result<int> to_descriptor(long fd, std::uint32_t traits) {
 
 // The traits of a socket of this type.
 constexpr std::uint32_t of_type(int type) noexcept {
-    constexpr std::uint32_t any = descriptor::ours | descriptor::socket;
+    constexpr std::uint32_t any = descriptor::ours | descriptor::is_socket;
     return (type & 0xff) == SOCK_STREAM ? any : any | descriptor::messages;
 }
 
@@ -287,7 +287,7 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
             if (d->generation() != generation) return result<int>::failure(EBADF);
             continue;
         }
-        return to_descriptor(made, descriptor::ours | descriptor::socket | inherited);
+        return to_descriptor(made, descriptor::ours | descriptor::is_socket | inherited);
     }
 }
 
