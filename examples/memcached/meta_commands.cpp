@@ -360,11 +360,11 @@ void session::meta_set(const words& line, std::string_view text, replies& to) {
         return;
     }
     it->key_is_base64 = asked.key_is_base64;
-    await_value(std::move(it), how);
-    pending_.is_meta = true;
-    pending_.quiet = asked.quiet;
-    pending_.cas = asked.cas;
-    pending_.may_be_stale = asked.invalidates;
+    await_value(std::move(it), {.how = how,
+                                .quiet = asked.quiet,
+                                .is_meta = true,
+                                .may_be_stale = asked.invalidates,
+                                .cas = asked.cas});
     pending_.line = text;
 }
 

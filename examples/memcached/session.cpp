@@ -76,10 +76,10 @@ void session::command(std::string_view text, replies& to) {
     text_command(line, to);
 }
 
-void session::await_value(item_ref it, storing how) {
-    pending_ = {};
+void session::await_value(item_ref it, const terms& how) {
+    static_cast<terms&>(pending_) = how;
     pending_.it = std::move(it);
-    pending_.how = how;
+    pending_.have = 0;
 }
 
 void session::swallow(std::uint64_t bytes, std::string_view why) {

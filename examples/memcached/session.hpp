@@ -58,15 +58,17 @@ public:
 
 private:
     // How the value that is being read is stored, and answered.
-    struct pending {
-        item_ref it;
-        std::size_t have = 0;
+    struct terms {
         storing how = storing::set;
-        std::uint64_t cas = 0;         // That the item must have; 0: any.
-        std::uint64_t stored_cas = 0;  // That it got.
         bool quiet = false;
         bool is_meta = false;
         bool may_be_stale = false;
+        std::uint64_t cas = 0;         // That the item must have; 0: any.
+        std::uint64_t stored_cas = 0;  // That it got.
+    };
+    struct pending : terms {
+        item_ref it;
+        std::size_t have = 0;
         std::string line;  // The meta command, for the flags that its reply repeats.
     };
     enum class result { stored, not_stored, exists, not_found };
@@ -76,7 +78,7 @@ private:
     [[nodiscard]] bool is_hopeless(std::string_view input) const noexcept;
     void finish_value(replies& to);
     result store_value(store::access& held);
-    void await_value(item_ref it, storing how);
+    void await_value(item_ref it, const terms& how);
     // The value that follows is not stored; behind it comes `why`, unless that is empty.
     void swallow(std::uint64_t bytes, std::string_view why);
 

@@ -126,9 +126,7 @@ void session::update(const words& line, replies& to, storing how) {
         }
         return;
     }
-    await_value(std::move(it), how);
-    pending_.quiet = quiet;
-    pending_.cas = cas;
+    await_value(std::move(it), {.how = how, .quiet = quiet, .cas = cas});
 }
 
 void session::arithmetic(const words& line, replies& to, bool increment) {
