@@ -66,6 +66,9 @@ function(ums_unit_test source)
     elseif(source MATCHES "^(tests/linux_ums/|src/scheduling/availability)")  # The latter also asks as Windows does.
         target_link_libraries(${target} PRIVATE ums::compat)
     endif()
+    if(source MATCHES "^tests/clients/")
+        target_link_libraries(${target} PRIVATE PkgConfig::UMS_CLIENTS)
+    endif()
     ums_register_test(${name} ${target})
 
     ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${target})
