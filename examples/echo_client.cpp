@@ -33,7 +33,7 @@ void send_input(ums::net::stream& server) {
     char buffer[4096];
     for (;;) {
         const auto n = ums::io::read(0, buffer, sizeof buffer);
-        if (!n || *n == 0 || !server.write(buffer, *n)) return;
+        if (!n || *n == 0 || !server.write_all(buffer, *n)) return;
     }
 }
 
@@ -41,7 +41,7 @@ void echo(ums::net::stream peer) {
     char buffer[4096];
     for (;;) {
         const auto n = peer.read(buffer, sizeof buffer);
-        if (!n || *n == 0 || !peer.write(buffer, *n)) return;
+        if (!n || *n == 0 || !peer.write_all(buffer, *n)) return;
     }
 }
 
@@ -68,7 +68,7 @@ int demo() {
     auto [here, there] = ums::net::stream::pair().value();
     ums::fiber peer{echo, std::move(there)};
     ums::fiber printer{print_all, std::ref(here)};
-    here.write("one\ntwo\n").value();
+    here.write_all("one\ntwo\n").value();
     here.shutdown(SHUT_WR);
     printer.join();
     peer.join();

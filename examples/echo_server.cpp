@@ -21,7 +21,7 @@ void serve(ums::net::stream peer) {
     for (;;) {
         const auto n = peer.read(buffer, sizeof buffer);
         if (!n || *n == 0) return;  // It has hung up.
-        if (!peer.write(buffer, *n)) return;
+        if (!peer.write_all(buffer, *n)) return;
     }
 }
 
@@ -39,7 +39,7 @@ void accept_all(ums::net::listener& door) {
 
 void speak(const ums::net::endpoint& to) {
     auto server = ums::net::stream::connect(to).value();
-    server.write("hello").value();
+    server.write_all("hello").value();
     char answer[5];
     server.read_all(answer, sizeof answer).value();
     std::printf("echo: %.5s\n", answer);

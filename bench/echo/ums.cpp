@@ -16,7 +16,7 @@ void serve(ums::net::stream peer) {
     for (;;) {
         const auto n = peer.read(buffer);
         if (!n || *n == 0) return;
-        if (!peer.write(std::span{buffer}.first(*n))) return;
+        if (!peer.write_all(std::span{buffer}.first(*n))) return;
     }
 }
 

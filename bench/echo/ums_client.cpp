@@ -78,7 +78,7 @@ private:
 
     void exchange(ums::net::stream& server) {
         std::array<char, 1024> buffer;
-        const auto sent = server.write(batch_);
+        const auto sent = server.write_all(batch_);
         if (!sent) give_up("write: " + sent.error().message());
         for (std::size_t at = 0; at < expected_;) {
             const auto n = server.read(buffer.data(), buffer.size());

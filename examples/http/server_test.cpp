@@ -130,7 +130,7 @@ TEST_F(server_test, of_pipelined_requests_each_has_its_own_time) {
         auto sent = clock::now();
         for (const auto start = sent; sent - start < 3 * chosen.header_timeout;) {
             const auto before = std::exchange(sent, clock::now());
-            (void)client.stream().write(rest + begin);
+            (void)client.stream().write_all(rest + begin);
             if (client.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n")) {
                 (void)client.is_silent_for(10ms);
                 continue;
@@ -310,7 +310,7 @@ TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_go
     runtime.stack_bytes = 16u << 20;
     serve([](server&, const ums::net::endpoint& at) {
         expect_turned_away(at, [](test_client& client) {
-            (void)client.stream().write(request);
+            (void)client.stream().write_all(request);
             return !client.receive_to(end_of_hello).empty();
         });
     });
@@ -333,7 +333,7 @@ TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) 
 
         (void)ums::io::connect(waits, at.data(), at.size()).value();
         ums::net::stream client{waits};
-        client.write(request).value();
+        client.write_all(request).value();
         char answer[1024];
         const auto cpu = [] {
             rusage used{};

@@ -131,7 +131,7 @@ TEST_F(server_test, the_limit_holds_for_connections_that_come_together) {
         ums::fiber running{[&s] { s.run(); }};
         std::vector<test_client> served;
         for (test_client& client : all) {
-            (void)client.stream().write("mn\r\n");
+            (void)client.stream().write_all("mn\r\n");
             const std::string said = client.receive_to("\r\n");
             if (said == "MN\r\n") served.push_back(std::move(client));
             // None: a socket that is written to after it was closed may forget what it had.
@@ -157,7 +157,7 @@ TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_go
     runtime.stack_bytes = 16u << 20;
     serve([](server& s) {
         expect_turned_away(s.addresses().front(), [](test_client& client) {
-            (void)client.stream().write("mn\r\n");
+            (void)client.stream().write_all("mn\r\n");
             return client.receive_to("\r\n") == "MN\r\n";
         });
     });

@@ -18,7 +18,7 @@ public:
     explicit test_client(const ums::net::endpoint& at)
         : stream_(ums::net::stream::connect(at).value()) {}
 
-    void send(std::string_view text) { stream_.write(text).value(); }
+    void send(std::string_view text) { stream_.write_all(text).value(); }
 
     // So many bytes, or what came before the end of the connection.
     std::string receive(std::size_t bytes) {

@@ -40,6 +40,7 @@ struct deadlock_member {
                                   // the last).
     // Return addresses, innermost first. Empty for a plain thread: a debugger has its stack.
     std::vector<const void*> stack;
+    const void* spawned_at = nullptr;  // Where the code that made the fiber goes on.
 };
 
 struct deadlock_cycle {

@@ -34,6 +34,7 @@ namespace ums {
 class fiber {
 public:
     using id = fiber_id;
+    using native_handle_type = fiber_ref;
 
     fiber() noexcept = default;
 
@@ -68,6 +69,8 @@ public:
     [[nodiscard]] fiber_ref ref() const noexcept {
         return fiber_ != nullptr ? impl::ref_of(fiber_) : fiber_ref{};
     }
+
+    [[nodiscard]] native_handle_type native_handle() const noexcept { return ref(); }
 
     // Waits until the function has returned. By anyone, once.
     void join() {

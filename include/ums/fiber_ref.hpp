@@ -33,13 +33,21 @@ public:
     constexpr fiber_id() noexcept = default;
     constexpr explicit fiber_id(std::uint64_t value) noexcept : value_{value} {}
     [[nodiscard]] constexpr std::uint64_t value() const noexcept { return value_; }
-    friend constexpr auto operator<=>(fiber_id, fiber_id) noexcept = default;
 
 private:
     std::uint64_t value_ = 0;
 };
 
-UMS_EXPORT std::ostream& operator<<(std::ostream& out, fiber_id id);
+[[nodiscard]] constexpr bool operator==(fiber_id a, fiber_id b) noexcept {
+    return a.value() == b.value();
+}
+[[nodiscard]] constexpr std::strong_ordering operator<=>(fiber_id a, fiber_id b) noexcept {
+    return a.value() <=> b.value();
+}
+template <class Char, class Traits>
+std::basic_ostream<Char, Traits>& operator<<(std::basic_ostream<Char, Traits>& out, fiber_id id) {
+    return out << id.value();
+}
 constexpr std::uint64_t format_as(fiber_id id) noexcept { return id.value(); }
 
 class fiber_ref {

@@ -16,6 +16,7 @@ namespace ums {
 class jfiber {
 public:
     using id = fiber_id;
+    using native_handle_type = fiber::native_handle_type;
 
     jfiber() noexcept : stop_{std::nostopstate} {}
 
@@ -49,6 +50,7 @@ public:
     [[nodiscard]] bool joinable() const noexcept { return fiber_.joinable(); }
     [[nodiscard]] id get_id() const noexcept { return fiber_.get_id(); }
     [[nodiscard]] fiber_ref ref() const noexcept { return fiber_.ref(); }
+    [[nodiscard]] native_handle_type native_handle() const noexcept { return ref(); }
     void join() { fiber_.join(); }
     void detach() { fiber_.detach(); }
 

@@ -3,6 +3,7 @@
 
 // ums/net.hpp: sockets with types. See each.
 
+#include "ums/connect.hpp"
 #include "ums/datagram.hpp"
 #include "ums/endpoint.hpp"
 #include "ums/listener.hpp"

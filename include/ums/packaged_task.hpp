@@ -123,7 +123,7 @@ private:
     impl::state_ptr<task> state_;
 };
 
-// A function's, and that of a class with one operator(), as std::function finds it.
+// A function's, and that of a class with one operator(), whatever qualifiers that has.
 template <class R, class... Args>
 packaged_task(R (*)(Args...)) -> packaged_task<R(Args...)>;
 
@@ -131,15 +131,26 @@ namespace impl {
 
 template <class>
 struct signature_of;
-template <class Signature>
-struct signature_of<std::function<Signature>> {
-    using type = Signature;
-};
+#define UMS_SIGNATURE_OF(qualifiers)                          \
+    template <class R, class Object, class... Args>           \
+    struct signature_of<R (Object::*)(Args...) qualifiers> {  \
+        using type = R(Args...);                              \
+    };
+#define UMS_SIGNATURES_OF(qualifiers)    \
+    UMS_SIGNATURE_OF(qualifiers)         \
+    UMS_SIGNATURE_OF(const qualifiers)   \
+    UMS_SIGNATURE_OF(volatile qualifiers) \
+    UMS_SIGNATURE_OF(const volatile qualifiers)
+UMS_SIGNATURES_OF()
+UMS_SIGNATURES_OF(&)
+UMS_SIGNATURES_OF(noexcept)
+UMS_SIGNATURES_OF(& noexcept)
+#undef UMS_SIGNATURES_OF
+#undef UMS_SIGNATURE_OF
 
 }  // namespace impl
 
 template <class F>
-packaged_task(F)
-    -> packaged_task<typename impl::signature_of<decltype(std::function{std::declval<F>()})>::type>;
+packaged_task(F) -> packaged_task<typename impl::signature_of<decltype(&F::operator())>::type>;
 
 }  // namespace ums

@@ -17,6 +17,7 @@
 // Cost:      a virtual call and your lock for each switch; the built-in policy pays neither.
 
 #include <cstddef>
+#include <cstdint>
 
 #include "ums/fiber_ref.hpp"
 
@@ -78,6 +79,29 @@ private:
     sched::fiber* first_ = nullptr;
     sched::fiber* last_ = nullptr;
     std::size_t size_ = 0;
+};
+
+// The same in an order, for policies of priorities and deadlines: the fiber of the lowest key comes first, of equal ones
+// that which was pushed first. Intrusive as well, so a fiber can be in one queue, of either type, at a time. push() is O(1),
+// pop_front() O(log n) on average over many.
+class UMS_EXPORT ordered_fiber_queue {
+public:
+    ordered_fiber_queue() = default;
+    ordered_fiber_queue(const ordered_fiber_queue&) = delete;
+    ordered_fiber_queue& operator=(const ordered_fiber_queue&) = delete;
+
+    void push(fiber_ref f, std::uint64_t key) noexcept;
+    // An empty reference if the queue is empty.
+    fiber_ref pop_front() noexcept;
+    // The key of the first. Requires: !empty().
+    [[nodiscard]] std::uint64_t front_key() const noexcept;
+    [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+    [[nodiscard]] std::size_t size() const noexcept { return size_; }
+
+private:
+    sched::fiber* root_ = nullptr;
+    std::size_t size_ = 0;
+    std::uint64_t arrivals_ = 0;
 };
 
 }  // namespace ums

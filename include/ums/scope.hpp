@@ -92,10 +92,17 @@ private:
 
     template <class F, class... Args>
     void start(const fiber_options& options, F&& f, Args&&... args) {
+        constexpr bool is_callable =
+            impl::is_callable<F, Args...> || impl::is_callable<F, std::stop_token, Args...>;
         static_assert(
-            std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...> ||
-                std::is_invocable_v<std::decay_t<F>, std::stop_token, std::decay_t<Args>...>,
+            is_callable,
             "a child's function must be callable with copies of its arguments, as rvalues");
+        if constexpr (is_callable)
+            start_checked(options, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+
+    template <class F, class... Args>
+    void start_checked(const fiber_options& options, F&& f, Args&&... args) {
         auto made = std::make_unique<child>(*this);
         fiber{options,
               [at = made.get()](auto&& call, auto&&... a) -> void {

@@ -53,22 +53,30 @@ public:
     [[nodiscard]] result<void> read_all(void* into, std::size_t bytes, const limits& l = {}) {
         return io::read_all(fd_.get(), into, bytes, l);
     }
-    // What there is room for, at least one byte.
-    result<std::size_t> write_some(const void* from, std::size_t bytes, const limits& l = {}) {
+    // What there is room for, at least one byte, as io::write().
+    [[nodiscard]] result<std::size_t> write(const void* from, std::size_t bytes,
+                                            const limits& l = {}) {
         return io::send(fd_.get(), from, bytes, 0, l);
     }
-    // All of it.
-    [[nodiscard]] result<void> write(const void* from, std::size_t bytes, const limits& l = {}) {
+    [[nodiscard]] result<std::size_t> write(std::string_view text, const limits& l = {}) {
+        return write(text.data(), text.size(), l);
+    }
+    [[nodiscard]] result<std::size_t> write(std::span<const std::byte> from, const limits& l = {}) {
+        return write(from.data(), from.size(), l);
+    }
+    // All of it; see io::write_all().
+    [[nodiscard]] result<void> write_all(const void* from, std::size_t bytes,
+                                         const limits& l = {}) {
         return io::write_all(fd_.get(), from, bytes, l);
     }
-    [[nodiscard]] result<void> write(std::string_view text, const limits& l = {}) {
-        return io::write_all(fd_.get(), text.data(), text.size(), l);
+    [[nodiscard]] result<void> write_all(std::string_view text, const limits& l = {}) {
+        return write_all(text.data(), text.size(), l);
     }
-    [[nodiscard]] result<void> write(std::span<const std::byte> from, const limits& l = {}) {
-        return io::write_all(fd_.get(), from.data(), from.size(), l);
+    [[nodiscard]] result<void> write_all(std::span<const std::byte> from, const limits& l = {}) {
+        return write_all(from.data(), from.size(), l);
     }
-    // All of it. The pieces are changed: what has been sent is cut off.
-    [[nodiscard]] result<void> write(std::span<iovec> pieces, const limits& l = {});
+    // The pieces are changed: what has been sent is cut off.
+    [[nodiscard]] result<void> write_all(std::span<iovec> pieces, const limits& l = {});
 
     // SHUT_RD, SHUT_WR, SHUT_RDWR.
     result<void> shutdown(int how = SHUT_RDWR) { return io::shutdown(fd_.get(), how); }

@@ -98,6 +98,21 @@ UMS_API void ums_fiber_queue_push_front(ums_fiber_queue_t* queue, ums_ref_t fibe
 UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue); /* {NULL}: empty */
 UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue);
 
+/* The same, the lowest key first, of equal ones the first that came. Zero is empty. */
+typedef struct ums_ordered_queue {
+    void* root;
+    size_t count;
+    uint64_t arrivals;
+} ums_ordered_queue_t;
+
+#define UMS_ORDERED_QUEUE_INIT \
+    { NULL, 0, 0 }
+
+UMS_API void ums_ordered_queue_push(ums_ordered_queue_t* queue, ums_ref_t fiber, uint64_t key);
+UMS_API ums_ref_t ums_ordered_queue_pop_front(ums_ordered_queue_t* queue); /* {NULL}: empty */
+UMS_API uint64_t ums_ordered_queue_front_key(const ums_ordered_queue_t* queue); /* Not of an empty one. */
+UMS_API size_t ums_ordered_queue_size(const ums_ordered_queue_t* queue);
+
 /* --- Runtime (ums/run.hpp, ums/options.hpp) ----------------------------------------------------- */
 
 /* Kinds are ints: one that is none of those named is refused with -EINVAL. */
@@ -200,6 +215,9 @@ UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
 UMS_API void ums_this_fiber_yield(void);
 UMS_API uint64_t ums_this_fiber_id(void); /* 0: a plain thread */
 UMS_API const char* ums_this_fiber_name(void);
+/* errno, where a wait may lie between (ums/last_error.hpp). */
+UMS_API int ums_last_error(void);
+UMS_API void ums_set_last_error(int number);
 UMS_API ums_ref_t ums_this_fiber_ref(void);
 
 UMS_API void ums_this_fiber_park(void);

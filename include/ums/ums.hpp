@@ -19,6 +19,7 @@
 #include "ums/future.hpp"
 #include "ums/io.hpp"
 #include "ums/jfiber.hpp"
+#include "ums/last_error.hpp"
 #include "ums/latch.hpp"
 #include "ums/limits.hpp"
 #include "ums/mutex.hpp"

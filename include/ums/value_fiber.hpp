@@ -56,28 +56,43 @@ private:
     fiber fiber_;
 };
 
+namespace impl {
+
+// What the function returns; void if it cannot be called, which is an error elsewhere.
+template <bool, class F, class... Args>
+struct returned_by : std::type_identity<void> {};
+template <class F, class... Args>
+struct returned_by<true, F, Args...> : std::invoke_result<std::decay_t<F>, std::decay_t<Args>...> {
+};
+
+}  // namespace impl
+
 template <class F, class... Args>
 auto spawn(const fiber_options& options, F&& f, Args&&... args) {
-    using result = std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>;
+    static_assert(impl::is_callable<F, Args...>,
+                  "a fiber's function must be callable with copies of its arguments, as rvalues");
+    using result = typename impl::returned_by<impl::is_callable<F, Args...>, F, Args...>::type;
     static_assert(!std::is_reference_v<result>, "return a pointer or a std::reference_wrapper");
     using handle = value_fiber<result>;
     handle made;
-    made.outcome_ = std::make_shared<typename handle::outcome>();
-    made.fiber_ =
-        fiber{options,
-              [out = made.outcome_](auto&& call, auto&&... a) {
-                  try {
-                      if constexpr (std::is_void_v<result>)
-                          std::invoke(std::forward<decltype(call)>(call),
-                                      std::forward<decltype(a)>(a)...);
-                      else
-                          out->value.emplace(std::invoke(std::forward<decltype(call)>(call),
-                                                         std::forward<decltype(a)>(a)...));
-                  } catch (...) {
-                      out->error = std::current_exception();
-                  }
-              },
-              std::forward<F>(f), std::forward<Args>(args)...};
+    if constexpr (impl::is_callable<F, Args...>) {
+        made.outcome_ = std::make_shared<typename handle::outcome>();
+        made.fiber_ =
+            fiber{options,
+                  [out = made.outcome_](auto&& call, auto&&... a) {
+                      try {
+                          if constexpr (std::is_void_v<result>)
+                              std::invoke(std::forward<decltype(call)>(call),
+                                          std::forward<decltype(a)>(a)...);
+                          else
+                              out->value.emplace(std::invoke(std::forward<decltype(call)>(call),
+                                                             std::forward<decltype(a)>(a)...));
+                      } catch (...) {
+                          out->error = std::current_exception();
+                      }
+                  },
+                  std::forward<F>(f), std::forward<Args>(args)...};
+    }
     return made;
 }
 

@@ -83,3 +83,19 @@ ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue) {
 size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue) {
     return object<const fiber_queue>(queue).size();
 }
+
+void ums_ordered_queue_push(ums_ordered_queue_t* queue, ums_ref_t fiber, uint64_t key) {
+    object<ordered_fiber_queue>(queue).push(from_c(fiber), key);
+}
+
+ums_ref_t ums_ordered_queue_pop_front(ums_ordered_queue_t* queue) {
+    return to_c(object<ordered_fiber_queue>(queue).pop_front());
+}
+
+uint64_t ums_ordered_queue_front_key(const ums_ordered_queue_t* queue) {
+    return object<const ordered_fiber_queue>(queue).front_key();
+}
+
+size_t ums_ordered_queue_size(const ums_ordered_queue_t* queue) {
+    return object<const ordered_fiber_queue>(queue).size();
+}

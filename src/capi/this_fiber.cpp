@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "ums/last_error.hpp"
 #include "ums/this_fiber.hpp"
 
 #include "capi/call.hpp"
@@ -44,3 +45,6 @@ int ums_this_fiber_migrate(ums_cluster_t* to) {
 }
 
 size_t ums_this_fiber_stack_high_water_bytes() { return this_fiber::stack_high_water_bytes(); }
+
+int ums_last_error() { return last_error(); }
+void ums_set_last_error(int number) { set_last_error(number); }

@@ -148,7 +148,7 @@ TEST_F(engine_test, interrupted_calls_are_made_again) {
                 const net::endpoint at = door.local().value();
                 fiber client{[&] {
                     net::stream s = net::stream::connect(at).value();
-                    s.write("hello").value();
+                    s.write_all("hello").value();
                 }};
                 net::stream s = door.accept().value();
                 char buffer[5];

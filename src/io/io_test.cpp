@@ -617,7 +617,7 @@ TEST_F(io_test, data_is_not_hidden_by_a_poll_for_something_else) {
     const auto try_all = [] {
         for (const short events : {POLLRDHUP, POLLPRI, 0, POLLRDBAND, POLLRDHUP | POLLPRI}) {
             auto [here, there] = stream::pair().value();
-            there.write("x").value();
+            there.write_all("x").value();
             const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
             EXPECT_EQ(io::poll(here.fd(), events, deadline_after(1ms)).error(),
                       std::errc::timed_out);
@@ -711,7 +711,7 @@ TEST_F(io_test, splice_moves_from_a_socket_through_a_pipe) {
         pipe_ends p;
         fiber writer{[&end = a] {
             yield_often();
-            end.write("hello").value();
+            end.write_all("hello").value();
         }};
         EXPECT_EQ(io::splice(b.fd(), nullptr, p.out, nullptr, 100).value(), 5u);
         char buffer[8];
@@ -731,7 +731,7 @@ TEST_F(io_test, splice_gives_up_on_a_blocking_socket_from_elsewhere) {
         const rescue end{[&] { ::shutdown(from, SHUT_RDWR); }};
         EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1, 0, deadline_after(1ms)).error(),
                   std::errc::timed_out);
-        peer.write("x").value();
+        peer.write_all("x").value();
         EXPECT_EQ(io::splice(from, nullptr, p.out, nullptr, 1).value(), 1u);
         io::close(from);
     });
@@ -849,7 +849,7 @@ TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
             // Registers it.
             EXPECT_FALSE(
                 t.read(buffer, sizeof buffer, deadline_after(round % 2 == 0 ? 0us : 20us)));
-            s.write("bytes").value();
+            s.write_all("bytes").value();
             s.close();
             if (round % 3 == 0) this_fiber::sleep_for(20us);
             EXPECT_EQ(t.read(buffer, sizeof buffer).value(), 5u);
@@ -866,7 +866,7 @@ TEST_F(io_test, peeked_bytes_are_still_there) {
         stream t = door.accept().value();
         char buffer[100];
         EXPECT_FALSE(t.read(buffer, sizeof buffer, deadline_after(1ms)));
-        s.write("bytes").value();
+        s.write_all("bytes").value();
         EXPECT_EQ(io::recv(t.fd(), buffer, 100, MSG_PEEK).value(), 5u);
         EXPECT_EQ(io::recv(t.fd(), buffer, 100, MSG_PEEK).value(), 5u);
         EXPECT_EQ(io::poll(t.fd(), POLLIN).value(), POLLIN);
@@ -874,9 +874,9 @@ TEST_F(io_test, peeked_bytes_are_still_there) {
         EXPECT_EQ(io::recv(t.fd(), buffer, 100).value(), 3u);
         fiber writer{[&] {
             yield_often();
-            s.write("12").value();
+            s.write_all("12").value();
             yield_often();
-            s.write("345").value();
+            s.write_all("345").value();
         }};
         EXPECT_EQ(io::recv(t.fd(), buffer, 5, MSG_WAITALL).value(), 5u);
         writer.join();
@@ -890,9 +890,9 @@ TEST_F(io_test, urgent_data_does_not_hide_what_follows) {
         stream t = door.accept().value();
         char buffer[100];
         EXPECT_FALSE(t.read(buffer, sizeof buffer, deadline_after(1ms)));
-        s.write("ab").value();
+        s.write_all("ab").value();
         EXPECT_EQ(io::send(s.fd(), "!", 1, MSG_OOB).value(), 1u);
-        s.write("cd").value();
+        s.write_all("cd").value();
         std::string all;
         while (all.size() < 4) all.append(buffer, t.read(buffer, sizeof buffer).value());
         EXPECT_EQ(all, "abcd");
@@ -1101,7 +1101,7 @@ TEST_F(io_test, without_a_runtime_the_limits_end_a_wait_for_more_than_what_is_re
     auto [here, there] = stream::pair().value();
     const int behind = 1;
     ASSERT_EQ(::setsockopt(here.fd(), SOL_SOCKET, SO_PEEK_OFF, &behind, sizeof behind), 0);
-    there.write("x").value();
+    there.write_all("x").value();
     const rescue end{[fd = there.fd()] { ::shutdown(fd, SHUT_RDWR); }};
     char c;
     EXPECT_EQ(io::recv(here.fd(), &c, 1, MSG_PEEK, deadline_after(1ms)).error(),

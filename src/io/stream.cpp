@@ -34,7 +34,7 @@ result<std::pair<stream, stream>> stream::pair() {
     return std::pair{stream{ends[0]}, stream{ends[1]}};
 }
 
-result<void> stream::write(std::span<iovec> pieces, const limits& l) {
+result<void> stream::write_all(std::span<iovec> pieces, const limits& l) {
     while (!pieces.empty()) {
         const auto count = static_cast<int>(std::min<std::size_t>(pieces.size(), IOV_MAX));
         const result<std::size_t> n = io::writev(fd_.get(), pieces.data(), count, l);

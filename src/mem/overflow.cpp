@@ -26,7 +26,8 @@ void write_text(const char* text, int n) noexcept {
 void report(const located& at) noexcept {
     char who[320] = "a free stack";
     const stack_head* head = at.in->head(at.index);
-    if (describe_stack != nullptr) describe_stack(*head, who, sizeof who);
+    const void* made_at = nullptr;
+    if (describe_stack != nullptr) made_at = describe_stack(*head, who, sizeof who);
     char text[480];
     write_text(text, std::snprintf(text, sizeof text,
                                    "ums: stack overflow in %s: its stack has %zu bytes "
@@ -37,6 +38,11 @@ void report(const located& at) noexcept {
     void* frames[48];
     const int n = ::backtrace(frames, 48);
     ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
+    if (made_at == nullptr) return;
+    constexpr char heading[] = "spawned at\n";
+    write_text(heading, sizeof heading - 1);
+    void* const maker = const_cast<void*>(made_at);
+    ::backtrace_symbols_fd(&maker, 1, STDERR_FILENO);
 }
 
 void handle(int number, siginfo_t* info, void* context) noexcept {

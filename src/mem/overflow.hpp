@@ -11,8 +11,8 @@
 
 namespace ums::mem {
 
-// Writes who owns a stack. Async-signal-safe.
-using describe_stack_fn = void (*)(const stack_head& head, char* buffer,
+// Writes who owns a stack; returns where that was made, or null. Async-signal-safe.
+using describe_stack_fn = const void* (*)(const stack_head& head, char* buffer,
                                    unsigned long size) noexcept;
 
 // Installs the handlers. Idempotent. Remembers the application's.

@@ -176,6 +176,7 @@ deadlock_member describe(const waiter& w) {
     // sync(wait_note): sees the name, which was there before the wait.
     (void)f.waits.count.load(base::acquire);
     m.name = f.name;
+    m.spawned_at = f.spawned_at;
     // It may have been woken to try again, or be on its way to park. It will, unless its processor is
     // blocked in the kernel; and it may be this one, so let others run.
     const os::nanoseconds give_up = os::now() + longest_wait_for_a_stack;
@@ -265,6 +266,8 @@ std::string to_string(const deadlock_cycle& cycle) {
                 sched::who(members[(i + 1) % members.size()]) + "\n";
         for (std::size_t n = 0; n < members[i].stack.size(); ++n)
             text += "    #" + std::to_string(n) + " " + sched::symbol(members[i].stack[n]) + "\n";
+        if (members[i].spawned_at != nullptr)
+            text += "    spawned at " + sched::symbol(members[i].spawned_at) + "\n";
     }
     return text;
 }

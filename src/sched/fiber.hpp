@@ -57,9 +57,14 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     // Set once in spawn, then read-only:
     void* callable;
     std::uint64_t spawner;  // The id of the fiber that made it; 0: a plain thread did.
+    const void* spawned_at;  // Where the code that made it goes on.
 
     // For the cluster's policy, which alone gives it a meaning.
     base::owned<std::uint64_t> tag;
+
+    // Of the ordered queue that holds it (ums/policy.hpp), if one does:
+    fiber* first_behind;
+    std::uint64_t order, arrival;
 
     belongings own;
     // Written by the fiber itself:

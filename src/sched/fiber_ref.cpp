@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "ums/fiber_ref.hpp"
 
-#include <ostream>
-
 #include "sched/access.hpp"
 #include "sched/wake.hpp"
 
 namespace ums {
 
 using sched::access;
-
-std::ostream& operator<<(std::ostream& out, fiber_id id) { return out << id.value(); }
 
 void fiber_ref::unpark() const noexcept { sched::unpark(*who_); }
 

@@ -54,11 +54,24 @@ void report_and_terminate(const fiber& f) noexcept {
     std::terminate();
 }
 
+[[noreturn]] void refuse_thread_end(const fiber& f) noexcept {
+    char who[320];
+    describe(f, who, sizeof who);
+    std::fprintf(stderr,
+                 "ums: pthread_exit(), or a cancellation of the kernel thread, in %s: that thread is "
+                 "not the fiber's. Return from the fiber's function, or request a stop "
+                 "(ums::jfiber); in C ums_pthread_exit(), of a fiber made by ums_pthread_create()\n",
+                 who);
+    std::abort();
+}
+
 [[noreturn, gnu::noinline]] void run_function(fiber* f) noexcept {
     os::write_errno(this_carrier()->errno_at, 0);
     try {
         f->run(f->callable);
     } catch (const exit_request&) {
+    } catch (const abi::__forced_unwind&) {
+        refuse_thread_end(*f);
     } catch (...) {
         report_and_terminate(*f);
     }
@@ -240,6 +253,7 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     f->home_cluster.set(home);
     f->name = "";
     f->spawner = caller_id();
+    f->spawned_at = __builtin_return_address(0);
     arch::set_bounds(f->shadow, f->bottom(), usable);
 
     char* top = reinterpret_cast<char*>(f);

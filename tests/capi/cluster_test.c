@@ -88,6 +88,38 @@ static void fibers_migrate_and_threads_do_not(void) {
 
 /* --- A policy of one's own: the last made ready runs first, or the first -------------------------- */
 
+static void park_once(void* argument) {
+    (void)argument;
+    ums_this_fiber_park();
+}
+
+static void sort_parked(void* argument) {
+    ums_fiber_t all[3];
+    ums_ordered_queue_t queue = UMS_ORDERED_QUEUE_INIT;
+    (void)argument;
+    /* Parked, or new: nothing else uses their links on the one processor that this fiber keeps. */
+    for (int i = 0; i < 3; ++i) CHECK_IS(0, ums_fiber_create(&all[i], NULL, park_once, NULL));
+    for (int i = 0; i < 3; ++i) ums_this_fiber_yield();
+    ums_ordered_queue_push(&queue, ums_fiber_ref(&all[0]), 7);
+    ums_ordered_queue_push(&queue, ums_fiber_ref(&all[1]), 5);
+    ums_ordered_queue_push(&queue, ums_fiber_ref(&all[2]), 7);
+    CHECK_IS(3, ums_ordered_queue_size(&queue));
+    CHECK_IS(5, ums_ordered_queue_front_key(&queue));
+    const int order[] = {1, 0, 2};
+    for (int i = 0; i < 3; ++i)
+        CHECK(ums_ordered_queue_pop_front(&queue).who == ums_fiber_ref(&all[order[i]]).who);
+    CHECK(ums_ordered_queue_pop_front(&queue).who == NULL);
+    for (int i = 0; i < 3; ++i) {
+        ums_unpark(ums_fiber_ref(&all[i]));
+        CHECK_IS(0, ums_fiber_join(&all[i]));
+    }
+}
+static void an_ordered_queue_gives_the_lowest_key_first(void) {
+    ums_options_t options = UMS_OPTIONS_INIT;
+    options.processors = 1;
+    CHECK_IS(0, ums_run(&options, sort_parked, NULL));
+}
+
 struct stack_policy {
     pthread_mutex_t lock;
     ums_fiber_queue_t queue;
@@ -255,6 +287,7 @@ int main(void) {
     RUN(bad_clusters_are_refused);
     RUN(fibers_migrate_and_threads_do_not);
     RUN(a_policy_of_c_functions_orders_the_fibers);
+    RUN(an_ordered_queue_gives_the_lowest_key_first);
     RUN(a_cluster_takes_a_policy);
     RUN(bad_policies_are_refused);
     return check_end();

@@ -5,6 +5,22 @@
 
 #include "check.h"
 
+static void fail(void* argument) {
+    (void)argument;
+    for (int i = 1; i < 100; ++i) {
+        ums_set_last_error(i);
+        ums_this_fiber_yield();
+        CHECK_IS(i, ums_last_error());
+    }
+}
+static void the_last_error_is_the_fibers(void) {
+    ums_fiber_t all[10];
+    CHECK_IS(0, ums_runtime_start(NULL));
+    for (int i = 0; i < 10; ++i) all[i] = start(fail, NULL);
+    for (int i = 0; i < 10; ++i) join(&all[i]);
+    CHECK_IS(0, ums_runtime_stop());
+}
+
 static void add_one(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
 
 static void create_and_join(void* argument) {
@@ -216,6 +232,7 @@ static void deadlines_do_not_overflow(void) {
 }
 
 int main(void) {
+    RUN(the_last_error_is_the_fibers);
     RUN(fibers_are_created_and_joined);
     RUN(detached_fibers_end_before_the_runtime);
     RUN(bad_fibers_are_refused);

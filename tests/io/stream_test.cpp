@@ -31,10 +31,26 @@ std::string text(char c, std::size_t n) { return std::string(n, c); }
 TEST_F(stream_test, what_is_written_at_one_end_is_read_at_the_other) {
     on_a_fiber_and_on_a_thread([] {
         auto [a, b] = stream::pair().value();
-        a.write("hello").value();
+        a.write_all("hello").value();
         char buffer[16];
         EXPECT_EQ(b.read(buffer, sizeof buffer).value(), 5u);
         EXPECT_EQ(std::string(buffer, 5), "hello");
+    });
+}
+
+// As io::write() and io::write_all().
+TEST_F(stream_test, a_write_takes_what_there_is_room_for_and_write_all_takes_all) {
+    ums::run({.processors = 2}, [] {
+        auto [a, b] = stream::pair().value();
+        const std::vector<char> much(4u << 20, 'x');
+        const std::size_t part = a.write(much.data(), much.size()).value();
+        EXPECT_GT(part, 0u);
+        EXPECT_LT(part, much.size());
+        fiber writer{[&, &from = a] { from.write_all(much.data(), much.size()).value(); }};
+        std::vector<char> got(part + much.size());
+        b.read_all(got.data(), got.size()).value();
+        writer.join();
+        EXPECT_EQ(a.write("abc").value(), 3u);
     });
 }
 
@@ -43,7 +59,7 @@ TEST_F(stream_test, a_reader_waits_for_the_writer_and_then_for_the_end) {
         auto [a, b] = stream::pair().value();
         fiber writer{[&end = a] {
             for (int i = 0; i < scaled(500, 100); ++i) {
-                end.write("x").value();
+                end.write_all("x").value();
                 ums::this_fiber::yield();
             }
             end.close();
@@ -65,7 +81,7 @@ void echo(stream s) {
     for (;;) {
         const auto n = s.read(buffer, sizeof buffer);
         if (!n || *n == 0) return;
-        if (!s.write(buffer, *n)) return;
+        if (!s.write_all(buffer, *n)) return;
     }
 }
 
@@ -86,7 +102,7 @@ TEST_F(stream_test, many_connections_speak_at_once) {
                 for (int i = 1; i < scaled(50, 10); ++i) {
                     const std::string sent =
                         text(static_cast<char>('a' + (i + c) % 26), i * 17u % 1000 + 1);
-                    s.write(sent).value();
+                    s.write_all(sent).value();
                     s.read_all(buffer, sent.size()).value();
                     ASSERT_EQ(std::string(buffer, sent.size()), sent);
                 }
@@ -108,7 +124,7 @@ TEST_F(stream_test, large_data_in_both_directions_at_once_arrives_whole) {
             std::vector<unsigned char> out(bytes);
             for (std::size_t i = 0; i < bytes; ++i)
                 out[i] = static_cast<unsigned char>(i * 2654435761u >> 24);
-            s.write(out.data(), bytes).value();
+            s.write_all(out.data(), bytes).value();
             s.shutdown(SHUT_WR);
         }};
         std::vector<unsigned char> in(64 * 1024);
@@ -133,7 +149,7 @@ TEST_F(stream_test, a_read_gives_up_at_its_deadline_and_can_be_tried_again) {
         char c;
         EXPECT_EQ(b.read(&c, 1, deadline_after(5ms)).error(), std::errc::timed_out);
         EXPECT_EQ(b.read(&c, 1, deadline_after(-1s)).error(), std::errc::timed_out);
-        a.write("x").value();
+        a.write_all("x").value();
         // What is there is taken, though the time has passed.
         EXPECT_EQ(b.read(&c, 1, deadline_after(-1s)).value(), 1u);
     });

@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <pthread.h>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -25,6 +28,7 @@
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
 #include "support/scale.hpp"
+#include "ums/last_error.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
@@ -312,6 +316,50 @@ TEST_F(fiber_test, an_exception_that_leaves_the_function_terminates_with_what_an
     EXPECT_NE(end.err.find("the thrower"), end.err.npos) << end;
 }
 
+const child_program ends_its_thread{
+    "ends_its_thread", [](const child_arguments& a) {
+        ums::run({.processors = 1}, [&] {
+            fiber{{.name = "the leaver"}, [&] {
+                      if (a.at(0) == "exit") ::pthread_exit(nullptr);
+                      ::pthread_cancel(::pthread_self());
+                      ::pthread_testcancel();
+                  }}
+                .join();
+        });
+        return 0;
+    }};
+
+TEST_F(fiber_test, one_that_ends_its_kernel_thread_is_told_what_to_do_instead) {
+    for (const char* how : {"exit", "cancel"}) {
+        const child_end end = run_child("ends_its_thread", {how});
+        EXPECT_TRUE(end.signal == SIGABRT || (under_asan && end.code > 0)) << how << ": " << end;
+        EXPECT_NE(end.err.find("pthread_exit()"), end.err.npos) << how << ": " << end;
+        EXPECT_NE(end.err.find("the leaver"), end.err.npos) << how << ": " << end;
+        EXPECT_NE(end.err.find("Return from the fiber's function"), end.err.npos) << end;
+    }
+}
+
+// --- errno ---
+
+TEST_F(fiber_test, the_last_error_is_the_fibers_after_a_wait_on_whatever_thread) {
+    from_a_fiber_and_from_a_thread([] {
+        std::vector<fiber> all;
+        for (int i = 1; i <= 20; ++i)
+            all.emplace_back([i] {
+                for (int k = 0; k < 50; ++k) {
+                    ums::set_last_error(i + k);
+                    this_fiber::yield();
+                    ASSERT_EQ(ums::last_error(), i + k);
+                }
+                EXPECT_EQ(::close(-1), -1);
+                EXPECT_EQ(ums::last_error(), EBADF);
+            });
+        for (fiber& f : all) f.join();
+        EXPECT_EQ(::close(-1), -1);
+        EXPECT_EQ(ums::last_error(), EBADF);
+    });
+}
+
 // --- ids ---
 
 TEST_F(fiber_test, its_id_is_the_same_inside_and_outside) {
@@ -380,6 +428,21 @@ TEST_F(fiber_test, ids_are_ordered_hashable_and_streamable) {
     std::ostringstream text;
     text << ia;
     EXPECT_EQ(text.str(), std::to_string(ia.value()));
+    std::wostringstream wide;
+    wide << ia;
+    EXPECT_EQ(wide.str(), std::to_wstring(ia.value()));
+    // Functions of the namespace, as those of std::thread::id.
+    EXPECT_TRUE(ums::operator==(ia, ia));
+    EXPECT_TRUE(ums::operator<=>(ia, ib) != 0);
+}
+
+TEST_F(fiber_test, its_native_handle_is_its_reference) {
+    static_assert(std::is_same_v<fiber::native_handle_type, ums::fiber_ref>);
+    EXPECT_EQ(fiber{}.native_handle(), ums::fiber_ref{});
+    ums::runtime started;
+    fiber f{[] {}};
+    EXPECT_EQ(f.native_handle(), f.ref());
+    f.join();
 }
 
 // --- join ---

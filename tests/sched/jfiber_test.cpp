@@ -221,6 +221,14 @@ TEST_F(jfiber_test, stop_and_end_race) {
     EXPECT_EQ(ended, 2 * many);
 }
 
+TEST_F(jfiber_test, its_native_handle_is_that_of_a_fiber) {
+    static_assert(
+        std::is_same_v<jfiber::native_handle_type, ums::fiber::native_handle_type>);
+    ums::runtime started;
+    const jfiber f{[] {}};
+    EXPECT_EQ(f.native_handle(), f.ref());
+}
+
 TEST_F(jfiber_test, hardware_concurrency_is_that_of_fiber) {
     EXPECT_EQ(jfiber::hardware_concurrency(), ums::fiber::hardware_concurrency());
 }

@@ -6,9 +6,12 @@
 #include <array>
 #include <atomic>
 #include <malloc.h>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,7 +19,9 @@
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
+#include "support/seed.hpp"
 #include "ums/jfiber.hpp"
+#include "ums/latch.hpp"
 #include "ums/policy.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -86,6 +91,94 @@ TEST_F(policy_test, the_urgent_run_first) {
                  for (auto& f : all) f.join();
                  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
              });
+}
+
+// The earliest tag first, of any 64-bit number.
+class by_deadline final : public ums::policy {
+public:
+    void attach(unsigned) override {}
+    void detach(unsigned) override {}
+    void ready(ums::fiber_ref f, unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        queue_.push(f, f.tag());
+    }
+    ums::fiber_ref next(unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.pop_front();
+    }
+    bool empty(unsigned) const noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.empty();
+    }
+
+private:
+    mutable std::mutex lock_;
+    ums::ordered_fiber_queue queue_;
+};
+
+TEST_F(policy_test, an_ordered_queue_runs_the_earliest_first_and_equals_in_turn) {
+    ums::run({.processors = 1,
+              .make_policy = [] { return std::make_unique<by_deadline>(); },
+              .block = ums::block_detection::off},
+             [] {
+                 std::vector<std::pair<std::uint64_t, int>> order;
+                 std::vector<ums::fiber> all;
+                 std::mt19937_64 random{test_seed()};
+                 for (int i = 0; i < 1000; ++i) {
+                     const std::uint64_t key = i % 3 == 0 ? ~random() / 2 : random() % 10;
+                     all.emplace_back(ums::fiber_options{.tag = key}, [&order, key, i] {
+                         order.emplace_back(key, i);
+                         this_fiber::yield();
+                         order.emplace_back(key, i);
+                     });
+                 }
+                 for (auto& f : all) f.join();
+                 ASSERT_EQ(order.size(), 2000u);
+                 // One that yields is behind its equals: they run in turn, twice.
+                 std::map<std::uint64_t, std::vector<int>> turns;
+                 for (std::size_t i = 0; i < order.size(); ++i) {
+                     if (i != 0) { ASSERT_LE(order[i - 1].first, order[i].first); }
+                     turns[order[i].first].push_back(order[i].second);
+                 }
+                 for (const auto& [key, turn] : turns) {
+                     const auto half = turn.begin() + static_cast<std::ptrdiff_t>(turn.size() / 2);
+                     EXPECT_TRUE(std::is_sorted(turn.begin(), half)) << key;
+                     EXPECT_TRUE(std::equal(turn.begin(), half, half)) << key;
+                 }
+             });
+}
+
+TEST_F(policy_test, an_ordered_queue_gives_what_a_sorted_list_would) {
+    ums::run({.processors = 1}, [] {
+        ums::latch go{1};
+        std::vector<ums::fiber> all;
+        for (int i = 0; i < 200; ++i) all.emplace_back([&] { go.wait(); });
+        for (int i = 0; i < 3; ++i) this_fiber::yield();
+        // They are parked: their links are free for a queue of this test.
+        std::mt19937_64 random{test_seed()};
+        ums::ordered_fiber_queue queue;
+        std::multimap<std::uint64_t, ums::fiber_ref> model;
+        std::vector<ums::fiber_ref> outside;
+        for (auto& f : all) outside.push_back(f.ref());
+        EXPECT_EQ(queue.pop_front(), ums::fiber_ref{});
+        for (int step = 0; step < 20'000; ++step) {
+            if (!outside.empty() && random() % 2 == 0) {
+                const std::uint64_t key = random() % 50;
+                queue.push(outside.back(), key);
+                model.emplace(key, outside.back());
+                outside.pop_back();
+            } else if (!model.empty()) {
+                ASSERT_EQ(queue.front_key(), model.begin()->first);
+                ASSERT_EQ(queue.pop_front(), model.begin()->second);
+                outside.push_back(model.begin()->second);
+                model.erase(model.begin());
+            }
+            ASSERT_EQ(queue.size(), model.size());
+            ASSERT_EQ(queue.empty(), model.empty());
+        }
+        go.count_down();
+        for (auto& f : all) f.join();
+    });
 }
 
 TEST_F(policy_test, a_changed_tag_counts_from_the_next_time_it_is_ready) {

@@ -153,6 +153,8 @@ void check(const ring& r, const ums::deadlock_cycle& found) {
               text.c_str());
         CHECK(text.find('"' + m.name + "\" waits for mutex") != std::string::npos, "%s",
               text.c_str());
+        CHECK(m.spawned_at != nullptr && text.find("spawned at 0x") != std::string::npos, "%s",
+              text.c_str());
     }
 }
 

@@ -80,6 +80,17 @@ static_assert(all_have_traits<int> && all_have_traits<std::string> && all_have_t
 static_assert(!std::is_constructible_v<packaged_task<int(int)>, void (*)(int)>);
 static_assert(std::is_same_v<decltype(packaged_task{[](int, char) { return 1.0; }}),
                              packaged_task<double(int, char)>>);
+// Whatever the call operator's qualifiers.
+struct const_volatile_call {
+    long operator()(char) const volatile { return 0; }
+};
+struct volatile_reference_call {
+    long operator()(char) volatile& noexcept { return 0; }
+};
+static_assert(std::is_same_v<decltype(packaged_task{const_volatile_call{}}),
+                             packaged_task<long(char)>>);
+static_assert(std::is_same_v<decltype(packaged_task{volatile_reference_call{}}),
+                             packaged_task<long(char)>>);
 static_assert(std::is_same_v<decltype(packaged_task{static_cast<void (*)(int&)>(nullptr)}),
                              packaged_task<void(int&)>>);
 static_assert(std::is_same_v<decltype(ums::async([](auto i) { return i; }, 1)), future<int>>);

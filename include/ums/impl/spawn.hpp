@@ -65,9 +65,10 @@ private:
 };
 
 template <class F, class... Args>
-sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {
-    static_assert(std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>,
-                  "a fiber's function must be callable with copies of its arguments, as rvalues");
+inline constexpr bool is_callable = std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>;
+
+template <class F, class... Args>
+sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
     using call = bound<std::decay_t<F>, std::decay_t<Args>...>;
     const new_fiber made = spawn_begin(options, sizeof(call), alignof(call));
     struct undo {
@@ -88,6 +89,19 @@ sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {
         spawn_commit(made.fiber, &call::run_on_heap, at, when);
     }
     return made.fiber;
+}
+
+template <class F, class... Args>
+sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {
+    // Nothing else is compiled then, so that this is the only error.
+    if constexpr (is_callable<F, Args...>) {
+        return start(options, std::forward<F>(f), std::forward<Args>(args)...);
+    } else {
+        static_assert(
+            is_callable<F, Args...>,
+            "a fiber's function must be callable with copies of its arguments, as rvalues");
+        return nullptr;
+    }
 }
 
 }  // namespace ums::impl

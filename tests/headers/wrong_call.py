@@ -1,0 +1,31 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""wrong_call.py COMPILER INCLUDE...  a fiber whose function cannot be called so is one error that says it, not dozens of lines"""
+
+import subprocess
+import sys
+
+SAYS = "must be callable with copies of its arguments"
+MOST_LINES = 25
+CALLS = {
+    "fiber": "ums::fiber f{[](int) {}};",
+    "fiber with options": 'ums::fiber f{ums::fiber_options{.name = "x"}, [](int) {}, "text"};',
+    "reference": "int n = 0; ums::fiber f{[](int&) {}, n};",
+    "jfiber": "ums::jfiber f{[](int) {}};",
+    "spawn": "auto f = ums::spawn([](int) { return 1; });",
+    "spawn with options": "auto f = ums::spawn(ums::fiber_options{}, [](int) { return 1; }, nullptr);",
+    "scope": "ums::scope s; s.spawn([](int) {});",
+}
+
+failed = False
+for name, call in CALLS.items():
+    program = f"#include <ums/ums.hpp>\nvoid f() {{ {call} }}\n"
+    command = [sys.argv[1], "-std=c++20", "-fsyntax-only", "-x", "c++", "-"] + [f"-I{i}" for i in sys.argv[2:]]
+    run = subprocess.run(command, input=program, capture_output=True, text=True, check=False)
+    lines = run.stderr.splitlines()
+    errors = [line for line in lines if "error:" in line]
+    if run.returncode == 0 or len(errors) != 1 or SAYS not in errors[0] or len(lines) > MOST_LINES:
+        failed = True
+        print(f"{name}: {len(lines)} lines, {len(errors)} errors:")
+        print(run.stderr)
+sys.exit(failed)

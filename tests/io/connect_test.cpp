@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// variants: migrate epoll uring
+
+// Connections to a host by its name: the addresses compete.
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <netinet/in.h>
+#include <stop_token>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "ums/fiber.hpp"
+#include "ums/net.hpp"
+#include "ums/run.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using namespace ums::net;
+using ums::deadline_after;
+
+class connect_test : public conserving_test {};
+
+// An address at which nobody answers: a listener whose queue is full drops what comes.
+class silent_address {
+public:
+    silent_address() {
+        sockaddr_in at{};
+        at.sin_family = AF_INET;
+        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        socklen_t bytes = sizeof at;
+        auto* const address = reinterpret_cast<sockaddr*>(&at);
+        door_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        EXPECT_EQ(::bind(door_, address, bytes), 0);
+        EXPECT_EQ(::listen(door_, 0), 0);
+        EXPECT_EQ(::getsockname(door_, address, &bytes), 0);
+        at_ = endpoint{address, bytes};
+        for (int& fd : queued_) {
+            fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+            (void)::connect(fd, address, bytes);
+        }
+    }
+    ~silent_address() {
+        for (const int fd : queued_) ::close(fd);
+        ::close(door_);
+    }
+    silent_address(const silent_address&) = delete;
+    silent_address& operator=(const silent_address&) = delete;
+    [[nodiscard]] const endpoint& at() const { return at_; }
+
+private:
+    int door_;
+    std::array<int, 4> queued_{};
+    endpoint at_;
+};
+
+endpoint refusing() {
+    listener gone{endpoint::loopback(0)};
+    return gone.local().value();
+}
+
+TEST_F(connect_test, a_name_leads_to_whichever_of_its_addresses_answers) {
+    on_a_fiber_and_on_a_thread([] {
+        listener door{endpoint::loopback(0)};  // Not at ::1, which localhost may be as well.
+        stream s = connect("localhost", door.local().value().port()).value();
+        stream peer = door.accept().value();
+        s.write_all("x").value();
+        char c = 0;
+        peer.read_all(&c, 1).value();
+        EXPECT_EQ(c, 'x');
+    });
+}
+
+TEST_F(connect_test, an_address_that_refuses_or_keeps_silent_is_passed_by) {
+    on_a_fiber_and_on_a_thread([] {
+        const silent_address silent;
+        listener door{endpoint::loopback(0)};
+        const endpoint good = door.local().value();
+        for (const auto& first : {refusing(), silent.at()}) {
+            const std::vector<endpoint> all{first, silent.at(), refusing(), good};
+            const connected c = connect(all, {}, {.attempt_delay = 1ms});
+            ASSERT_TRUE(c) << c.error.message();
+            EXPECT_EQ(c.stream.peer().value(), good);
+            (void)door.accept().value();
+        }
+    });
+}
+
+TEST_F(connect_test, the_reasons_against_it_are_reported) {
+    on_a_fiber_and_on_a_thread([] {
+        const silent_address silent;
+        const std::vector<endpoint> bad{refusing(), refusing()}, mute{silent.at(), silent.at()};
+        EXPECT_EQ(connect(bad).error, std::errc::connection_refused);
+        EXPECT_EQ(connect(std::span<const endpoint>{}).error,
+                  std::errc::destination_address_required);
+        EXPECT_EQ(connect(mute, deadline_after(20ms), {.attempt_delay = 1ms}).error,
+                  std::errc::timed_out);
+        EXPECT_EQ(connect(mute, deadline_after(1ms)).error, std::errc::timed_out);
+        std::stop_source stop;
+        ums::fiber stopper{[&] { stop.request_stop(); }};
+        EXPECT_EQ(connect(mute, stop.get_token()).error, std::errc::operation_canceled);
+        stopper.join();
+        const connected none = connect("no-such-host.invalid", 80);
+        EXPECT_EQ(&none.error.category(), &resolve_category());
+        EXPECT_THROW((void)connect(bad).value(), std::system_error);
+    });
+}
+
+}  // namespace
