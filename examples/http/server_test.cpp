@@ -111,7 +111,7 @@ TEST_F(server_test, who_is_slow_with_the_headers_gets_408) {
         // A byte now and then does not help.
         ums::fiber trickle{[&slow] {
             for (const char c : std::string(1000, 'G'))
-                if (!slow.stream().write_some(&c, 1) || !slow.is_silent_for(20ms)) return;
+                if (!slow.stream().write(&c, 1) || !slow.is_silent_for(20ms)) return;
         }};
         EXPECT_TRUE(slow.receive_all().starts_with("HTTP/1.1 408 Request Timeout\r\n"));
         trickle.join();
@@ -189,7 +189,7 @@ TEST_F(server_test, who_does_not_read_is_let_go) {
         client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " +
                     std::to_string(body.size()) + "\r\n\r\n" + body);
         // It does not read, and sends until that fails.
-        while (client.stream().write_some(body.data(), body.size())) {
+        while (client.stream().write(body.data(), body.size())) {
         }
     });
 }
@@ -285,7 +285,7 @@ TEST_F(server_test, killed_clients_leave_nothing) {
                 all.emplace_back([&at, &many, f, clients] {
                     for (int i = 0; i < clients / 8; ++i) {
                         test_client victim{at};
-                        (void)victim.stream().write_some(many.data(), many.size() * (f + 1) / 8);
+                        (void)victim.stream().write(many.data(), many.size() * (f + 1) / 8);
                         victim.kill();
                     }
                 });

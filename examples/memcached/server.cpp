@@ -91,7 +91,7 @@ void server::accept(ums::net::listener& at) {
         rejected_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a figure.
         // What there is room for in the socket; nobody waits for this client.
         constexpr std::string_view full = "ERROR Too many open connections\r\n";
-        (void)peer->write_some(full.data(), full.size());
+        (void)peer->write(full.data(), full.size());
         (void)peer->close();
         if (has_place) fibers_.wait_for_stack();
     }
