@@ -110,7 +110,7 @@ static void sort_parked(void* argument) {
         CHECK(ums_ordered_queue_pop_front(&queue).who == ums_fiber_ref(&all[order[i]]).who);
     CHECK(ums_ordered_queue_pop_front(&queue).who == NULL);
     for (int i = 0; i < 3; ++i) {
-        ums_unpark(ums_fiber_ref(&all[i]));
+        ums_ref_unpark(ums_fiber_ref(&all[i]));
         CHECK_IS(0, ums_fiber_join(&all[i]));
     }
 }
