@@ -13,6 +13,9 @@
 //
 //   for (T& value : c) ...              receives until the end
 //
+//   c.send_all(values);                 several at once, in one section each time there is room
+//   c.receive_some(into, 100);          what is there, at least one, at most 100
+//
 // Blocking:  send() and receive() park the fiber, never its processor; a plain kernel thread waits
 //            on a futex. try_ forms, close() and the observers never block. Not from a signal
 //            handler.
@@ -34,16 +37,19 @@
 //            slow one runs, other users of the channel wait in the kernel.
 // Cost:      one read-modify-write and one move of T for each operation; a partner that waits is
 //            handed the value directly. One that has to wait costs a switch more, none that is
-//            timed two read-modify-writes. No allocation, but of an unbounded one: a block for each
+//            timed two read-modify-writes. send_all() and receive_some() pay that once for all values
+//            for which there is room, or which are there. No allocation, but of an unbounded one: a block for each
 //            4 KiB. While all waits come from one processor, and T is moved by copying at most
 //            256 bytes: no read-modify-write at all; who comes from elsewhere then pays a system
 //            call, once.
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
@@ -66,6 +72,15 @@ private:
     template <class>
     friend class channel;
     channel_status status_ = channel_status::empty;
+};
+
+// How many values went through, and why not more.
+struct batch {
+    std::size_t count = 0;
+    channel_status status = channel_status::ok;
+
+    // As the single forms: whether it went as asked for.
+    explicit operator bool() const noexcept { return status == channel_status::ok; }
 };
 
 template <class T>
@@ -178,6 +193,52 @@ public:
             return value.status_ != channel_status::deadline_passed;
         });
         return value;
+    }
+
+    // Moves all of `values` in, in their order; those of others may come in between. ok; or closed, stopped or
+    // deadline_passed, and then the first `count` of them were sent. If a move throws it is not known how many were.
+    batch send_all(std::span<T> values, const std::stop_token& stop = {}) {
+        return send_all_until(values, deadline::max(), stop);
+    }
+    batch send_all_until(std::span<T> values, deadline limit, const std::stop_token& stop = {}) {
+        batch result;
+        const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
+                                          return static_cast<T*>(first) + i;
+                                      },
+                                      values.data(), values.size()};
+        result.status = calls::send_all(state_, all, result.count, limit, &stop);
+        return result;
+    }
+
+    // Waits for a value, then takes what else is there, at most `most`, and appends them to `into`. closed: the end.
+    template <class Container>
+    batch receive_some(Container& into, std::size_t most, const std::stop_token& stop = {}) {
+        return receive_some_until(into, most, deadline::max(), stop);
+    }
+    template <class Container>
+    batch receive_some_until(Container& into, std::size_t most, deadline limit,
+                             const std::stop_token& stop = {}) {
+        constexpr std::size_t piece = sizeof(T) <= 16 ? 64 : sizeof(T) <= 128 ? 8 : 1;
+        batch result;
+        do {
+            std::optional<T> values[piece];
+            const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
+                                              return static_cast<std::optional<T>*>(first) + i;
+                                          },
+                                          values, std::min(piece, most - result.count)};
+            std::size_t got = 0;
+            // Only the first piece waits.
+            const channel_status status = calls::receive_some(
+                state_, all, got, result.count == 0 ? limit : deadline::min(), &stop);
+            for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
+            if (got == 0) {
+                if (result.count == 0) result.status = status;
+                return result;
+            }
+            result.count += got;
+            if (got < piece) return result;
+        } while (result.count < most);
+        return result;
     }
 
     // Wakes all that wait. Again: nothing.

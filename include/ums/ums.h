@@ -553,6 +553,16 @@ UMS_API UMS_CHECK int ums_channel_receive_until(ums_channel_t* channel, void* el
                                                 int64_t deadline, ums_stop_t* stop);
 UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t* channel, void* element); /* -EAGAIN */
 
+/* Several at once, which lie one behind the other. How many were sent: all, or fewer if it was closed meanwhile, or, of the
+ * timed form, gave up; then -EPIPE, -ETIMEDOUT or -ECANCELED if none was. */
+UMS_API int64_t ums_channel_send_all(ums_channel_t* channel, const void* elements, size_t count);
+UMS_API int64_t ums_channel_send_all_until(ums_channel_t* channel, const void* elements,
+                                           size_t count, int64_t deadline, ums_stop_t* stop);
+/* Waits for one, then takes what else is there, at most `most`. How many, or as above. */
+UMS_API int64_t ums_channel_receive_some(ums_channel_t* channel, void* elements, size_t most);
+UMS_API int64_t ums_channel_receive_some_until(ums_channel_t* channel, void* elements, size_t most,
+                                               int64_t deadline, ums_stop_t* stop);
+
 UMS_API void ums_channel_close(ums_channel_t* channel);
 UMS_API bool ums_channel_is_closed(const ums_channel_t* channel);
 UMS_API size_t ums_channel_size(const ums_channel_t* channel);

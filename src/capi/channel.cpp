@@ -31,6 +31,17 @@ const std::stop_token* token_of(const ums_stop_t* stop, std::stop_token& token) 
     return &token;
 }
 
+// How many went through; if none, why.
+template <class F>
+int64_t many(int64_t deadline, ums_stop_t* stop, F transfer) {
+    std::size_t count = 0;
+    const int error = call([&] {
+        std::stop_token token;
+        return error_of(transfer(to_deadline(deadline), token_of(stop, token), count));
+    });
+    return count != 0 ? static_cast<int64_t>(count) : error;
+}
+
 }  // namespace
 
 ums_channel::ums_channel(std::size_t bytes, std::size_t capacity)
@@ -98,6 +109,50 @@ int ums_channel_receive_until(ums_channel_t* c, void* element, int64_t deadline,
 int ums_channel_tryreceive(ums_channel_t* c, void* element) {
     element_sink sink{element};
     return call([&] { return error_of(calls::try_receive(c->state, &sink)); });
+}
+
+int64_t ums_channel_send_all_until(ums_channel_t* c, const void* elements, size_t count,
+                                   int64_t deadline, ums_stop_t* stop) {
+    struct source {
+        const std::byte* elements;
+        std::size_t bytes;
+        packed_element packed;
+    } from{static_cast<const std::byte*>(elements), c->element_bytes, {elements, 0}};
+    const impl::channel_batch all{
+        [](void* context, std::size_t i) -> void* {
+            auto& s = *static_cast<source*>(context);
+            return ::new (&s.packed) packed_element{s.elements + i * s.bytes, s.bytes};
+        },
+        &from, count};
+    return many(deadline, stop, [&](ums::deadline limit, const std::stop_token* t, std::size_t& n) {
+        return calls::send_all(c->state, all, n, limit, t);
+    });
+}
+
+int64_t ums_channel_send_all(ums_channel_t* c, const void* elements, size_t count) {
+    return ums_channel_send_all_until(c, elements, count, UMS_NEVER, nullptr);
+}
+
+int64_t ums_channel_receive_some_until(ums_channel_t* c, void* elements, size_t most,
+                                       int64_t deadline, ums_stop_t* stop) {
+    struct target {
+        std::byte* elements;
+        std::size_t bytes;
+        element_sink sink;
+    } to{static_cast<std::byte*>(elements), c->element_bytes, {nullptr}};
+    const impl::channel_batch all{[](void* context, std::size_t i) -> void* {
+                                      auto& t = *static_cast<target*>(context);
+                                      t.sink.out = t.elements + i * t.bytes;
+                                      return &t.sink;
+                                  },
+                                  &to, most};
+    return many(deadline, stop, [&](ums::deadline limit, const std::stop_token* t, std::size_t& n) {
+        return calls::receive_some(c->state, all, n, limit, t);
+    });
+}
+
+int64_t ums_channel_receive_some(ums_channel_t* c, void* elements, size_t most) {
+    return ums_channel_receive_some_until(c, elements, most, UMS_NEVER, nullptr);
 }
 
 void ums_channel_close(ums_channel_t* c) { calls::close(c->state); }

@@ -82,7 +82,9 @@ struct lock_states {
 private:
     template <class Word>
     [[gnu::noinline]] static std::uint32_t wait(Word& word, const void* address) noexcept {
-        for (int i = 0; i < 100; ++i) {
+        // The pauses grow: meanwhile the holder, and whoever comes next on its CPU, has the lock's line, and what lies
+        // beside it, to itself.
+        for (int pauses = 1; pauses <= 32; pauses *= 2) {
             // relaxed: try_acquire() decides.
             const std::uint32_t seen = word.load(base::relaxed);
             if (seen == free && try_acquire(word)) return free;
@@ -90,7 +92,7 @@ private:
                 const std::uint32_t next = take_bias(word, address);
                 if (next != held) return next;
             }
-            base::spin_pause();
+            for (int i = 0; i < pauses; ++i) base::spin_pause();
         }
         const sleeper counted{address};
         while (!try_acquire(word)) {

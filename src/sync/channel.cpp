@@ -32,6 +32,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <stdexcept>
 
 #include "sched/bias_count.hpp"
@@ -104,10 +105,25 @@ void free_block(const channel_state& c, channel_block* b) noexcept {
     free_block(c, left);
 }
 
-void put(channel_state& c, void* from) {
+// Of a type that is bytes. The usual sizes are copied without a call.
+UMS_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
+    switch (size) {
+        case 4:
+            return static_cast<void>(std::memcpy(to, from, 4));
+        case 8:
+            return static_cast<void>(std::memcpy(to, from, 8));
+        case 16:
+            return static_cast<void>(std::memcpy(to, from, 16));
+        default:
+            std::memcpy(to, from, size);
+    }
+}
+
+UMS_ALWAYS_INLINE void put(channel_state& c, void* from) {
     if (c.tail_at == c.cells) [[unlikely]]
         enter_block(c);
-    c.type->build(cell(c, c.tail, c.tail_at), from);
+    void* const to = cell(c, c.tail, c.tail_at);
+    c.type->is_bytes ? copy_bytes(to, from, c.type->size) : c.type->build(to, from);
     ++c.tail_at;
     ++c.count;
 }
@@ -117,8 +133,9 @@ void* front(channel_state& c) noexcept {
         leave_block(c);
     return cell(c, c.head, c.head_at);
 }
-void drop_front(channel_state& c) noexcept {
-    c.type->destroy(front(c));
+UMS_ALWAYS_INLINE void drop_front(channel_state& c) noexcept {
+    void* const gone = front(c);
+    if (!c.type->is_bytes) c.type->destroy(gone);
     ++c.head_at;
     if (--c.count == 0 && c.head == c.tail) c.head_at = c.tail_at = 0;
 }
@@ -267,6 +284,36 @@ template <way direction>
         if (why == reason::stop) return channel_status::stopped;
         if (t.result == outcome::ok) return channel_status::ok;
         if (t.result == outcome::closed) return channel_status::closed;
+    }
+}
+
+// --- several at once ---
+
+// As many as are possible now, in one section, from the one of number `done` on.
+template <way direction>
+channel_status attempt_many(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
+    woken partners;
+    const section locked{c};
+    channel_status status = channel_status::ok;
+    while (done < b.count) {
+        status = attempt<direction>(c, b.at(b.context, done), partners);
+        if (status != channel_status::ok) break;
+        ++done;
+    }
+    return status;
+}
+
+// `least`: with how many it is content. `done` counts on, also if a move throws.
+template <way direction>
+channel_status transfer_many(channel_state& c, const impl::channel_batch& b, std::size_t least,
+                             std::size_t& done, nanoseconds until, const std::stop_token* stop) {
+    for (;;) {
+        channel_status status = attempt_many<direction>(c, b, done);
+        if (done >= least || status == channel_status::closed)
+            return done >= least ? channel_status::ok : status;
+        status = transfer_until<direction>(c, b.at(b.context, done), until, stop, false);
+        if (status != channel_status::ok) return status;
+        ++done;
     }
 }
 
@@ -512,6 +559,19 @@ channel_status channel_calls::receive_until(channel_state& c, void* into, deadli
     return transfer_until<way::receive>(c, into, os::to_nanoseconds(limit),
                                         stop != nullptr && stop->stop_possible() ? stop : nullptr,
                                         false);
+}
+
+channel_status channel_calls::send_all(channel_state& c, const channel_batch& b, std::size_t& done,
+                                       deadline limit, const std::stop_token* stop) {
+    return transfer_many<way::send>(c, b, b.count, done, os::to_nanoseconds(limit),
+                                    stop != nullptr && stop->stop_possible() ? stop : nullptr);
+}
+channel_status channel_calls::receive_some(channel_state& c, const channel_batch& b,
+                                           std::size_t& done, deadline limit,
+                                           const std::stop_token* stop) {
+    return transfer_many<way::receive>(c, b, std::min<std::size_t>(b.count, 1), done,
+                                       os::to_nanoseconds(limit),
+                                       stop != nullptr && stop->stop_possible() ? stop : nullptr);
 }
 
 void channel_calls::close(channel_state& c) noexcept {

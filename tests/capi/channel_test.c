@@ -9,6 +9,27 @@ struct item {
     char text[20];
 };
 
+static void use_batches(void* argument) {
+    ums_channel_t* c;
+    struct item in[5], out[8];
+    (void)argument;
+    for (int i = 0; i < 5; ++i) in[i] = (struct item){i, "many"};
+    CHECK_IS(0, ums_channel_create(&c, sizeof(struct item), 8));
+    CHECK_IS(-ETIMEDOUT, ums_channel_receive_some_until(c, out, 8, 0, NULL));
+    CHECK_IS(5, ums_channel_send_all(c, in, 5));
+    CHECK_IS(3, ums_channel_send_all_until(c, in, 5, ums_deadline_after(MS / 10), NULL));
+    CHECK_IS(6, ums_channel_receive_some(c, out, 6));
+    for (int i = 0; i < 6; ++i) CHECK(out[i].number == i % 5 && strcmp(out[i].text, "many") == 0);
+    CHECK_IS(2, ums_channel_receive_some(c, out, 8));
+    CHECK_IS(1, out[0].number);
+    CHECK_IS(2, out[1].number);
+    ums_channel_close(c);
+    CHECK_IS(-EPIPE, ums_channel_send_all(c, in, 5));
+    CHECK_IS(-EPIPE, ums_channel_receive_some(c, out, 8));
+    ums_channel_destroy(c);
+}
+static void several_elements_go_at_once(void) { on_a_fiber_and_on_a_thread(use_batches, NULL); }
+
 static void use_channel(void* argument) {
     ums_channel_t* c;
     ums_stop_t* stop;
@@ -201,6 +222,7 @@ static void select_misses_nothing(void) { on_a_fiber_and_on_a_thread(select_all,
 
 int main(void) {
     RUN(a_channel_carries_structs);
+    RUN(several_elements_go_at_once);
     RUN(nothing_is_lost_or_doubled);
     RUN(select_takes_the_first_that_can_be);
     RUN(select_misses_nothing);

@@ -265,6 +265,80 @@ TEST_F(channel_test, waiters_are_served_in_the_order_of_their_arrival) {
     });
 }
 
+TEST_F(channel_test, batches_keep_the_order_and_lose_nothing) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const std::size_t capacity : capacities) {
+            channel<std::unique_ptr<int>> c{capacity};
+            const int total = scaled(20'000, 2'000);
+            std::vector<fiber> senders;
+            for (int who = 0; who < 2; ++who)
+                senders.emplace_back([&, who] {
+                    std::mt19937_64 random{test_seed() + static_cast<unsigned>(who)};
+                    for (int sent = 0; sent < total;) {
+                        std::vector<std::unique_ptr<int>> values;
+                        for (auto n = random() % 100; n != 0 && sent < total; --n)
+                            values.push_back(std::make_unique<int>(2 * sent++ + who));
+                        const ums::batch b = c.send_all(values);
+                        EXPECT_TRUE(b);
+                        EXPECT_EQ(b.count, values.size());
+                        for (const auto& gone : values) EXPECT_EQ(gone, nullptr);
+                    }
+                });
+            int next[2] = {0, 1}, seen = 0;
+            while (seen < 2 * total) {
+                std::vector<std::unique_ptr<int>> values;
+                const std::size_t most = 1 + static_cast<std::size_t>(seen) % 150;
+                const ums::batch b = c.receive_some(values, most);
+                ASSERT_TRUE(b);
+                ASSERT_GE(b.count, 1u);
+                ASSERT_LE(b.count, most);
+                ASSERT_EQ(b.count, values.size());
+                for (const auto& v : values) {
+                    int& expected = next[*v % 2];
+                    ASSERT_EQ(*v, expected);
+                    expected += 2;
+                    ++seen;
+                }
+            }
+            for (fiber& f : senders) f.join();
+        }
+    });
+}
+
+TEST_F(channel_test, a_batch_says_how_far_it_came) {
+    on_a_fiber_and_on_a_thread([] {
+        channel<int> c{3};
+        std::vector<int> out, in{1, 2, 3, 4, 5};
+        EXPECT_EQ(c.receive_some_until(out, 5, ums::deadline{}).status,
+                  channel_status::deadline_passed);
+        ums::batch b = c.send_all_until(in, ums::deadline{});
+        EXPECT_EQ(b.count, 3u);
+        EXPECT_EQ(b.status, channel_status::deadline_passed);
+        std::stop_source stop;
+        stop.request_stop();
+        EXPECT_EQ(c.send_all(in, stop.get_token()).status, channel_status::stopped);
+        b = c.receive_some(out, 2);
+        EXPECT_EQ(b.count, 2u);
+        EXPECT_EQ(out, (std::vector<int>{1, 2}));
+        fiber closer{[&] {
+            for (int i = 0; i < 20; ++i) this_fiber::yield();
+            c.close();
+        }};
+        b = c.send_all(in);
+        EXPECT_EQ(b.count, 2u);
+        EXPECT_EQ(b.status, channel_status::closed);
+        closer.join();
+        b = c.receive_some(out, 100);
+        EXPECT_TRUE(b);
+        EXPECT_EQ(out, (std::vector<int>{1, 2, 3, 1, 2}));
+        b = c.receive_some(out, 100);
+        EXPECT_EQ(b.count, 0u);
+        EXPECT_EQ(b.status, channel_status::closed);
+        EXPECT_TRUE(c.receive_some(out, 0));
+        EXPECT_TRUE(c.send_all({}));
+    });
+}
+
 TEST_F(channel_test, a_move_that_throws_loses_and_doubles_nothing) {
     ums::run({.processors = 2}, [] {
         for (const std::size_t capacity : capacities) {

@@ -77,6 +77,13 @@ struct channel_state {
     bool is_closed = false;
 };
 
+// Several values of one call: at(context, i) is where the i-th is, or is wanted, as for one. Asked once for each, in order.
+struct channel_batch {
+    void* (*at)(void* context, std::size_t i);
+    void* context;
+    std::size_t count;
+};
+
 struct channel_calls {
     // Throws std::length_error, std::bad_alloc.
     UMS_EXPORT static void open(channel_state& c, const element_type& type, std::size_t capacity);
@@ -92,6 +99,14 @@ struct channel_calls {
     UMS_EXPORT static channel_status try_receive(channel_state& c, void* into);
     UMS_EXPORT static channel_status receive_until(channel_state& c, void* into, deadline limit,
                                                    const std::stop_token* stop);
+
+    // `done` begins at zero and counts the values that went through, also if it throws.
+    UMS_EXPORT static channel_status send_all(channel_state& c, const channel_batch& b,
+                                              std::size_t& done, deadline limit,
+                                              const std::stop_token* stop);
+    UMS_EXPORT static channel_status receive_some(channel_state& c, const channel_batch& b,
+                                                  std::size_t& done, deadline limit,
+                                                  const std::stop_token* stop);
 
     UMS_EXPORT static void close(channel_state& c) noexcept;
     UMS_EXPORT static bool is_closed(const channel_state& c) noexcept;
