@@ -48,6 +48,7 @@
 #include <cstddef>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -205,7 +206,10 @@ public:
         const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
                                           return static_cast<T*>(first) + i;
                                       },
-                                      values.data(), values.size()};
+                                      values.data(), values.size(),
+                                      impl::moves_as_bytes<T>
+                                          ? reinterpret_cast<std::byte*>(values.data())
+                                          : nullptr};
         result.status = calls::send_all(state_, all, result.count, limit, &stop);
         return result;
     }
@@ -218,27 +222,10 @@ public:
     template <class Container>
     batch receive_some_until(Container& into, std::size_t most, deadline limit,
                              const std::stop_token& stop = {}) {
-        constexpr std::size_t piece = sizeof(T) <= 16 ? 64 : sizeof(T) <= 128 ? 8 : 1;
-        batch result;
-        do {
-            std::optional<T> values[piece];
-            const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
-                                              return static_cast<std::optional<T>*>(first) + i;
-                                          },
-                                          values, std::min(piece, most - result.count)};
-            std::size_t got = 0;
-            // Only the first piece waits.
-            const channel_status status = calls::receive_some(
-                state_, all, got, result.count == 0 ? limit : deadline::min(), &stop);
-            for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
-            if (got == 0) {
-                if (result.count == 0) result.status = status;
-                return result;
-            }
-            result.count += got;
-            if (got < piece) return result;
-        } while (result.count < most);
-        return result;
+        if constexpr (impl::moves_as_bytes<T>)
+            return receive_bytes(into, most, limit, stop);
+        else
+            return receive_objects(into, most, limit, stop);
     }
 
     // Wakes all that wait. Again: nothing.
@@ -259,6 +246,52 @@ public:
 private:
     using calls = impl::channel_calls;
     friend struct channel_access;
+
+    template <class Container>
+    batch receive_bytes(Container& into, std::size_t most, deadline limit,
+                        const std::stop_token& stop) {
+        constexpr std::size_t piece = std::max<std::size_t>(1024 / sizeof(T), 1);
+        alignas(T) std::byte values[piece * sizeof(T)];
+        batch result;
+        while (result.count < most) {
+            std::size_t got = 0;
+            calls::receive_bytes(
+                state_, {nullptr, nullptr, std::min(piece, most - result.count), values}, got);
+            T* const first = std::launder(reinterpret_cast<T*>(values));
+            into.insert(into.end(), std::make_move_iterator(first),
+                        std::make_move_iterator(first + got));
+            result.count += got;
+            if (got != 0) continue;
+            if (result.count != 0) break;
+            received<T> one = receive_until(limit, stop);
+            if (!one) return {0, one.status()};
+            into.push_back(std::move(*one));
+            result.count = 1;
+        }
+        return result;
+    }
+
+    template <class Container>
+    batch receive_objects(Container& into, std::size_t most, deadline limit,
+                          const std::stop_token& stop) {
+        constexpr std::size_t piece = 16;
+        batch result;
+        while (result.count < most) {
+            std::optional<T> values[piece];
+            const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
+                                              return static_cast<std::optional<T>*>(first) + i;
+                                          },
+                                          values, std::min(piece, most - result.count)};
+            std::size_t got = 0;
+            const channel_status status =
+                result.count == 0 ? calls::receive_some(state_, all, got, limit, &stop)
+                                  : calls::receive_ready(state_, all, got);
+            for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
+            if (got == 0) return {result.count, result.count == 0 ? status : channel_status::ok};
+            result.count += got;
+        }
+        return result;
+    }
 
     static std::optional<T>* base_of(received<T>& value) noexcept { return &value; }
 

@@ -289,6 +289,31 @@ template <way direction>
 
 // --- several at once ---
 
+// Of bytes that lie one behind the other: as many as follow each other in a block. False: none is possible in this way.
+bool put_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
+    if (b.bytes == nullptr || c.is_closed || c.receivers.first != nullptr || c.count >= c.capacity)
+        return false;
+    if (c.tail_at == c.cells) enter_block(c);
+    const std::size_t size = c.type->size;
+    const std::size_t run = std::min({c.cells - c.tail_at, c.capacity - c.count, b.count - done});
+    std::memcpy(cell(c, c.tail, c.tail_at), b.bytes + done * size, run * size);
+    c.tail_at += run;
+    c.count += run;
+    done += run;
+    return true;
+}
+
+void take_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) noexcept {
+    const std::size_t size = c.type->size;
+    const void* const from = front(c);  // Enters the next block first, if it must.
+    const std::size_t run = std::min({c.cells - c.head_at, c.count, b.count - done});
+    std::memcpy(b.bytes + done * size, from, run * size);
+    c.head_at += run;
+    c.count -= run;
+    if (c.count == 0 && c.head == c.tail) c.head_at = c.tail_at = 0;
+    done += run;
+}
+
 // As many as are possible now, in one section, from the one of number `done` on.
 template <way direction>
 channel_status attempt_many(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
@@ -296,6 +321,7 @@ channel_status attempt_many(channel_state& c, const impl::channel_batch& b, std:
     const section locked{c};
     channel_status status = channel_status::ok;
     while (done < b.count) {
+        if (direction == way::send && put_run(c, b, done)) continue;
         status = attempt<direction>(c, b.at(b.context, done), partners);
         if (status != channel_status::ok) break;
         ++done;
@@ -572,6 +598,20 @@ channel_status channel_calls::receive_some(channel_state& c, const channel_batch
     return transfer_many<way::receive>(c, b, std::min<std::size_t>(b.count, 1), done,
                                        os::to_nanoseconds(limit),
                                        stop != nullptr && stop->stop_possible() ? stop : nullptr);
+}
+
+channel_status channel_calls::receive_ready(channel_state& c, const channel_batch& b,
+                                          std::size_t& done) {
+    return attempt_many<way::receive>(c, b, done);
+}
+
+void channel_calls::receive_bytes(channel_state& c, const channel_batch& b, std::size_t& done) {
+    woken partners;
+    const section locked{c};
+    while (done < b.count && c.count != 0) {
+        take_run(c, b, done);
+        if (c.senders.first != nullptr) refill(c, partners);
+    }
 }
 
 void channel_calls::close(channel_state& c) noexcept {

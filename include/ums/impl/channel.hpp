@@ -82,6 +82,8 @@ struct channel_batch {
     void* (*at)(void* context, std::size_t i);
     void* context;
     std::size_t count;
+    // Not null: the type is bytes, and they lie, or are wanted, here, one behind the other.
+    std::byte* bytes = nullptr;
 };
 
 struct channel_calls {
@@ -107,6 +109,13 @@ struct channel_calls {
     UMS_EXPORT static channel_status receive_some(channel_state& c, const channel_batch& b,
                                                   std::size_t& done, deadline limit,
                                                   const std::stop_token* stop);
+
+    // Does not wait.
+    UMS_EXPORT static channel_status receive_ready(channel_state& c, const channel_batch& b,
+                                                 std::size_t& done);
+    // What lies in it now, of a type that is bytes; not what is with senders that wait.
+    UMS_EXPORT static void receive_bytes(channel_state& c, const channel_batch& b,
+                                         std::size_t& done);
 
     UMS_EXPORT static void close(channel_state& c) noexcept;
     UMS_EXPORT static bool is_closed(const channel_state& c) noexcept;
