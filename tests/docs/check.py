@@ -35,7 +35,7 @@ TIMEOUT_S = 120
 
 
 def pages(root):
-    found = ["README.md", "CHANGELOG.md"]
+    found = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
     found += sorted(glob.glob("docs/**/*.md", root_dir=root, recursive=True))
     return [page for page in found if os.path.exists(os.path.join(root, page))]
 
@@ -148,8 +148,9 @@ def differing_variables(root):
     if not os.path.exists(os.path.join(root, source)):
         return
     in_code = set(re.findall(r'"(UMS_\w+)"', read(root, source)))
-    in_page = set(re.findall(r"^\| `(UMS_\w+)", read(root, "README.md"), re.MULTILINE))
-    yield from differing_names(root, "the variable", "README.md", in_code, in_page)
+    page = "docs/environment.md"
+    in_page = set(re.findall(r"^\| `(UMS_\w+)", read(root, page), re.MULTILINE))
+    yield from differing_names(root, "the variable", page, in_code, in_page)
 
 
 def check_text(root):
@@ -434,7 +435,8 @@ def self_test(root, tools):
 
         write("docs/memory-model.md", "sync(old)")
         write("src/sched/x.hpp", "// sync(new)")
-        write("README.md", "| `UMS_OLD` |")
+        write("README.md", "")
+        write("docs/environment.md", "| `UMS_OLD` |")
         write("src/rt/environment.cpp", '"UMS_NEW"')
         got = [what for _, _, what in check_text(folder)]
         wrong += judge("names", "does not tell of the tag new", got[:1])
