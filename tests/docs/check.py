@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Holds the pages to what the code does.
 
-check.py text [ROOT]             links, names of files, sync tags, variables, commands beside figures
+check.py text [ROOT]             links, names of files and tests, sync tags, variables, commands beside figures
 check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ and C block of the pages
 check.py program SOURCE PROGRAM  runs a program of examples/: it prints what its source says
 check.py self-test               proves that each of them can fail
@@ -153,6 +153,20 @@ def differing_variables(root):
     yield from differing_names(root, "the variable", page, in_code, in_page)
 
 
+def missing_tests(root):
+    """Each test that a line of the test map names is in a file that the line names."""
+    page = "docs/test-map.md"
+    if not os.path.exists(os.path.join(root, page)):
+        return
+    for number, line in enumerate(read(root, page).splitlines(), 1):
+        names = CODE.findall(line)
+        files = [name for name in names if "/" in name and "*" not in name]
+        text = "".join(read(root, f) for f in files if os.path.isfile(os.path.join(root, f)))
+        for name in names:
+            if re.fullmatch(r"[a-z]\w*_\w+", name) and not re.search(rf"\b{name}\b", text):
+                yield page, number, f"names the test {name}, which is in none of the files beside it"
+
+
 def check_text(root):
     for page in pages(root):
         text = read(root, page)
@@ -161,6 +175,7 @@ def check_text(root):
         yield from lonely_figures(page, text)
     yield from differing_tags(root)
     yield from differing_variables(root)
+    yield from missing_tests(root)
 
 
 # --- examples --------------------------------------------------------------------------------------
@@ -442,6 +457,12 @@ def self_test(root, tools):
         wrong += judge("names", "does not tell of the tag new", got[:1])
         wrong += judge("names", "tells of the variable UMS_OLD", got[-1:])
         os.remove(os.path.join(folder, "docs/memory-model.md"))
+
+        write("docs/environment.md", "| `UMS_NEW` |")
+        write("docs/test-map.md", "`src/sched/x.hpp`: `sync` `is_not_there`")
+        got = [what for _, _, what in check_text(folder)]
+        wrong += judge("tests", "names the test is_not_there", got)
+        os.remove(os.path.join(folder, "docs/test-map.md"))
 
         for text, expected in EXAMPLES if tools else []:
             write("README.md", text)
