@@ -28,14 +28,15 @@ endef
 build: ## build/release: the library, the command build/release/ums, the tests
 	$(call compile,release)
 
-# The servers of others, for the benchmarks and the test that runs them; both do without those that are missing.
+# The servers and libraries of others and the second compiler, for the benchmarks and the tests that need them; both do
+# without those that are missing, and ctest lists the tests that it skipped.
 peers:
-	@tools/setup bench || echo 'Going on without the servers that are missing.' >&2
+	@tools/setup bench clients clang || echo 'Going on without what is missing.' >&2
 
-demo: ## measure a yield against the peers, in five minutes at most, as a page
-	$(call compile,release,ums bench/all)
+demo: ## the main comparison with the peers as a page, in five minutes with the build
+	$(call compile,release,ums_command bench-demo)
 	@mkdir -p build/demo
-	@build/release/ums bench yield --demo --html build/demo/report.html
+	@build/release/ums bench demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
 test: peers build ## run the tests of the release build

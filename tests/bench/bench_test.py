@@ -11,6 +11,7 @@ command beside peers of their own.
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -49,7 +50,7 @@ BENCHES = {
     "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
     "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},
                     {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
-    "workers": (NATIVE | {"ums-worker"}, BOTH_BOOSTS - {"go"}, SPEED),
+    "workers": (NATIVE | {"ums-worker"}, BOTH_BOOSTS, SPEED),
     "completion": ({"std::thread", "thread pool", "ums-worker"}, set(), SPEED),
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
@@ -94,9 +95,11 @@ BAD_INPUT = [
     (["bench", "yield", "--detectors", ""], "--detectors"),
     (["bench", "semaphore", "--detectors", "off"], "--detectors"),
     (["bench", "all", "--detectors", "off"], "--detectors"),
-    (["bench", "yield", "--demo", "--detectors", "off"], "--detectors"),
+    (["bench", "demo", "--detectors", "off"], "--detectors"),
+    (["bench", "demo", "--fibers", "10"], "demo"),
+    (["bench", "demo", "--yields", "10"], "--yields"),
+    (["bench", "demo", "--cycles"], "--cycles"),
     (["bench", "all", "--fibers", "10"], "--fibers"),
-    (["bench", "yield", "--demo", "--quick"], "--quick"),
     (["bench", "pingpong", "--fibers", "3"], "--fibers"),
     (["bench", "skynet", "--fibers", "15"], "'15'"),
     (["bench", "channel", "--fibers", "2,3"], "3"),
@@ -200,6 +203,21 @@ class Rows(unittest.TestCase):
             self.assertIn(f"<h2>{bench}</h2>", html)
         for loads in ("<link", "<img", " src=", "@import", "url(", "{{"):
             self.assertNotIn(loads, html, loads)
+
+    def test_the_demo_explains_each_chart(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = os.path.join(folder, "page.html")
+            done = run("bench", "demo", "--quick", "--json", "-", "--html", page)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            html = pathlib.Path(page).read_text()
+        documents = json.loads(done.stdout)["benches"]
+        self.assertEqual([one["bench"] for one in documents], ["workers", "blocking", "memory"])
+        for one in documents:
+            self.assertIn("ums", {row["runtime"] for row in one["rows"]})
+        captions = re.findall(r"<figcaption>(.*?)</figcaption>", html)
+        self.assertEqual(len(captions), html.count("<canvas "))
+        for caption in captions:
+            self.assertEqual(len(re.findall(r"\.(?= |$)", caption)), 2, caption)
 
     def test_cycles_counts_cycles(self):
         done = run("bench", "yield", "--cycles", "--quick", "--json", "-")

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 #include <system_error>
@@ -26,8 +27,8 @@ namespace tool {
 
 namespace {
 
-// The demo promises five minutes with everything around it.
-constexpr double demo_limit_s = 240;
+// What `ums bench demo` measures, in this order.
+constexpr std::array demo_parts{"workers", "blocking", "memory"};
 
 std::vector<const workload*> selected(const std::string& name) {
     std::vector<const workload*> chosen;
@@ -36,9 +37,14 @@ std::vector<const workload*> selected(const std::string& name) {
         known.push_back(one->name());
         if (name == "all" || name == one->name()) chosen.push_back(one.get());
     }
+    if (name == "demo")
+        for (const std::string_view part : demo_parts)
+            chosen.push_back(std::find_if(all_workloads().begin(), all_workloads().end(),
+                                          [&](const auto& one) { return one->name() == part; })
+                                 ->get());
     if (chosen.empty())
-        throw usage_error{fmt::format("unknown bench '{}'; expected one of: {}, all, list", name,
-                                      fmt::join(known, ", "))};
+        throw usage_error{fmt::format("unknown bench '{}'; expected one of: {}, demo, all, list",
+                                      name, fmt::join(known, ", "))};
     return chosen;
 }
 
@@ -71,13 +77,13 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
     if (asked.runtimes) options.runtimes = word_list("--runtimes", *asked.runtimes);
     options.quick = asked.quick;
     options.cycles = asked.cycles;
-    options.demo = asked.demo;
+    options.demo = *asked.name == "demo";
 
     if (workloads.size() > 1) {
-        const auto needs_one = [](bool is_given, const char* option) {
+        const auto needs_one = [&](bool is_given, const char* option) {
             if (is_given)
                 throw usage_error{
-                    fmt::format("{}: expected one bench, not all, beside it", option)};
+                    fmt::format("{}: expected one bench, not {}, beside it", option, *asked.name)};
         };
         needs_one(!options.fibers.empty(), "--fibers");
         needs_one(!options.connections.empty(), "--connections");
@@ -85,18 +91,6 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
         needs_one(!options.client.empty(), "--client");
         needs_one(!options.runtimes.empty(), "--runtimes");
         needs_one(!options.detectors.empty(), "--detectors");
-    }
-    if (options.demo) {
-        const auto excludes = [](bool is_given, const char* option) {
-            if (is_given)
-                throw usage_error{
-                    fmt::format("--demo: it is the whole published table, drop {}", option)};
-        };
-        excludes(!options.fibers.empty(), "--fibers");
-        excludes(!options.yields.empty(), "--yields");
-        excludes(options.cycles, "--cycles");
-        excludes(!options.detectors.empty(), "--detectors");
-        excludes(options.quick, "--quick");
     }
     for (const auto* one : workloads) one->check(options);
     return options;
@@ -109,7 +103,7 @@ result measure(const workload& what, const bench_options& options, progress& sho
     got.plan = what.plan(options, got.notes);
     split_by_detector(got);
     std::erase_if(got.plan, [](const setting& group) { return group.empty(); });
-    runner cells{got.bench, got.plan, shown, options.demo ? demo_limit_s : what.limit_s(options)};
+    runner cells{got.bench, got.plan, shown, what.limit_s(options)};
     cells.run(options.repetitions.value_or(what.repetitions(options)));
     return got;
 }
@@ -138,7 +132,7 @@ void open_output(std::optional<output_file>& file, const char* option,
 int list(const bench_request& asked) {
     if (asked.json || asked.html || asked.processors || asked.fibers || asked.yields ||
         asked.connections || asked.pipeline || asked.client || asked.repetitions ||
-        asked.runtimes || asked.detectors || asked.quick || asked.cycles || asked.demo)
+        asked.runtimes || asked.detectors || asked.quick || asked.cycles)
         throw usage_error{"list: it takes no options"};
     std::string text;
     for (const auto& one : all_workloads())
@@ -184,7 +178,7 @@ int bench(const bench_request& asked) {
         failed |= has_failed(got);
     }
 
-    const json document = *asked.name == "all" ? json{{"benches", all}} : all.front();
+    const json document = workloads.size() > 1 ? json{{"benches", all}} : all.front();
     const auto text = document.dump(2) + "\n";
     if (json_to_stdout) print(stdout, text);
     if (json_file) json_file->write(text);

@@ -16,7 +16,6 @@ struct bench_request {
     std::optional<std::string> connections, pipeline, client;
     bool quick = false;
     bool cycles = false;
-    bool demo = false;
     std::string command_line;  // For the report.
 };
 

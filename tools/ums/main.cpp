@@ -62,7 +62,7 @@ std::string explained(const CLI::App& app, const CLI::ParseError& error) {
 
 void add_bench(CLI::App& app, tool::bench_request& asked) {
     auto* const bench = app.add_subcommand("bench", "measure ums beside its peers");
-    bench->add_option("name", asked.name, "a bench, 'all', or 'list' to see what there is");
+    bench->add_option("name", asked.name, "a bench, 'demo', 'all', or 'list' to see what there is");
     bench
         ->add_option("--json", asked.json,
                      "write the rows as JSON; - for stdout, the tables then go to stderr")
@@ -99,8 +99,6 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
         ->type_name("NAME[,NAME..]");
     bench->add_flag("--cycles", asked.cycles,
                     "yield: cycles of each single switch, by the time-stamp counter");
-    bench->add_flag("--demo", asked.demo,
-                    "yield: the whole published table in at most five minutes");
 }
 
 // The exit code when all is done; what was printed may still be on its way.

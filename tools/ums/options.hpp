@@ -23,7 +23,7 @@ struct bench_options {
     std::optional<unsigned> repetitions;
     bool quick = false;
     bool cycles = false;
-    bool demo = false;
+    bool demo = false;  // The part of it that `ums bench demo` shows.
 };
 
 // The text of an option as numbers, sorted, each once. Throws usage_error that names the option.

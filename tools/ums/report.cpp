@@ -115,9 +115,12 @@ std::string to_html(const std::vector<section>& sections, const machine& on,
                             escaped(name), escaped(about));
         for (const auto& one : shown.charts) {
             body += fmt::format(
-                "<figure><canvas id=\"chart{}\" role=\"img\" "
-                "aria-label=\"{}\"></canvas></figure>\n",
-                charts.size(), escaped(one.title));
+                "<figure><div class=\"canvas\"><canvas id=\"chart{}\" role=\"img\" "
+                "aria-label=\"{}\"></canvas></div>{}</figure>\n",
+                charts.size(), escaped(one.title),
+                one.about.empty()
+                    ? ""
+                    : fmt::format("\n<figcaption>{}</figcaption>", escaped(one.about)));
             charts.push_back(one.to_json());
         }
         body += "</div>\n";

@@ -40,6 +40,7 @@ struct series {
 struct chart {
     enum class kind { bars, lines };
     std::string title;
+    std::string about;  // What it shows and how to read it, in two sentences; may be empty.
     kind drawn = kind::bars;
     std::string x_title;
     std::string y_title;

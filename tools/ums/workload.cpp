@@ -38,7 +38,6 @@ void workload::check_common(const bench_options& options) const {
         throw usage_error{fmt::format("--cycles: only yield counts cycles, not {}", name())};
     if (!options.detectors.empty() && !has_detectors())
         throw usage_error{fmt::format("--detectors: {} has no such setting", name())};
-    if (options.demo) throw usage_error{fmt::format("--demo: only yield has one, not {}", name())};
     for (const auto& one : options.runtimes)
         if (canonical(one, runtimes()).empty())
             throw usage_error{

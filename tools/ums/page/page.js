@@ -6,6 +6,7 @@
 const colours = {
     "ums": "#2f7de1",
     "ums fair": "#56b4e9",
+    "ums-worker": "#7b5ea7",
     "boost.fiber": "#e08214",
     "boost.fiber static": "#b8860b",
     "std::thread": "#8a939c",

@@ -54,24 +54,28 @@ public:
     }
     // Three minutes with everything around it, unless somebody asks for more.
     double limit_s(const bench_options& options) const override {
-        return options.repetitions ? 0 : 170;
+        return options.repetitions ? 0 : options.demo ? 45 : 170;
     }
 
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         const auto runtimes = chosen(options, notes);
-        const std::vector<std::string> detectors{"monitor", "off", "marked"};
+        // The demo shows what a program gets that does not ask for anything.
+        const std::vector<std::string> detectors =
+            options.demo ? std::vector<std::string>{"monitor"}
+                         : std::vector<std::string>{"monitor", "off", "marked"};
         std::vector<setting> all;
         for (const auto p : options.processors)
             for (const auto n : given_or(options.fibers, {options.quick ? 20U : 100U}))
                 for (const std::string way : ways) {
+                    if (options.demo && way != "nanosleep" && way != "read") continue;
                     const auto why_not = refusal(way);
                     if (!why_not.empty()) {
                         notes.push_back(fmt::format("{} was not run: {}.", way, why_not));
                         continue;
                     }
                     all.push_back(all_runtimes(runtimes, detectors, p, n, way, options.quick));
-                    if (way != loop_way) continue;
+                    if (way != loop_way || options.demo) continue;
                     auto beside = all.back();
                     for (auto& one : beside) {
                         one.settings["beside"] = "loop";
@@ -107,7 +111,7 @@ public:
                 "scheduler's procedure is called.");
             made.tables.back().notes.push_back(
                 "Beside loop: another program's endless loop on the same CPU.");
-            for (const auto* figure : {"throughput_kept", "p99_us"})
+            for (const auto* figure : {"throughput_kept", "p99_us"}) {
                 made.charts.push_back(bars(
                     got,
                     fmt::format(
@@ -120,6 +124,16 @@ public:
                                    (has_detector(one.runtime) ? "monitor" : "none");
                     },
                     [](const cell& one) { return one.settings["way"].get<std::string>(); }));
+                const bool is_share = std::strcmp(figure, "throughput_kept") == 0;
+                made.charts.back().log_y = !is_share;
+                made.charts.back().about =
+                    is_share ? "Four fibers compute while the others block in the kernel; the bar "
+                               "is what they still get done, as a share of what they do when nobody "
+                               "blocks. 1 means that blocking costs the others nothing."
+                             : "From the moment a fiber blocks until another one computes in its "
+                               "place, for the slowest of a hundred blocks. The axis is "
+                               "logarithmic, and lower is better.";
+            }
         }
         std::erase_if(made.charts, [](const chart& one) { return one.all.empty(); });
         return made;

@@ -22,6 +22,10 @@ public:
         return {"std::thread", "boost.fiber", "go", "bare stack", "ums"};
     }
 
+    unsigned repetitions(const bench_options& options) const override {
+        return options.demo ? 1 : crowd::repetitions(options);
+    }
+
     view show(const result& got) const override {
         view made;
         for (const auto p : got.options.processors) {
@@ -42,15 +46,21 @@ public:
             const auto name = [](const cell&) { return std::string{"blocked"}; };
             made.charts.push_back(bars(got, fmt::format("memory, {}", count(p, "processor")),
                                        "bytes_per_fiber", "bytes resident per fiber", which, name));
+            made.charts.back().about =
+                "What one blocked fiber or thread keeps in memory, with as many at once as the "
+                "table says. The axis is logarithmic, and lower is better.";
             made.charts.push_back(bars(got, fmt::format("creation, {}", count(p, "processor")),
                                        "ns_per_op", "ns to create one", which, name));
+            made.charts.back().about =
+                "What it takes to create one and run it until it blocks. The axis is logarithmic, "
+                "and lower is better.";
         }
         return made;
     }
 
 private:
     std::uint64_t own_number(const std::string& runtime) const override {
-        return runtime == "ums" || runtime == "bare stack" ? 1'000'000 : 100'000;
+        return runtime == "boost.fiber" ? 100'000 : 1'000'000;
     }
 };
 

@@ -41,7 +41,7 @@ public:
         auto others = options;  // The options that only yield has are checked; the rest is as
                                 // everywhere.
         others.yields.clear();
-        others.cycles = others.demo = false;
+        others.cycles = false;
         workload::check(others);
     }
 
@@ -102,6 +102,9 @@ public:
                                                human(one.settings["yields"].get<std::uint64_t>()));
                                        }));
             made.charts.back().x_title = "threads or fibers \u00d7 yields each";
+            made.charts.back().about =
+                "What one yield costs: the caller goes to the back of the queue, and the next in "
+                "line runs. The axis is logarithmic, and lower is better.";
         }
         for (auto& note : throughput(got)) made.tables.back().notes.push_back(std::move(note));
         return made;
@@ -160,8 +163,12 @@ public:
         return "N threads, fibers or workers of the UMS API, each yields M times";
     }
     std::vector<std::string> runtimes() const override {
-        return {"std::thread", "boost.fiber", "boost.fiber static", "ums", worker};
+        return {"std::thread", "boost.fiber", "boost.fiber static", "go", "ums", worker};
     }
+    unsigned repetitions(const bench_options& options) const override {
+        return options.demo ? 3 : yield::repetitions(options);
+    }
+    double limit_s(const bench_options& options) const override { return options.demo ? 80 : 0; }
 
     bool has_detectors() const override { return false; }
 
