@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/async.hpp: a function that runs on a fiber of its own, and a future of what it returns. As
-// std::async.
+// ums/async.hpp: runs a function on a fiber of its own and gives a future of its result. Same API
+// as std::async.
 //
 //   auto sum = ums::async(add, 1, 2);
 //   int three = sum.get();
 //
-// std::launch::async runs it on a new fiber at once. std::launch::deferred runs it in the first
-// wait() or get(), on whoever calls that. Both, the default: a new fiber, or deferred if there is
-// no stack for another.
+// std::launch::async runs the function on a new fiber at once. std::launch::deferred runs it in the
+// first wait() or get(), on the fiber or thread that calls it. With both, which is the default, the
+// function gets a new fiber, or is deferred if there is no stack for one.
 //
-// Blocking:  the destructor of the last future of a function that runs on a fiber waits for that
-//            fiber's end.
-// Ordering:  when the future is ready the fiber's fiber_local values are destroyed.
-// Errors:    std::system_error as the constructor of ums::fiber. What the function throws goes to
-//            the future. A plain thread that ends inside a deferred function (cancelled, or by
-//            pthread_exit()) breaks the promise.
+// Blocking:  async() never blocks. The destructor of the last future waits for the end of the fiber
+//            that runs the function; it parks a fiber and blocks a plain thread.
+// Ordering:  when the future is ready, the fiber's fiber_local values have been destroyed.
+// Errors:    async() throws std::system_error as the constructor of ums::fiber does, and
+//            std::bad_alloc. An exception of the function goes to the future. A plain thread that
+//            ends inside a deferred function (cancelled, or by pthread_exit()) breaks the promise.
 // Cost:      a fiber and an allocation.
 
 #include <functional>
@@ -44,7 +44,7 @@ public:
     void start(const fiber_options& options) {
         this->join_when_dropped();
         runner_ = fiber{options, [this] {
-                            this->make_ready_at_exit();  // After all the others of that kind.
+                            this->make_ready_at_exit();  // Registered first, so it runs last.
                             run();
                         }};
     }
@@ -97,12 +97,14 @@ auto async(std::launch policy, const fiber_options& options, F&& f, Args&&... ar
 
 template <class F, class... Args>
 [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
+// Calls f(args...) with decayed copies, as `policy` says.
     std::launch policy, F&& f, Args&&... args) {
     return impl::async(policy, {}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 template <class F, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<F>, std::launch> &&
+// The same with both policies: a new fiber, or deferred if there is no stack for one.
          !std::is_same_v<std::remove_cvref_t<F>, fiber_options>)
     [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
         F&& f, Args&&... args) {
@@ -110,7 +112,7 @@ requires(!std::is_same_v<std::remove_cvref_t<F>, std::launch> &&
                        std::forward<Args>(args)...);
 }
 
-// On a fiber of this kind.
+// The same on a new fiber made with `options`, never deferred.
 template <class F, class... Args>
 [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
     const fiber_options& options, F&& f, Args&&... args) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/barrier.hpp: some that wait for each other, phase after phase. Same API as std's.
+// ums/barrier.hpp: a group of fibers and threads that wait for each other, phase after phase. Same
+// API as std's.
 //
-// A phase ends when as many have arrived as the barrier expects. The last of them calls the
-// completion function; then all who wait go on, and the next phase has begun.
+// A phase ends when as many have arrived as the barrier expects. The last to arrive calls the
+// completion function; then all waiters continue, and the next phase has begun.
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.
-//            arrive() blocks only as its completion function does. Not from a signal handler.
-// Fairness:  the end of a phase lets all waiters go.
-// Ordering:  what happens before each arrival is visible to the completion function, and what that
-//            does after the wait().
-// Lifetime:  may be destroyed as soon as all who use it have returned from their wait() for the
-//            last phase, even while the last arrival is still returning.
-// Errors:    a negative count, or an arrival of more than the phase expects still, ends the program
-//            with a message. The completion function must not throw, and may call nothing of the
-//            barrier.
+//            arrive() blocks only if its completion function does. Not from a signal handler.
+// Fairness:  the end of a phase releases all waiters.
+// Ordering:  what happens before each arrival is visible to the completion function. What the
+//            completion function does is visible after the wait().
+// Lifetime:  may be destroyed as soon as every user has returned from its wait() for the last
+//            phase, even while the last arrival is still returning.
+// Errors:    a negative count, or more arrivals than the phase still expects, end the program with
+//            a message. The completion function must not throw and must not use the barrier.
 // Cost:      one short lock section for each arrival and one for each wait; arrive_and_wait() has
 //            one.
 
@@ -40,8 +40,8 @@ struct barrier_state {
     wait_list waiters;
 
     // Guarded by its lock:
-    std::ptrdiff_t expected;  // By the next phase.
-    std::ptrdiff_t missing;   // In this one.
+    std::ptrdiff_t expected;  // Arrivals that the next phase expects.
+    std::ptrdiff_t missing;   // Arrivals that this phase still expects.
     std::uint64_t phase = 0;
 
     constexpr explicit barrier_state(std::ptrdiff_t count) noexcept
@@ -53,11 +53,11 @@ struct barrier_state {
 struct barrier_calls {
     struct arrival {
         std::uint64_t phase;
-        bool is_last;  // The caller is to call the completion function, then complete().
+        bool is_last;  // The caller must call the completion function, then complete().
     };
-    // `drop`: the next phases expect one less.
+    // With `drop` the phases that follow expect one arrival less.
     UMS_EXPORT static arrival arrive(barrier_state& b, std::ptrdiff_t n, bool drop) noexcept;
-    // False: the caller is the last and has not waited.
+    // False: the caller arrived last and has not waited.
     UMS_EXPORT static bool arrive_and_wait(barrier_state& b) noexcept;
     UMS_EXPORT static void complete(barrier_state& b) noexcept;
     UMS_EXPORT static bool wait(barrier_state& b, std::uint64_t phase, deadline limit,
@@ -75,7 +75,7 @@ class barrier {
     static_assert(std::is_nothrow_invocable_v<CompletionFunction&>);
 
 public:
-    // Of one phase.
+    // Names the phase in which the caller arrived.
     class [[nodiscard]] arrival_token {
     public:
         arrival_token(arrival_token&&) = default;
@@ -98,24 +98,26 @@ public:
     barrier(const barrier&) = delete;
     barrier& operator=(const barrier&) = delete;
 
-    // Requires: 0 < n, and the phase expects at least n more.
+    // Arrives `n` times and does not wait. The last arrival calls the completion function.
+    // Requires: 0 < n, and the phase still expects at least n.
     [[nodiscard]] arrival_token arrive(std::ptrdiff_t n = 1) {
         return arrival_token{arrived(calls::arrive(state_, n, false))};
     }
 
-    // Waits for the end of the token's phase, which is the current one or the one before.
+    // Waits for the end of the token's phase, which is the current phase or the one before it.
     void wait(arrival_token&& token) const {
         (void)calls::wait(state_, token.phase_, deadline::max(), nullptr);
+    // Arrives once and waits for the end of the phase. Calls the completion function if last.
     }
     void arrive_and_wait() {
         if (!calls::arrive_and_wait(state_)) complete();
     }
 
-    // As arrive(), for the last time: the phases that follow expect one less.
+    // Arrives once, for the last time: the phases that follow expect one less. Does not wait.
     void arrive_and_drop() { (void)arrived(calls::arrive(state_, 1, true)); }
 
-    // False once the time has passed; the token may be waited for again. Prefers the end of the
-    // phase if both happen.
+    // False once the time has passed; the caller may wait for the token again. If the phase ends at
+    // the same moment, the end wins.
     template <class Rep, class Period>
     [[nodiscard]] bool wait_for(arrival_token& token,
                                 const std::chrono::duration<Rep, Period>& d) const {
@@ -129,7 +131,7 @@ public:
         });
     }
 
-    // The same for a stop.
+    // The same with a stop: false once a stop is requested.
     [[nodiscard]] bool wait(arrival_token& token, const std::stop_token& stop) const {
         return calls::wait(state_, token.phase_, deadline::max(), &stop);
     }

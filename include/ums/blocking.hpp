@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/blocking.hpp: a call that blocks in the kernel, and does not stop the other fibers.
+// ums/blocking.hpp: a call that may block in the kernel without stopping the other fibers.
 //
 //     const int n = ums::blocking([&] { return ::read(pipe, buffer, sizeof buffer); });
 //
-// While the call is blocked the fiber's processor runs other fibers on another carrier (a kernel thread). When the call
-// has returned the fiber waits for its turn on a processor, as if it had yielded; so it may go on on another kernel
-// thread, as after any call of libums that waits. Nothing else about the call changes: signals, errors, errno.
+// While the call is blocked, the fiber's processor runs other fibers on another carrier (a kernel
+// thread). When the call has returned, the fiber waits for its turn on a processor, as if it had
+// yielded. So the fiber may continue on another kernel thread, as after any libums call that waits.
+// Nothing else about the call changes: signals, errors and errno are the same.
 //
-// When the processor goes: with a block detector (ums::info() names it) as soon as the detector sees that the call
-// really has blocked, so a call that turns out short costs next to nothing; without one at once.
-//
-// Bound. A region needs a permit, of which there are options::carriers less the number of processors; while all are in
-// use the next region waits for one, parked, in order of arrival. So regions that wait for something that other
-// fibers of the cluster do always end, however few carriers there may be.
-//
-// Inside a region libums may be called as usual; a call of it that waits takes a processor again, and what the region
-// does after that is no longer marked. Regions nest; the outermost counts. On a plain thread a region does nothing.
-//
-// Errors: none of its own; what f throws passes through.
-// Cost:   with a detector two short lock sections; without, and when the call blocks, about the wake-up of a kernel
-//         thread and a switch more.
+// Blocking: with a block detector (ums::info() names it) the processor leaves as soon as the
+//           detector sees that the call really has blocked, so a short call costs next to nothing.
+//           Without a detector the processor leaves at once. At the end of a region the fiber may
+//           park until a processor takes it.
+// Bound:    a region needs a permit. A cluster has options::carriers permits less the number of its
+//           processors. While all permits are in use, the fiber that begins the next region parks
+//           and waits for one, in order of arrival. So regions that wait for something that other
+//           fibers of the cluster do always end, however few carriers there are.
+// Nesting:  regions nest; the outermost counts. Code inside a region may call libums as usual. A
+//           libums call that waits takes a processor again, and what the region does after that
+//           call is no longer marked. On a plain thread a region does nothing.
+// Errors:   none of its own; an exception of f passes through.
+// Cost:     with a detector two short lock sections. Without one, or when the call blocks, also
+//           about the wake-up of a kernel thread and a switch.
 
 #include <utility>
 
@@ -36,7 +38,8 @@ UMS_EXPORT void uninterruptible_enter() noexcept;
 UMS_EXPORT void uninterruptible_leave() noexcept;
 }  // namespace impl
 
-// Marks what lies between its constructor and its destructor, which must run on the same fiber.
+// Marks the code between its constructor and its destructor as blocking. Both must run on the same
+// fiber.
 class blocking_region {
 public:
     blocking_region() noexcept { impl::blocking_enter(); }
@@ -45,17 +48,19 @@ public:
     blocking_region& operator=(const blocking_region&) = delete;
 };
 
-// Returns what f() returns.
+// Calls f() inside a region and returns its result.
 template <class F>
 decltype(auto) blocking(F&& f) {
     const blocking_region marked;
     return std::forward<F>(f)();
 }
 
-// A section in which the fiber is not stopped by libums's signal: neither because its time slice is over, nor because a
-// call of it has blocked unmarked and its processor went on to others. What it missed it makes up for at the end, by
-// waiting for its turn if it has no processor. For code that holds a lock of the application's which the scheduling
-// policy, or a replacement of malloc, needs as well. Sections nest. The fiber must not wait in libums in one.
+// A section in which libums's signal does not stop the fiber. Outside one, the signal stops a fiber
+// whose time slice is over, or whose processor went on to other fibers because an unmarked call of
+// the fiber blocked. At the end of the section the fiber makes up for what it missed: if it has no
+// processor, it waits for its turn. Use a section around code that holds a lock of the application
+// which the scheduling policy or a replacement of malloc needs as well. Sections nest. The fiber
+// must not wait in libums inside one.
 // Cost: two calls.
 class uninterruptible_section {
 public:
@@ -65,7 +70,7 @@ public:
     uninterruptible_section& operator=(const uninterruptible_section&) = delete;
 };
 
-// Returns what f() returns.
+// Calls f() inside a section and returns its result.
 template <class F>
 decltype(auto) uninterruptible(F&& f) {
     const uninterruptible_section marked;

@@ -1,47 +1,49 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/channel.hpp: values from those who send to those who receive.
+// ums/channel.hpp: carries values from senders to receivers.
 //
 //   ums::channel<T> c;                  unbuffered: a send and a receive meet
-//   ums::channel<T> c{100};             buffered: 100 values may lie in it
+//   ums::channel<T> c{100};             buffered: holds up to 100 values
 //   ums::channel<T> c{ums::unbounded};  a send never waits
 //
 // Any number of fibers and plain kernel threads may send and receive at once. close() says that
-// nothing more comes: receivers get what is still in the channel and then the end, senders are
-// refused and keep their value. select.hpp waits for several channels.
+// nothing more will come: receivers get the values that are still in the channel and then the end;
+// senders are refused and keep their values. select.hpp waits for several channels.
 //
 //   for (T& value : c) ...              receives until the end
 //
-//   c.send_all(values);                 several at once, in one section each time there is room
-//   c.receive_some(into, 100);          what is there, at least one, at most 100
+//   c.send_all(values);                 several values, in one lock section each time there is room
+//   c.receive_some(into, 100);          the values that are there, at least one, at most 100
 //
 // Blocking:  send() and receive() park the fiber, never its processor; a plain kernel thread waits
-//            on a futex. try_ forms, close() and the observers never block. Not from a signal
+//            on a futex. The try_ forms, close() and the observers never block. Not from a signal
 //            handler.
 // Fairness:  values come out in the order they went in. Receivers are served first come, first
-//            served, and so are senders; nobody overtakes those that wait.
+//            served, and so are senders; nobody overtakes a waiter.
 // Ordering:  what happens before a send is visible after the receive of its value, and what happens
-//            before a close() is visible after the receive that saw the end. Unbuffered: also what
-//            happens before the receive is visible after the send. A channel of capacity n: what
-//            happens before the receive of a value is visible after the send of the nth after it.
+//            before a close() is visible after the receive that saw the end. Unbuffered: what
+//            happens before the receive is also visible after the send. With capacity n: what
+//            happens before the receive of a value is visible after the send of the nth value after
+//            it.
 // Lifetime:  may be destroyed as soon as the last operation that waited has returned, even while
-//            the one that woke it is still returning. Nobody may wait in it. Values left in it are
-//            destroyed.
-// Errors:    An exception from T's move leaves the operation it happened in, which then has not
-//            taken place: the value, in whatever state that move left it, is with its sender or in
-//            the channel still; it is never doubled. A buffered sender's value that is moved into
-//            the channel by a receiver: its sender tries again itself. A capacity that cannot be:
-//            std::length_error; no memory: std::bad_alloc. The move constructor and the destructor
-//            of T run under the channel's lock: they must not block, nor use the channel. While a
-//            slow one runs, other users of the channel wait in the kernel.
-// Cost:      one read-modify-write and one move of T for each operation; a partner that waits is
-//            handed the value directly. One that has to wait costs a switch more, none that is
-//            timed two read-modify-writes. send_all() and receive_some() pay that once for all values
-//            for which there is room, or which are there. No allocation, but of an unbounded one: a block for each
-//            4 KiB. While all waits come from one processor, and T is moved by copying at most
-//            256 bytes: no read-modify-write at all; who comes from elsewhere then pays a system
-//            call, once.
+//            the operation that woke it is still returning. Nobody may wait in the channel then.
+//            The destructor destroys the values that are left.
+// Errors:    an exception of T's move leaves the operation in which it happened, and that operation
+//            has not taken place. The value, in whatever state the move left it, is still with its
+//            sender or in the channel; it is never doubled. If a receiver fails to move a buffered
+//            sender's value into the channel, that sender tries again itself. An impossible
+//            capacity throws std::length_error; lack of memory throws std::bad_alloc. T's move
+//            constructor and destructor run under the channel's lock: they must not block and must
+//            not use the channel. While a slow one runs, other users of the channel wait in the
+//            kernel.
+// Cost:      one read-modify-write and one move of T for each operation; a waiting partner gets the
+//            value directly. An operation that has to wait costs a switch more; an untimed one two
+//            read-modify-writes. send_all() and receive_some() pay that once for all values for
+//            which there is room, or which are there. Only an unbounded channel allocates: a block
+//            for each 4 KiB. While all waits come from one processor, and a T of at most 256 bytes
+//            moves by copying its bytes, an operation needs no read-modify-write at all; the first
+//            user from elsewhere then pays a system call, once.
 
 #include <algorithm>
 #include <chrono>
@@ -61,9 +63,10 @@ namespace ums {
 
 inline constexpr std::size_t unbounded = ~std::size_t{0};
 
-// What was received, or why nothing was: a std::optional<T> with a status. Where a T can be made from
-// such an object itself, as a bool or a std::any can, do not make another std::optional<T> from it:
-// that would have a value always. static_cast<std::optional<T>&&>(it) is the plain one.
+// A received value, or why there is none: a std::optional<T> with a status. Some T, such as bool or
+// std::any, can be made from such an object itself. Do not make another std::optional<T> of such a
+// T from it: the result would always have a value. static_cast<std::optional<T>&&>(it) gives the
+// plain optional.
 template <class T>
 class received : public std::optional<T> {
 public:
@@ -75,12 +78,12 @@ private:
     channel_status status_ = channel_status::empty;
 };
 
-// How many values went through, and why not more.
+// How many values went through, and why no more did.
 struct batch {
     std::size_t count = 0;
     channel_status status = channel_status::ok;
 
-    // As the single forms: whether it went as asked for.
+    // As in the single forms: true if all went as asked.
     explicit operator bool() const noexcept { return status == channel_status::ok; }
 };
 
@@ -93,6 +96,7 @@ public:
     using value_type = T;
     class iterator;
 
+    // Requires: a capacity whose blocks fit into memory (std::length_error, std::bad_alloc).
     explicit channel(std::size_t capacity = 0) {
         calls::open(state_, impl::element_type_of<T>, capacity);
     }
@@ -100,7 +104,7 @@ public:
     channel& operator=(const channel&) = delete;
     ~channel() { calls::destroy(state_); }
 
-    // ok or closed. The value is moved from only if it was sent.
+    // Waits for room. Returns ok or closed. Moves from the value only if it was sent.
     [[nodiscard]] channel_status send(T&& value) {
         return calls::send(state_, std::addressof(value));
     }
@@ -109,7 +113,7 @@ public:
         return calls::send(state_, std::addressof(copy));
     }
 
-    // ok, closed or stopped. Prefers to send if both are possible.
+    // Returns ok, closed or stopped. If it can send when a stop is requested, it sends.
     [[nodiscard]] channel_status send(T&& value, const std::stop_token& stop) {
         return calls::send_until(state_, std::addressof(value), deadline::max(), &stop);
     }
@@ -119,7 +123,7 @@ public:
         return calls::send_until(state_, std::addressof(copy), deadline::max(), &stop);
     }
 
-    // ok, closed or full.
+    // Does not wait. Returns ok, closed or full.
     [[nodiscard]] channel_status try_send(T&& value) {
         return calls::try_send(state_, std::addressof(value));
     }
@@ -128,7 +132,7 @@ public:
         return calls::try_send(state_, std::addressof(copy));
     }
 
-    // ok, closed, deadline_passed or (with a token) stopped. Tries at least once.
+    // Returns ok, closed, deadline_passed or (with a token) stopped. Tries at least once.
     template <class U, class Rep, class Period>
     requires std::is_same_v<std::remove_cvref_t<U>, T>
     [[nodiscard]] channel_status send_for(U&& value, const std::chrono::duration<Rep, Period>& d,
@@ -152,7 +156,7 @@ public:
         }
     }
 
-    // The next value, or nothing: closed, and all received.
+    // Waits for the next value. Returns nothing once the channel is closed and drained.
     [[nodiscard]] std::optional<T> receive() {
         std::optional<T> value;
         calls::receive(state_, &value);
@@ -161,18 +165,18 @@ public:
     [[nodiscard]] std::optional<T> receive() requires impl::moves_as_bytes<T> {
         std::optional<T> value;
         calls::receive(state_, &value);
-        // A copy of the whole, of a value and a flag that were stored one by one just now, would
-        // wait for both.
+        // Copying the whole optional would wait for both the value and the flag, which were stored
+        // one by one just now.
         if (!value) return std::nullopt;
         return std::optional<T>{std::move(*value)};
     }
 
-    // Its status() is ok, closed or stopped. Prefers a value if both happen.
+    // Its status() is ok, closed or stopped. If a value and a stop come at once, the value wins.
     [[nodiscard]] received<T> receive(const std::stop_token& stop) {
         return receive_until(deadline::max(), stop);
     }
 
-    // Its status() is ok, closed or empty.
+    // Does not wait. Its status() is ok, closed or empty.
     [[nodiscard]] received<T> try_receive() {
         received<T> value;
         value.status_ = calls::try_receive(state_, base_of(value));
@@ -196,8 +200,9 @@ public:
         return value;
     }
 
-    // Moves all of `values` in, in their order; those of others may come in between. ok; or closed, stopped or
-    // deadline_passed, and then the first `count` of them were sent. If a move throws it is not known how many were.
+    // Moves all of `values` in, in their order; values of other senders may come in between.
+    // Returns ok, or closed, stopped or deadline_passed; then the first `count` values were sent.
+    // If a move throws, the number of values sent is not known.
     batch send_all(std::span<T> values, const std::stop_token& stop = {}) {
         return send_all_until(values, deadline::max(), stop);
     }
@@ -214,7 +219,8 @@ public:
         return result;
     }
 
-    // Waits for a value, then takes what else is there, at most `most`, and appends them to `into`. closed: the end.
+    // Waits for a value, then takes what else is there, and appends it all to `into`: at most
+    // `most` values. Returns ok, or closed (the end), stopped or deadline_passed with no value.
     template <class Container>
     batch receive_some(Container& into, std::size_t most, const std::stop_token& stop = {}) {
         return receive_some_until(into, most, deadline::max(), stop);
@@ -228,18 +234,18 @@ public:
             return receive_objects(into, most, limit, stop);
     }
 
-    // Wakes all that wait. Again: nothing.
+    // Wakes all waiters. Closing again does nothing.
     void close() noexcept { calls::close(state_); }
 
-    // True at that moment; for the others it may change at once.
+    // Once true it stays true; false may be out of date at once.
     [[nodiscard]] bool is_closed() const noexcept { return calls::is_closed(state_); }
-    // How many values lie in it; those of senders that wait are not counted.
+    // How many values are in the channel; values of waiting senders are not counted.
     [[nodiscard]] std::size_t size() const noexcept { return calls::size(state_); }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
     [[nodiscard]] std::size_t capacity() const noexcept { return state_.capacity; }
 
-    // begin() and ++ receive. Several loops over one channel share what comes.
+    // begin() and ++ receive. Several loops over one channel share the values.
     [[nodiscard]] iterator begin() { return iterator{*this}; }
     [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
@@ -305,7 +311,7 @@ public:
     using value_type = T;
     using difference_type = std::ptrdiff_t;
 
-    // The value is the iterator's: it may be moved from.
+    // The iterator owns the value: the loop may move from it.
     [[nodiscard]] T& operator*() const noexcept { return *value_; }
     [[nodiscard]] T* operator->() const noexcept { return std::addressof(*value_); }
     iterator& operator++() {

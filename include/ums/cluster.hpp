@@ -3,17 +3,19 @@
 
 // ums/cluster.hpp: a set of processors with one policy.
 //
-// The runtime starts with the default cluster. Others separate kinds of work: each has its own processors
-// (hence kernel threads) and its own order of ready fibers. A fiber is made in one cluster
-// (fiber_options::cluster) and may go to another (this_fiber::migrate).
+// The runtime starts with the default cluster. More clusters separate kinds of work: each has its
+// own processors (hence kernel threads) and its own order of ready fibers. A fiber is made in one
+// cluster (fiber_options::cluster) and may move to another (this_fiber::migrate).
 //
-// Blocking: the constructor and add_processor() start kernel threads. remove_processor() waits until one has
-//           ended; the destructor waits until every fiber of the cluster has ended or left. Both
-//           park a fiber and block a plain thread.
-// Lifetime: destroy it before the runtime stops, from outside the cluster.
-// Errors:   std::system_error: operation_not_permitted (no runtime runs), resource_unavailable_try_again
-//           (no thread, or add_processor() beyond 1024), invalid_argument (made with 0 or more than
-//           1024 processors; removing the last one), operation_not_supported (time slices without a detector).
+// Blocking: the constructor and add_processor() start kernel threads. remove_processor() waits
+//           until a processor has stopped; the destructor waits until every fiber of the cluster
+//           has ended or left. Both park a fiber and block a plain thread.
+// Lifetime: destroy a cluster before the runtime stops, and from outside the cluster.
+// Errors:   std::system_error: operation_not_permitted (no runtime is running),
+//           resource_unavailable_try_again (no thread, or add_processor() beyond 1024),
+//           invalid_argument (0 or more than 1024 processors, another option out of range, or the
+//           last processor is removed), operation_not_supported (time slices without a detector).
+// Cost:     a kernel thread for each processor.
 
 #include <functional>
 #include <memory>
@@ -33,39 +35,42 @@ struct cluster_options {
     std::string name = "cluster";
     unsigned processors = 1;
     policy_kind policy = policy_kind::steal;
-    // A policy of your own; wins over `policy`.
+    // Makes a policy of your own; wins over `policy`.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
     bool pin = false;
-    // As options::carriers.
+    // Most kernel threads, as options::carriers.
     std::uint32_t carriers = 10'000;
-    // As options::time_slice_us, refused in the same way.
+    // As options::time_slice_us, and refused in the same cases.
     std::uint32_t time_slice_us = default_time_slice_us;
 };
 
 class UMS_EXPORT cluster {
 public:
+    // Starts a cluster and its kernel threads.
     explicit cluster(const cluster_options& options = {});
+    // Waits until every fiber of the cluster has ended or left, then ends its kernel threads.
     ~cluster();
     cluster(const cluster&) = delete;
     cluster& operator=(const cluster&) = delete;
 
-    // Returns the new processor's index.
+    // Adds a processor and returns its index. Errors: see above, and what policy::attach() throws.
     unsigned add_processor();
 
-    // Takes away the one with the highest index. Its fibers go on on the others; those pinned to it
-    // are pinned to processor 0 from then on. A fiber on it that computes without ever switching
-    // delays this.
+    // Removes the processor with the highest index. Its fibers continue on the others; fibers
+    // pinned to it are pinned to processor 0 from then on. A fiber on it that computes without ever
+    // switching delays the removal.
     void remove_processor();
 
+    // The number of processors now.
     [[nodiscard]] unsigned processors() const noexcept;
     [[nodiscard]] std::string_view name() const noexcept;
 
-    // The one the runtime started with. Requires: a runtime is running.
+    // The cluster that the runtime started with. Requires: a runtime is running.
     static cluster& standard() noexcept;
 
 private:
     friend struct sched::cluster_access;
-    // Names an existing one. Two parameters, so that cluster{{}} means default options.
+    // Names an existing cluster. Two parameters, so that cluster{{}} means default options.
     cluster(const sched::cluster_access&, sched::cluster* existing) noexcept : impl_{existing} {}
 
     sched::cluster* impl_;

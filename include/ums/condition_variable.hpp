@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/condition_variable.hpp: waiting until another fiber or thread has changed something. Same API
+// ums/condition_variable.hpp: waits until another fiber or thread has changed something. Same API
 // as std's.
 //
-// condition_variable works with std::unique_lock<ums::mutex>; condition_variable_any with whatever
-// has lock() and unlock(). Both also have the forms that a stop ends, with a predicate.
+// condition_variable works with std::unique_lock<ums::mutex>; condition_variable_any works with any
+// type that has lock() and unlock(). Both also have forms that take a predicate and end at a stop.
 //
 // Blocking:  a wait parks the fiber, never its processor; a plain kernel thread waits on a futex. A
 //            notify never blocks, and may be called with or without the mutex. Not from a signal
 //            handler.
-// Fairness:  notify_one() wakes whoever has waited longest; notify_all() wakes all in the order in
-//            which they came. In which order they get the mutex then is up to the mutex:
-//            ums::fair_mutex keeps it.
+// Fairness:  notify_one() wakes the longest waiter; notify_all() wakes all waiters in the order in
+//            which they came. The mutex decides in which order they get it; ums::fair_mutex keeps
+//            the order.
 // Ordering:  what happens before a notify is visible after the wait that it ends. A waiter is
-//            queued before its mutex is unlocked: who changes the state under the mutex, and
-//            notifies then or later, finds it.
-// Timing:    a notify is never lost to a deadline or a stop that comes at the same time: either the
-//            wait says that it was notified, or the notify wakes the next one. Waits never end for
-//            no reason, but for a clock that is set back while one waits against it.
-// Lifetime:  may be destroyed as soon as all who wait have been notified, even if they have yet to
+//            queued before its mutex is unlocked. So a caller that changes the state under the
+//            mutex and notifies then or later finds the waiter.
+// Timing:    a deadline or a stop that comes at the same time never loses a notify: either the wait
+//            reports the notify, or the notify wakes the next waiter. A wait never ends without a
+//            reason, except when a clock is set back while a caller waits against it.
+// Lifetime:  may be destroyed as soon as all waiters have been notified, even if they have yet to
 //            lock their mutexes again, and even if their deadlines pass meanwhile: a notified
-//            waiter never touches the condition variable any more.
-// Errors:    wait() with a lock that is not held ends the program with a message; so does an
+//            waiter never touches the condition variable again.
+// Errors:    wait() with a lock that is not held ends the program with a message. So does an
 //            exception from locking again (std::terminate, as in std).
-// Cost:      a notify when nobody waits, two loads. If there is one waiter at most, a wait costs
-//            one read-modify-write, a park, and what the mutex costs; a notify one and the wake-up.
-//            If there are more, or a deadline or a stop, a short lock section instead of each. A
-//            lock of one's own choice adds one read-modify-write on either side.
-//            While all waits come from one processor: nothing but the mutex; who comes from elsewhere
-//            then pays a system call, once.
+// Cost:      a notify costs two loads when nobody waits. With at most one waiter, a wait costs one
+//            read-modify-write, a park, and what the mutex costs; a notify costs one
+//            read-modify-write and the wake-up. With more waiters, or with a deadline or a stop,
+//            each costs a short lock section instead. A lock type of your own adds one
+//            read-modify-write on either side. While all waits come from one processor, they cost
+//            nothing but the mutex; the first user from elsewhere then pays a system call, once.
 
 #include <chrono>
 #include <condition_variable>
@@ -50,25 +50,25 @@ using std::cv_status;
 
 namespace impl {
 
-// Who waits; see src/sync/condition_variable.cpp.
+// The waiters; see src/sync/condition_variable.cpp.
 struct condition_state {
     std::uintptr_t head = 0;
     wait_list waiters;
     std::uint32_t count = 0;  // With waiters.spare: see src/sched/bias_count.hpp.
 };
 
-// A lock that only its user knows how to release.
+// A lock that only its user can release.
 struct foreign_lock {
     void* lock;
     void (*unlock)(void*);
 };
 
-// The waits return whether they used up a notify.
+// The waits return whether they consumed a notify.
 struct condition_calls {
     UMS_EXPORT static void notify_one(condition_state& c) noexcept;
     UMS_EXPORT static void notify_all(condition_state& c) noexcept;
 
-    // Unlocks, waits, locks again.
+    // Unlocks, waits and locks again.
     UMS_EXPORT static bool wait(condition_state& c, const std::unique_lock<mutex>& held,
                                 deadline limit, const std::stop_token* stop) noexcept;
     // Unlocks and waits.
@@ -76,7 +76,7 @@ struct condition_calls {
                                 const std::stop_token* stop) noexcept;
 };
 
-// There is no second try here as in impl::until(): between the two a notify would be missed.
+// Unlike impl::until(), this does not try again: it would miss a notify between the two tries.
 template <class Clock, class Duration>
 cv_status status_of(bool notified, const std::chrono::time_point<Clock, Duration>& t) {
     if (notified) return cv_status::no_timeout;
@@ -85,7 +85,7 @@ cv_status status_of(bool notified, const std::chrono::time_point<Clock, Duration
     return cv_status::timeout;
 }
 
-// Until the predicate holds, or `wait` says that time is up.
+// Waits until the predicate holds, or `wait` reports that the time has passed.
 template <class Predicate, class Wait>
 bool wait_for_predicate(Predicate& is_true, Wait wait) {
     while (!is_true())
@@ -144,7 +144,7 @@ public:
         return wait_until(lock, deadline_after(d), std::move(is_true));
     }
 
-    // Beyond std: also end, with what the predicate says then, once a stop is requested.
+    // Beyond std: these also end once a stop is requested, and return what the predicate says then.
     template <class Predicate>
     bool wait(std::unique_lock<mutex>& lock, const std::stop_token& stop, Predicate is_true) {
         return wait_until(lock, stop, deadline::max(), std::move(is_true));
@@ -204,7 +204,7 @@ public:
         return wait_until(lock, deadline_after(d), std::move(is_true));
     }
 
-    // Also end, with what the predicate says then, once a stop is requested.
+    // These also end once a stop is requested, and return what the predicate says then.
     template <class Lock, class Predicate>
     bool wait(Lock& lock, std::stop_token stop, Predicate is_true) {
         return wait_until(lock, std::move(stop), deadline::max(), std::move(is_true));
@@ -229,20 +229,20 @@ private:
     bool wait_once(Lock& lock, deadline limit, const std::stop_token* stop) noexcept {
         const impl::foreign_lock held{&lock, [](void* l) { static_cast<Lock*>(l)->unlock(); }};
         const bool notified = calls::wait(state_, held, limit, stop);
-        lock.lock();  // From here on *this may be gone.
+        lock.lock();  // From here on *this may have been destroyed.
         return notified;
     }
 
     impl::condition_state state_;
 };
 
-// When the calling fiber has ended, with what belonged to it destroyed (on a plain thread: among the
-// destructors of its thread_local objects), notifies all and unlocks `lock`. Who waits must look at
-// something that was changed under the mutex, and may destroy both when it has seen it there. Errors:
-// as wait(). Cost: one allocation.
+// Notifies all waiters and unlocks `lock` when the calling fiber has ended and its belongings are
+// destroyed; on a plain thread among the destructors of its thread_local objects. A waiter must
+// look at something that changed under the mutex, and may destroy the mutex and the condition
+// variable when it has seen the change. Errors: as wait(). Cost: one allocation.
 UMS_EXPORT void notify_all_at_fiber_exit(condition_variable& c, std::unique_lock<mutex> lock);
 
-// std's name for it.
+// The same under std's name.
 inline void notify_all_at_thread_exit(condition_variable& c, std::unique_lock<mutex> lock) {
     notify_all_at_fiber_exit(c, std::move(lock));
 }

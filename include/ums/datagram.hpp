@@ -3,7 +3,14 @@
 
 // ums/datagram.hpp: a socket for messages: UDP, or Unix datagrams.
 //
-// Blocking, Errors, Cost, Lifetime: as ums/stream.hpp. A Unix socket's file is removed by close().
+// A datagram owns its descriptor; the destructor closes it. close() removes a Unix socket's file.
+//
+// Blocking: send(), send_to(), receive() park the fiber; a plain kernel thread blocks.
+// Lifetime: moved and destroyed only while no other fiber uses it. To end another fiber's wait,
+//           call close().
+// Errors:   the constructor throws std::system_error; the functions return the error, as in
+//           ums/io.hpp.
+// Cost:     as ums/io.hpp.
 
 #include <cstddef>
 #include <string>
@@ -17,8 +24,8 @@ namespace ums::net {
 
 class UMS_EXPORT datagram {
 public:
-    datagram() noexcept = default;  // None.
-    // Bound to `at`. Throws std::system_error.
+    datagram() noexcept = default;  // No socket.
+    // Binds to `at`. Throws std::system_error.
     explicit datagram(const endpoint& at);
     datagram(datagram&& other) noexcept
         : fd_{std::move(other.fd_)}, path_{std::exchange(other.path_, {})} {}
@@ -29,24 +36,29 @@ public:
     }
     ~datagram();
 
-    // Not bound, for sending.
+    // An unbound socket, for sending. `family` is AF_INET, AF_INET6 or AF_UNIX.
     static result<datagram> open(int family);
+    // A socket bound to `at`.
     static result<datagram> bind(const endpoint& at);
 
-    // From then on send() and receive() are with that peer only.
+    // From then on send() and receive() exchange messages with that peer only.
     [[nodiscard]] result<void> connect(const endpoint& peer);
 
-    // One message; what does not fit is lost.
+    // Receives one message and returns its size; bytes that do not fit are lost. *from gets the
+    // sender's address.
     result<std::size_t> receive(void* into, std::size_t bytes, endpoint* from = nullptr,
                                 const limits& l = {});
+    // Sends one message to the connected peer.
     result<std::size_t> send(const void* from, std::size_t bytes, const limits& l = {}) {
         return io::send(fd_.get(), from, bytes, 0, l);
     }
+    // Sends one message to `to`.
     result<std::size_t> send_to(const void* from, std::size_t bytes, const endpoint& to,
                                 const limits& l = {}) {
         return io::sendto(fd_.get(), from, bytes, 0, to.data(), to.size(), l);
     }
 
+    // Closes the socket; waits of other fibers on it fail with bad_file_descriptor.
     result<void> close();
 
     [[nodiscard]] result<endpoint> local() const;

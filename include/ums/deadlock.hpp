@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/deadlock.hpp: who waits for whom in a circle.
+// ums/deadlock.hpp: finds deadlocks: fibers and threads that wait for each other in a circle.
 //
-// A deadlock is a cycle of fibers (and plain threads), each of which waits for a mutex that the
-// next one holds. Found are cycles of the mutexes of ums/mutex.hpp and ums/shared_mutex.hpp, in all
-// clusters, also while other fibers run on. Of a shared mutex only the writer is known: who waits for
-// readers is in no cycle. A wait with a deadline or a stop token ends by itself and is no part of any.
-// What is found is certain, and stays until the process ends: see src/sched/deadlock.cpp. What
-// exists when the call begins is found.
+// A deadlock is a cycle of fibers (and plain threads) in which each member waits for a mutex that
+// the next one holds. find_deadlocks() finds cycles of the mutexes of ums/mutex.hpp and
+// ums/shared_mutex.hpp, in all clusters, even while other fibers run. Of a shared mutex only the
+// writer is known, so a writer that waits for readers belongs to no cycle. A wait with a deadline
+// or a stop token ends by itself and belongs to none either. A reported cycle is certain and lasts
+// until the process ends: see src/sched/deadlock.cpp. Every cycle that exists when the call begins
+// is found.
 //
 // With options::deadlock (UMS_DEADLOCK) the runtime looks by itself when a cluster has nothing to
-// run and no deadline to wait for, and writes each cycle to standard error once.
+// run and no deadline to wait for. It writes each cycle to standard error once.
 //
-// Blocking:  never parks. Nothing is stopped; a fiber of a cycle is taken aside for as long as its
-//            stack is read. One that has yet to park is waited for, by yielding; if that takes 10 s
-//            (its processor is blocked in the kernel) its stack stays empty.
-// Lifetime:  the runtime must not be stopped meanwhile.
+// Blocking:  never parks. Nothing is stopped; the call sets a fiber of a cycle aside while it reads
+//            the fiber's stack. The call waits, by yielding, for a fiber that has yet to park. If
+//            that takes 10 s (the fiber's processor is blocked in the kernel) the stack stays
+//            empty.
+// Lifetime:  the runtime must not be stopped during the call.
 // Errors:    std::bad_alloc.
-// Cost:      a read per fiber alive, a system call per mutex that is waited for. A wait costs four
-//            stores more.
+// Cost:      a read for each living fiber and a system call for each mutex that somebody waits for.
+//            Each wait for a mutex costs four stores more.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,27 +35,28 @@
 namespace ums {
 
 struct deadlock_member {
-    fiber_id fiber;               // Of a plain thread: none.
-    int thread = 0;               // The kernel's id of a plain thread; 0: it is a fiber.
-    std::string name;             // As given to the fiber.
-    const void* mutex = nullptr;  // What it waits for; the next member holds it (the first, after
-                                  // the last).
+    fiber_id fiber;               // None for a plain thread.
+    int thread = 0;               // The kernel's id of a plain thread; 0 for a fiber.
+    std::string name;             // The fiber's name, as it was given.
+    const void* mutex = nullptr;  // The mutex this member waits for. The next member holds it; the
+                                  // first member holds that of the last.
     // Return addresses, innermost first. Empty for a plain thread: a debugger has its stack.
     std::vector<const void*> stack;
-    const void* spawned_at = nullptr;  // Where the code that made the fiber goes on.
+    const void* spawned_at = nullptr;  // Where the code that made the fiber continues.
 };
 
 struct deadlock_cycle {
-    std::vector<deadlock_member> members;  // Two or more.
+    std::vector<deadlock_member> members;  // At least two.
 };
 
+// Returns all cycles there are, empty if none.
 [[nodiscard]] UMS_EXPORT std::vector<deadlock_cycle> find_deadlocks();
 
-// As report_deadlocks() writes it. A frame is "#N ADDRESS NAME+OFFSET (FILE+OFFSET)", without a
-// name where the dynamic symbols have none; `addr2line -e FILE OFFSET` knows more.
+// The text that report_deadlocks() writes. A frame is "#N ADDRESS NAME+OFFSET (FILE+OFFSET)",
+// without a name where the dynamic symbols have none; `addr2line -e FILE OFFSET` knows more.
 [[nodiscard]] UMS_EXPORT std::string to_string(const deadlock_cycle& cycle);
 
-// Writes all there are; returns how many.
+// Finds all cycles, writes them to `to`, and returns their number.
 UMS_EXPORT std::size_t report_deadlocks(std::FILE* to = stderr);
 
 }  // namespace ums

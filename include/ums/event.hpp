@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/event.hpp: something that has happened, or not yet. As the event objects of Windows.
+// ums/event.hpp: something that has happened, or has not yet. As the event objects of Windows.
 //
-// A manual_reset_event that is set lets everybody through until it is reset. An auto_reset_event
-// lets one waiter through for each set(), and is then not set again; a set() while nobody waits is
-// remembered, but only one.
+// A set manual_reset_event lets everybody through until it is reset. An auto_reset_event lets one
+// waiter through for each set(), and is then not set again. It remembers a set() while nobody
+// waits, but only one.
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.
 //            set(), reset(), is_set() and try_wait() never block. Not from a signal handler.
 // Fairness:  auto_reset_event: first come, first served; a running caller cannot barge past the
-//            queue. manual_reset_event: set() lets all go who wait, even if a reset() follows at
+//            queue. manual_reset_event: set() releases all waiters, even if a reset() follows at
 //            once.
 // Ordering:  what happens before a set() is visible after the wait() that it ended, also if the
-//            event was set already.
-// Lifetime:  may be destroyed by whoever has been let through, once all others' wait() have
-//            returned, even while the set() that did it is still returning.
-// Cost:      manual_reset_event: set() and reset() one compare-and-swap, wait() one load if it is
-//            set. auto_reset_event: one compare-and-swap each when nobody waits.
+//            event was already set.
+// Lifetime:  a waiter that has been let through may destroy the event once all other wait() calls
+//            have returned, even while the set() that released it is still returning.
+// Cost:      manual_reset_event: set() and reset() cost one compare-and-swap, wait() one load if
+//            the event is set. auto_reset_event: one compare-and-swap each when nobody waits.
 
 #include <chrono>
 #include <stop_token>
@@ -28,8 +28,8 @@
 
 namespace ums {
 
-// try_wait(), wait(), wait_for(duration), wait_until(time_point) and wait(std::stop_token) as those of
-// auto_reset_event below, except that they leave it set.
+// Has try_wait(), wait(), wait_for(duration), wait_until(time_point) and wait(std::stop_token), as
+// auto_reset_event below, except that they leave the event set.
 class manual_reset_event : public impl::gate {
 public:
     constexpr explicit manual_reset_event(bool is_set = false) noexcept : gate{is_set ? 0 : 1} {}
@@ -48,11 +48,12 @@ public:
     void set() noexcept { calls::release_if_none(state_); }
     void reset() noexcept { (void)try_wait(); }
 
-    // Whether it was set; it is not any more.
+    // Takes the event and returns true if it was set. Does not wait.
     [[nodiscard]] bool try_wait() noexcept { return calls::try_acquire(state_); }
+    // Waits until the event is set, and takes it.
     void wait() { calls::acquire(state_); }
 
-    // False once the time has passed. Prefers the event if both happen.
+    // False once the time has passed. If the event is set at the same moment, the event wins.
     template <class Rep, class Period>
     [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& d) {
         return calls::acquire_until(state_, deadline_after(d));
@@ -63,7 +64,7 @@ public:
                            [this](deadline limit) { return calls::acquire_until(state_, limit); });
     }
 
-    // False once a stop is requested. Prefers the event if both happen.
+    // False once a stop is requested. If the event is set at the same moment, the event wins.
     [[nodiscard]] bool wait(const std::stop_token& stop) {
         return calls::acquire_or_stop(state_, stop);
     }
