@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// What the shared library shows; everything else is hidden.
+// ums/export.hpp: what the shared library shows.
+//
+// UMS_EXPORT makes a symbol visible. The library hides every other symbol.
+
 #define UMS_EXPORT __attribute__((visibility("default")))

@@ -3,21 +3,22 @@
 
 // ums/fiber.hpp: a user-level thread with its own stack. Same API as std::thread.
 //
-// A fiber runs on the processors of one cluster, moves between them, and gives way only where it
-// blocks through this library, yields or ends. It may be created, joined and detached from fibers and from
-// plain kernel threads alike, while a runtime is running (ums::run).
+// A fiber runs on the processors of one cluster and moves between them. It gives way where it
+// blocks through this library, yields or ends, and where its time slice is over
+// (options::time_slice_us). Fibers and plain kernel threads alike may create, join and detach
+// fibers, while a runtime is running (ums::run).
 //
-// Blocking:  join() parks the calling fiber, or blocks the calling plain thread. Construction and detach()
-//            never block.
+// Blocking:  join() parks the calling fiber, or blocks the calling plain thread. Construction and
+//            detach() never block.
 // Ordering:  construction happens before the function starts; the function's end happens before
 //            join() returns.
 // Lifetime:  destroying a joinable fiber calls std::terminate(), as std::thread does.
 // Errors:    std::system_error. Construction: resource_unavailable_try_again (no stack),
-//            invalid_argument (a stack of more than 1 GiB),
-//            operation_not_permitted (no runtime runs). join(): invalid_argument (not joinable),
-//            resource_deadlock_would_occur (itself). An exception that leaves the function ends the program with its
-//            what() and the fiber's name.
-// Cost:      spawn and join about 60 ns, without allocating.
+//            invalid_argument (a stack of more than 1 GiB), operation_not_permitted (no runtime is
+//            running). join(): invalid_argument (not joinable), resource_deadlock_would_occur (a
+//            fiber joins itself). detach(): invalid_argument (not joinable). An exception that
+//            leaves the function ends the program with its what() and the fiber's name.
+// Cost:      spawn and join take about 60 ns, without allocating.
 
 #include <compare>
 #include <concepts>
@@ -36,6 +37,7 @@ public:
     using id = fiber_id;
     using native_handle_type = fiber_ref;
 
+    // A handle of no fiber.
     fiber() noexcept = default;
 
     // Runs f(args...) on a new fiber, with decayed copies made by the caller.
@@ -45,6 +47,7 @@ public:
                                                                                   Args&&... args)
         : fiber_{impl::spawn(nullptr, std::forward<F>(f), std::forward<Args>(args)...)} {}
 
+    // The same with options: name, stack size, cluster, ...
     template <class F, class... Args>
     fiber(const fiber_options& options, F&& f, Args&&... args)
         : fiber_{impl::spawn(&options, std::forward<F>(f), std::forward<Args>(args)...)} {}
@@ -65,14 +68,14 @@ public:
     [[nodiscard]] bool joinable() const noexcept { return fiber_ != nullptr; }
     [[nodiscard]] id get_id() const noexcept { return fiber_ != nullptr ? ref().id() : id{}; }
 
-    // Names the fiber, to unpark it. Empty if not joinable.
+    // Names the fiber, so that others can unpark it. Empty if not joinable.
     [[nodiscard]] fiber_ref ref() const noexcept {
         return fiber_ != nullptr ? impl::ref_of(fiber_) : fiber_ref{};
     }
 
     [[nodiscard]] native_handle_type native_handle() const noexcept { return ref(); }
 
-    // Waits until the function has returned. By anyone, once.
+    // Waits until the function has returned. Any fiber or thread may join, once.
     void join() {
         if (fiber_ == nullptr)
             throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
@@ -80,14 +83,14 @@ public:
         fiber_ = nullptr;
     }
 
-    // Lets it run on alone; its stack is reused when its function returns.
+    // Lets the fiber run on alone. The runtime reuses its stack when its function has returned.
     void detach() {
         if (fiber_ == nullptr)
             throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
         impl::detach(std::exchange(fiber_, nullptr));
     }
 
-    // The CPUs this process may use; at least 1.
+    // The number of CPUs that this process may use; at least 1.
     [[nodiscard]] UMS_EXPORT static unsigned hardware_concurrency() noexcept;
 
 private:

@@ -5,24 +5,24 @@
 // value.
 //
 //   ums::fiber_local<std::string> name{[] { return std::string{"nobody"}; }};
-//   name->append("!");    // This fiber's.
+//   name->append("!");    // Changes this fiber's value.
 //
-// A fiber's value is made when it first asks for it, and goes with the fiber to whatever kernel
-// thread it runs on, which a thread_local does not.
+// A fiber gets its value when it first asks for it. Unlike a thread_local, the value follows the
+// fiber to any kernel thread it runs on.
 //
-// Blocking:  never, unless the initialiser or a destructor does, which may.
-// Lifetime:  a fiber's values are destroyed on it when its function has returned, before join()
-//            returns, the latest made first; a destructor that uses a fiber_local makes a new
-//            value, which is destroyed next. A plain thread's are destroyed among its thread_local
-//            objects. The fiber_local itself may be destroyed while fibers have values, if none
-//            uses it any more: that destroys the caller's value; another fiber's is destroyed when
-//            that fiber ends, or earlier when it makes a value of a later fiber_local in the same
-//            place. It is never taken for one of that. References to a value are good until it is
-//            destroyed.
-// Errors:    the constructor, and what makes a value: std::bad_alloc, and what the initialiser
-//            throws (then there is no value). An initialiser that uses its own fiber_local ends the
-//            program.
-// Cost:      to find a value: a call and about six loads. The first value of a fiber: three
+// Blocking:  never, unless the initialiser or a destructor blocks, which they may.
+// Lifetime:  when a fiber's function has returned, the fiber destroys its values, the latest made
+//            first, before join() returns. A destructor that uses a fiber_local makes a new value,
+//            which is destroyed next. A plain thread destroys its values among its thread_local
+//            objects. The fiber_local itself may be destroyed while fibers have values, if nobody
+//            uses it any more: that destroys the caller's value. Another fiber's value is destroyed
+//            when that fiber ends, or earlier, when that fiber makes a value of a later fiber_local
+//            in the same place; it is never mistaken for one of that. A reference to a value is
+//            valid until the value is destroyed.
+// Errors:    the constructor and the making of a value throw std::bad_alloc, and what the
+//            initialiser throws (then there is no value). An initialiser that uses its own
+//            fiber_local ends the program.
+// Cost:      a call and about six loads to find a value. A fiber's first value costs three
 //            allocations.
 
 #include <concepts>
@@ -42,11 +42,11 @@ class fiber_local {
 public:
     using value_type = T;
 
-    // Values are T{}.
+    // Each value is T{}.
     fiber_local() requires std::default_initializable<T>
     = default;
 
-    // Values are what `make` returns, which is called on the fibers, also on several at once.
+    // Each value is what `make` returns. The fibers call it, several of them at once.
     template <class F>
     requires(!std::same_as<std::remove_cvref_t<F>, fiber_local> &&
              std::is_invocable_r_v<T, const std::decay_t<F>&>) explicit fiber_local(F&& make)
@@ -59,7 +59,7 @@ public:
         impl::free_local_key(key_);
     }
 
-    // The caller's value, made if there is none.
+    // Returns the caller's value; makes it if there is none.
     [[nodiscard]] T& get() const {
         impl::local_node* found = impl::find_local(key_);
         return found != nullptr ? static_cast<node*>(found)->value : make_value();
@@ -70,7 +70,7 @@ public:
     // Whether the caller has a value.
     [[nodiscard]] bool has_value() const noexcept { return impl::find_local(key_) != nullptr; }
 
-    // Destroys the caller's value. It may make another.
+    // Destroys the caller's value. The caller may make another.
     void reset() noexcept { impl::destroy_local(key_); }
 
 private:

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/fiber_ref.hpp: who a fiber is, without owning it.
+// ums/fiber_ref.hpp: names a fiber without owning it.
 //
-// A fiber_ref names a fiber, or a plain kernel thread that called this_fiber::ref(), so that others can
-// unpark it. Copying it is free.
+// A fiber_ref names a fiber, or a plain kernel thread that called this_fiber::ref(), so that others
+// can unpark it. A reference is one pointer, and copying it is free.
 //
-// Lifetime: valid until the fiber has ended (has been joined, or, if detached, has returned). Using it
-//           later is undefined.
+// Blocking: never.
+// Lifetime: valid until the fiber has ended: until it has been joined or, if it is detached, until
+//           its function has returned. Using it later is undefined.
+// Errors:   none; every function but id() and name() requires a reference that is not empty.
 
 #include <compare>
 #include <cstddef>
@@ -26,8 +28,8 @@ struct parkable;
 struct access;
 }  // namespace sched
 
-// Identifies a fiber among all that ever ran in this process. The default value names none; so does
-// the id of a plain kernel thread.
+// Identifies a fiber among all that ever ran in this process. The default value names none, and so
+// does the id of a plain kernel thread.
 class fiber_id {
 public:
     constexpr fiber_id() noexcept = default;
@@ -57,20 +59,21 @@ public:
     [[nodiscard]] constexpr explicit operator bool() const noexcept { return who_ != nullptr; }
     friend constexpr bool operator==(fiber_ref, fiber_ref) noexcept = default;
 
-    // Lets the fiber's current or next this_fiber::park() return. Several before that count as one.
-    // Blocking: never. From any fiber or thread, not from a signal handler.
+    // Lets the fiber's current or next this_fiber::park() return. Several calls before that park
+    // count as one. Requires: not empty.
+    // Blocking: never. From any fiber or thread, but not from a signal handler.
     // Ordering: what happens before unpark() is visible after the park() that it ends.
-    // Cost:     one atomic read-modify-write and a push into a queue; a system call if an idle
-    //           processor or a plain thread has to be woken.
+    // Cost:     one atomic read-modify-write and a push into a queue; a system call if it has to
+    //           wake an idle processor or a plain thread.
     UMS_EXPORT void unpark() const noexcept;
 
-    // Zero for a plain thread.
+    // The default id for a plain thread.
     [[nodiscard]] UMS_EXPORT fiber_id id() const noexcept;
-    // Empty if it was given none.
+    // Empty if the fiber has no name. The text lives as long as the fiber.
     [[nodiscard]] UMS_EXPORT std::string_view name() const noexcept;
 
-    // A word of the fiber's for its cluster's policy (a priority, a deadline, a pointer). Zero at
-    // first. Requires: names a fiber.
+    // A word that the fiber keeps for its cluster's policy (a priority, a deadline, a pointer).
+    // Zero at first. Requires: the reference names a fiber.
     [[nodiscard]] UMS_EXPORT std::uint64_t tag() const noexcept;
     UMS_EXPORT void set_tag(std::uint64_t value) const noexcept;
 

@@ -2,21 +2,22 @@
 #pragma once
 
 // ums/future.hpp: a value that another fiber or kernel thread will provide. Same API as std's, with
-// std's error types. This header gives all of it: promise, packaged_task and async are in headers
-// of their own.
+// std's error types. This header includes promise, packaged_task and async, which have headers of
+// their own.
 //
-// future is for one who takes the value, shared_future for any number who look at it.
+// A future is for one reader, who takes the value; a shared_future is for any number of readers,
+// who look at it.
 //
 // Blocking:  get() and the waits park the fiber, never its processor; a plain kernel thread waits
-//            on a futex. A timed wait whose time has passed already yields, so a loop that asks
+//            on a futex. A timed wait whose time has already passed yields, so a loop that polls
 //            lets others run. The destructor of the last future of async() waits for its fiber.
-// Fairness:  all that wait are woken at once, first come first.
+// Fairness:  all waiters are woken at once, first come first.
 // Ordering:  what happens before the value is set is visible after the wait that sees it.
-// Lifetime:  promise and futures may be destroyed as soon as they are of no use to their own side,
-//            also while the set_value() that made the future ready is still returning.
+// Lifetime:  promise and futures may be destroyed as soon as their own side has no use for them,
+//            even while the set_value() that made the future ready is still returning.
 // Errors:    std::future_error: no_state (not valid()), broken_promise (get(), if the promise went
-//            without a value). get() rethrows the exception that was set.
-// Cost:      an allocation for each promise; a wait of a ready future is one load.
+//            away without a value). get() rethrows the exception that was set.
+// Cost:      an allocation for each promise; waiting for a ready future costs one load.
 
 #include <chrono>
 #include <future>
@@ -41,7 +42,7 @@ namespace impl {
 
 struct future_access;
 
-// What both kinds do.
+// The members that future and shared_future have in common.
 template <class T>
 class future_base {
     static_assert(!std::is_array_v<T> && !std::is_function_v<T> && !std::is_rvalue_reference_v<T>);
@@ -49,17 +50,18 @@ class future_base {
 public:
     [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
 
-    // Until it is ready; runs a deferred function.
+    // Waits until the future is ready. Runs a deferred function.
     void wait() const { state_.checked()->wait(); }
 
-    // Whether it is ready; false once a stop is requested. Prefers ready if both happen. Runs a
-    // deferred function.
+    // Waits until the future is ready, or returns false once a stop is requested. If both happen at
+    // once, ready wins. Runs a deferred function, without heeding the stop.
     [[nodiscard]] bool wait(const std::stop_token& stop) const {
         if (!state_.checked()->is_deferred()) return state_->wait_or_stop(stop);
         state_->wait();
         return true;
     }
 
+    // Return ready, timeout, or deferred at once; they do not run a deferred function.
     template <class Rep, class Period>
     future_status wait_for(const std::chrono::duration<Rep, Period>& d) const {
         if (state_.checked()->is_deferred()) return future_status::deferred;
@@ -101,7 +103,7 @@ public:
     future(future&&) noexcept = default;
     future& operator=(future&&) noexcept = default;
 
-    // Waits, and takes the value or throws the exception. The future is not valid() any more.
+    // Waits, then takes the value or throws the exception. Afterwards the future is not valid().
     T get() {
         const typename base::state last = this->take();
         last->wait();
@@ -112,6 +114,7 @@ public:
             return std::move(last->value());
     }
 
+    // Makes a shared_future of this future, which is not valid() afterwards.
     shared_future<T> share() noexcept;
 
 private:
@@ -132,8 +135,8 @@ public:
     shared_future& operator=(const shared_future&) noexcept = default;
     shared_future& operator=(shared_future&&) noexcept = default;
 
-    // Waits, and returns the value or throws the exception. The reference is good while a
-    // shared_future of it is there.
+    // Waits, then returns the value or throws the exception. The reference is valid while a
+    // shared_future of the value exists.
     result get() const {
         this->state_.checked()->wait();
         this->state_->rethrow();
@@ -152,7 +155,7 @@ shared_future<T> future<T>::share() noexcept {
 
 namespace impl {
 
-// How those that provide make futures.
+// Lets the providers (promise, packaged_task, async) make futures.
 struct future_access {
     template <class T>
     static future<T> make(state_ptr<value_state<T>> from) noexcept {

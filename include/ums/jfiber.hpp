@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/jfiber.hpp: a fiber that is asked to stop and joined when its handle goes. As std::jthread.
+// ums/jfiber.hpp: a fiber that its handle stops and joins when it is destroyed. As std::jthread.
 //
-// If the function takes a std::stop_token first, it gets the handle's. Errors and cost as ums::fiber.
+// If the function takes a std::stop_token as its first argument, it gets the handle's token.
+//
+// Blocking: the destructor, the move assignment and join() wait for the fiber's end: they park a
+//           fiber and block a plain thread. Construction, detach() and request_stop() never block
+//           (a std::stop_callback runs inside request_stop()).
+// Lifetime: the destructor and the move assignment request a stop and then join. A function that
+//           ignores the stop delays them. Destroying the handle on its own fiber ends the program.
+// Errors:   as ums::fiber; construction may also throw std::bad_alloc (the stop state).
+// Cost:     a fiber, and an allocation for the stop state.
 
 #include <stop_token>
 #include <type_traits>

@@ -3,17 +3,18 @@
 
 // ums/limits.hpp: how long an operation may wait: until a deadline, and until a stop.
 //
-// Converts from either, or is given as both in braces; without, the wait has no end:
+// A limits object converts from either, or takes both in braces. Without limits the wait has no
+// end:
 //
 //   stream.read(buffer);                                    // as long as it takes
 //   stream.read(buffer, ums::deadline_after(5s));
 //   stream.read(buffer, token);                             // a std::stop_token
 //   stream.read(buffer, {ums::deadline_after(5s), token});
 //
-// An operation that need not wait succeeds, also after its deadline or a stop. One that gives up
-// fails with timed_out, or operation_canceled.
+// An operation that need not wait succeeds, even after its deadline or a stop. An operation that
+// gives up fails with timed_out or operation_canceled.
 //
-// Lifetime: refers to the token, which outlives the call.
+// Lifetime: refers to the token, which must outlive the call.
 
 #include <stop_token>
 

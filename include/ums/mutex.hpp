@@ -3,28 +3,27 @@
 
 // ums/mutex.hpp: mutual exclusion among fibers and kernel threads. Same API as std's.
 //
-// mutex, timed_mutex, recursive_mutex and recursive_timed_mutex let a running caller barge past those that
-// wait: the fastest way when a critical section is short, because the lock does not stand still until
-// a woken fiber has got a processor. A waiter that has tried overtakes_most times in vain is handed the lock.
-// fair_mutex hands the lock to whoever waits longest, always: each unlock with waiters costs a
-// switch, and the lock goes round in the order of arrival.
+// mutex, timed_mutex, recursive_mutex and recursive_timed_mutex let a running caller barge past the
+// waiters. That is fastest when critical sections are short, because the lock does not stand idle
+// until a woken fiber gets a processor. A waiter that was overtaken overtakes_most times is handed
+// the lock. fair_mutex always hands the lock to the longest waiter: each unlock with waiters costs
+// a switch, and the lock goes round in the order of arrival.
 //
 // Blocking:  lock() parks the fiber, never its processor; a plain kernel thread waits on a futex.
-//            Where nothing else could run meanwhile, lock() of a barging one looks again for some
-//            microseconds first.
-//            unlock() and try_lock() never block. Not from a signal handler.
-// Fairness:  mutex: the first of those that wait is woken to try, and queues in front again if
-//            somebody was faster; after overtakes_most such attempts it is handed the lock.
+//            Where nothing else could run meanwhile, lock() of a barging mutex first looks again
+//            for some microseconds. unlock() and try_lock() never block. Not from a signal handler.
+// Fairness:  mutex: the first waiter is woken to try, and queues in front again if another caller
+//            was faster; after overtakes_most such attempts it is handed the lock.
 //            fair_mutex: first come, first served; nobody overtakes.
 // Ordering:  what happens before an unlock() is visible after the lock() that follows it.
-// Lifetime:  may be destroyed by whoever holds it last, as soon as its unlock() has returned, and
-//            by a fiber that has just locked and unlocked it, even while the unlock() that let it
-//            in is still returning.
-// Errors:    lock() by the owner (not of a recursive one): std::system_error,
+// Lifetime:  the last holder may destroy the mutex as soon as its unlock() has returned. So may a
+//            fiber that has just locked and unlocked it, even while the unlock() that let it in is
+//            still returning.
+// Errors:    lock() by the owner of a mutex that is not recursive throws std::system_error,
 //            resource_deadlock_would_occur. unlock() by anyone but the owner ends the program with
-//            a message that names the caller. lock() of a recursive one more than 2^32 - 1 deep:
-//            resource_unavailable_try_again; its try_ forms return false then.
-// Cost:      lock and unlock one compare-and-swap each when nobody waits.
+//            a message that names the caller. lock() of a recursive mutex more than 2^32 - 1 deep
+//            throws resource_unavailable_try_again; its try_ forms return false then.
+// Cost:      lock and unlock cost one compare-and-swap each when nobody waits.
 
 #include <cstdint>
 #include <mutex>
@@ -39,7 +38,7 @@ namespace ums {
 
 namespace impl {
 
-// Who holds it, with two flags in the low bits; see src/sync/mutex.cpp.
+// The holder, with two flags in the low bits; see src/sync/mutex.cpp.
 struct mutex_state {
     std::uintptr_t owner = 0;
     wait_list waiters;
@@ -62,18 +61,18 @@ UMS_EXPORT bool is_held_by_caller(const mutex_state& m) noexcept;
 
 }  // namespace impl
 
-// How often a waiter of a barging mutex is woken and finds it taken again.
+// How often others may overtake a woken waiter of a barging mutex before it is handed the lock.
 inline constexpr unsigned overtakes_most = 16;
 
 namespace impl {
 
-// How often its owner holds it, too; see recursive_calls.
+// Also counts how often the owner holds it; see recursive_calls.
 struct recursive_state {
     mutex_state mutex;
-    std::uint32_t depth = 0;  // The owner's.
+    std::uint32_t depth = 0;  // The owner's count.
 };
 
-// The owner may lock it again, and unlocks it as often.
+// The owner may lock it again, and must unlock it as often.
 struct recursive_calls {
     static void lock(recursive_state& m) {
         if (again(m)) return;
@@ -92,7 +91,7 @@ struct recursive_calls {
         return again(m) || first(m, calls::lock_or_stop(m.mutex, limit, stop));
     }
     static void unlock(recursive_state& m) noexcept {
-        // A caller that does not own it may not touch the depth; unlock() tells it so.
+        // A caller that does not own it must not touch the depth; unlock() below reports it.
         if (is_held_by_caller(m.mutex) && --m.depth != 0) return;
         calls::unlock(m.mutex);
     }
@@ -119,27 +118,27 @@ using recursive_lock = lockable<recursive_state, recursive_calls>;
 
 }  // namespace impl
 
-// lock(), try_lock(), unlock() as std's; and lock(std::stop_token), which returns false once a stop
-// is requested and prefers the lock if both happen.
+// Has std's lock(), try_lock() and unlock(). lock(std::stop_token) returns false once a stop is
+// requested; if the lock and a stop come at once, the lock wins.
 class mutex : public impl::barging_lock {
 public:
     constexpr mutex() noexcept = default;
 };
 
-// And try_lock_for(duration), try_lock_until(time_point): false once the time has passed; they try
-// at least once.
+// Also has try_lock_for(duration) and try_lock_until(time_point), which return false once the time
+// has passed. They try at least once.
 class timed_mutex : public impl::timed<impl::barging_lock> {
 public:
     constexpr timed_mutex() noexcept = default;
 };
 
-// First come, first served. Has the timed forms too.
+// First come, first served. Also has the timed forms.
 class fair_mutex : public impl::timed<impl::fair_lock> {
 public:
     constexpr fair_mutex() noexcept = default;
 };
 
-// Its owner may lock it again, and unlocks it as often.
+// The owner may lock it again, and must unlock it as often.
 class recursive_mutex : public impl::recursive_lock {
 public:
     constexpr recursive_mutex() noexcept = default;
@@ -150,7 +149,7 @@ public:
     constexpr recursive_timed_mutex() noexcept = default;
 };
 
-// As in std, which they are: they work with any of the types above.
+// std's own types and functions, which work with any of the mutexes above.
 using std::adopt_lock;
 using std::adopt_lock_t;
 using std::defer_lock;

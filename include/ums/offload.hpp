@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/offload.hpp: calls that truly block, on kernel threads of their own.
+// ums/offload.hpp: runs calls that truly block on kernel threads of their own.
 //
 //   auto hash = ums::offload([&] { return slow_library_call(input); });
 //
-// The pool keeps a thread idle for the next call, up to a limit; further calls wait in order. Of several
-// threads with nothing to do for ten seconds all but one end; all end when the runtime stops. They inherit
-// CPU affinity and scheduling from the thread that started the runtime, nothing from a fiber's. Files and
-// net::resolve() use the pool.
+// The pool has threads up to a limit; beyond it calls wait in order. It keeps one idle thread for
+// the next call: of several threads with nothing to do for ten seconds, all but one end. All end
+// when the runtime stops. The threads inherit CPU affinity and scheduling from the thread that
+// started the runtime, and nothing from a fiber's carrier. Files and net::resolve() use the pool.
 //
-// Blocking: parks the fiber until the call has returned. On a plain kernel thread, calls f() right there.
-// Errors:   throws what f threw; std::system_error if the pool has no thread and none can be started.
-// Cost:     two switches of kernel threads, 5 to 20 us. f() runs on another thread: no thread-local of the
-//           caller's, no fiber.
+// Blocking: parks the fiber until the call has returned. A plain kernel thread calls f() itself.
+// Fairness: calls start in order of arrival.
+// Errors:   throws what f threw; std::system_error if the pool has no thread and cannot start one.
+// Cost:     two switches of kernel threads, 5 to 20 us. f() runs on another thread: it is on no
+//           fiber and sees none of the caller's thread-locals.
 
 #include <cstdint>
 #include <exception>
@@ -28,22 +29,25 @@ namespace ums {
 
 struct offload_statistics {
     std::uint64_t calls;    // Since the runtime started.
-    std::uint64_t waited;   // Of them, those that found no thread free and the limit reached.
-    std::uint32_t threads;  // Now.
-    std::uint32_t busy;     // Now.
-    std::uint32_t queued;   // Now.
-    std::uint32_t most;     // The limit.
+    std::uint64_t waited;   // Those of them that found no thread free and the limit reached.
+    std::uint32_t threads;  // Threads of the pool now.
+    std::uint32_t busy;     // Threads in a call now.
+    std::uint32_t queued;   // Calls that wait for a thread now.
+    std::uint32_t most;     // The limit of threads.
 };
+// Never parks; takes the pool's lock.
 [[nodiscard]] UMS_EXPORT offload_statistics offload_stats() noexcept;
 
-// From now on: at most that many threads, 1 to 4096. 64 at the start of the program.
+// Limits the pool to `threads` threads from now on, 1 to 4096 (other values are clamped). The limit
+// is 64 at the start of the program. Never blocks for long; running calls are not disturbed.
 UMS_EXPORT void set_offload_limit(unsigned threads) noexcept;
 
 namespace impl {
-// Calls run(argument), which does not throw, on a thread of the pool, and waits.
+// Calls run(argument), which must not throw, on a thread of the pool, and waits.
 UMS_EXPORT void offload(void (*run)(void*), void* argument);
 }  // namespace impl
 
+// Calls f() on a thread of the pool and returns its result.
 template <class F>
 std::invoke_result_t<F&> offload(F&& f) {
     using R = std::invoke_result_t<F&>;

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/once.hpp: something that is done once, by whoever comes first. Same API as std's.
+// ums/once.hpp: a call that is made once, by the first caller to come. Same API as std's.
 //
-// Blocking:  call_once() parks the fiber, never its processor, while another makes the call; a
-//            plain kernel thread waits on a futex. Not from a signal handler.
-// Fairness:  if the call throws, whoever waits longest makes the next.
-// Ordering:  what the call did that returned is visible after each call_once() of that flag.
-// Lifetime:  a flag of static storage needs no initialisation at run time. May be destroyed once a
-//            call_once() has returned and no other is going on but the one that made the call.
-// Errors:    what the call throws leaves the flag unset and is thrown to the caller that made the
+// Blocking:  call_once() parks the fiber, never its processor, while another caller makes the call;
+//            a plain kernel thread waits on a futex. Not from a signal handler.
+// Fairness:  if the call throws, the longest waiter makes the next attempt.
+// Ordering:  what the successful call did is visible after each call_once() of that flag.
+// Lifetime:  a flag of static storage needs no initialisation at run time. A flag may be destroyed
+//            once a call_once() has returned and no other is in progress but that of the fiber that
+//            made the call.
+// Errors:    an exception of the call leaves the flag unset and goes to the caller that made the
 //            call. A call that calls call_once() on its own flag waits for ever.
-// Cost:      one load when it has happened.
+// Cost:      one load once the call has been made.
 
 #include <cstdint>
 #include <functional>
@@ -38,7 +39,7 @@ struct once_state {
 };
 
 struct once_calls {
-    // True: the caller is the one to make the call, and then calls end().
+    // True: the caller must make the call, and then call end().
     UMS_EXPORT static bool begin(once_state& o) noexcept;
     UMS_EXPORT static void end(once_state& o, bool is_done) noexcept;
 };
@@ -58,7 +59,8 @@ private:
     impl::once_state state_;
 };
 
-// Calls f(args...), unless such a call with this flag has returned before; waits while one goes on.
+// Calls f(args...), unless such a call with this flag has already returned; waits while one is in
+// progress.
 template <class F, class... Args>
 void call_once(once_flag& flag, F&& f, Args&&... args) {
     if (flag.state_.is_done()) [[likely]]
