@@ -55,7 +55,8 @@ public:
     // Closes the socket; accept() of other fibers fails with bad_file_descriptor.
     result<void> close();
 
-    [[nodiscard]] result<endpoint> local() const;  // With the port that the kernel chose for port 0.
+    // The bound address, with the port that the kernel chose for port 0.
+    [[nodiscard]] result<endpoint> local() const;
     [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
 

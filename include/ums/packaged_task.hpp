@@ -3,11 +3,14 @@
 
 // ums/packaged_task.hpp: a function whose outcome goes to a future. Same API as std::packaged_task.
 //
-// Lifetime:  see ums/future.hpp. A task that goes without having been called breaks its promise.
+// Blocking:  never, except as the function does.
+// Lifetime:  see ums/future.hpp. A task that is destroyed without having been called breaks its
+//            promise.
 // Errors:    std::future_error: promise_already_satisfied (called again without reset()),
-//            future_already_retrieved, no_state (empty, or moved from). What the function throws
-//            goes to the future. A plain thread that ends inside the function (cancelled, or by
-//            pthread_exit()) breaks the promise.
+//            future_already_retrieved, no_state (empty, or moved from). An exception of the
+//            function goes to the future. A plain thread that ends inside the function (cancelled,
+//            or by pthread_exit()) breaks the promise.
+// Cost:      an allocation for each task, and one for each reset().
 
 #include <functional>
 #include <type_traits>
@@ -22,9 +25,9 @@ namespace impl {
 template <class R, class... Args>
 class task_state : public value_state<R> {
 public:
-    // What the function returns or throws with these. Requires: claimed.
+    // Stores what the function returns or throws with these arguments. Requires: claimed.
     virtual void call(Args&&... args) = 0;
-    // Another, for the same function, which moves there.
+    // Makes another state for the same function, which moves there.
     virtual task_state* renew() = 0;
 };
 
@@ -85,10 +88,11 @@ public:
         return impl::future_access::make<R>(impl::state_ptr<task>{state_});
     }
 
+    // Calls the function and makes the future ready.
     void operator()(Args... args) { call(&task::make_ready, std::forward<Args>(args)...); }
 
-    // The future becomes ready when the calling fiber, or plain thread, has ended: see
-    // ums/promise.hpp.
+    // Calls the function at once. The future becomes ready when the calling fiber, or plain thread,
+    // has ended: see ums/promise.hpp.
     void make_ready_at_fiber_exit(Args... args) {
         call(&task::make_ready_at_exit, std::forward<Args>(args)...);
     }
@@ -96,7 +100,7 @@ public:
         call(&task::make_ready_at_exit, std::forward<Args>(args)...);
     }
 
-    // May be called once more, for a new future.
+    // Makes the task callable once more, for a new future.
     void reset() {
         impl::state_ptr<task> fresh{state_.checked()->renew()};
         std::swap(state_, fresh);
@@ -108,7 +112,7 @@ private:
 
     using ending = void (task::*)() noexcept;
 
-    // Holds the state itself: who waits may destroy the task as soon as the outcome is there.
+    // Holds the state itself: the waiter may destroy the task as soon as the outcome is there.
     void call(ending how, Args&&... args) {
         const impl::state_ptr<task> kept = state_.checked();
         kept->claim();
@@ -123,7 +127,8 @@ private:
     impl::state_ptr<task> state_;
 };
 
-// A function's, and that of a class with one operator(), whatever qualifiers that has.
+// Deduces the signature from a function, or from a class with one operator(), whatever its
+// qualifiers.
 template <class R, class... Args>
 packaged_task(R (*)(Args...)) -> packaged_task<R(Args...)>;
 

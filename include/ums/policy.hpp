@@ -3,18 +3,22 @@
 
 // ums/policy.hpp: the algorithm that orders the ready fibers of a cluster.
 //
-// A policy is a value given to a cluster when it is made. The default, work stealing, is built in; a
-// policy of your own derives from ums::policy. Its methods are called by the scheduler, concurrently
-// from several kernel threads, between two fibers: they must be thread-safe, must not throw (attach() may), must
-// not park, must use nothing of libums that fibers wait for (a lock biased to the processor they are in could be wanted
-// by another policy meanwhile), and should be short. A fiber handed to ready() is the policy's until next() or steal()
-// returns it; meanwhile its queue link belongs to the policy, so a ums::fiber_queue holds any number
-// of fibers without allocating.
+// A cluster gets its policy when it is made. The default, work stealing, is built in; a policy of
+// your own derives from ums::policy.
 //
-// Processors are named by their index in the cluster, from 0.
-//
-// Not asked: pinned fibers (their processor keeps them in order of arrival).
+// Blocking:  the scheduler calls the methods between two fibers, concurrently from several kernel
+//            threads. They must be thread-safe and short, and must not park. They must use nothing
+//            of libums that fibers wait for: another policy might meanwhile want a lock that is
+//            biased to the processor they run on.
+// Ordering:  the methods must order their own data; use a lock of your own or atomics.
+// Lifetime:  a fiber handed to ready() belongs to the policy until next() or steal() returns it.
+//            Meanwhile its queue link belongs to the policy too, so a ums::fiber_queue holds any
+//            number of fibers without allocating.
+// Errors:    the methods must not throw, except attach().
 // Cost:      a virtual call and your lock for each switch; the built-in policy pays neither.
+//
+// A processor's name is its index in the cluster, from 0. The scheduler does not ask the policy
+// about pinned fibers: their processor keeps them in order of arrival.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +29,7 @@ namespace ums {
 
 class UMS_EXPORT policy {
 public:
-    // Given to ready() when the caller is no processor of this cluster.
+    // ready() gets this when the caller is no processor of this cluster.
     static constexpr unsigned outside = ~0u;
 
     policy() = default;
@@ -33,35 +37,37 @@ public:
     policy& operator=(const policy&) = delete;
     virtual ~policy() = default;
 
-    // A processor joins or leaves the cluster. Before detach() returns, the fibers that were kept for
-    // `processor` must be available to the others. Never called for one processor at once. What attach() throws
-    // leaves the constructor of the cluster or of the runtime, which then has no use for the policy, or
-    // add_processor(), which then adds none. A policy that goes is told of none of its processors.
+    // A processor joins or leaves the cluster. Before detach() returns, the fibers that the policy
+    // kept for `processor` must be available to the others. The scheduler never calls these twice
+    // at once for one processor. An exception of attach() leaves the constructor of the cluster or
+    // of the runtime, which then has no use for the policy, or add_processor(), which then adds no
+    // processor. Destroying a policy does not call detach().
     virtual void attach(unsigned processor) = 0;
     virtual void detach(unsigned processor) = 0;
 
-    // `f` can run. Called on the processor of that index, or from outside. Any idle processor may be
-    // woken for it, so every processor must be able to get it, by next() or by steal().
+    // `f` can run. Called on the processor of that index, or from outside. The scheduler may wake
+    // any idle processor for it, so every processor must be able to get it, by next() or by
+    // steal().
     virtual void ready(fiber_ref f, unsigned processor) noexcept = 0;
 
-    // What `processor` shall run now; an empty reference if there is nothing for it. When a fiber
-    // yields, this is asked before ready() is called for that fiber.
+    // Returns the fiber that `processor` shall run now, or an empty reference if there is none.
+    // When a fiber yields, the scheduler calls this before it calls ready() for that fiber.
     virtual fiber_ref next(unsigned processor) noexcept = 0;
 
-    // What `thief`, which next() gave nothing, may take from `victim`. A policy with one queue for all
-    // needs none.
+    // Returns a fiber that `thief`, which got none from next(), may take from `victim`, or an empty
+    // reference. A policy with one queue for all need not override it.
     virtual fiber_ref steal(unsigned thief, unsigned victim) noexcept {
         (void)thief, (void)victim;
         return {};
     }
 
-    // Whether neither next(processor) nor steal() would give it anything. Called before a processor goes to sleep: a fiber
-    // that was handed to ready() before must be seen.
+    // Whether both next(processor) and steal() would return nothing. Called before a processor goes
+    // to sleep: it must see each fiber that was handed to ready() before.
     [[nodiscard]] virtual bool empty(unsigned processor) const noexcept = 0;
 };
 
-// An intrusive first-in-first-out list of ready fibers, for policies. Not thread-safe. All operations
-// are O(1) and allocate nothing. A fiber can be in one queue at a time.
+// An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. All
+// operations are O(1) and allocate nothing. A fiber can be in one queue at a time.
 class UMS_EXPORT fiber_queue {
 public:
     fiber_queue() = default;
@@ -70,7 +76,7 @@ public:
 
     void push_back(fiber_ref f) noexcept;
     void push_front(fiber_ref f) noexcept;
-    // An empty reference if the queue is empty.
+    // Returns an empty reference if the queue is empty.
     fiber_ref pop_front() noexcept;
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -81,9 +87,10 @@ private:
     std::size_t size_ = 0;
 };
 
-// The same in an order, for policies of priorities and deadlines: the fiber of the lowest key comes first, of equal ones
-// that which was pushed first. Intrusive as well, so a fiber can be in one queue, of either type, at a time. push() is O(1),
-// pop_front() O(log n) on average over many.
+// The same list in order of keys, for policies with priorities or deadlines: the fiber with the
+// lowest key comes first; among equal keys, the fiber that was pushed first. It is intrusive too,
+// so a fiber can be in one queue, of either type, at a time. push() is O(1); pop_front() is O(log
+// n) on average over many.
 class UMS_EXPORT ordered_fiber_queue {
 public:
     ordered_fiber_queue() = default;
@@ -91,9 +98,9 @@ public:
     ordered_fiber_queue& operator=(const ordered_fiber_queue&) = delete;
 
     void push(fiber_ref f, std::uint64_t key) noexcept;
-    // An empty reference if the queue is empty.
+    // Returns an empty reference if the queue is empty.
     fiber_ref pop_front() noexcept;
-    // The key of the first. Requires: !empty().
+    // Returns the key of the first fiber. Requires: !empty().
     [[nodiscard]] std::uint64_t front_key() const noexcept;
     [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
     [[nodiscard]] std::size_t size() const noexcept { return size_; }

@@ -3,16 +3,18 @@
 
 // ums/promise.hpp: the side of a future that provides the value. Same API as std::promise.
 //
-// The forms ..._at_fiber_exit store the value at once and make the future ready when the calling
-// fiber has ended and its fiber_local values are destroyed; on a plain thread among the destructors
-// of its thread_local objects. ..._at_thread_exit are other names for them.
+// The ..._at_fiber_exit forms store the value at once. They make the future ready when the calling
+// fiber has ended and its fiber_local values are destroyed; on a plain thread, among the
+// destructors of its thread_local objects. The ..._at_thread_exit forms are other names for them.
 //
 // Blocking:  never.
-// Lifetime:  see ums/future.hpp. A promise that goes without a value breaks: get() throws
+// Ordering:  what happens before the value is set is visible after the wait that sees it.
+// Lifetime:  see ums/future.hpp. A promise that is destroyed without a value breaks: get() throws
 //            broken_promise.
 // Errors:    std::future_error: promise_already_satisfied, future_already_retrieved, no_state
 //            (moved from). An exception of the value's constructor leaves the promise as it was. A
 //            null exception_ptr ends the program with a message.
+// Cost:      an allocation for each promise.
 
 #include <exception>
 #include <memory>
@@ -28,7 +30,7 @@ template <class T>
 class promise {
     static_assert(!std::is_array_v<T> && !std::is_function_v<T> && !std::is_rvalue_reference_v<T>);
     struct none {};
-    // The parameters of set_value(); those that T has no use for are never called.
+    // The parameters of set_value(). Nobody can call the forms that T has no use for.
     using object = std::conditional_t<std::is_object_v<T>, T, none>;
     using reference = std::conditional_t<std::is_reference_v<T>, T, none&>;
 
@@ -50,6 +52,7 @@ public:
     void swap(promise& other) noexcept { std::swap(state_, other.state_); }
     friend void swap(promise& a, promise& b) noexcept { a.swap(b); }
 
+    // Returns the future of this promise, once.
     [[nodiscard]] future<T> get_future() {
         state_.checked()->retrieve();
         return impl::future_access::make<T>(state_);
@@ -97,7 +100,7 @@ private:
         w == now ? kept->make_ready() : kept->make_ready_at_exit();
     }
 
-    // These hold the state themselves: who waits may destroy the promise as soon as the value is
+    // These hold the state themselves: the waiter may destroy the promise as soon as the value is
     // there.
     template <class... Args>
     void set(when w, Args&&... args) {

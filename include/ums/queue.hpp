@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/queue.hpp: a thread-safe first in, first out queue whose pop() waits. A channel with the
-// names of a queue.
+// ums/queue.hpp: a thread-safe first-in, first-out queue whose pop() waits. It is a channel with
+// the names of a queue.
 //
 //   ums::concurrent_queue<T> q;       push() never waits
 //   ums::concurrent_queue<T> q{100};  push() waits while 100 elements are in it
 //
-// Blocking, Fairness, Ordering, Lifetime, Errors, Cost: those of ums/channel.hpp. channel() gives
-// the channel, for a select, a timed form, a stop token, or a range-for.
+// Blocking, Fairness, Ordering, Lifetime, Errors, Cost: as ums/channel.hpp. channel() returns the
+// channel, for a select, a timed form, a stop token, or a range-for.
 
 #include <cstddef>
 #include <optional>
@@ -30,7 +30,7 @@ public:
     explicit concurrent_queue(size_type capacity = unbounded)
         : channel_{capacity != 0 ? capacity : impl::refuse_empty_queue()} {}
 
-    // False: it is closed, and the value stays the caller's.
+    // Waits for room. False: the queue is closed, and the value stays with the caller.
     bool push(T&& value) { return channel_.send(std::move(value)) == channel_status::ok; }
     bool push(const T& value) requires std::is_copy_constructible_v<T> {
         return channel_.send(value) == channel_status::ok;
@@ -39,7 +39,7 @@ public:
     bool emplace(Args&&... args) {
         return push(T(std::forward<Args>(args)...));
     }
-    // False: it is closed, or full.
+    // Does not wait. False: the queue is closed or full, and the value stays with the caller.
     [[nodiscard]] bool try_push(T&& value) {
         return channel_.try_send(std::move(value)) == channel_status::ok;
     }
@@ -47,14 +47,15 @@ public:
         return channel_.try_send(value) == channel_status::ok;
     }
 
-    // Empty: it is closed, and all was popped.
+    // Waits for an element. Empty: the queue is closed, and everything has been popped.
     [[nodiscard]] std::optional<T> pop() { return channel_.receive(); }
-    // Empty: nothing is in it.
+    // Does not wait. Empty: the queue has no element.
     [[nodiscard]] std::optional<T> try_pop() {
         auto got = channel_.try_receive();
         return static_cast<std::optional<T>&&>(got);  // See received.
     }
 
+    // Refuses further elements and wakes all waiters.
     void close() noexcept { channel_.close(); }
 
     [[nodiscard]] bool is_closed() const noexcept { return channel_.is_closed(); }

@@ -3,15 +3,18 @@
 
 // ums/result.hpp: a value, or the error that came instead.
 //
-// What operations return whose failure is part of ordinary life: a peer that hangs up, a deadline.
+// Operations return a result where failure is part of ordinary life: a peer hangs up, a deadline
+// passes.
 //
 //   auto n = ums::io::read(fd, buffer, sizeof buffer, ums::deadline_after(5s));
 //   if (!n) return n.error();                 // a std::error_code
 //   consume(buffer, *n);
 //   ums::io::write(fd, text, size).value();   // or: throws std::system_error
 //
-// Errors: value() throws std::system_error with the code; operator* requires a value. Codes are of
-//         the system category and compare with std::errc.
+// Errors: value() throws std::system_error with the code. operator* requires a value; without one
+//         it ends the program with a message. Codes are of the system category and compare with
+//         std::errc.
+// Cost:   result<std::size_t> fits one word and result<void> an int. No result allocates.
 
 #include <cerrno>
 #include <cstddef>
@@ -24,7 +27,7 @@
 
 namespace ums {
 
-// A number that the kernel gave: a value from zero on, or -errno.
+// A number from the kernel: a value from zero on, or -errno.
 using io_number = long;
 
 namespace impl {
@@ -45,16 +48,17 @@ public:
     [[nodiscard]] bool has_value() const noexcept { return held_.index() == 0; }
     explicit operator bool() const noexcept { return has_value(); }
 
-    // No error: a code that is false.
+    // A code that is false if there is no error.
     [[nodiscard]] std::error_code error() const noexcept {
         return {has_value() ? 0 : std::get<1>(held_), std::system_category()};
     }
 
+    // Return the value, or throw std::system_error.
     T& value() & { return check(), std::get<0>(held_); }
     const T& value() const& { return check(), std::get<0>(held_); }
     T&& value() && { return check(), std::get<0>(std::move(held_)); }
 
-    // Requires: has_value().
+    // Requires: has_value(). Otherwise ends the program with a message.
     T& operator*() & noexcept { return need(), *std::get_if<0>(&held_); }
     const T& operator*() const& noexcept { return need(), *std::get_if<0>(&held_); }
     T&& operator*() && noexcept { return need(), std::move(*std::get_if<0>(&held_)); }
@@ -75,7 +79,7 @@ private:
     std::variant<T, int> held_;
 };
 
-// Kept in one word.
+// Specialised to fit one word.
 template <>
 class [[nodiscard]] result<std::size_t> {
 public:
@@ -83,7 +87,7 @@ public:
 
     result(std::size_t n) noexcept : number_{static_cast<io_number>(n)} {}
     static result failure(int error) noexcept { return from(-error); }
-    // What the kernel returned.
+    // Takes what the kernel returned.
     static result from(io_number number) noexcept {
         result r{std::size_t{0}};
         r.number_ = number;
@@ -106,7 +110,7 @@ public:
     [[nodiscard]] std::size_t value_or(std::size_t otherwise) const noexcept {
         return has_value() ? **this : otherwise;
     }
-    // The value, or -errno.
+    // Returns the value, or -errno.
     [[nodiscard]] io_number number() const noexcept { return number_; }
 
 private:
@@ -121,7 +125,7 @@ public:
 
     result() noexcept = default;
     static result failure(int error) noexcept { return from(-error); }
-    // What the kernel returned; values from zero on are success.
+    // Takes what the kernel returned; values from zero on mean success.
     static result from(io_number number) noexcept {
         result r;
         if (number < 0) r.error_ = static_cast<int>(-number);
@@ -133,7 +137,7 @@ public:
     [[nodiscard]] std::error_code error() const noexcept {
         return {error_, std::system_category()};
     }
-    // Throws if it holds an error.
+    // Throws std::system_error if the result holds an error.
     void value() const {
         if (error_ != 0) impl::throw_error(error_);
     }

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/run.hpp: starting and stopping the runtime.
+// ums/run.hpp: starts and stops the runtime.
 //
 //   int main() {
 //       return ums::run([] { ...; return 0; });   // the lambda is the first fiber
 //   }
 //
-// One runtime runs in a process at a time; it may be started again after it was stopped. It owns the
-// default cluster's kernel threads (its carriers), the stacks and the report of stack overflows (a
-// SIGSEGV handler that passes on what is not its own).
+// One runtime runs in a process at a time; a program may start it again after it was stopped. The
+// runtime owns the default cluster's kernel threads (its carriers), the stacks, and the report of
+// stack overflows (a SIGSEGV handler that passes on every signal that is not its own).
 //
-// Blocking: run() and stop() block the calling plain thread until every fiber, also the detached ones,
-//           has ended. A fiber that never ends keeps them waiting.
-// Lifetime: every handle of a fiber is joined or detached, every cluster destroyed, before the stop.
-// Errors:   std::system_error: device_or_resource_busy (one runs already), invalid_argument (an
-//           option), operation_not_supported (guards the kernel cannot make; no detector where one is asked for, or for
-//           time slices), resource_unavailable_try_again (no thread), operation_not_permitted (run() on a fiber). An environment variable UMS_* that does not parse ends the program with exit
+// Blocking: run() and stop() block the calling plain thread until every fiber has ended, including
+//           the detached ones. A fiber that never ends keeps them waiting.
+// Lifetime: before the stop, join or detach every handle of a fiber and destroy every cluster.
+// Errors:   std::system_error: device_or_resource_busy (a runtime is running), invalid_argument (an
+//           option), operation_not_supported (guards that the kernel cannot make; a requested
+//           detector, or time slices, without a detector that works),
+//           resource_unavailable_try_again (no thread), operation_not_permitted (started on a
+//           fiber). An environment variable UMS_* that does not parse ends the program with exit
 //           code 2 and one line that names it.
+// Cost:     a start makes a kernel thread for each processor, and a few more.
 
 #include <functional>
 #include <string>
@@ -33,21 +36,22 @@ namespace ums {
 
 class UMS_EXPORT runtime {
 public:
+    // Starts the runtime. Errors: see above.
     explicit runtime(const options& chosen = {});
     ~runtime() { stop(); }
     runtime(const runtime&) = delete;
     runtime& operator=(const runtime&) = delete;
 
-    // Waits until every fiber has ended, then ends the carriers and gives all memory back. Does nothing if stopped
-    // already. From a plain thread.
+    // Waits until every fiber has ended, then ends the carriers and gives all memory back. Does
+    // nothing if the runtime is stopped already. Call it from a plain thread.
     void stop() noexcept;
 
 private:
     bool running_ = false;
 };
 
-// Starts a runtime, calls f() on its first fiber, waits until every fiber has ended, stops the runtime,
-// and returns what f returned or rethrows what it threw.
+// Starts a runtime, calls f() on its first fiber ("main"), waits until every fiber has ended, and
+// stops the runtime. Returns what f returned, or rethrows what it threw.
 template <class F>
 auto run(const options& chosen, F&& f) {
     runtime started{chosen};
@@ -56,6 +60,7 @@ auto run(const options& chosen, F&& f) {
         .join();
 }
 
+// The same with default options.
 template <class F>
 auto run(F&& f) {
     return run(options{}, std::forward<F>(f));

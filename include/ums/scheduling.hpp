@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/scheduling.hpp: the UMS API in C++. A thin face of ums/ums_scheduling.h, which holds the contracts.
+// ums/scheduling.hpp: the UMS API in C++. A thin layer over ums/ums_scheduling.h, which holds the
+// contracts.
 //
 //   ums::completion_list list;
 //   ums::worker hello{list, [] { std::puts("hello"); ums::yield_worker(); }};
 //   ums::schedule(list, [&](const ums::scheduler_event& e) {
 //       if (e.why == ums::scheduler_event::yield) e.who.execute();
-//       for (const ums::worker_ref w : list.dequeue()) { if (w.is_terminated()) return; w.execute(); }
+//       for (const ums::worker_ref w : list.dequeue()) {
+//           if (w.is_terminated()) return;
+//           w.execute();
+//       }
 //   });
 //
-// Errors: std::system_error from constructors and from what can fail for lack of something; execute() returns an
-//         error code, because it returns only then.
+// Blocking: dequeue(), join() and schedule() block the calling thread, as their C functions do.
+// Errors:   constructors, and functions that can fail for lack of something, throw
+//           std::system_error. execute() returns an error code, because it returns only on failure.
 
 #include <cerrno>
 #include <cstdint>
@@ -33,20 +38,21 @@ inline void check(int failed, const char* what) {
 }
 }  // namespace impl
 
-// Names a worker's context, or none.
+// Names the context of a worker, or none.
 class worker_ref {
 public:
     constexpr worker_ref() noexcept = default;
     constexpr explicit worker_ref(ums_context_t context) noexcept : context_{context} {}
 
-    // Returns only if it fails; see ums_worker_execute(). The caller's frames are discarded.
+    // Runs the worker and discards the caller's frames. Returns only on failure; see
+    // ums_worker_execute().
     std::error_code execute() const noexcept {
         return {-ums_worker_execute(context_), std::generic_category()};
     }
     [[nodiscard]] bool is_terminated() const noexcept { return flag(UMS_INFORMATION_TERMINATED); }
     [[nodiscard]] bool is_suspended() const noexcept { return flag(UMS_INFORMATION_SUSPENDED); }
 
-    // A pointer of the program's. Null: none was set, or the context is gone.
+    // A pointer of the program's own. Null: none was set, or the context is gone.
     [[nodiscard]] void* user_data() const noexcept {
         void* data = nullptr;
         ums_context_query(context_, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data, nullptr);
@@ -70,8 +76,9 @@ private:
     ums_context_t context_ = 0;
 };
 
-// What a list held. Each is looked up before the loop's body runs, so the body may execute it; the rest is then
-// lost unless it was kept elsewhere.
+// The contexts that were on a list. The loop looks each successor up before its body runs, so the
+// body may execute the context. The rest of the batch is then lost unless the body kept it
+// elsewhere.
 class worker_batch {
 public:
     explicit worker_batch(ums_context_t first) noexcept : first_{first} {}
@@ -97,7 +104,7 @@ private:
     ums_context_t first_;
 };
 
-// Requires of the destructor: it is empty and not in use.
+// A completion list. Requires of the destructor: the list is empty and not in use.
 class completion_list {
 public:
     completion_list() { impl::check(ums_completion_list_create(&list_), "ums::completion_list"); }
@@ -105,11 +112,12 @@ public:
     completion_list(const completion_list&) = delete;
     completion_list& operator=(const completion_list&) = delete;
 
-    // Waits until there is something. Empty: another consumer took it.
+    // Waits until the list has something. Empty: another consumer took it.
     [[nodiscard]] worker_batch dequeue() { return wait(UMS_NEVER); }
-    // Does not wait.
+    // Does not wait. Empty: the list had nothing.
     [[nodiscard]] worker_batch try_dequeue() { return wait(0); }
-    // Empty also after the deadline (nanoseconds of CLOCK_MONOTONIC, see ums_deadline_after()).
+    // Also empty once the deadline has passed (nanoseconds of CLOCK_MONOTONIC, see
+    // ums_deadline_after()).
     [[nodiscard]] worker_batch dequeue_until(std::int64_t until) { return wait(until); }
 
     [[nodiscard]] ums_completion_list_t native() const noexcept { return list_; }
@@ -125,9 +133,10 @@ private:
     ums_completion_list_t list_ = 0;
 };
 
-// A thread that runs when a scheduler executes it, as std::thread otherwise: joined or detached before it is
-// destroyed. Its context is destroyed with it if it is off its list by then. One that is not, because nobody has dequeued
-// the worker's end, is left to the program, as a detached worker's is: keep ref() and call ums_context_destroy().
+// A thread that runs when a scheduler executes it. Otherwise as std::thread: join or detach it
+// before its destruction. The destructor destroys the context too if the context is off its list by
+// then. If it is not, because nobody has dequeued the worker's end, or if the worker is detached,
+// the program must do so: keep ref() and call ums_context_destroy().
 class worker {
 public:
     worker() noexcept = default;
@@ -173,7 +182,7 @@ public:
     [[nodiscard]] ums_worker_t native() const noexcept { return worker_; }
 
 private:
-    // The function and its arguments, which the thread owns.
+    // The function and its arguments; the thread owns them.
     template <class... Parts>
     struct call {
         std::tuple<Parts...> parts;
@@ -192,7 +201,7 @@ private:
     worker_ref ref_;
 };
 
-// Why a scheduler is asked.
+// The reason why a scheduler is asked what to run.
 struct scheduler_event {
     enum reason {
         startup = UMS_REASON_STARTUP,
@@ -201,13 +210,14 @@ struct scheduler_event {
     };
 
     reason why;
-    worker_ref who;   // Of a yield.
-    void* argument;   // Of a yield.
-    bool in_syscall;  // Of blocked: not in a page fault.
+    worker_ref who;   // For yield: the worker that yielded.
+    void* argument;   // For yield: the argument of yield_worker().
+    bool in_syscall;  // For blocked: in a system call, or it has ended; false: in a page fault.
 };
 
-// Makes the calling thread a scheduler that asks decide(event) what to do. Returns when decide() returns. What decide()
-// has on its stack is discarded whenever it executes a worker: keep what must be destroyed outside.
+// Makes the calling thread a scheduler that asks decide(event) what to run. Returns when decide()
+// returns. Executing a worker discards what decide() has on its stack: keep objects that must be
+// destroyed outside.
 template <class Decide>
 void schedule(completion_list& list, Decide decide) {
     static thread_local Decide* deciding = nullptr;
@@ -226,12 +236,14 @@ void schedule(completion_list& list, Decide decide) {
     impl::check(failed, "ums::schedule");
 }
 
-// By a worker: back to its scheduler, until it is executed again. False: the caller is no worker.
+// Returns a worker to its scheduler, until the worker is executed again. False: the caller is no
+// worker.
 inline bool yield_worker(void* argument = nullptr) noexcept {
     return ums_worker_yield(argument) == 0;
 }
 
-// Around a call of a worker that may block: its scheduler goes on meanwhile. See ums_worker_blocking_enter().
+// Put it around a worker's call that may block: the scheduler continues meanwhile. See
+// ums_worker_blocking_enter().
 class worker_blocking {
 public:
     worker_blocking() noexcept { ums_worker_blocking_enter(); }

@@ -5,27 +5,27 @@
 //
 //   ums::scope all;
 //   for (const url& u : urls) all.spawn([&results, u] { results.add(fetch(u)); });
-//   all.join();  // All have ended; rethrows the first exception.
+//   all.join();  // All children have ended; rethrows the first exception.
 //
-// If a child's function takes a std::stop_token first it gets the scope's. The first exception that
-// leaves a child requests a stop for all of them; so does the stop of the token that the
-// constructor was given, which is how a scope inside a child hears of the outer one's. Later
-// exceptions are dropped: they are mostly what the stop led to. A fiber or a plain thread may own a
-// scope; any fiber or thread may spawn into it while it is there, children above all. After a stop
-// new children still run; their token says so. A std::stop_callback on a token must not park or yield:
-// its destructor tells a callback that runs by the kernel thread. Let it set an event, or leave the
-// work to a fiber.
+// If a child's function takes a std::stop_token first, it gets the scope's. The first exception
+// that leaves a child requests a stop for all children. So does a stop of the token that the
+// constructor was given; that is how a scope inside a child learns of a stop of the outer scope.
+// Later exceptions are dropped: the stop caused most of them. A fiber or a plain thread may own a
+// scope. While the scope exists any fiber or thread may spawn into it, its children above all.
+// After a stop new children still run; their token says so. A std::stop_callback on a token must
+// not park or yield, because its destructor recognises a running callback by the kernel thread. Let
+// it set an event, or leave the work to a fiber.
 //
 // Blocking:  join() and the destructor wait for the children. spawn() never blocks.
-// Ordering:  everything a child did, its fiber_local destructors included, happens before join()
-//            returns.
-// Lifetime:  the destructor requests a stop if children are left, and waits for them; exceptions
-//            come out of join() only, and are dropped if nobody calls it. A scope may be used again
-//            after join(), but if a stop was requested that stays so.
-// Errors:    spawn(): std::system_error as the constructor of ums::fiber, and std::bad_alloc.
-//            join(): what the first child threw, once. A child that joins its own scope waits for
-//            ever.
-// Cost:      per child, that of a fiber, an allocation and three short lock sections.
+// Ordering:  everything that a child did, its fiber_local destructors included, happens before
+//            join() returns.
+// Lifetime:  the destructor requests a stop if children are left, and waits for them. Only join()
+//            throws the children's exception; if nobody calls it, the exception is dropped. A scope
+//            may be used again after join(), but a requested stop remains.
+// Errors:    spawn() throws std::system_error as the constructor of ums::fiber, and std::bad_alloc.
+//            join() throws what the first child threw, once. A child that joins its own scope waits
+//            for ever.
+// Cost:      for each child a fiber, an allocation and three short lock sections.
 
 #include <cstddef>
 #include <exception>
@@ -46,7 +46,7 @@ namespace ums {
 class scope {
 public:
     scope() = default;
-    // A stop of `parent` stops the children too.
+    // A stop of `parent` also stops the children.
     explicit scope(std::stop_token parent) {
         follow_.emplace(std::move(parent), forward_stop{stop_});
     }
@@ -54,8 +54,8 @@ public:
     scope& operator=(const scope&) = delete;
     UMS_EXPORT ~scope();
 
-    // Runs f(args...), or f(get_stop_token(), args...), on a new fiber, with decayed copies made by
-    // the caller.
+    // Runs f(args...), or f(get_stop_token(), args...), on a new fiber, with decayed copies that
+    // the caller makes.
     template <class F, class... Args>
     requires(!std::is_same_v<std::remove_cvref_t<F>, fiber_options>) void spawn(F&& f,
                                                                                 Args&&... args) {
@@ -70,7 +70,7 @@ public:
     // last join().
     UMS_EXPORT void join();
 
-    // Of all children; they decide what it means to them.
+    // Requests a stop of all children; each decides what that means to it.
     bool request_stop() noexcept { return stop_.request_stop(); }
     [[nodiscard]] std::stop_token get_stop_token() const noexcept { return stop_.get_token(); }
     [[nodiscard]] std::stop_source get_stop_source() const noexcept { return stop_; }
@@ -81,7 +81,7 @@ private:
         void operator()() noexcept { stop.request_stop(); }
     };
 
-    // From before the fiber is made until it has ended.
+    // Counts a child, from before its fiber is made until that has ended.
     struct child : impl::exit_hook {
         explicit child(scope& s) noexcept : owner{s} { s.enter(); }
         child(const child&) = delete;
@@ -112,13 +112,13 @@ private:
               },
               std::forward<F>(f), std::forward<Args>(args)...}
             .detach();
-        (void)made.release();  // The fiber's, which may have ended.
+        (void)made.release();  // The fiber owns it, and may have ended already.
     }
 
     template <class F, class... Args>
     void run(F&& f, Args&&... args) noexcept {
-        std::exception_ptr thrown;  // Out of the handler: its own hold on the exception ends with
-                                    // it.
+        // Declared outside the handler, whose own hold on the exception ends with it.
+        std::exception_ptr thrown;
         try {
             if constexpr (std::is_invocable_v<F, std::stop_token, Args...>)
                 std::invoke(std::forward<F>(f), get_stop_token(), std::forward<Args>(args)...);
@@ -130,7 +130,7 @@ private:
         if (thrown) fail(std::move(thrown));
     }
 
-    // First thing in the child: so it is the last to happen at its end.
+    // The child registers this first, so it happens last at the child's end.
     UMS_EXPORT static void leave_at_exit(child& running) noexcept;
     UMS_EXPORT void enter() noexcept;
     UMS_EXPORT void leave() noexcept;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/select.hpp: waits for the first of several things.
+// ums/select.hpp: waits for the first of several events.
 //
 //   ums::select(ums::on_receive(numbers, [&](std::optional<int> n) { ... }),  // empty: closed
 //               ums::on_send(words, "hello", [] { ... }),
 //               ums::on_deadline(limit, [] { ... }),
 //               ums::on_stop(token, [] { ... }));
 //
-// Exactly one case happens, its function is called, and its index returned. With otherwise() among
-// them it does not wait. The same channel may occur several times. A select with cases known only
-// at run time takes a span of cases of one type, or of pointers to select_case.
+// Exactly one case happens; select() calls its function and returns its index. With otherwise()
+// among the cases it does not wait. The same channel may occur several times. If the cases are
+// known only at run time, pass a span of cases of one type, or of pointers to select_case.
 //
-// A receive happens when a value came or the channel is closed and drained, a send when the value
-// was taken or the channel is closed; selected::status tells which, and a send's function may take
-// a channel_status to be told. A send's value is moved from only if it was sent.
+// A receive happens when a value has come, or the channel is closed and drained. A send happens
+// when the value has been taken, or the channel is closed. selected::status tells which, and so
+// does the channel_status that a send's function may take. A send moves from its value only if the
+// value was sent.
 //
 // Blocking:  parks the fiber, never its processor; a plain kernel thread waits on a futex. The
-//            functions are called afterwards, by the caller, with no lock held.
-// Fairness:  of several that are possible at once each may be chosen, from a random start. One that
-//            waits is served in its turn in each channel.
-// Ordering:  as the operation that happened. A deadline orders nothing; what happens before a
+//            caller itself runs the function afterwards, with no lock held.
+// Fairness:  of several cases that are possible at once each may be chosen, from a random start. A
+//            waiting select is served in its turn in each channel.
+// Ordering:  that of the operation that happened. A deadline orders nothing; what happens before a
 //            request_stop() is visible after the stop case.
-// Lifetime:  channels must live until it has returned. Cases that are named may be used again.
-// Errors:    what a move of T, or the function, throws. None of the others has happened then.
-// Cost:      a lock of each channel while it looks, all at once, in the order of their addresses;
-//            when it waits, all once more one by one. No allocation.
+// Lifetime:  the channels must live until select() has returned. Named cases may be used again.
+// Errors:    what a move of T, or the function, throws. None of the other cases has happened then.
+// Cost:      while it looks, select() locks all its channels at once, in the order of their
+//            addresses. When it waits, it locks each once more, one by one. No allocation.
 
 #include <array>
 #include <chrono>
@@ -72,7 +73,7 @@ public:
         };
     }
 
-    // Without a function, what came. Empty: the channel is closed.
+    // What came, if the case has no function. Empty: the channel is closed.
     [[nodiscard]] std::optional<T>& value() noexcept { return slot_; }
 
 private:
@@ -80,7 +81,7 @@ private:
     F f_;
 };
 
-// Holder: T, or T& for one whose value stays the caller's until it is sent.
+// Holder: T, or T& if the value stays with the caller until it is sent.
 template <class T, class Holder, class F>
 class send_case : public select_case {
 public:
@@ -100,7 +101,7 @@ public:
         };
     }
 
-    // The one to send next, if the case is used again; after a select, what was not sent.
+    // The value to send next, if the case is used again; after a select, the value not sent.
     [[nodiscard]] T& value() noexcept { return held_; }
 
 private:
@@ -132,7 +133,7 @@ private:
 
 }  // namespace impl
 
-// f(std::optional<T>), empty if the channel is closed and drained. Without: see value().
+// Calls f(std::optional<T>), empty if the channel is closed and drained. Without f see value().
 template <class T, std::invocable<std::optional<T>> F>
 [[nodiscard]] impl::receive_case<T, F> on_receive(channel<T>& c, F f) {
     return {c, std::move(f)};
@@ -142,44 +143,46 @@ template <class T>
     return {c, {}};
 }
 
-// f() when it was sent, or f(channel_status) also when the channel is closed. The case holds the
-// value.
+// Calls f() when the value was sent, or f(channel_status) also when the channel is closed. The case
+// holds the value.
 template <class T, class V, class F = impl::nothing>
 requires std::constructible_from<T, V>
 [[nodiscard]] impl::send_case<T, T, F> on_send(channel<T>& c, V&& value, F f = {}) {
     return {c, std::forward<V>(value), std::move(f)};
 }
-// The value stays where it is until it is sent.
+// The same, but the value stays where it is until it is sent.
 template <class T, class F = impl::nothing>
 [[nodiscard]] impl::send_case<T, T&, F> on_send(channel<T>& c, std::reference_wrapper<T> value,
                                                 F f = {}) {
     return {c, value.get(), std::move(f)};
 }
+// Happens when `t` has passed.
 
 template <class Clock, class Duration, std::invocable F = impl::nothing>
 [[nodiscard]] impl::plain_case<F> on_deadline(const std::chrono::time_point<Clock, Duration>& t,
                                               F f = {}) {
     return impl::plain_case<F>::at_deadline(deadline_at(t), std::move(f));
 }
-// Counted from now, not from the select.
+// Happens when `d` has passed, counted from this call, not from the select.
 template <class Rep, class Period, std::invocable F = impl::nothing>
 [[nodiscard]] impl::plain_case<F> on_timeout(const std::chrono::duration<Rep, Period>& d,
                                              F f = {}) {
     return impl::plain_case<F>::at_deadline(deadline_after(d), std::move(f));
 }
 
+// Happens when a stop of `token` is requested.
 template <std::invocable F = impl::nothing>
 [[nodiscard]] impl::plain_case<F> on_stop(std::stop_token token, F f = {}) {
     return impl::plain_case<F>::at_stop(std::move(token), std::move(f));
 }
 
-// Happens if nothing else can at once.
+// Happens if no other case can happen at once.
 template <std::invocable F = impl::nothing>
 [[nodiscard]] impl::plain_case<F> otherwise(F f = {}) {
     return impl::plain_case<F>::at_once(std::move(f));
 }
 
-// Requires: at least one case.
+// Waits for the first of `cases`. Requires: at least one case.
 inline selected select(std::span<select_case* const> cases) {
     for (std::size_t i = 0; i < cases.size(); ++i)
         select_access::chain(*cases[i], i + 1 < cases.size() ? cases[i + 1] : nullptr);

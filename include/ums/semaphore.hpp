@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/semaphore.hpp: counting semaphores among fibers and kernel threads. Same API as std's.
+// ums/semaphore.hpp: counting semaphores for fibers and kernel threads. Same API as std's.
 //
 // A semaphore holds permits. acquire() takes one and waits while there are none; release() adds
-// permits, and gives them to those that wait.
+// permits and gives them to the waiters.
 //
 // Blocking:  acquire() parks the fiber, never its processor; a plain kernel thread waits on a
 //            futex. release() and try_acquire() never block. Not from a signal handler.
-// Fairness:  first come, first served. A permit released while somebody is queued goes to the
-//            first; a running caller cannot barge past, and try_acquire() fails then.
+// Fairness:  first come, first served. A permit released while there are waiters goes to the first
+//            of them; a running caller cannot barge past, and try_acquire() fails then.
 // Ordering:  what happens before a release() is visible after the acquire() that took its permit.
 // Lifetime:  may be destroyed as soon as the last acquire() has returned, even while the release()
 //            that woke it is still returning.
 // Errors:    a negative count, or one above max(), at the start or by release(), ends the program
 //            with a message. try_acquire() does not fail spuriously.
-// Cost:      one compare-and-swap each when nobody waits; one more on each side, and a switch, if
-//            one waits. From the second waiter on, two short lock sections.
+// Cost:      one compare-and-swap each when nobody waits. With one waiter, one more on each side
+//            and a switch. From the second waiter on, two short lock sections.
 
 #include <chrono>
 #include <cstddef>
@@ -33,7 +33,7 @@ namespace ums {
 
 namespace impl {
 
-// The permits, or who waits; see src/sync/semaphore.cpp.
+// The permits, or the waiters; see src/sync/semaphore.cpp.
 struct semaphore_state {
     std::uintptr_t word = 0;
     wait_list waiters;
@@ -51,11 +51,11 @@ struct semaphore_calls {
     UMS_EXPORT static bool acquire_until(semaphore_state& s, deadline limit);
     UMS_EXPORT static bool acquire_or_stop(semaphore_state& s, const std::stop_token& stop,
                                            deadline limit = deadline::max());
-    // The free ones at that moment.
+    // The free permits at that moment.
     UMS_EXPORT static std::ptrdiff_t permits(const semaphore_state& s) noexcept;
     UMS_EXPORT static void release(semaphore_state& s, std::ptrdiff_t n,
                                    std::ptrdiff_t most) noexcept;
-    // One permit, unless there is one already.
+    // Adds one permit, unless there is one already.
     UMS_EXPORT static void release_if_none(semaphore_state& s) noexcept;
 };
 
@@ -80,7 +80,8 @@ public:
     void acquire() { calls::acquire(state_); }
     [[nodiscard]] bool try_acquire() noexcept { return calls::try_acquire(state_); }
 
-    // False once the time has passed. Tries at least once; prefers the permit if both happen.
+    // False once the time has passed. Tries at least once; if a permit comes at the same moment,
+    // the permit wins.
     template <class Rep, class Period>
     [[nodiscard]] bool try_acquire_for(const std::chrono::duration<Rep, Period>& d) {
         return calls::acquire_until(state_, deadline_after(d));
@@ -91,7 +92,7 @@ public:
                            [this](deadline limit) { return calls::acquire_until(state_, limit); });
     }
 
-    // False once a stop is requested. Prefers the permit if both happen.
+    // False once a stop is requested. If a permit comes at the same moment, the permit wins.
     [[nodiscard]] bool acquire(const std::stop_token& stop) {
         return calls::acquire_or_stop(state_, stop);
     }

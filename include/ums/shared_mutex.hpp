@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/shared_mutex.hpp: held by one writer or by many readers. Same API as std's.
+// ums/shared_mutex.hpp: a mutex held by one writer or by many readers. Same API as std's.
 //
 // Blocking:  lock() and lock_shared() park the fiber, never its processor; a plain kernel thread
 //            waits on a futex. Unlocks and tries never block. Not from a signal handler.
-// Fairness:  first come, first served, and nobody overtakes the queue, so neither side starves.
-//            Readers that are next to each other in the queue go in together. While anybody waits,
-//            a try fails.
+// Fairness:  first come, first served; nobody overtakes the queue, so neither side starves. Readers
+//            that stand next to each other in the queue go in together. While anybody waits, a try
+//            fails.
 // Ordering:  what happens before an unlock() is visible after the lock() or lock_shared() that
-//            follows it, and what happens before an unlock_shared() after the lock() that follows
-//            it.
-// Lifetime:  may be destroyed by whoever holds it last, as soon as its unlock has returned, and by
-//            who has locked it exclusively after all others, even while the unlock that let it in
-//            is still returning.
-// Errors:    lock() and lock_shared() by the writer that holds it: std::system_error,
+//            follows it. What happens before an unlock_shared() is visible after the lock() that
+//            follows it.
+// Lifetime:  the last holder may destroy the mutex as soon as its unlock has returned. So may a
+//            caller that has locked it exclusively after all others, even while the unlock that let
+//            it in is still returning.
+// Errors:    lock() and lock_shared() by the writer that holds it throw std::system_error,
 //            resource_deadlock_would_occur. unlock() by anyone else, and unlock_shared() while no
 //            reader holds it, end the program with a message that names the caller. A reader that
-//            locks again is not noticed: it waits for ever if a writer has come between.
-// Cost:      each lock and each unlock one compare-and-swap when nobody waits. A hand-over to the
-//            queue, one short lock section and a wake-up for each that goes in.
+//            locks again is not noticed: it waits for ever if a writer has come in between.
+// Cost:      one compare-and-swap for each lock and each unlock when nobody waits. A hand-over to
+//            the queue costs one short lock section, and a wake-up for each caller that goes in.
 
 #include <cstdint>
 #include <shared_mutex>
@@ -35,7 +35,7 @@ namespace ums {
 
 namespace impl {
 
-// Who holds it, with two flags in the low bits; see src/sync/shared_mutex.cpp.
+// The holders, with two flags in the low bits; see src/sync/shared_mutex.cpp.
 struct shared_mutex_state {
     std::uintptr_t holder = 0;
     wait_list waiters;
@@ -56,7 +56,7 @@ struct shared_mutex_calls {
                                                const std::stop_token& stop);
     UMS_EXPORT static void unlock_shared(shared_mutex_state& m) noexcept;
 
-    // Whether the caller is the writer; whether readers hold it.
+    // is_writer: whether the caller is the writer. is_read: whether readers hold it.
     UMS_EXPORT static bool is_writer(const shared_mutex_state& m) noexcept;
     UMS_EXPORT static bool is_read(const shared_mutex_state& m) noexcept;
 };
@@ -65,16 +65,17 @@ using reader_writer_lock = shared_lockable<shared_mutex_state, shared_mutex_call
 
 }  // namespace impl
 
-// lock(), lock_shared() and their tries and unlocks as std's; and lock(std::stop_token),
-// lock_shared(std::stop_token), which return false once a stop is requested and prefer the lock if
-// both happen.
+// Has std's lock(), lock_shared(), their tries and their unlocks. lock(std::stop_token) and
+// lock_shared(std::stop_token) return false once a stop is requested; if the lock and a stop come
+// at once, the lock wins.
 class shared_mutex : public impl::reader_writer_lock {
 public:
     constexpr shared_mutex() noexcept = default;
 };
 
-// And try_lock_for(duration), try_lock_until(time_point), try_lock_shared_for(duration),
-// try_lock_shared_until(time_point): false once the time has passed; they try at least once.
+// Also has try_lock_for(duration), try_lock_until(time_point), try_lock_shared_for(duration) and
+// try_lock_shared_until(time_point), which return false once the time has passed. They try at least
+// once.
 class shared_timed_mutex : public impl::shared_timed<impl::reader_writer_lock> {
 public:
     constexpr shared_timed_mutex() noexcept = default;

@@ -6,13 +6,18 @@
 //   ums::signal_events quit{SIGINT, SIGTERM};
 //   ums::fiber{[&] { quit.wait().value(); door.close(); }}.detach();
 //
-// While it exists the signals have a handler that only notes them; what they did before is put back
-// by the destructor. Several objects for one signal nest, as a stack; the last one made gets it. Several fibers may wait
-// for one object: each signal is returned once.
+// While the object exists, its signals have a handler that only notes them. The destructor restores
+// what they did before. Several objects for one signal nest like a stack; the latest gets the
+// signal.
 //
-// Blocking: wait() parks the fiber.
+// Blocking: wait() parks the fiber; a plain kernel thread blocks.
+// Fairness: several fibers may wait for one object. Each signal is returned once; which fiber gets
+//           it is not specified.
 // Ordering: signals of one number that come before a wait() count as one, as in the kernel.
-// Errors:   the constructor throws std::system_error: invalid_argument (a number that is none, SIGKILL, SIGSTOP).
+// Lifetime: destroy the objects of one signal in the reverse order of their making, and while no
+//           fiber waits for them.
+// Errors:   the constructor throws std::system_error: invalid_argument (not a signal number,
+//           SIGKILL or SIGSTOP), or the error of eventfd().
 // Cost:     one eventfd for each object.
 
 #include <atomic>
@@ -30,6 +35,7 @@ namespace ums {
 
 class UMS_EXPORT signal_events {
 public:
+    // Takes over the signals of these numbers.
     signal_events(std::initializer_list<int> numbers)
         : signal_events{std::span<const int>{numbers.begin(), numbers.size()}} {}
     explicit signal_events(std::span<const int> numbers);
@@ -37,7 +43,7 @@ public:
     signal_events(const signal_events&) = delete;
     signal_events& operator=(const signal_events&) = delete;
 
-    // The number of one that came; the lowest first.
+    // Waits for a signal and returns its number; of several, the lowest.
     result<int> wait(const limits& l = {});
 
 private:
@@ -50,7 +56,8 @@ private:
     void put_back() noexcept;
 
     std::vector<taken> taken_;
-    std::atomic<std::uint64_t> came_ = 0;  // Bit n - 1: number n, and no wait() has returned it.
+    // Bit n - 1: signal n came, and no wait() has returned it.
+    std::atomic<std::uint64_t> came_ = 0;
     int fd_ = -1;
 };
 

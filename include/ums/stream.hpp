@@ -3,12 +3,12 @@
 
 // ums/stream.hpp: a connection: TCP, or a Unix stream.
 //
-// Owns its descriptor, as std::fstream owns a file; the destructor closes it. Two fibers may use one at
-// once, one of them reading and the other writing; shutdown() by anybody wakes both.
+// A stream owns its descriptor, as std::fstream owns a file; the destructor closes it. Two fibers
+// may use a stream at once, one reading and the other writing; shutdown() by anybody wakes both.
 //
 // Blocking, Errors, Cost: as ums/io.hpp.
-// Lifetime: moved and destroyed only while no other fiber uses it. To end another fiber's wait, call
-//           shutdown() or close().
+// Lifetime: moved and destroyed only while no other fiber uses it. To end another fiber's wait,
+//           call shutdown() or close().
 
 #include <cstddef>
 #include <span>
@@ -23,7 +23,7 @@ namespace ums::net {
 
 class UMS_EXPORT stream {
 public:
-    stream() noexcept = default;  // None.
+    stream() noexcept = default;  // No connection.
     // Takes over a connected descriptor.
     explicit stream(int fd) noexcept : fd_{fd} {}
     stream(stream&& other) noexcept : fd_{std::move(other.fd_)} {}
@@ -33,27 +33,27 @@ public:
     }
     ~stream();
 
-    // TCP connections are without Nagle's delay (set_no_delay).
+    // Connects to `to`. TCP connections have no Nagle delay (set_no_delay).
     static result<stream> connect(const endpoint& to, const limits& l = {});
-    // Two ends of a Unix connection.
+    // Makes the two ends of a Unix connection.
     static result<std::pair<stream, stream>> pair();
 
-    // What is there, at least one byte; 0: the end.
+    // Reads what is there, at least one byte; 0 means the end.
     result<std::size_t> read(std::span<std::byte> into, const limits& l = {}) {
         return io::recv(fd_.get(), into.data(), into.size(), 0, l);
     }
     result<std::size_t> read(void* into, std::size_t bytes, const limits& l = {}) {
         return io::recv(fd_.get(), into, bytes, 0, l);
     }
-    // See io::wait_readable(): an idle connection then holds no buffer.
+    // See io::wait_readable(): with it an idle connection holds no buffer.
     [[nodiscard]] result<void> wait_readable(const limits& l = {}) {
         return io::wait_readable(fd_.get(), l);
     }
-    // All of it; see io::read_all().
+    // Reads exactly that many bytes; see io::read_all().
     [[nodiscard]] result<void> read_all(void* into, std::size_t bytes, const limits& l = {}) {
         return io::read_all(fd_.get(), into, bytes, l);
     }
-    // What there is room for, at least one byte, as io::write().
+    // Writes as much as there is room for, at least one byte, as io::write().
     [[nodiscard]] result<std::size_t> write(const void* from, std::size_t bytes,
                                             const limits& l = {}) {
         return io::send(fd_.get(), from, bytes, 0, l);
@@ -64,12 +64,12 @@ public:
     [[nodiscard]] result<std::size_t> write(std::span<const std::byte> from, const limits& l = {}) {
         return write(from.data(), from.size(), l);
     }
-    // The former name.
+    // The former name of write().
     [[nodiscard]] result<std::size_t> write_some(const void* from, std::size_t bytes,
                                                  const limits& l = {}) {
         return write(from, bytes, l);
     }
-    // All of it; see io::write_all().
+    // Writes all of it; see io::write_all().
     [[nodiscard]] result<void> write_all(const void* from, std::size_t bytes,
                                          const limits& l = {}) {
         return io::write_all(fd_.get(), from, bytes, l);
@@ -80,12 +80,12 @@ public:
     [[nodiscard]] result<void> write_all(std::span<const std::byte> from, const limits& l = {}) {
         return write_all(from.data(), from.size(), l);
     }
-    // The pieces are changed: what has been sent is cut off.
+    // Writes all pieces and changes them: it cuts off what has been sent.
     [[nodiscard]] result<void> write_all(std::span<iovec> pieces, const limits& l = {});
 
-    // SHUT_RD, SHUT_WR, SHUT_RDWR.
+    // SHUT_RD, SHUT_WR or SHUT_RDWR.
     result<void> shutdown(int how = SHUT_RDWR) { return io::shutdown(fd_.get(), how); }
-    // Those that wait in it fail with bad_file_descriptor.
+    // Closes the connection. Waits of other fibers in it fail with bad_file_descriptor.
     result<void> close();
 
     result<void> set_no_delay(bool on);
@@ -94,7 +94,7 @@ public:
 
     [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
-    // Gives the descriptor up: others may do with the number what they like.
+    // Gives the descriptor up: the caller owns the number and may do with it whatever it likes.
     [[nodiscard]] int release() noexcept {
         const int fd = fd_.release();
         io::forget(fd);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/ums.hpp: everything.
+// ums/ums.hpp: includes all public C++ headers.
+//
+// Each of them states its own contract. Include single headers instead to compile faster.
 
 #include "ums/async.hpp"
 #include "ums/barrier.hpp"

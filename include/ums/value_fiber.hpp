@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/value_fiber.hpp: a fiber whose function returns something: join() returns it.
+// ums/value_fiber.hpp: a fiber whose join() returns the result of its function.
 //
 //   auto sum = ums::spawn(add, 1, 2);
 //   int three = sum.join();
 //
-// An exception that leaves the function is rethrown by join(). Everything else as ums::fiber; the
-// value, or the exception, lives in one heap allocation. A detached value_fiber's value is dropped.
+// Blocking: as ums::fiber: join() parks the calling fiber or blocks the calling plain thread;
+//           spawn() and detach() never block.
+// Ordering: everything the function did happens before join() returns.
+// Lifetime: destroying a joinable value_fiber calls std::terminate(). The value of a detached one
+//           is dropped.
+// Errors:   as ums::fiber; spawn() may also throw std::bad_alloc. join() rethrows an exception that
+//           left the function.
+// Cost:     a fiber, and one allocation that holds the value or the exception.
 
 #include <exception>
 #include <memory>
@@ -30,13 +36,14 @@ public:
     [[nodiscard]] id get_id() const noexcept { return fiber_.get_id(); }
     [[nodiscard]] fiber_ref ref() const noexcept { return fiber_.ref(); }
 
-    // Waits for the function's end and returns what it returned, or rethrows what it threw.
+    // Waits for the end of the function, then returns what it returned or rethrows what it threw.
     T join() {
         fiber_.join();
         const auto result = std::move(outcome_);
         if (result->error) std::rethrow_exception(result->error);
         if constexpr (!std::is_void_v<T>) return std::move(*result->value);
     }
+    // Lets the fiber run on alone and drops its outcome.
     void detach() {
         fiber_.detach();
         outcome_.reset();
@@ -58,7 +65,7 @@ private:
 
 namespace impl {
 
-// What the function returns; void if it cannot be called, which is an error elsewhere.
+// The return type of the function; void if it cannot be called, which is reported elsewhere.
 template <bool, class F, class... Args>
 struct returned_by : std::type_identity<void> {};
 template <class F, class... Args>
@@ -67,6 +74,7 @@ struct returned_by<true, F, Args...> : std::invoke_result<std::decay_t<F>, std::
 
 }  // namespace impl
 
+// Runs f(args...) on a new fiber, with decayed copies that the caller makes.
 template <class F, class... Args>
 auto spawn(const fiber_options& options, F&& f, Args&&... args) {
     static_assert(impl::is_callable<F, Args...>,

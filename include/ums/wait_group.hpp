@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/wait_group.hpp: waits until all of some work is done; how much may grow meanwhile. As Go's
+// ums/wait_group.hpp: waits until a set of tasks is done; the set may grow meanwhile. As Go's
 // sync.WaitGroup.
 //
 //   ums::wait_group work;
@@ -10,13 +10,13 @@
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.
 //            add() and done() never block. Not from a signal handler.
-// Fairness:  who brings the count to zero lets all waiters go.
+// Fairness:  the call that brings the count to zero releases all waiters.
 // Ordering:  what happens before each done() is visible after the wait() that it ended.
 // Lifetime:  may be used again as soon as the count is zero: an add() that comes then does not hold
-//            those who were waiting. May be destroyed by whoever has seen the count at zero, once
-//            all wait() have returned, even while the last done() is still returning.
+//            back the earlier waiters. A caller that has seen the count at zero may destroy it once
+//            all wait() calls have returned, even while the last done() is still returning.
 // Errors:    a count that would become negative ends the program with a message.
-// Cost:      add() and done() one compare-and-swap; wait() one load if the count is zero.
+// Cost:      add() and done() cost one compare-and-swap; wait() one load if the count is zero.
 
 #include <cstddef>
 
@@ -25,8 +25,8 @@
 namespace ums {
 
 // try_wait(), wait(), wait_for(duration), wait_until(time_point) and wait(std::stop_token) wait for
-// the zero; the last three return false once the time has passed or a stop is requested, and prefer
-// the zero if both happen.
+// the zero. The last three return false once the time has passed or a stop is requested; if the
+// count reaches zero at the same moment, the zero wins.
 class wait_group : public impl::gate {
 public:
     constexpr wait_group() noexcept : gate{0} {}
@@ -34,9 +34,10 @@ public:
     // Requires: 0 <= count.
     constexpr explicit wait_group(std::ptrdiff_t count) noexcept : gate{count} {}
 
-    // Adds `n`, which may be negative, to the count. The add() for some work comes before a wait()
-    // for it, so not from within that work.
+    // Adds `n`, which may be negative, to the count. Call add() for a task before a wait() for it
+    // begins, so not from within the task.
     void add(std::ptrdiff_t n = 1) noexcept { calls::add(state_, n); }
+    // Takes one from the count.
     void done() noexcept { calls::count_down(state_, 1); }
 };
 
