@@ -44,8 +44,8 @@ public:
     // From then on send() and receive() exchange messages with that peer only.
     [[nodiscard]] result<void> connect(const endpoint& peer);
 
-    // Receives one message and returns its size; bytes that do not fit are lost. *from gets the
-    // sender's address.
+    // Receives one message and returns how many bytes it stored; bytes that do not fit are lost.
+    // *from, unless null, gets the sender's address.
     result<std::size_t> receive(void* into, std::size_t bytes, endpoint* from = nullptr,
                                 const limits& l = {});
     // Sends one message to the connected peer.

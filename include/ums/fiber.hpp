@@ -9,7 +9,8 @@
 // fibers, while a runtime is running (ums::run).
 //
 // Blocking:  join() parks the calling fiber, or blocks the calling plain thread. Construction and
-//            detach() never block.
+//            detach() never block; with launch::dispatch the creator continues once the new fiber
+//            stops.
 // Ordering:  construction happens before the function starts; the function's end happens before
 //            join() returns.
 // Lifetime:  destroying a joinable fiber calls std::terminate(), as std::thread does.

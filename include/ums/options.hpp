@@ -107,7 +107,8 @@ struct options {
     std::uint32_t time_slice_us = default_time_slice_us;
 
     // The real-time signal by which libums stops a fiber that runs on without a processor, or whose
-    // time slice is over. 0: the highest one that nobody uses. [UMS_SIGNAL]
+    // time slice is over. 0: one that nobody uses; if none is left, fibers are not stopped.
+    // [UMS_SIGNAL]
     int signal = 0;
 
     // Debug: moves the fiber to another processor at every park and every yield. [UMS_MIGRATE=0|1]
@@ -153,8 +154,8 @@ struct fiber_options {
     // Usable bytes of its stack, rounded up to a power of two of at least 16 KiB; at most 1 GiB. 0:
     // the runtime's default.
     std::size_t stack_bytes = 0;
-    // Runs only on its creator's processor; a creator from elsewhere pins it to the cluster's
-    // first.
+    // Runs only on its creator's processor or, if the creator is a plain thread or belongs to
+    // another cluster, on the first processor of the fiber's cluster.
     bool pinned = false;
     // Null: the creator's cluster; for a plain thread the default cluster.
     ums::cluster* cluster = nullptr;

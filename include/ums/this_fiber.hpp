@@ -14,7 +14,7 @@
 // Ordering: what happens before an unpark() is visible after the park() that it ends. What happens
 //           before a request_stop() is visible after the park that it ends.
 // Errors:   none. migrate() on a plain thread ends the program with a message.
-// Cost:     yield() about 10 ns; a park one atomic read-modify-write and a switch.
+// Cost:     yield() about 10 ns; a park at least an atomic read-modify-write and a switch.
 
 #include <chrono>
 #include <stop_token>

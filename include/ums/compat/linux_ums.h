@@ -5,15 +5,19 @@
 /* ums/compat/linux_ums.h: the names of the Linux kernel modules for user-mode scheduling.
  *
  * A handle is a UMS scheduler, which groups any number of scheduler threads; a process may have
- * several. Lists have numbers of the whole process, so that threads of several handles can share one.
- * A scheduler thread calls a function of yours again and again: it asks which workers could run and
- * executes them, as it likes. docs/windows-ums.md says what differs from the modules.
+ * several handles. List numbers are valid in the whole process, so threads of several handles can
+ * share a list. A scheduler thread calls a function of yours again and again. That function asks
+ * which workers could run and executes those it likes. docs/windows-ums.md says what differs from
+ * the modules.
  *
  * Names:     each function lives in the library as ums_linux_NAME.
+ * Blocking:  dequeue_ums_completion_list_items() and release_ums() wait; execute_ums_thread() and
+ *            enter_ums_scheduling_mode() return when the worker, or the scheduler thread, is done.
  * Errors:    a negative error number or NULL, and errno. -EBADF: no such handle, list or worker.
- * Threads:   any, except where it is said.
+ * Threads:   any thread may call a function, unless it says otherwise.
  * Versions:  by default the signatures are those of the published report. Define UMS_LINUX_LIST_ID
- *            before the first include if your module's execute_ums_thread() takes the list's number.
+ *            before the first include if your module's execute_ums_thread() takes the list's
+ *            number.
  */
 
 #include "ums/ums.h"
@@ -26,7 +30,7 @@ extern "C" {
 #define UMS_LINUX(result, name, parameters) \
     UMS_API result name parameters __asm__("ums_linux_" #name)
 
-/* Numbers of lists and workers. No number is given twice in a process. */
+/* Numbers of lists and workers. A process never uses a number twice. */
 typedef unsigned long long ums_pid_t;
 
 /* A worker that could run. */
@@ -40,43 +44,48 @@ typedef struct ums_worker_thread_data {
 
 typedef struct completion_list_data {
     ums_pid_t id;
-    ums_worker_thread_data* head; /* NULL in what create_completion_list() returns. */
-    int requested_size;           /* How many are listed, at least. */
+    ums_worker_thread_data* head; /* NULL in the result of create_completion_list(). */
+    int requested_size;           /* At least how many workers are listed. */
 } completion_list_data;
 
-/* What the modules' library hands to the kernel; nothing here takes one. */
+/* The struct that the modules' library hands to the kernel; no function here takes one. */
 typedef struct sched_thread_data {
     unsigned long completion_list;
     int (*entry_point)(void* args);
     void* args;
 } sched_thread_data;
 
-/* A new handle, at least 1. -ENOMEM. */
+/* Makes a handle and returns its number, at least 1. -ENOMEM. */
 UMS_LINUX(int, ums_init, (void));
 
-/* Lives until the handle is closed. NULL: no handle, no memory. */
+/* Makes a list, which lives until the handle is closed. NULL: no such handle, or no memory. */
 UMS_LINUX(completion_list_data*, create_completion_list, (int handle));
 
-/* Queues a worker that runs work(args) when it is executed. 0; its number is in the listed items.
- * -EACCES: the list is marked. -EINVAL: no function. -EBADF, also after release_ums(). -ENOMEM. */
+/* Queues a worker that runs work(args) when it is executed. Returns 0; the listed items hold the
+ * worker's number. -EACCES: the list is marked. -EINVAL: no function. -EBADF: also after
+ * release_ums(). -ENOMEM. */
 UMS_LINUX(int, add_worker_thread,
           (int handle, int (*work)(void* args), void* args, ums_pid_t list));
 
-/* Makes the calling thread a scheduler thread of the handle: calls entry(arg) until that is
- * negative. 0 then. -EPERM: a worker, a fiber or a scheduler already. -EINVAL: no function. -ENOMEM. */
+/* Makes the calling thread a scheduler thread of the handle: calls entry(arg) until that returns a
+ * negative number, then returns 0. -EPERM: the caller is a worker, a fiber or already a scheduler.
+ * -EINVAL: no function. -ENOMEM. */
 UMS_LINUX(int, enter_ums_scheduling_mode,
           (int handle, int (*entry)(void* arg), void* arg, ums_pid_t list));
 
-/* All workers of the calling scheduler thread's list that could run, waiting for the first. The one at
- * the head could run when they were listed; others may have been executed by another thread since. The
- * caller's own until it asks again; do not relink it. NULL: the handle was released.
- * Cost: linear in what became ready, and in what this thread tried, since it asked last. */
+/* Returns all workers of the calling scheduler thread's list that could run; waits for the first.
+ * The worker at the head could run when the list was made; another thread may have executed others
+ * since. The result belongs to the caller until it asks again; do not relink it. NULL: the handle
+ * was released.
+ * Cost: linear in the workers that became ready, and in those this thread tried, since it last
+ * asked. */
 UMS_LINUX(completion_list_data*, dequeue_ums_completion_list_items, (int handle));
 
-/* Runs a worker, by a scheduler thread. 0: it has yielded, blocked or ended. -EACCES: it runs or is
- * blocked, or has not begun and there is no kernel thread for it now. -EBADF: it is gone. -EAGAIN: there
- * is no kernel thread for any worker. -EPERM: the caller is no scheduler thread of the handle. The list
- * is not looked at, and may be NULL. */
+/* Runs a worker; call it on a scheduler thread. Returns 0 when the worker has yielded, blocked or
+ * ended. The function ignores `list`, which may be NULL.
+ * -EACCES: the worker runs or is blocked, or it has not begun and there is no kernel thread for it
+ * now. -EBADF: it is gone. -EAGAIN: there is no kernel thread for any worker. -EPERM: the caller is
+ * no scheduler thread of the handle. */
 UMS_LINUX(int, execute_ums_thread, (int handle, ums_pid_t worker, completion_list_data* list));
 /* The same with the list's number; UMS_LINUX_LIST_ID gives it the name above. */
 UMS_LINUX(int, execute_ums_thread_by_id, (int handle, ums_pid_t worker, ums_pid_t list));
@@ -84,22 +93,23 @@ UMS_LINUX(int, execute_ums_thread_by_id, (int handle, ums_pid_t worker, ums_pid_
 #define execute_ums_thread execute_ums_thread_by_id
 #endif
 
-/* By a worker: back to its scheduler thread; another may run it next. -EPERM: no worker. */
+/* Returns a worker to its scheduler thread; another may run it next. -EPERM: the caller is no
+ * worker. */
 UMS_LINUX(int, ums_thread_yield, (int handle));
-/* By a worker: ends it, as if its function had returned. What it has on its stack is discarded,
- * without destructors. -EPERM: no worker. */
+/* Ends the calling worker, as if its function had returned. Discards what it has on its stack,
+ * without destructors. -EPERM: the caller is no worker. */
 UMS_LINUX(int, exit_worker_thread, (int handle));
 
-/* Marks the list: no more workers can be added. */
+/* Marks the list: it refuses further workers. */
 UMS_LINUX(int, destroy_comp_list, (int handle, ums_pid_t list));
 
 /* Waits until the workers that were added by this handle, and those of the lists that its scheduler
- * threads serve, have ended; then these threads are told by NULL. Not by a scheduler thread or a
- * worker: -EPERM. */
+ * threads serve, have ended; then those threads get NULL. -EPERM: the caller is a scheduler thread
+ * or a worker. */
 UMS_LINUX(int, release_ums, (int handle));
 
-/* Forgets a handle that was released and whose scheduler threads have returned, and its lists.
- * -EBUSY: not yet. */
+/* Forgets a released handle whose scheduler threads have returned, and its lists. -EBUSY: they have
+ * not. */
 UMS_LINUX(int, ums_close, (int handle));
 
 #ifdef __cplusplus

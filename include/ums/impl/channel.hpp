@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/channel.hpp: a channel without the type of what it carries. src/sync/channel.cpp works
-// on it.
+// ums/impl/channel.hpp: a channel without the type of its values.
+//
+// ums/channel.hpp states the contract. src/sync/channel.cpp implements these functions.
 
 #include <cstddef>
 #include <memory>
@@ -21,9 +22,9 @@ namespace ums {
 // How an operation of a channel ended.
 enum class channel_status : unsigned char {
     ok,
-    empty,   // try_receive(): nothing there, nobody sends.
-    full,    // try_send(): no room, nobody receives.
-    closed,  // send: the channel is closed; receive: and all that was in it has been received.
+    empty,            // try_receive(): no value is there, and nobody sends.
+    full,             // try_send(): there is no room, and nobody receives.
+    closed,           // The channel is closed; to receive, also drained.
     deadline_passed,  // A timed form gave up.
     stopped,          // A form with a stop token gave up.
 };
@@ -36,15 +37,14 @@ inline constexpr bool moves_as_bytes =
     std::is_trivially_move_constructible_v<T>&& std::is_trivially_destructible_v<T> &&
     sizeof(T) <= bytes_most;
 
-// What the mechanism must know of a type. build() and deliver() may throw, and then have made
-// nothing.
+// What the mechanism must know of a type. If build() or deliver() throws, it has made nothing.
 struct element_type {
     std::size_t size;
     std::size_t align;
-    void (*build)(void* cell, void* from);   // Makes one in raw memory from the T at `from`, moved.
-    void (*deliver)(void* out, void* from);  // Makes one in the std::optional<T> at `out`.
+    void (*build)(void* cell, void* from);   // Moves the T at `from` into raw memory.
+    void (*deliver)(void* out, void* from);  // Moves it into the std::optional<T> at `out`.
     void (*destroy)(void* cell) noexcept;
-    bool is_bytes;  // All of that copies bytes_most bytes at most, and runs nothing of the user's.
+    bool is_bytes;  // All three copy at most bytes_most bytes and run no code of the user's.
 };
 
 template <class T>
@@ -60,16 +60,14 @@ inline constexpr element_type element_type_of{
 
 struct channel_block;
 
-// Guarded by receivers.lock, except what never changes.
+// Guarded by receivers.lock, except members that never change.
 struct channel_state {
-    wait_list receivers;  // Not empty only while nothing is in the channel and nobody waits to
-                          // send.
+    wait_list receivers;  // Empty unless the channel is empty and no sender waits.
     wait_list senders;    // Its own lock is not used.
     std::size_t count = 0;
     std::size_t capacity = 0;            // Never changes.
     const element_type* type = nullptr;  // Never changes.
-    // What is in the channel: a circle of blocks of `cells` elements each. One of a bounded
-    // channel.
+    // The values: a circle of blocks of `cells` elements each. A bounded channel has one block.
     std::size_t cells = 0;  // Never changes.
     std::size_t head_at = 0, tail_at = 0;
     channel_block* head = nullptr;
@@ -77,12 +75,13 @@ struct channel_state {
     bool is_closed = false;
 };
 
-// Several values of one call: at(context, i) is where the i-th is, or is wanted, as for one. Asked once for each, in order.
+// Several values of one call. at(context, i) is where the i-th value is, or is wanted, as for a
+// single one. The channel asks once for each, in order.
 struct channel_batch {
     void* (*at)(void* context, std::size_t i);
     void* context;
     std::size_t count;
-    // Not null: the type is bytes, and they lie, or are wanted, here, one behind the other.
+    // Not null: the type is bytes, and the values lie, or are wanted, here, one after the other.
     std::byte* bytes = nullptr;
 };
 
@@ -91,8 +90,8 @@ struct channel_calls {
     UMS_EXPORT static void open(channel_state& c, const element_type& type, std::size_t capacity);
     UMS_EXPORT static void destroy(channel_state& c) noexcept;
 
-    // `from`: a T, moved from only if ok comes back. `into`: an empty std::optional<T>. They throw
-    // what a move of T throws, and std::bad_alloc where a block is needed.
+    // `from`: a T, moved from only if ok comes back. `into`: an empty std::optional<T>. These throw
+    // what a move of T throws, and std::bad_alloc where they need a block.
     UMS_EXPORT static channel_status send(channel_state& c, void* from);
     UMS_EXPORT static channel_status try_send(channel_state& c, void* from);
     UMS_EXPORT static channel_status send_until(channel_state& c, void* from, deadline limit,
@@ -113,7 +112,8 @@ struct channel_calls {
     // Does not wait.
     UMS_EXPORT static channel_status receive_ready(channel_state& c, const channel_batch& b,
                                                  std::size_t& done);
-    // What lies in it now, of a type that is bytes; not what is with senders that wait.
+    // Takes the values that are in the channel now, of a type that is bytes; not those of waiting
+    // senders.
     UMS_EXPORT static void receive_bytes(channel_state& c, const channel_batch& b,
                                          std::size_t& done);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/gate.hpp: a count, and those who wait until it is zero. What latch, wait_group and
-// manual_reset_event are made of.
+// ums/impl/gate.hpp: a count, and the waiters for its zero. latch, wait_group and
+// manual_reset_event are made of it.
+//
+// Their headers state the contract. src/sync/gate.cpp implements these functions.
 
 #include <chrono>
 #include <cstddef>
@@ -31,11 +33,12 @@ struct gate_state {
 };
 
 struct gate_calls {
+    // Adds `n`, which may be negative.
     UMS_EXPORT static void add(gate_state& g, std::ptrdiff_t n) noexcept;
     // Requires: n >= 0.
     UMS_EXPORT static void count_down(gate_state& g, std::ptrdiff_t n) noexcept;
-    UMS_EXPORT static void open(gate_state& g) noexcept;   // Zero.
-    UMS_EXPORT static void close(gate_state& g) noexcept;  // One.
+    UMS_EXPORT static void open(gate_state& g) noexcept;   // Sets the count to zero.
+    UMS_EXPORT static void close(gate_state& g) noexcept;  // Sets the count to one.
 
     UMS_EXPORT static bool is_open(const gate_state& g) noexcept;
     UMS_EXPORT static void wait(gate_state& g) noexcept;
@@ -44,16 +47,18 @@ struct gate_calls {
                                         deadline limit = deadline::max());
 };
 
-// The waits of what is made of a gate: until the count is zero.
+// The waits that latch, wait_group and manual_reset_event share: until the count is zero.
 class gate {
 public:
     gate(const gate&) = delete;
     gate& operator=(const gate&) = delete;
 
+    // Whether the count is zero. Does not wait.
     [[nodiscard]] bool try_wait() const noexcept { return gate_calls::is_open(state_); }
+    // Waits until the count is zero.
     void wait() const { gate_calls::wait(state_); }
 
-    // False once the time has passed. Prefers the zero if both happen.
+    // False once the time has passed. If the count reaches zero at the same moment, the zero wins.
     template <class Rep, class Period>
     [[nodiscard]] bool wait_for(const std::chrono::duration<Rep, Period>& d) const {
         return gate_calls::wait_until(state_, deadline_after(d));
@@ -63,7 +68,7 @@ public:
         return until(t, [this](deadline limit) { return gate_calls::wait_until(state_, limit); });
     }
 
-    // False once a stop is requested. Prefers the zero if both happen.
+    // False once a stop is requested. If the count reaches zero at the same moment, the zero wins.
     [[nodiscard]] bool wait(const std::stop_token& stop) const {
         return gate_calls::wait_or_stop(state_, stop);
     }

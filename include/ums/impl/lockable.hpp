@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/lockable.hpp: the members that the mutexes have in common. All data is in lockable, so
-// that what derives from it has standard layout.
+// ums/impl/lockable.hpp: the members that the mutexes have in common. lockable holds all data, so
+// its derived types have standard layout.
 //
-// Calls are static functions over State: those of mutex_calls, and for shared_lockable those of
-// shared_mutex_calls too.
+// `Calls` has static functions over State: those of mutex_calls and, for shared_lockable, also
+// those of shared_mutex_calls.
 
 #include <chrono>
 #include <stop_token>
@@ -24,7 +24,7 @@ public:
     [[nodiscard]] bool try_lock() noexcept { return Calls::try_lock(state_); }
     void unlock() noexcept { Calls::unlock(state_); }
 
-    // Locks it, or returns false once a stop is requested. Prefers the lock if both happen.
+    // Locks it, or returns false once a stop is requested. If both happen at once, the lock wins.
     [[nodiscard]] bool lock(const std::stop_token& stop) {
         return Calls::lock_or_stop(state_, deadline::max(), stop);
     }
@@ -54,7 +54,8 @@ protected:
     ~shared_lockable() = default;
 };
 
-// Adds the timed forms to a lockable. False once the time has passed. They try at least once.
+// Adds the timed forms to a lockable. They return false once the time has passed, and try at least
+// once.
 template <class Base>
 class timed : public Base {
 public:

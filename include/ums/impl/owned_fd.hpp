@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/owned_fd.hpp: the descriptor of a socket, which one fiber may close while others use it.
+// ums/impl/owned_fd.hpp: owns the descriptor of a socket.
+//
+// One fiber may close the descriptor while others use it. The destructor does not close it: the
+// sockets do.
 
 namespace ums::impl {
 
@@ -16,9 +19,10 @@ public:
         return *this;
     }
 
-    // relaxed, here and below: the engine's close() orders the closer with those it ends.
+    // relaxed, here and below: the engine's close() orders the closer with the waiters that it
+    // ends.
     [[nodiscard]] int get() const noexcept { return __atomic_load_n(&fd_, __ATOMIC_RELAXED); }
-    // Gives it up: who gets it is the one to close it. -1: none.
+    // Gives the descriptor up: the caller that gets it must close it. -1: none is left.
     int release() noexcept { return __atomic_exchange_n(&fd_, -1, __ATOMIC_RELAXED); }
 
 private:

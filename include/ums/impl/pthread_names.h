@@ -2,10 +2,12 @@
 #ifndef UMS_IMPL_PTHREAD_NAMES_H
 #define UMS_IMPL_PTHREAD_NAMES_H
 
-/* ums/impl/pthread_names.h: the names of POSIX as macros for those of ums/ums_pthread.h, which includes this where
- * UMS_PTHREAD_NAMES is defined. */
+/* ums/impl/pthread_names.h: the names of POSIX as macros for those of ums/ums_pthread.h.
+ *
+ * ums/ums_pthread.h includes this header where UMS_PTHREAD_NAMES is defined. Do not include it
+ * yourself. */
 
-/* First, so that they do no harm later. */
+/* Included first, so that the macros cannot change these headers later. */
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -212,8 +214,8 @@
 #undef sem_getvalue
 #define sem_getvalue ums_sem_getvalue
 
-/* What is not there: the C library's functions would take the objects above for their own. So a program that calls
- * one does not compile, or not link, and the name says why. */
+/* Functions that are missing here. The C library's functions would mistake the objects above for
+ * their own. So a program that calls one does not compile, or not link, and the name says why. */
 #undef pthread_tryjoin_np
 #define pthread_tryjoin_np ums_pthread_tryjoin_np_is_not_there
 #undef pthread_timedjoin_np

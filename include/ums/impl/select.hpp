@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/select.hpp: a case of a select without the type of what it carries. src/sync/select.cpp
-// works on it.
+// ums/impl/select.hpp: a case of a select without the type of its value.
+//
+// ums/select.hpp states the contract. src/sync/select.cpp implements these functions.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace ums {
 
-// What a select waits for: the base of all cases. A case belongs to one select at a time, and may
-// be used again by the next. Neither copied nor moved while one uses it.
+// One thing that a select waits for; the base of all cases. A case belongs to one select at a time,
+// and the next may use it again. It is neither copied nor moved while a select uses it.
 class select_case {
 public:
-    // How it ended, of the case that happened: ok or closed.
+    // How the case ended, if it was the one that happened: ok or closed.
     [[nodiscard]] channel_status status() const noexcept { return status_; }
 
 protected:
@@ -36,9 +37,9 @@ protected:
     select_case& operator=(const select_case&) = delete;
     ~select_case() = default;
 
-    void (*run_)(select_case&) = nullptr;     // What follows.
-    void* (*value_)(select_case&) = nullptr;  // Where a send's value is, or the receive's
-                                              // std::optional.
+    void (*run_)(select_case&) = nullptr;  // Calls the function of the case.
+    // Where the value of a send is, or the std::optional of a receive.
+    void* (*value_)(select_case&) = nullptr;
 
     kind kind_;
     channel_status status_ = channel_status::ok;
@@ -49,16 +50,16 @@ protected:
 private:
     friend struct select_access;
 
-    // While a select uses it: the cases as a list, also by the address of their channel; and the
-    // node that waits in the channel, or the stop's callback.
+    // While a select uses the case: links of the list of cases and of the list in the order of
+    // their channels' addresses; and the node that waits in the channel, or the stop's callback.
     select_case* next_ = nullptr;
     select_case* next_locked_ = nullptr;
     alignas(8) std::byte node_[88];
 };
 
 struct selected {
-    std::size_t index;      // Which case, counted from 0.
-    channel_status status;  // Of a send or a receive: ok or closed.
+    std::size_t index;      // The case that happened, counted from 0.
+    channel_status status;  // The status of a send or a receive: ok or closed.
 
     operator std::size_t() const noexcept { return index; }
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/shared_state.hpp: what a promise and its futures share: a value or an exception, who
-// waits for it, and who holds it. See src/sync/shared_state.cpp.
+// ums/impl/shared_state.hpp: the state that a promise and its futures share: a value or an
+// exception, the waiters, and the count of references.
+//
+// ums/future.hpp states the contract. src/sync/shared_state.cpp implements these functions.
 
 #include <cstdint>
 #include <cxxabi.h>
@@ -34,18 +36,18 @@ public:
 
     // --- The side that provides. It holds a reference until the call has returned. ---
 
-    // The right to store the outcome. Throws promise_already_satisfied.
+    // Takes the right to store the outcome. Throws promise_already_satisfied.
     void claim();
     void unclaim() noexcept;  // The value's constructor threw.
     void set_error(std::exception_ptr error) noexcept { error_ = std::move(error); }
-    void set_broken() noexcept;  // broken_promise.
-    // After the outcome was stored, by who claimed it.
+    void set_broken() noexcept;  // Stores broken_promise.
+    // Called after the outcome was stored, by the caller that claimed it.
     void make_ready() noexcept;
-    // The outcome is stored before the caller ends.
+    // Makes it ready when the caller ends. The outcome must be stored before.
     void make_ready_at_exit() noexcept;
-    // Nobody will provide any more: broken_promise, unless it was claimed.
+    // The provider goes away: stores broken_promise, unless the outcome was claimed.
     void abandon() noexcept;
-    // Throws future_already_retrieved from the second time on.
+    // Marks the future as given away. Throws future_already_retrieved from the second time on.
     void retrieve();
 
     // --- The side that waits ---
@@ -54,7 +56,7 @@ public:
     // Whether a wait() would run the function.
     [[nodiscard]] bool is_deferred() const noexcept;
     void wait();
-    // Whether it is ready. These do not run a deferred function.
+    // Return whether it is ready. They do not run a deferred function.
     [[nodiscard]] bool wait_until(deadline limit);
     [[nodiscard]] bool wait_or_stop(const std::stop_token& stop, deadline limit = deadline::max());
 
@@ -62,7 +64,7 @@ public:
     void rethrow() const {
         if (error_) std::rethrow_exception(error_);
     }
-    // The caller alone uses the outcome: nothing but what is thrown holds on to it.
+    // The caller alone uses the outcome: afterwards only the thrown exception refers to it.
     void rethrow_moved() {
         if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
     }
@@ -72,7 +74,7 @@ protected:
 
     // Before it is shared:
     void defer() noexcept;  // wait() calls run_deferred(), once.
-    // Its destructor joins the fiber that provides, which therefore holds no reference.
+    // The destructor joins the fiber that provides, which therefore holds no reference.
     void join_when_dropped() noexcept { is_joined_ = true; }
 
 private:
@@ -88,13 +90,13 @@ private:
     // Atomic:
     std::uint32_t word_ = 0;
     std::uint32_t references_ = 1;
-    // Of who has claimed it, until it is ready; then read-only:
+    // Belong to the claimant until it is ready; then read-only:
     bool is_joined_ = false;
     std::exception_ptr error_;
     ready_hook at_exit_;
 };
 
-// A reference.
+// A counted reference to a state.
 template <class State>
 class state_ptr {
 public:
@@ -120,7 +122,7 @@ public:
     [[nodiscard]] State* operator->() const noexcept { return state_; }
     [[nodiscard]] State* detach() noexcept { return std::exchange(state_, nullptr); }
 
-    // Itself, if there is one. Throws no_state.
+    // Returns itself if it refers to a state. Throws no_state.
     [[nodiscard]] const state_ptr& checked() const {
         if (state_ == nullptr) throw_future_error(std::future_errc::no_state);
         return *this;
@@ -141,12 +143,12 @@ public:
             value_.emplace(std::forward<Args>(args)...);
     }
 
-    // What f() returns or throws. A plain thread that ends in f(), cancelled or by pthread_exit(),
-    // unwinds through this: broken_promise.
+    // Stores what f() returns or throws. A plain thread that ends in f(), cancelled or by
+    // pthread_exit(), unwinds through this and leaves broken_promise.
     template <class F>
     void fill(F&& f) {
-        std::exception_ptr thrown;  // Out of the handler: its own hold on the exception ends with
-                                    // it.
+        // Declared outside the handler, whose own hold on the exception ends with it.
+        std::exception_ptr thrown;
         try {
             if constexpr (std::is_void_v<T>)
                 f();
@@ -177,7 +179,7 @@ private:
     std::optional<stored> value_;
 };
 
-// A state of which the memory is Alloc's.
+// A state whose memory comes from Alloc.
 template <class State, class Alloc>
 class allocated_state final : public State {
     using own_alloc = typename std::allocator_traits<Alloc>::template rebind_alloc<allocated_state>;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/spawn.hpp: how the function and its arguments get onto the new fiber's stack.
+// ums/impl/spawn.hpp: puts the function and its arguments onto the new fiber's stack.
 //
-// They are built in place, just below the descriptor: no allocation, and one page for an idle fiber.
-// What does not fit into a quarter of the stack goes to the heap.
+// It builds them in place, just below the descriptor, so a spawn needs no allocation and an idle
+// fiber one page. A function and arguments larger than a quarter of the stack go to the heap.
 
 #include <cstddef>
 #include <functional>
@@ -21,18 +21,19 @@ namespace ums::impl {
 
 struct new_fiber {
     sched::fiber* fiber;
-    void* storage;  // Null: `bytes` do not fit.
+    void* storage;  // Null: `bytes` do not fit onto the stack.
 };
 
 // Takes a stack and builds a descriptor on it. Throws std::system_error.
 UMS_EXPORT new_fiber spawn_begin(const fiber_options* options, std::size_t bytes,
                                  std::size_t alignment);
-// Makes it ready, or runs it.
+// Makes the fiber ready, or runs it.
 UMS_EXPORT void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable,
                              launch when) noexcept;
 // Gives the stack back.
 UMS_EXPORT void spawn_abort(sched::fiber* f) noexcept;
 
+// The bodies of fiber's join(), detach(), ref() and of its destructor when joinable.
 UMS_EXPORT void join(sched::fiber* f);
 UMS_EXPORT void detach(sched::fiber* f) noexcept;
 UMS_EXPORT fiber_ref ref_of(sched::fiber* f) noexcept;
@@ -93,7 +94,7 @@ sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
 
 template <class F, class... Args>
 sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {
-    // Nothing else is compiled then, so that this is the only error.
+    // Otherwise nothing else is compiled, so that this is the only error.
     if constexpr (is_callable<F, Args...>) {
         return start(options, std::forward<F>(f), std::forward<Args>(args)...);
     } else {

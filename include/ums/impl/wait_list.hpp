@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/impl/wait_list.hpp: what the blocking types embed. Only src/sync/ looks inside.
+// ums/impl/wait_list.hpp: the list of waiters that the blocking types embed.
+//
+// Only src/sync/ looks inside. A user of a blocking type never touches it.
 
 #include <cstdint>
 
@@ -9,12 +11,13 @@ namespace ums::impl {
 
 struct waiter;
 
-// Who waits, first come first served, and the lock that guards it and the object it lies in. All zero is
-// empty and free, so that objects of static storage need no initialisation. Never copied.
+// The waiters, first come first served, and the lock that guards them and the object that embeds
+// them. All zero means empty and free, so objects of static storage need no initialisation. Never
+// copied.
 struct wait_list {
     std::uint32_t lock = 0;
-    std::uint32_t spare = 0;  // For the object's own use, under the lock or not.
-    waiter* first = nullptr;  // A ring: first->previous is the last.
+    std::uint32_t spare = 0;  // For the embedding object's own use, under the lock or not.
+    waiter* first = nullptr;  // A ring: first->previous is the last waiter.
 };
 
 }  // namespace ums::impl

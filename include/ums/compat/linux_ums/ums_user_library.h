@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The published library's name for ums/compat/linux_ums.h, and what it includes. */
+/* ums/compat/linux_ums/ums_user_library.h: the published library's name for ums/compat/linux_ums.h.
+ *
+ * It includes what the published header includes. ums/compat/linux_ums.h states the contract. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
