@@ -2,29 +2,30 @@
 #ifndef UMS_UMS_H
 #define UMS_UMS_H
 
-/* ums/ums.h: the C face of libums. C11, and C++.
+/* ums/ums.h: the C face of libums, for C11 and C++.
  *
- * Every function does what its C++ twin does; the headers it names hold the whole contract (Blocking, Fairness,
- * Ordering, Lifetime, Cost). What differs, or is C's own:
+ * Every function does what its C++ twin does. The headers named below hold the whole contract
+ * (Blocking, Fairness, Ordering, Lifetime, Cost). These rules differ, or belong to C alone:
  *
- * Errors:    a function that can fail returns 0 or a negative error number (-EINVAL); errno is never
- *            set. What the error can be stands at the function. No C++ exception leaves a function.
- * Deadlines: int64_t, nanoseconds of CLOCK_MONOTONIC; UMS_NEVER is none. ums_deadline_after() makes one.
- *            A deadline that has passed still lets a wait succeed that need not wait.
- * Waits:     NAME(...) waits for ever; NAME_until(..., deadline, stop) also ends at the deadline with
- *            -ETIMEDOUT and, if `stop` is not NULL, once it is requested, with -ECANCELED.
- *            Success wins over both. On a fiber they park it; on a plain kernel thread they block that.
- * Objects:   types that are complete here (ums_mutex_t) are embedded by value and never copied or moved
- *            while in use; all of their members are private. All zero, and UMS_..._INIT, is a valid
- *            free object where that is said. Types that are incomplete are made and
- *            destroyed by functions.
+ * Errors:    a function that can fail returns 0 or a negative error number (-EINVAL), and never
+ *            sets errno. Its comment names the errors. No C++ exception leaves a function.
+ * Deadlines: int64_t, nanoseconds of CLOCK_MONOTONIC; UMS_NEVER means no deadline.
+ *            ums_deadline_after() makes one. A wait that need not wait succeeds even after its
+ *            deadline.
+ * Waits:     NAME(...) waits for ever. NAME_until(..., deadline, stop) also ends at the deadline
+ *            with -ETIMEDOUT and, if `stop` is not NULL, once a stop is requested, with -ECANCELED.
+ *            Success wins over both. A wait parks a fiber and blocks a plain kernel thread.
+ * Objects:   embed types that are complete here (ums_mutex_t) by value, and never copy or move them
+ *            while they are in use; all their members are private. All zero, and UMS_..._INIT, is a
+ *            valid free object where the type says so. Functions make and destroy the types that
+ *            are incomplete here.
  * Structs with a `size`: begin with UMS_..._INIT, which sets it, so that a program built with this
- *            header works with later libraries. A size that no version had is -EINVAL; members
- *            that this library does not know yet, and are not zero, are -E2BIG.
- * Threads:   what may be called from a fiber may be called from a plain kernel thread; exceptions are
- *            marked.
+ *            header works with later libraries. -EINVAL: no version had this size. -E2BIG: a member
+ *            that this library does not know yet is not zero.
+ * Threads:   fibers and plain kernel threads alike may call a function, unless it says otherwise.
  *
- * Not in C: a jfiber is a fiber and a ums_stop_t; a packaged_task and a value_fiber are ums_async().
+ * Not in C: a jfiber is a fiber and a ums_stop_t; a packaged_task and a value_fiber are
+ * ums_async().
  */
 
 #include <stdbool.h>
@@ -43,35 +44,37 @@ extern "C" {
 typedef struct ums_stop ums_stop_t;
 typedef struct ums_cluster ums_cluster_t;
 
-/* Owns a fiber until it is joined or detached. NULL handle: none. Copying it does not copy the duty. */
+/* Owns a fiber until it is joined or detached. A NULL handle owns none. Copying the struct does not
+ * copy the duty to join or detach. */
 typedef struct ums_fiber {
     void* handle;
 } ums_fiber_t;
 
-/* Names a fiber, or a plain thread (ums/fiber_ref.hpp). Valid until that has ended. */
+/* Names a fiber, or a plain thread (ums/fiber_ref.hpp). Valid until the fiber or thread has
+ * ended. */
 typedef struct ums_ref {
     void* who;
 } ums_ref_t;
 
-/* --- Time --------------------------------------------------------------------------------------- */
+/* --- Time ------------------------------------------------------------------------------------- */
 
-/* Now. */
+/* Returns the time now, in nanoseconds. */
 UMS_API int64_t ums_now(void);
 
-/* Now + ns; now if ns is negative; UMS_NEVER if that is beyond the clock. */
+/* Returns now + ns. Returns now if ns is negative, and UMS_NEVER if the sum is beyond the clock. */
 UMS_API int64_t ums_deadline_after(int64_t ns);
 
-/* --- Policies (ums/policy.hpp) ------------------------------------------------------------------ */
+/* --- Policies (ums/policy.hpp) ---------------------------------------------------------------- */
 
-/* Given to ready() when the caller is no processor of the cluster. */
+/* ready() gets this when the caller is no processor of the cluster. */
 #define UMS_OUTSIDE (~0u)
 
-/* A policy of your own. `self` is what make() returned, or the argument if make is NULL. destroy and
- * steal may be NULL; the others may not. The functions are called concurrently, between two fibers:
- * they are thread-safe, do not wait, and are short. */
+/* A policy of your own. `self` is what make() returned, or the argument if make is NULL. destroy
+ * and steal may be NULL; the others may not. The scheduler calls the functions concurrently,
+ * between two fibers: they must be thread-safe and short, and must not wait. */
 typedef struct ums_policy_calls {
     size_t size;
-    void* (*make)(void* argument); /* At each start of a cluster. NULL: -ENOMEM. */
+    void* (*make)(void* argument); /* Called at each start of a cluster. NULL fails with -ENOMEM. */
     void (*destroy)(void* self);
     void (*attach)(void* self, unsigned processor);
     void (*detach)(void* self, unsigned processor);
@@ -84,7 +87,8 @@ typedef struct ums_policy_calls {
 #define UMS_POLICY_CALLS_INIT \
     { sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* An intrusive first-in-first-out list of ready fibers, for policies. Not thread-safe. Zero is empty. */
+/* An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. Zero is
+ * empty. */
 typedef struct ums_fiber_queue {
     void* ends[2];
     size_t count;
@@ -95,10 +99,12 @@ typedef struct ums_fiber_queue {
 
 UMS_API void ums_fiber_queue_push_back(ums_fiber_queue_t* queue, ums_ref_t fiber);
 UMS_API void ums_fiber_queue_push_front(ums_fiber_queue_t* queue, ums_ref_t fiber);
-UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue); /* {NULL}: empty */
+/* Returns {NULL} if the queue is empty. */
+UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue);
 UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue);
 
-/* The same, the lowest key first, of equal ones the first that came. Zero is empty. */
+/* The same list in order of keys: the lowest key first; among equal keys, the fiber that came
+ * first. Zero is empty. */
 typedef struct ums_ordered_queue {
     void* root;
     size_t count;
@@ -109,26 +115,30 @@ typedef struct ums_ordered_queue {
     { NULL, 0, 0 }
 
 UMS_API void ums_ordered_queue_push(ums_ordered_queue_t* queue, ums_ref_t fiber, uint64_t key);
-UMS_API ums_ref_t ums_ordered_queue_pop_front(ums_ordered_queue_t* queue); /* {NULL}: empty */
-UMS_API uint64_t ums_ordered_queue_front_key(const ums_ordered_queue_t* queue); /* Not of an empty one. */
+/* Returns {NULL} if the queue is empty. */
+UMS_API ums_ref_t ums_ordered_queue_pop_front(ums_ordered_queue_t* queue);
+/* Returns the key of the first fiber. Requires: the queue is not empty. */
+UMS_API uint64_t ums_ordered_queue_front_key(const ums_ordered_queue_t* queue);
 UMS_API size_t ums_ordered_queue_size(const ums_ordered_queue_t* queue);
 
-/* --- Runtime (ums/run.hpp, ums/options.hpp) ----------------------------------------------------- */
+/* --- Runtime (ums/run.hpp, ums/options.hpp) --------------------------------------------------- */
 
-/* Kinds are ints: one that is none of those named is refused with -EINVAL. */
+/* Kinds are ints; a kind that has no name here is refused with -EINVAL. */
 enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT };
 typedef int ums_guard_t;
 enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO };
 typedef int ums_policy_t;
-/* How a fiber that has blocked in the kernel is found. UMS_BLOCK_PERF is refused (-EOPNOTSUPP). */
+/* How the runtime finds a fiber that has blocked in the kernel. UMS_BLOCK_PERF is refused
+ * (-EOPNOTSUPP). */
 enum ums_block { UMS_BLOCK_AUTOMATIC, UMS_BLOCK_PERF, UMS_BLOCK_MONITOR, UMS_BLOCK_OFF };
 typedef int ums_block_t;
 
-/* Overridden by the variables UMS_*. */
+/* ums/options.hpp describes each member; the comments here give the default and the range. The
+ * environment variables UMS_* override them. */
 typedef struct ums_options {
     size_t size;
     size_t stack_bytes;                     /* 64 KiB; 16 KiB to 1 GiB */
-    const ums_policy_calls_t* policy_calls; /* NULL: `policy`. Must live until the stop. */
+    const ums_policy_calls_t* policy_calls; /* NULL: `policy`. Must live until the runtime stops. */
     void* policy_argument;
     uint64_t seed;
     uint32_t processors; /* 0: one for each usable CPU */
@@ -152,19 +162,22 @@ typedef struct ums_options {
             5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 10000, 0           \
     }
 
-/* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber has ended and
- * stops the runtime. `options` may be NULL.
- * -EBUSY: one runs. -EINVAL: an option. -EOPNOTSUPP: guards the kernel cannot make; no detector where one is asked
- * for; no detector or no clock for time slices other than the default, which is none then. -EAGAIN: no thread. -EPERM: the caller is a fiber. -ENOMEM. */
+/* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber
+ * has ended, and stops the runtime. Blocks the calling thread. `options` may be NULL.
+ * -EBUSY: a runtime is running. -EINVAL: an option. -EOPNOTSUPP: the kernel cannot make the guards,
+ * or the requested detector does not work, or time slices other than the default lack a detector or
+ * a clock (the default means none then). -EAGAIN: no thread. -EPERM: the caller is a fiber.
+ * -ENOMEM. */
 UMS_API UMS_CHECK int ums_run(const ums_options_t* options, void (*function)(void*),
                               void* argument);
 
-/* The same in two steps, for plain threads. start: errors as above. stop: waits until every fiber
- * has ended; -EPERM: on a fiber; -EINVAL: none was started by ums_runtime_start(). */
+/* The same in two steps, for plain threads. ums_runtime_start() fails as ums_run() does.
+ * ums_runtime_stop() waits until every fiber has ended. -EPERM: the caller is a fiber. -EINVAL: no
+ * runtime was started by ums_runtime_start(). */
 UMS_API UMS_CHECK int ums_runtime_start(const ums_options_t* options);
 UMS_API int ums_runtime_stop(void);
 
-/* --- Fibers (ums/fiber.hpp, ums/fiber_ref.hpp) -------------------------------------------------- */
+/* --- Fibers (ums/fiber.hpp, ums/fiber_ref.hpp) ------------------------------------------------ */
 
 enum ums_launch { UMS_LAUNCH_POST, UMS_LAUNCH_DISPATCH };
 typedef int ums_launch_t;
@@ -172,9 +185,9 @@ typedef int ums_launch_t;
 typedef struct ums_fiber_options {
     size_t size;
     const char* name;       /* Copied; at most 256 bytes. NULL: none. */
-    size_t stack_bytes;     /* 0: the runtime's */
-    ums_cluster_t* cluster; /* NULL: the creator's, from a plain thread the default one */
-    uint64_t tag;           /* For the cluster's policy. */
+    size_t stack_bytes;     /* 0: the runtime's default */
+    ums_cluster_t* cluster; /* NULL: the creator's; for a plain thread the default cluster */
+    uint64_t tag;           /* A word for the cluster's policy. */
     ums_launch_t launch;
     bool pinned;
 } ums_fiber_options_t;
@@ -182,71 +195,78 @@ typedef struct ums_fiber_options {
 #define UMS_FIBER_OPTIONS_INIT \
     { sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false }
 
-/* Runs function(argument) on a new fiber. `options` may be NULL. A C++ exception that leaves the function
- * ends the program.
- * -EAGAIN: no stack. -EINVAL: an option. -EPERM: no runtime runs. */
+/* Runs function(argument) on a new fiber. `options` may be NULL. A C++ exception that leaves the
+ * function ends the program.
+ * -EAGAIN: no stack. -EINVAL: an option, or no function. -EPERM: no runtime is running. */
 UMS_API UMS_CHECK int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* options,
                                        void (*function)(void*), void* argument);
 
-/* Waits until its function has returned, and makes *fiber none. By anyone, once.
- * -EINVAL: none. -EDEADLK: itself. */
+/* Waits until the fiber's function has returned, then sets the handle to none. Any fiber or thread
+ * may join, once. -EINVAL: the handle is none. -EDEADLK: the fiber joins itself. */
 UMS_API int ums_fiber_join(ums_fiber_t* fiber);
 
-/* Lets it run on alone, and makes *fiber none. -EINVAL: none. */
+/* Lets the fiber run on alone and sets the handle to none. -EINVAL: the handle is none. */
 UMS_API int ums_fiber_detach(ums_fiber_t* fiber);
 
+/* Whether the handle owns a fiber; a reference to that fiber; its id. */
 UMS_API bool ums_fiber_joinable(const ums_fiber_t* fiber);
-UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t* fiber); /* {NULL}: none */
-UMS_API uint64_t ums_fiber_id(const ums_fiber_t* fiber);   /* 0: none */
+UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t* fiber); /* {NULL}: owns none */
+UMS_API uint64_t ums_fiber_id(const ums_fiber_t* fiber);   /* 0: owns none */
 
-/* The CPUs this process may use. */
+/* Returns the number of CPUs that this process may use. */
 UMS_API unsigned ums_hardware_concurrency(void);
 
-/* Ends the fiber's, or thread's, current or next park. Never blocks; not from a signal handler. */
+/* Ends the current or next park of the fiber or thread. Never blocks; not from a signal handler. */
 UMS_API void ums_ref_unpark(ums_ref_t who);
-UMS_API uint64_t ums_ref_id(ums_ref_t who);      /* 0: a plain thread, or none */
-UMS_API const char* ums_ref_name(ums_ref_t who); /* "": none. Lives as long as the fiber. */
-/* A word for the policy. Requires: a fiber. */
+UMS_API uint64_t ums_ref_id(ums_ref_t who);      /* 0: a plain thread, or {NULL} */
+UMS_API const char* ums_ref_name(ums_ref_t who); /* "": no name. Lives as long as the fiber. */
+/* A word that the fiber keeps for its policy. Requires: `who` names a fiber. */
 UMS_API uint64_t ums_ref_tag(ums_ref_t who);
 UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
 
-/* --- This fiber, or plain thread (ums/this_fiber.hpp) ------------------------------------------- */
+/* --- This fiber, or plain thread (ums/this_fiber.hpp) ----------------------------------------- */
 
+/* Lets the other ready fibers of this processor run first. */
 UMS_API void ums_this_fiber_yield(void);
 UMS_API uint64_t ums_this_fiber_id(void); /* 0: a plain thread */
 UMS_API const char* ums_this_fiber_name(void);
-/* errno, where a wait may lie between (ums/last_error.hpp). */
+/* errno for code that may wait in between (ums/last_error.hpp). */
 UMS_API int ums_last_error(void);
 UMS_API void ums_set_last_error(int number);
+/* Names the caller, so that others can unpark it. */
 UMS_API ums_ref_t ums_this_fiber_ref(void);
 
+/* Waits for an unpark, which may have come since the last park. park_until() returns 0 if an unpark
+ * ended the wait, else -ETIMEDOUT or -ECANCELED. */
 UMS_API void ums_this_fiber_park(void);
 UMS_API int ums_this_fiber_park_until(int64_t deadline, ums_stop_t* stop);
 
-/* Never return early. */
+/* Wait for that long, or until then. They never return early. */
 UMS_API void ums_this_fiber_sleep_ns(int64_t ns);
 UMS_API void ums_this_fiber_sleep_until(int64_t deadline);
 
-/* Goes on in another cluster. -EPERM: a plain thread. */
+/* Moves the calling fiber to another cluster. -EPERM: the caller is a plain thread. */
 UMS_API int ums_this_fiber_migrate(ums_cluster_t* to);
 
+/* How deep the fiber's stack has been used, in bytes, in whole pages; 0 on a plain thread. */
 UMS_API size_t ums_this_fiber_stack_high_water_bytes(void);
 
-/* --- Stop ---------------------------------------------------------------------------------------- */
+/* --- Stop ------------------------------------------------------------------------------------- */
 
-/* What std::stop_source is. Requests are for ever; who waits with it may still do so when it is destroyed. */
+/* A stop source, as std::stop_source. A request lasts for ever. The program may destroy the stop
+ * while others still wait with it. */
 UMS_API UMS_CHECK int ums_stop_create(ums_stop_t** made); /* -ENOMEM */
 UMS_API void ums_stop_destroy(ums_stop_t* stop);
-UMS_API bool ums_stop_request(ums_stop_t* stop); /* Whether this call was the first. */
+UMS_API bool ums_stop_request(ums_stop_t* stop); /* Returns whether this call was the first. */
 UMS_API bool ums_stop_requested(const ums_stop_t* stop);
 
-/* --- Clusters (ums/cluster.hpp) ----------------------------------------------------------------- */
+/* --- Clusters (ums/cluster.hpp) --------------------------------------------------------------- */
 
 typedef struct ums_cluster_options {
     size_t size;
     const char* name; /* "cluster" */
-    const ums_policy_calls_t*
-        policy_calls; /* NULL: `policy`. Must live until the cluster is destroyed. */
+    /* NULL: `policy`. Must live until the cluster is destroyed. */
+    const ums_policy_calls_t* policy_calls;
     void* policy_argument;
     uint32_t processors; /* 1; at most 1024 */
     ums_policy_t policy;
@@ -258,38 +278,42 @@ typedef struct ums_cluster_options {
 #define UMS_CLUSTER_OPTIONS_INIT \
     { sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 10000 }
 
-/* -EPERM: no runtime runs. -EINVAL: an option. -EOPNOTSUPP: time slices without a detector. -EAGAIN: no thread.
- * -ENOMEM. */
+/* Makes a cluster and its kernel threads. -EPERM: no runtime is running. -EINVAL: an option.
+ * -EOPNOTSUPP: time slices without a detector. -EAGAIN: no thread. -ENOMEM. */
 UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t** made,
                                          const ums_cluster_options_t* options);
 
-/* Waits until every fiber of it has ended or left. -EINVAL: the standard one. */
+/* Waits until every fiber of the cluster has ended or left, then destroys it. -EINVAL: it is the
+ * standard cluster. */
 UMS_API int ums_cluster_destroy(ums_cluster_t* cluster);
 
-/* Its index goes to *index unless that is NULL. -EAGAIN: no thread, or 1024 already. */
+/* Adds a processor; *index, unless `index` is NULL, gets its index. -EAGAIN: no thread, or 1024
+ * processors already. */
 UMS_API int ums_cluster_add_processor(ums_cluster_t* cluster, unsigned* index);
-/* The one with the highest index. -EINVAL: it is the last. */
+/* Removes the processor with the highest index and waits for that. -EINVAL: it is the last one. */
 UMS_API int ums_cluster_remove_processor(ums_cluster_t* cluster);
 
+/* Returns the number of processors now. */
 UMS_API unsigned ums_cluster_processors(const ums_cluster_t* cluster);
-/* Writes the name, cut to bytes - 1, and a zero. Returns its length. */
+/* Writes the name, cut to bytes - 1 characters, and a zero. Returns the length of the whole
+ * name. */
 UMS_API size_t ums_cluster_name(const ums_cluster_t* cluster, char* buffer, size_t bytes);
 
-/* The one the runtime started with. Requires: a runtime runs. */
+/* Returns the cluster that the runtime started with. Requires: a runtime is running. */
 UMS_API ums_cluster_t* ums_cluster_standard(void);
 
-/* --- Calls that block in the kernel (ums/blocking.hpp) ------------------------------------------ */
+/* --- Calls that block in the kernel (ums/blocking.hpp) ---------------------------------------- */
 
-/* What lies between the two, on the same fiber, may block in the kernel: other fibers run on its processor
- * meanwhile. They nest. leave() may wait for the fiber's turn, and keeps errno. */
+/* Code between the two calls, on the same fiber, may block in the kernel: meanwhile other fibers
+ * run on its processor. Pairs nest. leave() may wait for the fiber's turn, and keeps errno. */
 UMS_API void ums_blocking_enter(void);
 UMS_API void ums_blocking_leave(void);
 
-/* Between the two the fiber is not stopped by libums's signal. They nest. */
+/* Between the two calls libums's signal does not stop the fiber. Pairs nest. */
 UMS_API void ums_uninterruptible_enter(void);
 UMS_API void ums_uninterruptible_leave(void);
 
-/* --- What the runtime does (ums/stats.hpp) ------------------------------------------------------ */
+/* --- What the runtime does (ums/stats.hpp) ---------------------------------------------------- */
 
 typedef struct ums_stats {
     size_t size;
@@ -310,23 +334,26 @@ typedef struct ums_stats {
 #define UMS_STATS_INIT \
     { sizeof(ums_stats_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Fills what stats->size holds; zeros if no runtime runs. -EINVAL: the size. */
+/* Fills the members that stats->size covers; zeros if no runtime is running. -EINVAL: the size. */
 UMS_API int ums_stats_get(ums_stats_t* stats);
+/* Gives the memory of free stacks back to the kernel (ums::trim()). */
 UMS_API void ums_trim(void);
-/* Writes the lines, cut to bytes - 1, and a zero. *length, unless NULL, gets their length. -ENOMEM. */
+/* Writes what ums::info() returns, cut to bytes - 1 characters, and a zero. *length, unless NULL,
+ * gets the length of the whole text. -ENOMEM. */
 UMS_API int ums_info(char* buffer, size_t bytes, size_t* length);
+/* Returns the version, such as "0.1.0". */
 UMS_API const char* ums_version(void);
 
-/* --- Mutexes (ums/mutex.hpp) -------------------------------------------------------------------- */
+/* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
 
 enum ums_mutex_kind {
     UMS_MUTEX_NORMAL,    /* Running fibers may overtake waiters, 16 times. */
     UMS_MUTEX_FAIR,      /* First come, first served. */
-    UMS_MUTEX_RECURSIVE, /* As normal; its owner may lock it again, and unlocks it as often. */
+    UMS_MUTEX_RECURSIVE, /* As normal; its owner may lock it again, and must unlock it as often. */
 };
 typedef int ums_mutex_kind_t;
 
-/* Zero is free, and normal. */
+/* Zero is free, and of the normal kind. */
 typedef struct ums_mutex {
     uint64_t words[4];
     uint32_t kind;
@@ -341,20 +368,21 @@ typedef struct ums_mutex {
     { {0, 0, 0, 0}, UMS_MUTEX_RECURSIVE, 0 }
 
 UMS_API int ums_mutex_init(ums_mutex_t* mutex, ums_mutex_kind_t kind); /* -EINVAL: the kind */
-/* Not needed before its memory goes. -EBUSY: somebody holds it. */
+/* Optional: memory of a free mutex may simply go away. -EBUSY: somebody holds the mutex. */
 UMS_API int ums_mutex_destroy(ums_mutex_t* mutex);
 
-/* -EDEADLK: the caller holds it, and it is not recursive. -EAGAIN: locked 2^32 - 1 times. */
+/* -EDEADLK: the caller holds it, and it is not recursive. -EAGAIN: locked 2^32 - 1 times
+ * already. */
 UMS_API int ums_mutex_lock(ums_mutex_t* mutex);
 UMS_API UMS_CHECK int ums_mutex_lock_until(ums_mutex_t* mutex, int64_t deadline, ums_stop_t* stop);
-/* -EBUSY: somebody holds it (also the caller, unless recursive). */
+/* -EBUSY: somebody holds it (the caller too, unless it is recursive). */
 UMS_API UMS_CHECK int ums_mutex_trylock(ums_mutex_t* mutex);
 /* -EPERM: the caller does not hold it. */
 UMS_API int ums_mutex_unlock(ums_mutex_t* mutex);
 
-/* --- Reader-writer locks (ums/shared_mutex.hpp) ------------------------------------------------- */
+/* --- Reader-writer locks (ums/shared_mutex.hpp) ----------------------------------------------- */
 
-/* Zero is free. */
+/* One writer or many readers hold it. Zero is free. */
 typedef struct ums_rwlock {
     uint64_t words[4];
 } ums_rwlock_t;
@@ -375,9 +403,9 @@ UMS_API UMS_CHECK int ums_rwlock_lock_shared_until(ums_rwlock_t* lock, int64_t d
 UMS_API UMS_CHECK int ums_rwlock_trylock_shared(ums_rwlock_t* lock); /* -EBUSY */
 UMS_API int ums_rwlock_unlock_shared(ums_rwlock_t* lock); /* -EPERM: no reader holds it */
 
-/* --- Condition variables (ums/condition_variable.hpp) ------------------------------------------- */
+/* --- Condition variables (ums/condition_variable.hpp) ----------------------------------------- */
 
-/* Zero is one that nobody waits for. */
+/* Zero has no waiters. */
 typedef struct ums_cond {
     uint64_t words[4];
 } ums_cond_t;
@@ -387,15 +415,16 @@ typedef struct ums_cond {
         { 0, 0, 0, 0 } \
     }
 
-/* With a mutex of any kind, which is unlocked once and locked again whatever the result.
- * -EPERM: the caller does not hold it. */
+/* Works with a mutex of any kind. Unlocks it once, waits, and locks it again whatever the result.
+ * -EPERM: the caller does not hold the mutex. */
 UMS_API int ums_cond_wait(ums_cond_t* cond, ums_mutex_t* mutex);
 UMS_API UMS_CHECK int ums_cond_wait_until(ums_cond_t* cond, ums_mutex_t* mutex, int64_t deadline,
                                           ums_stop_t* stop);
+/* Wake one waiter, the longest, or all. They never block; the caller need not hold the mutex. */
 UMS_API void ums_cond_notify_one(ums_cond_t* cond);
 UMS_API void ums_cond_notify_all(ums_cond_t* cond);
 
-/* --- Semaphores (ums/semaphore.hpp) ------------------------------------------------------------- */
+/* --- Semaphores (ums/semaphore.hpp) ----------------------------------------------------------- */
 
 #define UMS_SEMAPHORE_MAX INT32_MAX
 
@@ -409,24 +438,25 @@ typedef struct ums_semaphore {
         { 0, 0, 0, 0 }     \
     }
 
-UMS_API int ums_semaphore_init(ums_semaphore_t* semaphore,
-                               uint32_t permits); /* -EINVAL: too many */
+/* -EINVAL: more than UMS_SEMAPHORE_MAX permits. */
+UMS_API int ums_semaphore_init(ums_semaphore_t* semaphore, uint32_t permits);
 UMS_API void ums_semaphore_acquire(ums_semaphore_t* semaphore);
 UMS_API UMS_CHECK int ums_semaphore_acquire_until(ums_semaphore_t* semaphore, int64_t deadline,
                                                   ums_stop_t* stop);
 UMS_API UMS_CHECK int ums_semaphore_tryacquire(ums_semaphore_t* semaphore); /* -EAGAIN */
-/* -EOVERFLOW: more than the maximum. */
+/* -EOVERFLOW: the sum would exceed UMS_SEMAPHORE_MAX. */
 UMS_API int ums_semaphore_release(ums_semaphore_t* semaphore, uint32_t permits);
 /* The free permits at that moment. */
 UMS_API uint32_t ums_semaphore_value(const ums_semaphore_t* semaphore);
 
-/* --- Latches (ums/latch.hpp) -------------------------------------------------------------------- */
+/* --- Latches (ums/latch.hpp) ------------------------------------------------------------------ */
 
-/* Zero has counted down. */
+/* Zero has already counted down. */
 typedef struct ums_latch {
     uint64_t words[4];
 } ums_latch_t;
 
+/* Begins at `count`. */
 UMS_API int ums_latch_init(ums_latch_t* latch, ptrdiff_t count); /* -EINVAL: negative */
 /* Counting below zero ends the program with a message. */
 UMS_API int ums_latch_count_down(ums_latch_t* latch, ptrdiff_t n); /* -EINVAL: negative */
@@ -435,9 +465,9 @@ UMS_API void ums_latch_wait(ums_latch_t* latch);
 UMS_API UMS_CHECK int ums_latch_wait_until(ums_latch_t* latch, int64_t deadline, ums_stop_t* stop);
 UMS_API int ums_latch_arrive_and_wait(ums_latch_t* latch, ptrdiff_t n); /* -EINVAL: negative */
 
-/* --- Wait groups (ums/wait_group.hpp) ----------------------------------------------------------- */
+/* --- Wait groups (ums/wait_group.hpp) --------------------------------------------------------- */
 
-/* Zero has no work. */
+/* Zero has no work to wait for. */
 typedef struct ums_wait_group {
     uint64_t words[4];
 } ums_wait_group_t;
@@ -455,15 +485,15 @@ UMS_API void ums_wait_group_wait(ums_wait_group_t* group);
 UMS_API UMS_CHECK int ums_wait_group_wait_until(ums_wait_group_t* group, int64_t deadline,
                                                 ums_stop_t* stop);
 
-/* --- Events (ums/event.hpp) --------------------------------------------------------------------- */
+/* --- Events (ums/event.hpp) ------------------------------------------------------------------- */
 
 enum ums_event_kind {
-    UMS_EVENT_AUTO,   /* A set() lets one waiter through. */
+    UMS_EVENT_AUTO,   /* Each set() lets one waiter through. */
     UMS_EVENT_MANUAL, /* Lets everybody through until it is reset. */
 };
 typedef int ums_event_kind_t;
 
-/* Zero is automatic and not set. */
+/* Zero is an automatic event that is not set. */
 typedef struct ums_event {
     uint64_t words[4];
     uint32_t kind;
@@ -473,15 +503,15 @@ typedef struct ums_event {
 #define UMS_EVENT_INIT \
     { {0, 0, 0, 0}, UMS_EVENT_AUTO, 0 }
 
-UMS_API int ums_event_init(ums_event_t* event, ums_event_kind_t kind,
-                           bool is_set); /* -EINVAL: kind */
+/* -EINVAL: the kind. */
+UMS_API int ums_event_init(ums_event_t* event, ums_event_kind_t kind, bool is_set);
 UMS_API void ums_event_set(ums_event_t* event);
 UMS_API void ums_event_reset(ums_event_t* event);
 UMS_API UMS_CHECK int ums_event_trywait(ums_event_t* event); /* -EAGAIN */
 UMS_API void ums_event_wait(ums_event_t* event);
 UMS_API UMS_CHECK int ums_event_wait_until(ums_event_t* event, int64_t deadline, ums_stop_t* stop);
 
-/* --- Barriers (ums/barrier.hpp) ----------------------------------------------------------------- */
+/* --- Barriers (ums/barrier.hpp) --------------------------------------------------------------- */
 
 typedef struct ums_barrier {
     uint64_t words[6];
@@ -489,20 +519,23 @@ typedef struct ums_barrier {
     void* argument;
 } ums_barrier_t;
 
-/* `completion` may be NULL. -EINVAL: a negative count. */
+/* The last to arrive calls completion(argument), unless `completion` is NULL. -EINVAL: a negative
+ * count. */
 UMS_API int ums_barrier_init(ums_barrier_t* barrier, ptrdiff_t expected, void (*completion)(void*),
                              void* argument);
-/* *was_last, unless NULL: whether this arrival ended the phase. */
+/* Arrives and waits. *was_last, unless NULL, gets whether this arrival ended the phase. */
 UMS_API void ums_barrier_arrive_and_wait(ums_barrier_t* barrier, bool* was_last);
-/* *phase is for wait_until(). -EINVAL: n < 1. More than are expected end the program with a message. */
+/* Arrives `n` times and does not wait. *phase, unless NULL, gets the phase for wait_until().
+ * -EINVAL: n < 1. More arrivals than expected end the program with a message. */
 UMS_API int ums_barrier_arrive(ums_barrier_t* barrier, ptrdiff_t n, uint64_t* phase);
+/* Arrives once, for the last time: the phases that follow expect one less. */
 UMS_API void ums_barrier_arrive_and_drop(ums_barrier_t* barrier);
 UMS_API UMS_CHECK int ums_barrier_wait_until(ums_barrier_t* barrier, uint64_t phase,
                                              int64_t deadline, ums_stop_t* stop);
 
-/* --- Once (ums/once.hpp) ------------------------------------------------------------------------ */
+/* --- Once (ums/once.hpp) ---------------------------------------------------------------------- */
 
-/* Zero has not happened. */
+/* Zero has not been called yet. */
 typedef struct ums_once {
     uint64_t words[4];
 } ums_once_t;
@@ -512,77 +545,84 @@ typedef struct ums_once {
         { 0, 0, 0, 0 } \
     }
 
-/* Calls function(argument) unless such a call has returned before; waits while one is going on. */
+/* Calls function(argument) unless such a call has already returned; waits while one is in
+ * progress. */
 UMS_API void ums_once_call(ums_once_t* once, void (*function)(void*), void* argument);
 
-/* --- Values of a fiber's own (ums/fiber_local.hpp) ---------------------------------------------- */
+/* --- Values of a fiber's own (ums/fiber_local.hpp) -------------------------------------------- */
 
 typedef struct ums_key* ums_key_t;
 
-/* `destructor` may be NULL. When a fiber, or plain thread, ends it is called on it with that one's value,
- * unless that is NULL, before ums_fiber_join() returns. -ENOMEM. */
+/* `destructor` may be NULL. Each fiber or plain thread that ends calls it on its own value, unless
+ * that is NULL, before ums_fiber_join() returns. -ENOMEM. */
 UMS_API UMS_CHECK int ums_key_create(ums_key_t* made, void (*destructor)(void*));
-/* Values that are left are not destroyed. Nobody may use the key any more. */
+/* Calls no destructor for values that are left. Nobody may use the key any more. */
 UMS_API void ums_key_delete(ums_key_t key);
 UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void* value); /* -ENOMEM */
-UMS_API void* ums_key_get(ums_key_t key);                            /* NULL: none was set */
+UMS_API void* ums_key_get(ums_key_t key);                            /* NULL: no value was set */
 
-/* --- Channels (ums/channel.hpp) ----------------------------------------------------------------- */
+/* --- Channels (ums/channel.hpp) --------------------------------------------------------------- */
 
-/* Of elements of one size, which are copied. -EPIPE: it is closed and, to receive, drained. */
+/* A channel of elements of one size, which it copies. -EPIPE: the channel is closed and, to
+ * receive, drained. */
 typedef struct ums_channel ums_channel_t;
 
 #define UMS_CHANNEL_UNBOUNDED SIZE_MAX
 #define UMS_CHANNEL_ELEMENT_MAX 1024
 
-/* Capacity 0: a send and a receive meet. -EINVAL: 0 or more than UMS_CHANNEL_ELEMENT_MAX bytes, or a capacity that
- * cannot be; send pointers to what is larger. -ENOMEM. */
+/* With capacity 0 a send and a receive meet. -EINVAL: 0 or more than UMS_CHANNEL_ELEMENT_MAX bytes
+ * (send pointers to larger objects), or an impossible capacity. -ENOMEM. */
 UMS_API UMS_CHECK int ums_channel_create(ums_channel_t** made, size_t element_bytes,
                                          size_t capacity);
+/* Requires: nobody waits in the channel. Drops the elements that are left. */
 UMS_API void ums_channel_destroy(ums_channel_t* channel);
 
-/* -EPIPE. Unbounded: -ENOMEM. */
+/* Waits for room. -EPIPE. An unbounded channel: -ENOMEM. */
 UMS_API UMS_CHECK int ums_channel_send(ums_channel_t* channel, const void* element);
 UMS_API UMS_CHECK int ums_channel_send_until(ums_channel_t* channel, const void* element,
                                              int64_t deadline, ums_stop_t* stop);
-UMS_API UMS_CHECK int ums_channel_trysend(ums_channel_t* channel,
-                                          const void* element); /* -EAGAIN */
-/* -EPIPE. */
+/* Does not wait. -EAGAIN: there is no room. -EPIPE. */
+UMS_API UMS_CHECK int ums_channel_trysend(ums_channel_t* channel, const void* element);
+/* Waits for an element. -EPIPE. */
 UMS_API UMS_CHECK int ums_channel_receive(ums_channel_t* channel, void* element);
 UMS_API UMS_CHECK int ums_channel_receive_until(ums_channel_t* channel, void* element,
                                                 int64_t deadline, ums_stop_t* stop);
+/* Does not wait. -EAGAIN: there is no element. -EPIPE. */
 UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t* channel, void* element); /* -EAGAIN */
 
-/* Several at once, which lie one behind the other. How many were sent: all, or fewer if it was closed meanwhile, or, of the
- * timed form, gave up; then -EPIPE, -ETIMEDOUT or -ECANCELED if none was. */
+/* Sends several elements, which lie one after the other. Returns how many were sent: all, or fewer
+ * if the channel was closed meanwhile or the timed form gave up. If none was sent: -EPIPE,
+ * -ETIMEDOUT or -ECANCELED. */
 UMS_API int64_t ums_channel_send_all(ums_channel_t* channel, const void* elements, size_t count);
 UMS_API int64_t ums_channel_send_all_until(ums_channel_t* channel, const void* elements,
                                            size_t count, int64_t deadline, ums_stop_t* stop);
-/* Waits for one, then takes what else is there, at most `most`. How many, or as above. */
+/* Waits for one element, then takes what else is there, at most `most` in all. Returns how many
+ * were received, or an error as above. */
 UMS_API int64_t ums_channel_receive_some(ums_channel_t* channel, void* elements, size_t most);
 UMS_API int64_t ums_channel_receive_some_until(ums_channel_t* channel, void* elements, size_t most,
                                                int64_t deadline, ums_stop_t* stop);
 
+/* Refuses further sends and wakes all waiters. */
 UMS_API void ums_channel_close(ums_channel_t* channel);
 UMS_API bool ums_channel_is_closed(const ums_channel_t* channel);
 UMS_API size_t ums_channel_size(const ums_channel_t* channel);
 UMS_API size_t ums_channel_capacity(const ums_channel_t* channel);
 
-/* --- Queues (ums/queue.hpp) --------------------------------------------------------------------- */
+/* --- Queues (ums/queue.hpp) ------------------------------------------------------------------- */
 
-/* A channel that has room, with the names of a queue. Elements and errors as a channel's. */
+/* A channel with a capacity, under the names of a queue. Elements and errors as a channel's. */
 typedef struct ums_queue ums_queue_t;
 
-/* -EINVAL: also a capacity of 0. */
+/* As ums_channel_create(). -EINVAL: also a capacity of 0. */
 UMS_API UMS_CHECK int ums_queue_create(ums_queue_t** made, size_t element_bytes, size_t capacity);
 UMS_API void ums_queue_destroy(ums_queue_t* queue);
 
-/* Waits while it is full. -EPIPE: it is closed. Unbounded: -ENOMEM. */
+/* Waits while the queue is full. -EPIPE: it is closed. An unbounded queue: -ENOMEM. */
 UMS_API UMS_CHECK int ums_queue_push(ums_queue_t* queue, const void* element);
 UMS_API UMS_CHECK int ums_queue_push_until(ums_queue_t* queue, const void* element,
                                            int64_t deadline, ums_stop_t* stop);
 UMS_API UMS_CHECK int ums_queue_trypush(ums_queue_t* queue, const void* element); /* -EAGAIN */
-/* Waits while it is empty. -EPIPE: it is closed, and all was popped. */
+/* Waits while the queue is empty. -EPIPE: it is closed, and everything has been popped. */
 UMS_API UMS_CHECK int ums_queue_pop(ums_queue_t* queue, void* element);
 UMS_API UMS_CHECK int ums_queue_pop_until(ums_queue_t* queue, void* element, int64_t deadline,
                                           ums_stop_t* stop);
@@ -592,66 +632,69 @@ UMS_API void ums_queue_close(ums_queue_t* queue);
 UMS_API bool ums_queue_is_closed(const ums_queue_t* queue);
 UMS_API size_t ums_queue_size(const ums_queue_t* queue);
 UMS_API size_t ums_queue_capacity(const ums_queue_t* queue);
-/* For a select. Lives as long as the queue. */
+/* Returns the queue's channel, for a select. It lives as long as the queue. */
 UMS_API ums_channel_t* ums_queue_channel(ums_queue_t* queue);
 
-/* --- Futures (ums/future.hpp, ums/promise.hpp, ums/async.hpp) ----------------------------------- */
+/* --- Futures (ums/future.hpp, ums/promise.hpp, ums/async.hpp) --------------------------------- */
 
-/* The two sides of one outcome: `value_bytes` bytes, which are copied, or a negative error number. Any number
- * may wait with one future, whose value stays (a shared_future). */
+/* The two sides of one outcome: `value_bytes` bytes, which are copied, or a negative error number.
+ * Any number of waiters may share a future; reading the value leaves it there (a shared_future). */
 typedef struct ums_promise ums_promise_t;
 typedef struct ums_future ums_future_t;
 
-/* -ENOMEM. */
+/* Makes both sides. -ENOMEM. */
 UMS_API UMS_CHECK int ums_promise_create(ums_promise_t** made, ums_future_t** future,
                                          size_t value_bytes);
-/* Without an outcome: the futures get -EPIPE. */
+/* If there is no outcome yet, the futures get -EPIPE. */
 UMS_API void ums_promise_destroy(ums_promise_t* promise);
-/* `value` may be NULL if value_bytes is 0. -EALREADY: there is an outcome. */
+/* Copies the value. `value` may be NULL if value_bytes is 0. -EALREADY: there is an outcome. */
 UMS_API int ums_promise_set(ums_promise_t* promise, const void* value);
-/* -EALREADY. -EINVAL: error is not negative. */
+/* Makes `error` the outcome. -EALREADY: there is an outcome. -EINVAL: `error` is not negative. */
 UMS_API int ums_promise_fail(ums_promise_t* promise, int error);
 
-/* Waits for the outcome: copies the value, unless `value` is NULL, or returns the error.
- * -EPIPE: the promise went without an outcome. */
+/* Waits for the outcome. Copies the value, unless `value` is NULL, or returns the error number.
+ * -EPIPE: the promise was destroyed without an outcome. */
 UMS_API int ums_future_get(ums_future_t* future, void* value);
-/* An outcome of -ETIMEDOUT or -ECANCELED is told from a wait that ended by ums_future_is_ready(). */
+/* If the outcome itself is -ETIMEDOUT or -ECANCELED, ums_future_is_ready() tells it from a wait
+ * that gave up. */
 UMS_API UMS_CHECK int ums_future_get_until(ums_future_t* future, void* value, int64_t deadline,
                                            ums_stop_t* stop);
 UMS_API bool ums_future_is_ready(const ums_future_t* future);
-/* Another future of the same outcome. -ENOMEM. */
+/* Makes another future of the same outcome. -ENOMEM. */
 UMS_API UMS_CHECK int ums_future_copy(ums_future_t** made, const ums_future_t* future);
-/* Never waits. Nobody may be waiting with this one. */
+/* Never waits. Nobody may be waiting with this future. */
 UMS_API void ums_future_destroy(ums_future_t* future);
 
-/* Runs function(argument, value) on a new fiber; the outcome is what it has written to *value, which is all
- * zero before, or the negative number that it returns. `options` may be NULL.
- * Errors as ums_fiber_create(). */
+/* Runs function(argument, value) on a new fiber. The outcome is what the function writes to *value,
+ * which is all zero before, or the negative number that it returns. `options` may be NULL. Errors
+ * as ums_fiber_create(), and -ENOMEM. */
 UMS_API UMS_CHECK int ums_async(ums_future_t** made, const ums_fiber_options_t* options,
                                 size_t value_bytes, int (*function)(void* argument, void* value),
                                 void* argument);
 
-/* --- Scopes (ums/scope.hpp) --------------------------------------------------------------------- */
+/* --- Scopes (ums/scope.hpp) ------------------------------------------------------------------- */
 
-/* Fibers that end before their scope does. */
+/* Owns fibers that end before the scope does. */
 typedef struct ums_scope ums_scope_t;
 
-/* A request of `parent`, unless that is NULL, stops the children too. -ENOMEM. */
+/* A stop of `parent`, unless that is NULL, also stops the children. -ENOMEM. */
 UMS_API UMS_CHECK int ums_scope_create(ums_scope_t** made, ums_stop_t* parent);
 /* Requests a stop if children are left, and waits for them. */
 UMS_API void ums_scope_destroy(ums_scope_t* scope);
 
-/* Runs function(argument, stop) on a new fiber; `stop` is the scope's. A result other than 0 is a failure,
- * the first of which requests a stop. `options` may be NULL. Errors as ums_fiber_create(). */
+/* Runs function(argument, stop) on a new fiber; `stop` is the scope's. A result other than 0 is a
+ * failure. The first failure requests a stop. `options` may be NULL. Errors as ums_fiber_create(),
+ * and -ENOMEM. */
 UMS_API UMS_CHECK int ums_scope_spawn(ums_scope_t* scope, const ums_fiber_options_t* options,
                                       int (*function)(void* argument, ums_stop_t* stop),
                                       void* argument);
 /* Waits until no child is left. Returns the first failure since the last join, or 0. */
 UMS_API int ums_scope_join(ums_scope_t* scope);
-/* The scope's, to request or to wait with. Lives as long as the scope: do not destroy it. */
+/* Returns the scope's stop, to request it or to wait with it. It lives as long as the scope: do not
+ * destroy it. */
 UMS_API ums_stop_t* ums_scope_stop(ums_scope_t* scope);
 
-/* --- Select (ums/select.hpp) -------------------------------------------------------------------- */
+/* --- Select (ums/select.hpp) ------------------------------------------------------------------ */
 
 enum ums_select_kind { UMS_SELECT_RECEIVE, UMS_SELECT_SEND };
 typedef int ums_select_kind_t;
@@ -659,15 +702,16 @@ typedef int ums_select_kind_t;
 typedef struct ums_select_case {
     ums_channel_t* channel;
     ums_select_kind_t kind;
-    void* element; /* To receive into, or to send. */
+    void* element; /* Where to receive into, or what to send. */
 } ums_select_case_t;
 
-/* Exactly one case happens; *index says which, also of -EPIPE: its channel is closed. Without cases it waits for the
- * deadline and the stop. Allocates: -ENOMEM. -EINVAL: a kind. */
+/* Waits until a case can happen. Exactly one happens; *index says which, also for -EPIPE: its
+ * channel is closed. Without cases it waits for the deadline and the stop. Allocates: -ENOMEM.
+ * -EINVAL: a kind. */
 UMS_API UMS_CHECK int ums_select(const ums_select_case_t* cases, size_t count, size_t* index);
 UMS_API UMS_CHECK int ums_select_until(const ums_select_case_t* cases, size_t count, size_t* index,
                                        int64_t deadline, ums_stop_t* stop);
-/* -EAGAIN: none can happen now. */
+/* Does not wait. -EAGAIN: no case can happen now. */
 UMS_API UMS_CHECK int ums_tryselect(const ums_select_case_t* cases, size_t count, size_t* index);
 
 #ifdef __cplusplus
