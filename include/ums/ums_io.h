@@ -2,17 +2,21 @@
 #ifndef UMS_UMS_IO_H
 #define UMS_UMS_IO_H
 
-/* ums/ums_io.h: I/O that parks the fiber instead of blocking its kernel thread. The C face of ums/io.hpp, which
- * holds the contract.
+/* ums/ums_io.h: I/O that parks the fiber instead of blocking its kernel thread. The C face of
+ * ums/io.hpp, which holds the contract.
  *
- * Each does what the system call of its name does on a blocking descriptor, and returns what that returns, or
- * a negative error number; errno is not touched. NAME_until() also gives up at `deadline` with -ETIMEDOUT and, if
- * `stop` is not NULL, once that is requested with -ECANCELED. -EBADF: also to those that wait when
- * another fiber closes the descriptor. Never -EINTR, never SIGPIPE; -EAGAIN only where ums/io.hpp says so.
+ * Each function does what the system call of its name does on a blocking descriptor.
  *
- * poll, select and epoll_wait return 0 at their deadline. read_all and write_all return 0, or an error;
- * read_all -ENOMSG at the end. Others may use a descriptor too, and close it; ums_close() also ends the waits on it.
- * ums_forget(): as io::forget().
+ * Blocking:  parks a fiber; blocks a plain kernel thread.
+ * Results:   what the system call returns, or a negative error number; errno is not touched. poll,
+ *            select and epoll_wait return 0 at their deadline. read_all and write_all return 0 or
+ *            an error; read_all returns -ENOMSG if it meets the end.
+ * Deadlines: NAME_until() also gives up at `deadline` with -ETIMEDOUT and, if `stop` is not NULL,
+ *            once a stop is requested, with -ECANCELED.
+ * Errors:    -EBADF also comes to waiters when another fiber closes the descriptor. Never -EINTR
+ *            and never SIGPIPE. -EAGAIN only where ums/io.hpp says so.
+ * Sharing:   others may use a descriptor too, and close it. ums_close() also ends the waits on it.
+ *            ums_forget() does what io::forget() does.
  */
 
 #include <sys/select.h>
@@ -98,7 +102,7 @@ UMS_API int ums_epoll_wait(int epoll, struct epoll_event* events, int most);
 UMS_API int ums_epoll_wait_until(int epoll, struct epoll_event* events, int most, int64_t deadline,
                                  ums_stop_t* stop);
 
-/* Until an attempt is worth its system call, for who wants no buffer before; a hint. */
+/* Wait, without a buffer, until an attempt is worth its system call. The answer is a hint. */
 UMS_API int ums_wait_readable(int fd);
 UMS_API int ums_wait_readable_until(int fd, int64_t deadline, ums_stop_t* stop);
 UMS_API int ums_wait_writable(int fd);
@@ -117,14 +121,15 @@ UMS_API ssize_t ums_pwrite(int fd, const void* from, size_t bytes, off_t offset)
 UMS_API int ums_fsync(int fd);
 UMS_API int ums_fdatasync(int fd);
 
-/* Calls function(argument), which truly blocks, on a thread of the off-load pool (ums/offload.hpp), and
- * waits for it. -EAGAIN: no thread. */
+/* Calls function(argument), which truly blocks, on a thread of the off-load pool (ums/offload.hpp),
+ * and waits for it. A plain thread calls it itself. -EAGAIN: no thread. */
 UMS_API int ums_offload(void (*function)(void*), void* argument);
 
-/* The addresses of a host (ums/resolve.hpp), best first; `service` is a port number or a name. NULL: as for
- * getaddrinfo(), which runs in the off-load pool. `family`: AF_UNSPEC for any; `type`: SOCK_STREAM, say. At most `most` are
- * stored. Returns how many there are, or -ENOENT: the resolver has none, and says why in *why (may be NULL), an EAI_
- * number; other errors are the system's, or -ETIMEDOUT and -ECANCELED. */
+/* Looks up the addresses of a host (ums/resolve.hpp), best first. `service` is a port number or a
+ * name; NULL means what it means to getaddrinfo(), which runs in the off-load pool. `family`:
+ * AF_UNSPEC for any. `type`: SOCK_STREAM, say. Stores at most `most` addresses and returns how many
+ * there are. -ENOENT: the resolver has none; *why, unless `why` is NULL, gets its EAI_ number.
+ * Other errors are the system's, -ETIMEDOUT and -ECANCELED. */
 typedef struct {
     struct sockaddr_storage address;
     socklen_t bytes;
@@ -135,13 +140,14 @@ UMS_API int ums_resolve_until(const char* host, const char* service, int family,
                               ums_address_t* into, int most, int* why, int64_t deadline,
                               ums_stop_t* stop);
 
-/* Waits for the end of a child process (ums/child.hpp). *status, which may be NULL: as waitpid() has it.
- * -ECHILD: not a child, or waited for already. */
+/* Waits for the end of a child process (ums/child.hpp). *status, unless NULL, gets the status as
+ * waitpid() gives it. -ECHILD: not a child, or already waited for. */
 UMS_API int ums_child_wait(pid_t pid, int* status);
 UMS_API int ums_child_wait_until(pid_t pid, int* status, int64_t deadline, ums_stop_t* stop);
 
-/* Signals of the process as events (ums/signals.hpp): from create to destroy they have a handler that notes them.
- * wait returns the number of one that came. */
+/* Signals of the process as events (ums/signals.hpp). From create to destroy the signals have a
+ * handler that notes them. wait returns the number of a signal that came. create fails with
+ * -EINVAL: a number. */
 typedef struct ums_signals ums_signals_t;
 UMS_API int ums_signals_create(ums_signals_t** made, const int* numbers, size_t count);
 UMS_API void ums_signals_destroy(ums_signals_t* signals);

@@ -2,28 +2,33 @@
 #ifndef UMS_UMS_PTHREAD_H
 #define UMS_UMS_PTHREAD_H
 
-/* ums/ums_pthread.h: the names of <pthread.h> and <semaphore.h> on fibers, to port programs.
+/* ums/ums_pthread.h: the names of <pthread.h> and <semaphore.h> on fibers, for porting programs.
  *
- * ums_pthread_NAME() is what POSIX says of pthread_NAME(), for fibers; ums_sem_NAME() of sem_NAME(). A program either
- * calls these, or defines UMS_PTHREAD_NAMES before it includes this header in place of the two: then the names
- * without ums_ are macros for these. A runtime must run (ums_runtime_start() at the head of main() is enough).
+ * ums_pthread_NAME() does for fibers what POSIX says of pthread_NAME(), and ums_sem_NAME() what it
+ * says of sem_NAME(). A program either calls these names, or defines UMS_PTHREAD_NAMES before it
+ * includes this header in place of the two. Then the names without ums_ are macros for these. A
+ * runtime must be running (ums_runtime_start() at the start of main() is enough).
  *
- * Blocking:  parks the fiber; on a plain kernel thread, which may call all of these too, blocks that.
- * Errors:    ums_pthread_: 0 or a positive error number, as POSIX says. ums_sem_: 0, or -1 and errno.
- * errno:     is the fiber's own, but a compiler may keep its address across calls, and a call that waits may
- *            return on another kernel thread. Read errno only in a function that has not
- *            used it before such a call, or use ums_semaphore_...(), which need none.
- * Deadlines: absolute, of CLOCK_REALTIME, or of the clock that is named: CLOCK_REALTIME or
- *            CLOCK_MONOTONIC.
+ * Blocking:  a wait parks the fiber. Plain kernel threads may call all functions too; a wait blocks
+ *            them.
+ * Errors:    ums_pthread_: 0 or a positive error number, as POSIX says. ums_sem_: 0, or -1 and
+ *            errno.
+ * errno:     belongs to the fiber, but a compiler may keep its address across calls, and a call
+ * that
+ *            waits may return on another kernel thread. Read errno only in a function that has not
+ *            used it before such a call, or use ums_semaphore_...(), which need no errno.
+ * Deadlines: absolute times of CLOCK_REALTIME, or of the clock that the caller names:
+ *            CLOCK_REALTIME or CLOCK_MONOTONIC.
  *
- * Differs from POSIX:
- * - A normal mutex tells its owner that locks it again (EDEADLK), and others that unlock it
- *   (EPERM), as one of PTHREAD_MUTEX_ERRORCHECK does.
- * - ums_pthread_create(): EPERM if no runtime runs.
+ * Differences from POSIX:
+ * - A normal mutex reports EDEADLK to an owner that locks it again, and EPERM to others that unlock
+ *   it, as a PTHREAD_MUTEX_ERRORCHECK mutex does.
+ * - ums_pthread_create() returns EPERM if no runtime is running.
  * - Without attributes a stack has the runtime's size (64 KiB), not megabytes.
- * - Not there: cancellation and cleanup handlers, signals to one thread, scheduling attributes, stacks of the
- *   program's own, process-shared objects, robust and priority mutexes, named semaphores, spin locks. With
- *   UMS_PTHREAD_NAMES a call of one that takes these types does not compile or not link.
+ * - Missing: cancellation and cleanup handlers, signals to one thread, scheduling attributes,
+ *   stacks of the program's own, process-shared objects, robust and priority mutexes, named
+ *   semaphores, spin locks. With UMS_PTHREAD_NAMES a call of a missing function that takes these
+ *   types does not compile or does not link.
  */
 
 #include <errno.h>
@@ -36,7 +41,7 @@
 extern "C" {
 #endif
 
-/* --- Threads ------------------------------------------------------------------------------------ */
+/* --- Threads ---------------------------------------------------------------------------------- */
 
 typedef struct ums_pthread* ums_pthread_t;
 
@@ -54,35 +59,39 @@ UMS_API int ums_pthread_attr_setdetachstate(ums_pthread_attr_t* attr, int state)
 UMS_API int ums_pthread_attr_getdetachstate(const ums_pthread_attr_t* attr, int* state);
 UMS_API int ums_pthread_attr_setstacksize(ums_pthread_attr_t* attr, size_t bytes); /* EINVAL */
 UMS_API int ums_pthread_attr_getstacksize(const ums_pthread_attr_t* attr, size_t* bytes);
-/* Remembered, and no more: every stack has a guard. */
+/* Only remembers the number: every stack has a guard. */
 UMS_API int ums_pthread_attr_setguardsize(ums_pthread_attr_t* attr, size_t bytes);
 UMS_API int ums_pthread_attr_getguardsize(const ums_pthread_attr_t* attr, size_t* bytes);
 
 /* EAGAIN: no stack or no memory. EPERM: no runtime runs. */
 UMS_API int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
                                void* (*function)(void*), void* argument);
-/* EDEADLK: itself. EINVAL: detached, or not made by ums_pthread_create(). */
+/* Waits for the thread's end. EDEADLK: a thread joins itself. EINVAL: it is detached, or was not
+ * made by ums_pthread_create(). */
 UMS_API int ums_pthread_join(ums_pthread_t thread, void** result);
 UMS_API int ums_pthread_detach(ums_pthread_t thread); /* EINVAL: as above */
-/* Of any fiber or plain thread. Lives until that ends or, if it is joinable, is joined. Ends the program
- * if there is no memory. */
+/* Returns the handle of the calling fiber or plain thread. It lives until the caller ends or, if it
+ * is joinable, is joined. Ends the program if there is no memory. */
 UMS_API ums_pthread_t ums_pthread_self(void);
 UMS_API int ums_pthread_equal(ums_pthread_t a, ums_pthread_t b);
-/* What reports of the fiber say, at most 15 bytes. ERANGE: longer; the buffer is too small. EINVAL: neither made by
- * ums_pthread_create() nor the calling thread; setting that of a fiber made otherwise, which got it then. */
+/* The name that reports show for the fiber, at most 15 bytes. ERANGE: the name is longer, or the
+ * buffer too small. EINVAL: the thread is neither the caller nor made by ums_pthread_create(); or
+ * set for a fiber made otherwise, which got its name when it was made. */
 UMS_API int ums_pthread_setname_np(ums_pthread_t thread, const char* name);
 UMS_API int ums_pthread_getname_np(ums_pthread_t thread, char* name, size_t bytes);
-/* Ends the fiber: its stack is unwound as by a C++ exception, so C++ destructors on it run, a catch (...) must throw
- * on, and C code needs unwind tables, which compilers make by default on x86-64. In a fiber made in C, or a ums::fiber
- * or ums::jfiber; not where C++ keeps a function's exception for others: in ums::run(), spawn(), async() and scopes.
+/* Ends the calling fiber. Unwinds its stack as a C++ exception would: C++ destructors on it run, a
+ * catch (...) must rethrow, and C code needs unwind tables, which compilers make by default on
+ * x86-64. Works in a fiber made in C, in a ums::fiber and in a ums::jfiber. Does not work where C++
+ * keeps a function's exception for others: in ums::run(), spawn(), async() and scopes.
  *
- * Of a plain thread, what pthread_exit() does. If it is the main thread and ums_runtime_start() has started a
- * runtime that was not stopped: when the fibers of the standard cluster have ended, the process ends as by exit(0),
- * and with it the kernel threads of the program's own and the fibers of other clusters. */
+ * On a plain thread it does what pthread_exit() does. The main thread is special if
+ * ums_runtime_start() has started a runtime that was not stopped: when the fibers of the standard
+ * cluster have ended, the process ends as by exit(0). The program's own kernel threads and the
+ * fibers of other clusters end with it. */
 UMS_API void ums_pthread_exit(void* result) __attribute__((noreturn));
 UMS_API int ums_sched_yield(void);
 
-/* --- Mutexes ------------------------------------------------------------------------------------ */
+/* --- Mutexes ---------------------------------------------------------------------------------- */
 
 typedef ums_mutex_t ums_pthread_mutex_t;
 #define UMS_PTHREAD_MUTEX_INITIALIZER UMS_MUTEX_INIT
@@ -96,7 +105,7 @@ enum {
     UMS_PTHREAD_MUTEX_DEFAULT = UMS_PTHREAD_MUTEX_NORMAL
 };
 
-/* The first of each is supported, the others give ENOTSUP. */
+/* The first value of each enum is supported; the others give ENOTSUP. */
 enum { UMS_PTHREAD_PROCESS_PRIVATE, UMS_PTHREAD_PROCESS_SHARED };
 enum { UMS_PTHREAD_PRIO_NONE, UMS_PTHREAD_PRIO_INHERIT, UMS_PTHREAD_PRIO_PROTECT };
 enum { UMS_PTHREAD_MUTEX_STALLED, UMS_PTHREAD_MUTEX_ROBUST };
@@ -127,7 +136,7 @@ UMS_API int ums_pthread_mutex_clocklock(ums_pthread_mutex_t* mutex, clockid_t cl
                                         const struct timespec* limit);
 UMS_API int ums_pthread_mutex_unlock(ums_pthread_mutex_t* mutex); /* EPERM */
 
-/* --- Condition variables ------------------------------------------------------------------------ */
+/* --- Condition variables ---------------------------------------------------------------------- */
 
 typedef struct ums_pthread_cond {
     ums_cond_t cond;
@@ -160,7 +169,7 @@ UMS_API int ums_pthread_cond_clockwait(ums_pthread_cond_t* cond, ums_pthread_mut
 UMS_API int ums_pthread_cond_signal(ums_pthread_cond_t* cond);
 UMS_API int ums_pthread_cond_broadcast(ums_pthread_cond_t* cond);
 
-/* --- Reader-writer locks ------------------------------------------------------------------------ */
+/* --- Reader-writer locks ---------------------------------------------------------------------- */
 
 typedef ums_rwlock_t ums_pthread_rwlock_t;
 #define UMS_PTHREAD_RWLOCK_INITIALIZER UMS_RWLOCK_INIT
@@ -191,10 +200,11 @@ UMS_API int ums_pthread_rwlock_clockrdlock(ums_pthread_rwlock_t* lock, clockid_t
                                            const struct timespec* limit);
 UMS_API int ums_pthread_rwlock_clockwrlock(ums_pthread_rwlock_t* lock, clockid_t clock,
                                            const struct timespec* limit);
+/* EPERM: nobody holds it, or another does. */
 UMS_API int ums_pthread_rwlock_unlock(
-    ums_pthread_rwlock_t* lock); /* EPERM: nobody, or another, holds it */
+    ums_pthread_rwlock_t* lock);
 
-/* --- Keys and once ------------------------------------------------------------------------------ */
+/* --- Keys and once ---------------------------------------------------------------------------- */
 
 typedef ums_key_t ums_pthread_key_t;
 
@@ -208,7 +218,7 @@ typedef ums_once_t ums_pthread_once_t;
 
 UMS_API int ums_pthread_once(ums_pthread_once_t* once, void (*function)(void));
 
-/* --- Barriers ----------------------------------------------------------------------------------- */
+/* --- Barriers --------------------------------------------------------------------------------- */
 
 typedef ums_barrier_t ums_pthread_barrier_t;
 #define UMS_PTHREAD_BARRIER_SERIAL_THREAD (-1)
@@ -229,7 +239,7 @@ UMS_API int ums_pthread_barrier_init(ums_pthread_barrier_t* barrier,
 UMS_API int ums_pthread_barrier_destroy(ums_pthread_barrier_t* barrier);
 UMS_API int ums_pthread_barrier_wait(ums_pthread_barrier_t* barrier);
 
-/* --- Semaphores: -1 and errno ------------------------------------------------------------------- */
+/* --- Semaphores: -1 and errno ----------------------------------------------------------------- */
 
 typedef ums_semaphore_t ums_sem_t;
 
