@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/export.hpp: what the shared library shows.
+// ums/export.hpp: marks the symbols that the shared library exports.
 //
 // UMS_EXPORT makes a symbol visible. The library hides every other symbol.
 

@@ -36,8 +36,8 @@ enum class policy_kind {
     fifo,   // One queue for all, in strict order of arrival.
 };
 
-// What the runtime does when a cluster has nothing to run: look for fibers that wait for each other
-// in a circle, or not.
+// How the runtime looks for fibers that wait for each other in a circle, when a cluster has nothing
+// to run.
 enum class deadlock_check {
     off,     // Does not look. find_deadlocks() still does, when called.
     report,  // Writes each cycle to standard error, once.

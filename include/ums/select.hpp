@@ -73,7 +73,7 @@ public:
         };
     }
 
-    // What came, if the case has no function. Empty: the channel is closed.
+    // The received value, if the case has no function. Empty: the channel is closed.
     [[nodiscard]] std::optional<T>& value() noexcept { return slot_; }
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/stats.hpp: what the runtime has done and chosen.
+// ums/stats.hpp: counters of the runtime, and its choices on this machine.
 //
 // Counters are exact only while nothing runs: a reader sees each of them at a slightly different
 // moment. They count from the start of the runtime.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/this_fiber.hpp: what the running fiber does with itself.
+// ums/this_fiber.hpp: operations of the running fiber on itself.
 //
 // All functions but migrate() also work on a plain kernel thread, which then yields, sleeps and
 // parks as a thread.

@@ -313,7 +313,7 @@ UMS_API void ums_blocking_leave(void);
 UMS_API void ums_uninterruptible_enter(void);
 UMS_API void ums_uninterruptible_leave(void);
 
-/* --- What the runtime does (ums/stats.hpp) ---------------------------------------------------- */
+/* --- Statistics (ums/stats.hpp) -------------------------------------------------------------- */
 
 typedef struct ums_stats {
     size_t size;

@@ -248,7 +248,7 @@ UMS_API int ums_thread_kind(int tid);
  * that runs it. */
 UMS_API int ums_thread_id(void);
 
-/* --- What goes on ----------------------------------------------------------------------------- */
+/* --- Statistics ------------------------------------------------------------------------------- */
 
 /* Returns how workers are switched: "fsgsbase: ...", or "unavailable: ..." with what is missing.
  * Then ums_scheduler_enter() and ums_worker_create() fail with -ENOTSUP. */
