@@ -37,7 +37,8 @@ inline constexpr bool moves_as_bytes =
     std::is_trivially_move_constructible_v<T>&& std::is_trivially_destructible_v<T> &&
     sizeof(T) <= bytes_most;
 
-// The facts that the mechanism needs of a type. If build() or deliver() throws, it has made nothing.
+// The facts that the mechanism needs of a type. If build() or deliver() throws, it has made
+// nothing.
 struct element_type {
     std::size_t size;
     std::size_t align;
