@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Holds the pages to what the code does.
 
-check.py text [ROOT]             links, names of files and tests, sync tags, variables, commands beside figures
+check.py text [ROOT]             links, names of files and tests, sync tags, variables, commands beside
+                                 figures; of comments: width, bare "who" clauses, contracts of headers
 check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ and C block of the pages
 check.py program SOURCE PROGRAM  runs a program of examples/: it prints what its source says
 check.py self-test               proves that each of them can fail
@@ -176,6 +177,96 @@ def check_text(root):
     yield from differing_tags(root)
     yield from differing_variables(root)
     yield from missing_tests(root)
+    yield from bad_comments(root)
+    yield from missing_contracts(root)
+
+
+# --- comments --------------------------------------------------------------------------------------
+
+# Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED is
+# left out of both.
+COMMENT_ROOTS = ["include/ums"]
+CONTRACT_ROOTS = ["include/ums"]
+UNCHECKED = ["include/ums/compat/windows"]
+
+COMMENT_COLUMNS = 100
+SOURCE = (".c", ".cpp", ".h", ".hpp")
+HEADER = (".h", ".hpp")
+
+# Strings come along so that what looks like a comment in one is none.
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
+
+# A clause that begins with "who" and has no noun before it: at the start of a sentence or clause, or
+# right after a preposition or a conjunction. A question may begin so.
+BARE_WHO = re.compile(r"""(?:^|[.;:!?(]\s+|[(]|\b(?:and|as|because|but|by|for|from|if|of|or|so|than|that|to|
+                          unless|until|when|where|while|with)\s+)(who\b)(?![^.;]*[?])""",
+                      re.IGNORECASE | re.VERBOSE)
+SENTENCE = re.compile(r"\w[^.!?]*[.!?](?=\s|$)")
+GUARD = re.compile(r"\s*#\s*(?:pragma once|ifndef \w+|define \w+|include [^\n]*)[ \t]*(?=\n|$)")
+
+
+def sources(root, folders, endings):
+    for folder in folders:
+        for path in sorted(glob.glob(folder + "/**/*", root_dir=root, recursive=True)):
+            if path.endswith(endings) and not any(path.startswith(f"{u}/") for u in UNCHECKED):
+                yield path
+
+
+def comments(text):
+    """(first line, last line, words) of each comment. Lines of // right below each other are one."""
+    found = []
+    for token in TOKEN.finditer(text):
+        if token[0][0] != "/":
+            continue
+        first = text.count("\n", 0, token.start()) + 1
+        last = first + token[0].count("\n")
+        words = token[0].removeprefix("//").removeprefix("/*").removesuffix("*/")
+        words = re.sub(r"^\s*\*(?=\s|$)", "", words, flags=re.MULTILINE)
+        is_alone = not text[text.rfind("\n", 0, token.start()) + 1:token.start()].strip()
+        if found and token[0].startswith("//") and is_alone and found[-1][3] and found[-1][1] == first - 1:
+            found[-1] = (found[-1][0], last, found[-1][2] + "\n" + words, True)
+        else:
+            found.append((first, last, words, token[0].startswith("//")))
+    return [one[:3] for one in found]
+
+
+def bare_clauses(first, words):
+    """Paragraph by paragraph, so that an empty line ends a sentence. Code in ` ` or indented is none."""
+    line = first
+    for paragraph in re.split(r"(\n[ \t]*(?=\n))", words):
+        plain = re.sub(r"`[^`]*`|^ {3}.*;.*$", lambda m: "x" * len(m[0]), paragraph, flags=re.MULTILINE)
+        for match in BARE_WHO.finditer(plain.lstrip()):
+            skipped = len(plain) - len(plain.lstrip())
+            at = line + plain.count("\n", 0, skipped + match.start(1))
+            yield at, "a clause begins with a bare \"who\": name who it is (the caller, the waiter, ...)"
+        line += paragraph.count("\n")
+
+
+def bad_comments(root):
+    for path in sources(root, COMMENT_ROOTS, SOURCE):
+        text = read(root, path)
+        lines = text.splitlines()
+        for first, last, words in comments(text):
+            for number in range(first, last + 1):
+                if len(lines[number - 1]) > COMMENT_COLUMNS:
+                    yield path, number, f"a comment wider than {COMMENT_COLUMNS} columns"
+            for number, complaint in bare_clauses(first, words):
+                yield path, number, complaint
+
+
+def contract(text):
+    """The first comment after the licence, if no declaration comes before it."""
+    text = re.sub(r"^\s*(?:// SPDX[^\n]*|/\* SPDX.*?\*/)", "", text)
+    while guard := GUARD.match(text):
+        text = text[guard.end():]
+    head = re.match(r"\s*((?://[^\n]*\n)+|/\*.*?\*/)", text + "\n", re.DOTALL)
+    return comments(head[1])[0][2] if head else ""
+
+
+def missing_contracts(root):
+    for path in sources(root, CONTRACT_ROOTS, HEADER):
+        if len(SENTENCE.findall(contract(read(root, path)))) < 2:
+            yield path, 1, "opens without a contract: two sentences at least, before the first declaration"
 
 
 # --- examples --------------------------------------------------------------------------------------
@@ -424,6 +515,41 @@ EXAMPLES = [
 ]
 
 
+GOOD_HEADER = """// SPDX-License-Identifier: MIT
+#pragma once
+
+// ums/x.hpp: a thing. One sentence more.
+
+#include <cstddef>
+"""
+
+# Each case: a file under include/ums/, its text, and a part of the one complaint it must cause, or None.
+HEADERS = [
+    ("x.hpp", GOOD_HEADER, None),
+    ("x.h", "/* SPDX-License-Identifier: MIT */\n#ifndef X\n#define X\n/* ums/x.h: a thing. It is\n"
+            " * not big. */\n#endif\n", None),
+    ("x.hpp", "// SPDX-License-Identifier: MIT\n#pragma once\n\n// ums/x.hpp: a thing.\n", "x.hpp:1: opens"),
+    ("x.hpp", "// SPDX-License-Identifier: MIT\n#pragma once\n\nint x;  // A thing. One more.\n", "opens"),
+    ("x.h", "/* SPDX-License-Identifier: MIT */\n#ifndef X\n#define X\n#define Y 1\n"
+            "/* A thing. One more. */\n#endif\n", "opens"),
+    ("x.hpp", GOOD_HEADER + "// " + 97 * "x", None),
+    ("x.hpp", GOOD_HEADER + "// " + 98 * "x", "x.hpp:7: a comment wider"),
+    ("x.h", GOOD_HEADER + "/* One\n" + 101 * "x" + "\n*/", "x.h:8: a comment wider"),
+    ("x.hpp", GOOD_HEADER + "int " + 80 * "x" + ";  // A trailing comment.", "x.hpp:7: a comment wider"),
+    ("x.hpp", GOOD_HEADER + "int " + 120 * "x" + ";", None),
+    ("x.hpp", GOOD_HEADER + 'auto x = "//' + 120 * "x" + '. Who waits";', None),
+    ("x.hpp", GOOD_HEADER + "// Who waits is woken.", "x.hpp:7: a clause"),
+    ("x.hpp", GOOD_HEADER + "// It is set; then\n// it ends: who\n// waits is woken.", "x.hpp:8: a clause"),
+    ("x.hpp", GOOD_HEADER + "int x;  // Freed by who waits.", "x.hpp:7: a clause"),
+    ("x.h", GOOD_HEADER + "/* One thing.\n *\n * Who waits is woken. */", "x.h:9: a clause"),
+    ("x.hpp", GOOD_HEADER + "// One thing.\n// Freed for the caller, who waits. Says who waits.", None),
+    ("x.hpp", GOOD_HEADER + "// Who waits? See whose() and `who`; whoever waits is woken.", None),
+    ("x.cpp", "// Who waits is woken.", "x.cpp:1: a clause"),
+    ("x.cpp", "int x;", None),
+    ("compat/windows/x.hpp", "// Who waits is woken.", None),
+]
+
+
 def judge(text, expected, got):
     if len(got) == (expected is not None) and (not got or expected in got[0]):
         return 0
@@ -431,8 +557,21 @@ def judge(text, expected, got):
     return 1
 
 
-def self_test(root, tools):
+def self_test_of_comments():
     wrong = 0
+    for path, text, expected in HEADERS:
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "include/ums", path)
+            os.makedirs(os.path.dirname(file))
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(text)
+            got = [f"{page}:{line}: {what}" for page, line, what in check_text(folder)]
+        wrong += judge(text, expected, got)
+    return wrong
+
+
+def self_test(root, tools):
+    wrong = self_test_of_comments()
     with tempfile.TemporaryDirectory() as folder:
         def write(path, text):
             os.makedirs(os.path.dirname(os.path.join(folder, path)), exist_ok=True)
