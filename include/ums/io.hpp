@@ -14,10 +14,10 @@
 //            first, and a carrier may block in them if another process is faster. There it writes
 //            PIPE_BUF bytes at a time to pipes and terminals, and write() continues until all is
 //            written or its limits end.
-//            Others may close a number, read from it, put another file under it, duplicate it or
-//            pass it to a child: each wait registers for itself and asks for the kind of the file
-//            again. wait_readable(), wait_writable() and poll() leave the descriptor's flags alone.
-//            But only close() ends the waits of other fibers.
+//            A number stays safe to use even if others close it, read from it, put another file
+//            under it, duplicate it or pass it to a child: each wait registers for itself and asks
+//            for the kind of the file again. wait_readable(), wait_writable() and poll() leave the
+//            descriptor's flags alone. But only close() ends the waits of other fibers.
 //            The sockets of net:: keep a lasting registration, which saves a system call for each
 //            wait; their release() gives it up. Others may read, write, poll and duplicate the
 //            number that their fd() returns, but must not close it or put another file under it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// ums/jfiber.hpp: a fiber that its handle stops and joins when it is destroyed. As std::jthread.
+// ums/jfiber.hpp: a fiber whose handle requests a stop and joins when destroyed. As std::jthread.
 //
 // If the function takes a std::stop_token as its first argument, it gets the handle's token.
 //

@@ -39,7 +39,7 @@ struct offload_statistics {
 [[nodiscard]] UMS_EXPORT offload_statistics offload_stats() noexcept;
 
 // Limits the pool to `threads` threads from now on, 1 to 4096 (other values are clamped). The limit
-// is 64 at the start of the program. Never blocks for long; running calls are not disturbed.
+// is 64 at the start of the program. Never parks; calls under way continue.
 UMS_EXPORT void set_offload_limit(unsigned threads) noexcept;
 
 namespace impl {

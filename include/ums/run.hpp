@@ -15,8 +15,8 @@
 //           the detached ones. A fiber that never ends keeps them waiting.
 // Lifetime: before the stop, join or detach every handle of a fiber and destroy every cluster.
 // Errors:   std::system_error: device_or_resource_busy (a runtime is running), invalid_argument (an
-//           option), operation_not_supported (guards that the kernel cannot make; a requested
-//           detector, or time slices, without a detector that works),
+//           option), operation_not_supported (the kernel cannot make the requested guards, the
+//           requested detector does not work, or the requested time slices have no detector),
 //           resource_unavailable_try_again (no thread), operation_not_permitted (started on a
 //           fiber). An environment variable UMS_* that does not parse ends the program with exit
 //           code 2 and one line that names it.

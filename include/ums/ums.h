@@ -347,7 +347,7 @@ UMS_API const char* ums_version(void);
 /* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
 
 enum ums_mutex_kind {
-    UMS_MUTEX_NORMAL,    /* Running fibers may overtake waiters, 16 times. */
+    UMS_MUTEX_NORMAL,    /* A running fiber may overtake a waiter, 16 times at most. */
     UMS_MUTEX_FAIR,      /* First come, first served. */
     UMS_MUTEX_RECURSIVE, /* As normal; its owner may lock it again, and must unlock it as often. */
 };

@@ -14,9 +14,8 @@
  * Errors:    ums_pthread_: 0 or a positive error number, as POSIX says. ums_sem_: 0, or -1 and
  *            errno.
  * errno:     belongs to the fiber, but a compiler may keep its address across calls, and a call
- * that
- *            waits may return on another kernel thread. Read errno only in a function that has not
- *            used it before such a call, or use ums_semaphore_...(), which need no errno.
+ *            that waits may return on another kernel thread. Read errno only in a function that has
+ *            not used it before such a call, or use ums_semaphore_...(), which need no errno.
  * Deadlines: absolute times of CLOCK_REALTIME, or of the clock that the caller names:
  *            CLOCK_REALTIME or CLOCK_MONOTONIC.
  *
@@ -63,7 +62,7 @@ UMS_API int ums_pthread_attr_getstacksize(const ums_pthread_attr_t* attr, size_t
 UMS_API int ums_pthread_attr_setguardsize(ums_pthread_attr_t* attr, size_t bytes);
 UMS_API int ums_pthread_attr_getguardsize(const ums_pthread_attr_t* attr, size_t* bytes);
 
-/* EAGAIN: no stack or no memory. EPERM: no runtime runs. */
+/* EAGAIN: no stack or no memory. EPERM: no runtime is running. */
 UMS_API int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
                                void* (*function)(void*), void* argument);
 /* Waits for the thread's end. EDEADLK: a thread joins itself. EINVAL: it is detached, or was not

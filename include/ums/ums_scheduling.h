@@ -6,18 +6,16 @@
  * them.
  *
  * worker:          a thread with its own stack, thread_local variables, errno, pthread_self() and
- * exit
- *                  code. Making a worker also makes a context and queues it on a completion list.
- *                  From then on it runs only while a scheduler executes it.
+ *                  exit code. It is made with a context and queued on a completion list. From then
+ *                  on it runs only while a scheduler executes it.
  * context:         the handle of a worker's state. The program can attach user data.
  * completion list: holds the workers that became ready: new workers, workers whose blocking call
- * has
- *                  ended, and workers that have ended. A worker that yields does not come to the
- *                  list: its scheduler gets it directly.
+ *                  has ended, and workers that have ended. A worker that yields does not come to
+ *                  the list: its scheduler gets it directly.
  * scheduler:       a plain thread that called ums_scheduler_enter(). The API calls its procedure
- * for
- *                  each reason to decide anew what to run, always at the same depth of the thread's
- *                  stack. The procedure decides by ums_worker_execute(), which does not return.
+ *                  for each reason to decide anew what to run, always at the same depth of the
+ *                  thread's stack. The procedure decides by ums_worker_execute(), which does not
+ *                  return.
  *
  * No runtime is needed: neither ums_run() nor ums_runtime_start().
  *
