@@ -15,8 +15,9 @@ it is:
     <!-- example: statements -->    what a fiber does
     <!-- example: main -->          what main() does, without a runtime
     <!-- example: from PATH -->     an excerpt of a file that is tested elsewhere, to the letter
+    <!-- example: boost -->         a program with Boost.Fiber; it runs where that is installed
 
-A ```c block is C11, and a program or an excerpt.
+A ```c block is C11, and a program or an excerpt. A ```go block is a program; it runs where Go is installed.
 
 A ```text block after the words "Output:" holds what the block before it prints.
 """
@@ -25,6 +26,7 @@ import concurrent.futures
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -325,12 +327,14 @@ def blocks(page, text):
                 kind = "program"
             kinds = r"program|from \S+"
             if line == "```cpp":
-                kinds += "|declarations|statements|main"
+                kinds += "|declarations|statements|main|boost"
             if not re.fullmatch(kinds, kind or ""):
                 name = "C++" if line == "```cpp" else "C"
                 raise BadPage(f"{page}:{at + 1}: a {name} block that is no program: say above it what "
                               "it is (see tests/docs/check.py)")
             found.append(Block(page, begin + 1, kind, code, line[3:]))
+        elif line == "```go":
+            found.append(Block(page, begin + 1, "go", code, "go"))
         elif line == "```text" and expects_output and found:
             found[-1].output = code
         kind, expects_output = None, False
@@ -359,7 +363,7 @@ class Builder:
         self.compiler = compiler
         self.flags = ["-Wall", "-Wextra", "-Werror", *flags, f"-I{os.path.join(root, 'include')}"]
 
-    def build(self, name, text, language="cpp"):
+    def build(self, name, text, language="cpp", also=()):
         """Returns the program, or what the compiler said."""
         source = os.path.join(self.folder, f"{name}.{language}")
         program = os.path.join(self.folder, name)
@@ -370,7 +374,7 @@ class Builder:
         if language == "c":
             compiles = ["-std=c11", "-pedantic", "-x", "c", source, "-x", "none"]
             libraries += ["-lstdc++", "-lm"]
-        libraries += [flag for flag in self.flags if flag.startswith("-l")]
+        libraries += [*also, *(flag for flag in self.flags if flag.startswith("-l"))]
         flags = [flag for flag in self.flags if not flag.startswith("-l")]
         done = subprocess.run([self.compiler, *flags, *compiles, *libraries, "-o", program],
                               cwd=self.root, capture_output=True, text=True, check=False)
@@ -415,6 +419,33 @@ def check_unit(builder, name, text, runs):
             if (wrong := run(block, [program, *words]))]
 
 
+def runs_boost(flags):
+    """The sanitizers do not know how Debian's Boost switches."""
+    is_sanitized = any(flag.startswith("-fsanitize=") for flag in flags)
+    return not is_sanitized and os.path.exists("/usr/include/boost/fiber/all.hpp")
+
+
+def check_foreign(builder, block):
+    """A program of another library or language, where that is installed."""
+    name = re.sub(r"\W", "_", block.place())
+    if block.kind == "boost":
+        if not runs_boost(builder.flags):
+            return []
+        program, error = builder.build(name, block.code, also=["-lboost_fiber", "-lboost_context"])
+    else:
+        go = shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+        if go is None:
+            return []
+        program = os.path.join(builder.folder, name)
+        with open(program + ".go", "w", encoding="utf-8") as file:
+            file.write(block.code)
+        done = subprocess.run([go, "build", "-o", program, program + ".go"], cwd=builder.folder,
+                              capture_output=True, text=True, check=False)
+        error = done.stderr if done.returncode else None
+    wrong = f"{block.place()}: does not compile\n{error}" if error else run(block, [program])
+    return [wrong] if wrong else []
+
+
 def units(page, found):
     programs = [block for block in found if block.kind == "program"]
     for block in programs:
@@ -443,6 +474,8 @@ def check_examples(root, compiler, library, flags):
                 wrong += [bad for block in found if block.kind.startswith("from ")
                           if (bad := check_excerpt(root, block))]
                 jobs += [pool.submit(check_unit, builder, *unit) for unit in units(page, found)]
+                jobs += [pool.submit(check_foreign, builder, block) for block in found
+                         if block.kind in ("boost", "go")]
         for job in jobs:
             wrong += job.result()
     return count, wrong
@@ -513,6 +546,8 @@ EXAMPLES = [
      "```\n", None),
     ("<!-- example: from tests/docs/CMakeLists.txt -->\n```cpp\nnot there\n```\n", "is not what"),
 ]
+BOOST_EXAMPLE = ("<!-- example: boost -->\n```cpp\n#include <boost/fiber/all.hpp>\n"
+                 "int main() { return boost::fibers::fiber{}.joinable() ? 0 : 7; }\n```\n", "exit code 7")
 
 
 GOOD_HEADER = """// SPDX-License-Identifier: MIT
@@ -603,6 +638,8 @@ def self_test(root, tools):
         wrong += judge("tests", "names the test is_not_there", got)
         os.remove(os.path.join(folder, "docs/test-map.md"))
 
+        if tools and runs_boost(tools[2]):
+            EXAMPLES.append(BOOST_EXAMPLE)
         for text, expected in EXAMPLES if tools else []:
             write("README.md", text)
             wrong += judge(text, expected, check_examples(folder, *tools)[1])
