@@ -97,10 +97,12 @@ typedef struct ums_fiber_queue {
 #define UMS_FIBER_QUEUE_INIT \
     { {NULL, NULL}, 0 }
 
+/* Puts a ready fiber at the end, or at the front. */
 UMS_API void ums_fiber_queue_push_back(ums_fiber_queue_t* queue, ums_ref_t fiber);
 UMS_API void ums_fiber_queue_push_front(ums_fiber_queue_t* queue, ums_ref_t fiber);
 /* Returns {NULL} if the queue is empty. */
 UMS_API ums_ref_t ums_fiber_queue_pop_front(ums_fiber_queue_t* queue);
+/* Returns how many fibers the queue holds. */
 UMS_API size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue);
 
 /* The same list in order of keys: the lowest key first; among equal keys, the fiber that came
@@ -114,11 +116,13 @@ typedef struct ums_ordered_queue {
 #define UMS_ORDERED_QUEUE_INIT \
     { NULL, 0, 0 }
 
+/* Puts a ready fiber behind those whose key is equal or lower. */
 UMS_API void ums_ordered_queue_push(ums_ordered_queue_t* queue, ums_ref_t fiber, uint64_t key);
 /* Returns {NULL} if the queue is empty. */
 UMS_API ums_ref_t ums_ordered_queue_pop_front(ums_ordered_queue_t* queue);
 /* Returns the key of the first fiber. Requires: the queue is not empty. */
 UMS_API uint64_t ums_ordered_queue_front_key(const ums_ordered_queue_t* queue);
+/* Returns how many fibers the queue holds. */
 UMS_API size_t ums_ordered_queue_size(const ums_ordered_queue_t* queue);
 
 /* --- Runtime (ums/run.hpp, ums/options.hpp) --------------------------------------------------- */
@@ -256,8 +260,11 @@ UMS_API size_t ums_this_fiber_stack_high_water_bytes(void);
 /* A stop source, as std::stop_source. A request lasts for ever. The program may destroy the stop
  * while others still wait with it. */
 UMS_API UMS_CHECK int ums_stop_create(ums_stop_t** made); /* -ENOMEM */
+/* Frees the stop. */
 UMS_API void ums_stop_destroy(ums_stop_t* stop);
+/* Requests the stop and wakes everything that waits with it. */
 UMS_API bool ums_stop_request(ums_stop_t* stop); /* Returns whether this call was the first. */
+/* Returns whether the stop was requested. */
 UMS_API bool ums_stop_requested(const ums_stop_t* stop);
 
 /* --- Clusters (ums/cluster.hpp) --------------------------------------------------------------- */
@@ -367,17 +374,19 @@ typedef struct ums_mutex {
 #define UMS_RECURSIVE_MUTEX_INIT \
     { {0, 0, 0, 0}, UMS_MUTEX_RECURSIVE, 0 }
 
+/* Makes the mutex free, and of that kind. */
 UMS_API int ums_mutex_init(ums_mutex_t* mutex, ums_mutex_kind_t kind); /* -EINVAL: the kind */
 /* Optional: memory of a free mutex may simply go away. -EBUSY: somebody holds the mutex. */
 UMS_API int ums_mutex_destroy(ums_mutex_t* mutex);
 
-/* -EDEADLK: the caller holds it, and it is not recursive. -EAGAIN: locked 2^32 - 1 times
- * already. */
+/* Locks the mutex. -EDEADLK: the caller holds it, and it is not recursive. -EAGAIN: locked
+ * 2^32 - 1 times already. */
 UMS_API int ums_mutex_lock(ums_mutex_t* mutex);
 UMS_API UMS_CHECK int ums_mutex_lock_until(ums_mutex_t* mutex, int64_t deadline, ums_stop_t* stop);
-/* -EBUSY: somebody holds it (the caller too, unless it is recursive). */
+/* Locks the mutex if it is free. -EBUSY: somebody holds it (the caller too, unless it is
+ * recursive). */
 UMS_API UMS_CHECK int ums_mutex_trylock(ums_mutex_t* mutex);
-/* -EPERM: the caller does not hold it. */
+/* Unlocks the mutex. -EPERM: the caller does not hold it. */
 UMS_API int ums_mutex_unlock(ums_mutex_t* mutex);
 
 /* --- Reader-writer locks (ums/shared_mutex.hpp) ----------------------------------------------- */
@@ -392,15 +401,20 @@ typedef struct ums_rwlock {
         { 0, 0, 0, 0 }  \
     }
 
-/* -EDEADLK: the caller holds it as the writer. */
+/* Locks it for the caller alone, as the writer. -EDEADLK: the caller holds it as the writer. */
 UMS_API int ums_rwlock_lock(ums_rwlock_t* lock);
 UMS_API UMS_CHECK int ums_rwlock_lock_until(ums_rwlock_t* lock, int64_t deadline, ums_stop_t* stop);
+/* Locks it as the writer if nobody holds it or waits for it. */
 UMS_API UMS_CHECK int ums_rwlock_trylock(ums_rwlock_t* lock); /* -EBUSY */
+/* Ends the hold of the writer. */
 UMS_API int ums_rwlock_unlock(ums_rwlock_t* lock); /* -EPERM: the caller is not the writer */
+/* Locks it as a reader, beside other readers. -EDEADLK: the caller holds it as the writer. */
 UMS_API int ums_rwlock_lock_shared(ums_rwlock_t* lock);
 UMS_API UMS_CHECK int ums_rwlock_lock_shared_until(ums_rwlock_t* lock, int64_t deadline,
                                                    ums_stop_t* stop);
+/* Locks it as a reader if no writer holds it and nobody waits for it. */
 UMS_API UMS_CHECK int ums_rwlock_trylock_shared(ums_rwlock_t* lock); /* -EBUSY */
+/* Ends the hold of one reader. */
 UMS_API int ums_rwlock_unlock_shared(ums_rwlock_t* lock); /* -EPERM: no reader holds it */
 
 /* --- Condition variables (ums/condition_variable.hpp) ----------------------------------------- */
@@ -438,13 +452,15 @@ typedef struct ums_semaphore {
         { 0, 0, 0, 0 }     \
     }
 
-/* -EINVAL: more than UMS_SEMAPHORE_MAX permits. */
+/* Gives the semaphore that many permits. -EINVAL: more than UMS_SEMAPHORE_MAX permits. */
 UMS_API int ums_semaphore_init(ums_semaphore_t* semaphore, uint32_t permits);
+/* Takes a permit, and waits while there is none. */
 UMS_API void ums_semaphore_acquire(ums_semaphore_t* semaphore);
 UMS_API UMS_CHECK int ums_semaphore_acquire_until(ums_semaphore_t* semaphore, int64_t deadline,
                                                   ums_stop_t* stop);
+/* Takes a permit if there is one. */
 UMS_API UMS_CHECK int ums_semaphore_tryacquire(ums_semaphore_t* semaphore); /* -EAGAIN */
-/* -EOVERFLOW: the sum would exceed UMS_SEMAPHORE_MAX. */
+/* Adds permits, and wakes that many waiters. -EOVERFLOW: the sum would exceed UMS_SEMAPHORE_MAX. */
 UMS_API int ums_semaphore_release(ums_semaphore_t* semaphore, uint32_t permits);
 /* The free permits at that moment. */
 UMS_API uint32_t ums_semaphore_value(const ums_semaphore_t* semaphore);
@@ -457,12 +473,16 @@ typedef struct ums_latch {
 } ums_latch_t;
 
 /* Begins at `count`. */
+/* Sets the count. */
 UMS_API int ums_latch_init(ums_latch_t* latch, ptrdiff_t count); /* -EINVAL: negative */
-/* Counting below zero ends the program with a message. */
+/* Takes n from the count. Counting below zero ends the program with a message. */
 UMS_API int ums_latch_count_down(ums_latch_t* latch, ptrdiff_t n); /* -EINVAL: negative */
+/* Returns 0 if the count is zero. */
 UMS_API UMS_CHECK int ums_latch_trywait(const ums_latch_t* latch); /* -EAGAIN */
+/* Waits until the count is zero. */
 UMS_API void ums_latch_wait(ums_latch_t* latch);
 UMS_API UMS_CHECK int ums_latch_wait_until(ums_latch_t* latch, int64_t deadline, ums_stop_t* stop);
+/* Counts down by n, then waits until the count is zero. */
 UMS_API int ums_latch_arrive_and_wait(ums_latch_t* latch, ptrdiff_t n); /* -EINVAL: negative */
 
 /* --- Wait groups (ums/wait_group.hpp) --------------------------------------------------------- */
@@ -477,10 +497,13 @@ typedef struct ums_wait_group {
         { 0, 0, 0, 0 }      \
     }
 
-/* `n` may be negative. A count below zero ends the program with a message. */
+/* Adds n, which may be negative, to the count. A count below zero ends the program with a message. */
 UMS_API void ums_wait_group_add(ums_wait_group_t* group, ptrdiff_t n);
+/* Takes one from the count. */
 UMS_API void ums_wait_group_done(ums_wait_group_t* group);
+/* Returns 0 if the count is zero. */
 UMS_API UMS_CHECK int ums_wait_group_trywait(const ums_wait_group_t* group); /* -EAGAIN */
+/* Waits until the count is zero. */
 UMS_API void ums_wait_group_wait(ums_wait_group_t* group);
 UMS_API UMS_CHECK int ums_wait_group_wait_until(ums_wait_group_t* group, int64_t deadline,
                                                 ums_stop_t* stop);
@@ -503,11 +526,16 @@ typedef struct ums_event {
 #define UMS_EVENT_INIT \
     { {0, 0, 0, 0}, UMS_EVENT_AUTO, 0 }
 
-/* -EINVAL: the kind. */
+/* Makes it an event of that kind. -EINVAL: the kind. */
 UMS_API int ums_event_init(ums_event_t* event, ums_event_kind_t kind, bool is_set);
+/* Lets waiters through, as the kind says. A set() while nobody waits is remembered, but only
+ * one. */
 UMS_API void ums_event_set(ums_event_t* event);
+/* Makes the event not set. */
 UMS_API void ums_event_reset(ums_event_t* event);
+/* Goes through if the event is set. */
 UMS_API UMS_CHECK int ums_event_trywait(ums_event_t* event); /* -EAGAIN */
+/* Waits until the event is set, and goes through. */
 UMS_API void ums_event_wait(ums_event_t* event);
 UMS_API UMS_CHECK int ums_event_wait_until(ums_event_t* event, int64_t deadline, ums_stop_t* stop);
 
@@ -528,8 +556,10 @@ UMS_API void ums_barrier_arrive_and_wait(ums_barrier_t* barrier, bool* was_last)
 /* Arrives `n` times and does not wait. *phase, unless NULL, gets the phase for wait_until().
  * -EINVAL: n < 1. More arrivals than expected end the program with a message. */
 UMS_API int ums_barrier_arrive(ums_barrier_t* barrier, ptrdiff_t n, uint64_t* phase);
-/* Arrives once, for the last time: the phases that follow expect one less. */
+/* Arrives for the last time: the phases that follow expect one less. Arrives once, for the last
+ * time: the phases that follow expect one less. */
 UMS_API void ums_barrier_arrive_and_drop(ums_barrier_t* barrier);
+/* Waits until the phase that ums_barrier_arrive() gave has ended. */
 UMS_API UMS_CHECK int ums_barrier_wait_until(ums_barrier_t* barrier, uint64_t phase,
                                              int64_t deadline, ums_stop_t* stop);
 
@@ -558,7 +588,9 @@ typedef struct ums_key* ums_key_t;
 UMS_API UMS_CHECK int ums_key_create(ums_key_t* made, void (*destructor)(void*));
 /* Calls no destructor for values that are left. Nobody may use the key any more. */
 UMS_API void ums_key_delete(ums_key_t key);
+/* Sets the caller's value. */
 UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void* value); /* -ENOMEM */
+/* Returns the caller's value. */
 UMS_API void* ums_key_get(ums_key_t key);                            /* NULL: no value was set */
 
 /* --- Channels (ums/channel.hpp) --------------------------------------------------------------- */
@@ -604,8 +636,11 @@ UMS_API int64_t ums_channel_receive_some_until(ums_channel_t* channel, void* ele
 
 /* Refuses further sends and wakes all waiters. */
 UMS_API void ums_channel_close(ums_channel_t* channel);
+/* Returns whether the channel was closed. */
 UMS_API bool ums_channel_is_closed(const ums_channel_t* channel);
+/* Returns how many elements the channel holds at that moment. */
 UMS_API size_t ums_channel_size(const ums_channel_t* channel);
+/* Returns how many elements the channel has room for. */
 UMS_API size_t ums_channel_capacity(const ums_channel_t* channel);
 
 /* --- Queues (ums/queue.hpp) ------------------------------------------------------------------- */
@@ -615,22 +650,29 @@ typedef struct ums_queue ums_queue_t;
 
 /* As ums_channel_create(). -EINVAL: also a capacity of 0. */
 UMS_API UMS_CHECK int ums_queue_create(ums_queue_t** made, size_t element_bytes, size_t capacity);
+/* Requires: nobody uses the queue. Drops the elements that are left. */
 UMS_API void ums_queue_destroy(ums_queue_t* queue);
 
 /* Waits while the queue is full. -EPIPE: it is closed. An unbounded queue: -ENOMEM. */
 UMS_API UMS_CHECK int ums_queue_push(ums_queue_t* queue, const void* element);
 UMS_API UMS_CHECK int ums_queue_push_until(ums_queue_t* queue, const void* element,
                                            int64_t deadline, ums_stop_t* stop);
+/* Pushes if the queue is not full. -EPIPE: it is closed. */
 UMS_API UMS_CHECK int ums_queue_trypush(ums_queue_t* queue, const void* element); /* -EAGAIN */
 /* Waits while the queue is empty. -EPIPE: it is closed, and everything has been popped. */
 UMS_API UMS_CHECK int ums_queue_pop(ums_queue_t* queue, void* element);
 UMS_API UMS_CHECK int ums_queue_pop_until(ums_queue_t* queue, void* element, int64_t deadline,
                                           ums_stop_t* stop);
+/* Pops if the queue is not empty. -EPIPE: it is closed, and everything has been popped. */
 UMS_API UMS_CHECK int ums_queue_trypop(ums_queue_t* queue, void* element); /* -EAGAIN */
 
+/* Refuses further pushes. Elements that are there can still be popped. */
 UMS_API void ums_queue_close(ums_queue_t* queue);
+/* Returns whether the queue was closed. */
 UMS_API bool ums_queue_is_closed(const ums_queue_t* queue);
+/* Returns how many elements the queue holds at that moment. */
 UMS_API size_t ums_queue_size(const ums_queue_t* queue);
+/* Returns how many elements the queue has room for. */
 UMS_API size_t ums_queue_capacity(const ums_queue_t* queue);
 /* Returns the queue's channel, for a select. It lives as long as the queue. */
 UMS_API ums_channel_t* ums_queue_channel(ums_queue_t* queue);
@@ -659,6 +701,7 @@ UMS_API int ums_future_get(ums_future_t* future, void* value);
  * that gave up. */
 UMS_API UMS_CHECK int ums_future_get_until(ums_future_t* future, void* value, int64_t deadline,
                                            ums_stop_t* stop);
+/* Returns whether there is an outcome. */
 UMS_API bool ums_future_is_ready(const ums_future_t* future);
 /* Makes another future of the same outcome. -ENOMEM. */
 UMS_API UMS_CHECK int ums_future_copy(ums_future_t** made, const ums_future_t* future);

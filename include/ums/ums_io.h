@@ -34,6 +34,8 @@ struct pollfd;
 extern "C" {
 #endif
 
+/* --- Reading and writing --------------------------------------------------------------------- */
+
 UMS_API ssize_t ums_read(int fd, void* into, size_t bytes);
 UMS_API ssize_t ums_read_until(int fd, void* into, size_t bytes, int64_t deadline,
                                ums_stop_t* stop);
@@ -46,12 +48,20 @@ UMS_API ssize_t ums_readv_until(int fd, const struct iovec* into, int count, int
 UMS_API ssize_t ums_writev(int fd, const struct iovec* from, int count);
 UMS_API ssize_t ums_writev_until(int fd, const struct iovec* from, int count, int64_t deadline,
                                  ums_stop_t* stop);
+/* All of the bytes, by as many calls as it takes. -ENOMSG: the end came first. */
 UMS_API int ums_read_all(int fd, void* into, size_t bytes);
 UMS_API int ums_read_all_until(int fd, void* into, size_t bytes, int64_t deadline,
                                ums_stop_t* stop);
+/* All of the bytes, by as many calls as it takes. */
 UMS_API int ums_write_all(int fd, const void* from, size_t bytes);
 UMS_API int ums_write_all_until(int fd, const void* from, size_t bytes, int64_t deadline,
                                 ums_stop_t* stop);
+
+/* --- Sockets --------------------------------------------------------------------------------- */
+
+UMS_API int ums_socket(int domain, int type, int protocol);
+UMS_API int ums_socketpair(int domain, int type, int protocol, int ends[2]);
+UMS_API int ums_shutdown(int fd, int how);
 UMS_API ssize_t ums_recv(int fd, void* into, size_t bytes, int flags);
 UMS_API ssize_t ums_recv_until(int fd, void* into, size_t bytes, int flags, int64_t deadline,
                                ums_stop_t* stop);
@@ -86,13 +96,9 @@ UMS_API int ums_connect_until(int fd, const struct sockaddr* to, socklen_t to_by
 UMS_API int ums_accept(int fd, struct sockaddr* peer, socklen_t* peer_bytes);
 UMS_API int ums_accept_until(int fd, struct sockaddr* peer, socklen_t* peer_bytes, int64_t deadline,
                              ums_stop_t* stop);
-UMS_API ssize_t ums_sendfile(int out, int in, off_t* offset, size_t bytes);
-UMS_API ssize_t ums_sendfile_until(int out, int in, off_t* offset, size_t bytes, int64_t deadline,
-                                   ums_stop_t* stop);
-UMS_API ssize_t ums_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t bytes,
-                           unsigned flags);
-UMS_API ssize_t ums_splice_until(int in, off_t* in_offset, int out, off_t* out_offset, size_t bytes,
-                                 unsigned flags, int64_t deadline, ums_stop_t* stop);
+
+/* --- Waiting for descriptors ----------------------------------------------------------------- */
+
 UMS_API int ums_poll(struct pollfd* fds, size_t count);
 UMS_API int ums_poll_until(struct pollfd* fds, size_t count, int64_t deadline, ums_stop_t* stop);
 UMS_API int ums_select_fds(int count, fd_set* in, fd_set* out, fd_set* except);
@@ -108,11 +114,22 @@ UMS_API int ums_wait_readable_until(int fd, int64_t deadline, ums_stop_t* stop);
 UMS_API int ums_wait_writable(int fd);
 UMS_API int ums_wait_writable_until(int fd, int64_t deadline, ums_stop_t* stop);
 
-UMS_API int ums_socket(int domain, int type, int protocol);
-UMS_API int ums_socketpair(int domain, int type, int protocol, int ends[2]);
-UMS_API int ums_shutdown(int fd, int how);
+/* --- Files and descriptors ------------------------------------------------------------------- */
+
+UMS_API ssize_t ums_sendfile(int out, int in, off_t* offset, size_t bytes);
+UMS_API ssize_t ums_sendfile_until(int out, int in, off_t* offset, size_t bytes, int64_t deadline,
+                                   ums_stop_t* stop);
+UMS_API ssize_t ums_splice(int in, off_t* in_offset, int out, off_t* out_offset, size_t bytes,
+                           unsigned flags);
+UMS_API ssize_t ums_splice_until(int in, off_t* in_offset, int out, off_t* out_offset, size_t bytes,
+                                 unsigned flags, int64_t deadline, ums_stop_t* stop);
+/* Also ends the waits on it. */
 UMS_API int ums_close(int fd);
+
+/* Drops what is known of the number; waits on it end as by ums_close(). For a number that another
+ * library is about to close or to use otherwise (ums/io.hpp). */
 UMS_API void ums_forget(int fd);
+
 UMS_API int ums_dup(int fd);
 UMS_API int ums_pipe(int ends[2]);
 UMS_API int ums_open(const char* path, int flags, mode_t mode);
@@ -121,9 +138,13 @@ UMS_API ssize_t ums_pwrite(int fd, const void* from, size_t bytes, off_t offset)
 UMS_API int ums_fsync(int fd);
 UMS_API int ums_fdatasync(int fd);
 
+/* --- Off-load (ums/offload.hpp) -------------------------------------------------------------- */
+
 /* Calls function(argument), which truly blocks, on a thread of the off-load pool (ums/offload.hpp),
  * and waits for it. A plain thread calls it itself. -EAGAIN: no thread. */
 UMS_API int ums_offload(void (*function)(void*), void* argument);
+
+/* --- Names (ums/resolve.hpp) ----------------------------------------------------------------- */
 
 /* Looks up the addresses of a host (ums/resolve.hpp), best first. `service` is a port number or a
  * name; NULL means what it means to getaddrinfo(), which runs in the off-load pool. `family`:
@@ -140,10 +161,14 @@ UMS_API int ums_resolve_until(const char* host, const char* service, int family,
                               ums_address_t* into, int most, int* why, int64_t deadline,
                               ums_stop_t* stop);
 
+/* --- Child processes (ums/child.hpp) --------------------------------------------------------- */
+
 /* Waits for the end of a child process (ums/child.hpp). *status, unless NULL, gets the status as
  * waitpid() gives it. -ECHILD: not a child, or already waited for. */
 UMS_API int ums_child_wait(pid_t pid, int* status);
 UMS_API int ums_child_wait_until(pid_t pid, int* status, int64_t deadline, ums_stop_t* stop);
+
+/* --- Signals (ums/signals.hpp) --------------------------------------------------------------- */
 
 /* Signals of the process as events (ums/signals.hpp). From create to destroy the signals have a
  * handler that notes them. wait returns the number of a signal that came. create fails with

@@ -72,6 +72,7 @@ UMS_API int ums_pthread_detach(ums_pthread_t thread); /* EINVAL: as above */
 /* Returns the handle of the calling fiber or plain thread. It lives until the caller ends or, if it
  * is joinable, is joined. Ends the program if there is no memory. */
 UMS_API ums_pthread_t ums_pthread_self(void);
+
 UMS_API int ums_pthread_equal(ums_pthread_t a, ums_pthread_t b);
 /* The name that reports show for the fiber, at most 15 bytes. ERANGE: the name is longer, or the
  * buffer too small. EINVAL: the thread is neither the caller nor made by ums_pthread_create(); or
@@ -88,6 +89,7 @@ UMS_API int ums_pthread_getname_np(ums_pthread_t thread, char* name, size_t byte
  * cluster have ended, the process ends as by exit(0). The program's own kernel threads and the
  * fibers of other clusters end with it. */
 UMS_API void ums_pthread_exit(void* result) __attribute__((noreturn));
+
 UMS_API int ums_sched_yield(void);
 
 /* --- Mutexes ---------------------------------------------------------------------------------- */
@@ -165,6 +167,7 @@ UMS_API int ums_pthread_cond_timedwait(ums_pthread_cond_t* cond, ums_pthread_mut
                                        const struct timespec* limit);
 UMS_API int ums_pthread_cond_clockwait(ums_pthread_cond_t* cond, ums_pthread_mutex_t* mutex,
                                        clockid_t clock, const struct timespec* limit);
+
 UMS_API int ums_pthread_cond_signal(ums_pthread_cond_t* cond);
 UMS_API int ums_pthread_cond_broadcast(ums_pthread_cond_t* cond);
 
@@ -244,6 +247,7 @@ typedef ums_semaphore_t ums_sem_t;
 
 /* EINVAL: too many permits. ENOSYS: shared between processes. */
 UMS_API int ums_sem_init(ums_sem_t* semaphore, int shared, unsigned permits);
+
 UMS_API int ums_sem_destroy(ums_sem_t* semaphore);
 UMS_API int ums_sem_wait(ums_sem_t* semaphore);
 UMS_API int ums_sem_trywait(ums_sem_t* semaphore); /* EAGAIN */
@@ -251,6 +255,7 @@ UMS_API int ums_sem_trywait(ums_sem_t* semaphore); /* EAGAIN */
 UMS_API int ums_sem_timedwait(ums_sem_t* semaphore, const struct timespec* limit);
 UMS_API int ums_sem_clockwait(ums_sem_t* semaphore, clockid_t clock, const struct timespec* limit);
 UMS_API int ums_sem_post(ums_sem_t* semaphore); /* EOVERFLOW */
+
 UMS_API int ums_sem_getvalue(ums_sem_t* semaphore, int* value);
 
 #ifdef __cplusplus

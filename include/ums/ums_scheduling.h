@@ -45,10 +45,11 @@ typedef uint64_t ums_worker_t;
 
 /* --- Completion lists ------------------------------------------------------------------------- */
 
+/* Makes an empty list. */
 UMS_API UMS_CHECK int ums_completion_list_create(ums_completion_list_t* made); /* -ENOMEM */
 
-/* -EBUSY: the list is not empty, or an entered scheduler named it, or a worker that has not ended
- * was made for it. */
+/* Frees the list. -EBUSY: the list is not empty, or an entered scheduler named it, or a worker
+ * that has not ended was made for it. */
 UMS_API int ums_completion_list_destroy(ums_completion_list_t list);
 
 /* Takes everything that is on the list. *first is the first context, ums_context_next() gives the
@@ -79,9 +80,10 @@ UMS_API UMS_CHECK int ums_completion_list_event(ums_completion_list_t list, int*
 
 /* --- Contexts --------------------------------------------------------------------------------- */
 
+/* Makes a context without a worker. */
 UMS_API UMS_CHECK int ums_context_create(ums_context_t* made); /* -ENOMEM */
-/* -EBUSY: the worker of the context has not ended, or the context is still on a list, or belongs to
- * a scheduler. */
+/* Frees the context. -EBUSY: the worker of the context has not ended, or the context is still on
+ * a list, or belongs to a scheduler. */
 UMS_API int ums_context_destroy(ums_context_t context);
 
 /* Returns the calling worker's context; in a scheduler's procedure, the scheduler's own; otherwise
@@ -307,6 +309,7 @@ typedef struct {
 #define UMS_CONTEXT_STATS_INIT \
     { sizeof(ums_context_stats_t), 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
+/* Fills *stats. -EINVAL, -E2BIG: the size. -EBADF: the context. */
 UMS_API int ums_context_get_stats(ums_context_t context, ums_context_stats_t* stats);
 
 /* Writes at most `room` contexts: first those of entered schedulers, then those with a worker.
