@@ -10,7 +10,7 @@ SKIP ?=
 chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo peers test bench asan tsan ubsan fuzz install fmt clean
+.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install fmt clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -27,6 +27,10 @@ endef
 
 build: ## build/release: the library, the command build/release/ums, the tests
 	$(call compile,release)
+
+docs: ## the documentation as a site with a search; the page is build/docs/index.html
+	@tools/setup docs
+	@tools/docs/build
 
 # The servers and libraries of others and the second compiler, for the benchmarks and the tests that need them; both do
 # without those that are missing, and ctest lists the tests that it skipped.

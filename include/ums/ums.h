@@ -497,7 +497,8 @@ typedef struct ums_wait_group {
         { 0, 0, 0, 0 }      \
     }
 
-/* Adds n, which may be negative, to the count. A count below zero ends the program with a message. */
+/* Adds n, which may be negative, to the count. A count below zero ends the program with a
+ * message. */
 UMS_API void ums_wait_group_add(ums_wait_group_t* group, ptrdiff_t n);
 /* Takes one from the count. */
 UMS_API void ums_wait_group_done(ums_wait_group_t* group);

@@ -24,6 +24,7 @@ A ```text block after the words "Output:" holds what the block before it prints.
 
 import concurrent.futures
 import glob
+import html
 import os
 import re
 import shutil
@@ -170,6 +171,24 @@ def missing_tests(root):
                 yield page, number, f"names the test {name}, which is in none of the files beside it"
 
 
+def words_of_diagram(text):
+    labels = re.findall(r'label="((?:[^"\\]|\\.)*)"', text)
+    return {" ".join(line.replace('\\"', '"').split()) for label in labels for line in label.split("\\n")}
+
+
+def stale_diagrams(root):
+    """Each diagram was made of its source as that is now: it has the same words."""
+    for source in sorted(glob.glob("docs/diagrams/*.dot", root_dir=root)):
+        drawing = source.removesuffix(".dot") + ".svg"
+        if not os.path.exists(os.path.join(root, drawing)):
+            yield source, 1, f"has no {drawing}: tools/docs/build --diagrams"
+            continue
+        drawn = {" ".join(html.unescape(text).split())
+                 for text in re.findall(r"<text[^>]*>([^<]*)<", read(root, drawing))}
+        for words in sorted(words_of_diagram(read(root, source)) ^ drawn):
+            yield source, 1, f"differs from {drawing} in '{words}': tools/docs/build --diagrams"
+
+
 def check_text(root):
     for page in pages(root):
         text = read(root, page)
@@ -181,6 +200,7 @@ def check_text(root):
     yield from missing_tests(root)
     yield from bad_comments(root)
     yield from missing_contracts(root)
+    yield from stale_diagrams(root)
 
 
 # --- comments --------------------------------------------------------------------------------------
@@ -631,6 +651,18 @@ def self_test(root, tools):
         wrong += judge("names", "does not tell of the tag new", got[:1])
         wrong += judge("names", "tells of the variable UMS_OLD", got[-1:])
         os.remove(os.path.join(folder, "docs/memory-model.md"))
+
+        write("docs/diagrams/x.dot", 'digraph x { a [label="one\\ntwo"]; }')
+
+        def of_diagrams():
+            return [what for _, _, what in stale_diagrams(folder)]
+
+        wrong += judge("diagram", "has no docs/diagrams/x.svg", of_diagrams())
+        write("docs/diagrams/x.svg", '<text x="1">one</text><text>two</text>')
+        wrong += judge("diagram", None, of_diagrams())
+        write("docs/diagrams/x.svg", '<text x="1">one</text>')
+        wrong += judge("diagram", "differs from docs/diagrams/x.svg in 'two'", of_diagrams())
+        os.remove(os.path.join(folder, "docs/diagrams/x.dot"))
 
         write("docs/environment.md", "| `UMS_NEW` |")
         write("docs/test-map.md", "`src/sched/x.hpp`: `sync` `is_not_there`")

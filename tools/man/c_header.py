@@ -64,7 +64,10 @@ def is_label(start, columns):
 
 
 def labelled(text):
-    """The paragraphs of a contract: (label, text). Lines that are indented go on with what is above them."""
+    """The paragraphs of a contract: (label, text). Lines that are indented go on with what is above them.
+
+    The label of an example is `code`, that of a list's item `-`, that of plain text empty.
+    """
     paragraphs = []
     lines = text.split("\n")
     columns = {start.start("text") for line in lines if (start := LABEL.match(line)) and len(start["gap"]) > 1}
@@ -72,6 +75,10 @@ def labelled(text):
         start = LABEL.match(line)
         if not line.strip():
             paragraphs.append(("", ""))
+        elif line.startswith("  ") and paragraphs and paragraphs[-1] == ("", ""):
+            paragraphs.append(("code", line.strip()))
+        elif line.startswith("  ") and paragraphs and paragraphs[-1][0] == "code":
+            paragraphs[-1] = ("code", paragraphs[-1][1] + "\n" + line.removeprefix("  "))
         elif is_label(start, columns):
             paragraphs.append((start["label"], start["text"]))
         elif line.startswith("- "):
@@ -83,7 +90,7 @@ def labelled(text):
             paragraphs[-1] = (label, before + " " + line.strip())
         else:
             paragraphs.append(("", line))
-    return [(label, joined(text)) for label, text in paragraphs if text]
+    return [(label, text if label == "code" else joined(text)) for label, text in paragraphs if text]
 
 
 def contract(text):

@@ -115,7 +115,7 @@ def labelled(paragraphs):
     """Paragraphs of a contract: those with a label as a list."""
     open_list = None
     for label, text in paragraphs:
-        kind = "dash" if label == "-" else "tag" if label else None
+        kind = "dash" if label == "-" else "tag" if label and label != "code" else None
         if kind != open_list:
             if open_list:
                 yield ".El"
@@ -126,6 +126,9 @@ def labelled(paragraphs):
             yield f".It {mdoc.argument(label.replace('`', ''))}"
         elif kind == "dash":
             yield ".It"
+        elif label == "code":
+            yield from mdoc.literal(text)
+            continue
         else:
             yield ".Pp"
         yield from mdoc.paragraph(text)
