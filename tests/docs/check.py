@@ -3,7 +3,7 @@
 """Holds the pages to what the code does.
 
 check.py text [ROOT]             links, names of files and tests, sync tags, variables, commands beside
-                                 figures; of comments: width, bare "who" clauses, contracts of headers
+                                 figures, bare "who" clauses; of comments: these, width, contracts of headers
 check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ and C block of the pages
 check.py program SOURCE PROGRAM  runs a program of examples/: it prints what its source says
 check.py self-test               proves that each of them can fail
@@ -195,6 +195,9 @@ def check_text(root):
         yield from broken_links(root, page, text)
         yield from missing_files(root, page, text)
         yield from lonely_figures(page, text)
+        if page not in SHOW_MISTAKES:
+            yield from ((page, at, complaint) for number, line in without_code(text.splitlines())
+                        for at, complaint in bare_clauses(number, line))
     yield from differing_tags(root)
     yield from differing_variables(root)
     yield from missing_tests(root)
@@ -210,6 +213,9 @@ def check_text(root):
 COMMENT_ROOTS = ["include/ums"]
 CONTRACT_ROOTS = ["include/ums"]
 UNCHECKED = ["include/ums/compat/windows"]
+
+# Pages with a list of bad examples.
+SHOW_MISTAKES = ["docs/style.md"]
 
 COMMENT_COLUMNS = 100
 SOURCE = (".c", ".cpp", ".h", ".hpp")
@@ -541,6 +547,8 @@ TEXTS = [
     ("Read `src/io/`, planned.", None),
     ("Read `examples/*.nothing`.", "names examples/*.nothing"),
     ("# One\n| x | 7 ns |\n# Two\n`ums bench yield`", "a table of figures"),
+    ("It is freed by who waits.", "a clause begins"),
+    ("Who waits? `by who` and\n\n```text\nby who\n```", None),
 ]
 
 # Each case: a page, and a part of the one complaint it must cause, or None.
