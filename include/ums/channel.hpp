@@ -70,6 +70,7 @@ inline constexpr std::size_t unbounded = ~std::size_t{0};
 template <class T>
 class received : public std::optional<T> {
 public:
+    // Why there is a value, or none: ok, or what the receiving function lists.
     [[nodiscard]] channel_status status() const noexcept { return status_; }
 
 private:
@@ -243,6 +244,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return calls::size(state_); }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
+    // The capacity given at the start; 0: unbuffered.
     [[nodiscard]] std::size_t capacity() const noexcept { return state_.capacity; }
 
     // begin() and ++ receive. Several loops over one channel share the values.

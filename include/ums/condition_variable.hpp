@@ -111,18 +111,23 @@ public:
     condition_variable(const condition_variable&) = delete;
     condition_variable& operator=(const condition_variable&) = delete;
 
+    // Wake the longest waiter, or all. They do nothing if nobody waits.
     void notify_one() noexcept { calls::notify_one(state_); }
     void notify_all() noexcept { calls::notify_all(state_); }
 
+    // Unlocks the mutex, waits for a notify, and locks it again.
     void wait(std::unique_lock<mutex>& lock) {
         calls::wait(state_, lock, deadline::max(), nullptr);
     }
 
+    // Waits until the predicate, called under the mutex, returns true.
     template <class Predicate>
     void wait(std::unique_lock<mutex>& lock, Predicate is_true) {
         while (!is_true()) wait(lock);
     }
 
+    // Wait until `t`. Return no_timeout if a notify ended the wait, else timeout; with a predicate,
+    // what it says at the end.
     template <class Clock, class Duration>
     cv_status wait_until(std::unique_lock<mutex>& lock,
                          const std::chrono::time_point<Clock, Duration>& t) {
@@ -134,6 +139,7 @@ public:
         return impl::wait_for_predicate(is_true, [&] { return wait_until(lock, t); });
     }
 
+    // The same for a duration.
     template <class Rep, class Period>
     cv_status wait_for(std::unique_lock<mutex>& lock, const std::chrono::duration<Rep, Period>& d) {
         return wait_until(lock, deadline_after(d));
@@ -173,9 +179,11 @@ public:
     condition_variable_any(const condition_variable_any&) = delete;
     condition_variable_any& operator=(const condition_variable_any&) = delete;
 
+    // Wake the longest waiter, or all. They do nothing if nobody waits.
     void notify_one() noexcept { calls::notify_one(state_); }
     void notify_all() noexcept { calls::notify_all(state_); }
 
+    // As those of condition_variable, for any lock that has lock() and unlock().
     template <class Lock>
     void wait(Lock& lock) {
         wait_once(lock, deadline::max(), nullptr);

@@ -61,6 +61,7 @@ public:
     // Closes the socket; waits of other fibers on it fail with bad_file_descriptor.
     result<void> close();
 
+    // The bound address; whether there is a socket; its descriptor, or -1.
     [[nodiscard]] result<endpoint> local() const;
     [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }
