@@ -16,9 +16,9 @@
 // Ordering:  what happens before a notify is visible after the wait that it ends. A waiter is
 //            queued before its mutex is unlocked. So a caller that changes the state under the
 //            mutex and notifies then or later finds the waiter.
-// Timing:    a deadline or a stop that comes at the same time never loses a notify: either the wait
-//            reports the notify, or the notify wakes the next waiter. A wait never ends without a
-//            reason, except when a clock is set back while a caller waits against it.
+// Timing:    a notify is never lost to a deadline or a stop that comes at the same time: either the
+//            wait reports the notify, or the notify wakes the next waiter. A wait never ends
+//            without a reason, except when a clock is set back while a caller waits against it.
 // Lifetime:  may be destroyed as soon as all waiters have been notified, even if they have yet to
 //            lock their mutexes again, and even if their deadlines pass meanwhile: a notified
 //            waiter never touches the condition variable again.
