@@ -35,7 +35,7 @@ public:
     // Set at first, or not.
     constexpr explicit manual_reset_event(bool is_set = false) noexcept : gate{is_set ? 0 : 1} {}
 
-    // Let all waiters through from now on; stop doing so; whether it is set. They never block.
+    // set() lets everybody through from now on; reset() ends that. They never block.
     void set() noexcept { calls::open(state_); }
     void reset() noexcept { calls::close(state_); }
     [[nodiscard]] bool is_set() const noexcept { return try_wait(); }
@@ -47,7 +47,8 @@ public:
     auto_reset_event(const auto_reset_event&) = delete;
     auto_reset_event& operator=(const auto_reset_event&) = delete;
 
-    // Lets one waiter through, or remembers that it is set; forgets it again. They never block.
+    // set() lets one waiter through, or remembers that the event is set; reset() forgets it. They
+    // never block.
     void set() noexcept { calls::release_if_none(state_); }
     void reset() noexcept { (void)try_wait(); }
 

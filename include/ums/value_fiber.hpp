@@ -9,8 +9,8 @@
 // Blocking: as ums::fiber: join() parks the calling fiber or blocks the calling plain thread;
 //           spawn() and detach() never block.
 // Ordering: everything the function did happens before join() returns.
-// Lifetime: destroying a joinable value_fiber calls std::terminate(). The value of a detached one
-//           is dropped.
+// Lifetime: destroying a joinable handle, or assigning to one, calls std::terminate(). The value of
+//           a detached fiber is dropped.
 // Errors:   as ums::fiber; spawn() may also throw std::bad_alloc. join() rethrows an exception that
 //           left the function.
 // Cost:     a fiber, and one allocation that holds the value or the exception.
