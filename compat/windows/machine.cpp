@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <fstream>
 #include <sched.h>
+#include <string>
 #include <unistd.h>
 
 #include "ums/compat/windows/windows.h"
@@ -21,13 +21,10 @@ VOID GetSystemInfo(LPSYSTEM_INFO info) {
     info->lpMinimumApplicationAddress = reinterpret_cast<LPVOID>(0x10000);
     info->lpMaximumApplicationAddress = reinterpret_cast<LPVOID>(0x7FFFFFFEFFFF);
     info->dwAllocationGranularity = 64 * 1024;
-    // The CPUs this process may use.
-    cpu_set_t usable;
-    CPU_ZERO(&usable);
-    ::sched_getaffinity(::getpid(), sizeof usable, &usable);
-    info->dwNumberOfProcessors = static_cast<DWORD>(CPU_COUNT(&usable));
-    for (unsigned cpu = 0; cpu < 64; ++cpu)
-        if (CPU_ISSET(cpu, &usable)) info->dwActiveProcessorMask |= DWORD_PTR{1} << cpu;
+    DWORD_PTR system = 0;  // The CPUs this process may use.
+    GetProcessAffinityMask(GetCurrentProcess(), &info->dwActiveProcessorMask, &system);
+    info->dwNumberOfProcessors =
+        static_cast<DWORD>(__builtin_popcountll(info->dwActiveProcessorMask));
 }
 
 DWORD GetCurrentProcessorNumber() {
@@ -40,12 +37,8 @@ VOID ExitProcess(UINT code) { std::exit(static_cast<int>(code)); }
 
 BOOL IsDebuggerPresent() {
     const uninterrupted section;
-    std::FILE* const status = std::fopen("/proc/self/status", "re");
-    if (status == nullptr) return FALSE;
-    char line[128];
-    int tracer = 0;
-    while (std::fgets(line, sizeof line, status) != nullptr)
-        if (std::sscanf(line, "TracerPid: %d", &tracer) == 1) break;
-    std::fclose(status);
-    return tracer != 0 ? TRUE : FALSE;
+    std::ifstream status{"/proc/self/status"};
+    for (std::string line; std::getline(status, line);)
+        if (line.starts_with("TracerPid:")) return line != "TracerPid:\t0" ? TRUE : FALSE;
+    return FALSE;
 }

@@ -23,28 +23,19 @@ struct text_of {
 // In our own words.
 constexpr text_of texts[] = {
     {ERROR_SUCCESS, "No error."},
-    {ERROR_INVALID_FUNCTION, "The function is not valid here."},
     {ERROR_FILE_NOT_FOUND, "There is nothing of that name."},
     {ERROR_ACCESS_DENIED, "Access is denied."},
     {ERROR_INVALID_HANDLE, "The handle is invalid."},
     {ERROR_NOT_ENOUGH_MEMORY, "There is not enough memory."},
-    {ERROR_OUTOFMEMORY, "There is not enough memory."},
     {ERROR_BAD_LENGTH, "The length is wrong."},
     {ERROR_GEN_FAILURE, "What was asked for is not possible now."},
     {ERROR_NOT_SUPPORTED, "The request is not supported."},
     {ERROR_INVALID_PARAMETER, "A parameter is wrong."},
-    {ERROR_CALL_NOT_IMPLEMENTED, "The function is not implemented."},
     {ERROR_INSUFFICIENT_BUFFER, "The buffer is too small."},
-    {ERROR_INVALID_NAME, "The name is invalid."},
-    {ERROR_BUSY, "It is in use."},
     {ERROR_ALREADY_EXISTS, "It exists already."},
     {WAIT_TIMEOUT, "The wait timed out."},
-    {ERROR_NO_MORE_ITEMS, "There are no more."},
     {ERROR_NOT_OWNER, "It belongs to another thread."},
     {ERROR_TOO_MANY_POSTS, "The semaphore would exceed its maximum."},
-    {ERROR_INVALID_ADDRESS, "The address is invalid."},
-    {ERROR_NOACCESS, "The memory cannot be accessed."},
-    {ERROR_NOT_FOUND, "It was not found."},
     {ERROR_RETRY, "Try again."},
     {ERROR_ALREADY_FIBER, "The thread is a fiber already."},
     {ERROR_ALREADY_THREAD, "The thread is not a fiber."},
@@ -53,24 +44,14 @@ constexpr text_of texts[] = {
 };
 
 // The whole text; empty: there is none, and the last error says why.
-std::string find_text(DWORD flags, const std::string& source, DWORD message) {
-    std::string text;
-    if ((flags & FORMAT_MESSAGE_FROM_STRING) != 0) {
-        text = source;
-    } else if ((flags & FORMAT_MESSAGE_FROM_SYSTEM) != 0) {
-        for (const text_of& one : texts)
-            if (one.error == message) text = std::string{one.text} + "\r\n";
-        if (text.empty()) return SetLastError(ERROR_MR_MID_NOT_FOUND), "";
-    } else {
+std::string find_text(DWORD flags, DWORD message, const void* buffer) {
+    if (buffer == nullptr || (flags & FORMAT_MESSAGE_FROM_SYSTEM) == 0)
         return SetLastError(ERROR_INVALID_PARAMETER), "";
-    }
-    const bool has_insert = text.find('%') != text.npos;
-    if (has_insert && (flags & FORMAT_MESSAGE_IGNORE_INSERTS) == 0)
-        return SetLastError(ERROR_INVALID_PARAMETER), "";
-    if ((flags & FORMAT_MESSAGE_MAX_WIDTH_MASK) != 0)  // Without line ends.
-        while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
-    if (text.empty()) SetLastError(NO_ERROR);
-    return text;
+    for (const text_of& one : texts)
+        if (one.error == message)  // With the widest lines asked for: without line ends.
+            return one.text +
+                   std::string{(flags & FORMAT_MESSAGE_MAX_WIDTH_MASK) != 0 ? "" : "\r\n"};
+    return SetLastError(ERROR_MR_MID_NOT_FOUND), "";
 }
 
 // Into the caller's buffer, or one that is made. Characters written.
@@ -91,11 +72,6 @@ DWORD give(DWORD flags, const std::basic_string<Char>& text, Char* buffer, DWORD
     return static_cast<DWORD>(text.size());
 }
 
-bool is_bad(DWORD flags, const void* source, const void* buffer) noexcept {
-    return buffer == nullptr || (flags & FORMAT_MESSAGE_FROM_HMODULE) != 0 ||
-           ((flags & FORMAT_MESSAGE_FROM_STRING) != 0 && source == nullptr);
-}
-
 bool is_debug_output_wanted() noexcept {
     static const bool wanted = [] {
         const char* const value = ::secure_getenv("UMS_DEBUG_OUTPUT");
@@ -106,23 +82,17 @@ bool is_debug_output_wanted() noexcept {
 
 }  // namespace
 
-DWORD FormatMessageA(DWORD flags, LPCVOID source, DWORD message, DWORD, LPSTR buffer, DWORD size,
+DWORD FormatMessageA(DWORD flags, LPCVOID, DWORD message, DWORD, LPSTR buffer, DWORD size,
                      va_list*) {
-    if (is_bad(flags, source, buffer)) return SetLastError(ERROR_INVALID_PARAMETER), 0;
     const uninterrupted section;
-    std::string given;
-    if ((flags & FORMAT_MESSAGE_FROM_STRING) != 0) given = static_cast<const char*>(source);
-    return give(flags, find_text(flags, given, message), buffer, size);
+    return give(flags, find_text(flags, message, buffer), buffer, size);
 }
 
-DWORD FormatMessageW(DWORD flags, LPCVOID source, DWORD message, DWORD, LPWSTR buffer, DWORD size,
+DWORD FormatMessageW(DWORD flags, LPCVOID, DWORD message, DWORD, LPWSTR buffer, DWORD size,
                      va_list*) {
-    if (is_bad(flags, source, buffer)) return SetLastError(ERROR_INVALID_PARAMETER), 0;
     const uninterrupted section;
-    std::string given;
-    if ((flags & FORMAT_MESSAGE_FROM_STRING) != 0)
-        given = to_utf8(static_cast<const wchar_t*>(source));
-    return give(flags, to_wide(find_text(flags, given, message)), buffer, size);
+    const std::string text = find_text(flags, message, buffer);
+    return give(flags, std::wstring{text.begin(), text.end()}, buffer, size);
 }
 
 VOID OutputDebugStringA(LPCSTR text) {

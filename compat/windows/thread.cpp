@@ -129,6 +129,7 @@ void thread::join() noexcept {
 }
 
 thread::~thread() {
+    if (arrived != nullptr) CloseHandle(arrived);
     if (this == ending && !is_joined && from != origin::adopted)
         from == origin::worker ? ums_worker_detach(worker) : ::pthread_detach(handle);
     else

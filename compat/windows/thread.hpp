@@ -13,6 +13,7 @@
 
 #include <csetjmp>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <pthread.h>
 
@@ -76,6 +77,8 @@ public:
     bool has_exit_code = false;
     int priority = THREAD_PRIORITY_NORMAL;
     mutex* owned = nullptr;
+    std::deque<MSG> posted;    // Its messages.
+    HANDLE arrived = nullptr;  // An event, once it has waited for one.
     waiter wait;  // What the thread alone uses, but for what waiters share.
     suspension stop;
 

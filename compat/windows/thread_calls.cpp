@@ -3,11 +3,12 @@
 // Making, finding, suspending and ending threads. Workers are made in windows/ums.cpp.
 
 #include <cerrno>
-#include <climits>
 #include <csetjmp>
+#include <filesystem>
 #include <new>
 #include <pthread.h>
 #include <sched.h>
+#include <string>
 #include <unistd.h>
 #include <vector>
 
@@ -283,24 +284,68 @@ int GetThreadPriority(HANDLE handle) {
     return t->priority;
 }
 
-DWORD_PTR SetThreadAffinityMask(HANDLE handle, DWORD_PTR mask) {
+namespace {
+
+// Both of CPUs 0 to 63.
+cpu_set_t set_of(DWORD_PTR mask) noexcept {
+    cpu_set_t made{};
+    for (unsigned cpu = 0; cpu < 64; ++cpu)
+        if ((mask >> cpu & 1) != 0) CPU_SET(cpu, &made);
+    return made;
+}
+DWORD_PTR mask_of(const cpu_set_t& set) noexcept {
+    DWORD_PTR made = 0;
+    for (unsigned cpu = 0; cpu < 64; ++cpu)
+        if (CPU_ISSET(cpu, &set)) made |= DWORD_PTR{1} << cpu;
+    return made;
+}
+
+// The mask before, or 0. `wanted` null: it stays.
+DWORD_PTR change_affinity(HANDLE handle, const cpu_set_t* wanted) noexcept {
     const ref<thread> t = find<thread>(handle);
     if (!t) return 0;
     if (t->from == thread::origin::worker) return SetLastError(ERROR_NOT_SUPPORTED), 0;
-    cpu_set_t wanted, before;
-    CPU_ZERO(&wanted);
-    for (unsigned cpu = 0; cpu < 64; ++cpu)
-        if ((mask >> cpu & 1) != 0) CPU_SET(cpu, &wanted);
+    cpu_set_t before;
     const uninterrupted section;
     // The thread's reference holds its pthread until after its end.
     const guard hold{dispatcher};
     if (t->has_ended || ::pthread_getaffinity_np(t->handle, sizeof before, &before) != 0 ||
-        ::pthread_setaffinity_np(t->handle, sizeof wanted, &wanted) != 0)
+        (wanted != nullptr && ::pthread_setaffinity_np(t->handle, sizeof *wanted, wanted) != 0))
         return SetLastError(ERROR_INVALID_PARAMETER), 0;
-    DWORD_PTR old = 0;
-    for (unsigned cpu = 0; cpu < 64; ++cpu)
-        if (CPU_ISSET(cpu, &before)) old |= DWORD_PTR{1} << cpu;
-    return old;
+    return mask_of(before);
+}
+
+DWORD_PTR process_mask() noexcept {
+    cpu_set_t set{};
+    ::sched_getaffinity(::getpid(), sizeof set, &set);
+    return mask_of(set);
+}
+const DWORD_PTR mask_at_start = process_mask();
+
+}  // namespace
+
+DWORD_PTR SetThreadAffinityMask(HANDLE handle, DWORD_PTR mask) {
+    const cpu_set_t wanted = set_of(mask);
+    return change_affinity(handle, &wanted);
+}
+DWORD_PTR GetThreadAffinityMask(HANDLE handle) { return change_affinity(handle, nullptr); }
+
+BOOL GetProcessAffinityMask(HANDLE process, DWORD_PTR* own, DWORD_PTR* system) {
+    if (!is_of_this_process(process)) return fail(ERROR_INVALID_HANDLE);
+    *own = process_mask();
+    *system = mask_at_start;
+    return TRUE;
+}
+
+BOOL SetProcessAffinityMask(HANDLE process, DWORD_PTR mask) {
+    if (!is_of_this_process(process) || mask == 0 || (mask & ~mask_at_start) != 0)
+        return fail(ERROR_INVALID_PARAMETER);
+    const cpu_set_t wanted = set_of(mask);
+    const uninterrupted section;
+    std::error_code error;
+    for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task", error})
+        ::sched_setaffinity(std::stoi(task.path().filename()), sizeof wanted, &wanted);
+    return !error ? TRUE : fail(ERROR_NOT_ENOUGH_MEMORY);
 }
 
 DWORD SetThreadIdealProcessor(HANDLE handle, DWORD processor) {

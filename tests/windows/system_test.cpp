@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Heaps, pages, time, text and the rest, by their Windows names.
-#include <algorithm>
+// Heaps, time, text and the rest, by their Windows names.
 #include <atomic>
 #include <cstring>
-#include <fstream>
-#include <random>
-#include <string>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <vector>
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
-#include "support/scale.hpp"
-#include "support/seed.hpp"
 #include "windows/queueing.hpp"
 
 #include <SDKDDKVer.h>
-#include <tchar.h>
 
 namespace {
 
@@ -25,124 +17,27 @@ class windows_system : public conserving_test {};
 
 #define EXPECT_ERROR(error) EXPECT_EQ(GetLastError(), DWORD{error})
 
-TEST_F(windows_system, a_heap_gives_moves_and_frees_blocks) {
+TEST_F(windows_system, a_heap_gives_and_frees_blocks) {
     const HANDLE own = HeapCreate(0, 0, 0);
     for (const HANDLE heap : {GetProcessHeap(), own}) {
-        auto* at = static_cast<char*>(HeapAlloc(heap, HEAP_ZERO_MEMORY, 100));
+        auto* const at = static_cast<char*>(HeapAlloc(heap, HEAP_ZERO_MEMORY, 100));
         ASSERT_NE(at, nullptr);
         EXPECT_EQ(reinterpret_cast<ULONG_PTR>(at) % 16, 0u);
         EXPECT_EQ(at[99], 0);
-        EXPECT_EQ(HeapSize(heap, 0, at), 100u);
-        std::memset(at, 7, 100);
-        at = static_cast<char*>(HeapReAlloc(heap, HEAP_ZERO_MEMORY, at, 5000));
-        EXPECT_EQ(at[99], 7);
-        EXPECT_EQ(at[100], 0);
-        EXPECT_EQ(HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, at, 1 << 20), nullptr);
-        EXPECT_EQ(HeapReAlloc(heap, HEAP_REALLOC_IN_PLACE_ONLY, at, 50), at);
         EXPECT_EQ(HeapAlloc(heap, 0, ~SIZE_T{0}), nullptr);
         EXPECT_TRUE(HeapFree(heap, 0, at));
         EXPECT_TRUE(HeapFree(heap, 0, nullptr));
     }
-    void* const here = HeapAlloc(own, 0, 1);
-    EXPECT_FALSE(HeapFree(GetProcessHeap(), 0, here));  // Another's.
+    EXPECT_NE(HeapAlloc(own, 0, 1), nullptr);
+    int here = 0;
+    EXPECT_FALSE(HeapFree(own, 0, &here));  // Not of this heap.
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
-    EXPECT_EQ(HeapSize(GetProcessHeap(), 0, here), ~SIZE_T{0});
     EXPECT_TRUE(HeapDestroy(own));  // With what is in it.
-    EXPECT_FALSE(HeapDestroy(own));
-    EXPECT_ERROR(ERROR_INVALID_HANDLE);
     EXPECT_FALSE(HeapDestroy(GetProcessHeap()));
-    EXPECT_EQ(HeapAlloc(own, 0, 1), nullptr);
     EXPECT_ERROR(ERROR_INVALID_HANDLE);
     const HLOCAL local = LocalAlloc(LPTR, 10);
     EXPECT_EQ(static_cast<char*>(local)[9], 0);
     EXPECT_EQ(LocalFree(local), nullptr);
-    EXPECT_EQ(GlobalFree(GlobalAlloc(GPTR, 10)), nullptr);
-}
-
-TEST_F(windows_system, pages_are_reserved_committed_protected_and_given_back) {
-    auto* const at = static_cast<char*>(VirtualAlloc(nullptr, 300'000, MEM_RESERVE, PAGE_NOACCESS));
-    ASSERT_NE(at, nullptr);
-    EXPECT_EQ(reinterpret_cast<ULONG_PTR>(at) % 65536, 0u);
-    DWORD old = 0;
-    EXPECT_FALSE(VirtualProtect(at, 4096, PAGE_READONLY, &old));  // Not committed.
-    EXPECT_ERROR(ERROR_INVALID_ADDRESS);
-    EXPECT_EQ(VirtualAlloc(at + 8192, 4097, MEM_COMMIT, PAGE_READWRITE), at + 8192);
-    at[8192] = at[8192 + 8191] = 5;
-    EXPECT_TRUE(VirtualProtect(at + 8192, 1, PAGE_READONLY, &old));
-    EXPECT_EQ(old, DWORD{PAGE_READWRITE});
-    EXPECT_EQ(at[8192], 5);
-    EXPECT_TRUE(VirtualFree(at + 8192, 8192, MEM_DECOMMIT));
-    EXPECT_EQ(VirtualAlloc(at + 8192, 1, MEM_COMMIT, PAGE_READWRITE), at + 8192);
-    EXPECT_EQ(at[8192], 0);
-    EXPECT_FALSE(VirtualFree(at, 4096, MEM_RELEASE));
-    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
-    EXPECT_EQ(VirtualAlloc(at, 400'000, MEM_COMMIT, PAGE_READWRITE), nullptr);
-    EXPECT_ERROR(ERROR_INVALID_ADDRESS);
-    EXPECT_TRUE(VirtualFree(at, 0, MEM_DECOMMIT));
-    EXPECT_TRUE(VirtualFree(at, 0, MEM_RELEASE));
-    EXPECT_FALSE(VirtualFree(at, 0, MEM_RELEASE));
-    EXPECT_ERROR(ERROR_INVALID_ADDRESS);
-    EXPECT_EQ(VirtualAlloc(nullptr, 0, MEM_COMMIT, PAGE_READWRITE), nullptr);
-    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
-    EXPECT_EQ(VirtualAlloc(nullptr, 1, MEM_COMMIT, 0x1234), nullptr);
-    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
-    void* const both = VirtualAlloc(nullptr, 1, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
-    EXPECT_FALSE(VirtualProtect(both, 1, PAGE_READWRITE, nullptr));
-    EXPECT_ERROR(ERROR_NOACCESS);
-    EXPECT_TRUE(VirtualFree(both, 0, MEM_RELEASE));
-}
-
-TEST_F(windows_system, the_protection_of_each_page_is_kept) {
-    constexpr SIZE_T page = 4096;
-    constexpr int pages = 32;
-    auto* const at =
-        static_cast<char*>(VirtualAlloc(nullptr, pages * page, MEM_RESERVE, PAGE_NOACCESS));
-    std::vector<DWORD> wanted(pages, 0);
-    std::mt19937 random{test_seed()};
-    for (int i = 0; i < scaled(5'000, 500); ++i) {
-        const SIZE_T first = random() % pages, n = 1 + random() % (pages - first);
-        const DWORD kind = random() % 2 != 0 ? PAGE_READONLY : PAGE_READWRITE;
-        const auto begin = wanted.begin() + static_cast<std::ptrdiff_t>(first);
-        const auto end = begin + static_cast<std::ptrdiff_t>(n);
-        char* const from = at + first * page;
-        DWORD old = 0;
-        switch (random() % 3) {
-            case 0:
-                ASSERT_EQ(VirtualAlloc(from, n * page, MEM_COMMIT, kind), from);
-                std::fill(begin, end, kind);
-                break;
-            case 1:
-                ASSERT_TRUE(VirtualFree(from, n * page, MEM_DECOMMIT));
-                std::fill(begin, end, 0);
-                break;
-            default:
-                const bool is_committed = std::find(begin, end, DWORD{0}) == end;
-                ASSERT_EQ(VirtualProtect(from, n * page, kind, &old), is_committed ? TRUE : FALSE);
-                if (!is_committed) break;
-                ASSERT_EQ(old, *begin);
-                std::fill(begin, end, kind);
-        }
-    }
-    for (SIZE_T i = 0; i < pages; ++i) {
-        DWORD old = 0;
-        EXPECT_EQ(VirtualProtect(at + i * page, page, PAGE_READONLY, &old), wanted[i] != 0);
-        EXPECT_EQ(old, wanted[i]);
-    }
-    EXPECT_TRUE(VirtualFree(at, 0, MEM_RELEASE));
-}
-
-// Much of it, of which nothing is used.
-TEST_F(windows_system, a_reservation_takes_no_memory) {
-    const auto resident_pages = [] {
-        long all = 0, resident = 0;
-        std::ifstream{"/proc/self/statm"} >> all >> resident;
-        return resident;
-    };
-    const long before = resident_pages();
-    void* const at = VirtualAlloc(nullptr, SIZE_T{64} << 30, MEM_RESERVE, PAGE_NOACCESS);
-    ASSERT_NE(at, nullptr);
-    EXPECT_LT(resident_pages() - before, 4096);  // 16 MiB.
-    EXPECT_TRUE(VirtualFree(at, 0, MEM_RELEASE));
 }
 
 TEST_F(windows_system, clocks_go_forward) {
@@ -190,16 +85,13 @@ TEST_F(windows_system, messages_of_errors) {
     EXPECT_STREQ(made, "Try again.");
     EXPECT_EQ(LocalFree(made), nullptr);
     wchar_t wide[64];
-    EXPECT_EQ(FormatMessageW(FORMAT_MESSAGE_FROM_STRING, L"\u00e9", 0, 0, wide, 64, nullptr), 1u);
-    EXPECT_STREQ(wide, L"\u00e9");
+    EXPECT_EQ(FormatMessageW(from_system, nullptr, ERROR_RETRY, 0, wide, 64, nullptr), 12u);
+    EXPECT_STREQ(wide, L"Try again.\r\n");
     EXPECT_EQ(FormatMessageA(from_system, nullptr, ERROR_TIMEOUT, language, text, 3, nullptr), 0u);
     EXPECT_ERROR(ERROR_INSUFFICIENT_BUFFER);
     EXPECT_EQ(FormatMessageA(from_system, nullptr, 0xFFFF, language, text, sizeof text, nullptr),
               0u);
     EXPECT_ERROR(ERROR_MR_MID_NOT_FOUND);
-    EXPECT_EQ(FormatMessageA(FORMAT_MESSAGE_FROM_STRING, "%1", 0, 0, text, sizeof text, nullptr),
-              0u);
-    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
     EXPECT_EQ(FormatMessageA(from_system, nullptr, 0, 0, nullptr, 0, nullptr), 0u);
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
 }
@@ -235,19 +127,67 @@ TEST_F(windows_system, the_process_exits_with_its_code_also_while_a_scheduler_is
     EXPECT_EQ(by_worker.code, 18) << by_worker;
 }
 
-TEST_F(windows_system, there_are_no_messages) {
+TEST_F(windows_system, messages_are_waited_for_and_quitting_is_told_once) {
     MSG message{};
     EXPECT_FALSE(PeekMessageA(&message, nullptr, 0, 0, PM_REMOVE));
     EXPECT_FALSE(PeekMessageW(&message, nullptr, 0, 0, PM_NOREMOVE));
-    EXPECT_EQ(GetMessageA(&message, nullptr, 0, 0), -1);
-    EXPECT_ERROR(ERROR_NOT_SUPPORTED);
-    EXPECT_EQ(GetMessageW(&message, nullptr, 0, 0), -1);
+    const DWORD own = GetCurrentThreadId();
+    const holder other{CreateThread(
+        nullptr, 0,
+        [](LPVOID id) -> DWORD {
+            Sleep(5);
+            const DWORD to = static_cast<DWORD>(reinterpret_cast<ULONG_PTR>(id));
+            return PostThreadMessageA(to, WM_USER, 1, 2) && PostThreadMessageW(to, WM_USER + 1, 3, 4);
+        },
+        reinterpret_cast<LPVOID>(ULONG_PTR{own}), 0, nullptr)};
+    EXPECT_EQ(GetMessageA(&message, nullptr, WM_USER + 1, WM_USER + 1), TRUE);
+    EXPECT_EQ(message.wParam, 3u);
+    EXPECT_EQ(MsgWaitForMultipleObjects(0, nullptr, FALSE, INFINITE, QS_ALLINPUT), WAIT_OBJECT_0);
+    EXPECT_TRUE(PeekMessageA(&message, nullptr, 0, 0, PM_NOREMOVE));
+    EXPECT_EQ(GetMessageW(&message, nullptr, 0, 0), TRUE);
+    EXPECT_EQ(message.lParam, 2);
     EXPECT_FALSE(TranslateMessage(&message));
     EXPECT_EQ(DispatchMessageA(&message), 0);
     EXPECT_EQ(DispatchMessageW(&message), 0);
+    PostQuitMessage(3);
+    EXPECT_EQ(GetMessageA(&message, nullptr, 0, 0), FALSE);
+    EXPECT_EQ(message.wParam, 3u);
+    EXPECT_FALSE(PeekMessageA(&message, nullptr, 0, 0, PM_REMOVE));
     const DWORD ticks = GetTickCount();
     EXPECT_EQ(MsgWaitForMultipleObjects(0, nullptr, FALSE, 20, QS_ALLINPUT), DWORD{WAIT_TIMEOUT});
     EXPECT_GE(GetTickCount() - ticks, 19u);
+    EXPECT_EQ(WaitForSingleObject(other, INFINITE), WAIT_OBJECT_0);
+    EXPECT_FALSE(PostThreadMessageA(0, WM_USER, 0, 0));
+    EXPECT_ERROR(ERROR_INVALID_THREAD_ID);
+}
+
+TEST_F(windows_system, bits_are_found_and_affinities_told) {
+    ULONG lowest = 7;
+    EXPECT_FALSE(_BitScanForward(&lowest, 0));
+    EXPECT_TRUE(_BitScanForward(&lowest, 0x50));
+    EXPECT_EQ(lowest, 4u);
+    unsigned long highest = 0;
+    EXPECT_TRUE(_BitScanReverse(&highest, 0x50));
+    EXPECT_EQ(highest, 6u);
+    EXPECT_TRUE(_BitScanForward64(&highest, 1ull << 40));
+    EXPECT_EQ(highest, 40u);
+    EXPECT_TRUE(_BitScanReverse64(&highest, 3ull << 40));
+    EXPECT_EQ(highest, 41u);
+    DWORD_PTR process = 0, system = 0;
+    EXPECT_TRUE(GetProcessAffinityMask(GetCurrentProcess(), &process, &system));
+    EXPECT_NE(process, 0u);
+    EXPECT_EQ(process & ~system, 0u);
+    EXPECT_EQ(GetThreadAffinityMask(GetCurrentThread()), process);
+    EXPECT_FALSE(SetProcessAffinityMask(GetCurrentProcess(), 0));
+    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
+    const DWORD_PTR one = process & -process;
+    EXPECT_TRUE(SetProcessAffinityMask(GetCurrentProcess(), one));
+    EXPECT_EQ(GetThreadAffinityMask(GetCurrentThread()), one);
+    EXPECT_TRUE(SetProcessAffinityMask(GetCurrentProcess(), process));
+}
+
+TEST(windows_system_death, a_debug_break_traps) {
+    EXPECT_EXIT(__debugbreak(), testing::KilledBySignal(SIGTRAP), "");
 }
 
 TEST_F(windows_system, small_macros) {
@@ -269,40 +209,6 @@ TEST_F(windows_system, small_macros) {
     };
     EXPECT_EQ(has_inline{}.get(), 3);
     static_assert(_WIN32_WINNT >= _WIN32_WINNT_WIN7);
-}
-
-TEST_F(windows_system, narrow_text_is_cut_as_on_windows) {
-    char text[8] = "1234567";
-    EXPECT_EQ(_sntprintf(text, 8, "%s", "short"), 5);
-    EXPECT_STREQ(text, "short");
-    EXPECT_EQ(tchar_snprintf(text, 4, "%s", "four"), 4);  // No room for a zero.
-    EXPECT_STREQ(text, "fourt");
-    EXPECT_EQ(_sntprintf(text, 3, "%d", 98765), -1);
-    EXPECT_STREQ(text, "987rt");
-    EXPECT_EQ(_sntprintf(nullptr, 0, "%d", 1), -1);
-}
-
-// What tchar.h calls when UNICODE is defined.
-TEST_F(windows_system, wide_formats_mean_what_they_mean_on_windows) {
-    wchar_t text[64];
-    EXPECT_EQ(tchar_snwprintf(text, 64, L"%s %S %d%% %I64d %5s|%c", L"w\u00efde", "narrow", 7,
-                              1LL << 40, L"ab", L'\u00e9'),
-              36);
-    EXPECT_STREQ(text, L"w\u00efde narrow 7% 1099511627776    ab|\u00e9");
-    EXPECT_EQ(tchar_snwprintf(text, 64, L"50%% of %d%%%s %%s", 7, L"w"), 13);
-    EXPECT_STREQ(text, L"50% of 7%w %s");
-    EXPECT_EQ(tchar_snwprintf(text, 3, L"%s", L"long"), -1);
-    EXPECT_EQ(std::wstring(text, 3), L"lon");
-    const auto wmain = [](int argc, wchar_t** argv) {
-        return argc == 2 && std::wstring{argv[1]} == L"\u00e9" && argv[2] == nullptr ? 5 : 6;
-    };
-    char program[] = "p", word[] = "\xc3\xa9";
-    char* argv[] = {program, word, nullptr};
-    EXPECT_EQ(tchar_wmain(wmain, 2, argv), 5);
-    testing::internal::CaptureStdout();
-    tchar_wprintf(L"<%s>", L"\u00e9");
-    tchar_fwprintf(stdout, L"<%hs>", "x");
-    EXPECT_EQ(testing::internal::GetCapturedStdout(), "<\u00e9><x>");
 }
 
 }  // namespace

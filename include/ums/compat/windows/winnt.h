@@ -1,6 +1,2 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef UMS_WINDOWS_winnt_h_FORWARD
-#define UMS_WINDOWS_winnt_h_FORWARD
-/* Another name of windows.h. */
-#include "windows.h"
-#endif
+#include "windows.h" /* Another name of it. */

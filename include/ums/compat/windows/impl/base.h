@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <wchar.h>
 
+#include "annotations.h"
+
 /* UMS_WIN(DWORD, GetLastError, (void)) declares the library's ums_win_GetLastError() under its Windows name. */
 #define UMS_WIN(result, name, parameters) \
     result name parameters __asm__("ums_win_" #name) __attribute__((visibility("default")))
@@ -29,6 +31,8 @@
 #define NTAPI
 #define WINAPIV
 #define WINBASEAPI
+#define STDAPICALLTYPE
+#define NTSYSAPI
 #define __cdecl
 #define __stdcall
 #define __fastcall
@@ -72,32 +76,15 @@
 #define __int32 int
 #define __int64 long long
 
-/* Annotations for Microsoft's analyser. */
-#define IN
-#define OUT
-#define OPTIONAL
-#define _In_
-#define _In_opt_
-#define _In_z_
-#define _In_opt_z_
-#define _Out_
-#define _Out_opt_
-#define _Inout_
-#define _Inout_opt_
-#define _Outptr_
-#define _Ret_maybenull_
-#define _Reserved_
-#define _In_reads_(n)
-#define _In_reads_bytes_(n)
-#define _In_reads_opt_(n)
-#define _Out_writes_(n)
-#define _Out_writes_bytes_(n)
-#define _Out_writes_opt_(n)
-#define _Must_inspect_result_
-#define _Success_(what)
-#define _Check_return_
-#define _Use_decl_annotations_
-#define _When_(condition, what)
+/* What programs ask for the machine. */
+#if defined(__x86_64__)
+#define _AMD64_
+#define _M_X64 100
+#define _M_AMD64 100
+#elif defined(__aarch64__)
+#define _ARM64_
+#define _M_ARM64 1
+#endif
 
 /* --- Types -------------------------------------------------------------------------------------- */
 
@@ -148,11 +135,13 @@ typedef WCHAR TCHAR, *PTCHAR;
 typedef LPWSTR LPTSTR, PTSTR;
 typedef LPCWSTR LPCTSTR, PCTSTR;
 #define __TEXT(text) L##text
+#define UMS_WIN_TEXT(name) name##W /* A function with two forms of text. */
 #else
 typedef char TCHAR, *PTCHAR;
 typedef LPSTR LPTSTR, PTSTR;
 typedef LPCSTR LPCTSTR, PCTSTR;
 #define __TEXT(text) text
+#define UMS_WIN_TEXT(name) name##A
 #endif
 #define TEXT(text) __TEXT(text)
 
@@ -210,6 +199,10 @@ typedef struct _LIST_ENTRY {
 #define HIWORD(n) ((WORD)(((DWORD_PTR)(n) >> 16) & 0xffff))
 #define LOBYTE(n) ((BYTE)((DWORD_PTR)(n)&0xff))
 #define HIBYTE(n) ((BYTE)(((DWORD_PTR)(n) >> 8) & 0xff))
+
+#define ULongToHandle(n) ((HANDLE)(ULONG_PTR)(n))
+#define UlongToHandle(n) ULongToHandle(n)
+#define HandleToULong(h) ((ULONG)(ULONG_PTR)(h))
 
 #define FIELD_OFFSET(type, field) ((LONG)offsetof(type, field))
 #define CONTAINING_RECORD(address, type, field) ((type*)((char*)(address)-offsetof(type, field)))

@@ -32,6 +32,8 @@
 #define ERROR_INVALID_ADDRESS 487u
 #define ERROR_OPERATION_ABORTED 995u
 #define ERROR_NOACCESS 998u
+#define ERROR_IO_PENDING 997u
+#define ERROR_INVALID_THREAD_ID 1444u
 #define ERROR_NO_MORE_ITEMS 259u
 #define ERROR_NOT_FOUND 1168u
 #define ERROR_RETRY 1237u
@@ -45,6 +47,21 @@
 #define STATUS_USER_APC 0xC0u
 #define STATUS_TIMEOUT 0x102u
 #define STATUS_PENDING 0x103u
+
+/* HRESULTs, for programs that wrap the calls so. */
+#define S_OK ((HRESULT)0)
+#define S_FALSE ((HRESULT)1)
+#define E_FAIL ((HRESULT)0x80004005)
+#define E_NOTIMPL ((HRESULT)0x80004001)
+#define E_POINTER ((HRESULT)0x80004003)
+#define E_UNEXPECTED ((HRESULT)0x8000FFFF)
+#define E_OUTOFMEMORY ((HRESULT)0x8007000E)
+#define E_INVALIDARG ((HRESULT)0x80070057)
+#define SUCCEEDED(result) ((HRESULT)(result) >= 0)
+#define FAILED(result) ((HRESULT)(result) < 0)
+#define HRESULT_CODE(result) ((result)&0xFFFF)
+#define HRESULT_FROM_WIN32(error) \
+    ((HRESULT)((error) == 0 ? 0u : (((unsigned)(error)&0xFFFFu) | 0x80070000u)))
 
 UMS_WIN_BEGIN
 UMS_WIN(DWORD, GetLastError, (void));

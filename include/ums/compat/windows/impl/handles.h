@@ -75,20 +75,11 @@ UMS_WIN(BOOL, ReleaseMutex, (HANDLE mutex));
 
 UMS_WIN_END
 
-#ifdef UNICODE
-#define CreateEvent CreateEventW
-#define OpenEvent OpenEventW
-#define CreateSemaphore CreateSemaphoreW
-#define OpenSemaphore OpenSemaphoreW
-#define CreateMutex CreateMutexW
-#define OpenMutex OpenMutexW
-#else
-#define CreateEvent CreateEventA
-#define OpenEvent OpenEventA
-#define CreateSemaphore CreateSemaphoreA
-#define OpenSemaphore OpenSemaphoreA
-#define CreateMutex CreateMutexA
-#define OpenMutex OpenMutexA
-#endif
+#define CreateEvent UMS_WIN_TEXT(CreateEvent)
+#define OpenEvent UMS_WIN_TEXT(OpenEvent)
+#define CreateSemaphore UMS_WIN_TEXT(CreateSemaphore)
+#define OpenSemaphore UMS_WIN_TEXT(OpenSemaphore)
+#define CreateMutex UMS_WIN_TEXT(CreateMutex)
+#define OpenMutex UMS_WIN_TEXT(OpenMutex)
 
 #endif

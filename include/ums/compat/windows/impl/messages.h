@@ -2,7 +2,8 @@
 #ifndef UMS_WINDOWS_IMPL_MESSAGES_H
 #define UMS_WINDOWS_IMPL_MESSAGES_H
 
-/* impl/messages.h: the message loop, for programs that have one: there are never any messages. */
+/* impl/messages.h: the message loop, for programs that have one. A thread has a queue, of what was posted to it;
+ * there are no windows. */
 
 #include "base.h"
 
@@ -33,26 +34,27 @@ typedef struct tagMSG {
 UMS_WIN_BEGIN
 
 UMS_WIN(BOOL, PeekMessageA, (LPMSG message, HWND window, UINT first, UINT last, UINT remove));
-UMS_WIN(BOOL, PeekMessageW, (LPMSG message, HWND window, UINT first, UINT last, UINT remove));
-UMS_WIN(BOOL, GetMessageA, (LPMSG message, HWND window, UINT first, UINT last)); /* -1 */
-UMS_WIN(BOOL, GetMessageW, (LPMSG message, HWND window, UINT first, UINT last));
+/* Waits for the next message. FALSE: it is the one of PostQuitMessage(). */
+UMS_WIN(BOOL, GetMessageA, (LPMSG message, HWND window, UINT first, UINT last));
+UMS_WIN(VOID, PostQuitMessage, (int code)); /* To the calling thread. */
+/* FALSE, INVALID_THREAD_ID: there is no such thread. */
+UMS_WIN(BOOL, PostThreadMessageA, (DWORD thread, UINT message, WPARAM wparam, LPARAM lparam));
 UMS_WIN(BOOL, TranslateMessage, (const MSG* message));
 UMS_WIN(LRESULT, DispatchMessageA, (const MSG* message));
-UMS_WIN(LRESULT, DispatchMessageW, (const MSG* message));
-/* WaitForMultipleObjects(); `wake_mask` has no effect. */
+/* Also ends, with WAIT_OBJECT_0 + count, when a message is there. `wake_mask` has no effect. */
 UMS_WIN(DWORD, MsgWaitForMultipleObjects,
         (DWORD count, const HANDLE* handles, BOOL wait_all, DWORD milliseconds, DWORD wake_mask));
 
 UMS_WIN_END
 
-#ifdef UNICODE
-#define PeekMessage PeekMessageW
-#define GetMessage GetMessageW
-#define DispatchMessage DispatchMessageW
-#else
-#define PeekMessage PeekMessageA
-#define GetMessage GetMessageA
-#define DispatchMessage DispatchMessageA
-#endif
+/* They hold no text. */
+#define PeekMessageW PeekMessageA
+#define GetMessageW GetMessageA
+#define PostThreadMessageW PostThreadMessageA
+#define DispatchMessageW DispatchMessageA
+#define PeekMessage UMS_WIN_TEXT(PeekMessage)
+#define GetMessage UMS_WIN_TEXT(GetMessage)
+#define PostThreadMessage UMS_WIN_TEXT(PostThreadMessage)
+#define DispatchMessage UMS_WIN_TEXT(DispatchMessage)
 
 #endif

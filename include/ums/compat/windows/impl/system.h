@@ -44,6 +44,4 @@ UMS_WIN(BOOL, IsDebuggerPresent, (void));
 
 UMS_WIN_END
 
-#define DebugBreak() __builtin_trap()
-
 #endif

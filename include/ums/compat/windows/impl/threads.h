@@ -66,6 +66,11 @@ UMS_WIN(BOOL, SetThreadPriority, (HANDLE thread, int priority));
 UMS_WIN(int, GetThreadPriority, (HANDLE thread));
 /* CPUs 0 to 63. The mask before, or 0. A worker runs where its scheduler runs: NOT_SUPPORTED. */
 UMS_WIN(DWORD_PTR, SetThreadAffinityMask, (HANDLE thread, DWORD_PTR mask));
+UMS_WIN(DWORD_PTR, GetThreadAffinityMask, (HANDLE thread)); /* 0: an error. */
+/* Of all threads that the process has now. The system's mask has the CPUs of the process at its start. */
+UMS_WIN(BOOL, GetProcessAffinityMask,
+        (HANDLE process, DWORD_PTR* process_mask, DWORD_PTR* system_mask));
+UMS_WIN(BOOL, SetProcessAffinityMask, (HANDLE process, DWORD_PTR mask));
 UMS_WIN(DWORD, SetThreadIdealProcessor, (HANDLE thread, DWORD processor));
 
 UMS_WIN(BOOL, InitializeProcThreadAttributeList,

@@ -32,10 +32,10 @@ typedef enum _RTL_UMS_SCHEDULER_REASON {
 } RTL_UMS_SCHEDULER_REASON,
     *PRTL_UMS_SCHEDULER_REASON, UMS_SCHEDULER_REASON, *PUMS_SCHEDULER_REASON;
 
-typedef VOID(NTAPI* PRTL_UMS_SCHEDULER_ENTRY_POINT)(RTL_UMS_SCHEDULER_REASON reason,
-                                                    ULONG_PTR activation_payload,
-                                                    PVOID scheduler_param);
-typedef PRTL_UMS_SCHEDULER_ENTRY_POINT PUMS_SCHEDULER_ENTRY_POINT;
+typedef VOID(NTAPI RTL_UMS_SCHEDULER_ENTRY_POINT)(RTL_UMS_SCHEDULER_REASON reason,
+                                                  ULONG_PTR activation_payload,
+                                                  PVOID scheduler_param);
+typedef RTL_UMS_SCHEDULER_ENTRY_POINT *PRTL_UMS_SCHEDULER_ENTRY_POINT, *PUMS_SCHEDULER_ENTRY_POINT;
 
 typedef struct _UMS_SCHEDULER_STARTUP_INFO {
     ULONG UmsVersion;

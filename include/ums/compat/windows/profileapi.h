@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: MIT */
+#include "windows.h" /* Another name of it. */
