@@ -96,6 +96,36 @@ TEST_F(bias_test, what_works_in_the_ordinary_way_gives_the_bias_back) {
     });
 }
 
+TEST_F(bias_test, an_unbounded_channel_becomes_biased_though_nobody_waits) {
+    ums::run(one_processor, [] {
+        open_channel c{ums::unbounded};
+        for (int i = 0; i < 10; ++i) ASSERT_EQ(c.send(i), channel_status::ok);
+        EXPECT_TRUE(c.is_biased());
+        for (int i = 0; i < 10; ++i) ASSERT_EQ(c.receive(), i);
+        EXPECT_TRUE(c.is_biased());
+    });
+}
+
+TEST_F(bias_test, values_of_senders_that_wait_move_up_in_their_order) {
+    ums::run(one_processor, [] {
+        constexpr int senders = 4, each = 50;
+        open_channel c{3};
+        std::vector<fiber> all;
+        for (int s = 0; s < senders; ++s)
+            all.emplace_back([&c, s] {
+                for (int i = 0; i < each; ++i) ASSERT_EQ(c.send(s * each + i), channel_status::ok);
+            });
+        int next[senders] = {};
+        for (int i = 0; i < senders * each; ++i) {
+            const int got = c.receive().value();
+            ASSERT_EQ(got % each, next[got / each]++);
+            ASSERT_LE(calls::size(c.state), 3u);
+        }
+        for (fiber& f : all) f.join();
+        EXPECT_TRUE(c.is_biased());
+    });
+}
+
 TEST_F(bias_test, a_plain_thread_takes_it_away) {
     ums::run(one_processor, [] {
         open_channel c;

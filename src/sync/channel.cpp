@@ -23,7 +23,8 @@
 // (sched/bias.hpp), unless moving a value could run something of the user's. Then send() and
 // receive() work inside that processor and need no read-modify-write at all. What they cannot do
 // there (a block must be allocated or freed, a select waits, it is closed) they leave to the
-// ordinary way, which takes the lock, and gives the bias back if it was the caller's.
+// ordinary way, which takes the lock, and gives the bias back if it was the caller's. Nobody waits to
+// send to an unbounded channel: there each value counts as a wait.
 //
 // Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
 // that stops between the two would block all receivers behind it, which is worse than a slow move.
@@ -354,6 +355,11 @@ UMS_ALWAYS_INLINE std::uint32_t released_with(channel_state& c, std::uint32_t ne
     return sched::bias_count::note(c.receivers.spare, c.senders.spare, mine) ? mine : next;
 }
 
+// The same after a value went in or out and nobody waited.
+UMS_ALWAYS_INLINE std::uint32_t released_after_move(channel_state& c, std::uint32_t next) noexcept {
+    return c.capacity == unbounded ? released_with(c, next) : next;
+}
+
 // Under the lock, which is released if the call throws.
 template <class F>
 UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
@@ -365,15 +371,35 @@ UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
     }
 }
 
+// Releases the lock. `t` was taken out of its list.
+UMS_ALWAYS_INLINE void end_wait(channel_state& c, std::uint32_t next, const transfer& t) noexcept {
+    parkable& who = *t.who;
+    const bool is_held = t.is_held;
+    os::lock_word::release(c.receivers.lock, released_with(c, next));
+    is_held ? sched::resume_held(who) : sched::wake(who);
+}
+
 // `t` is a plain waiter, the first of `list`.
 UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next, wait_list& list,
                                            transfer& t, void* out, void* from) {
     unlocking_if_it_throws(c, [&] { c.type->deliver(out, from); });
     unlink(list, t);
-    parkable& who = *t.who;
-    const bool is_held = t.is_held;
-    os::lock_word::release(c.receivers.lock, released_with(c, next));
-    is_held ? sched::resume_held(who) : sched::wake(who);
+    end_wait(c, next, t);
+    return channel_status::ok;
+}
+
+// The first value is received, and that of `t`, a plain waiter and the first sender, takes its place. The type is bytes. The
+// channel is full, so it is bounded.
+UMS_ALWAYS_INLINE void move_up(channel_state& c, transfer& t, void* into) {
+    c.type->deliver(into, front(c));
+    drop_front(c);
+    put(c, t.value);
+    unlink(c.senders, t);
+}
+UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, std::uint32_t next, transfer& t,
+                                         void* into) {
+    move_up(c, t, into);
+    end_wait(c, next, t);
     return channel_status::ok;
 }
 
@@ -403,7 +429,7 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void
     } else if (!c.is_closed) [[likely]] {
         if (c.count >= c.capacity) return wait<way::send>(c, next, from);
         unlocking_if_it_throws(c, [&] { put(c, from); });
-        os::lock_word::release(c.receivers.lock, next);
+        os::lock_word::release(c.receivers.lock, released_after_move(c, next));
         return channel_status::ok;
     }
     os::lock_word::release(c.receivers.lock, next);
@@ -413,12 +439,13 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void
 [[gnu::noinline]] channel_status receive_locked(channel_state& c, void* into) {
     const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
     if (auto* t = static_cast<transfer*>(c.senders.first)) {
-        if (c.count == 0 && t->claim == nullptr) [[likely]]
-            return hand_over(c, next, c.senders, *t, into, t->value);
+        if (t->claim == nullptr && (c.count == 0 || c.type->is_bytes)) [[likely]]
+            return c.count == 0 ? hand_over(c, next, c.senders, *t, into, t->value)
+                                : move_up(c, next, *t, into);
     } else if (c.count != 0) {
         unlocking_if_it_throws(c, [&] { c.type->deliver(into, front(c)); });
         drop_front(c);
-        os::lock_word::release(c.receivers.lock, next);
+        os::lock_word::release(c.receivers.lock, released_after_move(c, next));
         return channel_status::ok;
     } else if (!c.is_closed) [[likely]] {
         return wait<way::receive>(c, next, into);
@@ -433,6 +460,18 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here
                                            transfer& t, void* out, void* from) {
     c.type->deliver(out, from);
     unlink(list, t);
+    here.wake(*t.who, t.is_held);
+    return channel_status::ok;
+}
+
+// Whether the next value at `at` neither allocates a block nor frees one. A bounded channel has one, for ever.
+UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, std::size_t at) noexcept {
+    return at != c.cells || c.capacity != unbounded;
+}
+
+UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, sched::inside& here, transfer& t,
+                                         void* into) {
+    move_up(c, t, into);
     here.wake(*t.who, t.is_held);
     return channel_status::ok;
 }
@@ -455,7 +494,7 @@ UMS_ALWAYS_INLINE channel_status send_now(channel_state& c, void* from) {
             return hand_over(c, here, c.receivers, *t, t->value, from);
     } else if (!c.is_closed) [[likely]] {
         if (c.count >= c.capacity) return wait<way::send>(c, here, from);
-        if (c.tail_at != c.cells) [[likely]] {
+        if (stays_in_blocks(c, c.tail_at)) [[likely]] {
             put(c, from);
             here.leave();
             return channel_status::ok;
@@ -469,10 +508,12 @@ UMS_ALWAYS_INLINE channel_status receive_now(channel_state& c, void* into) {
     sched::inside here{c.receivers.lock};
     if (!here.enter()) return receive_locked(c, into);
     if (auto* t = static_cast<transfer*>(c.senders.first)) {
-        if (c.count == 0 && t->claim == nullptr) [[likely]]
-            return hand_over(c, here, c.senders, *t, into, t->value);
+        if (t->claim == nullptr) [[likely]] {
+            if (c.count == 0) return hand_over(c, here, c.senders, *t, into, t->value);
+            return move_up(c, here, *t, into);
+        }
     } else if (c.count != 0) {
-        if (c.head_at != c.cells) [[likely]] {
+        if (stays_in_blocks(c, c.head_at)) [[likely]] {
             c.type->deliver(into, front(c));
             drop_front(c);
             here.leave();
