@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Holds the manual pages to what there is.
 
-check.py functions LIBRARY   each function that libums.so shows has a page with a text for it; mandoc lints all pages
-check.py command COMMAND     the page of the ums command has each subcommand and each option; mandoc lints it
+check.py functions LIBRARY   each function that libums.so shows has a page and a text; mandoc lints all
+check.py command COMMAND     the page of the command has each subcommand and option; mandoc lints it
 check.py self-test           proves that each of them can fail
 
 Without mandoc all else is checked, and the test then counts as skipped.
@@ -34,7 +34,9 @@ def read(path):
 def shown(library):
     """The C functions of the library's symbol table."""
     lines = run("nm", "-D", "--defined-only", library).splitlines()
-    return sorted(re.sub(r"@.*", "", line.split()[2]) for line in lines if re.search(r" T ums_", line))
+    return sorted(
+        re.sub(r"@.*", "", line.split()[2]) for line in lines if re.search(r" T ums_", line)
+    )
 
 
 def pages_of(folder):
@@ -56,7 +58,7 @@ def described(page, name):
     for at, line in enumerate(lines):
         if re.fullmatch(rf"\.(It )?Fn {name}( ,)?", line):
             # Past the other functions that share the text.
-            rest = [one for one in lines[at + 1:] if not re.match(r"\.(Fn|Xc)\b", one)]
+            rest = [one for one in lines[at + 1 :] if not re.match(r"\.(Fn|Xc)\b", one)]
             return bool(rest) and not rest[0].startswith((".It", ".El"))
     return False
 
@@ -67,8 +69,14 @@ def lint(folder):
         for section in os.listdir(folder):
             for name in os.listdir(os.path.join(folder, section)):
                 shutil.copy(os.path.join(folder, section, name), flat)
-        pages = [name for name in sorted(os.listdir(flat)) if not read(os.path.join(flat, name)).startswith(".so ")]
-        done = subprocess.run(["mandoc", "-T", "lint", *pages], cwd=flat, capture_output=True, text=True, check=False)
+        pages = [
+            name
+            for name in sorted(os.listdir(flat))
+            if not read(os.path.join(flat, name)).startswith(".so ")
+        ]
+        done = subprocess.run(
+            ["mandoc", "-T", "lint", *pages], cwd=flat, capture_output=True, text=True, check=False
+        )
         return (done.stdout + done.stderr).splitlines()
 
 
@@ -93,7 +101,9 @@ def words_of_help(text):
 
 
 def check_command(page, command):
-    for subcommand in re.findall(r"^  (\w+)  ", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE):
+    for subcommand in re.findall(
+        r"^  (\w+)  ", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE
+    ):
         part = page.partition(f".Ss ums {subcommand}\n")[2].partition("\n.S")[0]
         if not part:
             yield f"the page tells nothing of ums {subcommand}"
@@ -129,7 +139,11 @@ def self_test():
 
     with tempfile.TemporaryDirectory() as folder:
         run(os.path.join(MAN, "functions.py"), os.path.join(ROOT, "include"), "0.0.0", folder)
-        expect("a function without a page", check_functions(folder, ["ums_nothing"]), "ums_nothing() has no page")
+        expect(
+            "a function without a page",
+            check_functions(folder, ["ums_nothing"]),
+            "ums_nothing() has no page",
+        )
         page = os.path.join(folder, "man3/ums_mutex.3")
         text = read(page)
         if list(check_functions(folder, ["ums_mutex_lock"])):
@@ -137,19 +151,29 @@ def self_test():
         entry = ".It Fn ums_mutex_trylock\n"
         head, _, tail = text.partition(entry)
         with open(page, "w", encoding="utf-8") as file:
-            file.write(head + entry + tail[tail.index(".It Fn"):])
-        expect("a function without a text", check_functions(folder, ["ums_mutex_trylock"]), "says nothing of it")
+            file.write(head + entry + tail[tail.index(".It Fn") :])
+        expect(
+            "a function without a text",
+            check_functions(folder, ["ums_mutex_trylock"]),
+            "says nothing of it",
+        )
         os.remove(page)
         expect("a link to nothing", check_functions(folder, []), "is a link to nothing")
         if shutil.which("mandoc"):
             expect("a page that lacks", lint(folder), "referenced manual not found: Xr ums_mutex 3")
         command = os.path.join(folder, "command")
         with open(command, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\n[ $1 != x ] && { echo 'Subcommands:'; echo '  x     does x'; exit; }\n"
-                       "printf 'Options:\\n  -h,--help    help\\n  --deep N     how deep\\n'\n")
+            file.write(
+                "#!/bin/sh\n[ $1 != x ] && { echo 'Subcommands:'; echo '  x     does x'; exit; }\n"
+                "printf 'Options:\\n  -h,--help    help\\n  --deep N     how deep\\n'\n"
+            )
         os.chmod(command, 0o755)
         expect("a subcommand", check_command("", command), "tells nothing of ums x")
-        expect("an option", check_command(".Ss ums x\nText.\n", command), "does not tell of ums x --deep")
+        expect(
+            "an option",
+            check_command(".Ss ums x\nText.\n", command),
+            "does not tell of ums x --deep",
+        )
         if list(check_command(".Ss ums x\n.It Fl -deep Ar N\n", command)):
             wrong.append("a page of the command that is right is complained about")
     for one in wrong:

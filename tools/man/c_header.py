@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""What a C header of ours says: its introduction, its sections, and in each the functions with their comments.
+"""What a C header of ours says: its introduction, its sections, and in each the functions with
+their comments.
 
-A comment belongs to the functions that follow it without a blank line, up to the next comment. A comment behind a
-declaration belongs to that function alone. A comment with a blank line after it introduces its section.
-"""
+A comment belongs to the functions that follow it without a blank line, up to the next comment. A
+comment behind a declaration belongs to that function alone. A comment with a blank line after it
+introduces its section."""
 
 import re
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ class Function:
 @dataclass
 class Item:
     """Functions that share a text, which may be empty."""
+
     functions: list
     text: str
 
@@ -26,9 +28,9 @@ class Item:
 @dataclass
 class Section:
     title: str
-    twin: str = ""                               # The C++ header that holds the contract: ums/mutex.hpp
-    texts: list = field(default_factory=list)    # What introduces it.
-    types: list = field(default_factory=list)    # (comment, code)
+    twin: str = ""  # The C++ header that holds the contract: ums/mutex.hpp
+    texts: list = field(default_factory=list)  # What introduces it.
+    types: list = field(default_factory=list)  # (comment, code)
     items: list = field(default_factory=list)
 
     def functions(self):
@@ -37,17 +39,19 @@ class Section:
 
 @dataclass
 class Header:
-    path: str                                    # As it is included: ums/ums.h
+    path: str  # As it is included: ums/ums.h
     title: str
-    introduction: list                           # (label, text), in order; the label may be empty
+    introduction: list  # (label, text), in order; the label may be empty
     sections: list
 
 
 def plain(comment):
     """A comment without its marks, its lines kept."""
     lines = comment.strip().removeprefix("/*").removesuffix("*/").split("\n")
-    return "\n".join(re.sub(r"^ ?\*(?: |$)", "", line.rstrip()) if at else line.strip()
-                     for at, line in enumerate(lines)).strip()
+    return "\n".join(
+        re.sub(r"^ ?\*(?: |$)", "", line.rstrip()) if at else line.strip()
+        for at, line in enumerate(lines)
+    ).strip()
 
 
 def joined(text):
@@ -58,19 +62,29 @@ LABEL = re.compile(r"(?P<label>[A-Za-z][\w` ]{0,30}):(?P<gap> +)(?P<text>\S.*)")
 
 
 def is_label(start, columns):
-    """`Blocking:  parks` is one; `that wait: the fastest` is not. Texts of labels stand below each other."""
-    return start and (len(start["gap"]) > 1 or start.start("text") in columns or
-                      re.fullmatch(r"[A-Z][a-z]+|.*`.*", start["label"]))
+    """`Blocking: parks` is one; `that wait: the fastest` is not. Texts of labels stand below each
+    other.
+    """
+    return start and (
+        len(start["gap"]) > 1
+        or start.start("text") in columns
+        or re.fullmatch(r"[A-Z][a-z]+|.*`.*", start["label"])
+    )
 
 
 def labelled(text):
-    """The paragraphs of a contract: (label, text). Lines that are indented go on with what is above them.
+    """The paragraphs of a contract: (label, text). Lines that are indented go on with what is
+    above them.
 
     The label of an example is `code`, that of a list's item `-`, that of plain text empty.
     """
     paragraphs = []
     lines = text.split("\n")
-    columns = {start.start("text") for line in lines if (start := LABEL.match(line)) and len(start["gap"]) > 1}
+    columns = {
+        start.start("text")
+        for line in lines
+        if (start := LABEL.match(line)) and len(start["gap"]) > 1
+    }
     for line in lines:
         start = LABEL.match(line)
         if not line.strip():
@@ -83,14 +97,20 @@ def labelled(text):
             paragraphs.append((start["label"], start["text"]))
         elif line.startswith("- "):
             paragraphs.append(("-", line[2:]))
-        elif line.endswith(":") and not line.startswith(" ") and not (paragraphs and paragraphs[-1][1]):
+        elif (
+            line.endswith(":")
+            and not line.startswith(" ")
+            and not (paragraphs and paragraphs[-1][1])
+        ):
             paragraphs.append(("", line))
         elif paragraphs and (line.startswith(" ") or paragraphs[-1] != ("", "")):
             label, before = paragraphs[-1]
             paragraphs[-1] = (label, before + " " + line.strip())
         else:
             paragraphs.append(("", line))
-    return [(label, text if label == "code" else joined(text)) for label, text in paragraphs if text]
+    return [
+        (label, text if label == "code" else joined(text)) for label, text in paragraphs if text
+    ]
 
 
 def contract(text):
@@ -115,16 +135,23 @@ def split_parameters(text):
 
 def with_stars(text):
     """`T* x` as C programmers write it."""
-    return re.sub(r"(?<=[\w)])\*+ ?", lambda stars: " " + stars[0].strip(), joined(text)).replace("( *", "(*")
+    return re.sub(r"(?<=[\w)])\*+ ?", lambda stars: " " + stars[0].strip(), joined(text)).replace(
+        "( *", "(*"
+    )
 
 
 def function(declaration):
-    text = joined(re.sub(r"\b(UMS_API|UMS_CHECK)\b|__attribute__\(\(\w+\)\)", "", declaration)).rstrip("; ")
+    text = joined(
+        re.sub(r"\b(UMS_API|UMS_CHECK)\b|__attribute__\(\(\w+\)\)", "", declaration)
+    ).rstrip("; ")
     match = re.match(r"(?P<result>.*?)\b(?P<name>ums_\w+)\((?P<parameters>.*)\)$", text)
-    return Function(match["name"], with_stars(match["result"]).strip(), split_parameters(match["parameters"]))
+    return Function(
+        match["name"], with_stars(match["result"]).strip(), split_parameters(match["parameters"])
+    )
 
 
-TOKEN = re.compile(r"""
+TOKEN = re.compile(
+    r"""
     (?P<blank>\n[ \t]*(?=\n))
   | (?P<section>/\*[ ]---[ ](?P<title>.*?)[ ]-+[ ]\*/)
   | (?P<comment>/\*.*?\*/)
@@ -132,7 +159,9 @@ TOKEN = re.compile(r"""
   | (?P<define>\#define(?:[^\n]*\\\n)*[^\n]*)
   | (?P<skipped>\#[^\n]*|extern[ ]"C"[ ]\{|\})
   | (?P<type>(?:typedef|enum|struct)\b[^;{]*(?:\{(?:/\*.*?\*/|[^{}])*\}[^;]*)?;(?:[ \t]*/\*[^\n]*\*/)?)
-""", re.VERBOSE | re.DOTALL)
+""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 class Reader:
@@ -141,8 +170,8 @@ class Reader:
     def __init__(self, section):
         self.section = section
         self.sections = [section]
-        self.pending = None   # A comment whose owner is not known yet.
-        self.item = None      # Open: functions that follow belong to it.
+        self.pending = None  # A comment whose owner is not known yet.
+        self.item = None  # Open: functions that follow belong to it.
 
     def blank(self):
         if self.pending:
@@ -152,7 +181,7 @@ class Reader:
     def start(self, title):
         self.blank()
         twin = re.search(r" \((ums/[^)]*)\)$", title)
-        self.section = Section(title[:twin.start()] if twin else title, twin[1] if twin else "")
+        self.section = Section(title[: twin.start()] if twin else title, twin[1] if twin else "")
         self.sections.append(self.section)
 
     def comment(self, text):

@@ -2,9 +2,8 @@
 # SPDX-License-Identifier: MIT
 """command.py COMMAND OUT_DIR: the manual page of the ums command.
 
-What a subcommand does and which options it has is asked of the command itself (--help), so the list is always whole.
-The rest of the page is ums.1.in, beside this file.
-"""
+What a subcommand does and which options it has is asked of the command itself (--help), so the
+list is always whole. The rest of the page is ums.1.in, beside this file."""
 
 import os
 import re
@@ -22,7 +21,9 @@ def help_of(command, *words):
 
 
 def entries(text, title):
-    """The (name, description) pairs below a title. A name that is too long for its column has a line of its own."""
+    """The (name, description) pairs below a title. A name that is too long for its column has a
+    line of its own.
+    """
     found, inside = [], False
     for line in text.split("\n"):
         if re.match(r"\S", line):
@@ -63,10 +64,13 @@ def subcommand(command, name, description):
     yield f".Nm Cm {name} Oo Ar options Oc" + (f" Ar {mdoc.argument(operands)}" if operands else "")
     yield ".Ed"
     listed = [(operand_tag(one), body) for one, body in entries(text, "Positionals")]
-    listed += [(option_tag(one), body) for one, body in entries(text, "Options") if "--help" not in one]
+    listed += [
+        (option_tag(one), body) for one, body in entries(text, "Options") if "--help" not in one
+    ]
     if listed:
-        yield from mdoc.items("Ds", [(tag, mdoc.paragraph(full_stop(body)))
-                                     for tag, body in listed])
+        yield from mdoc.items(
+            "Ds", [(tag, mdoc.paragraph(full_stop(body))) for tag, body in listed]
+        )
 
 
 def main(command, out):
@@ -74,7 +78,9 @@ def main(command, out):
     subcommands = sorted(entries(help_of(command), "Subcommands"))
     chosen = {
         "@DATE@": [f".Dd {mdoc.date([template, command])}"],
-        "@SUBCOMMANDS@": [line for name, text in subcommands for line in subcommand(command, name, text)],
+        "@SUBCOMMANDS@": [
+            line for name, text in subcommands for line in subcommand(command, name, text)
+        ],
     }
     lines = []
     with open(template, encoding="utf-8") as file:

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""functions.py INCLUDE_DIR VERSION OUT_DIR: manual pages of the C API, made of the comments in its headers.
+"""functions.py INCLUDE_DIR VERSION OUT_DIR: manual pages of the C API, made of the comments in
+its headers.
 
-A page for each section of a header, with a link for each of its functions and types; a page for each header, with its
-introduction. The contract of a section's C++ twin is on the page too. The text lives in the headers and nowhere else.
-"""
+A page for each section of a header, with a link for each of its functions and types; a page for
+each header, with its introduction. The contract of a section's C++ twin is on the page too. The
+text lives in the headers and nowhere else."""
 
 import os
 import re
@@ -13,7 +14,13 @@ import sys
 import c_header
 import mdoc
 
-HEADERS = ["ums/ums.h", "ums/ums_io.h", "ums/ums_pthread.h", "ums/ums_scheduling.h", "ums/ums_stack.h"]
+HEADERS = [
+    "ums/ums.h",
+    "ums/ums_io.h",
+    "ums/ums_pthread.h",
+    "ums/ums_scheduling.h",
+    "ums/ums_stack.h",
+]
 
 
 def capital(text):
@@ -71,12 +78,16 @@ def text_of(header, item):
     text = " ".join(filter(None, [posix_twin(header, first), own]))
     if not text and header.path == "ums/ums_io.h":
         call = first.removeprefix("ums_").removesuffix("_fds")
-        text = f"Does what the system call {call}() does, but parks the fiber where that would block."
+        text = (
+            f"Does what the system call {call}() does, but parks the fiber where that would block."
+        )
     return text
 
 
 def described(header, section):
-    """(functions, text): functions that have no text of their own stand alone, with their timed forms."""
+    """(functions, text): functions that have no text of their own stand alone, with their timed
+    forms.
+    """
     for item in section.items:
         if item.text and header.path != "ums/ums_pthread.h":
             yield item.functions, text_of(header, item)
@@ -96,7 +107,11 @@ def functions_list(header, section):
             lines = [f".Fn {one.name}" for one in others[1:]] if others else []
             tag = f"Fn {functions[0].name}"
             if others:
-                tag = "Xo\n" + "\n".join(f".Fn {one.name} ," for one in others) + f"\n.Fn {last.name}\n.Xc"
+                tag = (
+                    "Xo\n"
+                    + "\n".join(f".Fn {one.name} ," for one in others)
+                    + f"\n.Fn {last.name}\n.Xc"
+                )
                 lines = []
             yield tag, lines + mdoc.paragraph(text)
 
@@ -154,10 +169,16 @@ def contracts(include, section):
 
 def mentioned(headers, names, section):
     """The pages of the functions that the texts of a section name."""
-    text = " ".join([*section.texts, *(item.text for item in section.items), *(one for one, _ in section.types)])
+    text = " ".join(
+        [*section.texts, *(item.text for item in section.items), *(one for one, _ in section.types)]
+    )
     called = set(re.findall(r"\b(ums_\w+)\(", text))
-    return {names[id(one)] for header in headers for one in header.sections
-            if called & {function.name for function in one.functions()}}
+    return {
+        names[id(one)]
+        for header in headers
+        for one in header.sections
+        if called & {function.name for function in one.functions()}
+    }
 
 
 def section_page(include, version, day, headers, names, header, section):
@@ -214,7 +235,12 @@ def header_page(version, day, headers, names, header):
     entries = []
     for section in header.sections:
         functions = ", ".join(f"{function.name}()" for function in section.functions())
-        entries.append((f"Xr {names[id(section)]} 3", mdoc.paragraph(f"{section.title or header.title}: {functions}")))
+        entries.append(
+            (
+                f"Xr {names[id(section)]} 3",
+                mdoc.paragraph(f"{section.title or header.title}: {functions}"),
+            )
+        )
     yield from mdoc.items("Ds", entries)
     yield ".Sh SEE ALSO"
     others = sorted(page_of_header(one) for one in headers if one is not header)
@@ -232,13 +258,19 @@ def main(include, version, out):
     headers = [c_header.read(os.path.join(include, path), path) for path in HEADERS]
     names = name_pages(headers)
     here = os.path.dirname(os.path.abspath(__file__))
-    made_of = [os.path.join(include, path) for path in HEADERS] + [os.path.join(here, "functions.py")]
+    made_of = [os.path.join(include, path) for path in HEADERS] + [
+        os.path.join(here, "functions.py")
+    ]
     day = mdoc.date(made_of)
     for header in headers:
-        mdoc.write(out, 3, page_of_header(header), header_page(version, day, headers, names, header))
+        mdoc.write(
+            out, 3, page_of_header(header), header_page(version, day, headers, names, header)
+        )
         for section in header.sections:
             page = names[id(section)]
-            mdoc.write(out, 3, page, section_page(include, version, day, headers, names, header, section))
+            mdoc.write(
+                out, 3, page, section_page(include, version, day, headers, names, header, section)
+            )
             links = [function.name for function in section.functions()] + list(type_names(section))
             for link in links:
                 if link != page:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Text as mdoc source: one sentence a line, at most 78 columns, nothing that roff would take for a request."""
+"""Text as mdoc source: one sentence a line, at most 78 columns, nothing that roff would take for
+a request.
+"""
 
 import os
 import re
@@ -12,7 +14,9 @@ ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs)|\.\.)\.$")
 
 
 def date(paths):
-    """The date of a page: SOURCE_DATE_EPOCH where that is set, else of the newest of what it is made of."""
+    """The date of a page: SOURCE_DATE_EPOCH where that is set, else of the newest of what it is
+    made of.
+    """
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
     seconds = int(epoch) if epoch else max(os.path.getmtime(path) for path in paths)
     now = time.gmtime(seconds)
@@ -77,4 +81,9 @@ def write(folder, section, name, lines):
 
 
 def head(name, section, day):
-    return ['.\\" SPDX-License-Identifier: MIT', f".Dd {day}", f".Dt {name.upper()} {section}", ".Os"]
+    return [
+        '.\\" SPDX-License-Identifier: MIT',
+        f".Dd {day}",
+        f".Dt {name.upper()} {section}",
+        ".Os",
+    ]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""filter.py FILE: what Doxygen reads in place of FILE, a public header or a page.
+"""sources.py OUT_DIR: what Doxygen reads in place of the public headers and the pages.
 
-The headers have plain comments. Here they become Doxygen's: the contract at the head, comments above declarations and
-behind them; those inside function bodies stay as they are. The pages get an id for each heading, and links to those.
-"""
+The headers have plain comments. Here they become Doxygen's: the contract at the head, comments
+above declarations and behind them; those inside function bodies stay as they are. The pages get
+an id for each heading, and links to those."""
 
+import glob
 import os
 import re
 import sys
@@ -17,14 +18,16 @@ sys.path.insert(0, os.path.join(ROOT, "tools/man"))
 
 import c_header  # noqa: E402
 
-# --- headers ---------------------------------------------------------------------------------------
+# --- headers ------------------------------------------------------------------------------------
 
 
 def escaped(text):
     """A comment's text without what Doxygen would take for a command or a tag. `Code` is left alone."""
     parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if at % 2 else re.sub(r"([\\@<>#&])", r"\\\1", part).replace("\\&\\&", "\\&&")
-                   for at, part in enumerate(parts))
+    return "".join(
+        part if at % 2 else re.sub(r"([\\@<>#&])", r"\\\1", part).replace("\\&\\&", "\\&&")
+        for at, part in enumerate(parts)
+    )
 
 
 def head_comment(path, what, paragraphs):
@@ -42,12 +45,19 @@ def head_comment(path, what, paragraphs):
 
 
 def opens_declarations(text):
-    """Whether a brace after this text begins a place for declarations, not a function's body or a value."""
-    text = re.sub(r"\btemplate\s*<.*?>\s*(?=\b(?:class|struct|union|requires)\b)|alignas\([^)]*\)|UMS_EXPORT", "", text,
-                  flags=re.DOTALL).strip()
+    """Whether a brace after this text begins a place for declarations, not a function's body or a
+    value.
+    """
+    text = re.sub(
+        r"\btemplate\s*<.*?>\s*(?=\b(?:class|struct|union|requires)\b)|alignas\([^)]*\)|UMS_EXPORT",
+        "",
+        text,
+        flags=re.DOTALL,
+    ).strip()
     text = re.sub(r"^(?:public|private|protected)\s*:\s*", "", text)
-    return bool(re.match(r"(?:typedef\s+|inline\s+)*(?:namespace|class|struct|union|enum)\b[^()=]*$", text)) or \
-        text.endswith('extern "C"')
+    return bool(
+        re.match(r"(?:typedef\s+|inline\s+)*(?:namespace|class|struct|union|enum)\b[^()=]*$", text)
+    ) or text.endswith('extern "C"')
 
 
 class Scopes:
@@ -61,7 +71,9 @@ class Scopes:
         return all(self.stack)
 
     def line(self, line):
-        code = re.sub(r'"(?:\\.|[^"\\])*"', lambda text: text[0] if text[0] == '"C"' else '""', line)
+        code = re.sub(
+            r'"(?:\\.|[^"\\])*"', lambda text: text[0] if text[0] == '"C"' else '""', line
+        )
         code = re.sub(r"//.*|/\*.*?\*/", "", code)
         if code.lstrip().startswith("#"):
             return
@@ -90,7 +102,7 @@ def cpp_header(text):
         # As many lines as before, so that the places in warnings are right.
         spare = "\n" * path_and_text[0].count("\n")
         comment = head_comment(path_and_text[1], what, paragraphs).replace("\n", " \n")
-        text = text[:path_and_text.start()] + spare + text[path_and_text.end():]
+        text = text[: path_and_text.start()] + spare + text[path_and_text.end() :]
         text = text + "\n" + comment + "\n"
     out, block, scopes = [], [], Scopes()
     for line in text.split("\n"):
@@ -99,14 +111,25 @@ def cpp_header(text):
             block.append((line, comment[1], comment[2].strip()))
             continue
         if block:
-            belongs = bool(line.strip()) and not re.match(r"\s*(\}|#|public:|private:|protected:)", line)
+            belongs = bool(line.strip()) and not re.match(
+                r"\s*(\}|#|public:|private:|protected:)", line
+            )
             belongs = belongs and not block[0][2].startswith("---")
-            out += marked(block[0][1], [text for _, _, text in block]) if belongs else [text for text, _, _ in block]
+            out += (
+                marked(block[0][1], [text for _, _, text in block])
+                if belongs
+                else [text for text, _, _ in block]
+            )
             block = []
         behind = re.match(r"(.*?[;,{}\w)].*?)  // ?(.*)$", line)
         inside = scopes.among_declarations()
         scopes.line(line)
-        if behind and inside and scopes.among_declarations() and not behind[1].rstrip().endswith(("{", "}")):
+        if (
+            behind
+            and inside
+            and scopes.among_declarations()
+            and not behind[1].rstrip().endswith(("{", "}"))
+        ):
             line = f"{behind[1]}  ///< {escaped(behind[2])}"
         out.append(line)
     return "\n".join(out + [text for text, _, _ in block])
@@ -126,18 +149,27 @@ def c_header_text(text):
     if head:
         paragraphs = c_header.labelled(c_header.plain("/* " + head[2] + "*/"))
         tail = "\n" + head_comment(head[1], paragraphs[0][1], paragraphs[1:]) + "\n"
-        text = text[:head.start()] + "\n" * head[0].count("\n") + text[head.end():]
+        text = text[: head.start()] + "\n" * head[0].count("\n") + text[head.end() :]
     # A comment above something, then those behind something.
-    text = re.sub(r"^[ ]*/\*(?! ---)(?! SPDX)(?:(?!\*/).)*\*/(?=\n[ ]*[^\s#}])", lambda match: same_lines(match[0], c_comment(match)),
-                  text, flags=re.MULTILINE | re.DOTALL)
+    text = re.sub(
+        r"^[ ]*/\*(?! ---)(?! SPDX)(?:(?!\*/).)*\*/(?=\n[ ]*[^\s#}])",
+        lambda match: same_lines(match[0], c_comment(match)),
+        text,
+        flags=re.MULTILINE | re.DOTALL,
+    )
     text = re.sub(r"^#endif .*", "#endif", text, flags=re.MULTILINE)
-    text = re.sub(r"(?<=[;,\w)])([ ]*)/\*(?!\*)((?:(?!\*/).)*)\*/(?=[ ]*\n)",
-                  lambda match: same_lines(match[0], f"{match[1]}/**< {escaped(c_header.joined(match[2]))} */"),
-                  text, flags=re.DOTALL)
+    text = re.sub(
+        r"(?<=[;,\w)])([ ]*)/\*(?!\*)((?:(?!\*/).)*)\*/(?=[ ]*\n)",
+        lambda match: same_lines(
+            match[0], f"{match[1]}/**< {escaped(c_header.joined(match[2]))} */"
+        ),
+        text,
+        flags=re.DOTALL,
+    )
     return text + tail
 
 
-# --- pages -----------------------------------------------------------------------------------------
+# --- pages --------------------------------------------------------------------------------------
 
 
 def slug(heading):
@@ -160,10 +192,13 @@ def headings(path):
 
 
 def is_page(path):
-    """Whether the site has it: tools/docs/build takes the pages at the root, in docs/, and that of the benchmarks."""
+    """Whether the site has it: the pages at the root, in docs/, and that of the benchmarks."""
     folder = os.path.dirname(path)
-    return path.endswith(".md") and os.path.exists(os.path.join(ROOT, path)) and \
-        (folder in ("", "bench") or folder.split("/")[0] == "docs")
+    return (
+        path.endswith(".md")
+        and os.path.exists(os.path.join(ROOT, path))
+        and (folder in ("", "bench") or folder.split("/")[0] == "docs")
+    )
 
 
 def link(page, match):
@@ -196,22 +231,37 @@ def page_text(page, text):
             first = False
             continue
         parts = re.split(r"(`[^`]*`)", line)
-        line = "".join(part if at % 2 else re.sub(r"(?<![\w!])@(?!ref)", r"\\@", part) for at, part in enumerate(parts))
-        out.append(re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", lambda match: link(page, match), line))
+        line = "".join(
+            part if at % 2 else re.sub(r"(?<![\w!])@(?!ref)", r"\\@", part)
+            for at, part in enumerate(parts)
+        )
+        out.append(
+            re.sub(r"(?<!!)\[([^\]]*)\]\(([^)\s]+)\)", lambda match: link(page, match), line)
+        )
     return "\n".join(out)
 
 
-def main(path):
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    name = os.path.relpath(os.path.abspath(path), ROOT)
-    if path.endswith(".md"):
-        text = page_text(name, text)
-    elif path.endswith(".h"):
-        text = c_header_text(text)
-    else:
-        text = cpp_header(text)
-    sys.stdout.write(text)
+def readable(name, text):
+    if name.endswith(".md"):
+        return page_text(name, text)
+    return c_header_text(text) if name.endswith(".h") else cpp_header(text)
+
+
+def names():
+    patterns = ["*.md", "bench/README.md", "docs/**/*.md", "include/ums/*.h", "include/ums/*.hpp"]
+    return sorted(
+        name for one in patterns for name in glob.glob(one, root_dir=ROOT, recursive=True)
+    )
+
+
+def main(out):
+    for name in names():
+        with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+            text = file.read()
+        path = os.path.join(out, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(readable(name, text))
 
 
 if __name__ == "__main__":
