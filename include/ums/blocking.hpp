@@ -10,10 +10,10 @@
 // yielded. So the fiber may continue on another kernel thread, as after any libums call that waits.
 // Nothing else about the call changes: signals, errors and errno are the same.
 //
-// Blocking: with a block detector (ums::info() names it) the processor leaves as soon as the
-//           detector sees that the call really has blocked, so a short call costs next to nothing.
-//           Without a detector the processor leaves at once. At the end of a region the fiber may
-//           park until a processor takes it.
+// Blocking: with a block detector (ums::info() names it) the processor moves to another carrier as
+//           soon as the detector sees that the call really has blocked, so a short call costs next
+//           to nothing. Without a detector the processor moves at once. At the end of a region the
+//           fiber may park until a processor takes it.
 // Bound:    a region needs a permit. A cluster has options::carriers permits less the number of its
 //           processors. While all permits are in use, the fiber that begins the next region parks
 //           and waits for one, in order of arrival. So regions that wait for something that other

@@ -40,10 +40,10 @@
 // Cost:      one read-modify-write and one move of T for each operation; a waiting partner gets the
 //            value directly. An operation that has to wait costs a switch more, and two
 //            read-modify-writes if it is not timed. send_all() and receive_some() pay that once for
-//            all values for which there is room, or which are there. Only an unbounded channel
-//            allocates: a block for each 4 KiB. While all waits come from one processor, and a T of
-//            at most 256 bytes moves by copying its bytes, an operation needs no read-modify-write
-//            at all; the first user from elsewhere then pays a system call, once.
+//            all values for which there is room, or which are there. After its construction only
+//            an unbounded channel allocates: a block for each 4 KiB. If T has at most 256 bytes and
+//            moves by copying them, operations need no read-modify-write at all while all waits
+//            come from one processor; the first user from elsewhere then pays a system call, once.
 
 #include <algorithm>
 #include <chrono>
@@ -70,6 +70,7 @@ inline constexpr std::size_t unbounded = ~std::size_t{0};
 template <class T>
 class received : public std::optional<T> {
 public:
+    // Why there is a value, or none: ok, or what the receiving function lists.
     [[nodiscard]] channel_status status() const noexcept { return status_; }
 
 private:
@@ -243,6 +244,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return calls::size(state_); }
     [[nodiscard]] bool empty() const noexcept { return size() == 0; }
 
+    // The capacity given at the start; 0: unbuffered.
     [[nodiscard]] std::size_t capacity() const noexcept { return state_.capacity; }
 
     // begin() and ++ receive. Several loops over one channel share the values.

@@ -16,9 +16,9 @@
 // Ordering:  what happens before a notify is visible after the wait that it ends. A waiter is
 //            queued before its mutex is unlocked. So a caller that changes the state under the
 //            mutex and notifies then or later finds the waiter.
-// Timing:    a deadline or a stop that comes at the same time never loses a notify: either the wait
-//            reports the notify, or the notify wakes the next waiter. A wait never ends without a
-//            reason, except when a clock is set back while a caller waits against it.
+// Timing:    a notify is never lost to a deadline or a stop that comes at the same time: either the
+//            wait reports the notify, or the notify wakes the next waiter. A wait never ends
+//            without a reason, except when a clock is set back while a caller waits against it.
 // Lifetime:  may be destroyed as soon as all waiters have been notified, even if they have yet to
 //            lock their mutexes again, and even if their deadlines pass meanwhile: a notified
 //            waiter never touches the condition variable again.
@@ -111,18 +111,23 @@ public:
     condition_variable(const condition_variable&) = delete;
     condition_variable& operator=(const condition_variable&) = delete;
 
+    // Wake the longest waiter, or all. They do nothing if nobody waits.
     void notify_one() noexcept { calls::notify_one(state_); }
     void notify_all() noexcept { calls::notify_all(state_); }
 
+    // Unlocks the mutex, waits for a notify, and locks it again.
     void wait(std::unique_lock<mutex>& lock) {
         calls::wait(state_, lock, deadline::max(), nullptr);
     }
 
+    // Waits until the predicate, called under the mutex, returns true.
     template <class Predicate>
     void wait(std::unique_lock<mutex>& lock, Predicate is_true) {
         while (!is_true()) wait(lock);
     }
 
+    // Wait until `t`. Return no_timeout if a notify ended the wait, else timeout; with a predicate,
+    // what it says at the end.
     template <class Clock, class Duration>
     cv_status wait_until(std::unique_lock<mutex>& lock,
                          const std::chrono::time_point<Clock, Duration>& t) {
@@ -134,6 +139,7 @@ public:
         return impl::wait_for_predicate(is_true, [&] { return wait_until(lock, t); });
     }
 
+    // The same for a duration.
     template <class Rep, class Period>
     cv_status wait_for(std::unique_lock<mutex>& lock, const std::chrono::duration<Rep, Period>& d) {
         return wait_until(lock, deadline_after(d));
@@ -173,9 +179,11 @@ public:
     condition_variable_any(const condition_variable_any&) = delete;
     condition_variable_any& operator=(const condition_variable_any&) = delete;
 
+    // Wake the longest waiter, or all. They do nothing if nobody waits.
     void notify_one() noexcept { calls::notify_one(state_); }
     void notify_all() noexcept { calls::notify_all(state_); }
 
+    // As those of condition_variable, for any lock that has lock() and unlock().
     template <class Lock>
     void wait(Lock& lock) {
         wait_once(lock, deadline::max(), nullptr);

@@ -5,7 +5,7 @@
 //
 // A datagram owns its descriptor; the destructor closes it. close() removes a Unix socket's file.
 //
-// Blocking: send(), send_to(), receive() park the fiber; a plain kernel thread blocks.
+// Blocking: send(), send_to() and receive() park the fiber; a plain kernel thread blocks.
 // Lifetime: moved and destroyed only while no other fiber uses it. To end another fiber's wait,
 //           call close().
 // Errors:   the constructor throws std::system_error; the functions return the error, as in
@@ -61,6 +61,7 @@ public:
     // Closes the socket; waits of other fibers on it fail with bad_file_descriptor.
     result<void> close();
 
+    // The bound address; whether there is a socket; its descriptor, or -1.
     [[nodiscard]] result<endpoint> local() const;
     [[nodiscard]] bool is_open() const noexcept { return fd_.get() >= 0; }
     [[nodiscard]] int fd() const noexcept { return fd_.get(); }

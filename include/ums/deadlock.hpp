@@ -21,7 +21,7 @@
 // Lifetime:  the runtime must not be stopped during the call.
 // Errors:    std::bad_alloc.
 // Cost:      a read for each living fiber and a system call for each mutex that somebody waits for.
-//            Each wait for a mutex costs four stores more.
+//            Each wait costs four stores more, whether or not anybody looks.
 
 #include <cstddef>
 #include <cstdint>

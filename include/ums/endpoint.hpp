@@ -13,7 +13,7 @@
 // Blocking: never. No function asks a name server.
 // Errors:   in a result: invalid_argument, or filename_too_long for a Unix path. text(), parse()
 //           and ip() may throw std::bad_alloc.
-// Cost:     a copy of 132 bytes; parse(), ip() and text() may allocate.
+// Cost:     a copy of 136 bytes; parse(), ip() and text() may allocate.
 
 #include <cstdint>
 #include <string>

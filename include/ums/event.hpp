@@ -32,8 +32,10 @@ namespace ums {
 // auto_reset_event below, except that they leave the event set.
 class manual_reset_event : public impl::gate {
 public:
+    // Set at first, or not.
     constexpr explicit manual_reset_event(bool is_set = false) noexcept : gate{is_set ? 0 : 1} {}
 
+    // set() lets everybody through from now on; reset() ends that. They never block.
     void set() noexcept { calls::open(state_); }
     void reset() noexcept { calls::close(state_); }
     [[nodiscard]] bool is_set() const noexcept { return try_wait(); }
@@ -45,6 +47,8 @@ public:
     auto_reset_event(const auto_reset_event&) = delete;
     auto_reset_event& operator=(const auto_reset_event&) = delete;
 
+    // set() lets one waiter through, or remembers that the event is set; reset() forgets it. They
+    // never block.
     void set() noexcept { calls::release_if_none(state_); }
     void reset() noexcept { (void)try_wait(); }
 

@@ -13,7 +13,8 @@
 //            stops.
 // Ordering:  construction happens before the function starts; the function's end happens before
 //            join() returns.
-// Lifetime:  destroying a joinable fiber calls std::terminate(), as std::thread does.
+// Lifetime:  destroying a joinable handle, or assigning to one, calls std::terminate(), as
+//            std::thread does.
 // Errors:    std::system_error. Construction: resource_unavailable_try_again (no stack),
 //            invalid_argument (a stack of more than 1 GiB), operation_not_permitted (no runtime is
 //            running). join(): invalid_argument (not joinable), resource_deadlock_would_occur (a
@@ -66,6 +67,7 @@ public:
     void swap(fiber& other) noexcept { std::swap(fiber_, other.fiber_); }
     friend void swap(fiber& a, fiber& b) noexcept { a.swap(b); }
 
+    // Whether this handle owns a fiber; the fiber's id, or the default id.
     [[nodiscard]] bool joinable() const noexcept { return fiber_ != nullptr; }
     [[nodiscard]] id get_id() const noexcept { return fiber_ != nullptr ? ref().id() : id{}; }
 

@@ -26,8 +26,11 @@ public:
     using id = fiber_id;
     using native_handle_type = fiber::native_handle_type;
 
+    // A handle of no fiber; it has no stop state.
     jfiber() noexcept : stop_{std::nostopstate} {}
 
+    // Runs f(args...), or f(get_stop_token(), args...), on a new fiber, with decayed copies that
+    // the caller makes. With options: as for ums::fiber.
     template <class F, class... Args>
     requires(!std::same_as<std::remove_cvref_t<F>, jfiber> &&
              !std::same_as<std::remove_cvref_t<F>, fiber_options>) explicit jfiber(F&& f,
@@ -55,6 +58,7 @@ public:
     }
     friend void swap(jfiber& a, jfiber& b) noexcept { a.swap(b); }
 
+    // As those of ums::fiber.
     [[nodiscard]] bool joinable() const noexcept { return fiber_.joinable(); }
     [[nodiscard]] id get_id() const noexcept { return fiber_.get_id(); }
     [[nodiscard]] fiber_ref ref() const noexcept { return fiber_.ref(); }
@@ -62,6 +66,7 @@ public:
     void join() { fiber_.join(); }
     void detach() { fiber_.detach(); }
 
+    // The handle's stop state. request_stop() returns whether this call was the first.
     [[nodiscard]] std::stop_source get_stop_source() noexcept { return stop_; }
     [[nodiscard]] std::stop_token get_stop_token() const noexcept { return stop_.get_token(); }
     bool request_stop() noexcept { return stop_.request_stop(); }

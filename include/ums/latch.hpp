@@ -25,6 +25,7 @@ namespace ums {
 // count reaches zero at the same moment, the zero wins.
 class latch : public impl::gate {
 public:
+    // The greatest count.
     [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return impl::gate_state::most; }
 
     // Requires: 0 <= expected.

@@ -86,8 +86,7 @@ struct options {
     bool pin = false;
 
     // How long a processor that finds no work spins for it while others run, before it sleeps, in
-    // nanoseconds. At most 1 s.
-    // [UMS_SPIN_NS]
+    // nanoseconds. At most 1 s. [UMS_SPIN_NS]
     std::uint32_t spin_ns = 5'000;
 
     // How many free stacks keep their memory; stacks beyond that lose it slab by slab.
@@ -118,8 +117,8 @@ struct options {
     // stats().stack_high_water_bytes. [UMS_MEASURE_STACKS=0|1]
     bool measure_stacks = false;
 
-    // Cost: a look at every fiber each time the cluster comes to rest.
-    // [UMS_DEADLOCK=off|report|abort]
+    // Whether the runtime looks for deadlocks (ums/deadlock.hpp). Cost: a look at every fiber each
+    // time the cluster comes to rest. [UMS_DEADLOCK=off|report|abort]
     deadlock_check deadlock = deadlock_check::off;
 
     // In debug builds of the library, warns on standard error when two mutexes are locked in both

@@ -63,6 +63,7 @@ class packaged_task<R(Args...)> {
 public:
     packaged_task() noexcept = default;
 
+    // Copies or moves the function into the task.
     template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, packaged_task> &&
              std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) explicit packaged_task(F&& f)
@@ -81,8 +82,10 @@ public:
     void swap(packaged_task& other) noexcept { std::swap(state_, other.state_); }
     friend void swap(packaged_task& a, packaged_task& b) noexcept { a.swap(b); }
 
+    // Whether the task has a function.
     [[nodiscard]] bool valid() const noexcept { return static_cast<bool>(state_); }
 
+    // Returns the future of the task, once for each function or reset().
     [[nodiscard]] future<R> get_future() {
         state_.checked()->retrieve();
         return impl::future_access::make<R>(impl::state_ptr<task>{state_});

@@ -35,6 +35,7 @@ class promise {
     using reference = std::conditional_t<std::is_reference_v<T>, T, none&>;
 
 public:
+    // Allocates the shared state, with `alloc` if given. Throws std::bad_alloc.
     promise() : state_{new impl::value_state<T>} {}
     template <class Alloc>
     promise(std::allocator_arg_t, const Alloc& alloc)
@@ -58,12 +59,14 @@ public:
         return impl::future_access::make<T>(state_);
     }
 
+    // Store the value or the exception, and make the future ready: they wake its waiters.
     void set_value() requires std::is_void_v<T> { set(now); }
     void set_value(reference value) requires std::is_reference_v<T> { set(now, value); }
     void set_value(const object& value) requires std::is_object_v<T> { set(now, value); }
     void set_value(object&& value) requires std::is_object_v<T> { set(now, std::move(value)); }
     void set_exception(std::exception_ptr error) { set_error(now, std::move(error)); }
 
+    // Store the value or the exception now, and make the future ready when the caller ends.
     void set_value_at_fiber_exit() requires std::is_void_v<T> { set(at_exit); }
     void set_value_at_fiber_exit(reference value) requires std::is_reference_v<T> {
         set(at_exit, value);

@@ -58,11 +58,13 @@ public:
     // Refuses further elements and wakes all waiters.
     void close() noexcept { channel_.close(); }
 
+    // As those of the channel: another fiber may change the answer at once.
     [[nodiscard]] bool is_closed() const noexcept { return channel_.is_closed(); }
     [[nodiscard]] bool empty() const noexcept { return channel_.empty(); }
     [[nodiscard]] size_type size() const noexcept { return channel_.size(); }
     [[nodiscard]] size_type capacity() const noexcept { return channel_.capacity(); }
 
+    // The channel itself. It lives as long as the queue.
     [[nodiscard]] ums::channel<T>& channel() noexcept { return channel_; }
 
 private:

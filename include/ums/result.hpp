@@ -41,6 +41,7 @@ class [[nodiscard]] result {
 public:
     using value_type = T;
 
+    // A value; or an error number of the system, such as EAGAIN.
     result(T value) noexcept(std::is_nothrow_move_constructible_v<T>)
         : held_{std::in_place_index<0>, std::move(value)} {}
     static result failure(int error) { return result{std::in_place_index<1>, error}; }

@@ -81,6 +81,7 @@ private:
 // elsewhere.
 class worker_batch {
 public:
+    // `first`: what ums_completion_list_dequeue() gave; 0: empty.
     explicit worker_batch(ums_context_t first) noexcept : first_{first} {}
 
     class iterator {
@@ -168,6 +169,8 @@ public:
         release();
     }
 
+    // As those of std::thread. join() blocks until the thread is gone; a worker that has not ended
+    // needs a scheduler that executes it.
     [[nodiscard]] bool joinable() const noexcept { return worker_ != 0; }
     void join() {
         impl::check(ums_worker_join(worker_, nullptr), "ums::worker::join");

@@ -191,6 +191,7 @@ inline selected select(std::span<select_case* const> cases) {
     return result;
 }
 
+// The same for a span of cases of one type.
 template <std::derived_from<select_case> Case>
 selected select(std::span<Case> cases) {
     for (std::size_t i = 0; i < cases.size(); ++i)
@@ -201,6 +202,7 @@ selected select(std::span<Case> cases) {
     return result;
 }
 
+// The same for cases named one by one.
 template <class... Cases>
 requires(sizeof...(Cases) > 0 && (std::derived_from<std::remove_cvref_t<Cases>, select_case> &&
                                   ...)) selected select(Cases&&... cases) {

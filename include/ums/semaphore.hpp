@@ -66,6 +66,7 @@ class counting_semaphore {
     static_assert(least_max_value >= 0);
 
 public:
+    // The most permits there may be.
     [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return least_max_value; }
 
     // Requires: 0 <= permits <= max().
@@ -77,6 +78,8 @@ public:
     // Adds `n` permits. Requires: n >= 0, and the permits do not exceed max().
     void release(std::ptrdiff_t n = 1) { calls::release(state_, n, max()); }
 
+    // acquire() takes a permit and waits while there is none. try_acquire() does not wait; false:
+    // there is none, or others are waiting.
     void acquire() { calls::acquire(state_); }
     [[nodiscard]] bool try_acquire() noexcept { return calls::try_acquire(state_); }
 

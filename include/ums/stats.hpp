@@ -6,7 +6,8 @@
 // Counters are exact only while nothing runs: a reader sees each of them at a slightly different
 // moment. They count from the start of the runtime.
 //
-// Blocking: never parks; takes short locks.
+// Blocking: never parks. stats() takes a short lock. trim() holds the lock of the free stacks while
+//           it works, so a spawn that needs a stack from the depot waits for it.
 // Errors:   info() may throw std::bad_alloc.
 // Cost:     stats() reads a few counters for each processor.
 

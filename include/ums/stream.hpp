@@ -88,6 +88,7 @@ public:
     // Closes the connection. Waits of other fibers in it fail with bad_file_descriptor.
     result<void> close();
 
+    // Turns Nagle's delay off or on (TCP only). The addresses of both ends.
     result<void> set_no_delay(bool on);
     [[nodiscard]] result<endpoint> local() const;
     [[nodiscard]] result<endpoint> peer() const;

@@ -56,6 +56,7 @@ UMS_EXPORT wake_reason park_until(deadline limit) noexcept;
 UMS_EXPORT wake_reason park(const std::stop_token& stop) noexcept;
 UMS_EXPORT wake_reason park_until(deadline limit, const std::stop_token& stop) noexcept;
 
+// The same for a duration.
 template <class Rep, class Period>
 wake_reason park_for(const std::chrono::duration<Rep, Period>& d) noexcept {
     return park_until(deadline_after(d));

@@ -472,7 +472,6 @@ typedef struct ums_latch {
     uint64_t words[4];
 } ums_latch_t;
 
-/* Begins at `count`. */
 /* Sets the count. */
 UMS_API int ums_latch_init(ums_latch_t* latch, ptrdiff_t count); /* -EINVAL: negative */
 /* Takes n from the count. Counting below zero ends the program with a message. */
@@ -557,8 +556,7 @@ UMS_API void ums_barrier_arrive_and_wait(ums_barrier_t* barrier, bool* was_last)
 /* Arrives `n` times and does not wait. *phase, unless NULL, gets the phase for wait_until().
  * -EINVAL: n < 1. More arrivals than expected end the program with a message. */
 UMS_API int ums_barrier_arrive(ums_barrier_t* barrier, ptrdiff_t n, uint64_t* phase);
-/* Arrives for the last time: the phases that follow expect one less. Arrives once, for the last
- * time: the phases that follow expect one less. */
+/* Arrives once, for the last time: the phases that follow expect one less. Does not wait. */
 UMS_API void ums_barrier_arrive_and_drop(ums_barrier_t* barrier);
 /* Waits until the phase that ums_barrier_arrive() gave has ended. */
 UMS_API UMS_CHECK int ums_barrier_wait_until(ums_barrier_t* barrier, uint64_t phase,

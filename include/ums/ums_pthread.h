@@ -218,6 +218,7 @@ UMS_API void* ums_pthread_getspecific(ums_pthread_key_t key);
 typedef ums_once_t ums_pthread_once_t;
 #define UMS_PTHREAD_ONCE_INIT UMS_ONCE_INIT
 
+/* Waits while another caller makes the call. */
 UMS_API int ums_pthread_once(ums_pthread_once_t* once, void (*function)(void));
 
 /* --- Barriers --------------------------------------------------------------------------------- */

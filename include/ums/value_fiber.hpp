@@ -9,8 +9,8 @@
 // Blocking: as ums::fiber: join() parks the calling fiber or blocks the calling plain thread;
 //           spawn() and detach() never block.
 // Ordering: everything the function did happens before join() returns.
-// Lifetime: destroying a joinable value_fiber calls std::terminate(). The value of a detached one
-//           is dropped.
+// Lifetime: destroying a joinable handle, or assigning to one, calls std::terminate(). The value of
+//           a detached fiber is dropped.
 // Errors:   as ums::fiber; spawn() may also throw std::bad_alloc. join() rethrows an exception that
 //           left the function.
 // Cost:     a fiber, and one allocation that holds the value or the exception.
@@ -32,6 +32,7 @@ public:
 
     value_fiber() noexcept = default;
 
+    // As those of ums::fiber.
     [[nodiscard]] bool joinable() const noexcept { return fiber_.joinable(); }
     [[nodiscard]] id get_id() const noexcept { return fiber_.get_id(); }
     [[nodiscard]] fiber_ref ref() const noexcept { return fiber_.ref(); }
@@ -104,6 +105,7 @@ auto spawn(const fiber_options& options, F&& f, Args&&... args) {
     return made;
 }
 
+// The same without options.
 template <class F, class... Args>
 requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>) auto spawn(F&& f, Args&&... args) {
     return spawn(fiber_options{}, std::forward<F>(f), std::forward<Args>(args)...);

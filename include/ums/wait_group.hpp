@@ -29,6 +29,7 @@ namespace ums {
 // count reaches zero at the same moment, the zero wins.
 class wait_group : public impl::gate {
 public:
+    // The count begins at zero.
     constexpr wait_group() noexcept : gate{0} {}
 
     // Requires: 0 <= count.

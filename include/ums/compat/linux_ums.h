@@ -11,8 +11,9 @@
  * the modules.
  *
  * Names:     each function lives in the library as ums_linux_NAME.
- * Blocking:  dequeue_ums_completion_list_items() and release_ums() wait; execute_ums_thread() and
- *            enter_ums_scheduling_mode() return when the worker, or the scheduler thread, is done.
+ * Blocking:  dequeue_ums_completion_list_items() and release_ums() wait. execute_ums_thread()
+ *            returns when the worker has yielded, blocked or ended; enter_ums_scheduling_mode()
+ *            when the scheduler thread's function returns a negative number.
  * Errors:    a negative error number or NULL, and errno. -EBADF: no such handle, list or worker.
  * Threads:   any thread may call a function, unless it says otherwise.
  * Versions:  by default the signatures are those of the published report. Define UMS_LINUX_LIST_ID
