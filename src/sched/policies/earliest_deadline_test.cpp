@@ -114,7 +114,7 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
 TEST_F(earliest_deadline_test, feasible_task_sets_meet_every_deadline) {
     std::mt19937_64 random{test_seed()};
     int missed_by_fifo = 0, jobs = 0;
-    for (int i = 0; i < scaled(60, 5); ++i) {
+    for (int i = 0; i < scaled(20, 4); ++i) {
         const auto tasks = random_tasks(random, i % 2 == 0 ? 0.9 : 1.0);
         const auto run_them = [&](std::unique_ptr<policy> order) {
             std::vector<task> all;
@@ -128,7 +128,7 @@ TEST_F(earliest_deadline_test, feasible_task_sets_meet_every_deadline) {
         missed_by_fifo += run_them(std::make_unique<sched::global_fifo_policy>());
     }
     EXPECT_GT(missed_by_fifo, 0);
-    EXPECT_GT(jobs, 1000);
+    EXPECT_GT(jobs, 500);
 }
 
 TEST_F(earliest_deadline_test, equal_deadlines_run_in_turn_and_none_is_the_last) {

@@ -81,6 +81,9 @@ fiber_ref fair_share_policy::instead_of(fiber_ref f, unsigned) noexcept {
     const bool goes_on = from == nullptr || (from == &its ? from->ready.front_key() > it.kept.used
                                                           : from->used > its.used);
     if (!goes_on) return take(*from, now);
+    // Nobody that is ready has used less: who comes back is not ahead of it.
+    floor_ = std::max(floor_, its.used);
+    its.floor = std::max(its.floor, it.kept.used);
     it.kept.since = std::max<os::nanoseconds>(now, 1);
     return {};
 }

@@ -61,7 +61,14 @@ double longest_wait(policy_kind kind, unsigned processors, std::vector<fiber>& a
     };
     std::vector<fiber_ref> running(processors);
     double longest = 0;
-    for (std::size_t i = 0; i < all.size(); ++i) order->ready(all[i].ref(), policy::outside);
+    const auto set_deadline = [&](fiber_ref f) {
+        const auto ahead = static_cast<std::int64_t>(random() % 200);
+        f.set_deadline(deadline{std::chrono::nanoseconds{simulated + ahead}});
+    };
+    for (const fiber& f : all) {
+        set_deadline(f.ref());
+        order->ready(f.ref(), policy::outside);
+    }
     for (std::int64_t turn = 0; turn < scaled(40'000, 4'000); ++turn) {
         const auto p = static_cast<unsigned>(turn % processors);
         ++simulated;
@@ -73,7 +80,7 @@ double longest_wait(policy_kind kind, unsigned processors, std::vector<fiber>& a
         longest = std::max(longest, static_cast<double>(turn - since[index(next)]) / bound(next));
         running[p] = next;
         if (!before) continue;
-        before.set_deadline(deadline{std::chrono::nanoseconds{simulated + static_cast<std::int64_t>(random() % 200)}});
+        set_deadline(before);
         since[index(before)] = turn;
         order->ready(before, p);
     }
