@@ -252,14 +252,14 @@ UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
  * fiber becomes ready. Requires: `who` names a fiber, and the value is in its range. */
 UMS_API int ums_ref_priority(ums_ref_t who);
 UMS_API void ums_ref_set_priority(ums_ref_t who, int priority);
-/* Its own, or that of a more urgent fiber that waits for a mutex it holds. */
-UMS_API int ums_ref_effective_priority(ums_ref_t who);
 UMS_API int64_t ums_ref_deadline(ums_ref_t who);
 UMS_API void ums_ref_set_deadline(ums_ref_t who, int64_t deadline);
 UMS_API unsigned ums_ref_weight(ums_ref_t who);
 UMS_API void ums_ref_set_weight(ums_ref_t who, unsigned weight);
 UMS_API unsigned ums_ref_group(ums_ref_t who);
 UMS_API void ums_ref_set_group(ums_ref_t who, unsigned group);
+/* Its own priority, or that of a more urgent fiber that waits for a mutex it holds. */
+UMS_API int ums_ref_effective_priority(ums_ref_t who);
 
 /* --- This fiber, or plain thread (ums/this_fiber.hpp) ----------------------------------------- */
 
@@ -333,6 +333,10 @@ UMS_API int ums_cluster_add_processor(ums_cluster_t* cluster, unsigned* index);
 /* Removes the processor with the highest index and waits for that. -EINVAL: it is the last one. */
 UMS_API int ums_cluster_remove_processor(ums_cluster_t* cluster);
 
+/* Sets how much the fibers of a group get together: a weight of 1 to 10000, 100 unless set.
+ * -EINVAL: a value out of range. -EOPNOTSUPP: the cluster's policy has no groups. */
+UMS_API UMS_CHECK int ums_cluster_set_group_weight(ums_cluster_t* cluster, unsigned group,
+                                                   unsigned weight);
 /* Returns the number of processors now. */
 UMS_API unsigned ums_cluster_processors(const ums_cluster_t* cluster);
 /* Writes the name, cut to bytes - 1 characters, and a zero. Returns the length of the whole
