@@ -10,12 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <memory>
 #include <mutex>
 
 #include <ums/ums.hpp>
-
-namespace {
 
 // The most urgent ready fiber first; among equals, first come, first served. A fiber's urgency is its
 // tag, 0 (what a new fiber has) to 7.
@@ -24,23 +21,19 @@ public:
     // One queue for all processors: nothing belongs to one of them.
     void attach(unsigned) override {}
     void detach(unsigned) override {}
-
     void ready(ums::fiber_ref f, unsigned) noexcept override {
         const std::lock_guard guard{mutex_};
         queues_[std::min<std::size_t>(f.tag(), queues_.size() - 1)].push_back(f);
     }
-
     ums::fiber_ref next(unsigned) noexcept override {
         const std::lock_guard guard{mutex_};
         for (std::size_t urgency = queues_.size(); urgency-- > 0;)
             if (const ums::fiber_ref f = queues_[urgency].pop_front()) return f;
         return {};
     }
-
     [[nodiscard]] bool empty(unsigned) const noexcept override {
         const std::lock_guard guard{mutex_};
-        return std::all_of(queues_.begin(), queues_.end(),
-                           [](const ums::fiber_queue& q) { return q.empty(); });
+        return std::ranges::all_of(queues_, &ums::fiber_queue::empty);
     }
 
 private:
@@ -48,22 +41,15 @@ private:
     std::array<ums::fiber_queue, 8> queues_;
 };
 
-void work(const char* name, std::uint64_t urgency) {
-    ums::this_fiber::ref().set_tag(urgency);  // Counts from the next time it becomes ready.
-    ums::this_fiber::park();
-    std::puts(name);
-}
-
-}  // namespace
+// For `ums check-policy`, where this file is a shared object.
+extern "C" ums::policy* ums_policy_make() { return new priority_policy; }
 
 int main() {
     ums::options options{.processors = 1};
     options.make_policy = [] { return std::make_unique<priority_policy>(); };
     ums::run(options, [] {
-        ums::fiber idle{work, "idle", 0}, usual{work, "usual", 3}, urgent{work, "urgent", 7};
-        // All are as urgent as this one, so each gets as far as its park().
-        ums::this_fiber::yield();
-        for (const ums::fiber* f : {&idle, &usual, &urgent}) f->ref().unpark();
+        ums::fiber idle{{.tag = 0}, std::puts, "idle"}, usual{{.tag = 3}, std::puts, "usual"};
+        ums::fiber urgent{{.tag = 7}, std::puts, "urgent"};
         for (ums::fiber* f : {&idle, &usual, &urgent}) f->join();
     });
 }

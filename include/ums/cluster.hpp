@@ -34,7 +34,7 @@ struct cluster_access;
 struct cluster_options {
     std::string name = "cluster";
     unsigned processors = 1;
-    policy_kind policy = policy_kind::steal;
+    policy_kind policy = policy_kind::work_stealing;
     // Makes a policy of your own; wins over `policy`.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
     bool pin = false;
@@ -60,6 +60,11 @@ public:
     // pinned to it are pinned to processor 0 from then on. A fiber on it that computes without ever
     // switching delays the removal.
     void remove_processor();
+
+    // Sets how much the fibers of a group (fiber_options::group) get together: a weight of 1 to
+    // 10,000, 100 unless set. Errors: std::system_error, invalid_argument if a value is out of
+    // range; operation_not_supported if the cluster's policy has no groups.
+    void set_group_weight(unsigned group, unsigned weight);
 
     // The number of processors now.
     [[nodiscard]] unsigned processors() const noexcept;

@@ -18,6 +18,7 @@
 #include <iosfwd>
 #include <string_view>
 
+#include "ums/deadline.hpp"
 #include "ums/export.hpp"
 
 namespace ums {
@@ -76,6 +77,20 @@ public:
     // Zero at first. Requires: the reference names a fiber.
     [[nodiscard]] UMS_EXPORT std::uint64_t tag() const noexcept;
     UMS_EXPORT void set_tag(std::uint64_t value) const noexcept;
+
+    // What the built-in policies go by, and your own may: see fiber_options. A change counts from
+    // the next time the fiber becomes ready. Requires: names a fiber; the value is in its range.
+    [[nodiscard]] UMS_EXPORT int priority() const noexcept;
+    UMS_EXPORT void set_priority(int value) const noexcept;
+    // Its own, or that of the most urgent fiber that waits for a mutex it holds, if that is higher.
+    [[nodiscard]] UMS_EXPORT int effective_priority() const noexcept;
+    // deadline::max(): none.
+    [[nodiscard]] UMS_EXPORT ums::deadline deadline() const noexcept;
+    UMS_EXPORT void set_deadline(ums::deadline when) const noexcept;
+    [[nodiscard]] UMS_EXPORT unsigned weight() const noexcept;
+    UMS_EXPORT void set_weight(unsigned value) const noexcept;
+    [[nodiscard]] UMS_EXPORT unsigned group() const noexcept;
+    UMS_EXPORT void set_group(unsigned value) const noexcept;
 
 private:
     friend struct sched::access;

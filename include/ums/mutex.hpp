@@ -12,6 +12,9 @@
 // Blocking:  lock() parks the fiber, never its processor; a plain kernel thread waits on a futex.
 //            Where nothing else could run meanwhile, lock() of a barging mutex first looks again
 //            for some microseconds. unlock() and try_lock() never block. Not from a signal handler.
+// Priority:  in a cluster whose policy has priorities (policy_kind::priority), the holder is as
+//            urgent as the most urgent waiter, and unlock() wakes that waiter first. A holder that
+//            waits for another mutex does not pass this on to the holder of that.
 // Fairness:  mutex: the first waiter is woken to try, and queues in front again if another caller
 //            was faster; after overtakes_most such attempts it is handed the lock.
 //            fair_mutex: first come, first served; nobody overtakes.
@@ -38,7 +41,7 @@ namespace ums {
 
 namespace impl {
 
-// The holder, with two flags in the low bits; see src/sync/mutex.cpp.
+// The holder, with three flags in the low bits; see src/sync/mutex.cpp.
 struct mutex_state {
     std::uintptr_t owner = 0;
     wait_list waiters;

@@ -16,8 +16,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 
+#include "ums/deadline.hpp"
+#include "ums/export.hpp"
 #include "ums/policy.hpp"
 
 namespace ums {
@@ -31,10 +34,28 @@ enum class guard_kind {
     mprotect,     // about 32,700 stacks (vm.max_map_count)
 };
 
+// The built-in policies (docs/policies.md).
 enum class policy_kind {
-    steal,  // A queue per processor; idle processors take half of another's.
-    fifo,   // One queue for all, in strict order of arrival.
+    work_stealing,            // A queue per processor; idle processors take half of another's.
+    global_fifo,              // One queue for all, in order of arrival.
+    local_locked,             // A locked queue per processor; each fiber has its processor.
+    local_mpsc,               // The same with an array that is filled without a lock.
+    local_mpsc_intrusive,     // The same with a list.
+    priority,                 // The most urgent first (fiber_options::priority).
+    earliest_deadline_first,  // fiber_options::deadline.
+    fair_share,               // Running time by weight (fiber_options::weight and group).
+
+    steal = work_stealing,  // Former names.
+    fifo = global_fifo,
 };
+
+// The name of a policy, as UMS_POLICY has it.
+[[nodiscard]] UMS_EXPORT std::string_view name_of(policy_kind kind) noexcept;
+// The policy of that name, also a former one; empty if there is none.
+[[nodiscard]] UMS_EXPORT std::optional<policy_kind> policy_named(std::string_view name) noexcept;
+// Makes a built-in policy as an object, for a policy of your own that wraps it. Null for
+// work_stealing, which is the scheduler itself.
+[[nodiscard]] UMS_EXPORT std::unique_ptr<policy> make_policy(policy_kind kind);
 
 // How the runtime looks for fibers that wait for each other in a circle, when a cluster has nothing
 // to run.
@@ -64,8 +85,8 @@ enum class io_engine {
 inline constexpr std::uint32_t default_time_slice_us = 10'000;
 
 struct options {
-    // Processors of the default cluster, 1 to 1024. 0: one for each CPU this process may use.
-    // [UMS_PROCESSORS]
+    // Processors of the default cluster, 1 to 1024. 0: one for each CPU this process may use, at
+    // most as many as its control group's quota is worth. [UMS_PROCESSORS]
     unsigned processors = 0;
 
     // Usable bytes of a fiber's stack unless the fiber asks for another size: 16 KiB to 1 GiB,
@@ -76,8 +97,8 @@ struct options {
     // [UMS_GUARD=auto|lightweight|mprotect]
     guard_kind guard = guard_kind::automatic;
 
-    // The order of the ready fibers in the default cluster. [UMS_POLICY=steal|fifo]
-    policy_kind policy = policy_kind::steal;
+    // The order of the ready fibers in the default cluster. [UMS_POLICY=work_stealing|...]
+    policy_kind policy = policy_kind::work_stealing;
     // Makes a policy of your own, anew at each start; wins over `policy`. UMS_POLICY, if it is set,
     // wins over both.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
@@ -161,6 +182,17 @@ struct fiber_options {
     ums::launch launch = ums::launch::post;
     // A word for the cluster's policy, which alone gives it a meaning (fiber_ref::tag).
     std::uint64_t tag = 0;
+
+    // What some built-in policies go by; the others heed none of it. A value out of range is
+    // refused with std::system_error, invalid_argument. fiber_ref has setters.
+    // For priority: -4 to 3, the most urgent.
+    int priority = 0;
+    // For earliest_deadline_first: when the fiber should have done what it does next. max(): none.
+    ums::deadline deadline = ums::deadline::max();
+    // For fair_share: its weight within its group, 1 to 10,000. Twice the weight, twice the time.
+    unsigned weight = usual_weight;
+    // For fair_share: 0 to 63. Groups share the processors by cluster::set_group_weight().
+    unsigned group = 0;
 };
 
 }  // namespace ums

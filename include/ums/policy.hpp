@@ -27,6 +27,11 @@
 
 namespace ums {
 
+// Of fiber_options and fiber_ref, for policies that heed them.
+inline constexpr int least_priority = -4, most_priority = 3;
+inline constexpr unsigned most_weight = 10'000, usual_weight = 100;
+inline constexpr unsigned group_count = 64;
+
 class UMS_EXPORT policy {
 public:
     // ready() gets this when the caller is no processor of this cluster.
@@ -64,6 +69,35 @@ public:
     // Whether both next(processor) and steal() would return nothing. Called before a processor goes
     // to sleep: it must see each fiber that was handed to ready() before.
     [[nodiscard]] virtual bool empty(unsigned processor) const noexcept = 0;
+
+    // The rest need not be overridden.
+
+    // `f` runs on `processor` and yields. Returns the fiber that runs there now; an empty reference
+    // lets `f` go on. Unless overridden, `f` gives way to whatever next() returns. `f` is not the
+    // policy's: if another fiber is returned, ready(f) follows.
+    virtual fiber_ref instead_of(fiber_ref f, unsigned processor) noexcept {
+        (void)f;
+        return next(processor);
+    }
+
+    // `f` stops on `processor`: it waits, ends, or goes to another cluster. Called before next().
+    // Not called for a fiber that yields, that is stopped because its time slice is over, or that
+    // is blocked in the kernel while its processor goes on: ready() gets such a fiber back.
+    virtual void left(fiber_ref f, unsigned processor) noexcept { (void)f, (void)processor; }
+
+    // A more urgent fiber waits for a mutex that `f` holds, and f.effective_priority() has risen.
+    // `f` may be the policy's or not; it may run, wait, or be on its way to another cluster. Called
+    // from any fiber or thread, with the mutex's own lock held.
+    virtual void raised(fiber_ref f) noexcept { (void)f; }
+    // Whether raised() is wanted. Must not change.
+    [[nodiscard]] virtual bool has_priorities() const noexcept { return false; }
+
+    // Sets how much of the processors the fibers of `group` (fiber_options::group) get together.
+    // Returns false if the policy has no groups.
+    virtual bool set_group_weight(unsigned group, unsigned weight) noexcept {
+        (void)group, (void)weight;
+        return false;
+    }
 };
 
 // An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. All

@@ -69,9 +69,9 @@ UMS_API int64_t ums_deadline_after(int64_t ns);
 /* ready() gets this when the caller is no processor of the cluster. */
 #define UMS_OUTSIDE (~0u)
 
-/* A policy of your own. `self` is what make() returned, or the argument if make is NULL. destroy
- * and steal may be NULL; the others may not. The scheduler calls the functions concurrently,
- * between two fibers: they must be thread-safe and short, and must not wait. */
+/* A policy of your own. `self` is what make() returned, or the argument if make is NULL. destroy,
+ * steal, instead_of and left may be NULL; the others may not. The scheduler calls the functions
+ * concurrently, between two fibers: they must be thread-safe and short, and must not wait. */
 typedef struct ums_policy_calls {
     size_t size;
     void* (*make)(void* argument); /* Called at each start of a cluster. NULL fails with -ENOMEM. */
@@ -82,10 +82,14 @@ typedef struct ums_policy_calls {
     ums_ref_t (*next)(void* self, unsigned processor);
     ums_ref_t (*steal)(void* self, unsigned thief, unsigned victim);
     bool (*empty)(void* self, unsigned processor);
+    /* What runs instead of a fiber that yields. NULL: next() is asked. */
+    ums_ref_t (*instead_of)(void* self, ums_ref_t fiber, unsigned processor);
+    /* The fiber stops there: it waits, or ends. */
+    void (*left)(void* self, ums_ref_t fiber, unsigned processor);
 } ums_policy_calls_t;
 
 #define UMS_POLICY_CALLS_INIT \
-    { sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+    { sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. Zero is
  * empty. */
@@ -130,8 +134,21 @@ UMS_API size_t ums_ordered_queue_size(const ums_ordered_queue_t* queue);
 /* Kinds are ints; a kind that has no name here is refused with -EINVAL. */
 enum ums_guard { UMS_GUARD_AUTOMATIC, UMS_GUARD_LIGHTWEIGHT, UMS_GUARD_MPROTECT };
 typedef int ums_guard_t;
-enum ums_policy { UMS_POLICY_STEAL, UMS_POLICY_FIFO };
+enum ums_policy {
+    UMS_POLICY_WORK_STEALING,
+    UMS_POLICY_GLOBAL_FIFO,
+    UMS_POLICY_LOCAL_LOCKED,
+    UMS_POLICY_LOCAL_MPSC,
+    UMS_POLICY_LOCAL_MPSC_INTRUSIVE,
+    UMS_POLICY_PRIORITY,
+    UMS_POLICY_EARLIEST_DEADLINE_FIRST,
+    UMS_POLICY_FAIR_SHARE,
+    UMS_POLICY_STEAL = UMS_POLICY_WORK_STEALING, /* Former names. */
+    UMS_POLICY_FIFO = UMS_POLICY_GLOBAL_FIFO
+};
 typedef int ums_policy_t;
+/* Returns the policy that UMS_POLICY=name would choose. -EINVAL: there is none of that name. */
+UMS_API ums_policy_t ums_policy_named(const char* name);
 /* How the runtime finds a fiber that has blocked in the kernel. UMS_BLOCK_PERF is refused
  * (-EOPNOTSUPP). */
 enum ums_block { UMS_BLOCK_AUTOMATIC, UMS_BLOCK_PERF, UMS_BLOCK_MONITOR, UMS_BLOCK_OFF };
@@ -194,10 +211,14 @@ typedef struct ums_fiber_options {
     uint64_t tag;           /* A word for the cluster's policy. */
     ums_launch_t launch;
     bool pinned;
+    int priority;     /* -4 to 3, the most urgent. For UMS_POLICY_PRIORITY. */
+    unsigned weight;  /* 100; 1 to 10000. For UMS_POLICY_FAIR_SHARE, as the group. */
+    unsigned group;   /* 0 to 63 */
+    int64_t deadline; /* UMS_NEVER: none. For UMS_POLICY_EARLIEST_DEADLINE_FIRST. */
 } ums_fiber_options_t;
 
 #define UMS_FIBER_OPTIONS_INIT \
-    { sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false }
+    { sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false, 0, 100, 0, UMS_NEVER }
 
 /* Runs function(argument) on a new fiber. `options` may be NULL. A C++ exception that leaves the
  * function ends the program.
@@ -227,6 +248,18 @@ UMS_API const char* ums_ref_name(ums_ref_t who); /* "": no name. Lives as long a
 /* A word that the fiber keeps for its policy. Requires: `who` names a fiber. */
 UMS_API uint64_t ums_ref_tag(ums_ref_t who);
 UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
+/* What the built-in policies go by; see ums_fiber_options_t. A change counts from the next time the
+ * fiber becomes ready. Requires: `who` names a fiber, and the value is in its range. */
+UMS_API int ums_ref_priority(ums_ref_t who);
+UMS_API void ums_ref_set_priority(ums_ref_t who, int priority);
+UMS_API int64_t ums_ref_deadline(ums_ref_t who);
+UMS_API void ums_ref_set_deadline(ums_ref_t who, int64_t deadline);
+UMS_API unsigned ums_ref_weight(ums_ref_t who);
+UMS_API void ums_ref_set_weight(ums_ref_t who, unsigned weight);
+UMS_API unsigned ums_ref_group(ums_ref_t who);
+UMS_API void ums_ref_set_group(ums_ref_t who, unsigned group);
+/* Its own priority, or that of a more urgent fiber that waits for a mutex it holds. */
+UMS_API int ums_ref_effective_priority(ums_ref_t who);
 
 /* --- This fiber, or plain thread (ums/this_fiber.hpp) ----------------------------------------- */
 
@@ -300,6 +333,10 @@ UMS_API int ums_cluster_add_processor(ums_cluster_t* cluster, unsigned* index);
 /* Removes the processor with the highest index and waits for that. -EINVAL: it is the last one. */
 UMS_API int ums_cluster_remove_processor(ums_cluster_t* cluster);
 
+/* Sets how much the fibers of a group get together: a weight of 1 to 10000, 100 unless set.
+ * -EINVAL: a value out of range. -EOPNOTSUPP: the cluster's policy has no groups. */
+UMS_API UMS_CHECK int ums_cluster_set_group_weight(ums_cluster_t* cluster, unsigned group,
+                                                   unsigned weight);
 /* Returns the number of processors now. */
 UMS_API unsigned ums_cluster_processors(const ums_cluster_t* cluster);
 /* Writes the name, cut to bytes - 1 characters, and a zero. Returns the length of the whole

@@ -90,6 +90,11 @@ public:
     void set(T value) noexcept { value_.store(value, relaxed); }
     void add(T n) noexcept { set(static_cast<T>(get() + n)); }
 
+    // For a list whose writer and reader share no other order: what the one did before publish() is visible
+    // after the other's take() of that value.
+    void publish(T value) noexcept { value_.store(value, release); }
+    [[nodiscard]] T take() const noexcept { return value_.load(acquire); }
+
 private:
     std::atomic<T> value_;
 };

@@ -52,6 +52,10 @@ int ums_cluster_remove_processor(ums_cluster_t* c) {
 
 unsigned ums_cluster_processors(const ums_cluster_t* c) { return cluster_of(c).processors(); }
 
+int ums_cluster_set_group_weight(ums_cluster_t* c, unsigned group, unsigned weight) {
+    return call([&] { cluster_of(c).set_group_weight(group, weight); });
+}
+
 size_t ums_cluster_name(const ums_cluster_t* c, char* buffer, size_t bytes) {
     return copy_text(cluster_of(c).name(), buffer, bytes);
 }

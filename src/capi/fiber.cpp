@@ -63,3 +63,17 @@ const char* ums_ref_name(ums_ref_t who) {
 
 uint64_t ums_ref_tag(ums_ref_t who) { return from_c(who).tag(); }
 void ums_ref_set_tag(ums_ref_t who, uint64_t tag) { from_c(who).set_tag(tag); }
+
+int ums_ref_priority(ums_ref_t who) { return from_c(who).priority(); }
+void ums_ref_set_priority(ums_ref_t who, int priority) { from_c(who).set_priority(priority); }
+int ums_ref_effective_priority(ums_ref_t who) { return from_c(who).effective_priority(); }
+int64_t ums_ref_deadline(ums_ref_t who) {
+    return from_c(who).deadline().time_since_epoch() / std::chrono::nanoseconds{1};
+}
+void ums_ref_set_deadline(ums_ref_t who, int64_t deadline) {
+    from_c(who).set_deadline(to_deadline(deadline));
+}
+unsigned ums_ref_weight(ums_ref_t who) { return from_c(who).weight(); }
+void ums_ref_set_weight(ums_ref_t who, unsigned weight) { from_c(who).set_weight(weight); }
+unsigned ums_ref_group(ums_ref_t who) { return from_c(who).group(); }
+void ums_ref_set_group(ums_ref_t who, unsigned group) { from_c(who).set_group(group); }

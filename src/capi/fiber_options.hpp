@@ -3,6 +3,8 @@
 
 // capi/fiber_options.hpp: the options of a fiber, from C.
 
+#include <cstddef>
+
 #include "capi/call.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
@@ -11,15 +13,20 @@ namespace ums::capi {
 
 // 0, or a negative error number. The name stays the caller's.
 inline int to_options(fiber_options& to, const ums_fiber_options_t* given) noexcept {
+    constexpr std::size_t smallest = offsetof(ums_fiber_options_t, priority);
     ums_fiber_options_t o = UMS_FIBER_OPTIONS_INIT;
-    if (const int error = copy_sized(o, given, sizeof o); error != 0) return error;
+    if (const int error = copy_sized(o, given, smallest); error != 0) return error;
     if (!is_kind(o.launch, UMS_LAUNCH_DISPATCH)) return -EINVAL;
     to = {.name = o.name != nullptr ? o.name : "",
           .stack_bytes = o.stack_bytes,
           .pinned = o.pinned,
           .cluster = reinterpret_cast<cluster*>(o.cluster),
           .launch = o.launch == UMS_LAUNCH_DISPATCH ? launch::dispatch : launch::post,
-          .tag = o.tag};
+          .tag = o.tag,
+          .priority = o.priority,
+          .deadline = to_deadline(o.deadline),
+          .weight = o.weight,
+          .group = o.group};
     return 0;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "capi/policy.hpp"
 
+#include <cstddef>
+
 #include "capi/call.hpp"
 
 namespace ums::capi {
@@ -33,21 +35,31 @@ public:
     [[nodiscard]] bool empty(unsigned processor) const noexcept override {
         return calls_.empty(self_, processor);
     }
+    fiber_ref instead_of(fiber_ref f, unsigned processor) noexcept override {
+        return calls_.instead_of != nullptr ? from_c(calls_.instead_of(self_, to_c(f), processor))
+                                            : next(processor);
+    }
+    void left(fiber_ref f, unsigned processor) noexcept override {
+        if (calls_.left != nullptr) calls_.left(self_, to_c(f), processor);
+    }
 
 private:
     const ums_policy_calls_t calls_;
     void* self_;
 };
 
+constexpr std::size_t smallest = offsetof(ums_policy_calls_t, instead_of);
+
 }  // namespace
 
 static_assert(policy::outside == UMS_OUTSIDE);
+static_assert(static_cast<int>(policy_kind::fair_share) == UMS_POLICY_FAIR_SHARE);
 
 int check_policy(const ums_policy_calls_t* given, ums_policy_t kind) noexcept {
-    if (!is_kind(kind, UMS_POLICY_FIFO)) return -EINVAL;
+    if (!is_kind(kind, UMS_POLICY_FAIR_SHARE)) return -EINVAL;
     if (given == nullptr) return 0;
     ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
-    if (const int error = copy_sized(calls, given, sizeof calls); error != 0) return error;
+    if (const int error = copy_sized(calls, given, smallest); error != 0) return error;
     const bool complete = calls.attach != nullptr && calls.detach != nullptr &&
                           calls.ready != nullptr && calls.next != nullptr && calls.empty != nullptr;
     return complete ? 0 : -EINVAL;
@@ -58,7 +70,7 @@ std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* 
     if (given == nullptr) return {};
     return [given, argument] {
         ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
-        copy_sized(calls, given, sizeof calls);
+        copy_sized(calls, given, smallest);
         return std::make_unique<policy_of_calls>(calls, argument);
     };
 }
@@ -67,6 +79,11 @@ std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* 
 
 using namespace ums;
 using namespace ums::capi;
+
+ums_policy_t ums_policy_named(const char* name) {
+    const auto found = name != nullptr ? policy_named(name) : std::nullopt;
+    return found ? static_cast<ums_policy_t>(*found) : -EINVAL;
+}
 
 void ums_fiber_queue_push_back(ums_fiber_queue_t* queue, ums_ref_t fiber) {
     object<fiber_queue>(queue).push_back(from_c(fiber));

@@ -19,8 +19,9 @@ int check_policy(const ums_policy_calls_t* calls, ums_policy_t kind) noexcept;
 std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* calls,
                                                       void* argument);
 
+// Requires: it was checked.
 inline policy_kind to_kind(ums_policy_t kind) noexcept {
-    return kind == UMS_POLICY_FIFO ? policy_kind::fifo : policy_kind::steal;
+    return static_cast<policy_kind>(kind);
 }
 
 }  // namespace ums::capi

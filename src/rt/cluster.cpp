@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "rt/runtime.hpp"
+#include "sched/policies/built_in.hpp"
 
 namespace ums {
 
@@ -33,6 +34,9 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
     if (options.carriers < 2 || options.carriers > 1'000'000)
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster_options::carriers: expected 2 to 1,000,000"};
+    if (!sched::is_built_in(options.policy))
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster_options::policy: there is no such policy"};
     rt::check_slice(options.time_slice_us);
     auto made = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = options.name,
@@ -66,6 +70,16 @@ cluster::~cluster() {
 unsigned cluster::add_processor() { return impl_->add_processor(); }
 
 void cluster::remove_processor() { impl_->remove_processor(); }
+
+void cluster::set_group_weight(unsigned group, unsigned weight) {
+    if (group >= group_count || weight == 0 || weight > most_weight)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster::set_group_weight: expected a group from 0 to 63 and a "
+                                "weight from 1 to 10,000"};
+    if (impl_->policy() == nullptr || !impl_->policy()->set_group_weight(group, weight))
+        throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
+                                "ums: the cluster's policy has no groups"};
+}
 
 unsigned cluster::processors() const noexcept { return impl_->active(); }
 

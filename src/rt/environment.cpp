@@ -15,6 +15,11 @@
 
 namespace ums::rt::environment {
 
+void refuse(const char* variable, const char* value, const std::string& expected) {
+    std::fprintf(stderr, "ums: %s=%s: expected %s\n", variable, value, expected.c_str());
+    std::exit(2);
+}
+
 namespace {
 
 constexpr const char* known[] = {
@@ -22,13 +27,8 @@ constexpr const char* known[] = {
     "UMS_SPIN_NS",    "UMS_MIGRATE",     "UMS_MEASURE_STACKS", "UMS_MEMBARRIER", "UMS_SEED",
     "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
     "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_TIMES",
-    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY",
+    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_SYSTEM_ROOT",
 };
-
-[[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected) {
-    std::fprintf(stderr, "ums: %s=%s: expected %s\n", variable, value, expected.c_str());
-    std::exit(2);
-}
 
 // Parses all of [first, last) as a decimal number.
 bool parse(const char* first, const char* last, std::uint64_t& value) {
@@ -144,12 +144,14 @@ int detector(int otherwise) {
 bool times() { return word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) != 0; }
 bool stats_files() { return word("UMS_STATS_FILES", 1, {{"on", 1}, {"off", 0}}) != 0; }
 
-const char* stats_directory() {
-    constexpr const char* variable = "UMS_STATS_DIRECTORY";
+static const char* absolute_path(const char* variable) {
     const char* value = ::secure_getenv(variable);
     if (value != nullptr && value[0] != '/') refuse(variable, value, "an absolute path");
     return value;
 }
+
+const char* stats_directory() { return absolute_path("UMS_STATS_DIRECTORY"); }
+const char* system_root() { return absolute_path("UMS_SYSTEM_ROOT"); }
 
 void reject_misspelt() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {

@@ -10,9 +10,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <utility>
 
 namespace ums::rt::environment {
+
+// Ends the program as said above.
+[[noreturn]] void refuse(const char* variable, const char* value, const std::string& expected);
 
 // A decimal number in [least, most].
 std::uint64_t number(const char* variable, std::uint64_t otherwise, std::uint64_t least,
@@ -38,6 +42,9 @@ int detector(int otherwise);
 bool times();
 bool stats_files();
 const char* stats_directory();
+
+// UMS_SYSTEM_ROOT, for tests: an absolute path, or null.
+const char* system_root();
 
 // Ends the program if a variable's name is nearly one of those that the runtime knows: most likely a misspelling, and
 // ignoring it would silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody else.

@@ -13,7 +13,6 @@
 #include "sched/depot.hpp"
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
-#include "sched/policies/fifo.hpp"
 #include "sched/spawn.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
@@ -91,9 +90,7 @@ running_runtime* current() noexcept {
 
 std::unique_ptr<ums::policy> make_policy(policy_kind kind,
                                          const std::function<std::unique_ptr<ums::policy>()>& own) {
-    if (own) return own();
-    if (kind == policy_kind::fifo) return std::make_unique<sched::fifo_policy>();
-    return nullptr;
+    return own ? own() : ums::make_policy(kind);
 }
 
 }  // namespace ums::rt

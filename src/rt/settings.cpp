@@ -3,14 +3,19 @@
 
 #include <bit>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <system_error>
 
 #include "arch/sanitizer.hpp"
 #include "mem/stack_depot.hpp"
+#include "os/cpu_quota.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/topology.hpp"
 #include "rt/environment.hpp"
 #include "sched/cluster.hpp"
+#include "sched/policies/built_in.hpp"
 
 namespace ums::rt {
 
@@ -21,6 +26,13 @@ using mem::stack_depot;
 constexpr std::uint32_t most_spin_ns = 1'000'000'000;
 constexpr std::uint32_t most_carriers = 1'000'000;
 constexpr std::uint32_t least_slice_us = 100, most_slice_us = 60'000'000;
+
+std::string names_of_policies() {
+    std::string names;
+    for (const auto& one : sched::built_in_policies())
+        names += (names.empty() ? "" : " or ") + std::string{one.name};
+    return names;
+}
 
 void read_environment(options& o) {
     using namespace environment;
@@ -34,11 +46,10 @@ void read_environment(options& o) {
                                      {{"auto", static_cast<int>(guard_kind::automatic)},
                                       {"lightweight", static_cast<int>(guard_kind::lightweight)},
                                       {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
-    const int policy = word("UMS_POLICY", -1,
-                            {{"steal", static_cast<int>(policy_kind::steal)},
-                             {"fifo", static_cast<int>(policy_kind::fifo)}});
-    if (policy >= 0) {
-        o.policy = static_cast<policy_kind>(policy);
+    if (const char* const name = ::secure_getenv("UMS_POLICY")) {
+        const auto policy = policy_named(name);
+        if (!policy) refuse("UMS_POLICY", name, names_of_policies());
+        o.policy = *policy;
         o.make_policy = {};
     }
     o.pin = word("UMS_PIN", o.pin, {{"0", 0}, {"1", 1}}) != 0;
@@ -70,6 +81,7 @@ void read_environment(options& o) {
     static_cast<void>(times());
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());
+    static_cast<void>(system_root());
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
@@ -102,14 +114,36 @@ carry::preference detection_of(const options& o) noexcept {
     return carry::preference::automatic;
 }
 
+namespace {
+
+void choose_processors(settings& s) {
+    const unsigned usable = os::usable_cpus();
+    s.processors_reason = std::to_string(usable) + " CPUs usable";
+    if (s.chosen.processors != 0) {
+        s.processors_reason += ", asked for";
+        return;
+    }
+    const char* const root = environment::system_root();
+    const os::cpu_quota quota = os::find_cpu_quota(root != nullptr ? root : "");
+    s.chosen.processors =
+        std::min(os::whole_cpus(quota, usable), sched::cluster::max_processors);
+    if (quota.cpus <= 0) return;
+    char cpus[32];
+    std::snprintf(cpus, sizeof cpus, "%.3g", quota.cpus);
+    s.processors_reason += std::string{", a quota of "} + cpus + " by " + quota.where;
+}
+
+}  // namespace
+
 settings settle(const options& asked) {
-    settings s{asked, mem::guard_kind::mprotect, ""};
+    settings s{asked, mem::guard_kind::mprotect, "", ""};
     options& o = s.chosen;
     read_environment(o);
     if (o.processors > sched::cluster::max_processors)
         refuse(std::errc::invalid_argument, "ums: options::processors: expected at most 1024");
-    if (o.processors == 0)
-        o.processors = std::min(os::usable_cpus(), sched::cluster::max_processors);
+    choose_processors(s);
+    if (!sched::is_built_in(o.policy))
+        refuse(std::errc::invalid_argument, "ums: options::policy: there is no such policy");
     if (o.stack_bytes < stack_depot::min_bytes || o.stack_bytes > stack_depot::max_bytes)
         refuse(std::errc::invalid_argument, "ums: options::stack_bytes: expected 16 KiB to 1 GiB");
     if (o.spin_ns > most_spin_ns)

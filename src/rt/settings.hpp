@@ -3,6 +3,8 @@
 
 // rt/settings.hpp: the options in force: what the program chose, overridden by the environment.
 
+#include <string>
+
 #include "carry/detector.hpp"
 #include "mem/guard.hpp"
 #include "ums/options.hpp"
@@ -13,6 +15,7 @@ struct settings {
     options chosen;         // With processors filled in.
     mem::guard_kind guard;  // What `automatic` became.
     const char* guard_reason;
+    std::string processors_reason;  // Why there are so many.
 };
 
 // Reads UMS_* and checks everything. A variable that does not parse ends the program with exit code

@@ -3,13 +3,17 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
 
 #include "mem/stack_depot.hpp"
 #include "internal/failing_calls.hpp"
+#include "os/cpu_quota.hpp"
 #include "os/topology.hpp"
+#include "sched/policies/built_in.hpp"
 #include "support/child.hpp"
 #include "support/error_of.hpp"
 #include "ums/run.hpp"
@@ -46,8 +50,32 @@ protected:
 };
 
 TEST_F(settings_test, by_default_there_is_a_processor_for_each_cpu) {
-    EXPECT_EQ(settle({}).chosen.processors, os::usable_cpus());
+    EXPECT_EQ(settle({}).chosen.processors, os::whole_cpus(os::find_cpu_quota(), os::usable_cpus()));
     EXPECT_EQ(settle({.processors = 7}).chosen.processors, 7u);
+    EXPECT_NE(settle({.processors = 7}).processors_reason.find("asked for"), std::string::npos);
+}
+
+TEST_F(settings_test, by_default_there_are_no_more_processors_than_the_quota_of_the_control_group) {
+    char root[] = "/tmp/ums-root-XXXXXX";
+    ASSERT_NE(::mkdtemp(root), nullptr);
+    const auto put = [&](const std::string& name, const char* text) {
+        const std::filesystem::path path{root + name};
+        std::filesystem::create_directories(path.parent_path());
+        std::ofstream{path} << text;
+    };
+    put("/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
+    put("/proc/self/cgroup", "0::/half\n");
+    put("/sys/fs/cgroup/half/cpu.max", "50000 100000\n");
+    ::setenv("UMS_SYSTEM_ROOT", root, 1);
+    const ums::rt::settings half = settle({});
+    EXPECT_EQ(half.chosen.processors, 1u);
+    EXPECT_NE(half.processors_reason.find("a quota of 0.5 by /sys/fs/cgroup/half/cpu.max"), std::string::npos)
+        << half.processors_reason;
+    EXPECT_EQ(settle({.processors = 7}).chosen.processors, 7u);
+    put("/sys/fs/cgroup/half/cpu.max", "max 100000\n");
+    EXPECT_EQ(settle({}).chosen.processors, os::usable_cpus());
+    ::unsetenv("UMS_SYSTEM_ROOT");
+    std::filesystem::remove_all(root);
 }
 
 TEST_F(settings_test, the_stack_size_is_rounded_up_to_a_power_of_two) {
@@ -79,6 +107,11 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     EXPECT_EQ(with("UMS_POLICY", "fifo").policy, policy_kind::fifo);
     EXPECT_EQ(with("UMS_POLICY", "steal", {.policy = policy_kind::fifo}).policy,
               policy_kind::steal);
+    for (const auto& one : sched::built_in_policies()) {
+        EXPECT_EQ(with("UMS_POLICY", one.name).policy, one.kind);
+        EXPECT_EQ(name_of(one.kind), one.name);
+        EXPECT_EQ(make_policy(one.kind) == nullptr, one.kind == policy_kind::work_stealing);
+    }
     EXPECT_TRUE(with("UMS_PIN", "1").pin);
     EXPECT_FALSE(with("UMS_PIN", "0", {.pin = true}).pin);
     EXPECT_EQ(with("UMS_SPIN_NS", "0").spin_ns, 0u);
@@ -150,6 +183,7 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_TIMES", {"", "2", "on"}},
         {"UMS_STATS_FILES", {"", "1", "no"}},
         {"UMS_STATS_DIRECTORY", {"", "here", "./here"}},
+        {"UMS_SYSTEM_ROOT", {"", "here"}},
         {"UMS_WARM_STACKS", {"", "-1", "4294967296", "many"}},
         {"UMS_MIGRATE", {"", "2", "true"}},
         {"UMS_MEASURE_STACKS", {"", "2", "on"}},

@@ -7,11 +7,11 @@
 #include "io/engine.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/membarrier.hpp"
-#include "os/topology.hpp"
 #include "rt/runtime.hpp"
 #include "rt/version.hpp"
 #include "sched/depot.hpp"
 #include "sched/end.hpp"
+#include "sched/policies/built_in.hpp"
 #include "sched/watching.hpp"
 #include "ums/io.hpp"
 
@@ -73,6 +73,11 @@ std::string signal_line(const rt::running_runtime* r, const options& o, bool det
            (r != nullptr && !r->watch->can_stop() ? ", taken over by the application" : "");
 }
 
+std::string policy_line(policy_kind kind) {
+    const auto& found = sched::built_in_policies()[static_cast<std::size_t>(kind)];
+    return std::string{found.name} + ": " + found.what;
+}
+
 // How long a fiber may run while others wait.
 std::string slice_line(const options& o, const carry::verdict& found) {
     if (o.time_slice_us == 0) return "none: fibers are not preempted";
@@ -96,11 +101,9 @@ std::string info() {
         text += std::string{what} + ": " + value + "\n";
     };
     line("version", version());
-    line("processors", std::to_string(o.processors) + " (" + std::to_string(os::usable_cpus()) +
-                           " CPUs usable)" + (o.pin ? ", pinned" : ""));
-    line("policy", o.make_policy                   ? "the application's own"
-                   : o.policy == policy_kind::fifo ? "fifo: one queue for all"
-                                                   : "steal: a queue per processor");
+    line("processors", std::to_string(o.processors) + " (" + set.processors_reason + ")" +
+                           (o.pin ? ", pinned" : ""));
+    line("policy", o.make_policy ? "the application's own" : policy_line(o.policy));
     line("stack", std::to_string(o.stack_bytes) + " bytes, guard " +
                       std::to_string(mem::stack_depot::guard_bytes) + " bytes");
     line("guard", std::string{mem::name_of(set.guard)} + " (" + set.guard_reason + ")");

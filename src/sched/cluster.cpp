@@ -12,6 +12,7 @@
 #include "sched/access.hpp"
 #include "sched/here.hpp"
 #include "sched/park.hpp"
+#include "sched/urgency.hpp"
 #include "sched/wake.hpp"
 
 namespace ums::sched {
@@ -34,6 +35,7 @@ cluster::cluster(cluster_setup setup)
         delete_processors();
         throw;
     }
+    if (policy_ != nullptr && policy_->has_priorities()) urgency::add_cluster();
     const os::lock_guard guard{list_lock};
     base::chain::push_front(all_clusters_, *this, &cluster::next_cluster_);
 }
@@ -43,6 +45,7 @@ cluster::~cluster() {
         const os::lock_guard guard{list_lock};
         base::chain::remove(all_clusters_, *this, &cluster::next_cluster_);
     }
+    if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
     delete_processors();
 }
 

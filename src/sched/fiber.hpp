@@ -18,6 +18,7 @@
 #include "sched/blocking_note.hpp"
 #include "sched/exit_hooks.hpp"
 #include "sched/parkable.hpp"
+#include "sched/wishes.hpp"
 #include "sched/wait_mark.hpp"
 #include "sched/wait_note.hpp"
 
@@ -61,6 +62,9 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
 
     // For the cluster's policy, which alone gives it a meaning.
     base::owned<std::uint64_t> tag;
+    // What the program asks of it, and what a built-in policy keeps of this fiber.
+    wishes wanted;
+    policy_note kept;
 
     // Of the ordered queue that holds it (ums/policy.hpp), if one does:
     fiber* first_behind;

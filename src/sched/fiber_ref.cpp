@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ums/fiber_ref.hpp"
 
+#include "base/assert.hpp"
 #include "sched/access.hpp"
 #include "sched/wake.hpp"
 
@@ -24,6 +25,42 @@ std::uint64_t fiber_ref::tag() const noexcept { return access::fiber_of(*this)->
 
 void fiber_ref::set_tag(std::uint64_t value) const noexcept {
     access::fiber_of(*this)->tag.set(value);
+}
+
+int fiber_ref::priority() const noexcept { return access::fiber_of(*this)->wanted.priority.get(); }
+
+int fiber_ref::effective_priority() const noexcept {
+    return access::fiber_of(*this)->wanted.effective_priority();
+}
+
+void fiber_ref::set_priority(int value) const noexcept {
+    UMS_ASSERT(value >= least_priority && value <= most_priority, "a priority out of range");
+    access::fiber_of(*this)->wanted.priority.set(static_cast<std::int8_t>(value));
+}
+
+deadline fiber_ref::deadline() const noexcept {
+    const os::nanoseconds at = access::fiber_of(*this)->wanted.deadline.get();
+    return at == 0 ? ums::deadline::max() : ums::deadline{std::chrono::nanoseconds{at}};
+}
+
+void fiber_ref::set_deadline(ums::deadline when) const noexcept {
+    access::fiber_of(*this)->wanted.set_deadline(when);
+}
+
+unsigned fiber_ref::weight() const noexcept {
+    return access::fiber_of(*this)->wanted.effective_weight();
+}
+
+void fiber_ref::set_weight(unsigned value) const noexcept {
+    UMS_ASSERT(value >= 1 && value <= most_weight, "a weight out of range");
+    access::fiber_of(*this)->wanted.weight.set(value);
+}
+
+unsigned fiber_ref::group() const noexcept { return access::fiber_of(*this)->wanted.group.get(); }
+
+void fiber_ref::set_group(unsigned value) const noexcept {
+    UMS_ASSERT(value < group_count, "a group out of range");
+    access::fiber_of(*this)->wanted.group.set(static_cast<std::uint8_t>(value));
 }
 
 }  // namespace ums

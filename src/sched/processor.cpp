@@ -52,22 +52,26 @@ void processor::look_around() noexcept {
     receive(waiting.poll());
 }
 
-fiber* processor::pick_at_slice_end() noexcept {
+fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
+    if (has_policy() && yielder == nullptr)
+        if (fiber* const stops = holder()->running.get(); stops != nullptr && !stops->is_pinned.get())
+            home_.policy()->left(access::ref(stops), index_);
     look_around();
     note_cpu();
     visit_inboxes();
     if (is_retiring()) return nullptr;  // The caller goes to the loop, which retires.
-    fiber* f = pick_after_visits();
+    fiber* f = pick_after_visits(yielder);
     offer_rest();
     return f;
 }
 
-fiber* processor::pick_after_visits() noexcept {
+fiber* processor::pick_after_visits(fiber* yielder) noexcept {
     // The slice is over for those who keep waking each other, too.
     if (!ready.always_looks()) ready.end_run_next();
     if (fiber* f = ready.pop_pinned_in_turn()) return f;
     if (fiber* f = pick_stopped()) return f;
-    return pick_counted();
+    if (fiber* f = ready.pop()) return f;
+    return pick_elsewhere_instead_of(yielder);
 }
 
 // Returned, not queued: in no queue could it be found by who needs it to go on (sched/carrier_pool.hpp). While there are
@@ -84,11 +88,19 @@ fiber* processor::pick_stopped() noexcept {
     return c->running.get();
 }
 
-fiber* processor::pick_elsewhere() noexcept {
+// A pinned fiber that yields is none of the policy's: it gives way to any.
+fiber* processor::ask_policy(fiber* yielder) noexcept {
+    policy& order = *home_.policy();
+    return access::fiber_of(yielder != nullptr && !yielder->is_pinned.get()
+                                ? order.instead_of(access::ref(yielder), index_)
+                                : order.next(index_));
+}
+
+fiber* processor::pick_elsewhere_instead_of(fiber* yielder) noexcept {
     const bool has_batch = visit_inboxes();
     fiber* f = pick_stopped();
     if (f == nullptr) f = ready.pop();
-    if (f == nullptr && has_policy()) f = access::fiber_of(home_.policy()->next(index_));
+    if (f == nullptr && has_policy()) f = ask_policy(yielder);
     if (f == nullptr) f = ready.pop_pinned();
     if (has_batch) offer_rest();
     return f;

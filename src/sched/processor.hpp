@@ -97,11 +97,12 @@ public:
         return f != nullptr ? f : pick_elsewhere();
     }
     // After run_queue::rotate() gave null: what shall run instead of a fiber that yields, or null.
-    [[nodiscard]] fiber* pick_for_yield() noexcept {
-        return ready.is_slice_over() ? pick_at_slice_end() : pick_counted();
+    [[nodiscard]] fiber* pick_for_yield(fiber& self) noexcept {
+        return ready.is_slice_over() ? pick_at_slice_end(&self) : pick_counted();
     }
-    // A new slice: everything is visited before. Null also where the processor shall retire.
-    [[gnu::noinline]] fiber* pick_at_slice_end() noexcept;
+    // A new slice: everything is visited before. Null also where the processor shall retire. `yielder`: who yields, if
+    // that is why.
+    [[gnu::noinline]] fiber* pick_at_slice_end(fiber* yielder = nullptr) noexcept;
     // Whether a fiber may be switched to past the queues: not when a policy of the application's decides, or
     // the slice is over. Counts the switch.
     [[nodiscard]] bool may_continue_directly() noexcept {
@@ -211,8 +212,10 @@ public:
 private:
     friend struct ums::look_inside;
 
-    [[gnu::noinline]] fiber* pick_elsewhere() noexcept;
-    [[nodiscard]] fiber* pick_after_visits() noexcept;
+    [[gnu::noinline]] fiber* pick_elsewhere() noexcept { return pick_elsewhere_instead_of(nullptr); }
+    [[nodiscard]] fiber* pick_elsewhere_instead_of(fiber* yielder) noexcept;
+    [[nodiscard]] fiber* ask_policy(fiber* yielder) noexcept;
+    [[nodiscard]] fiber* pick_after_visits(fiber* yielder) noexcept;
     [[nodiscard]] fiber* pick_stopped() noexcept;
     [[gnu::noinline]] void help_wanted() noexcept;
     bool visit_inboxes() noexcept;  // Whether the shared one brought something.

@@ -213,7 +213,15 @@ void dispatch(fiber* f) noexcept {
     switch_to(at.on, at.self, f, nullptr);
 }
 
-// The name, and the pin. Returns the new top of the stack.
+void check(const fiber_options& options) {
+    if (options.priority < least_priority || options.priority > most_priority ||
+        options.weight == 0 || options.weight > most_weight || options.group >= group_count)
+        throw_error(std::errc::invalid_argument,
+                    "ums: fiber_options: expected a priority from -4 to 3, a weight from 1 to 10,000, "
+                    "a group below 64");
+}
+
+// The name, the pin, what the policy goes by. Returns the new top of the stack.
 [[gnu::noinline]] char* apply(const fiber_options& options, fiber& f, cluster* home) noexcept {
     char* top = reinterpret_cast<char*>(&f);
     if (const std::size_t n = std::min(options.name.size(), most_name_bytes); n != 0) {
@@ -223,6 +231,10 @@ void dispatch(fiber* f) noexcept {
         f.name = top;
     }
     f.tag.set(options.tag);
+    f.wanted.priority.set(static_cast<std::int8_t>(options.priority));
+    f.wanted.set_deadline(options.deadline);
+    f.wanted.weight.set(options.weight);
+    f.wanted.group.set(static_cast<std::uint8_t>(options.group));
     if (options.pinned) {
         const here at;
         processor* p = at.self != nullptr ? at.at() : nullptr;
@@ -241,8 +253,10 @@ using namespace sched;
 
 new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment) {
     sched::cluster* home = nullptr;
-    if (options != nullptr && options->cluster != nullptr)
-        home = cluster_access::of(*options->cluster);
+    if (options != nullptr) {
+        check(*options);
+        if (options->cluster != nullptr) home = cluster_access::of(*options->cluster);
+    }
     const origin from = take_stack(here{}, options, home);
     arch::happens_after(from.head);
     const mem::slab& slab = *from.head->home;

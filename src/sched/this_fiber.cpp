@@ -32,6 +32,7 @@ void finish_migration(const after_switch& h, carrier& c) noexcept {
     auto& target = *static_cast<sched::cluster*>(h.other);
     h.self->pin(nullptr);
     h.self->home_cluster.set(&target);
+    h.self->kept.forget();
     // Counted there before it is counted out here: neither drain() misses it.
     target.spawned_outside.fetch_add(1, base::seq_cst);
     target.make_ready_from_outside(*h.self);
@@ -63,7 +64,7 @@ void this_fiber::yield() noexcept {
     sched::fiber* next = p->ready.rotate(*self);
     if (next != nullptr) [[likely]]
         return switch_to(c, self, next, nullptr);
-    next = p->pick_for_yield();
+    next = p->pick_for_yield(*self);
     if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
     switch_to(c, self, next, c->leave_behind(&finish_yield, self));
 }

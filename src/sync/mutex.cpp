@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The owner's word: the address of who holds the mutex (0: nobody) and two flags.
+// The owner's word: the address of who holds the mutex (0: nobody) and three flags.
 //
 //   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
 //   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
 //                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
 //                that waiter, when it takes the mutex or under the list's lock.
+//   raised       the holder was raised to the priority of a waiter (sched/urgency.hpp). Set under the list's lock,
+//                with the holder in the word: from then on its unlock() comes into the list's lock before the
+//                word changes, so whoever holds that lock may touch the holder. Cleared there by the holder.
 //
 // So under the list's lock the owner may store the word: others change it meanwhile only by taking a
 // mutex that is free, or by setting flags under that lock.
@@ -22,9 +25,11 @@
 
 #include "ums/mutex.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "os/topology.hpp"
+#include "sched/urgency.hpp"
 #include "sched/wait_note.hpp"
 #include "sched/waiting_for.hpp"
 #include "sync/lock_order.hpp"
@@ -38,7 +43,7 @@ namespace {
 using namespace sync;
 using word = base::atomic_ref<std::uintptr_t>;
 
-constexpr std::uintptr_t has_waiters = 1, one_woken = 2, flags = 3;
+constexpr std::uintptr_t has_waiters = 1, one_woken = 2, raised = 4, flags = 7;
 static_assert(alignof(parkable) > flags);
 
 // How long a lock() looks again before it parks, if another processor may release the mutex meanwhile, in
@@ -93,12 +98,42 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
     std::uintptr_t seen = owner.load(base::relaxed);
     for (;;) {
         const bool is_free = owner_of(seen) == 0;
-        const std::uintptr_t kept = seen & one_woken & ~clear;
+        const std::uintptr_t kept = seen & (one_woken | raised) & ~clear;
         const std::uintptr_t next = is_free ? me | kept | (others_wait ? has_waiters : 0)
                                             : owner_of(seen) | kept | has_waiters;
         // sync(mutex): as in barge().
         if (owner.compare_exchange(seen, next, base::acquire, base::relaxed)) return is_free;
     }
+}
+
+// Under the list's lock, with waiters: as urgent as the most urgent of them.
+[[gnu::cold, gnu::noinline]] void raise_holder(mutex_state& m) noexcept {
+    int most = least_priority;
+    const waiter* w = m.waiters.first;
+    do {
+        most = std::max(most, sched::urgency::of(*w->who));
+        w = w->next;
+    } while (w != m.waiters.first);
+    word owner{m.owner};
+    std::uintptr_t seen = owner.load(base::relaxed);
+    do {
+        if (owner_of(seen) == 0) return;  // Whoever takes it was woken, or comes past those that wait.
+        // What it is read for stays true once the flag is set; until then it may not be touched.
+        // sync(mutex): acquire sees the fiber.
+    } while (!owner.compare_exchange(seen, seen | raised, base::acq_rel, base::relaxed));
+    auto& holder = *reinterpret_cast<parkable*>(owner_of(seen));
+    if (holder.is_fiber)
+        sched::urgency::raise(static_cast<sched::fiber&>(holder), most, (seen & raised) == 0);
+}
+
+// Under the list's lock: the most urgent waiter, of equals the first.
+[[gnu::cold, gnu::noinline]] waiter* pop_most_urgent(wait_list& list) noexcept {
+    if (empty(list)) return nullptr;
+    waiter* most = list.first;
+    for (waiter* w = most->next; w != list.first; w = w->next)
+        if (sched::urgency::of(*w->who) > sched::urgency::of(*most->who)) most = w;
+    remove(list, *most);
+    return most;
 }
 
 template <handover kind>
@@ -119,6 +154,8 @@ template <handover kind>
         list_guard guard{m.waiters};
         if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
         clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
+        if (sched::urgency::counts()) [[unlikely]]
+            raise_holder(m);
         if (park_on(guard, w, until, stop) != reason::wake) {
             // relaxed: nothing is published.
             if (empty(m.waiters)) owner.fetch_and(~has_waiters, base::relaxed);
@@ -142,7 +179,17 @@ template <handover kind>
     if (owner_of(seen) != me) refuse_unlock(seen);
     word owner{m.owner};
     list_guard guard{m.waiters};
-    auto* w = static_cast<lock_waiter*>(pop(m.waiters));
+    // relaxed: the flag is set under this lock.
+    if ((owner.load(base::relaxed) & raised) != 0) [[unlikely]] {
+        owner.fetch_and(~raised, base::relaxed);
+        auto& holder = *reinterpret_cast<parkable*>(me);
+        if (holder.is_fiber) sched::urgency::end(static_cast<sched::fiber&>(holder));
+        guard.unlock();
+        mutex_calls<kind>::unlock(m);
+        return;
+    }
+    auto* w = static_cast<lock_waiter*>(sched::urgency::counts() ? pop_most_urgent(m.waiters)
+                                                                  : pop(m.waiters));
     if (w == nullptr) {
         // It gave up, and cleared has_waiters. The word's release must come last.
         guard.unlock();
@@ -208,7 +255,8 @@ void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
     const std::uintptr_t me = self();
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
-    while (owner_of(seen) == me && ((seen & has_waiters) == 0 || (seen & one_woken) != 0))
+    while (owner_of(seen) == me && (seen & raised) == 0 &&
+           ((seen & has_waiters) == 0 || (seen & one_woken) != 0))
         // sync(mutex): publishes the section to the next holder.
         if (owner.compare_exchange(seen, seen & flags, base::release, base::relaxed)) return;
     unlock_slow<kind>(m, seen, me);

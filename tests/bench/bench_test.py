@@ -27,6 +27,9 @@ NATIVE = {"std::thread", "ums"}
 BOTH_BOOSTS = {"boost.fiber", "boost.fiber static", "go"}
 SPEED = {"ns_per_op", "ops_per_s"}
 SERVING = {"ops_per_s", "cpu_us_per_request", "p50_us", "p99_us", "p999_us", "bytes_per_connection"}
+POLICIES = {"ums"} | {"ums " + policy for policy in (
+    "global_fifo", "local_locked", "local_mpsc", "local_mpsc_intrusive", "priority", "earliest_deadline_first",
+    "fair_share")}
 BENCHES = {
     "yield": (NATIVE, BOTH_BOOSTS, SPEED),
     "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
@@ -52,6 +55,8 @@ BENCHES = {
                     {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
     "workers": (NATIVE | {"ums-worker"}, BOTH_BOOSTS, SPEED),
     "completion": ({"std::thread", "thread pool", "ums-worker"}, set(), SPEED),
+    "migrate": (POLICIES, set(), SPEED),
+    "policies": (POLICIES, set(), SPEED | {"wake_p50_us", "wake_p99_us"}),
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
@@ -59,7 +64,7 @@ SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
-    ([], "bench, info, ps or stack"),
+    ([], "bench, check-policy, info, ps or stack"),
     (["bank"], "bank"),
     (["--frobnicate"], "--frobnicate"),
     (["info", "extra"], "extra"),

@@ -57,7 +57,7 @@ static void refuse(void* argument) {
     options.processors = 1025;
     CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
     options = (ums_cluster_options_t)UMS_CLUSTER_OPTIONS_INIT;
-    options.policy = 5;
+    options.policy = UMS_POLICY_FAIR_SHARE + 1;
     CHECK_IS(-EINVAL, ums_cluster_create(&cluster, &options));
     options = (ums_cluster_options_t)UMS_CLUSTER_OPTIONS_INIT;
     options.size = 0;
@@ -191,7 +191,9 @@ static const ums_policy_calls_t stack_calls = {sizeof(ums_policy_calls_t),
                                                stack_ready,
                                                stack_next,
                                                stack_steal,
-                                               stack_empty};
+                                               stack_empty,
+                                               NULL,
+                                               NULL};
 
 static int order[8];
 static atomic_int ordered;
@@ -264,6 +266,83 @@ static void a_cluster_takes_a_policy(void) {
     on_fibers(1, a_cluster_has_its_own, &policy);
 }
 
+/* --- The built-in policies ---------------------------------------------------------------------- */
+
+static void no_wishes(void* argument) {
+    const ums_ref_t self = ums_this_fiber_ref();
+    CHECK_IS(0, ums_ref_priority(self));
+    CHECK_IS(100, ums_ref_weight(self));
+    CHECK_IS(0, ums_ref_group(self));
+    CHECK(ums_ref_deadline(self) == UMS_NEVER);
+    add_one(argument);
+}
+static void wishes(void* argument) {
+    const ums_ref_t self = ums_this_fiber_ref();
+    CHECK_IS(2, ums_ref_priority(self));
+    CHECK_IS(2, ums_ref_effective_priority(self));
+    CHECK_IS(300, ums_ref_weight(self));
+    CHECK_IS(7, ums_ref_group(self));
+    CHECK_IS(1234, ums_ref_deadline(self));
+    ums_ref_set_priority(self, -4);
+    ums_ref_set_weight(self, 10000);
+    ums_ref_set_group(self, 63);
+    ums_ref_set_deadline(self, UMS_NEVER);
+    ums_this_fiber_yield();
+    CHECK_IS(-4, ums_ref_priority(self));
+    CHECK_IS(10000, ums_ref_weight(self));
+    CHECK_IS(63, ums_ref_group(self));
+    CHECK(ums_ref_deadline(self) == UMS_NEVER);
+    add_one(argument);
+}
+static void ask(void* argument) {
+    const ums_policy_t* policy = argument;
+    ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
+    options.policy = *policy;
+    ums_cluster_t* cluster;
+    CHECK_IS(0, ums_cluster_create(&cluster, &options));
+    CHECK_IS(*policy == UMS_POLICY_FAIR_SHARE ? 0 : -EOPNOTSUPP,
+             ums_cluster_set_group_weight(cluster, 7, 200));
+    CHECK_IS(-EINVAL, ums_cluster_set_group_weight(cluster, 64, 200));
+    CHECK_IS(-EINVAL, ums_cluster_set_group_weight(cluster, 7, 0));
+    atomic_int count = 0;
+    ums_fiber_options_t there = UMS_FIBER_OPTIONS_INIT;
+    there.cluster = cluster;
+    ums_fiber_t fiber;
+    CHECK_IS(0, ums_fiber_create(&fiber, &there, no_wishes, &count));
+    join(&fiber);
+    there.priority = 2;
+    there.weight = 300;
+    there.group = 7;
+    there.deadline = 1234;
+    CHECK_IS(0, ums_fiber_create(&fiber, &there, wishes, &count));
+    join(&fiber);
+    CHECK_IS(2, count);
+    there.priority = 4;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &there, wishes, &count));
+    there.priority = 0;
+    there.weight = 0;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &there, wishes, &count));
+    there.weight = 1;
+    there.group = 64;
+    CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &there, wishes, &count));
+    there.group = 0;
+    CHECK_IS(0, ums_cluster_destroy(cluster));
+}
+static void each_policy_is_chosen_by_name(void) {
+    static const char* const names[] = {
+        "work_stealing", "global_fifo", "local_locked",           "local_mpsc", "local_mpsc_intrusive",
+        "priority",      "earliest_deadline_first", "fair_share"};
+    for (int i = 0; i <= UMS_POLICY_FAIR_SHARE; ++i) {
+        ums_policy_t policy = ums_policy_named(names[i]);
+        CHECK_IS(i, policy);
+        on_fibers(2, ask, &policy);
+    }
+    CHECK_IS(UMS_POLICY_WORK_STEALING, ums_policy_named("steal"));
+    CHECK_IS(UMS_POLICY_GLOBAL_FIFO, ums_policy_named("fifo"));
+    CHECK_IS(-EINVAL, ums_policy_named("fastest"));
+    CHECK_IS(-EINVAL, ums_policy_named(NULL));
+}
+
 static void* make_none(void* argument) {
     (void)argument;
     return NULL;
@@ -289,6 +368,7 @@ int main(void) {
     RUN(a_policy_of_c_functions_orders_the_fibers);
     RUN(an_ordered_queue_gives_the_lowest_key_first);
     RUN(a_cluster_takes_a_policy);
+    RUN(each_policy_is_chosen_by_name);
     RUN(bad_policies_are_refused);
     return check_end();
 }

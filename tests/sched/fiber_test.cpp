@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: mprotect migrate fifo p1 nomembarrier nosync
+// variants: mprotect migrate fifo p1 nomembarrier nosync policies
 #include "ums/fiber.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: mprotect migrate fifo p1 nomembarrier nosync deadlock
+// variants: mprotect migrate fifo p1 nomembarrier nosync deadlock policies
 
 // Everything at once, from a seed, with everything counted.
 

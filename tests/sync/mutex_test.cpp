@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync deadlock
+// variants: migrate fifo p1 nomembarrier nosync deadlock policies
 #include "ums/mutex.hpp"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync
+// variants: migrate fifo p1 nomembarrier nosync policies
 #include "ums/semaphore.hpp"
 
 #include <atomic>

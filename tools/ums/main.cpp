@@ -15,6 +15,7 @@
 #include <string>
 
 #include "bench.hpp"
+#include "check_policy.hpp"
 #include "info.hpp"
 #include "interrupt.hpp"
 #include "ps.hpp"
@@ -122,6 +123,8 @@ int main(int argc, char** argv) {
     tool::add_ps(app, asked_ps);
     tool::stack_request asked_stack;
     tool::add_stack(app, asked_stack);
+    tool::check_policy_request asked_check;
+    tool::add_check_policy(app, asked_check);
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     try {
@@ -144,8 +147,13 @@ int main(int argc, char** argv) {
             const int code = tool::stack(asked_stack);
             return code != 0 ? code : printed();
         }
+        if (app.got_subcommand("check-policy")) {
+            const int code = tool::check_policy(asked_check);
+            return code != 0 ? code : printed();
+        }
         if (!app.got_subcommand("info"))
-            throw tool::usage_error{"expected a command: bench, info, ps or stack; see ums --help"};
+            throw tool::usage_error{
+                "expected a command: bench, check-policy, info, ps or stack; see ums --help"};
         fmt::print("{}", tool::info());
         return printed();
     } catch (const tool::usage_error& error) {

@@ -94,6 +94,8 @@ std::unique_ptr<workload> make_echo();
 std::unique_ptr<workload> make_connections();
 std::unique_ptr<workload> make_workers();
 std::unique_ptr<workload> make_completion();
+std::unique_ptr<workload> make_migrate();
+std::unique_ptr<workload> make_policies();
 
 // Numbers given by the user, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,

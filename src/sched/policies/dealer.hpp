@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/policies/dealer.hpp: policies that give each processor a queue of its own, and each fiber a processor.
+//
+// A new fiber is dealt to the next processor in turn, and goes back there whenever it becomes ready, so what it
+// works on stays in that processor's caches. A processor with nothing to run takes fibers of others, one by one; such a
+// fiber belongs to the thief from then on. (uThreads deals its threads out in this way; there nobody takes.)
+//
+// Queue: any number of threads push(); pop() is called by any, too, and may give nothing though there is something while
+//        another one is inside; size is a hint, or at least looks_empty() is false once a push() has returned.
+
+#include "base/cache_line.hpp"
+#include "sched/access.hpp"
+#include "sched/fiber.hpp"
+#include "sched/policies/per_processor.hpp"
+#include "ums/policy.hpp"
+
+namespace ums::sched {
+
+template <class Queue>
+class dealer : public policy {
+public:
+    void attach(unsigned processor) override {
+        queues_.attach(processor);
+        queues_.at(processor).is_open.store(true, base::seq_cst);
+    }
+    void detach(unsigned processor) override {
+        queues_.detach(processor);
+        place& left = queues_.at(processor);
+        left.is_open.store(false, base::seq_cst);
+        deal_again(left);
+    }
+
+    void ready(fiber_ref f, unsigned) noexcept override {
+        fiber& it = *access::fiber_of(f);
+        const unsigned n = queues_.active();
+        if (it.kept.place == 0 || it.kept.place > n)
+            // relaxed: any order of the deals will do.
+            it.kept.place = turn_.fetch_add(1, base::relaxed) % n + 1;
+        place& to = queues_.at(it.kept.place - 1);
+        to.queue.push(it);
+        // seq_cst: of this and detach(), which closes and then empties, at least one sees the other.
+        if (!to.is_open.load(base::seq_cst)) deal_again(to);
+    }
+    fiber_ref next(unsigned processor) noexcept override {
+        return access::ref(queues_.at(processor).queue.pop());
+    }
+    fiber_ref steal(unsigned thief, unsigned victim) noexcept override {
+        if (victim >= queues_.made()) return {};
+        fiber* const f = queues_.at(victim).queue.pop();
+        if (f == nullptr) return {};
+        f->kept.place = thief + 1;
+        return access::ref(f);
+    }
+    bool empty(unsigned processor) const noexcept override {
+        const unsigned n = queues_.made();
+        for (unsigned i = 0; i < n; ++i)
+            if (!queues_.at((processor + i) % n).queue.looks_empty()) return false;
+        return true;
+    }
+
+private:
+    struct alignas(base::cache_line) place {
+        Queue queue;
+        base::atomic<bool> is_open;
+    };
+
+    // Those of a closed queue, to the processors that are left.
+    void deal_again(place& closed) noexcept {
+        while (!closed.queue.looks_empty()) {
+            fiber* const f = closed.queue.pop();
+            if (f == nullptr) {
+                base::spin_pause();
+                continue;
+            }
+            f->kept.place = 0;
+            ready(access::ref(f), outside);
+        }
+    }
+
+    per_processor<place> queues_;
+    alignas(base::cache_line) base::atomic<unsigned> turn_;
+};
+
+}  // namespace ums::sched

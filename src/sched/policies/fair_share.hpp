@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/policies/fair_share.hpp: running time by weight.
+//
+// The time that a fiber runs is added up, divided by its weight; and that of its group, by the group's. The group that has
+// used least comes first, and in it the fiber that has used least. So among groups that always have something to run, each
+// gets its weight's share, however many fibers it has; and so do the fibers within one.
+//
+// Time off is not saved up: a fiber, or a group, that comes back goes on from where the one that runs is. A yield gives way
+// only if another one has used less or as much.
+//
+// Counted is the time from when the policy gives a fiber to a processor until the fiber waits, yields, or its time slice is
+// over. Not counted: what a fiber does before its first wait if it was dispatched, and on from a call that blocked in the
+// kernel while its processor went on without it.
+//
+// Bound: while the others run for at most t without giving way, a ready fiber whose weight is the nth part of all (of its
+//        group's, times the group's of all) waits for n * t and once t for each of the others.
+// Cost:  one lock for all processors and two looks at the clock for each switch, on average O(log n); and a look at
+//        each group in use.
+
+#include <array>
+
+#include "os/clock.hpp"
+#include "os/lock.hpp"
+#include "sched/fiber.hpp"
+#include "ums/policy.hpp"
+
+namespace ums::sched {
+
+class fair_share_policy final : public policy {
+public:
+    using clock = os::nanoseconds (*)() noexcept;
+
+    // `now`: for tests in simulated time.
+    explicit fair_share_policy(clock now = &os::now) noexcept : now_{now} {}
+
+    void attach(unsigned) override {}
+    void detach(unsigned) override {}
+    void ready(fiber_ref f, unsigned processor) noexcept override;
+    fiber_ref next(unsigned processor) noexcept override;
+    fiber_ref instead_of(fiber_ref f, unsigned processor) noexcept override;
+    void left(fiber_ref f, unsigned processor) noexcept override;
+    bool empty(unsigned) const noexcept override { return size_.get() == 0; }
+    bool set_group_weight(unsigned group, unsigned weight) noexcept override;
+
+private:
+    struct group {
+        ordered_fiber_queue ready;  // By the time used.
+        std::uint64_t used = 0;     // As a fiber's.
+        std::uint64_t floor = 0;    // What the fiber that ran last had used: none that is ready has used less.
+        unsigned weight = usual_weight;
+    };
+
+    // All under lock_.
+    void charge(fiber& f, os::nanoseconds until) noexcept;
+    [[nodiscard]] group* first() noexcept;
+    [[nodiscard]] fiber_ref take(group& from, os::nanoseconds now) noexcept;
+
+    const clock now_;
+    os::lock lock_{os::lock_rank::policy};
+    // Guarded by lock_:
+    std::array<group, group_count> groups_;
+    std::uint64_t in_use_ = 0;       // A bit for each group with ready fibers.
+    std::uint64_t floor_ = 0;        // As a group's, of the groups.
+    base::owned<std::size_t> size_;  // Others read it as a hint.
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "sched/policies/fair_share.hpp"
+
+#include <memory>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/conservation.hpp"
+#include "support/one_processor.hpp"
+#include "support/scale.hpp"
+#include "support/seed.hpp"
+#include "ums/cluster.hpp"
+#include "ums/fiber.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace ums {
+
+namespace {
+
+class fair_share_test : public conserving_test {};
+
+std::int64_t simulated = 0;
+std::int64_t read_simulated() noexcept { return simulated; }
+
+void in_simulated_time(const auto& function) {
+    simulated = 1;
+    run(one_processor, [&] {
+        cluster own{{.make_policy = [] {
+                         return std::make_unique<sched::fair_share_policy>(&read_simulated);
+                     },
+                     .time_slice_us = 0}};
+        function(own);
+    });
+}
+
+const std::int64_t length = scaled(2'000'000, 100'000);
+
+struct worker {
+    unsigned weight = usual_weight, group = 0;
+    std::int64_t longest = 10;  // Works from one unit to so many between two yields.
+    std::int64_t parks_for = 0;
+    std::int64_t ran = 0;
+    fiber runs = {};
+};
+
+// Each works until the end.
+void run_all(cluster& own, std::vector<worker>& all, std::mt19937_64& random) {
+    fiber{{.cluster = &own}, [&] {
+        for (worker& w : all)
+            w.runs = fiber{{.weight = w.weight, .group = w.group}, [&] {
+                               while (simulated < length) {
+                                   const auto n = std::uniform_int_distribution{std::int64_t{1}, w.longest}(random);
+                                   simulated += n;
+                                   w.ran += n;
+                                   this_fiber::yield();
+                               }
+                           }};
+    }}.join();
+    for (worker& w : all) w.runs.join();
+}
+
+double share(std::int64_t part) { return static_cast<double>(part) / static_cast<double>(length); }
+
+TEST_F(fair_share_test, fibers_run_for_their_weight_whatever_their_stretches) {
+    std::mt19937_64 random{test_seed()};
+    in_simulated_time([&](cluster& own) {
+        std::vector<worker> all(6);
+        const unsigned weights[] = {100, 200, 300, 50, 1000, 350};
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            all[i].weight = weights[i];
+            all[i].longest = i % 2 == 0 ? 3 : 40;
+        }
+        run_all(own, all, random);
+        for (const worker& w : all)
+            EXPECT_NEAR(share(w.ran) / (w.weight / 2000.0), 1, 0.03) << w.weight;
+    });
+}
+
+TEST_F(fair_share_test, groups_share_by_their_weight_however_many_fibers_they_have) {
+    std::mt19937_64 random{test_seed()};
+    in_simulated_time([&](cluster& own) {
+        own.set_group_weight(1, 100);
+        own.set_group_weight(2, 300);
+        std::vector<worker> all(21);
+        for (std::size_t i = 0; i < 20; ++i) all[i].group = 1;
+        all[0].weight = 500;  // Of its group's 19 * 100 + 500.
+        all[20].group = 2;
+        run_all(own, all, random);
+        std::int64_t first = 0;
+        for (std::size_t i = 0; i < 20; ++i) first += all[i].ran;
+        EXPECT_NEAR(share(first) / 0.25, 1, 0.03);
+        EXPECT_NEAR(share(all[20].ran) / 0.75, 1, 0.03);
+        EXPECT_NEAR(static_cast<double>(all[0].ran) / static_cast<double>(first) / (500.0 / 2400), 1, 0.03);
+    });
+}
+
+// A fiber that slept has no claim on what it did not use.
+TEST_F(fair_share_test, time_off_is_not_saved_up) {
+    in_simulated_time([&](cluster& own) {
+        std::int64_t others = 0, late = 0;
+        fiber sleeper{{.cluster = &own}, [&] {
+                          this_fiber::park();
+                          const std::int64_t before = others;
+                          for (int i = 0; i < 1000; ++i) {
+                              ++simulated;
+                              ++late;
+                              this_fiber::yield();
+                          }
+                          EXPECT_NEAR(static_cast<double>(others - before), 1000, 10);
+                      }};
+        bool stop = false;
+        fiber busy{{.cluster = &own}, [&] {
+                       while (!stop) {
+                           ++simulated;
+                           if (++others == 100'000) sleeper.ref().unpark();
+                           this_fiber::yield();
+                       }
+                   }};
+        sleeper.join();
+        stop = true;
+        busy.join();
+        EXPECT_EQ(late, 1000);
+    });
+}
+
+// One that waits after each stretch is charged for it as one that yields.
+TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
+    in_simulated_time([&](cluster& own) {
+        std::int64_t ran[2] = {};
+        fiber pair[2], loner;
+        std::int64_t alone = 0;
+        for (int i = 0; i < 2; ++i)
+            pair[i] = fiber{{.cluster = &own, .group = 1}, [&, i] {
+                                while (simulated < length) {
+                                    simulated += 5;
+                                    ran[i] += 5;
+                                    if (pair[1 - i].joinable()) pair[1 - i].ref().unpark();
+                                    this_fiber::park();
+                                }
+                                pair[1 - i].ref().unpark();
+                            }};
+        loner = fiber{{.cluster = &own, .group = 2}, [&] {
+                          while (simulated < length) {
+                              simulated += 5;
+                              alone += 5;
+                              pair[0].ref().unpark();
+                              this_fiber::yield();
+                          }
+                      }};
+        loner.join();
+        for (fiber& f : pair) f.ref().unpark();
+        for (fiber& f : pair) f.join();
+        EXPECT_NEAR(share(ran[0] + ran[1]) / 0.5, 1, 0.03);
+        EXPECT_NEAR(share(alone) / 0.5, 1, 0.03);
+    });
+}
+
+}  // namespace
+
+}  // namespace ums

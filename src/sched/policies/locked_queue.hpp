@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/policies/locked_queue.hpp: a queue of fibers behind a lock. For policy local_locked.
+
+#include "os/lock.hpp"
+#include "sched/access.hpp"
+#include "ums/policy.hpp"
+
+namespace ums::sched {
+
+class locked_queue {
+public:
+    void push(fiber& f) noexcept {
+        const os::lock_guard guard{lock_};
+        queue_.push_back(access::ref(&f));
+        size_.set(queue_.size());
+    }
+    // The one that came first, or null.
+    [[nodiscard]] fiber* pop() noexcept {
+        if (looks_empty()) return nullptr;
+        const os::lock_guard guard{lock_};
+        fiber* const f = access::fiber_of(queue_.pop_front());
+        size_.set(queue_.size());
+        return f;
+    }
+    [[nodiscard]] bool looks_empty() const noexcept { return size_.get() == 0; }
+
+private:
+    os::lock lock_{os::lock_rank::policy};
+    // Guarded by lock_:
+    fiber_queue queue_;
+    base::owned<std::size_t> size_;  // Others read it as a hint.
+};
+
+}  // namespace ums::sched

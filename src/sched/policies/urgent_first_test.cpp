@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: MIT
+#include "sched/policies/urgent_first.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/conservation.hpp"
+#include "support/one_processor.hpp"
+#include "ums/fiber.hpp"
+#include "ums/jfiber.hpp"
+#include "ums/mutex.hpp"
+#include "ums/run.hpp"
+#include "ums/this_fiber.hpp"
+
+namespace ums {
+
+namespace {
+
+using sched::urgent_first_policy;
+
+class urgent_first_test : public conserving_test {};
+
+// In known turns, and whatever UMS_POLICY says.
+void run_by(policy_kind kind, const auto& function) {
+    run(one_processor, [&] {
+        cluster own{{.name = "own", .policy = kind, .time_slice_us = 0}};
+        fiber{{.cluster = &own, .priority = most_priority}, function}.join();
+    });
+}
+
+TEST_F(urgent_first_test, the_most_urgent_run_first_and_equals_in_turn) {
+    run_by(policy_kind::priority, [] {
+        std::vector<std::pair<int, int>> order;
+        std::vector<fiber> all;
+        for (int i = 0; i < 800; ++i) {
+            const int priority = least_priority + i * 5 % 8;
+            all.emplace_back(fiber_options{.priority = priority},
+                             [&order, priority, i] { order.emplace_back(-priority, i); });
+        }
+        for (fiber& f : all) f.join();
+        ASSERT_EQ(order.size(), all.size());
+        // Within the budget: at most one in 64 is out of its order.
+        std::size_t out_of_order = 0;
+        for (std::size_t i = 1; i < order.size(); ++i) out_of_order += order[i] < order[i - 1];
+        EXPECT_LE(out_of_order, order.size() / urgent_first_policy::budget * 7);
+        EXPECT_TRUE(std::is_sorted(order.begin(), order.begin() + urgent_first_policy::budget));
+    });
+}
+
+// An urgent fiber that yields all the time, and others.
+TEST_F(urgent_first_test, the_less_urgent_have_the_turns_of_the_budget) {
+    run_by(policy_kind::priority, [] {
+        std::vector<fiber> all;
+        std::vector<int> turns(8);
+        bool stop = false;
+        int yields = 0;
+        for (int i = 0; i < 8; ++i)
+            all.emplace_back(fiber_options{.priority = least_priority + i}, [&, i] {
+                while (!stop) {
+                    ++turns[static_cast<unsigned>(i)];
+                    this_fiber::yield();
+                    if (i == 7 && ++yields == 100'000) stop = true;
+                }
+            });
+        for (fiber& f : all) f.join();
+        for (int i = 0; i < 7; ++i) {
+            EXPECT_GE(turns[static_cast<unsigned>(i)], 100'000 / int{urgent_first_policy::budget + 8}) << i;
+            EXPECT_LE(turns[static_cast<unsigned>(i)], 100'000 / int{urgent_first_policy::budget - 8}) << i;
+        }
+    });
+}
+
+// How many of 100 others run between an urgent fiber's wake-up and its run, in 1,000 times; the 990th.
+int overtaken(policy_kind kind) {
+    int p99 = 0;
+    run_by(kind, [&] {
+        bool stop = false;
+        std::uint64_t runs = 0;
+        std::uint64_t woken_at = 0;
+        std::vector<int> between;
+        jfiber urgent{fiber_options{.priority = 3}, [&] {
+                          while (!stop) {
+                              this_fiber::park();
+                              between.push_back(static_cast<int>(runs - woken_at));
+                          }
+                      }};
+        std::vector<fiber> others;
+        for (int i = 0; i < 100; ++i)
+            others.emplace_back(fiber_options{.priority = -1}, [&, i] {
+                for (int round = 0; round < 1000; ++round) {
+                    ++runs;
+                    if (i == round % 100) {
+                        woken_at = runs;
+                        urgent.ref().unpark();
+                    }
+                    this_fiber::yield();
+                }
+            });
+        for (fiber& f : others) f.join();
+        stop = true;
+        urgent.ref().unpark();
+        urgent.join();
+        EXPECT_GE(between.size(), 900u);
+        std::sort(between.begin(), between.end());
+        p99 = between[between.size() * 99 / 100];
+    });
+    return p99;
+}
+
+TEST_F(urgent_first_test, an_urgent_fiber_runs_long_before_it_would_by_the_others_order) {
+    const int urgent = overtaken(policy_kind::priority);
+    const int fifo = overtaken(policy_kind::global_fifo);
+    EXPECT_LE(urgent, 1);
+    EXPECT_GE(fifo, 20 * std::max(urgent, 1));
+}
+
+// A fiber of low priority holds a mutex that an urgent one waits for, and one in between wants all the time there is.
+template <class Mutex>
+int turns_until_the_urgent_has_it(int low, bool ready_already) {
+    int turns = 0;
+    run_by(policy_kind::priority, [&] {
+        Mutex mutex;
+        bool is_held = false, has_it = false, waits = false;
+        fiber holder{{.priority = low}, [&] {
+                         mutex.lock();
+                         is_held = true;
+                         if (!ready_already)
+                             while (!waits) this_fiber::park();
+                         for (int i = 0; i < 100; ++i) this_fiber::yield();
+                         mutex.unlock();
+                         EXPECT_EQ(this_fiber::ref().effective_priority(), low);
+                     }};
+        while (!is_held) this_fiber::yield();  // Within the budget.
+        fiber urgent{{.priority = 3}, [&] {
+                         waits = true;
+                         holder.ref().unpark();
+                         mutex.lock();
+                         has_it = true;
+                         mutex.unlock();
+                     }};
+        fiber middle{{.priority = 0}, [&] {
+                         while (!has_it) {
+                             ++turns;
+                             this_fiber::yield();
+                         }
+                     }};
+        urgent.join();
+        middle.join();
+        holder.join();
+    });
+    return turns;
+}
+
+TEST_F(urgent_first_test, the_holder_of_a_mutex_inherits_the_priority_of_its_waiter) {
+    for (const bool ready_already : {false, true}) {
+        // Alone, the holder would come once in the budget: after some 6,400 turns.
+        EXPECT_LE(turns_until_the_urgent_has_it<mutex>(-4, ready_already), 10);
+        EXPECT_LE(turns_until_the_urgent_has_it<timed_mutex>(-1, ready_already), 10);
+        EXPECT_LE(turns_until_the_urgent_has_it<fair_mutex>(-2, ready_already), 10);
+        EXPECT_LE(turns_until_the_urgent_has_it<recursive_mutex>(-3, ready_already), 10);
+    }
+}
+
+TEST_F(urgent_first_test, of_the_waiters_of_a_mutex_the_most_urgent_has_it_first) {
+    run_by(policy_kind::priority, [] {
+        fair_mutex m;
+        std::vector<int> order;
+        std::vector<fiber> all;
+        m.lock();
+        for (const int priority : {-4, 1, 0, 3, 1, -1})
+            all.emplace_back(fiber_options{.priority = priority}, [&, priority] {
+                const std::lock_guard guard{m};
+                order.push_back(priority);
+            });
+        // All of them wait.
+        for (int i = 0; i < 1000; ++i) this_fiber::yield();
+        EXPECT_TRUE(order.empty());
+        EXPECT_EQ(this_fiber::ref().effective_priority(), 3);
+        m.unlock();
+        for (fiber& f : all) f.join();
+        EXPECT_EQ(order, (std::vector<int>{3, 1, 1, 0, -1, -4}));
+    });
+}
+
+TEST_F(urgent_first_test, a_holder_is_raised_until_it_has_released_all_that_raised_it) {
+    run_by(policy_kind::priority, [] {
+        const fiber_ref self = this_fiber::ref();
+        self.set_priority(-4);
+        mutex a, b;
+        a.lock();
+        b.lock();
+        int waiting = 0;
+        const auto wait_for = [&](mutex& m) {
+            ++waiting;
+            m.lock();
+            m.unlock();
+        };
+        fiber first{{.priority = 1}, [&] { wait_for(a); }};
+        fiber second{{.priority = 2}, [&] { wait_for(b); }};
+        while (waiting != 2) this_fiber::yield();
+        EXPECT_EQ(self.effective_priority(), 2);
+        b.unlock();
+        EXPECT_EQ(self.effective_priority(), 2);
+        a.unlock();
+        EXPECT_EQ(self.effective_priority(), -4);
+        first.join();
+        second.join();
+    });
+}
+
+}  // namespace
+
+}  // namespace ums

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/urgency.hpp: priority inheritance: a fiber that holds what a more urgent one waits for becomes as urgent.
+//
+// The fiber counts the locks on whose account it was raised, and keeps the highest priority that any of them lent, until
+// the count is zero: it may stay more urgent than it must while it still holds another of them. A lock says by a flag
+// of its own whether it has raised its holder, so each counts once.
+//
+// Not passed on: if the holder waits for another lock itself, the holder of that is not raised.
+
+#include "base/assert.hpp"
+#include "sched/access.hpp"
+#include "sched/cluster.hpp"
+
+namespace ums::sched {
+
+class urgency {
+public:
+    // Whether any fiber of this process may have a priority that counts. Most programs have none.
+    [[nodiscard]] static bool counts() noexcept {
+        return clusters_.load(base::relaxed) != 0;  // relaxed: set before such a cluster has a fiber.
+    }
+    // By a cluster whose policy has priorities, when it is made, and when it goes.
+    static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
+    static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
+
+    // A plain thread's is the usual one.
+    [[nodiscard]] static int of(const parkable& who) noexcept {
+        return who.is_fiber ? static_cast<const fiber&>(who).wanted.effective_priority() : 0;
+    }
+
+    // `holder` holds a lock that somebody of this priority waits for, and cannot release it meanwhile. `is_first`: the
+    // lock has not raised it before.
+    static void raise(fiber& holder, int priority, bool is_first) noexcept {
+        auto& word = holder.wanted.inherited;
+        const auto lent = static_cast<std::uint32_t>(priority + lent_zero);
+        std::uint32_t seen = word.load(base::relaxed), next;
+        do {
+            next = (is_first ? seen + one_lock : seen) & ~lent_mask;
+            next |= std::max(seen & lent_mask, lent);
+            // relaxed: the policy's lock orders what raised() does.
+        } while (!word.compare_exchange(seen, next, base::relaxed, base::relaxed));
+        if ((seen & lent_mask) >= lent) return;
+        if (policy* order = holder.home_cluster.get()->policy()) order->raised(access::ref(&holder));
+    }
+    // By the holder: it releases a lock that has raised it.
+    static void end(fiber& holder) noexcept {
+        auto& word = holder.wanted.inherited;
+        std::uint32_t seen = word.load(base::relaxed), next;
+        do {
+            UMS_DEBUG_ASSERT(seen >= one_lock, "a lock ends a raise that there was not");
+            next = seen - one_lock;
+            if (next < one_lock) next = 0;
+        } while (!word.compare_exchange(seen, next, base::relaxed, base::relaxed));
+    }
+
+private:
+    static constexpr std::uint32_t lent_mask = 0xff, one_lock = 0x100;
+    static constexpr int lent_zero = 16;
+
+    static inline constinit base::atomic<unsigned> clusters_;
+};
+
+}  // namespace ums::sched

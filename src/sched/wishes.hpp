@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/wishes.hpp: what a program asks of a fiber's policy, and what a policy notes of the fiber.
+//
+// Zero everywhere is what a fiber has that nobody asked anything for, so that a spawn stores zeros only.
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "os/clock.hpp"
+#include "ums/policy.hpp"
+
+namespace ums::sched {
+
+// Written by anybody; a policy reads them when the fiber becomes ready.
+struct wishes {
+    static constexpr int least = least_priority, most = most_priority;
+
+    base::owned<os::nanoseconds> deadline;  // 0: none.
+    base::owned<std::uint32_t> weight;      // 0: usual_weight.
+    base::owned<std::int8_t> priority;
+    base::owned<std::uint8_t> group;
+
+    // How many contended mutexes the fiber holds whose waiters are more urgent, and, in the low byte, how urgent the
+    // most urgent of them was: 0 is none, else a priority + 16. See sched/urgency.hpp.
+    base::atomic<std::uint32_t> inherited;
+
+    void set_deadline(ums::deadline when) noexcept {
+        // One that lies at or before the clock's zero is as overdue as one right after it.
+        deadline.set(when == ums::deadline::max()
+                         ? 0
+                         : std::max<os::nanoseconds>(os::to_nanoseconds(when), 1));
+    }
+
+    [[nodiscard]] int effective_priority() const noexcept {
+        const int own = priority.get();
+        // relaxed: a fiber that is raised while it is ready is moved by policy::raised().
+        const std::uint32_t lent = inherited.load(base::relaxed) & 0xff;
+        return lent == 0 ? own : std::max(own, static_cast<int>(lent) - 16);
+    }
+    [[nodiscard]] unsigned effective_weight() const noexcept {
+        const std::uint32_t own = weight.get();
+        return own == 0 ? usual_weight : own;
+    }
+};
+
+// Guarded by the policy that has the fiber, or gave it to a processor.
+struct policy_note {
+    std::uint64_t used = 0;     // fair_share: the time it ran, over its weight.
+    os::nanoseconds since = 0;  // fair_share: since when it runs; 0: it does not, or not by the policy.
+    std::uint32_t place = 0;    // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
+
+    // It leaves for another cluster, whose policy knows nothing of it.
+    void forget() noexcept { *this = {}; }
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""check_policy.py UMS NAME=LIBRARY...: what `ums check-policy` says of the built-in policies and of the libraries.
+
+UMS_POLICY_STEPS=n: so many steps instead of the command's own number (the long form: 10000000).
+"""
+
+import os
+import subprocess
+import sys
+
+BUILT_IN = ["global_fifo", "local_locked", "local_mpsc", "local_mpsc_intrusive", "priority",
+            "earliest_deadline_first", "fair_share"]
+
+# Which test catches it, and what is said of it.
+BROKEN = {
+    "drops": ("conservation", "was dropped"),
+    "duplicates": ("conservation", "was duplicated"),
+    "starves": ("liveness", "starves"),
+    "sleeps_beside": ("empty", "empty("),
+    "never_sleeps": ("empty", "empty("),
+    "races": ("concurrency", ""),
+    "forgets_on_detach": ("conservation", "was dropped"),
+}
+TESTS = ["empty", "conservation", "liveness", "concurrency", "cluster"]
+
+
+def run(ums, what):
+    steps = os.environ.get("UMS_POLICY_STEPS")
+    # Nothing of this environment may choose other policies, or be refused.
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("UMS_")}
+    done = subprocess.run([ums, "check-policy", what, "--seconds", "120" if steps is None else "3600"] +
+                          ([] if steps is None else ["--steps", steps]),
+                          capture_output=True, text=True, env=environment, check=False)
+    print(f"{os.path.basename(what)}: exit code {done.returncode}\n{done.stdout}{done.stderr}", flush=True)
+    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    assert list(said) == TESTS, said
+    return done.returncode, said
+
+
+def main():
+    ums, *cases = sys.argv[1:]
+    failed = []
+
+    def expect(name, condition):
+        if not condition:
+            failed.append(name)
+
+    for name in BUILT_IN:
+        code, said = run(ums, name)
+        expect(name, code == 0 and set(said.values()) == {"ok"})
+    for case in cases:
+        name, library = case.split("=", 1)
+        code, said = run(ums, library)
+        if name in BROKEN:
+            test, words = BROKEN[name]
+            expect(name, code == 1 and said[test].startswith("BROKEN: ") and words in said[test])
+        else:
+            expect(name, code == 0 and set(said.values()) == {"ok"})
+
+    for arguments in [["nothing"], ["./no/such.so"], ["/dev/null"], ["work_stealing"], []]:
+        refused = subprocess.run([ums, "check-policy", *arguments], capture_output=True, text=True, check=False)
+        expect(str(arguments), refused.returncode == 2 and refused.stderr.count("\n") == 1)
+    if failed:
+        sys.exit("failed: " + ", ".join(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+
+// A policy for `ums check-policy`: correct if BREAKS is `nothing`, else it breaks one rule. A queue for each processor,
+// behind one mutex.
+
+#include <array>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include <ums/policy.hpp>
+
+namespace {
+
+enum class rule { nothing, drops, duplicates, starves, sleeps_beside, never_sleeps, races, forgets_on_detach };
+constexpr rule breaks = rule::BREAKS;
+
+struct guard {
+    explicit guard(std::mutex& m) : mutex{m} {
+        if (breaks != rule::races) mutex.lock();
+    }
+    ~guard() {
+        if (breaks != rule::races) mutex.unlock();
+    }
+    std::mutex& mutex;
+};
+
+class one final : public ums::policy {
+public:
+    void attach(unsigned processor) override {
+        const guard held{mutex_};
+        active_ = processor + 1;
+    }
+    void detach(unsigned processor) override {
+        const guard held{mutex_};
+        active_ = processor;
+        if (breaks == rule::forgets_on_detach) {
+            while (queues_[processor].pop_front()) {
+            }
+            return;
+        }
+        while (const ums::fiber_ref f = queues_[processor].pop_front()) queues_[0].push_back(f);
+    }
+    void ready(ums::fiber_ref f, unsigned processor) noexcept override {
+        const guard held{mutex_};
+        ++calls_;
+        if (breaks == rule::drops && calls_ % 1000 == 0) return;
+        auto& queue = queues_[processor == outside ? calls_ % active_ : processor];
+        // Only the last one runs, and comes back at once.
+        breaks == rule::starves ? queue.push_front(f) : queue.push_back(f);
+    }
+    ums::fiber_ref next(unsigned processor) noexcept override {
+        const guard held{mutex_};
+        const ums::fiber_ref f = queues_[processor].pop_front();
+        if (breaks == rule::duplicates && f && ++calls_ % 1000 == 0) last_ = f;
+        if (breaks == rule::duplicates && !f && last_) return std::exchange(last_, {});
+        return f;
+    }
+    ums::fiber_ref steal(unsigned, unsigned victim) noexcept override {
+        const guard held{mutex_};
+        return queues_[victim].pop_front();
+    }
+    bool empty(unsigned processor) const noexcept override {
+        const guard held{mutex_};
+        if (breaks == rule::never_sleeps) return false;
+        if (breaks == rule::sleeps_beside) return queues_[processor].empty();  // It could steal.
+        for (const auto& queue : queues_)
+            if (!queue.empty()) return false;
+        return breaks != rule::duplicates || !last_;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::array<ums::fiber_queue, 64> queues_;
+    unsigned active_ = 1;
+    std::uint64_t calls_ = 0;
+    ums::fiber_ref last_;
+};
+
+}  // namespace
+
+extern "C" ums::policy* ums_policy_make() { return new one; }

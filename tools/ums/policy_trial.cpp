@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: MIT
+#include "policy_trial.hpp"
+
+#include <fmt/format.h>
+#include <ums/ums.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace tool {
+
+namespace {
+
+constexpr unsigned fiber_count = 64;
+
+// Parked fibers to feed a policy with. What it does to their links and tags they do not notice.
+class parked_fibers {
+public:
+    explicit parked_fibers(unsigned n) {
+        for (unsigned i = 0; i < n; ++i) {
+            fibers_.emplace_back(ums::fiber_options{.priority = static_cast<int>(i % 8) - 4,
+                                                    .weight = 50 + i % 4 * 50,
+                                                    .group = i % 3},
+                                 [this] {
+                                     while (!end_) ums::this_fiber::park();
+                                 });
+            number_[fibers_.back().ref().id().value()] = i;
+        }
+        // They have to wait before anybody else uses their links.
+        for (int i = 0; i < 3; ++i) ums::this_fiber::yield();
+    }
+    ~parked_fibers() {
+        end_ = true;
+        for (auto& f : fibers_) f.ref().unpark();
+        for (auto& f : fibers_) f.join();
+    }
+    ums::fiber_ref operator[](unsigned i) const { return fibers_[i].ref(); }
+    // Which one it is. Throws if it is none of them.
+    unsigned number(ums::fiber_ref f) const {
+        const auto found = number_.find(f.id().value());
+        if (found == number_.end())
+            throw broken_rule{"a method returned a fiber that was never handed to ready()"};
+        return found->second;
+    }
+
+private:
+    std::vector<ums::fiber> fibers_;
+    std::unordered_map<std::uint64_t, unsigned> number_;
+    bool end_ = false;
+};
+
+// A policy with its processors, as a cluster has it.
+struct trial_cluster {
+    explicit trial_cluster(const policy_subject& subject, unsigned processors)
+        : order{subject.make()}, active{processors}, made{processors} {
+        for (unsigned p = 0; p < processors; ++p) order->attach(p);
+    }
+    void add() {
+        order->attach(active);
+        made = std::max(made, ++active);
+    }
+    void remove() { order->detach(--active); }
+
+    // What processor `p` would run. The scheduler looks at the others in any order.
+    ums::fiber_ref take(unsigned p, unsigned first_victim = 0) {
+        if (const ums::fiber_ref f = order->next(p)) return f;
+        for (unsigned i = 0; i < made; ++i) {
+            const unsigned victim = (first_victim + i) % made;
+            if (victim == p) continue;
+            if (const ums::fiber_ref f = order->steal(p, victim)) return f;
+        }
+        return {};
+    }
+
+    std::unique_ptr<ums::policy> order;
+    unsigned active;
+    unsigned made;  // Including those that were removed.
+};
+
+// On the first fiber of a runtime of one processor: nothing else touches the parked ones.
+void on_a_fiber(const std::function<void()>& body) {
+    std::exception_ptr thrown;
+    ums::run(ums::options{.processors = 1, .block = ums::block_detection::off}, [&] {
+        try {
+            body();
+        } catch (...) {
+            thrown = std::current_exception();
+        }
+        return 0;
+    });
+    if (thrown) std::rethrow_exception(thrown);
+}
+
+// --- empty() ------------------------------------------------------------------------------------
+
+void check_empty(const trial_cluster& c, bool expected, const char* when) {
+    for (unsigned p = 0; p < c.active; ++p)
+        if (c.order->empty(p) != expected)
+            throw broken_rule{fmt::format("empty({}) is {} {}", p, !expected, when)};
+}
+
+void test_empty(const policy_subject& subject) {
+    on_a_fiber([&] {
+        const parked_fibers all{4};
+        for (unsigned processors = 1; processors <= 3; ++processors) {
+            trial_cluster c{subject, processors};
+            for (unsigned from = 0; from <= processors; ++from)
+                for (unsigned by = 0; by < processors; ++by)
+                    for (unsigned n = 1; n <= 4; ++n) {
+                        check_empty(c, true, "with no fiber in the policy: a processor would search without end");
+                        for (unsigned i = 0; i < n; ++i)
+                            c.order->ready(all[i], from == processors ? ums::policy::outside : from);
+                        for (unsigned left = n; left != 0; --left) {
+                            check_empty(c, false,
+                                        "with a fiber in the policy: the processor would go to sleep beside it");
+                            if (!c.take(by))
+                                throw broken_rule{fmt::format(
+                                    "processor {} gets a fiber by neither next() nor steal(), and nobody else "
+                                    "may be awake", by)};
+                        }
+                    }
+        }
+    });
+}
+
+// --- Conservation -------------------------------------------------------------------------------
+
+void test_conservation(const policy_subject& subject) {
+    on_a_fiber([&] {
+        const parked_fibers all{fiber_count};
+        std::vector<bool> queued(fiber_count);
+        std::vector<unsigned> outside;
+        for (unsigned i = 0; i < fiber_count; ++i) outside.push_back(i);
+        std::mt19937_64 random{subject.seed};
+        trial_cluster c{subject, 2};
+        const auto take = [&](unsigned p) {
+            const ums::fiber_ref f = c.take(p, static_cast<unsigned>(random() % c.made));
+            if (!f) {
+                if (outside.size() != fiber_count)
+                    throw broken_rule{fmt::format(
+                        "a fiber was dropped: processor {} finds none of {}", p, fiber_count - outside.size())};
+                return;
+            }
+            const unsigned i = all.number(f);
+            if (!queued[i]) throw broken_rule{"a fiber was duplicated: it was returned twice"};
+            queued[i] = false;
+            outside.push_back(i);
+        };
+        const auto make_ready = [&](unsigned from) {
+            if (outside.empty()) return;
+            std::swap(outside[random() % outside.size()], outside.back());
+            const unsigned i = outside.back();
+            outside.pop_back();
+            queued[i] = true;
+            c.order->ready(all[i], from);
+        };
+        for (std::uint64_t step = 0; step < subject.steps; ++step) {
+            const auto p = static_cast<unsigned>(random() % c.active);
+            switch (random() % 64) {
+                case 0:
+                    if (c.active < 5) c.add();
+                    break;
+                case 1:
+                    if (c.active > 1) c.remove();
+                    break;
+                case 2:
+                case 3:
+                    make_ready(ums::policy::outside);
+                    break;
+                default:
+                    random() % 2 == 0 ? take(p) : make_ready(p);
+            }
+        }
+        while (outside.size() != fiber_count) take(static_cast<unsigned>(random() % c.active));
+        check_empty(c, true, "after all fibers were taken");
+    });
+}
+
+// --- Liveness -----------------------------------------------------------------------------------
+
+// All are ready, and whichever runs yields: each has to run again before the others have run so often, on average.
+// A policy that shares time out lets a fiber wait that the kernel has stopped in the middle of its turn: such a wait is
+// measured by the longest turn there was.
+constexpr std::uint64_t patience = 2000;
+constexpr std::int64_t longest_turns = 64 * 16;
+
+void test_liveness(const policy_subject& subject) {
+    on_a_fiber([&] {
+        const parked_fibers all{fiber_count};
+        for (unsigned processors = 1; processors <= 2; ++processors) {
+            trial_cluster c{subject, processors};
+            struct turn {
+                std::uint64_t step = 0;
+                ums::deadline time = ums::deadline::clock::now();
+                bool is_ready = true;
+            };
+            std::vector<turn> last(fiber_count);
+            std::vector<ums::fiber_ref> running(processors);
+            for (unsigned i = 0; i < fiber_count; ++i) c.order->ready(all[i], i % processors);
+            auto now = ums::deadline::clock::now();
+            auto longest = now - now;
+            bool is_suspicious = false;
+            for (std::uint64_t step = 1; step < subject.steps || is_suspicious; ++step) {
+                const auto p = static_cast<unsigned>(step % processors);
+                const ums::fiber_ref before = running[p];
+                // None instead of one that yields: that goes on.
+                const ums::fiber_ref f = before ? c.order->instead_of(before, p) : c.take(p);
+                const auto then = std::exchange(now, ums::deadline::clock::now());
+                longest = std::max(longest, now - then);
+                if (f) {
+                    if (before) {
+                        last[all.number(before)] = {step, now, true};
+                        c.order->ready(before, p);
+                    }
+                    last[all.number(f)].is_ready = false;
+                    running[p] = f;
+                }
+                if (step % 1024 != 0) continue;
+                is_suspicious = false;
+                for (const turn& t : last) {
+                    if (!t.is_ready || step - t.step <= fiber_count * patience) continue;
+                    is_suspicious = true;
+                    if (now - t.time > longest * longest_turns)
+                        throw broken_rule{fmt::format(
+                            "a fiber starves: it is ready while {} others run more than {} times each",
+                            fiber_count - 1, patience)};
+                }
+            }
+        }
+    });
+}
+
+// --- Concurrency --------------------------------------------------------------------------------
+
+// Threads that do what processors do, all at once. Each fiber's word says whether it may be returned.
+void test_concurrency(const policy_subject& subject) {
+    on_a_fiber([&] {
+        constexpr unsigned processors = 4;
+        const parked_fibers all{fiber_count};
+        trial_cluster c{subject, processors};
+        std::vector<std::atomic<bool>> queued(fiber_count);
+        std::atomic<bool> twice{false}, unknown{false};
+        std::vector<std::vector<unsigned>> left(processors);
+        const auto work = [&](unsigned p) {
+            std::mt19937_64 random{subject.seed * processors + p};
+            auto& mine = left[p];
+            for (unsigned i = p; i < fiber_count; i += processors) mine.push_back(i);
+            for (std::uint64_t step = 0; step < subject.steps && !twice && !unknown; ++step) {
+                if (!mine.empty() && random() % 2 == 0) {
+                    const unsigned i = mine.back();
+                    mine.pop_back();
+                    queued[i].store(true, std::memory_order_relaxed);
+                    c.order->ready(all[i], random() % 8 == 0 ? ums::policy::outside : p);
+                } else if (const ums::fiber_ref f = c.take(p, static_cast<unsigned>(random() % processors))) {
+                    unsigned i = 0;
+                    try {
+                        i = all.number(f);
+                    } catch (const broken_rule&) {
+                        unknown = true;
+                        break;
+                    }
+                    if (!queued[i].exchange(false, std::memory_order_relaxed)) {
+                        twice = true;
+                        break;
+                    }
+                    mine.push_back(i);
+                } else {
+                    static_cast<void>(c.order->empty(p));
+                }
+            }
+        };
+        {
+            std::vector<std::jthread> threads;
+            for (unsigned p = 0; p < processors; ++p) threads.emplace_back(work, p);
+        }
+        constexpr const char* unsafe = "not safe when processors call at once";
+        if (twice) throw broken_rule{fmt::format("{}: a fiber was returned twice", unsafe)};
+        if (unknown) throw broken_rule{fmt::format("{}: it returned what is no fiber of its own", unsafe)};
+        std::size_t back = 0;
+        for (const auto& mine : left) back += mine.size();
+        while (const ums::fiber_ref f = c.take(0)) {
+            if (!queued[all.number(f)].exchange(false))
+                throw broken_rule{fmt::format("{}: a fiber was returned twice", unsafe)};
+            ++back;
+        }
+        if (back != fiber_count)
+            throw broken_rule{fmt::format("{}: {} of {} fibers were lost", unsafe, fiber_count - back, fiber_count)};
+    });
+}
+
+// --- In a cluster -------------------------------------------------------------------------------
+
+// What can be lost between two calls of the scheduler shows here, as fibers that never run.
+void test_cluster(const policy_subject& subject) {
+    ums::run(ums::options{.processors = 1}, [&] {
+        ums::cluster c{ums::cluster_options{.processors = 2, .make_policy = subject.make}};
+        std::atomic<std::uint64_t> ran{0};
+        std::uint64_t wanted = 0;
+        for (std::uint64_t round = 0; round < std::max<std::uint64_t>(subject.steps / 2000, 10); ++round) {
+            std::vector<ums::fiber> all;
+            for (int i = 0; i < 20; ++i)
+                all.emplace_back(ums::fiber_options{.cluster = &c}, [&ran, i] {
+                    for (int k = 0; k < i; ++k) ums::this_fiber::yield();
+                    ums::this_fiber::park();
+                    if (i % 4 == 0) ums::this_fiber::migrate(ums::cluster::standard());
+                    ++ran;
+                });
+            for (auto& f : all) f.ref().unpark();
+            if (round % 4 == 1) c.add_processor();
+            if (round % 4 == 3) c.remove_processor();
+            for (auto& f : all) f.join();
+            wanted += all.size();
+        }
+        if (ran != wanted) throw broken_rule{"a fiber did not run, or ran twice"};
+        return 0;
+    });
+}
+
+constexpr policy_trial all_trials[] = {
+    {"empty", "a method does not return", &test_empty},
+    {"conservation", "a method does not return, or a fiber was dropped", &test_conservation},
+    {"liveness", "a method does not return", &test_liveness},
+    {"concurrency", "not safe when processors call at once: a method does not return", &test_concurrency},
+    {"cluster", "a fiber is lost from sight: it is ready, and no processor runs it", &test_cluster},
+};
+
+}  // namespace
+
+std::span<const policy_trial> policy_trials() { return all_trials; }
+
+}  // namespace tool
