@@ -19,6 +19,7 @@
 #include "interrupt.hpp"
 #include "ps.hpp"
 #include "stack.hpp"
+#include "trace.hpp"
 #include "usage.hpp"
 
 namespace {
@@ -122,6 +123,14 @@ int main(int argc, char** argv) {
     tool::add_ps(app, asked_ps);
     tool::stack_request asked_stack;
     tool::add_stack(app, asked_stack);
+    tool::trace_request asked_trace;
+    tool::add_trace(app, asked_trace);
+    // What comes after -- is a command of its own.
+    const int own = static_cast<int>(std::find_if(argv, argv + argc, [](const char* w) { return std::strcmp(w, "--") == 0; }) - argv);
+    if (own < argc && argc > 1 && std::strcmp(argv[1], "trace") == 0) {
+        asked_trace.command.assign(argv + own + 1, argv + argc);
+        argc = own;
+    }
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     try {
@@ -144,8 +153,12 @@ int main(int argc, char** argv) {
             const int code = tool::stack(asked_stack);
             return code != 0 ? code : printed();
         }
+        if (app.got_subcommand("trace")) {
+            const int code = tool::trace(asked_trace);
+            return code != 0 ? code : printed();
+        }
         if (!app.got_subcommand("info"))
-            throw tool::usage_error{"expected a command: bench, info, ps or stack; see ums --help"};
+            throw tool::usage_error{"expected a command: bench, info, ps, stack or trace; see ums --help"};
         fmt::print("{}", tool::info());
         return printed();
     } catch (const tool::usage_error& error) {
