@@ -10,6 +10,7 @@
 #include "rt/environment.hpp"
 #include "rt/root.hpp"
 #include "sched/carrier.hpp"
+#include "sched/crash.hpp"
 #include "sched/deadlock.hpp"
 #include "sched/depot.hpp"
 #include "sched/describe.hpp"
@@ -74,11 +75,13 @@ void start(const options& asked) {
                              .carriers = o.carriers,
                              .time_slice = made->watch->slice(o.time_slice_us),
                              .seed = o.seed});
-    mem::install_overflow_report(&describe_stack);
+    mem::install_overflow_report(&describe_stack, {&sched::report_signal, &sched::dump_at_crash});
+    sched::report_terminate();
     try {
         made->standard->start();
     } catch (...) {
         made->standard->stop();
+        sched::stop_reporting_terminate();
         mem::remove_overflow_report();
         throw;
     }
@@ -144,6 +147,7 @@ void runtime::stop() noexcept {
     UMS_ASSERT(left.carved == left.warm + left.cold,
                "the runtime was stopped before all handles of fibers were joined or detached");
     io::stop();
+    sched::stop_reporting_terminate();
     mem::remove_overflow_report();
     delete r;
     sched::depot().clear();
