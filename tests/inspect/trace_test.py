@@ -180,6 +180,7 @@ class TraceTest(unittest.TestCase):
 
     def test_google_s_own_messages_accept_the_file(self):
         try:
+            from google.protobuf.unknown_fields import UnknownFieldSet
             from perfetto.protos.perfetto.trace import perfetto_trace_pb2
         except ImportError:
             self.skipTest("no python package perfetto")
@@ -190,7 +191,8 @@ class TraceTest(unittest.TestCase):
             trace.ParseFromString(file.read())
         self.assertGreater(len(trace.packet), 1000)
         for packet in trace.packet:
-            self.assertFalse(packet.UnknownFields(), packet) if hasattr(packet, "UnknownFields") else None
+            for message in (packet, packet.track_event, packet.track_descriptor):
+                self.assertEqual(len(UnknownFieldSet(message)), 0, packet)
             self.assertTrue(packet.HasField("track_event") or packet.HasField("track_descriptor"))
 
     def test_a_running_process_is_recorded_and_left_as_it_was(self):
