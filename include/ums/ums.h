@@ -388,6 +388,12 @@ UMS_API int ums_info(char* buffer, size_t bytes, size_t* length);
 /* Returns the version, such as "0.1.0". */
 UMS_API const char* ums_version(void);
 
+/* --- Marks in a trace (ums/trace.hpp) --------------------------------------------------------- */
+
+/* Adds a mark to the trace if somebody records one, and does nothing otherwise. The text is copied,
+ * up to 64 bytes of it. Never blocks; from anywhere but a signal handler. */
+UMS_API void ums_trace_event(const char* text);
+
 /* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
 
 enum ums_mutex_kind {

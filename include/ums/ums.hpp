@@ -43,5 +43,6 @@
 #include "ums/signals.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
+#include "ums/trace.hpp"
 #include "ums/value_fiber.hpp"
 #include "ums/wait_group.hpp"

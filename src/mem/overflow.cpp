@@ -15,7 +15,8 @@ struct handled {
     struct sigaction before;
 };
 
-handled signals[] = {{SIGSEGV, {}}, {SIGBUS, {}}};
+handled signals[] = {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGILL, {}}, {SIGFPE, {}}, {SIGABRT, {}}};
+last_words words;
 describe_stack_fn describe_stack = nullptr;
 bool installed = false;
 
@@ -47,15 +48,20 @@ void report(const located& at) noexcept {
 
 void handle(int number, siginfo_t* info, void* context) noexcept {
     located at{};
-    const bool ours = info->si_code > 0 && locate(info->si_addr, at) && at.in_guard;
+    const bool is_fault = number == SIGSEGV || number == SIGBUS;
+    const bool ours = is_fault && info->si_code > 0 && locate(info->si_addr, at) && at.in_guard;
     if (ours) {
         report(at);
+        if (words.dump != nullptr) words.dump();
         // Return into the fault with the default action: the same death, the same core dump.
         struct sigaction fatal {};
         fatal.sa_handler = SIG_DFL;
         sigaction(number, &fatal, nullptr);
         return;
     }
+    // One that another process has sent says nothing about the fiber it finds.
+    const bool is_own = info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
+    if (is_own && words.report != nullptr) words.report(number);
     for (const handled& h : signals) {
         if (h.number != number) continue;
         if ((h.before.sa_flags & SA_SIGINFO) != 0) {
@@ -72,8 +78,9 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
 
 }  // namespace
 
-void install_overflow_report(describe_stack_fn describe) noexcept {
+void install_overflow_report(describe_stack_fn describe, const last_words& more) noexcept {
     describe_stack = describe;
+    words = more;
     if (installed) return;
     installed = true;
     // The first backtrace() loads a library, which a signal handler must not.

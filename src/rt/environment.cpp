@@ -27,7 +27,7 @@ constexpr const char* known[] = {
     "UMS_SPIN_NS",    "UMS_MIGRATE",     "UMS_MEASURE_STACKS", "UMS_MEMBARRIER", "UMS_SEED",
     "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
     "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_TIMES",
-    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_SYSTEM_ROOT",
+    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_SYSTEM_ROOT", "UMS_TRACE",
 };
 
 // Parses all of [first, last) as a decimal number.
@@ -152,6 +152,29 @@ static const char* absolute_path(const char* variable) {
 
 const char* stats_directory() { return absolute_path("UMS_STATS_DIRECTORY"); }
 const char* system_root() { return absolute_path("UMS_SYSTEM_ROOT"); }
+trace_wish trace() {
+    constexpr const char* variable = "UMS_TRACE";
+    trace_wish wish;
+    const char* const value = ::secure_getenv(variable);
+    if (value == nullptr || std::strcmp(value, "off") == 0) return wish;
+    const char* what = value;
+    if (const char* colon = std::strchr(value, ':'); colon != nullptr && value[0] != '/') {
+        const char* unit = colon;
+        unsigned shift = 0;
+        if (unit != value && unit[-1] == 'K') shift = 10, --unit;
+        else if (unit != value && unit[-1] == 'M') shift = 20, --unit;
+        if (!parse(value, unit, wish.ring_bytes) || wish.ring_bytes > (1u << 31) >> shift)
+            refuse(variable, value, "a number of bytes up to 2048M before the colon");
+        wish.ring_bytes <<= shift;
+        what = colon + 1;
+    }
+    wish.is_on = true;
+    if (what[0] == '/')
+        wish.file = what;
+    else if (std::strcmp(what, "on") != 0)
+        refuse(variable, value, "off, on or an absolute path, with the rings' size and a colon in front if you like");
+    return wish;
+}
 
 void reject_misspelt() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {

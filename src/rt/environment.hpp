@@ -45,6 +45,13 @@ const char* stats_directory();
 
 // UMS_SYSTEM_ROOT, for tests: an absolute path, or null.
 const char* system_root();
+// UMS_TRACE=[BYTES:](on|FILE): record (sched/trace.hpp), in rings of that size, and dump them into the file.
+struct trace_wish {
+    bool is_on = false;
+    std::uint64_t ring_bytes = 0;  // 0: as it is.
+    const char* file = nullptr;
+};
+trace_wish trace();
 
 // Ends the program if a variable's name is nearly one of those that the runtime knows: most likely a misspelling, and
 // ignoring it would silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody else.

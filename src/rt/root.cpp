@@ -182,6 +182,10 @@ struct look_inside {
         r.value("channel.is_closed", offsetof(channel_state, is_closed));
     }
 
+    static consteval void trace(rt::root& r) {
+        r.place("trace", &sched::tracing);  // sched/trace.hpp has its layout; the first word is its version.
+    }
+
     static consteval rt::root all() {
         rt::root r{"umsroot", rt::version_text};
         memory(r);
@@ -189,6 +193,7 @@ struct look_inside {
         processors(r);
         clusters(r);
         waits(r);
+        trace(r);
         return r;
     }
 };

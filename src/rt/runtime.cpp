@@ -7,13 +7,16 @@
 #include "io/engine.hpp"
 #include "mem/overflow.hpp"
 #include "os/membarrier.hpp"
+#include "rt/environment.hpp"
 #include "rt/root.hpp"
 #include "sched/carrier.hpp"
+#include "sched/crash.hpp"
 #include "sched/deadlock.hpp"
 #include "sched/depot.hpp"
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
 #include "sched/spawn.hpp"
+#include "sched/trace.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
@@ -35,6 +38,16 @@ const void* describe_stack(const mem::stack_head& head, char* buffer,
     return f.spawned_at;
 }
 
+// As UMS_TRACE wants it. A tool may have switched it on already.
+void begin_trace() {
+    const environment::trace_wish wish = environment::trace();
+    if (!wish.is_on) return;
+    sched::set_trace_file(wish.file);
+    if (wish.ring_bytes != 0)
+        sched::tracing.ring_bytes.store(static_cast<std::uint32_t>(wish.ring_bytes), base::relaxed);
+    sched::tracing.wanted.store(1, base::relaxed);
+}
+
 void start(const options& asked) {
     auto made = std::make_unique<running_runtime>();
     made->set = settle(asked);
@@ -48,6 +61,7 @@ void start(const options& asked) {
     sched::stack_high_water.store(0, base::relaxed);
     base::describe_caller = &sched::describe_caller;
     sched::watch_for_deadlocks(o.deadlock);
+    begin_trace();
     sync::check_lock_order(o.lock_order);
     made->watch.emplace(made->set);
     made->standard = std::make_unique<sched::cluster>(
@@ -60,11 +74,13 @@ void start(const options& asked) {
                              .carriers = o.carriers,
                              .time_slice = made->watch->slice(o.time_slice_us),
                              .seed = o.seed});
-    mem::install_overflow_report(&describe_stack);
+    mem::install_overflow_report(&describe_stack, {&sched::report_signal, &sched::dump_at_crash});
+    sched::report_terminate();
     try {
         made->standard->start();
     } catch (...) {
         made->standard->stop();
+        sched::stop_reporting_terminate();
         mem::remove_overflow_report();
         throw;
     }
@@ -128,6 +144,7 @@ void runtime::stop() noexcept {
     UMS_ASSERT(left.carved == left.warm + left.cold,
                "the runtime was stopped before all handles of fibers were joined or detached");
     io::stop();
+    sched::stop_reporting_terminate();
     mem::remove_overflow_report();
     delete r;
     sched::depot().clear();

@@ -82,6 +82,7 @@ void read_environment(options& o) {
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());
     static_cast<void>(system_root());
+    static_cast<void>(trace());  // Checked with the others; heeded by start().
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
     // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});

@@ -20,10 +20,15 @@ void give_up_at_once(carrier& c) noexcept {
     // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
     carrier* spare = c.pool.take_spare(&c);
     // If there is none, one is made, and takes the processor.
-    if (spare != nullptr && c.enter() == nullptr)
-        c.pool.put_back(*spare);
-    else if (spare != nullptr)
+    if (processor* const p = spare != nullptr ? c.enter() : nullptr) {
+        if (p->trace != nullptr) [[unlikely]]
+            p->trace->write(trace_event::hand_off, c.running.get()->id.get(),
+                            static_cast<std::uint64_t>(c.tid.get()),
+                            static_cast<std::uint64_t>(spare->tid.get()));
         hand_off::give_up(c, *spare);
+    } else if (spare != nullptr) {
+        c.pool.put_back(*spare);
+    }
     c.pool.replenish();
 }
 

@@ -49,6 +49,7 @@
 #include "sched/backtrace.hpp"
 #include "sched/here.hpp"
 #include "sched/search.hpp"
+#include "sched/trace.hpp"
 #include "ums/deadlock.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -205,6 +206,7 @@ void report_standstill() noexcept {
         any = true;
         std::fputs(to_string(c).c_str(), stderr);
     }
+    if (any && dump_trace()) std::fputs("ums: the trace is in the file that UMS_TRACE names\n", stderr);
     if (any && at_standstill == deadlock_check::abort) std::abort();
 }
 

@@ -45,7 +45,7 @@ void finish_end(const after_switch& h, carrier& c) noexcept {
     if (was == fiber::detached)
         give_back(f, c.proc.get());
     else if (was != fiber::running && h.other == nullptr)
-        let_go_on(*reinterpret_cast<parkable*>(was), *c.proc.get());
+        let_go_on(*reinterpret_cast<parkable*>(was), *c.proc.get(), &f);
     c.proc.get()->count_end();
 }
 
@@ -65,6 +65,8 @@ void end(fiber* self) noexcept {
     }
     after_switch* after = c->leave_behind(&finish_end, self, next, word);
     if (next == nullptr) next = p->pick();
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, trace_event::end, *self, next);
     c->running.set(next);
     arch::start_last_switch(next != nullptr ? next->shadow : c->loop_shadow);
     arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
@@ -72,9 +74,11 @@ void end(fiber* self) noexcept {
 }
 
 // A fiber in the joiner word has been parked by finish_join: it is the ended fiber's to resume. Inside.
-void let_go_on(parkable& joiner, processor& p) noexcept {
+void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept {
     if (!joiner.is_fiber) return wake(joiner);
     auto& f = static_cast<fiber&>(joiner);
+    if (p.trace != nullptr) [[unlikely]]
+        trace_wake(*p.trace, f, ended);
     if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);
     p.make_ready(f, true);
     p.wake_help();  // Who runs here next was chosen before, and may be long.

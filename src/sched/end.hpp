@@ -17,7 +17,7 @@ class processor;
 [[noreturn]] void end(fiber* self) noexcept;
 
 // Makes a joiner ready that a fiber's end or a join that came too late has taken. Inside `p`.
-void let_go_on(parkable& joiner, processor& p) noexcept;
+void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept;
 
 // Measure each ended fiber's stack. Set by the runtime's start.
 extern bool measure_stacks;

@@ -16,9 +16,20 @@ namespace {
 
 constexpr int most_looks = 100;
 
+// Under a claim on `blocked`, whose processor goes on.
+void trace_move(const carrier& blocked, const carrier& to) noexcept {
+    trace_ring* const ring = blocked.proc.get()->trace;
+    if (ring == nullptr) [[likely]]
+        return;
+    ring->write(trace_event::hand_off, blocked.running.get()->id.get(),
+                static_cast<std::uint64_t>(blocked.tid.get()),
+                static_cast<std::uint64_t>(to.tid.get()));
+}
+
 // The fiber has left the carrier, which has no processor.
 void finish_rejoin(const after_switch& h, carrier& c) noexcept {
     UMS_ASSERT(c.proc.get() == nullptr, "a carrier was given a processor while its fiber left it");
+    trace_outside(trace_event::back, h.self->id.get(), static_cast<std::uint64_t>(c.tid.get()));
     c.pool.come_back(c);
     h.self->home_cluster.get()->make_ready_from_outside(*h.self);
     os::permit_stop();  // Forbidden in rejoin(), on this kernel thread.
@@ -95,6 +106,7 @@ bool hand_off::keeps_claim(carrier& blocked) noexcept {
 // Under a claim on `blocked`. `to` has a permit, and waits for a processor.
 void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
     fiber& f = *blocked.running.get();
+    trace_move(blocked, to);
     move(blocked, to);
     if (f.blocks.holds_permit()) return blocked.pool.come_back(to);
     habit::found(f);
@@ -123,6 +135,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
         pool.replenish();
         return stopped != nullptr ? result::done : result::later;
     }
+    trace_move(blocked, *spare);
     move(blocked, *spare);
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);
@@ -141,6 +154,7 @@ bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) n
     fiber& f = *blocked.running.get();
     const bool was_marked = f.blocks.holds_permit();
     if (!was_marked && !keeps_claim(blocked)) return false;
+    trace_move(blocked, spare);
     move(blocked, spare);
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);

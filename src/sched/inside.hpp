@@ -43,6 +43,8 @@ public:
         }
         auto& f = static_cast<fiber&>(who);
         processor* const p = p_;
+        if (p->trace != nullptr) [[unlikely]]
+            trace_wake(*p->trace, f, self_);
         if (!p->make_next(f)) [[unlikely]] {
             if (!p->may_run(f)) {
                 leave();
@@ -63,6 +65,8 @@ public:
             leave();
             return false;
         }
+        if (p_->trace != nullptr) [[unlikely]]
+            trace_park(*p_->trace, *self_, next, trace_wait::library);
         switch_to(c_, self_, next, nullptr);
         arch::happens_after(self_);
         arch::happens_after(lock_);

@@ -33,7 +33,7 @@ void finish_join(const after_switch& h, carrier& c) noexcept {
             base::relaxed))
         return;
     UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
-    let_go_on(*h.self, *c.proc.get());
+    let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
 void wait_for_end(carrier* c, fiber* target) noexcept {
@@ -42,6 +42,8 @@ void wait_for_end(carrier* c, fiber* target) noexcept {
     fiber* self = c->running.get();
     processor* p = enter_surely(c);
     fiber* next = p->pick();
+    if (p->trace != nullptr) [[unlikely]]
+        trace_park(*p->trace, *self, next, trace_wait::join, target->id.get());
     switch_to(c, self, next, c->leave_behind(&finish_join, self, target));
 }
 

@@ -63,6 +63,8 @@ UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
 template <park_kind kind>
 void finish_park(const after_switch& h, carrier& c) noexcept {
     if (commit<kind>(*h.self)) return;  // And then another processor may run it already.
+    if (trace_ring* const trace = c.proc.get()->trace; trace != nullptr) [[unlikely]]
+        trace_wake(*trace, *h.self, nullptr);
     if (!c.proc.get()->may_run(*h.self))
         return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
     c.proc.get()->make_ready(*h.self, true);
@@ -86,6 +88,11 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
     fiber* next = p->pick();
     // A processor that goes idle waits for its own deadlines; one that goes on may be long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_park(*p->trace, *self, next,
+                   kind == park_kind::user ? trace_wait::user
+                   : until != os::never    ? trace_wait::sleep
+                                           : trace_wait::library);
     switch_to(c, self, next, c->leave_behind(&finish_park<kind>, self));
     return take_reason(*self);
 }
@@ -243,6 +250,8 @@ bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
         at.leave();
         return false;
     }
+    if (p->trace != nullptr) [[unlikely]]
+        trace_park(*p->trace, *at.self, next, trace_wait::library);
     switch_to(at.on, at.self, next,
               at.on->leave_behind(&release_lock, at.self, &lock, next_word));
     // resume_held(), or inside::wake(). The queue it went through has ordered the two.

@@ -24,6 +24,7 @@ processor::processor(cluster& home, unsigned index, std::uint64_t seed) noexcept
 }
 
 processor::~processor() {
+    if (trace != nullptr) give_back(*trace);
     bias::remove(*this);
     race_.destroy_processor();
 }
@@ -47,6 +48,9 @@ void processor::note_cpu() noexcept {
 
 void processor::look_around() noexcept {
     ready.start_slice(pace_.slice());
+    // Also true when it has to end.
+    if (is_trace_wanted() != (trace != nullptr)) [[unlikely]]
+        follow_trace_control(*this);
     visit_timers();
     receive(std::exchange(arrived_, nullptr));
     receive(waiting.poll());
@@ -133,14 +137,23 @@ void processor::visit_timers() noexcept {
     const os::nanoseconds now = os::now();
     const unsigned most = pace_.look(now, next, ready);
     if (most == 0) return;
-    take_in_front(timers.fire(now, most));
+    take_in_front(fire(timers, now, most));
     if (index_ == 0)
         for (unsigned i = home_.active(); i < home_.size(); ++i)
-            take_in(home_.at(i).timers.fire(now, timer_pace::most));
+            take_in(fire(home_.at(i).timers, now, timer_pace::most));
+}
+
+fiber* processor::fire(timer_queue& of, os::nanoseconds now, unsigned most) noexcept {
+    fiber* const list = of.fire(now, most);
+    if (trace != nullptr) [[unlikely]]
+        trace_each(*trace, trace_event::timer, list);
+    return list;
 }
 
 // Fibers that events made ready: of any cluster, and perhaps pinned.
 void processor::receive(fiber* list) noexcept {
+    if (trace != nullptr) [[unlikely]]
+        trace_each(*trace, trace_event::io, list);
     while (list != nullptr) {
         fiber* f = list;
         list = f->link.get();

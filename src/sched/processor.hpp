@@ -30,6 +30,7 @@
 #include "sched/stack_cache.hpp"
 #include "sched/timer_pace.hpp"
 #include "sched/timer_queue.hpp"
+#include "sched/trace.hpp"
 
 namespace ums::sched {
 
@@ -133,6 +134,8 @@ public:
     // was, has woken one processor at most, and that may have looked while all of it was on its way from there
     // to here.
     void offer_rest() noexcept;
+    // Those whose deadline has come, of this processor's timers or another one's.
+    [[nodiscard]] fiber* fire(timer_queue& of, os::nanoseconds now, unsigned most) noexcept;
     // After a push: wakes an idle processor if there is something for it, or lets one watch over the
     // run-next slot. Call it outside, or last inside.
     UMS_ALWAYS_INLINE void wake_help() noexcept;
@@ -168,6 +171,8 @@ public:
     [[nodiscard]] bool is_wanted() const noexcept;
 
     // --- parts ---
+    // Null: nobody traces. In the line that each switch reads. Inside, or with a claim on the holder.
+    trace_ring* trace = nullptr;
     run_queue ready;     // Inside, or with a claim on the holder.
     stack_cache stacks;  // Inside.
     fiber_ids ids;       // Inside.

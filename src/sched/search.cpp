@@ -157,6 +157,8 @@ bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcep
     if (n == 0) return false;
     thief.counters.steals.add(1);
     thief.counters.stolen.add(n);
+    if (thief.trace != nullptr) [[unlikely]]
+        thief.trace->write(trace_event::steal, 0, n, victim.index());
     return true;
 }
 
@@ -166,7 +168,7 @@ void search::fire_timers_of_others(processor& p) noexcept {
     for (unsigned i = 0; i < home.size(); ++i) {
         processor& other = home.at(i);
         if (&other != &p && other.timers.next() <= now)
-            p.take_in(other.timers.fire(now, timer_batch));
+            p.take_in(p.fire(other.timers, now, timer_batch));
     }
 }
 

@@ -177,6 +177,13 @@ UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, clust
     return take_stack_slow(options, home);
 }
 
+// A new fiber that its maker's processor does not take.
+[[gnu::noinline]] void ready_from_outside(fiber& f) noexcept {
+    if (is_trace_wanted()) [[unlikely]]
+        trace_new_outside(f);
+    f.home_cluster.get()->make_ready_from_outside(f);
+}
+
 // Enters the carrier's processor if `f` may run there. Null: it was made ready elsewhere.
 UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
     processor* p = at.enter();
@@ -185,7 +192,7 @@ UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
             return p;
         at.leave();
     }
-    f.home_cluster.get()->make_ready_from_outside(f);
+    ready_from_outside(f);
     return nullptr;
 }
 
@@ -202,6 +209,10 @@ void dispatch(fiber* f) noexcept {
     if (at.on->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });
     processor* p = enter_for(at, *f);
     if (p == nullptr) return;
+    if (p->trace != nullptr) [[unlikely]] {
+        trace_new(*p->trace, *f);
+        trace_leave(*p->trace, trace_event::yield, *at.self, f);
+    }
     if (p->has_policy()) {
         switch_to(at.on, at.self, f, at.on->leave_behind(&finish_dispatch, at.self));
         return;
@@ -287,10 +298,12 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     f->callable = callable;
     f->race.create(f->name[0] != 0 ? f->name : "fiber");
     const here at;
-    if (at.self == nullptr) return f->home_cluster.get()->make_ready_from_outside(*f);
+    if (at.self == nullptr) return ready_from_outside(*f);
     if (when == launch::dispatch) return dispatch(f);
     processor* p = enter_for(at, *f);
     if (p == nullptr) return;
+    if (p->trace != nullptr) [[unlikely]]
+        trace_new(*p->trace, *f);
     p->make_ready(*f, true);
     at.leave();
     p->wake_help();

@@ -71,6 +71,7 @@ turn_word::state wait_for_turn(carrier& c) noexcept {
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
     c.pool.count_stop(false);
+    trace_outside(trace_event::back, f.id.get(), static_cast<std::uint64_t>(c.tid.get()));
     if (f.is_pinned.get())
         return f.home_cluster.get()->make_ready_from_outside(f);  // Into an inbox: no policy is asked.
     if (c.pool.take_or_stop(c))
@@ -103,7 +104,8 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
         c.pool.count_stop(true);
         // The spare puts it into its own place in the order: at the back, as after a yield.
         spare->brings = &f;
-        static_cast<void>(c.enter());
+        if (trace_ring* const trace = c.enter()->trace; trace != nullptr)
+            trace->write(trace_event::stop, f.id.get());
         hand_off::give_up(c, *spare);
     } else {
         stop_without_processor(c, f);

@@ -63,9 +63,11 @@ void this_fiber::yield() noexcept {
         return static_cast<void>(rejoin(c));
     sched::fiber* next = p->ready.rotate(*self);
     if (next != nullptr) [[likely]]
-        return switch_to(c, self, next, nullptr);
+        return switch_to(c, self, next, p->trace);
     next = p->pick_for_yield(*self);
     if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::yield, *self, next);
     switch_to(c, self, next, c->leave_behind(&finish_yield, self));
 }
 
@@ -111,6 +113,8 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     }
     processor* p = enter_surely(c);
     sched::fiber* next = p->pick();
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::migrate, *self, next);
     switch_to(c, self, next, c->leave_behind(&finish_migration, self, target));
     if (depth == 0) return;
     target->carriers.take_permit();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sched/wake.hpp"
 
+#include <unistd.h>
+
 #include "os/futex.hpp"
 #include "sched/cluster.hpp"
 #include "sched/here.hpp"
@@ -10,13 +12,22 @@ namespace ums::sched {
 
 namespace {
 
+[[gnu::noinline]] void ready_from_outside(fiber& f, const fiber* by) noexcept {
+    if (is_trace_wanted()) [[unlikely]]
+        trace_outside_slow(trace_event::unpark, f.id.get(), static_cast<std::uint64_t>(::gettid()),
+                           by != nullptr ? by->id.get() : 0);
+    f.home_cluster.get()->make_ready_from_outside(f);
+}
+
 // A claimed fiber's way into a queue, from outside any processor's ownership.
 UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     const here at;
-    if (at.self == nullptr) return f.home_cluster.get()->make_ready_from_outside(f);
+    if (at.self == nullptr) return ready_from_outside(f, nullptr);
     processor* p = at.enter();
     if (p == nullptr) [[unlikely]]
-        return f.home_cluster.get()->make_ready_from_outside(f);
+        return ready_from_outside(f, at.self);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_wake(*p->trace, f, at.self);
     if (!p->may_run(f)) {
         at.leave();
         return f.home_cluster.get()->make_ready_from_outside(f);

@@ -5,12 +5,15 @@
 transcripts_test.py UMS CROWD CROWD_SHARED CROWD_STATIC PAGE [--write]
 
 A ```text block that begins with "$ ums" is a transcript of the command on `crowd 2`, or on `crowd deadlock` if it
-asks for --locks. Numbers, addresses and paths differ from run to run and are not compared; nor are the frames of
+asks for --locks, and of `ums trace` on `paces`. Numbers, addresses and paths differ from run to run and are not compared; nor are the frames of
 libums itself, which change with it. With --write the page gets what was printed.
 """
 
+import os
 import re
+import subprocess
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True  # Nothing is left in the source tree.
 import crowd as programs
@@ -23,6 +26,7 @@ def plain(text):
     """Without what differs from run to run."""
     text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
     text = re.sub(r" at \S*/", " at ", text)
+    text = re.sub(r"[\d.]+ (ns|us|ms|s)\b", "TIME", text)
     text = re.sub(r"\d+[KM]?", "N", text)
     text = re.sub(r"\b(idle|busy)\b", "IDLE", text)
     text = text.replace(", its processor was handed off", "")
@@ -37,8 +41,21 @@ def shortened(text):
     return lines if len(lines) <= 24 else [*lines[:21], "...", *lines[-2:]]
 
 
+def trace(words):
+    """In a folder with a trace of paces."""
+    with tempfile.TemporaryDirectory() as folder:
+        def run(*some):
+            return subprocess.run([programs.UMS, "trace", *some], cwd=folder, capture_output=True, text=True, timeout=120,
+                                  check=True, env={**os.environ, "UMS_PROCESSORS": "2",
+                                                   "PATH": os.path.dirname(programs.CROWD) + ":" + os.environ["PATH"]})
+        run("-o", "ums.pftrace", "--", "paces")
+        return "\n".join(shortened(run(*words).stdout)) + "\n"
+
+
 def printed(command):
     words = command.replace("$(pidof crowd)", "PID").split()[2:]
+    if command.startswith("$ ums trace "):
+        return trace(command.split()[3:])
     with Crowd("deadlock" if "--locks" in words else 2) as crowd:
         if "--locks" in words:
             while "deadlock" not in ums("stack", crowd.pid, "--locks").stdout:
@@ -60,7 +77,9 @@ def main():
         nonlocal wrong, count
         count += 1
         now = printed(block[1])
-        if plain(now) != plain(block[2]):
+        # What ran longer comes first: that may differ.
+        order = sorted if block[1].startswith("$ ums trace ") else list
+        if order(plain(now)) != order(plain(block[2])):
             wrong += 1
             print(f"{block[1]} prints\n{now}\nbut the page shows\n{block[2]}")
         return f"```text\n{block[1]}\n{now}```"

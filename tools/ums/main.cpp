@@ -20,6 +20,7 @@
 #include "interrupt.hpp"
 #include "ps.hpp"
 #include "stack.hpp"
+#include "trace.hpp"
 #include "usage.hpp"
 
 namespace {
@@ -125,6 +126,14 @@ int main(int argc, char** argv) {
     tool::add_stack(app, asked_stack);
     tool::check_policy_request asked_check;
     tool::add_check_policy(app, asked_check);
+    tool::trace_request asked_trace;
+    tool::add_trace(app, asked_trace);
+    // What comes after -- is a command of its own.
+    const int own = static_cast<int>(std::find_if(argv, argv + argc, [](const char* w) { return std::strcmp(w, "--") == 0; }) - argv);
+    if (own < argc && argc > 1 && std::strcmp(argv[1], "trace") == 0) {
+        asked_trace.command.assign(argv + own + 1, argv + argc);
+        argc = own;
+    }
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     try {
@@ -151,9 +160,13 @@ int main(int argc, char** argv) {
             const int code = tool::check_policy(asked_check);
             return code != 0 ? code : printed();
         }
+        if (app.got_subcommand("trace")) {
+            const int code = tool::trace(asked_trace);
+            return code != 0 ? code : printed();
+        }
         if (!app.got_subcommand("info"))
             throw tool::usage_error{
-                "expected a command: bench, check-policy, info, ps or stack; see ums --help"};
+                "expected a command: bench, check-policy, info, ps, stack or trace; see ums --help"};
         fmt::print("{}", tool::info());
         return printed();
     } catch (const tool::usage_error& error) {

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// arch/time_stamp.hpp: the CPU's own clock, for what is stamped too often for clock_gettime(2).
+//
+// One rate for all CPUs, whatever their frequency (constant_tsc, nonstop_tsc). Not ordered with the instructions
+// around it.
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace ums::arch {
+
+[[nodiscard]] inline std::uint64_t time_stamp() noexcept {
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t now;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
+#endif
+}
+
+}  // namespace ums::arch

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+#include "sched/crash.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <execinfo.h>
+#include <unistd.h>
+
+#include "base/atomic.hpp"
+#include "sched/describe.hpp"
+#include "sched/here.hpp"
+#include "sched/trace.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+constinit base::atomic<bool> has_reported{false};
+std::terminate_handler before = nullptr;
+bool is_installed = false;
+
+void write_text(const char* text, int n) noexcept {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
+}
+
+void write_address(const char* heading, const void* at) noexcept {
+    write_text(heading, static_cast<int>(std::strlen(heading)));
+    void* const one = const_cast<void*>(at);
+    ::backtrace_symbols_fd(&one, 1, STDERR_FILENO);
+}
+
+void report(const char* what) noexcept {
+    const here at;
+    if (at.self == nullptr || has_reported.exchange(true, base::relaxed)) return;
+    const fiber& f = *at.self;
+    char who[320], maker[40] = "a plain thread", text[480];
+    describe(f, who, sizeof who);
+    if (f.spawner != 0)
+        std::snprintf(maker, sizeof maker, "fiber %lu", static_cast<unsigned long>(f.spawner));
+    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, which %s has made\n", what, who, maker));
+    // The handler's own frames come first, then the fiber's, down to its first.
+    void* frames[64];
+    const int n = ::backtrace(frames, 64);
+    ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
+    write_address("start function\n", reinterpret_cast<const void*>(f.run));
+    if (f.spawned_at != nullptr) write_address("spawned at\n", f.spawned_at);
+    dump_at_crash();
+}
+
+[[noreturn]] void on_terminate() {
+    report("std::terminate()");
+    if (before != nullptr) before();
+    std::abort();
+}
+
+}  // namespace
+
+void report_signal(int number) noexcept {
+    const char* const name = ::sigabbrev_np(number);
+    char what[40];
+    std::snprintf(what, sizeof what, "SIG%s", name != nullptr ? name : "?");
+    report(what);
+}
+
+void dump_at_crash() noexcept {
+    constexpr char said[] = "ums: the trace is in the file that UMS_TRACE names\n";
+    if (dump_trace()) write_text(said, sizeof said - 1);
+}
+
+void report_terminate() noexcept {
+    if (is_installed) return;
+    is_installed = true;
+    before = std::set_terminate(&on_terminate);
+}
+
+void stop_reporting_terminate() noexcept {
+    if (!is_installed || std::get_terminate() != &on_terminate) return;
+    std::set_terminate(before);
+    is_installed = false;
+}
+
+}  // namespace ums::sched

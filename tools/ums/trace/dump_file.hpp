@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/trace/dump_file.hpp: what a process has written into the file that UMS_TRACE names, when it crashed or found
+// a deadlock (src/sched/trace.cpp has the format).
+
+#include <memory>
+
+#include "../inspect/process.hpp"
+#include "record.hpp"
+
+namespace tool::tracing {
+
+struct dump {
+    recording what;
+    std::unique_ptr<inspect::process> of;  // For names: it has mappings, and no memory.
+};
+
+// Throws std::runtime_error with one line.
+[[nodiscard]] bool is_dump(const std::string& path);
+[[nodiscard]] dump read_dump(const std::string& path);
+
+}  // namespace tool::tracing

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+#include "live_rings.hpp"
+
+#include <fmt/format.h>
+#include <sys/uio.h>
+#include <x86intrin.h>
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <stdexcept>
+
+namespace tool::tracing {
+
+using inspect::address;
+
+namespace {
+
+// As src/sched/trace.hpp has it: version 1.
+struct control {
+    std::uint32_t version, record_bytes, wanted, ring_bytes;
+    address rings;
+    std::uint64_t began_stamp;
+    std::int64_t began_ns;
+};
+struct ring_head {
+    address action[4];
+    std::uint64_t count, mask;
+    address records, next;
+    std::uint32_t processor, is_free;
+    char cluster[16];
+};
+constexpr std::uint64_t most_records = std::uint64_t{1} << 31;
+constexpr std::size_t most_rings = 10'000;
+
+clock_pair both_clocks() {
+    timespec t{};
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return {__rdtsc(), t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec};
+}
+
+}  // namespace
+
+live_rings::live_rings(const inspect::process& of, const inspect::layout& how)
+    : of_{of}, control_{how.place("trace")} {
+    const auto c = of_.get<control>(control_);
+    if (!c || c->version != 1 || c->record_bytes != sizeof(raw_record))
+        throw std::runtime_error{"its libums records in another way: use the ums command of that version"};
+}
+
+template <class T>
+void live_rings::put(std::size_t offset, T value) const {
+    iovec here{&value, sizeof value};
+    iovec there{reinterpret_cast<void*>(control_ + offset), sizeof value};
+    if (process_vm_writev(of_.pid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(sizeof value))
+        throw std::runtime_error{
+            fmt::format("process {} cannot be told to record: {}", of_.pid(), std::strerror(errno))};
+}
+
+bool live_rings::is_on() const {
+    const auto c = of_.get<control>(control_);
+    return c && c->wanted != 0;
+}
+
+void live_rings::switch_on(std::uint32_t ring_bytes) const {
+    if (ring_bytes != 0) put(offsetof(control, ring_bytes), ring_bytes);
+    put(offsetof(control, wanted), std::uint32_t{1});
+}
+
+void live_rings::switch_off() const { put(offsetof(control, wanted), std::uint32_t{0}); }
+
+void live_rings::skip() { walk(nullptr); }
+
+void live_rings::collect(recording& into) {
+    into.process = of_.pid();
+    walk(&into);
+    if (const auto c = of_.get<control>(control_)) into.began = {c->began_stamp, c->began_ns};
+    into.now = both_clocks();
+}
+
+void live_rings::walk(recording* into) {
+    const auto c = of_.get<control>(control_);
+    address at = c ? c->rings : 0;
+    for (std::size_t n = 0; at != 0 && n < most_rings; ++n) {
+        const auto head = of_.get<ring_head>(at);
+        if (!head) return;
+        collect_ring(at, into);
+        at = head->next;
+    }
+}
+
+void live_rings::collect_ring(address at, recording* into) {
+    const auto head = of_.get<ring_head>(at);
+    if (!head || head->mask >= most_records) return;
+    const std::uint64_t capacity = head->mask + 1;
+    const auto [known, is_new] = known_.try_emplace(at);
+    place& p = known->second;
+    if (into == nullptr) {
+        p.index = ~std::size_t{0};
+        p.read = head->count;
+        return;
+    }
+    if (is_new || p.index == ~std::size_t{0}) {
+        p.index = into->rings.size();
+        into->rings.push_back({head->processor, std::string{head->cluster, strnlen(head->cluster, 16)}, 0, {}});
+    }
+    ring& r = into->rings[p.index];
+    if (head->count <= p.read) return;
+    std::uint64_t first = p.read;
+    if (head->count - first > capacity) first = head->count - capacity;
+    const std::size_t wanted = static_cast<std::size_t>(head->count - first);
+    const std::size_t before = r.raw.size();
+    r.raw.resize(before + wanted);
+    // At most two pieces: the ring goes on at its begin.
+    const std::uint64_t slot = first & head->mask;
+    const auto front = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, capacity - slot));
+    inspect::piece pieces[2] = {
+        {head->records + slot * sizeof(raw_record), r.raw.data() + before, front * sizeof(raw_record)},
+        {head->records, r.raw.data() + before + front, (wanted - front) * sizeof(raw_record)}};
+    of_.read(std::span{pieces, wanted > front ? 2u : 1u});
+    // What the writer has come to meanwhile may be torn; see src/sched/trace.hpp.
+    const auto after = of_.get<ring_head>(at);
+    const std::uint64_t count = after ? after->count : head->count;
+    const std::uint64_t whole = count + 1 > capacity ? count + 1 - capacity : 0;
+    const bool is_read = pieces[0].is_read && (wanted == front || pieces[1].is_read);
+    const std::uint64_t drop = !is_read ? wanted : whole > first ? std::min<std::uint64_t>(whole - first, wanted) : 0;
+    const auto begin = r.raw.begin() + static_cast<std::ptrdiff_t>(before);
+    r.raw.erase(begin, begin + static_cast<std::ptrdiff_t>(drop));
+    r.lost += first + drop - p.read;
+    p.read = head->count;
+}
+
+}  // namespace tool::tracing

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/trace/record.hpp: what libums has recorded, as it lies in its rings (src/sched/trace.hpp).
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tool::tracing {
+
+enum class event : std::uint8_t {
+    none,
+    run,
+    yield,
+    park,
+    end,
+    spawn,
+    name,
+    unpark,
+    timer,
+    io,
+    steal,
+    migrate,
+    hand_off,
+    back,
+    stop,
+    mark,
+    more,
+    last = more,
+};
+
+// 32 bytes, as in the ring.
+struct raw_record {
+    std::uint64_t when = 0, what = 0, argument = 0, other = 0;
+};
+
+struct record {
+    std::int64_t when = 0;  // CLOCK_MONOTONIC, ns.
+    event what = event::none;
+    std::uint32_t ring = 0;   // Index in recording::rings.
+    std::uint32_t place = 0;  // In what was read of the ring.
+    std::uint64_t fiber = 0, argument = 0, other = 0;
+};
+
+struct ring {
+    static constexpr std::uint32_t outside = ~std::uint32_t{0};
+    std::uint32_t processor = outside;  // Its index in the cluster; outside: of threads without one.
+    std::string cluster;
+    std::uint64_t lost = 0;  // Records that were overwritten before they were read.
+    std::vector<raw_record> raw;
+};
+
+// Two moments of both clocks.
+struct clock_pair {
+    std::uint64_t stamp = 0;
+    std::int64_t ns = 0;
+};
+
+struct recording {
+    int process = 0;
+    std::vector<ring> rings;
+    clock_pair began, now;
+
+    // All records in the order of their time; those before `from` (ns) are left out.
+    [[nodiscard]] std::vector<record> in_order(std::int64_t from) const;
+    [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const;
+    [[nodiscard]] std::uint64_t lost() const;
+};
+
+}  // namespace tool::tracing

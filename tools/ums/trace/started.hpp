@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/trace/started.hpp: a program that the tool starts, and whose memory can still be read when it ends.
+//
+// It is seized by ptrace(2), which halts nothing, and stands still for a moment where it exits.
+
+#include <string>
+#include <vector>
+
+namespace tool::tracing {
+
+class started {
+public:
+    // Searches $PATH, and sets UMS_TRACE. Throws std::runtime_error with one line.
+    started(const std::vector<std::string>& command, const std::string& variable);
+    ~started();  // It runs on, if it has not ended.
+    started(const started&) = delete;
+    started& operator=(const started&) = delete;
+
+    [[nodiscard]] int pid() const { return pid_; }
+    // Looks after it, without waiting.
+    enum class is { running, exiting, gone };
+    [[nodiscard]] is look();
+    // After exiting: lets it end.
+    void let_go();
+    // After gone: its exit code, or 128 + its signal.
+    [[nodiscard]] int code() const { return code_; }
+
+private:
+    int pid_ = -1;
+    int code_ = 0;
+    bool is_gone_ = false;
+};
+
+}  // namespace tool::tracing
