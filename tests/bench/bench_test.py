@@ -59,7 +59,7 @@ SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
-    ([], "bench, info, ps or stack"),
+    ([], "bench, info, profile, ps, stack or top"),
     (["bank"], "bank"),
     (["--frobnicate"], "--frobnicate"),
     (["info", "extra"], "extra"),

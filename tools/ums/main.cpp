@@ -17,8 +17,10 @@
 #include "bench.hpp"
 #include "info.hpp"
 #include "interrupt.hpp"
+#include "profile.hpp"
 #include "ps.hpp"
 #include "stack.hpp"
+#include "top.hpp"
 #include "usage.hpp"
 
 namespace {
@@ -122,6 +124,10 @@ int main(int argc, char** argv) {
     tool::add_ps(app, asked_ps);
     tool::stack_request asked_stack;
     tool::add_stack(app, asked_stack);
+    tool::top_request asked_top;
+    tool::add_top(app, asked_top);
+    tool::profile_request asked_profile;
+    tool::add_profile(app, asked_profile);
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     try {
@@ -144,8 +150,17 @@ int main(int argc, char** argv) {
             const int code = tool::stack(asked_stack);
             return code != 0 ? code : printed();
         }
+        if (app.got_subcommand("top")) {
+            const int code = tool::top(asked_top);
+            return code != 0 ? code : printed();
+        }
+        if (app.got_subcommand("profile")) {
+            const int code = tool::profile(asked_profile);
+            return code != 0 ? code : printed();
+        }
         if (!app.got_subcommand("info"))
-            throw tool::usage_error{"expected a command: bench, info, ps or stack; see ums --help"};
+            throw tool::usage_error{
+                "expected a command: bench, info, profile, ps, stack or top; see ums --help"};
         fmt::print("{}", tool::info());
         return printed();
     } catch (const tool::usage_error& error) {
