@@ -181,7 +181,9 @@ class ProfileTest(unittest.TestCase):
                 on = {stack: us for stack, us in p.folded.items() if stack.startswith("[on CPU]")}
                 computing = sum(us for stack, us in on.items() if "compute" in stack)
                 self.assertGreater(computing, 0.9 * sum(on.values()))
-                self.assertGreater(computing, 0.5e6)
+                kernel = float(re.search(r"the kernel counted ([0-9.]+) s", p.done.stdout)[1])
+                self.assertLess(sum(on.values()) / 1e6, 1.05 * kernel + 0.05)
+                self.assertGreater(sum(on.values()) / 1e6, 0.8 * kernel - 0.1)
                 # It is what main spawned.
                 stack = max(on, key=on.get)
                 self.assertEqual(stack.count("[fiber "), 2, stack)

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "../inspect/stacks.hpp"
 #include "../inspect/wait_words.hpp"
@@ -30,12 +31,30 @@ std::string thread_file(int pid, int tid, const char* name) {
     return fmt::format("/proc/{}/task/{}/{}", pid, tid, name);
 }
 
-// 'R' runs; 0: it is not there.
-char state_of(int pid, int tid) {
+// Whether a stop of a thread would find it at work: it runs, and not only where nothing else wants
+// to: such a one (a sentinel of libums, say) may take long to come to its stop.
+bool is_at_work(int pid, int tid) {
     std::string line;
-    if (!std::getline(std::ifstream{thread_file(pid, tid, "stat")}, line)) return 0;
+    if (!std::getline(std::ifstream{thread_file(pid, tid, "stat")}, line)) return false;
     const std::size_t end = line.rfind(')');
-    return end != std::string::npos && end + 2 < line.size() ? line[end + 2] : '\0';
+    if (end == std::string::npos) return false;
+    std::istringstream in{line.substr(end + 1)};
+    char state = 0;
+    in >> state;
+    if (state != 'R') return false;
+    constexpr int policy_field = 41, idle_policy = 5;  // See proc_pid_stat(5); the state is field 3.
+    std::string skipped;
+    for (int i = 4; i < policy_field; ++i) in >> skipped;
+    int policy = 0;
+    in >> policy;
+    return policy != idle_policy;
+}
+
+// Nanoseconds on a CPU since its start; -1: not known.
+std::int64_t on_cpu_ns(int pid, int tid) {
+    std::int64_t ns = -1;
+    std::ifstream{thread_file(pid, tid, "schedstat")} >> ns;
+    return ns;
 }
 
 // What begins every fiber says nothing.
@@ -142,14 +161,13 @@ profile_data sampler::run(double seconds, double frequency, bool on_cpu, bool of
     all.stops = stops_;
     all.stopped_ns = stopped_ns_;
     all.looks_off_cpu = looks_;
-    const double each = ticks_ != 0 ? static_cast<double>(all.duration_ns) / double(ticks_) : 0;
     for (const auto& [k, s] : sums_) {
         sample one;
         for (const std::uint32_t f : k.frames) one.frames.push_back(frames_[f]);
         one.is_on_cpu = k.is_on_cpu;
         one.wait = name_of(k.waits);
         one.count = s.count;
-        one.ns = std::llround(k.is_on_cpu ? static_cast<double>(s.count) * each : s.ns);
+        one.ns = std::llround(s.ns);
         all.samples.push_back(std::move(one));
     }
     return all;
@@ -161,6 +179,8 @@ void sampler::find_threads() {
     const std::string folder = fmt::format("/proc/{}/task", of_.pid());
     for (const auto& entry : std::filesystem::directory_iterator{folder, gone})
         threads_.push_back(std::stoi(entry.path().filename().string()));
+    for (const int tid : threads_)
+        if (!cpu_of_.contains(tid)) cpu_of_[tid] = on_cpu_ns(of_.pid(), tid);
     if (threads_.empty())
         throw std::runtime_error{fmt::format("process {} has ended", of_.pid())};
     carrier_of_.clear();
@@ -188,15 +208,18 @@ void sampler::learn_origins() {
 }
 
 void sampler::look_on_cpu() {
-    ++ticks_;
     for (const int tid : threads_) {
-        if (state_of(of_.pid(), tid) != 'R') continue;
+        if (!is_at_work(of_.pid(), tid)) continue;
+        // One that has waited for a CPU all the time has used none.
+        const std::int64_t now = on_cpu_ns(of_.pid(), tid);
+        const std::int64_t used = now - std::exchange(cpu_of_[tid], now);
+        if (used <= 0) continue;
         const auto carrier = carrier_of_.find(tid);
-        glimpse(tid, carrier != carrier_of_.end() ? carrier->second : 0);
+        glimpse(tid, carrier != carrier_of_.end() ? carrier->second : 0, used);
     }
 }
 
-void sampler::glimpse(int tid, address carrier) {
+void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
     registers then;
     std::vector<char> bytes;
     address begin = 0;
@@ -253,7 +276,9 @@ void sampler::glimpse(int tid, address carrier) {
         k.frames.push_back(label("[thread " + name + "]"));
     }
     add_calls(k.frames, by_.unwind(then, {begin, bytes}), id != 0);
-    ++sums_[k].count;
+    sum& to = sums_[k];
+    to.ns += static_cast<double>(ns);
+    ++to.count;
 }
 
 void sampler::look_off_cpu(double ns) {

@@ -4,8 +4,10 @@
 // tools/ums/profile/sampler.hpp: looks at a process again and again, and remembers what it saw.
 //
 // On a CPU: every kernel thread that runs is stopped by ptrace(2) for some microseconds, in which
-// its registers, the fiber it runs and the top of its stack are read. perf_event_open(2) would do
-// without the stop, but is refused in most containers; this needs what reading a process needs.
+// its registers, the fiber it runs and the top of its stack are read. What is seen stands for the
+// time that the thread has been on a CPU, as the kernel counts it, since it was seen before.
+// perf_event_open(2) would do without the stop, but is refused in most containers; this needs what
+// reading a process needs.
 // A thread in a system call is left alone until it is back, so no call ends with EINTR, but for one
 // that begins to wait in the very moment.
 //
@@ -65,7 +67,7 @@ private:
     void find_threads();
     void learn_origins();
     void look_on_cpu();
-    void glimpse(int tid, address carrier);
+    void glimpse(int tid, address carrier, std::int64_t ns);
     void look_off_cpu(double ns);
     [[nodiscard]] std::vector<std::uint32_t> spawners(const origin& of);
     void add_calls(std::vector<std::uint32_t>& to, const inspect::call_stack& calls, bool is_fiber);
@@ -83,12 +85,13 @@ private:
 
     std::vector<int> threads_;
     std::unordered_map<int, address> carrier_of_;  // By thread.
+    std::unordered_map<int, std::int64_t> cpu_of_;  // Nanoseconds that it had used when last seen.
     std::unordered_map<std::uint64_t, origin> origins_;
     std::vector<frame> frames_;
     std::map<frame, std::uint32_t> numbers_;
     std::unordered_map<address, std::vector<std::uint32_t>> known_;
     std::map<key, sum> sums_;
-    std::uint64_t ticks_ = 0, stops_ = 0, refused_ = 0, looks_ = 0;
+    std::uint64_t stops_ = 0, refused_ = 0, looks_ = 0;
     std::int64_t stopped_ns_ = 0;
 };
 
