@@ -12,6 +12,7 @@
 #include "sched/processor.hpp"
 #include "sched/spawn.hpp"
 #include "sched/wait_note.hpp"
+#include "sched/watching.hpp"
 #include "sync/wait_list.hpp"
 #include "ums/barrier.hpp"
 #include "ums/channel.hpp"
@@ -65,6 +66,7 @@ struct look_inside {
         r.value("fiber.run", offsetof(fiber, run));
         r.value("fiber.callable", offsetof(fiber, callable));
         r.value("fiber.spawner", offsetof(fiber, spawner));
+        r.value("fiber.spawned_at", offsetof(fiber, spawned_at));
         r.value("fiber.link", offsetof(fiber, link));
         r.value("fiber.cluster", offsetof(fiber, home_cluster));
         r.value("fiber.pinned_to", offsetof(fiber, pinned_to));
@@ -108,12 +110,23 @@ struct look_inside {
         r.value("processor.timers", heap + offsetof(entries, data_));
         r.value("processor.timer_count", heap + offsetof(entries, size_));
         r.value("processor.slices", offsetof(processor, ready) + offsetof(run_queue, slices_));
+        // Switches so far: those in past slices, and the length of this one without what is left.
+        r.value("processor.past_switches",
+                offsetof(processor, ready) + offsetof(run_queue, in_past_slices_));
+        r.value("processor.slice_length",
+                offsetof(processor, ready) + offsetof(run_queue, length_));
+        r.value("processor.slice_left",
+                offsetof(processor, ready) + offsetof(run_queue, ticks_left_));
         r.value("processor.spawned",
                 offsetof(processor, counters) + offsetof(sched::processor_counters, spawned));
         r.value("processor.finished",
                 offsetof(processor, counters) + offsetof(sched::processor_counters, finished));
         r.value("processor.steals",
                 offsetof(processor, counters) + offsetof(sched::processor_counters, steals));
+        r.value("processor.timers_fired",
+                offsetof(processor, counters) + offsetof(sched::processor_counters, timers_fired));
+        r.value("processor.idles",
+                offsetof(processor, counters) + offsetof(sched::processor_counters, idles));
         r.value("timer.size", sizeof(entry));  // Of an entry: when, and the timer.
         r.value("timer.at", offsetof(entry, at));
         r.value("timer.who", offsetof(entry, who));
@@ -130,6 +143,8 @@ struct look_inside {
         using carry::turn_word;
         r.place("clusters", &cluster::all_clusters_);
         r.place("default_cluster", &sched::default_cluster);
+        r.place("notices", &sched::watching::notices);
+        r.value("notices.count", runtime_stats::notice_buckets);
         r.value("cluster.next", offsetof(cluster, next_cluster_));
         r.value("cluster.name", offsetof(cluster, name_text_));
         r.value("cluster.policy", offsetof(cluster, policy_));  // Null: work stealing.

@@ -44,13 +44,18 @@ public:
     }
     // The slice ends with the next switch, or after `switches` of them.
     void end_soon(std::uint32_t switches = 1) noexcept {
-        if (ticks_left_.get() > switches) ticks_left_.set(switches);
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= switches) return;
+        length_.set(length_.get() - (left - switches));  // What is cut off is not counted.
+        ticks_left_.set(switches);
     }
     // `length`: in switches, of which the processor wants to see no more without a look around.
     void start_slice(std::uint32_t length) noexcept {
         UMS_ASSERT(length >= 1 && length <= slice, "a slice of no switch, or of too many");
         slices_.add(1);
-        ticks_left_.set(always_looks_ || !pinned_.looks_empty() ? 1 : length);
+        in_past_slices_.add(length_.get() - ticks_left_.get());
+        length_.set(always_looks_ || !pinned_.looks_empty() ? 1 : length);
+        ticks_left_.set(length_.get());
     }
     // How many slices have begun. A hint.
     [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
@@ -147,6 +152,9 @@ private:
     fiber_ring ring_;
     fiber_ring pinned_;
     base::owned<std::uint64_t> slices_;
+    // For readers from outside: in_past_slices_ + length_ - ticks_left_ switches so far.
+    base::owned<std::uint64_t> in_past_slices_;
+    base::owned<std::uint32_t> length_{1};  // Of this slice.
     bool is_pinned_turn_ = false;
     bool always_looks_ = false;
     std::uint64_t creators_turn_ = 0;  // The slice in which a creator last went to the back.

@@ -17,7 +17,6 @@ namespace {
 
 // relaxed, all of them: statistics.
 base::atomic<std::uint64_t> in_calls, in_faults, in_regions;
-base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets];
 
 }  // namespace
 
@@ -65,7 +64,7 @@ bool processor::on_block(const carry::notice& what) noexcept {
     const auto us = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when) / 1000);
     const auto bucket =
         std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
-    notices[bucket].fetch_add(1, base::relaxed);
+    watching::notices[bucket].fetch_add(1, base::relaxed);
     return true;
 }
 

@@ -7,6 +7,8 @@
 //
 // crowd COUNT ticker: and one that wakes up each millisecond.
 //
+// crowd work: a fiber computes for ever; "yield N": ten more yield N times, all together, and end.
+//
 // crowd deadlock: three fibers that wait for each other's mutexes. crowd states: two that compute
 // for ever on one processor, one of which is stopped at any time, and two in a cluster whose policy
 // is not the default.
@@ -61,11 +63,26 @@ void tick() {
     }
 }
 
+void yield_together(long times) {
+    std::vector<ums::fiber> all;
+    for (int i = 0; i < 10; ++i)
+        all.emplace_back(ums::fiber_options{.name = "yield"}, [times] {
+            for (long left = times / 10; left != 0; --left) ums::this_fiber::yield();
+        });
+    for (ums::fiber& one : all) one.join();
+}
+
 [[noreturn]] void obey() {
     for (;;) {
         char line[16] = {};
         const ssize_t n = ::read(0, line, sizeof line - 1);
         if (n > 0 && std::strncmp(line, "abort", 5) == 0) std::abort();
+        if (n > 0 && std::strncmp(line, "yield ", 6) == 0) {
+            yield_together(std::strtol(line + 6, nullptr, 10));
+            std::puts("done");
+            std::fflush(stdout);
+            continue;
+        }
         if (n <= 0 || std::strncmp(line, "late", 4) != 0) ::_exit(0);
         std::printf("%ld\n", worst.exchange(0));
         std::fflush(stdout);
@@ -112,6 +129,14 @@ void states() {
     obey();
 }
 
+void work() {
+    ums::fiber a{ums::fiber_options{.name = "compute-0"}, [] { compute(); }};
+    while (begun != 1) ums::this_fiber::yield();
+    std::puts("2 fibers");
+    std::fflush(stdout);
+    obey();
+}
+
 }  // namespace
 
 int main(int, char** words) {
@@ -121,6 +146,10 @@ int main(int, char** words) {
     }
     if (words[1] != nullptr && std::strcmp(words[1], "states") == 0) {
         ums::run({.processors = 1}, states);
+        return 0;
+    }
+    if (words[1] != nullptr && std::strcmp(words[1], "work") == 0) {
+        ums::run({.processors = 2}, work);
         return 0;
     }
     const std::size_t count = words[1] != nullptr ? std::strtoul(words[1], nullptr, 10) : 1;

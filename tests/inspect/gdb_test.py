@@ -8,6 +8,7 @@ Exit code 77: there is no gdb, or it may not trace.
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -60,6 +61,19 @@ class GdbTest(unittest.TestCase):
         with Crowd(2) as crowd:
             crowd.settle()
             self.check(["-p", str(crowd.pid)], crowd.fibers)
+
+    def test_workers_of_the_ums_api(self):
+        program = os.path.join(os.path.dirname(programs.CROWD), "workers")
+        try:
+            crowd = Crowd(0, program)
+        except IndexError:
+            self.skipTest("no workers here")  # It has said why.
+        with crowd:
+            out = gdb(["-p", str(crowd.pid)], "info workers")
+            lines = [line.split() for line in out.splitlines() if re.match(r" +0x[0-9a-f]+ \w", line)]
+            self.assertEqual(sorted(line[1] for line in lines), ["blocked", "dequeued", "scheduler"], out)
+            scheduler = [line[0] for line in lines if line[1] == "scheduler"]
+            self.assertEqual([line[4] for line in lines if line[1] != "scheduler"], scheduler * 2)
 
     def test_a_static_program(self):
         with Crowd(2, programs.STATIC) as crowd:

@@ -4,8 +4,9 @@
 
 transcripts_test.py UMS CROWD CROWD_SHARED CROWD_STATIC PAGE [--write]
 
-A ```text block that begins with "$ ums" is a transcript of the command on `crowd 2`, or on `crowd deadlock` if it
-asks for --locks, and of `ums trace` on `paces`. Numbers, addresses and paths differ from run to run and are not compared; nor are the frames of
+A ```text block that begins with "$ ums" is a transcript of the command on `crowd 2`; on `crowd deadlock` if it
+asks for --locks, on `crowd work` if it is about what runs; of `ums trace` on `paces`. Numbers, addresses and paths differ
+from run to run and are not compared; nor are the frames of
 libums itself, which change with it. With --write the page gets what was printed.
 """
 
@@ -20,10 +21,15 @@ import crowd as programs
 from crowd import Crowd, ums
 
 BLOCK = re.compile(r"```text\n(\$ ums [^\n]*)\n(.*?)```", re.DOTALL)
+SHARE = re.compile(r"^ *[\d.]+s +([\d.]+)%( +[\d.]+s +([\d.]+)%)?")  # A line of a profile.
 
 
 def plain(text):
-    """Without what differs from run to run."""
+    """Without what differs from run to run, such as the small shares of a profile."""
+    text = "\n".join(line for line in text.splitlines()
+                     if not (found := SHARE.match(line)) or float(found[3] or found[1]) > 10)
+    text = re.sub(r"\[\|* *\]", "BAR", text)
+    text = re.sub(r"\d+\.\d+", "N", text)
     text = re.sub(r"0x[0-9a-f]+", "ADDRESS", text)
     text = re.sub(r" at \S*/", " at ", text)
     text = re.sub(r"[\d.]+ (ns|us|ms|s)\b", "TIME", text)
@@ -56,8 +62,11 @@ def printed(command):
     words = command.replace("$(pidof crowd)", "PID").split()[2:]
     if command.startswith("$ ums trace "):
         return trace(command.split()[3:])
-    with Crowd("deadlock" if "--locks" in words else 2) as crowd:
-        if "--locks" in words:
+    is_busy = "top" in words or "on" in words
+    with Crowd("deadlock" if "--locks" in words else "work" if is_busy else 2) as crowd:
+        if is_busy:
+            pass
+        elif "--locks" in words:
             while "deadlock" not in ums("stack", crowd.pid, "--locks").stdout:
                 pass
         else:

@@ -51,7 +51,7 @@ class Layout:
     """What ums_root says, in the runtime that has stacks."""
 
     def __init__(self):
-        roots = list(self.roots())
+        roots = list(self.roots(1))
         if not roots:
             raise gdb.GdbError("There is no libums in this program.")
         best = None
@@ -63,18 +63,22 @@ class Layout:
         self.load(best)
 
     @staticmethod
-    def roots():
+    def roots(kind):
+        """1: the runtime's; 2: the UMS API's."""
         for line in gdb.execute("info files", to_string=True).splitlines():
-            if found := re.match(r"\s*(0x[0-9a-f]+) - 0x[0-9a-f]+ is \.note\.ums(?: in .*)?$", line):
-                at = int(found[1], 16) + 12 + 8  # The note's head, and "libums" in words.
-                try:
-                    yield (at + word(at)) % (1 << 64)
-                except gdb.MemoryError:
-                    pass
+            if not (found := re.match(r"\s*(0x[0-9a-f]+) - (0x[0-9a-f]+) is \.note\.ums(?: in .*)?$", line)):
+                continue
+            try:
+                # A note: its head, "libums" in words, and a distance from itself.
+                for note in range(int(found[1], 16), int(found[2], 16) - 27, 28):
+                    if half(note + 8) == kind:
+                        yield (note + 20 + word(note + 20)) % (1 << 64)
+            except gdb.MemoryError:
+                pass
 
-    def load(self, at):
+    def load(self, at, wanted=b"umsroot\0"):
         magic, version, _, _, values, places = struct.unpack("<8sII16sII", read(at, 40))
-        if magic != b"umsroot\0" or version != VERSION:
+        if magic != wanted or version != VERSION:
             raise gdb.GdbError(f"This program's libums has layout {version}; this file knows layout {VERSION}.")
         at += 40
         name = lambda field: field.split(b"\0")[0].decode()
@@ -323,6 +327,42 @@ class InfoFibers(gdb.Command):
         print(f"{shown} of {len(picture.fibers)} fibers")
 
 
+class InfoWorkers(gdb.Command):
+    """List the workers and schedulers of the UMS API."""
+
+    STATES = ("none", "suspended", "ready", "dequeued", "running", "blocked", "terminated", "?")
+
+    def __init__(self):
+        super().__init__("info workers", gdb.COMMAND_STATUS)
+
+    def invoke(self, argument, from_tty):
+        print("  {:>18} {:10} {:>8} {:>10} {:>18}  {}".format("Context", "State", "Thread", "Switches",
+                                                             "Executed by", "In"))
+        for root in Layout.roots(2):
+            how = Layout.__new__(Layout)
+            how.load(root, b"umswork\0")
+            table = how.places["contexts"] + how["contexts.blocks"]
+            for block in range(how["contexts.blocks_most"]):
+                if (first := word(table + 8 * block)) == 0:
+                    break
+                for i in range(how["contexts.per_block"]):
+                    self.show(how, first + i * how["context.size"])
+
+    def show(self, how, at):
+        handle, is_scheduler = word(at + how["context.self"]), word(at + how["context.scheduler"]) != 0
+        if handle == 0 or not (is_scheduler or word(at + how["context.worker"])):
+            return
+        flags = half(at + how["context.state"])
+        number = flags & how["context.state_mask"]
+        partner, place = word(at + how["context.partner"]), ""
+        if not is_scheduler and 1 <= number <= 3 and not flags & how["context.locked"]:
+            place = function_at(word(at + how["context.ip"])) if word(at + how["context.ip"]) else ""
+        print("  {:#18x} {:10} {:8} {:10} {:>18}  {}".format(
+            handle, "scheduler" if is_scheduler else self.STATES[number % 8],
+            half(at + how["context.tid"]), word(at + how["context.switches"]),
+            "-" if is_scheduler else f"{partner:#x}", place))
+
+
 class FiberCommand(gdb.Command):
     """Select a fiber, or show which is: fiber [ID|off]."""
 
@@ -434,6 +474,7 @@ class CurrentFiber(gdb.Function):
 
 
 InfoFibers()
+InfoWorkers()
 FiberCommand()
 FiberApply()
 FiberFind()

@@ -18,8 +18,10 @@
 #include "check_policy.hpp"
 #include "info.hpp"
 #include "interrupt.hpp"
+#include "profile.hpp"
 #include "ps.hpp"
 #include "stack.hpp"
+#include "top.hpp"
 #include "trace.hpp"
 #include "usage.hpp"
 
@@ -134,6 +136,10 @@ int main(int argc, char** argv) {
         asked_trace.command.assign(argv + own + 1, argv + argc);
         argc = own;
     }
+    tool::top_request asked_top;
+    tool::add_top(app, asked_top);
+    tool::profile_request asked_profile;
+    tool::add_profile(app, asked_profile);
     app.add_subcommand("info", "what the library is and what it chose on this machine");
 
     try {
@@ -164,9 +170,18 @@ int main(int argc, char** argv) {
             const int code = tool::trace(asked_trace);
             return code != 0 ? code : printed();
         }
+        if (app.got_subcommand("top")) {
+            const int code = tool::top(asked_top);
+            return code != 0 ? code : printed();
+        }
+        if (app.got_subcommand("profile")) {
+            const int code = tool::profile(asked_profile);
+            return code != 0 ? code : printed();
+        }
         if (!app.got_subcommand("info"))
             throw tool::usage_error{
-                "expected a command: bench, check-policy, info, ps, stack or trace; see ums --help"};
+                "expected a command: bench, check-policy, info, profile, ps, stack, top or trace; "
+                "see ums --help"};
         fmt::print("{}", tool::info());
         return printed();
     } catch (const tool::usage_error& error) {

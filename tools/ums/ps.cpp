@@ -6,14 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "inspect/selection.hpp"
 #include "inspect/snapshot.hpp"
 #include "inspect/symbols.hpp"
 #include "inspect/wait_words.hpp"
+#include "inspect/words.hpp"
 #include "usage.hpp"
 
 namespace tool {
@@ -22,77 +21,10 @@ using namespace inspect;
 
 namespace {
 
-// What the fibers of one kind have in common is asked for once.
-class start_names {
-public:
-    explicit start_names(symbols& from) : from_{from} {}
-    const std::string& of(address run) {
-        const auto [at, is_new] = known_.try_emplace(run);
-        if (is_new) at->second = run != 0 ? start_function(from_.function(run)) : std::string{};
-        return at->second;
-    }
-
-private:
-    symbols& from_;
-    std::map<address, std::string> known_;
-};
-
-const char* cluster_of(const snapshot& s, const fiber_record& f) {
-    for (const cluster_record& c : s.clusters)
-        if (c.at == f.cluster) return c.name.c_str();
-    return "?";
-}
-
-std::string processor_of(const snapshot& s, const fiber_record& f) {
-    return f.processor == nobody ? "-" : std::to_string(s.processors[f.processor].index);
-}
-
-// One line has room for the beginning.
-std::string shortened(std::string name) {
-    constexpr std::string_view local = "(anonymous namespace)::";
-    for (std::size_t at; (at = name.find(local)) != std::string::npos;)
-        name.erase(at, local.size());
-    constexpr std::size_t most = 60;
-    if (name.size() > most) name = name.substr(0, most) + "..";
-    return name;
-}
-
-std::string bytes_in_words(std::uint64_t n) {
-    if (n == 0) return "-";
-    if (n < 10'000) return std::to_string(n);
-    if (n < 10'000'000) return fmt::format("{}K", n / 1024);
-    if (n < 10'000'000'000) return fmt::format("{}M", n / 1024 / 1024);
-    return fmt::format("{}G", n / 1024 / 1024 / 1024);
-}
-
-using counts = std::map<std::string, std::size_t>;
-
-counts by_state(const snapshot& s) {
-    counts c;
-    for (const fiber_record& f : s.fibers) ++c[name_of(f.state)];
-    return c;
-}
-counts by_wait(const snapshot& s) {
-    counts c;
-    for (const fiber_record& f : s.fibers)
-        if (f.waits != wait::none) ++c[name_of(f.waits)];
-    return c;
-}
-
-std::string in_words(const counts& all) {
-    std::vector<std::pair<std::size_t, std::string>> sorted;
-    for (const auto& [name, n] : all) sorted.emplace_back(n, name);
-    std::sort(sorted.rbegin(), sorted.rend());
-    std::string text;
-    for (const auto& [n, name] : sorted)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", n, name);
-    return text;
-}
-
 void print_header(const snapshot& s, const layout& how) {
     fmt::print("{}: libums {}, {} fibers\n", s.of().title(), how.library(), s.fibers.size());
     if (!s.fibers.empty()) fmt::print("states: {}\n", in_words(by_state(s)));
-    if (const counts c = by_wait(s); !c.empty()) fmt::print("waits: {}\n", in_words(c));
+    if (const name_counts c = by_wait(s); !c.empty()) fmt::print("waits: {}\n", in_words(c));
     for (std::uint32_t i = 0; i < s.clusters.size(); ++i) {
         const cluster_record& c = s.clusters[i];
         fmt::print(
@@ -195,7 +127,11 @@ void print_json(const snapshot& s, const layout& how, const std::vector<std::uin
                                       {"idle", p.is_idle},
                                       {"queued", p.queued},
                                       {"timers", p.timers},
-                                      {"steals", p.steals}});
+                                      {"switches", p.switches},
+                                      {"steals", p.steals},
+                                      {"spawned", p.spawned},
+                                      {"finished", p.finished},
+                                      {"timers_fired", p.timers_fired}});
         all["clusters"].push_back({{"name", c.name},
                                    {"processors", processors},
                                    {"policy", c.has_policy},

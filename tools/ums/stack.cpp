@@ -23,14 +23,6 @@ using namespace inspect;
 
 namespace {
 
-// Fibers with the same calls, which are in the same state and wait for the same kind of thing.
-struct group {
-    call_stack stack;
-    fiber_state state;
-    wait waits;
-    std::vector<std::uint32_t> fibers;
-};
-
 std::vector<std::uint32_t> chosen_of(const snapshot& s, const stack_request& asked,
                                      symbols& names) {
     const selection which{asked.states, asked.waits, asked.cluster, asked.match};
@@ -59,41 +51,8 @@ std::vector<std::uint32_t> chosen_of(const snapshot& s, const stack_request& ask
     return chosen;
 }
 
-std::vector<group> grouped(const snapshot& s, const std::vector<std::uint32_t>& chosen,
-                           std::vector<call_stack> stacks, bool each) {
-    std::vector<group> all;
-    using key = std::tuple<call_stack, fiber_state, wait>;
-    std::map<key, std::size_t> index;
-    for (std::size_t i = 0; i < chosen.size(); ++i) {
-        const fiber_record& f = s.fibers[chosen[i]];
-        std::size_t at = all.size();
-        if (!each)
-            at = index.try_emplace(key{stacks[i], f.state, f.waits}, all.size()).first->second;
-        if (at == all.size()) all.push_back({std::move(stacks[i]), f.state, f.waits, {}});
-        all[at].fibers.push_back(chosen[i]);
-    }
-    if (!each)
-        std::sort(all.begin(), all.end(), [](const group& a, const group& b) {
-            return a.fibers.size() != b.fibers.size() ? a.fibers.size() > b.fibers.size()
-                                                      : a.fibers.front() < b.fibers.front();
-        });
-    return all;
-}
-
-void print(const snapshot& s, const group& g, symbols& names, descriptors& fds) {
-    const fiber_record& first = s.fibers[g.fibers.front()];
-    if (g.fibers.size() == 1) {
-        const std::string why = wait_in_words(s, first, fds);
-        fmt::print("{}: {}{}{}\n", fiber_in_words(first), name_of(g.state),
-                   why.empty() ? "" : ", " + why, first.has_moved ? " (it moved meanwhile)" : "");
-    } else {
-        fmt::print("{} fibers: {}{}{}: ", g.fibers.size(), name_of(g.state),
-                   g.waits == wait::none ? "" : ", ", name_of(g.waits));
-        constexpr std::size_t shown = 8;
-        for (std::size_t i = 0; i < std::min(shown, g.fibers.size()); ++i)
-            fmt::print("{}{}", i == 0 ? "" : " ", s.fibers[g.fibers[i]].id);
-        fmt::print("{}\n", g.fibers.size() > shown ? " .." : "");
-    }
+void print(const snapshot& s, const stack_group& g, symbols& names, descriptors& fds) {
+    fmt::print("{}\n", headline(s, g, fds));
     for (const std::string& line : lines_of(g.stack, names)) fmt::print("    {}\n", line);
     fmt::print("\n");
 }
@@ -123,7 +82,7 @@ void print_workers(const snapshot& s, symbols& names, unwinder& by) {
     }
 }
 
-nlohmann::json to_json(const snapshot& s, const group& g, symbols& names) {
+nlohmann::json to_json(const snapshot& s, const stack_group& g, symbols& names) {
     nlohmann::json j{{"state", name_of(g.state)}, {"waits", name_of(g.waits)}};
     for (const std::uint32_t i : g.fibers) j["fibers"].push_back(s.fibers[i].id);
     j["frames"] = nlohmann::json::array();
@@ -174,14 +133,14 @@ int stack(const stack_request& asked) {
     descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
     const std::vector<std::uint32_t> chosen = chosen_of(s, asked, names);
     unwinder by{*target, names};
-    std::vector<group> groups = grouped(s, chosen, stacks_of(s, chosen, by), asked.each);
+    std::vector<stack_group> groups = grouped(s, chosen, stacks_of(s, chosen, by), asked.each);
     if (asked.top != 0 && groups.size() > asked.top) groups.resize(asked.top);
     if (asked.json) {
         nlohmann::json all = nlohmann::json::array();
-        for (const group& g : groups) all.push_back(to_json(s, g, names));
+        for (const stack_group& g : groups) all.push_back(to_json(s, g, names));
         fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
-        for (const group& g : groups) print(s, g, names, fds);
+        for (const stack_group& g : groups) print(s, g, names, fds);
         if (chosen.size() == s.fibers.size()) print_workers(s, names, by);
     }
     return 0;

@@ -61,6 +61,7 @@ struct fiber_record {
     std::string name;
     address run = 0;  // What calls its function.
     std::uint64_t spawner = 0;
+    address spawned_at = 0;  // Where the code that made it went on.
     address cluster = 0;
     address pinned_to = 0;
     address stack_begin = 0, stack_end = 0;

@@ -110,7 +110,8 @@ void live_process::stop_all() {
 }
 
 void live_process::read(std::span<piece> pieces) const {
-    constexpr std::size_t most = 512;
+    // The kernel may not be preempted during a call, and then this CPU's next thread waits for it.
+    constexpr std::size_t most = 64;
     iovec here[most], there[most];
     for (std::size_t next = 0; next < pieces.size();) {
         const std::size_t n = std::min(most, pieces.size() - next);

@@ -127,6 +127,7 @@ void snapshot::read_clusters() {
         c.hand_offs = word("cluster.hand_offs");
         c.stops = word("cluster.stops");
         c.preemptions = word("cluster.preemptions");
+        c.spawned_outside = word("cluster.spawned_outside");
         clusters.push_back(c);
         read_carriers(index, word("cluster.carriers"));
         const auto n = std::min<std::size_t>(half("cluster.size"), processors_most);
@@ -139,6 +140,10 @@ void snapshot::read_clusters() {
     }
     if (const auto text = of_.get<address>(how_.place("engine")); text && *text != 0)
         engine = of_.text(*text, 32);
+    if (how_.has("notices.count")) {
+        notices.resize(std::min<std::size_t>(how_.value("notices.count"), 64));
+        if (!of_.read(how_.place("notices"), notices.data(), notices.size() * 8)) notices.clear();
+    }
     address t = of_.get<address>(how_.place("thread_waits")).value_or(0);
     for (std::size_t n = 0; t != 0 && n < 10'000;
          ++n, t = of_.get<address>(t + how_.value("thread_wait.next")).value_or(0)) {
@@ -181,7 +186,22 @@ void snapshot::read_processor(std::uint32_t cluster, address at) {
     p.is_idle = at_offset<char>(bytes, how_.value("processor.is_idle")) != 0;
     p.is_retired = at_offset<char>(bytes, how_.value("processor.retired")) != 0;
     p.timers = at_offset<std::uint64_t>(bytes, how_.value("processor.timer_count"));
-    p.steals = at_offset<std::uint64_t>(bytes, how_.value("processor.steals"));
+    // A libums before this one does not have all of them.
+    const auto counter = [&](const char* name) {
+        return how_.has(name) ? at_offset<std::uint64_t>(bytes, how_.value(name)) : 0;
+    };
+    p.steals = counter("processor.steals");
+    p.spawned = counter("processor.spawned");
+    p.finished = counter("processor.finished");
+    p.timers_fired = counter("processor.timers_fired");
+    p.idles = counter("processor.idles");
+    if (how_.has("processor.past_switches")) {
+        const auto half = [&](const char* name) {
+            return at_offset<std::uint32_t>(bytes, how_.value(name));
+        };
+        p.switches = counter("processor.past_switches") + half("processor.slice_length") -
+                     half("processor.slice_left");
+    }
     processors.push_back(p);
     note_ready(at_offset<address>(bytes, how_.value("processor.run_next")), number);
     read_queue(number, at + how_.value("processor.queue"));
@@ -241,7 +261,8 @@ void snapshot::build(const std::vector<char>& before, const std::vector<char>& a
                       run = how_.value("fiber.run"), word = how_.value("fiber.word"),
                       spawner = how_.value("fiber.spawner"), mark = how_.value("fiber.mark"),
                       cluster = how_.value("fiber.cluster"), joiner = how_.value("fiber.joiner"),
-                      pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name");
+                      pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name"),
+                      spawned_at = how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
     for (const slab& s : slabs_) {
         for (std::uint32_t i = 0; i < s.carved; ++i) {
             const std::size_t number = s.first + i;
@@ -262,6 +283,7 @@ void snapshot::build(const std::vector<char>& before, const std::vector<char>& a
             f.run = at_offset<address>(d, run);
             f.word = at_offset<std::uint32_t>(d, word);
             f.spawner = at_offset<std::uint64_t>(d, spawner);
+            f.spawned_at = at_offset<address>(d, spawned_at);
             f.mark = at_offset<std::uint64_t>(d, mark);
             f.cluster = at_offset<address>(d, cluster);
             f.pinned_to = at_offset<address>(d, pinned);

@@ -36,7 +36,8 @@ struct processor_record {
     bool is_idle = false, is_retired = false;
     std::uint32_t queued = 0;  // Fibers in its queues and inboxes.
     std::uint64_t timers = 0;
-    std::uint64_t steals = 0;
+    // Since the start:
+    std::uint64_t switches = 0, steals = 0, spawned = 0, finished = 0, timers_fired = 0, idles = 0;
 };
 
 struct cluster_record {
@@ -46,7 +47,8 @@ struct cluster_record {
     std::uint32_t processors = 0;
     std::uint32_t carriers = 0, carriers_most = 0;
     std::uint32_t queued = 0;  // In the inbox of all its processors.
-    std::uint64_t hand_offs = 0, stops = 0, preemptions = 0;
+    // Since the start:
+    std::uint64_t hand_offs = 0, stops = 0, preemptions = 0, spawned_outside = 0;
 };
 
 // A plain thread that waits for a mutex without limit.
@@ -94,6 +96,7 @@ public:
     std::vector<worker_record> workers;
     memory_use memory;
     std::string engine;
+    std::vector<std::uint64_t> notices;  // runtime_stats::notice_us
     std::int64_t taken_at = 0;
     std::string warning;  // What could not be read, in one line.
 

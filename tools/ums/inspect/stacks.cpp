@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "live_process.hpp"
 
@@ -87,6 +90,43 @@ std::vector<call_stack> stacks_of(const snapshot& s, std::span<const std::uint32
         first = end;
     }
     return all;
+}
+
+std::vector<stack_group> grouped(const snapshot& s, std::span<const std::uint32_t> fibers,
+                                 std::vector<call_stack> stacks, bool each) {
+    std::vector<stack_group> all;
+    using key = std::tuple<call_stack, fiber_state, wait>;
+    std::map<key, std::size_t> index;
+    for (std::size_t i = 0; i < fibers.size(); ++i) {
+        const fiber_record& f = s.fibers[fibers[i]];
+        std::size_t at = all.size();
+        if (!each)
+            at = index.try_emplace(key{stacks[i], f.state, f.waits}, all.size()).first->second;
+        if (at == all.size()) all.push_back({std::move(stacks[i]), f.state, f.waits, {}});
+        all[at].fibers.push_back(fibers[i]);
+    }
+    if (!each)
+        std::sort(all.begin(), all.end(), [](const stack_group& a, const stack_group& b) {
+            return a.fibers.size() != b.fibers.size() ? a.fibers.size() > b.fibers.size()
+                                                      : a.fibers.front() < b.fibers.front();
+        });
+    return all;
+}
+
+std::string headline(const snapshot& s, const stack_group& g, descriptors& fds) {
+    const fiber_record& first = s.fibers[g.fibers.front()];
+    if (g.fibers.size() == 1) {
+        const std::string why = wait_in_words(s, first, fds);
+        return fmt::format("{}: {}{}{}", fiber_in_words(first), name_of(g.state),
+                           why.empty() ? "" : ", " + why,
+                           first.has_moved ? " (it moved meanwhile)" : "");
+    }
+    std::string text = fmt::format("{} fibers: {}{}{}: ", g.fibers.size(), name_of(g.state),
+                                   g.waits == wait::none ? "" : ", ", name_of(g.waits));
+    constexpr std::size_t shown = 8;
+    for (std::size_t i = 0; i < std::min(shown, g.fibers.size()); ++i)
+        text += fmt::format("{}{}", i == 0 ? "" : " ", s.fibers[g.fibers[i]].id);
+    return text + (g.fibers.size() > shown ? " .." : "");
 }
 
 std::vector<std::string> lines_of(const call_stack& stack, symbols& names) {

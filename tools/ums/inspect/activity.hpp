@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/activity.hpp: what a process did between two snapshots: rates, shares, and for
+// how long fibers have not moved. The numbers that `ums top` shows.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "occupancy.hpp"
+#include "snapshot.hpp"
+#include "words.hpp"
+
+namespace tool::inspect {
+
+struct processor_activity {
+    std::string cluster;
+    std::uint32_t index = 0;
+    double busy = 0;  // From 0 to 1: the share of the time in which a fiber was on it.
+    double switches = 0, steals = 0, timers_fired = 0;  // A second.
+    std::uint32_t queued = 0;
+    std::uint64_t timers = 0;
+};
+
+struct cluster_activity {
+    std::string name;
+    std::uint32_t processors = 0, carriers = 0, queued = 0;
+    double busy = 0;  // In processors.
+    // A second:
+    double switches = 0, spawned = 0, finished = 0, hand_offs = 0, stops = 0, preemptions = 0;
+};
+
+// The fibers that were made with one function.
+struct start_activity {
+    std::string start;
+    std::vector<std::uint32_t> fibers;  // Indices in the snapshot's.
+    name_counts states, waits;
+    double share = 0;  // Of one processor's time. Includes those that have ended.
+    std::uint64_t stack_most = 0;
+};
+
+struct fiber_activity {
+    std::uint32_t fiber = 0;  // Index in the snapshot's.
+    double share = 0;         // Of one processor's time.
+    double unmoved_s = 0;     // It stood at the same place at every look for so long.
+};
+
+struct activity {
+    std::unique_ptr<snapshot> now;
+    double seconds = 0;       // Between the two snapshots; 0: this is the first, there are no rates.
+    double look_seconds = 0;  // What taking the snapshot took.
+    std::uint64_t looks = 0;  // At what the processors run.
+    std::vector<processor_activity> processors;
+    std::vector<cluster_activity> clusters;
+    std::vector<start_activity> starts;
+    std::vector<fiber_activity> fibers;
+    // How late hand-offs were: half of those since the last snapshot took at most so many us. 0: none.
+    std::uint64_t hand_off_us = 0;
+};
+
+class activity_watch {
+public:
+    activity_watch(const process& of, const layout& how, start_names& names)
+        : of_{of}, how_{how}, names_{names}, occupied_{of, how} {}
+
+    // Between snapshots, as often as one likes: each is a sample of what runs.
+    void look() { occupied_.look(); }
+    // What happened since the one before.
+    [[nodiscard]] activity next();
+
+private:
+    // Where a fiber that does not run stands. One that ran in between and came back to it, to wait
+    // for the same, looks the same.
+    struct place {
+        address sp = 0, ip = 0;
+        std::uint64_t mark = 0;
+        std::int64_t since = 0;
+        std::uint64_t turn = 0;  // Of next(), in which it was last seen.
+    };
+
+    void add_processors(activity& a) const;
+    void add_clusters(activity& a) const;
+    void add_fibers(activity& a);
+    void remember(const snapshot& s);
+
+    const process& of_;
+    const layout& how_;
+    start_names& names_;
+    occupancy occupied_;
+    std::unordered_map<std::uint64_t, place> places_;  // By id.
+    std::map<address, processor_record> processors_before_;
+    std::map<address, cluster_record> clusters_before_;
+    std::vector<std::uint64_t> notices_before_;
+    std::int64_t before_ = 0;
+    std::uint64_t turn_ = 0;
+};
+
+}  // namespace tool::inspect

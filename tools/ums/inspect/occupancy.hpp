@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// tools/ums/inspect/occupancy.hpp: which fiber each processor runs, looked at many times a second.
+//
+// A look reads four words a processor by four system calls, and stops nothing. Shares follow from
+// many looks: they are samples, not measurements. A fiber that is blocked in the kernel occupies
+// its processor until that is handed off.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "snapshot.hpp"
+
+namespace tool::inspect {
+
+class occupancy {
+public:
+    occupancy(const process& of, const layout& how) : of_{of}, how_{how} {}
+
+    // Forgets what was seen; from now on these.
+    void start(std::span<const processor_record> processors);
+    void look();
+
+    [[nodiscard]] std::uint64_t looks() const { return looks_; }
+    // From 0 to 1, of the looks since start().
+    [[nodiscard]] double busy(address processor) const;
+    // Likewise, of one processor's time. By its id.
+    [[nodiscard]] double of_fiber(std::uint64_t id) const;
+    // By the function that fibers were made with, which includes those that have ended.
+    [[nodiscard]] const std::unordered_map<address, std::uint64_t>& by_start() const {
+        return by_start_;
+    }
+
+private:
+    const process& of_;
+    const layout& how_;
+    std::vector<address> processors_;
+    std::vector<address> holders_, fibers_;  // Of each; kept to spare allocations.
+    std::vector<std::uint64_t> ids_, starts_;
+    std::vector<piece> pieces_;
+    std::unordered_map<address, std::uint64_t> busy_, by_start_;
+    std::unordered_map<std::uint64_t, std::uint64_t> by_fiber_;
+    std::uint64_t looks_ = 0;
+};
+
+}  // namespace tool::inspect

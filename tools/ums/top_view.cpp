@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include "top_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "inspect/wait_words.hpp"
+#include "usage.hpp"
+
+namespace tool {
+
+using namespace inspect;
+
+namespace {
+
+constexpr const char* start_keys[] = {"share", "count", "stack", "name"};
+constexpr const char* fiber_keys[] = {"share", "unmoved", "stack", "name", "id"};
+
+std::string bar(double share, std::size_t width) {
+    const auto full = static_cast<std::size_t>(std::lround(share * static_cast<double>(width)));
+    return "[" + std::string(std::min(full, width), '|') +
+           std::string(width - std::min(full, width), ' ') + "]";
+}
+
+std::string percent(double share) { return fmt::format("{:.0f}%", share * 100); }
+
+// In columns of characters: what is in names may be UTF-8.
+void cut(std::string& text, unsigned width) {
+    std::size_t columns = 0, at = 0;
+    for (; at < text.size(); ++at) {
+        const bool begins = (static_cast<unsigned char>(text[at]) & 0xc0) != 0x80;
+        if (begins && ++columns > width) break;
+        if (static_cast<unsigned char>(text[at]) < ' ') text[at] = '?';
+    }
+    text.erase(at);
+    text.erase(text.find_last_not_of(' ') + 1);
+}
+
+top_line line(top_line::kind is, std::string text, unsigned width) {
+    cut(text, width);
+    return {is, std::move(text), 0};
+}
+
+// As many words of a list as fit.
+std::vector<std::string> wrapped(const std::string& what, const std::string& text, unsigned width,
+                                 std::size_t most) {
+    std::vector<std::string> lines{what};
+    std::size_t at = 0;
+    while (at < text.size()) {
+        std::size_t end = text.find(", ", at);
+        end = end == std::string::npos ? text.size() : end + 2;
+        if (lines.back().size() + (end - at) > width + 1 && lines.back() != what) {
+            if (lines.size() == most) {
+                lines.back() += "..";
+                return lines;
+            }
+            lines.emplace_back(what.size(), ' ');
+        }
+        lines.back() += text.substr(at, end - at);
+        at = end;
+    }
+    return lines;
+}
+
+// The processors side by side, as many as the width has room for.
+constexpr unsigned processor_width = 50;
+
+std::string processor_heading() {
+    return fmt::format("{:<8} {:<10} {:>4} {:>8} {:>7} {:>6}", "PROC", "BUSY", "", "SWITCH/S",
+                       "STEAL/S", "QUEUE");
+}
+
+}  // namespace
+
+std::string count_in_words(double n) {
+    if (n <= 0) return "0";
+    if (n < 9.95) return fmt::format("{:.1f}", n);
+    if (n < 999.5) return fmt::format("{:.0f}", n);
+    const char* units = "KMGT";
+    while (n >= 999.5 && *units != 0) {
+        n /= 1000;
+        if (n < 999.5 || units[1] == 0) break;
+        ++units;
+    }
+    return fmt::format("{:.{}f}{}", n, n < 9.995 ? 2 : n < 99.95 ? 1 : 0, *units);
+}
+
+void top_view::show(list what) noexcept {
+    shown_ = what;
+    key_ = "share";
+}
+
+void top_view::sort_by(const std::string& key) {
+    const auto has_key = [&](const auto& keys) {
+        return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+    };
+    if (shown_ == list::starts ? has_key(start_keys) : has_key(fiber_keys)) {
+        key_ = key;
+        return;
+    }
+    throw usage_error{fmt::format("--sort: '{}' is none of {}", key,
+                                  shown_ == list::starts ? fmt::join(start_keys, ", ")
+                                                         : fmt::join(fiber_keys, ", "))};
+}
+
+void top_view::sort_by_next() {
+    const auto advance = [&](const auto& keys) {
+        const auto at = std::find(std::begin(keys), std::end(keys), key_);
+        key_ = at + 1 >= std::end(keys) ? keys[0] : at[1];
+    };
+    if (shown_ == list::starts)
+        advance(start_keys);
+    else
+        advance(fiber_keys);
+}
+
+void top_view::match(const std::string& expression) {
+    try {
+        wanted_ = std::regex{expression};
+        expression_ = expression;
+    } catch (const std::regex_error& e) {
+        throw usage_error{
+            fmt::format("--match: '{}' is no regular expression: {}", expression, e.what())};
+    }
+}
+
+bool top_view::has(const activity& a, std::size_t which) const {
+    if (expression_.empty()) return true;
+    if (shown_ == list::starts) return std::regex_search(a.starts[which].start, wanted_);
+    const fiber_record& f = a.now->fibers[a.fibers[which].fiber];
+    return std::regex_search(f.name, wanted_) || std::regex_search(names_.of(f.run), wanted_) ||
+           std::regex_search(std::string{name_of(f.waits)}, wanted_) ||
+           std::regex_search(std::string{name_of(f.state)}, wanted_);
+}
+
+std::vector<std::size_t> top_view::chosen(const activity& a) const {
+    std::vector<std::size_t> all;
+    const std::size_t n = shown_ == list::starts ? a.starts.size() : a.fibers.size();
+    for (std::size_t i = 0; i < n; ++i)
+        if (has(a, i)) all.push_back(i);
+    const auto by = [&](auto key) {
+        std::vector<std::size_t> rank(n);  // Equal ones stay in their order.
+        for (std::size_t i = 0; i < all.size(); ++i) rank[all[i]] = i;
+        std::sort(all.begin(), all.end(), [&](std::size_t x, std::size_t y) {
+            return std::pair{key(x), rank[x]} < std::pair{key(y), rank[y]};
+        });
+    };
+    if (shown_ == list::starts) {
+        const auto& s = a.starts;
+        by([&](std::size_t i) { return std::tuple{-double(s[i].fibers.size()), s[i].start}; });
+        if (key_ == "share") by([&](std::size_t i) { return -s[i].share; });
+        if (key_ == "stack") by([&](std::size_t i) { return ~s[i].stack_most; });
+        if (key_ == "name") by([&](std::size_t i) { return s[i].start; });
+        return all;
+    }
+    const auto fiber = [&](std::size_t i) -> const fiber_record& {
+        return a.now->fibers[a.fibers[i].fiber];
+    };
+    by([&](std::size_t i) { return fiber(i).id; });
+    if (key_ == "share")
+        by([&](std::size_t i) {
+            return std::pair{-a.fibers[i].share, -a.fibers[i].unmoved_s};
+        });
+    if (key_ == "unmoved") by([&](std::size_t i) { return -a.fibers[i].unmoved_s; });
+    if (key_ == "stack") by([&](std::size_t i) { return ~fiber(i).stack_used; });
+    if (key_ == "name") by([&](std::size_t i) { return fiber(i).name; });
+    return all;
+}
+
+std::vector<top_line> top_view::head(const activity& a, const std::string& library, unsigned width,
+                                     std::size_t rows_most) const {
+    using kind = top_line::kind;
+    const snapshot& s = *a.now;
+    std::vector<top_line> lines;
+    const auto add = [&](kind is, std::string text) {
+        lines.push_back(line(is, std::move(text), width));
+    };
+    add(kind::title, fmt::format("{}: {} fibers; libums {}", s.of().title(), s.fibers.size(),
+                                 library));
+    for (const std::string& one : wrapped("states: ", in_words(by_state(s)), width, 2))
+        add(kind::plain, one);
+    if (const name_counts waits = by_wait(s); !waits.empty())
+        for (const std::string& one : wrapped("waits:  ", in_words(waits), width, 3))
+            add(kind::plain, one);
+    for (const cluster_activity& c : a.clusters) {
+        std::string rates = fmt::format(
+            "{} switches, {} spawned, {} ended, {} hand-offs", count_in_words(c.switches),
+            count_in_words(c.spawned), count_in_words(c.finished), count_in_words(c.hand_offs));
+        if (c.stops != 0) rates += fmt::format(", {} stops", count_in_words(c.stops));
+        if (c.preemptions != 0)
+            rates += fmt::format(", {} preemptions", count_in_words(c.preemptions));
+        const std::string what =
+            fmt::format("cluster {}: {:.1f} of {} processors busy, {} carriers{}; a second: ",
+                        c.name, c.busy, c.processors, c.carriers,
+                        c.queued != 0 ? fmt::format(", {} in its inbox", c.queued) : "");
+        if (what.size() + rates.size() <= width) {
+            add(kind::plain, what + rates);
+        } else {
+            add(kind::plain, what);
+            add(kind::plain, "  " + rates);
+        }
+    }
+    std::string engine = fmt::format("engine: {}", s.engine.empty() ? "none yet" : s.engine);
+    if (a.hand_off_us != 0)
+        engine += fmt::format("; half of the hand-offs within {} us", a.hand_off_us);
+    const std::string memory =
+        fmt::format("memory: {} stacks ({} free with memory, {} without), {} mapped",
+                    s.memory.stacks, s.memory.warm, s.memory.cold,
+                    bytes_in_words(s.memory.mapped_bytes));
+    if (memory.size() + engine.size() + 2 <= width) {
+        add(kind::plain, memory + "; " + engine);
+    } else {
+        add(kind::plain, memory);
+        add(kind::plain, engine);
+    }
+    if (!s.warning.empty()) add(kind::plain, "warning: " + s.warning);
+
+    const std::size_t columns = std::max(1u, width / processor_width);
+    std::string heading;
+    for (std::size_t i = 0; i < std::min(columns, a.processors.size()); ++i)
+        heading += fmt::format("{:<{}}", processor_heading(), processor_width);
+    add(kind::heading, heading);
+    // Down the columns, as one reads a list.
+    std::size_t rows = (a.processors.size() + columns - 1) / columns;
+    const bool is_cut = rows > rows_most;
+    rows = std::min(rows, std::max<std::size_t>(rows_most, 1));
+    for (std::size_t r = 0; r < rows; ++r) {
+        std::string text;
+        for (std::size_t c = 0; c < columns; ++c) {
+            const std::size_t i = c * rows + r;
+            if (i >= a.processors.size()) break;
+            const processor_activity& p = a.processors[i];
+            const std::string name =
+                a.clusters.size() > 1 ? fmt::format("{}/{}", p.cluster.substr(0, 5), p.index)
+                                      : std::to_string(p.index);
+            const std::string one =
+                fmt::format("{:<8} {} {:>4} {:>8} {:>7} {:>6}", name, bar(p.busy, 8),
+                            percent(p.busy), count_in_words(p.switches), count_in_words(p.steals),
+                            p.queued);
+            text += fmt::format("{:<{}}", one, processor_width);
+        }
+        add(kind::plain, text);
+    }
+    if (is_cut)
+        add(kind::plain,
+            fmt::format("and {} more", a.processors.size() - std::min(a.processors.size(),
+                                                                      rows * columns)));
+    return lines;
+}
+
+std::string top_view::heading(unsigned width) const {
+    std::string text =
+        shown_ == list::starts
+            ? fmt::format("{:>6} {:>7} {:>6}  {:<{}}  {}", "BUSY", "FIBERS", "STACK",
+                          "STATES AND WAITS", width >= 120 ? 44 : 24, "START")
+            : fmt::format("{:>8} {:<8} {:>5} {:>8} {:>6}  {:<14} {:<{}}  {}", "ID", "STATE", "BUSY",
+                          "UNMOVED", "STACK", "NAME", "WAITS FOR", width >= 120 ? 40 : 22, "START");
+    cut(text, width);
+    return text;
+}
+
+std::string top_view::row(const activity& a, std::size_t which, unsigned width) const {
+    const auto fitted = [](std::string text, unsigned columns) {
+        if (text.size() > columns) text = text.substr(0, columns - 2) + "..";
+        return fmt::format("{:<{}}", text, columns);
+    };
+    std::string text;
+    if (shown_ == list::starts) {
+        const start_activity& g = a.starts[which];
+        std::string what = in_words(g.states);
+        if (!g.waits.empty()) what += ": " + in_words(g.waits);
+        text = fmt::format("{:>6} {:>7} {:>6}  {}  {}", percent(g.share), g.fibers.size(),
+                           bytes_in_words(g.stack_most), fitted(what, width >= 120 ? 44 : 24),
+                           shortened(g.start, 200));
+    } else {
+        const fiber_activity& one = a.fibers[which];
+        const fiber_record& f = a.now->fibers[one.fiber];
+        text = fmt::format(
+            "{:>8} {:<8} {:>5} {:>8} {:>6}  {} {}  {}", f.id, name_of(f.state), percent(one.share),
+            one.unmoved_s > 0 ? duration_in_words(static_cast<std::int64_t>(one.unmoved_s * 1e9))
+                              : "-",
+            bytes_in_words(f.stack_used), fitted(f.name, 14),
+            fitted(wait_in_words(*a.now, f, fds_), width >= 120 ? 40 : 22),
+            shortened(names_.of(f.run), 200));
+    }
+    cut(text, width);
+    return text;
+}
+
+}  // namespace tool
