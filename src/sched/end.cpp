@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/end.hpp"
 
+#include "base/assert.hpp"
 #include "os/memory.hpp"
 #include "sched/cluster.hpp"
 #include "sched/hand_off.hpp"
@@ -75,6 +76,7 @@ void end(fiber* self) noexcept {
 void let_go_on(parkable& joiner, processor& p) noexcept {
     if (!joiner.is_fiber) return wake(joiner);
     auto& f = static_cast<fiber&>(joiner);
+    UMS_ASSERT(f.id.get() != 0, "a joiner is gone");
     if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);
     p.make_ready(f, true);
     p.wake_help();  // Who runs here next was chosen before, and may be long.
