@@ -465,14 +465,20 @@ carrier* carrier_pool::pop_stopped() noexcept {
     }
 }
 
-// One that is not in the list is in a queue: its place stays. Or it is about to be given a processor.
+// One that is not in the list is in a queue: its place stays. Or it is about to be given a processor, or to come into the
+// list: whoever takes it off that lets it go on.
 void carrier_pool::release(carrier& c) noexcept {
     lock_.acquire();
     const bool listed = stopped_list_.try_remove(c);
     if (listed) stopped_.fetch_sub(1, base::relaxed);  // relaxed: as in pop_stopped().
     lock_.release();
-    turn_word::state seen = turn_word::stopped;
-    if (c.turn.change(seen, listed ? turn_word::holds : turn_word::runs_on)) c.turn.wake();
+    if (listed) {
+        c.turn.set(turn_word::holds);  // As in pop_stopped(), it may have been released before.
+    } else {
+        turn_word::state seen = turn_word::stopped;
+        if (!c.turn.change(seen, turn_word::runs_on)) return;
+    }
+    c.turn.wake();
 }
 
 void carrier_pool::begin_waiting(carrier& c) noexcept {
