@@ -59,6 +59,9 @@ function(ums_unit_test source)
     if(source MATCHES "^src/")  # tests/ sees the public headers only.
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     endif()
+    if(EXISTS ${PROJECT_SOURCE_DIR}/tests/internal/modelled/${program}.mutants)
+        ums_model_text(${target} ${program})
+    endif()
     if(source MATCHES "^examples/([^/]+)/")
         target_link_libraries(${target} PRIVATE example-${CMAKE_MATCH_1}-parts)
         target_compile_definitions(${target} PRIVATE
@@ -77,6 +80,20 @@ function(ums_unit_test source)
     ums_register_test(${name} ${target})
 
     ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${target})
+endfunction()
+
+# The library's text for a model, with the mutants that tests/internal/modelled/PROGRAM.mutants lists.
+function(ums_model_text target program)
+    set(from ${PROJECT_SOURCE_DIR}/tests/internal/modelled)
+    set(list ${from}/${program}.mutants)
+    set(text ${CMAKE_CURRENT_BINARY_DIR}/${program})
+    file(STRINGS ${list} files REGEX "^@file ")
+    list(TRANSFORM files REPLACE "^@file " "${PROJECT_SOURCE_DIR}/src/")
+    add_custom_command(OUTPUT ${text}/${program}.inc VERBATIM
+        COMMAND ${from}/generate.py ${PROJECT_SOURCE_DIR}/src ${text} ${list}
+        DEPENDS ${from}/generate.py ${list} ${files} COMMENT "Writing the mutants of ${program}")
+    target_sources(${target} PRIVATE ${text}/${program}.inc)
+    target_include_directories(${target} BEFORE PRIVATE ${text} ${from})
 endfunction()
 
 # Registers the variants that the file `source` names.

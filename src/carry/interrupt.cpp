@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -46,6 +47,7 @@ bool interrupt::open(int tid) noexcept {
     if (!source_.is_possible()) return false;
     if (stack_ == nullptr && stack_bytes_ != 0)
         stack_ = static_cast<char*>(os::map(stack_bytes_));
+    UMS_ASSERT(reinterpret_cast<std::uintptr_t>(stack_) % 16 == 0, "a small stack is not aligned");
     const long error =
         stack_ == nullptr && stack_bytes_ != 0 ? -ENOMEM : source_.open(clock_, tid);
     if (error == 0) {

@@ -66,6 +66,7 @@ void maker::run() noexcept {
         const bool ends = stopping;
         lock.release();
         if (o != nullptr) {
+            UMS_ASSERT(!o->thread.is_started(), "a kernel thread is ordered that is there");
             o->error = o->thread.start(o->body, o->argument);
             // sync(maker.order): what was made. `o` may be gone after it.
             o->done.store(1, base::release);
@@ -83,6 +84,7 @@ void maker::run() noexcept {
 void maker::work_for(crew& c) noexcept {
     const crew::outcome got = c.work();
     lock.acquire();
+    UMS_ASSERT(working_for.load(base::relaxed) == &c, "the maker works for another crew");
     c.pause_ = got.was_refused ? std::clamp(2 * c.pause_, shortest_pause, longest_pause) : 0;
     if (got.was_refused)
         put(c, os::now() + c.pause_);
@@ -152,6 +154,7 @@ maker::use::use() {
 
 maker::use::~use() {
     const std::lock_guard only{uses_lock};
+    UMS_ASSERT(uses != 0, "the maker is given up more often than taken");
     if (--uses != 0) return;
     lock.acquire();
     stopping = true;

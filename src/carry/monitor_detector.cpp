@@ -39,8 +39,8 @@ std::string monitor_detector::start() {
 
 void monitor_detector::stop() noexcept {
     if (!sampler_.joinable()) return;
-    // sync(block.sleep): see below; the sequentially consistent order makes the fence.
-    ends_.store(1, base::seq_cst);
+    // relaxed: the fence orders it before the load in wake_sampler().
+    ends_.store(1, base::relaxed);
     base::full_fence();
     os::futex_wake(ends_.address());
     wake_sampler();
@@ -56,17 +56,18 @@ void monitor_detector::wake() noexcept {
 
 void monitor_detector::wake_sampler() noexcept {
     // sync(block.sleep): what made somebody interesting is seen by the sample after the sleep.
-    if (asleep_.load(base::relaxed) == 0 || asleep_.exchange(0, base::seq_cst) == 0) return;
+    if (asleep_.load(base::relaxed) == 0 || asleep_.exchange(0, base::release) == 0) return;
     sleeps_.fetch_sub(1, base::relaxed);  // relaxed: one too many only makes others look here.
     os::futex_wake(asleep_.address());
 }
 
 void monitor_detector::sleep() noexcept {
     sentinels_.let_sleep();
-    asleep_.store(1, base::seq_cst);
-    sleeps_.fetch_add(1, base::seq_cst);
+    // relaxed, all three: the fence is between them.
+    asleep_.store(1, base::relaxed);
+    sleeps_.fetch_add(1, base::relaxed);
     os::heavy_fence();
-    if (!may_sleep() || ends_.load(base::seq_cst) != 0) return wake_sampler();
+    if (!may_sleep() || ends_.load(base::relaxed) != 0) return wake_sampler();
     // sync(block.sleep)
     while (asleep_.load(base::acquire) != 0) os::futex_wait(asleep_, 1);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "carry/ownership.hpp"
 
+#include "base/assert.hpp"
 #include "os/futex.hpp"
 #include "os/membarrier.hpp"
 
@@ -38,12 +39,14 @@ bool ownership::try_claim() noexcept {
     if (!claim_.compare_exchange(seen, seen | asked, base::relaxed, base::relaxed)) return false;
     os::heavy_fence();
     // sync(ownership.claim): sees what an earlier thief did. seq_cst: a full fence before the load of busy.
-    claim_.fetch_or(claimed, base::seq_cst);
+    seen = claim_.fetch_or(claimed, base::seq_cst);
+    UMS_ASSERT((seen & (asked | claimed)) == asked, "two claim a carrier at a time");
     for (int i = 0; i < 50; ++i) {
         // sync(ownership.busy): sees what the holder did before leave().
         if (busy_.load(base::acquire) == 0) {
-            // relaxed: only a holder that is inside changes it.
-            if ((claim_.load(base::relaxed) & vacant) == 0) return true;
+            // sync(ownership.claim): the processor may have gone and come back meanwhile, by occupy(),
+            // and busy says nothing of what was done to it elsewhere.
+            if ((claim_.load(base::acquire) & vacant) == 0) return true;
             break;
         }
         base::spin_pause();
@@ -55,6 +58,8 @@ bool ownership::try_claim() noexcept {
 void ownership::unclaim() noexcept {
     // sync(ownership.claim): publishes the theft to the holder's next enter().
     const std::uint32_t seen = claim_.fetch_and(~(asked | claimed | holder_waits), base::release);
+    UMS_ASSERT((seen & (asked | claimed)) == (asked | claimed),
+               "a claim is given back that nobody has");
     if ((seen & holder_waits) != 0) os::futex_wake(claim_.address());
 }
 

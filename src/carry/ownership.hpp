@@ -32,6 +32,7 @@
 #include <cstdint>
 
 #include "arch/sanitizer.hpp"
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 
 namespace ums::carry {
@@ -40,6 +41,7 @@ class ownership {
 public:
     // Requires: nobody inside.
     void reset(bool asymmetric) noexcept {
+        UMS_ASSERT(!is_inside(), "a carrier's lock is made anew while somebody is inside");
         claim_.store(asymmetric ? 0 : symmetric, base::relaxed);
     }
 
@@ -86,7 +88,8 @@ public:
     // The carrier holds no processor any more. By who is inside, or has a claim.
     void vacate() noexcept {
         // sync(ownership.claim): what was done to the processor is visible to who claims this carrier later.
-        claim_.fetch_or(vacant, base::release);
+        const std::uint32_t before = claim_.fetch_or(vacant, base::release);
+        UMS_ASSERT((before & vacant) == 0, "a processor leaves a carrier that holds none");
     }
     // It holds one. By who gives it.
     void occupy() noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "carry/report.hpp"
 
+#include "base/assert.hpp"
+
 namespace ums::carry {
 
 bool report_if_blocked(load& w, os::thread_states& states, os::nanoseconds when, bool if_unknown,
@@ -10,6 +12,7 @@ bool report_if_blocked(load& w, os::thread_states& states, os::nanoseconds when,
     const std::uint64_t activity = w.activity();
     const int tid = w.tid();
     if (tid == 0) return false;
+    UMS_ASSERT(tid > 0, "a load names a kernel thread that cannot be");
     const os::thread_states::seen seen = states.look(tid);
     notice what{cause::unknown, -1, when != 0 ? when : os::now(), tid, free_cpu, activity};
     switch (seen.what) {

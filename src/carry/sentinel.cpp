@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
 #include "os/slice.hpp"
@@ -51,6 +52,7 @@ void sentinel::stop() noexcept {
         is_ordinary = raise();
         has_ended = thread_.join_within(patience);
     } while (!has_ended && is_ordinary);
+    UMS_ASSERT(next_left_ == nullptr, "a sentinel is stopped twice");
     if (has_ended) {
         delete this;
     } else {
@@ -108,6 +110,7 @@ void sentinel::run() noexcept {
             os::futex_wait(duty_, rests);
             continue;
         }
+        UMS_ASSERT(duty == watches, "a sentinel's duty is none that there is");
         // It runs, so nobody else wants the CPU. relaxed, both words: whoever is woken looks for
         // itself.
         if (!duty_.compare_exchange(duty, rests, base::relaxed, base::relaxed)) continue;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "carry/report.hpp"
 #include "carry/sentinel.hpp"
 #include "carry/service_thread.hpp"
@@ -34,6 +35,7 @@ public:
 
     // By the monitor, once.
     void guard(int cpu) noexcept {
+        UMS_ASSERT(cpu_ < 0, "an agent is given a second CPU");
         cpu_ = cpu;
         has_post_.store(1, base::release);  // sync(block.post): publishes the CPU.
         os::futex_wake(has_post_.address());
@@ -91,8 +93,9 @@ private:
         if (!take_post()) return;
         sentinel* s = sentinel::start();
         if (s == nullptr) return;
-        sentinel_.store(s, base::seq_cst);  // sync(block.sentinel): publishes it. seq_cst: see
-                                            // ends().
+        // sync(block.sentinel): publishes it. No fence: the word is stored with one before this
+        // thread sleeps, and ends_ is read after it.
+        sentinel_.store(s, base::release);
         while (!ends()) {
             const seen l = look();
             if (l == seen::nothing) {
@@ -224,6 +227,7 @@ sentinels::~sentinels() = default;
 
 void sentinels::start() noexcept {
     if (os::thread_cpu::here() < 0) return;
+    UMS_ASSERT(first_ == nullptr && cpus_ == 0, "sentinels are started twice");
     ends_.store(0, base::relaxed);  // relaxed: no thread reads it yet.
     cpus_ =
         static_cast<unsigned>(std::clamp(::sysconf(_SC_NPROCESSORS_CONF), 1L, long{CPU_SETSIZE}));

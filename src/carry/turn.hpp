@@ -15,8 +15,9 @@
 //                                                                      holds: whoever takes it off that list to release it
 //                                                                      runs_on: whoever releases it from a queue
 // given     sleeps, or wakes                 is about to run           holds: whoever gives it the processor
-// runs_on   runs, without a processor        runs; its place in the    holds: a processor that has come to its place
-//                                            queue stays               waits: itself, when it needs a processor
+// runs_on   runs, without a processor        runs; its place in the    holds: a processor that has come to its place, or
+//                                            queue or list stays         whoever takes it off the list
+//                                                                      waits: itself, when it needs a processor
 // shall_end ends                             none                      waits, holds: a new kernel thread
 //
 // A stopped fiber that gets no turn while nothing else switches is released (sched/stop.hpp): so a stop never

@@ -24,8 +24,13 @@ watch_list::observer::observer(watch_list& list) noexcept : list_{list} {
 
 watch_list::observer::~observer() {
     const os::lock_guard hold{list_.lock_};
+    UMS_ASSERT(pinned_.load(base::relaxed) == nullptr,  // relaxed: its own thread's.
+               "an observer ends while it looks");
     observer** at = &list_.observers_;
-    while (*at != this) at = &(*at)->next_;
+    while (*at != this) {
+        UMS_ASSERT(*at != nullptr, "an observer is not in the list of those that look");
+        at = &(*at)->next_;
+    }
     *at = next_;
 }
 
@@ -63,7 +68,9 @@ void watch_list::add(load& w) {
         for (chunk* c = last; c != nullptr; c = c->next.load(base::relaxed)) {
             for (auto& place : c->places) {
                 // relaxed, as above: changed under the lock only.
-                if (place.load(base::relaxed) != nullptr) continue;
+                const load* const there = place.load(base::relaxed);
+                UMS_ASSERT(there != &w, "a load is watched twice");
+                if (there != nullptr) continue;
                 place.store(&w, base::release);  // sync(block.list): publishes the load.
                 lock_.release();
                 delete spare;
@@ -104,7 +111,9 @@ void watch_list::remove(load& w) noexcept {
         if (!is_pinned(w)) break;
         os::futex_wait(unpinned_, seen);
     }
-    removers_.fetch_sub(1, base::relaxed);  // relaxed: one too many only wakes in vain.
+    // relaxed: one too many only wakes in vain.
+    const std::uint32_t before = removers_.fetch_sub(1, base::relaxed);
+    UMS_ASSERT(before != 0, "a list has lost count of those that remove from it");
 }
 
 }  // namespace ums::carry

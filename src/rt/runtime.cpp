@@ -15,6 +15,7 @@
 #include "sched/depot.hpp"
 #include "sched/describe.hpp"
 #include "sched/end.hpp"
+#include "sched/plain_join.hpp"
 #include "sched/spawn.hpp"
 #include "sched/trace.hpp"
 #include "sync/lock_order.hpp"
@@ -140,6 +141,7 @@ void runtime::stop() noexcept {
     sched::default_cluster.store(nullptr, base::release);
     rt::the_runtime.store(nullptr, base::release);
     r->standard->stop();
+    sched::plain_join::wait_for_all();
     const mem::depot_stats left = sched::depot().stats();
     UMS_ASSERT(left.carved == left.warm + left.cold,
                "the runtime was stopped before all handles of fibers were joined or detached");

@@ -20,11 +20,12 @@
 #include <unistd.h>
 #include <vector>
 
+#include "internal/failing_calls.hpp"
 #include "mem/guard.hpp"
 #include "mem/slab.hpp"
-#include "internal/failing_calls.hpp"
 #include "os/thread_state.hpp"
 #include "os/topology.hpp"
+#include "sched/plain_join.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
@@ -640,6 +641,26 @@ const child_program keeps_a_handle{"keeps_a_handle", [](const child_arguments& a
                                        delete leaked;
                                        return 0;
                                    }};
+
+// The thread is held in a signal's handler until the stop waits for it.
+TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_is_in_join) {
+    std::signal(SIGUSR1, [](int) {
+        while (!ums::sched::plain_join::is_waited_for()) sched_yield();
+    });
+    std::atomic<bool> may_end{false};
+    ums::runtime r{{.processors = 1}};
+    ums::fiber yields{[&] {
+        while (!may_end) ums::this_fiber::yield();
+    }};
+    std::thread joins{[&] { yields.join(); }};
+    while (!ums::sched::plain_join::any()) sched_yield();
+    pthread_kill(joins.native_handle(), SIGUSR1);
+    may_end = true;
+    r.stop();
+    joins.join();
+    std::signal(SIGUSR1, SIG_DFL);
+    EXPECT_FALSE(ums::sched::plain_join::any());
+}
 
 TEST_F(runtime_test, stopping_before_a_handle_was_joined_or_detached_is_reported) {
     const child_end good = run_child("keeps_a_handle", {"joined"});

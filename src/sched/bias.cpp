@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "os/lock.hpp"
 #include "sched/here.hpp"
@@ -64,6 +65,7 @@ void bias::renew(processor& p) noexcept {
 
 void bias::remove(processor& p) noexcept {
     const os::lock_guard guard{all_lock};
+    UMS_ASSERT(all != nullptr, "a processor ends that is in no list of processors");
     base::chain::remove(all, p, &processor::next_biased);
 }
 

@@ -3,6 +3,7 @@
 // Marked regions. The public face is ums/blocking.hpp.
 #include "ums/blocking.hpp"
 
+#include "base/assert.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/hand_off.hpp"
@@ -59,6 +60,7 @@ void blocking_enter() noexcept {
 void blocking_leave() noexcept {
     const here at;
     if (at.self == nullptr) return;
+    UMS_ASSERT(at.self->blocks.depth.get() != 0, "the end of a blocking region that has not begun");
     const std::uint32_t depth = at.self->blocks.depth.get() - 1;
     at.self->blocks.depth.set(depth);
     if (depth != 0) return;
@@ -74,6 +76,8 @@ void uninterruptible_enter() noexcept {
 void uninterruptible_leave() noexcept {
     const here at;
     if (at.self == nullptr) return;
+    UMS_ASSERT(at.self->blocks.shields.get() != 0,
+               "the end of an uninterruptible section that has not begun");
     at.self->blocks.shields.add(~std::uint32_t{0});
     if (at.self->blocks.shields.get() != 0 || !at.self->blocks.stop_wanted.get()) return;
     at.self->blocks.stop_wanted.set(false);

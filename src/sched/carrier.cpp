@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "os/membarrier.hpp"
 #include "os/signal_stack.hpp"
 #include "os/slice.hpp"
@@ -66,6 +67,8 @@ void carrier::run() noexcept {
     arch::set_bounds(loop_shadow, bottom, bytes);
 #endif
     arch::happens_before(this);  // Fibers that run here come after this thread's start.
+    UMS_ASSERT(running.get() == nullptr && !has_borrowed,
+               "a kernel thread starts as a carrier that is busy");
     os::set_thread_slot(this);
     while (pool.wait_for_processor(*this)) {
         wake_place.end();
@@ -73,12 +76,14 @@ void carrier::run() noexcept {
         follow_processor();
         run_fibers();
     }
+    UMS_ASSERT(proc.get() == nullptr && !own.is_inside(), "a carrier ends with a processor");
     cpu.end();
     interrupt.close();
     os::set_thread_slot(nullptr);
 }
 
 void carrier::follow_processor() noexcept {
+    UMS_ASSERT(proc.get() != nullptr, "a carrier follows no processor");
     const int place = static_cast<int>(proc.get()->index());
     if (pool.home().pins() && place != pinned_to) os::pin_this_thread(static_cast<unsigned>(place));
     pinned_to = place;
@@ -87,6 +92,8 @@ void carrier::follow_processor() noexcept {
 // Inlined: it begins in the processor's TSan context and ends in the thread's own.
 UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
+    UMS_ASSERT(own.is_inside() && running.get() == nullptr,
+               "a carrier retires outside of its processor, or with a fiber");
     search::give_all_away(left);
     proc.set(nullptr);
     own.vacate();

@@ -22,10 +22,11 @@
 #include <system_error>
 #include <utility>
 
+#include "base/assert.hpp"
+#include "carry/maker.hpp"
 #include "os/futex.hpp"
 #include "os/say.hpp"
 #include "os/thread_state.hpp"
-#include "carry/maker.hpp"
 #include "sched/cluster.hpp"
 #include "sched/habit.hpp"
 #include "sched/hand_off.hpp"
@@ -61,7 +62,11 @@ carrier_pool::~carrier_pool() {
 carrier& carrier_pool::new_carrier() {
     {
         const os::lock_guard guard{lock_};
-        if (carrier* c = base::chain::pop_front(unused_, &carrier::next)) return *c;
+        if (carrier* c = base::chain::pop_front(unused_, &carrier::next)) {
+            UMS_ASSERT(c->proc.get() == nullptr && c->running.get() == nullptr,
+                       "an unused carrier carries something");
+            return *c;
+        }
     }
     auto* made = new carrier(*this);
     const os::lock_guard guard{lock_};
@@ -79,12 +84,14 @@ void carrier_pool::count_new() noexcept {
 // One whose kernel thread is no more, or never was.
 void carrier_pool::discard(carrier& c) noexcept {
     const os::lock_guard guard{lock_};
+    UMS_ASSERT(counters_.now != 0, "a pool has lost count of its carriers");
     --counters_.now;
     put_unused(c);
 }
 
 // Under the lock.
 void carrier_pool::put_unused(carrier& c) noexcept {
+    UMS_ASSERT(!c.thread.is_started(), "a carrier is put away with its kernel thread");
     base::chain::push_front(unused_, c, &carrier::next);
 }
 
@@ -120,6 +127,8 @@ void carrier_pool::hold(processor& p) {
 }
 
 void carrier_pool::join(carrier& c) noexcept {
+    UMS_ASSERT(c.proc.get() == nullptr && c.running.get() == nullptr,
+               "a carrier has ended that carries something");
     c.thread.join();  // It was started and has been told to end, or ends of itself.
     discard(c);
 }
@@ -220,6 +229,8 @@ void carrier_pool::push_wanting(carrier& c) noexcept {
 carrier* carrier_pool::pop_wanting() noexcept {
     carrier* c = base::chain::pop_front(wanting_, &carrier::next_wanting);
     if (c == nullptr) return nullptr;
+    UMS_ASSERT(wanting_count_ != 0 && c->is_wanting,
+               "a pool has lost count of the carriers that want a spare");
     --wanting_count_;
     c->is_wanting = false;
     return c;
@@ -422,6 +433,8 @@ bool carrier_pool::look_at_refused() noexcept {
 }
 
 bool carrier_pool::take_or_stop(carrier& c) noexcept {
+    UMS_ASSERT(c.proc.get() == nullptr && c.has_borrowed,
+               "a carrier looks for a processor that it need not have");
     lock_.acquire();
     while (carrier* blocked = pop_wanting()) {
         const std::uint64_t since = blocked->wanting_since;
@@ -440,21 +453,32 @@ carrier* carrier_pool::pop_stopped() noexcept {
     for (;;) {
         carrier* c = stopped_list_.pop();
         if (c == nullptr) return nullptr;
-        stopped_.fetch_sub(1, base::relaxed);  // relaxed: a reader of too much finds the list empty.
+        // relaxed: a reader of too much finds the list empty.
+        const unsigned before = stopped_.fetch_sub(1, base::relaxed);
+        UMS_ASSERT(before != 0, "a pool has lost count of its stopped carriers");
+        UMS_ASSERT(c->proc.get() == nullptr, "a stopped carrier is listed, and holds a processor");
         turn_word::state seen = turn_word::stopped;
         if (c->turn.change(seen, turn_word::given)) return c;
-        c->turn.set(turn_word::holds);  // Released before it came into the list: it runs.
+        // Released before it came into the list: it runs, or waits already for a processor to come to its place.
+        c->turn.set(turn_word::holds);
+        c->turn.wake();
     }
 }
 
-// One that is not in the list is in a queue: its place stays. Or it is about to be given a processor.
+// One that is not in the list is in a queue: its place stays. Or it is about to be given a processor, or to come into the
+// list: whoever takes it off that lets it go on.
 void carrier_pool::release(carrier& c) noexcept {
     lock_.acquire();
     const bool listed = stopped_list_.try_remove(c);
     if (listed) stopped_.fetch_sub(1, base::relaxed);  // relaxed: as in pop_stopped().
     lock_.release();
-    turn_word::state seen = turn_word::stopped;
-    if (c.turn.change(seen, listed ? turn_word::holds : turn_word::runs_on)) c.turn.wake();
+    if (listed) {
+        c.turn.set(turn_word::holds);  // As in pop_stopped(), it may have been released before.
+    } else {
+        turn_word::state seen = turn_word::stopped;
+        if (!c.turn.change(seen, turn_word::runs_on)) return;
+    }
+    c.turn.wake();
 }
 
 void carrier_pool::begin_waiting(carrier& c) noexcept {
@@ -501,6 +525,8 @@ void carrier_pool::give_borrowed_permit(carrier& c) noexcept {
 }
 
 void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
+    UMS_ASSERT(from.has_borrowed && !to.has_borrowed,
+               "a permit is passed on that is not there, or to one that has one");
     from.has_borrowed = false;
     from.interrupt.disarm();  // It need not be stopped any more.
     to.has_borrowed = true;
@@ -508,6 +534,7 @@ void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
 }
 
 void carrier_pool::go_away(carrier& c) noexcept {
+    UMS_ASSERT(c.proc.get() == nullptr, "a carrier goes away with its processor");
     if (c.has_borrowed) c.interrupt.arm(c.tid.get(), habit::grace(*c.running.get()));
 }
 

@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "os/futex.hpp"
 #include "os/membarrier.hpp"
@@ -106,6 +107,7 @@ private:
 
 void cluster::start() {
     change turn{*this};
+    UMS_ASSERT(!running_, "a cluster is started twice");
     maker_.emplace();
     for (unsigned i = 0; i < size(); ++i) carriers.hold(at(i));
     carriers.keep_spare();
@@ -168,6 +170,7 @@ void cluster::remove_processor() {
     p.notify();
     park(park_kind::internal);
     p.retirement.remover = nullptr;
+    UMS_ASSERT(p.holder() == nullptr, "a removed processor is held");
     carriers.join(*p.retirement.last_holder);  // It is past its last switch: short.
     carriers.forget(p);
     if (policy_ != nullptr) policy_->detach(left);
@@ -183,6 +186,7 @@ void cluster::remove_processor() {
 
 void cluster::drain() noexcept {
     parkable& me = this_parkable();
+    UMS_ASSERT(drainer_.load(base::relaxed) == nullptr, "a cluster is drained twice at a time");
     drainer_.store(&me, base::seq_cst);
     // Every fiber that ends after this sees the drainer; the counts of all that ended before are
     // visible.
@@ -195,7 +199,9 @@ void cluster::check_drained() noexcept {
     // Two last fibers that end at once: at least one sees both counts.
     base::full_fence();
     const std::uint64_t ended = finished();  // First: equal then means that nothing is left.
-    if (ended != spawned()) return;
+    const std::uint64_t begun = spawned();
+    UMS_ASSERT(ended <= begun, "more fibers have ended than were made");
+    if (ended != begun) return;
     // sync(park) orders what the fibers did before drain() returns.
     if (parkable* d = drainer_.exchange(nullptr, base::acq_rel)) sched::wake(*d);
 }

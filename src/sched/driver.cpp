@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/driver.hpp"
 
+#include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
@@ -50,6 +51,7 @@ bool driver::wait_inside(event_source& s, os::nanoseconds limit, fiber*& arrived
         arrived = s.wait(limit);
     }
     state_.exchange(nothing, base::acquire);
+    UMS_ASSERT(inside_.load(base::relaxed) == this, "two drivers wait inside of one engine");
     inside_.store(nullptr, base::release);  // sync(driver.inside)
     send_a_standby();
     return true;
@@ -68,6 +70,7 @@ fiber* driver::poll_inside(event_source& s) noexcept {
 void driver::stand_by() noexcept {
     const os::lock_guard guard{standby_lock};
     if (is_standby_) return;
+    UMS_ASSERT(inside_.load(base::relaxed) != this, "a driver stands by for itself");
     is_standby_ = true;
     base::chain::push_front(first_standby, *this, &driver::next_standby_);
 }
@@ -83,6 +86,7 @@ void driver::send_a_standby() noexcept {
     const os::lock_guard guard{standby_lock};
     driver* d = base::chain::pop_front(first_standby, &driver::next_standby_);
     if (d == nullptr) return;
+    UMS_ASSERT(d->is_standby_, "a driver is sent that does not stand by");
     d->is_standby_ = false;
     // Under the lock: it stands down, and so keeps existing, before it leaves its wait.
     d->notify();

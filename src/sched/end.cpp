@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/end.hpp"
 
+#include "base/assert.hpp"
 #include "os/memory.hpp"
 #include "sched/cluster.hpp"
 #include "sched/hand_off.hpp"
@@ -77,6 +78,7 @@ void end(fiber* self) noexcept {
 void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept {
     if (!joiner.is_fiber) return wake(joiner);
     auto& f = static_cast<fiber&>(joiner);
+    UMS_ASSERT(f.id.get() != 0, "a joiner is gone");
     if (p.trace != nullptr) [[unlikely]]
         trace_wake(*p.trace, f, ended);
     if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include "base/assert.hpp"
 #include "os/no_stop.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
@@ -41,8 +42,10 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
 // finish_rejoin(), and its carrier would be given a processor that its loop knows nothing of. A stop that came before,
 // after enter() had failed, is over: then the carrier has a processor.
 carrier* rejoin(carrier* c) noexcept {
+    UMS_ASSERT(!c->own.is_inside(), "a fiber leaves its carrier from inside of a processor");
     os::forbid_stop();
     fiber* self = c->running.get();
+    UMS_ASSERT(self != nullptr, "no fiber runs on the carrier that one is to leave");
     stop::wait_if_released(*c);
     if (c->enter() != nullptr) {
         c->leave(self->race);
@@ -80,8 +83,11 @@ bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
 
 // The processor's fibers go with it: they are in its queue. Publishing them is the claim's, or enter()'s, business.
 void hand_off::move(carrier& from, carrier& to) noexcept {
+    UMS_ASSERT(from.proc.get() != nullptr, "a carrier gives away a processor that it does not hold");
     processor& p = *from.proc.get();
     UMS_ASSERT(to.proc.get() == nullptr, "a carrier was given a second processor");
+    UMS_ASSERT(p.is_held_by(from), "a carrier gives away a processor that names another");
+    UMS_ASSERT(&from.pool == &to.pool, "a processor leaves its cluster");
     from.proc.set(nullptr);
     to.proc.set(&p);
     p.set_holder(&to);  // Before occupy(): a thief that claims it finds it named here.
@@ -135,6 +141,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
         pool.replenish();
         return stopped != nullptr ? result::done : result::later;
     }
+    UMS_ASSERT(spare->running.get() == nullptr, "a spare runs a fiber");
     trace_move(blocked, *spare);
     move(blocked, *spare);
     if (!was_marked) habit::found(f);
@@ -154,6 +161,7 @@ bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) n
     fiber& f = *blocked.running.get();
     const bool was_marked = f.blocks.holds_permit();
     if (!was_marked && !keeps_claim(blocked)) return false;
+    UMS_ASSERT(spare.running.get() == nullptr, "a spare runs a fiber");
     trace_move(blocked, spare);
     move(blocked, spare);
     if (!was_marked) habit::found(f);

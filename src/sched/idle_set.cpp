@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/idle_set.hpp"
 
+#include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "sched/processor.hpp"
 
@@ -8,6 +9,7 @@ namespace ums::sched {
 
 void idle_set::join(processor& p) noexcept {
     os::lock_guard guard{lock_};
+    UMS_ASSERT(!p.is_idle.get(), "a processor joins the idle set twice");
     base::chain::push_front(first_, p, &processor::next_idle);
     p.is_idle.set(true);
     // seq_cst: one step from searching to idle; see the header.
@@ -34,6 +36,7 @@ processor* idle_set::claim_any(bool even_if_searching, const processor* except) 
 bool idle_set::claim(processor& p) noexcept { return quit(p); }
 
 void idle_set::take_out(processor& p) noexcept {
+    UMS_ASSERT(p.is_idle.get(), "a processor leaves the idle set that is not in it");
     base::chain::remove(first_, p, &processor::next_idle);
     p.is_idle.set(false);
     word_.fetch_add(one_searching - 1, base::seq_cst);

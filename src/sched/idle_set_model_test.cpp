@@ -119,7 +119,7 @@ struct machine {
                 }
                 searching = false;
                 // It runs what it took, for as long as all the others together.
-                while (chosen.idlers > 1 && !m.is_over()) m.block();
+                while (chosen.idlers > 1 && !m.is_over()) m.stay();
                 continue;
             }
             m.forget(2);

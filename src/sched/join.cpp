@@ -13,6 +13,7 @@
 #include "sched/end.hpp"
 #include "sched/hand_off.hpp"
 #include "sched/park.hpp"
+#include "sched/plain_join.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
 #include "ums/fiber.hpp"
@@ -57,6 +58,21 @@ void wait_for_end(parkable& self, fiber* target) noexcept {
     UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
 }
 
+UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
+    // sync(join): sees the fiber's end.
+    if (f->joiner.load(base::acquire) != fiber::finished) {
+        if (at.self != nullptr)
+            wait_for_end(at.on, f);
+        else
+            wait_for_end(this_parkable(), f);
+        // sync(join): sees the fiber's end.
+        const std::uintptr_t word = f->joiner.load(base::acquire);
+        UMS_ASSERT(word == fiber::finished, "a join returned before the fiber's end");
+    }
+    arch::happens_after(&f->joiner);
+    free_fiber(*f, here{});  // Asked again: the join may have moved the caller.
+}
+
 }  // namespace
 
 }  // namespace ums::sched
@@ -70,18 +86,10 @@ void join(sched::fiber* f) {
     if (at.self == f)
         throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
                                 "ums: a fiber cannot join itself"};
-    // sync(join): sees the fiber's end.
-    if (f->joiner.load(base::acquire) != sched::fiber::finished) {
-        if (at.self != nullptr)
-            wait_for_end(at.on, f);
-        else
-            wait_for_end(this_parkable(), f);
-        // sync(join): sees the fiber's end.
-        const std::uintptr_t word = f->joiner.load(base::acquire);
-        UMS_ASSERT(word == sched::fiber::finished, "a join returned before the fiber's end");
-    }
-    arch::happens_after(&f->joiner);
-    free_fiber(*f, here{});  // Asked again: the join may have moved the caller.
+    if (at.self != nullptr) [[likely]]
+        return join_from(at, f);
+    const plain_join registered;
+    join_from(at, f);
 }
 
 void detach(sched::fiber* f) noexcept {

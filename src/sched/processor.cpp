@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "os/membarrier.hpp"
 #include "os/no_stop.hpp"
 #include "sched/access.hpp"
@@ -24,6 +25,7 @@ processor::processor(cluster& home, unsigned index, std::uint64_t seed) noexcept
 }
 
 processor::~processor() {
+    UMS_ASSERT(!is_idle.get() && holder() == nullptr, "a processor ends that is held, or idle");
     if (trace != nullptr) give_back(*trace);
     bias::remove(*this);
     race_.destroy_processor();
@@ -89,7 +91,9 @@ fiber* processor::pick_stopped() noexcept {
         ready.end_soon(2);
         wake_one();
     }
-    return c->running.get();
+    fiber* f = c->running.get();
+    UMS_ASSERT(f != nullptr, "a stopped carrier is listed, and runs no fiber");
+    return f;
 }
 
 // A pinned fiber that yields is none of the policy's: it gives way to any.
@@ -206,6 +210,7 @@ void processor::help_wanted() noexcept {
 void processor::wake_one() noexcept {
     processor* const helper = home_.idle.claim_any(false);
     if (helper == nullptr) return;
+    UMS_ASSERT(&helper->home_ == &home_, "a processor of another cluster is woken");
     counters.wakes_sent.add(1);
     helper->notify();
 }

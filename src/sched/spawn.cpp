@@ -8,6 +8,7 @@
 #include <exception>
 #include <system_error>
 
+#include "base/assert.hpp"
 #include "os/errno.hpp"
 #include "sched/cluster.hpp"
 #include "sched/describe.hpp"
@@ -102,6 +103,8 @@ UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* after_, void* fiber_) n
     }
     const std::uint32_t n = depot().take(depot().default_class(), stack_cache::batch, list);
     if (n == 0) return nullptr;
+    UMS_ASSERT(n <= stack_cache::batch && list != nullptr,
+               "the depot gave other stacks than it says");
     mem::stack_head* head = list;
     list = list->next_free;
     if (processor* p = at.enter()) {

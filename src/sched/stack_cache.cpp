@@ -12,11 +12,14 @@ void stack_cache::adopt(mem::stack_head* list, std::uint32_t n) noexcept {
     while (list != nullptr) {
         mem::stack_head* const next = list->next_free;
         UMS_ASSERT(is_for(*list), "a cache of stacks was given one of another size");
+        UMS_ASSERT(reinterpret_cast<std::uintptr_t>(list) % 16 == 0,
+                   "a stack's head is not aligned");
         list->next_free = first_;
         first_ = list;
         list = next;
     }
     count_ += n;
+    UMS_ASSERT((count_ == 0) == (first_ == nullptr), "a cache has lost count of its stacks");
 }
 
 void stack_cache::spill(std::uint32_t keep) noexcept {
@@ -25,6 +28,7 @@ void stack_cache::spill(std::uint32_t keep) noexcept {
     mem::stack_head* const rest = *at;
     *at = nullptr;
     count_ = std::min(count_, keep);
+    UMS_ASSERT((count_ == 0) == (first_ == nullptr), "a cache has lost count of its stacks");
     if (rest != nullptr) depot().give(rest);
 }
 

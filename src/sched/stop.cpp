@@ -7,6 +7,7 @@
 #include <ucontext.h>
 
 #include "arch/context.hpp"
+#include "base/assert.hpp"
 #include "os/code_map.hpp"
 #include "sched/carrier.hpp"
 #include "sched/carrier_pool.hpp"
@@ -33,6 +34,8 @@ std::uintptr_t instruction(const void* context) noexcept {
 // free again. Gives the processor to the carrier that waits there, or keeps it if that was released.
 UMS_ALWAYS_INLINE void finish_crossing(const after_switch& h, carrier& by) noexcept {
     auto& target = *static_cast<carrier*>(h.other);
+    UMS_ASSERT(by.own.is_inside(), "a crossing outside of a processor");
+    UMS_ASSERT(&target != &by, "a fiber that was stopped runs where it comes to its place");
     for (turn_word::state seen = target.turn.now(); seen != turn_word::given;) {
         const bool is_released = seen == turn_word::runs_on;
         if (!target.turn.change(seen, is_released ? turn_word::holds : turn_word::given)) continue;
@@ -70,6 +73,8 @@ turn_word::state wait_for_turn(carrier& c) noexcept {
 
 // The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
+    UMS_ASSERT(c.proc.get() == nullptr,
+               "a fiber is stopped as one that has no processor, and has one");
     c.pool.count_stop(false);
     trace_outside(trace_event::back, f.id.get(), static_cast<std::uint64_t>(c.tid.get()));
     if (f.is_pinned.get())
@@ -101,6 +106,7 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     arch::make_context(f.context, c.interrupt.stack(), &cross, &c);
     c.turn.set(turn_word::stopped);
     if (preempted) {
+        UMS_ASSERT(spare->brings == nullptr, "a spare brings another fiber");
         c.pool.count_stop(true);
         // The spare puts it into its own place in the order: at the back, as after a yield.
         spare->brings = &f;
@@ -112,6 +118,8 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     }
     // Released: it runs on.
     if (wait_for_turn(c) == turn_word::runs_on || c.proc.get() == nullptr) return stop::patience;
+    UMS_ASSERT(c.turn.now() == turn_word::holds, "a stopped fiber goes on out of turn");
+    UMS_ASSERT(c.running.get() == &f, "another fiber runs on the carrier of one that was stopped");
     if (!preempted) habit::went_on(f);
     c.follow_processor();
     c.pool.come_back(c);

@@ -10,6 +10,9 @@ namespace {
 // How long a slice may take while a deadline is pending.
 constexpr os::nanoseconds longest_slice = 50'000;
 
+// How many slices those that were fired have to get their turn: each has a switch at least.
+constexpr std::uint32_t longest_turn = 2 * timer_pace::most;
+
 }  // namespace
 
 unsigned timer_pace::look(os::nanoseconds now, os::nanoseconds next,
@@ -22,14 +25,16 @@ unsigned timer_pace::look(os::nanoseconds now, os::nanoseconds next,
             std::clamp<os::nanoseconds>(longest / each, 1, run_queue::slice));
     }
     began_ = now;
+    since_fired_ = std::min(since_fired_ + 1, longest_turn);
     credit_ = std::min(credit_ + slice_, run_queue::slice);
     if (next > now) return 0;
     const std::uint32_t waiting = fired_from_ - queue.head();
-    if (queue.looks_busy() && waiting - 1 < most) return 0;
+    if (queue.looks_busy() && waiting - 1 < most && since_fired_ < longest_turn) return 0;
     const unsigned n = queue.looks_busy() ? credit_ / 2 : most;
     credit_ -= std::min(credit_, 2 * n);
     if (n == 0) return 0;
     fired_from_ = queue.head();
+    since_fired_ = 0;
     return std::min(n, most);
 }
 

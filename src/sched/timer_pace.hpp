@@ -8,7 +8,8 @@
 // shorter while a deadline is pending. Sleepers whose deadline has passed are late already and go to the
 // queue's front; but they get at most every other switch, or a flood of them would starve the others: one for
 // two switches since the last look. And those fired last must have run first, or later deadlines would overtake
-// them.
+// them. That is seen by the front's place, which creators of dispatched fibers take, too: so it counts only for
+// as many slices as those fired may need at most.
 
 #include <cstdint>
 
@@ -40,6 +41,7 @@ private:
     os::nanoseconds began_ = 0;     // When the last look was; 0: no deadline was pending then.
     std::uint32_t credit_ = 0;      // Switches since the last look that no sleeper has used.
     std::uint32_t fired_from_ = 0;  // Where the queue's front was before the last ones came.
+    std::uint32_t since_fired_ = 0;  // Slices, up to a bound.
 };
 
 }  // namespace ums::sched

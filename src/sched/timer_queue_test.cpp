@@ -50,6 +50,31 @@ void expect_no_timers(ums::cluster& c) {
         EXPECT_EQ(all.at(i).timers.next(), ums::os::never) << "processor " << i;
 }
 
+// Each dispatch puts its creator where those whose deadline had passed were before.
+TEST_F(timer_queue_test, a_sleeper_comes_beside_a_tree_of_dispatched_fibers) {
+    ums::run({.processors = 1, .time_slice_us = 0}, [] {
+        const ums::fiber_options now{.launch = ums::launch::dispatch};
+        std::atomic<int> sleeps = 0;
+        fiber sleeper{[&] {
+            for (int i = 0; i < 2; ++i) {
+                this_fiber::sleep_for(1ms);
+                ++sleeps;
+            }
+        }};
+        while (sleeps == 0) this_fiber::yield();
+        // By leaves, not by time: some 20,000 fit into the second sleep.
+        constexpr int most = 20'000'000;
+        int leaves = 0;
+        const auto grow = [&](auto& self, int depth) -> void {
+            if (depth != 0) return fiber{now, [&] { self(self, depth - 1); }}.join();
+            for (; sleeps < 2 && leaves < most; ++leaves) fiber{now, [] {}}.join();
+        };
+        grow(grow, 8);
+        EXPECT_LT(leaves, most);
+        sleeper.join();
+    });
+}
+
 TEST_F(timer_queue_test, a_sleep_is_never_early) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {

@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fcntl.h>
 #include <filesystem>
 #include <mutex>
 #include <set>
 #include <string>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -52,11 +54,29 @@ fs::path own_directory() {
     return at;
 }
 
-bool is_gone(const std::string& name) {
+// A directory, locked for as long as it is open; -1: it is another's, or not there.
+int open_locked(const fs::path& at) {
+    const int fd = ::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    ::close(fd);
+    return -1;
+}
+
+bool is_number_of_nobody(const std::string& name) {
     int pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     return error == std::errc{} && end == name.data() + name.size() && pid > 0 &&
            ::access(("/proc/" + name).c_str(), F_OK) != 0;
+}
+
+// One that nobody holds a lock on, either: a process of another PID namespace does.
+void remove_if_gone(const fs::path& at) {
+    if (!is_number_of_nobody(at.filename().string())) return;
+    const int fd = open_locked(at);
+    if (fd < 0) return;
+    std::error_code ignored;
+    fs::remove_all(at, ignored);
+    ::close(fd);
 }
 
 void put(const fs::path& at, const std::string& text) {
@@ -118,10 +138,13 @@ public:
         if (directory.empty()) return;
         std::error_code ignored;
         for (const auto& entry : fs::directory_iterator{directory, ignored})
-            if (is_gone(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
+            remove_if_gone(entry.path());
         at_ = directory / std::to_string(::getpid());
+        fs::create_directories(at_, ignored);
+        lock_fd_ = open_locked(at_);
+        // After the lock: before it another process may have removed what was there.
         fs::create_directories(at_ / "schedulers", ignored);
-        if (ignored) at_.clear();
+        if (lock_fd_ < 0 || ignored) at_.clear();
     }
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
@@ -198,6 +221,7 @@ private:
     }
 
     const pid_t pid_ = ::getpid();
+    int lock_fd_ = -1;  // Open until the process ends.
     std::mutex lock_;
     // Guarded by lock_:
     fs::path at_;                  // Empty: there is none, or no longer.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// internal/tso_model.hpp: tries every execution of a small concurrent program on x86-TSO. For tests.
+// internal/tso_model.hpp: tries every execution of a small concurrent program on x86-TSO. For
+// tests.
 //
-// The memory model is that of Sewell, Sarkar, Owens, Zappa Nardelli, Myreen, "x86-TSO: a rigorous and
-// usable programmer's model" (CACM 2010): each strand of the program has a first-in-first-out buffer of
-// stores, which it reads itself; the oldest store goes to memory at any later time; a
-// read-modify-write or a fence waits until the buffer is empty. membarrier(2) empties the buffers of
-// the other strands, one after the other, at any time between its call and its return.
+// The memory model is that of Sewell, Sarkar, Owens, Zappa Nardelli, Myreen, "x86-TSO: a rigorous
+// and usable programmer's model" (CACM 2010): each strand of the program has a first-in-first-out
+// buffer of stores, which it reads itself; the oldest store goes to memory at any later time; a
+// read-modify-write or a fence waits until the buffer is empty. membarrier(2) empties the buffers
+// of the other strands, one after the other, at any time between its call and its return.
 //
 // The code under test is the library's own text, compiled a second time against modelled_base and
 // modelled_os (below) instead of base and os:
@@ -19,22 +20,41 @@
 //   #include "carry/ownership.cpp"
 //
 // How. Strands are contexts of their own on one kernel thread. Each stops before every access that
-// others could notice; then the model chooses who goes on, or whose oldest store becomes visible. The
-// search is depth first, each execution is replayed from the start. A strand is deterministic, so what it has
-// read so far is all there is to its local state: states that agree in memory, buffers and what
-// every strand has read are searched once. That makes the search exhaustive and finite.
+// others could notice; then the model chooses who goes on, or whose oldest store becomes visible.
+// The search is depth first, each execution is replayed from the start. A strand is deterministic,
+// so what it has read so far is all there is to its local state: states that agree in memory,
+// buffers and what every strand has read are searched once. That makes the search exhaustive and
+// finite.
 //
-// A bounded spin loop (load, spin_pause(), load again) is not unrolled: after a pause the strand either
-// goes on when the value has changed, or makes all its remaining rounds at once. Any execution of the
-// loop sees the same values as one of these, as long as there are fewer changes than rounds.
+// A bounded spin loop (load, spin_pause(), load again) is not unrolled: after a pause the strand
+// either goes on when the value has changed, or makes all its remaining rounds at once. Any
+// execution of the loop sees the same values as one of these, as long as there are fewer changes
+// than rounds.
+//
+// Orders. x86 gives every load and store more than `relaxed`, so values alone do not show that an
+// `acquire` or a `release` is needed. Clocks do: every strand has a vector of them, a release
+// attaches it to what is stored, an acquire joins it. What only one may touch at a time
+// (tso::plain, tso::model::touch()) must be ordered by them, and every write of a base::owned after
+// the one before. Any order of any access can be weakened by name (model::weaken).
+//
+// Interrupts. interruptible() gives a strand a signal's handler: it may run before any step of the
+// strand, once.
+//
+// Time. A sleep with a limit may end by it, `timeouts` times in an execution.
 
-#include <pthread.h>
-
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <pthread.h>
+#include <source_location>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <unordered_set>
 #include <utility>
@@ -42,29 +62,75 @@
 
 #include "arch/context.hpp"
 #include "arch/sanitizer.hpp"
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "base/chain.hpp"
+#include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
 #include "os/membarrier.hpp"
+#include "os/no_stop.hpp"
 
 namespace ums::tso {
+
+// When each strand last released something that is known here.
+struct clocks {
+    static constexpr std::size_t most_strands = 8;
+    std::array<std::uint16_t, most_strands> at{};
+
+    void join(const clocks& other) {
+        for (std::size_t i = 0; i < most_strands; ++i) at[i] = std::max(at[i], other.at[i]);
+    }
+};
+
+// An access in the text under test.
+struct site {
+    std::string function, what;  // What: "load acquire", "compare_exchange release".
+    bool is_failure = false;     // The order that a compare_exchange has if it fails.
+    unsigned line = 0, column = 0;
+    const char* file = "";
+    std::memory_order order{};
+
+    [[nodiscard]] std::string name() const {
+        return function + ": " + what + (is_failure ? " on failure" : "");
+    }
+};
 
 class model {
 public:
     using cell = unsigned;
     using value = std::uint64_t;
+    using place_in_text = std::source_location;
 
     struct report {
         std::uint64_t states = 0;
         std::uint64_t executions = 0;
-        std::string error;  // Empty: no execution went wrong. Else what did, and the steps to it.
+        bool is_cut = false;  // After most_executions.
+        std::string error;    // Empty: no execution went wrong. Else what did, and the steps to it.
     };
 
     // What is left out of the modelled machine, to see that the search finds what it is needed for.
     bool without_heavy_fence = false;
     bool without_full_fence = false;
+
+    // How often in an execution a sleep may end by its limit.
+    unsigned timeouts = 0;
+    // How often in an execution a strand that could go on is left for another; less is searched
+    // then.
+    unsigned preemptions = ~0u;
+    // Strands that do not end are left where they are: they own nothing.
+    bool abandons = false;
+    // The search gives up after so many executions, and says so; 0: never.
+    std::uint64_t most_executions = 0;
+
+    // Whether clocks are kept: more states, and orders count.
+    bool checks_orders = false;
+    // Weakens the order of one access. Null: none.
+    const site* weakened = nullptr;
+    std::memory_order weakened_to = std::memory_order_relaxed;
+    // Collects the accesses that have been made with more than `relaxed`. Null: does not.
+    std::map<std::string, site>* sites = nullptr;
 
     model() {
         main_.race.adopt_current();
@@ -87,9 +153,10 @@ public:
     model& operator=(const model&) = delete;
 
     static model& running() { return *the_model; }
+    static bool is_running() { return the_model != nullptr; }
 
-    // Searches every execution of the program that build() describes anew each time: it makes modelled
-    // atomics and calls strand() and at_rest().
+    // Searches every execution of the program that build() describes anew each time: it makes
+    // modelled atomics and calls strand() and at_rest().
     report explore(const std::function<void(model&)>& build) {
         report_ = {};
         seen_.clear();
@@ -97,6 +164,11 @@ public:
         do {
             ++report_.executions;
             execute(build);
+            if (most_executions != 0 && report_.executions >= most_executions &&
+                report_.error.empty()) {
+                report_.is_cut = true;
+                break;
+            }
         } while (report_.error.empty() && next_choices());
         report_.states = seen_.size();
         return report_;
@@ -105,12 +177,16 @@ public:
     // --- for build() ---
     void strand(std::string name, std::function<void()> run) {
         if (used_ == pool_.size()) pool_.push_back(std::make_unique<one>());
-        one& s = *pool_[used_++];
+        one& s = *pool_[used_];
+        s.number = static_cast<unsigned>(used_++);
         s.start(std::move(name), std::move(run));
     }
-    // Called when no strand can go on. Returns what is wrong with that, or "". Without it a strand that
-    // has not returned is a deadlock.
+    // Called when no strand can go on. Returns what is wrong with that, or "". Without it a strand
+    // that has not returned is a deadlock.
     void at_rest(std::function<std::string()> check) { at_rest_ = std::move(check); }
+
+    // Whether the strand that was made as the nth has returned. At rest.
+    [[nodiscard]] bool is_done(std::size_t n) const { return pool_[n]->next.kind == op::done; }
 
     // --- for strands ---
     // The search has seen this state before: endless strands return.
@@ -119,26 +195,52 @@ public:
     void fail(const std::string& what) {
         if (is_draining_ || !report_.error.empty()) return;
         report_.error = what + "\n" + trace();
+        if (abandons && current_ != nullptr) pause({.kind = op::done, .what = "failed"});
     }
-    // What the strand has read so far no longer matters: `local` is all it knows. Makes for fewer states.
+    // What the strand has read so far no longer matters: `local` is all it knows. Makes for fewer
+    // states.
     void forget(value local) {
         current_->forget_spin();
         current_->history = mix(~value{0}, local);
     }
     // Never goes on, until the execution is over.
-    void block() { pause({.kind = op::asleep, .what = "blocked"}); }
+    void stay() { pause({.kind = op::asleep, .what = "blocked"}); }
+    // A signal's handler, which may run before any step of the calling strand, `times` times; never
+    // in itself, nor in a sleep.
+    void interruptible(std::function<void()> handler, unsigned times) {
+        current_->handler = std::move(handler);
+        current_->interrupts = times;
+        step("can be interrupted");
+    }
+    // A call of the handler that is to come does not come any more.
+    void uninterruptible() { current_->interrupts = 0; }
+    // What os::thread_slot() is on the strand.
+    [[nodiscard]] void*& slot() { return current_->slot; }
+    [[nodiscard]] bool is_on_strand() const { return current_ != nullptr; }
+
+    // A plain access to a variable that only one may touch at a time.
+    void touch(cell c, const char* what) {
+        if (current_ == nullptr || !checks_orders) return;
+        last_write& w = written_[c];
+        if (w.strand != ~0u && current_->known.at[w.strand] < w.when)
+            return fail(std::string{"not ordered: "} + what);
+        w = {current_->number, current_->known.at[current_->number]};
+    }
+
     // Lets others go on here.
     void step(const char* what) { pause({.kind = op::plain, .what = what}); }
 
     cell make(value initial) {
         memory_.push_back(initial);
+        released_.push_back({});
+        written_.push_back({});
         return static_cast<cell>(memory_.size() - 1);
     }
-    // What is in memory now: for at_rest(), and for variables of the proof that no strand's decision
-    // depends on. No step.
+    // What is in memory now: for at_rest(), and for variables of the proof that no strand's
+    // decision depends on. No step.
     [[nodiscard]] value& at(cell c) { return memory_[c]; }
 
-    value load(cell c) {
+    value load(cell c, std::memory_order order = std::memory_order_relaxed) {
         if (current_ == nullptr) return memory_[c];
         one& self = *current_;
         if (!(self.is_exhausting && self.spins_on == c)) {
@@ -147,49 +249,76 @@ public:
         }
         self.waits_for_change = false;
         self.spins_on = c;
-        return self.saw(visible(self, c));
+        for (auto i = self.buffer.rbegin(); i != self.buffer.rend(); ++i)
+            if (i->at == c) return self.saw(i->v);
+        see(c, order);
+        return self.saw(memory_[c]);
     }
-    void store(cell c, value v) {
+    void store(cell c, value v, std::memory_order order = std::memory_order_relaxed) {
         if (current_ == nullptr) {
             memory_[c] = v;
             return;
         }
         current_->forget_spin();
-        current_->buffer.push_back({c, v});  // Nobody else notices: no step.
+        current_->buffer.push_back({c, v, published(order)});  // Nobody else notices: no step.
     }
-    // `change` takes the old value and returns the new one.
+    // `change` takes the old value and returns the new one; `is_done` whether that is an access of
+    // the first order, or a load of the second.
     template <class F>
-    value modify(cell c, F change) {
+    value modify(cell c, F change, std::memory_order order = std::memory_order_relaxed) {
+        return modify(
+            c, change, [](value) { return true; }, order, order, "modify");
+    }
+    template <class F, class D>
+    value modify(cell c, F change, D is_done, std::memory_order order, std::memory_order failure,
+                 const char* what) {
         if (current_ == nullptr) {
             const value old = memory_[c];
             memory_[c] = change(old);
             return old;
         }
         current_->forget_spin();
-        pause({.kind = op::locked, .what = "modify", .at = c});
+        pause({.kind = op::locked, .what = what, .at = c});
         const value old = current_->saw(memory_[c]);
+        const bool done = is_done(old);
+        see(c, done ? order : failure);
+        if (done) released_[c].join(published(order));
         memory_[c] = change(old);
         return old;
     }
+    // For a sequentially consistent store, which replaces what was released before.
+    void forget_released(cell c) { released_[c] = {}; }
+    void release_now(cell c) {
+        if (current_ != nullptr) released_[c] = published(std::memory_order_seq_cst);
+    }
+
     void acquire_lock(cell c) {
+        if (current_ == nullptr) {
+            memory_[c] = 1;
+            return;
+        }
         current_->forget_spin();
         pause({.kind = op::locks, .what = "lock", .at = c});
         memory_[c] = 1;
+        current_->known.join(released_[c]);
     }
     void full_fence() {
         if (current_ == nullptr || without_full_fence) return;
         current_->forget_spin();
         pause({.kind = op::locked, .what = "fence"});
+        fence(*current_);
     }
     void heavy_fence() {
         if (current_ == nullptr) return;
         current_->forget_spin();
         pause({.kind = op::locked, .what = "heavy fence"});
         if (without_heavy_fence) return;
+        fence(*current_);
         for (std::size_t i = 0; i < used_; ++i) {
             if (pool_[i].get() == current_) continue;
             pause({.kind = op::plain, .what = "barrier elsewhere"});
             while (!pool_[i]->buffer.empty()) flush(*pool_[i]);
+            fence(*pool_[i]);
         }
     }
     void spin_pause() {
@@ -200,29 +329,63 @@ public:
         self.is_exhausting = choice_ == 1;
         self.waits_for_change = choice_ == 0;
     }
-    void futex_wait(cell c, value expected) {
+    // Until the bits are clear. What a loop of looks and sched_yield() comes to.
+    void await_clear(cell c, value bits) {
+        current_->forget_spin();
+        pause({.kind = op::awaits, .what = "awaits", .at = c, .bits = bits});
+    }
+    // False: the limit has passed.
+    bool futex_wait(cell c, value expected, bool has_limit = false) {
         current_->forget_spin();
         pause({.kind = op::locked, .what = "futex_wait", .at = c});
         if (memory_[c] != expected) {
             current_->saw(1);
-            return;
+            return true;
         }
         current_->saw(2);
-        pause({.kind = op::asleep, .what = "woken", .at = c});
+        pause({.kind = has_limit ? op::asleep_for : op::asleep, .what = "woken", .at = c});
+        current_->saw(choice_);
+        return choice_ == 0;
     }
-    void futex_wake(cell c) {
+    void futex_wake(cell c, int waiters = __INT_MAX__) {
         current_->forget_spin();
         pause({.kind = op::locked, .what = "futex_wake", .at = c});
-        for (std::size_t i = 0; i < used_; ++i)
-            if (pool_[i]->next.kind == op::asleep && pool_[i]->next.at == c)
-                pool_[i]->next.kind = op::plain;
+        for (std::size_t i = 0; i < used_ && waiters > 0; ++i) {
+            op& of = pool_[i]->next;
+            if ((of.kind != op::asleep && of.kind != op::asleep_for) || of.at != c) continue;
+            of.kind = op::plain;
+            --waiters;
+        }
+    }
+
+    // The order that an access of the text is made with: its own, unless it is the weakened one.
+    std::memory_order order_of(std::memory_order own, const place_in_text& at, const char* what,
+                               bool is_failure) {
+        if (own == std::memory_order_relaxed || current_ == nullptr) return own;
+        if (sites != nullptr) note(own, at, what, is_failure);
+        const site* w = weakened;
+        if (w == nullptr || w->line != at.line() || w->column != at.column() ||
+            w->is_failure != is_failure || std::strcmp(w->file, at.file_name()) != 0)
+            return own;
+        return weakened_to;
     }
 
 private:
     struct op {
-        enum kinds : unsigned char { plain, reads, locked, locks, spins, asleep, done } kind = done;
+        enum kinds : unsigned char {
+            plain,
+            reads,
+            locked,
+            locks,
+            spins,
+            awaits,
+            asleep,
+            asleep_for,
+            done
+        } kind = done;
         const char* what = "";
         cell at = ~0u;
+        value bits = 0;
     };
     struct place {
         arch::context context;
@@ -232,6 +395,11 @@ private:
     struct pending_store {
         cell at;
         value v;
+        clocks released;
+    };
+    struct last_write {
+        unsigned strand = ~0u;
+        unsigned when = 0;
     };
 
     struct one {
@@ -245,10 +413,22 @@ private:
         cell spins_on = ~0u;
         value last_seen = 0;
         bool is_exhausting = false, waits_for_change = false;
+        unsigned number = 0;
+        // What it knows; what its relaxed stores publish, since its last fence; what its relaxed
+        // loads saw, until the next.
+        clocks known, fenced, unfenced;
+        std::function<void()> handler;
+        unsigned interrupts = 0;
+        bool is_in_handler = false;
+        void* slot = nullptr;
 
         one() {
             place.race.create("strand");
             arch::set_bounds(place.shadow, stack.get(), stack_bytes);
+            begin();
+        }
+        void begin() {
+            arch::unpoison(stack.get(), stack_bytes);
             auto top =
                 reinterpret_cast<std::uintptr_t>(stack.get() + stack_bytes) & ~std::uintptr_t{15};
             arch::make_context(place.context, reinterpret_cast<void*>(top), &enter, this);
@@ -259,6 +439,12 @@ private:
             next = {.kind = op::plain, .what = "start"};
             buffer.clear();
             history = 0;
+            known = fenced = unfenced = {};
+            known.at[number] = 1;
+            handler = nullptr;
+            interrupts = 0;
+            is_in_handler = false;
+            slot = nullptr;
             forget_spin();
         }
         void forget_spin() {
@@ -278,12 +464,37 @@ private:
     };
 
     static constexpr std::size_t stack_bytes = 64 * 1024;
+    static constexpr std::size_t most_steps = 10'000;
 
     static std::uint64_t mix(std::uint64_t h, std::uint64_t v) {
         h = (h ^ v) + 0x9e3779b97f4a7c15u;
         h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
         h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
         return h ^ (h >> 31);
+    }
+
+    // Of many words, four at a time: what most of the search's time goes into.
+    template <class T>
+    static std::uint64_t mix_all(std::uint64_t h, const std::vector<T>& all) {
+        static_assert(sizeof(T) % sizeof(std::uint64_t) == 0);
+        const char* at = reinterpret_cast<const char*>(all.data());
+        const std::size_t words = all.size() * sizeof(T) / sizeof(std::uint64_t);
+        std::uint64_t lanes[4] = {h, 1, 2, 3};
+        for (std::size_t i = 0; i < words; ++i) {
+            std::uint64_t word;
+            std::memcpy(&word, at + i * sizeof word, sizeof word);
+            std::uint64_t& lane = lanes[i % 4];
+            lane = (lane ^ word) * 0x9e3779b97f4a7c15u;
+            lane ^= lane >> 29;
+        }
+        for (const std::uint64_t lane : lanes) h = mix(h, lane);
+        return h;
+    }
+    static std::uint64_t mix(std::uint64_t h, const clocks& c) {
+        std::uint64_t words[2];
+        static_assert(sizeof words == sizeof c.at);
+        std::memcpy(words, c.at.data(), sizeof words);
+        return (words[0] | words[1]) == 0 ? h + 1 : mix(mix(h, words[0]), words[1]);
     }
 
     // --- contexts ---
@@ -296,9 +507,82 @@ private:
     }
     void pause(op next) {
         one& self = *current_;
-        self.next = next;
-        current_ = nullptr;
-        change_place(self.place, main_);
+        for (;;) {
+            self.next = next;
+            current_ = nullptr;
+            change_place(self.place, main_);
+            if (!is_interrupt_) return;
+            is_interrupt_ = false;
+            next = self.next;  // It may have been woken before.
+            --self.interrupts;
+            self.is_in_handler = true;
+            self.history = mix(self.history, 7);
+            const auto kept = std::make_pair(self.spins_on, self.last_seen);
+            const bool exhausts = std::exchange(self.is_exhausting, false),
+                       waits = std::exchange(self.waits_for_change, false);
+            self.handler();
+            std::tie(self.spins_on, self.last_seen) = kept;
+            self.is_exhausting = exhausts;
+            self.waits_for_change = waits;
+            self.history = mix(self.history, 8);
+            self.is_in_handler = false;
+        }
+    }
+
+    // --- clocks ---
+    static bool acquires(std::memory_order o) {
+        return o == std::memory_order_acquire || o == std::memory_order_acq_rel ||
+               o == std::memory_order_seq_cst;
+    }
+    static bool releases(std::memory_order o) {
+        return o == std::memory_order_release || o == std::memory_order_acq_rel ||
+               o == std::memory_order_seq_cst;
+    }
+    void see(cell c, std::memory_order order) {
+        if (checks_orders)
+            (acquires(order) ? current_->known : current_->unfenced).join(released_[c]);
+    }
+    clocks published(std::memory_order order) {
+        one& self = *current_;
+        if (!checks_orders) return {};
+        if (!releases(order)) return self.fenced;
+        const clocks all = self.known;
+        ++self.known.at[self.number];
+        return all;
+    }
+    void fence(one& of) {
+        if (!checks_orders) return;
+        of.known.join(of.unfenced);
+        of.fenced = of.known;
+        ++of.known.at[of.number];
+    }
+    void note(std::memory_order order, const place_in_text& at, const char* what, bool is_failure) {
+        const char* const names[] = {"relaxed", "consume", "acquire",
+                                     "release", "acq_rel", "seq_cst"};
+        // The test's own are none of the text's.
+        if (std::strstr(at.file_name(), "internal/") != nullptr ||
+            std::strstr(at.file_name(), "_test.cpp") != nullptr)
+            return;
+        site s{at.function_name(),
+               std::string{what} + " " + names[static_cast<int>(order)],
+               is_failure,
+               at.line(),
+               at.column(),
+               at.file_name(),
+               order};
+        // "bool ums::modelled::ownership::try_claim()" becomes "ownership::try_claim".
+        s.function.resize(std::min(s.function.size(), s.function.find('(')));
+        s.function.erase(0, s.function.find_last_of(' ') + 1);
+        if (const auto from = s.function.find("modelled"); from != s.function.npos)
+            s.function.erase(0, s.function.find("::", from) + 2);
+        if (const auto from = s.function.find("{anonymous}::"); from != s.function.npos)
+            s.function.erase(from, 13);
+        if (const auto from = s.function.find("(anonymous namespace)::"); from != s.function.npos)
+            s.function.erase(from, 23);
+        const std::string line = std::to_string(at.line()), column = std::to_string(at.column());
+        sites->emplace(std::string{at.file_name()} + std::string(6 - line.size(), ' ') + line +
+                           std::string(6 - column.size(), ' ') + column + (is_failure ? "f" : ""),
+                       s);
     }
     void resume(one& s) {
         current_ = &s;
@@ -315,7 +599,7 @@ private:
     // --- one execution ---
     struct move {
         unsigned strand;
-        enum kinds : unsigned char { goes, exhausts, flushes } kind;
+        enum kinds : unsigned char { goes, exhausts, flushes, times_out, is_interrupted } kind;
     };
 
     [[nodiscard]] value visible(const one& s, cell c) const {
@@ -325,6 +609,7 @@ private:
     }
     void flush(one& s) {
         memory_[s.buffer.front().at] = s.buffer.front().v;
+        released_[s.buffer.front().at] = s.buffer.front().released;
         s.buffer.pop_front();
     }
     [[nodiscard]] bool is_enabled(const one& s) const {
@@ -336,10 +621,13 @@ private:
                 return !(s.waits_for_change && s.spins_on == s.next.at &&
                          visible(s, s.next.at) == s.last_seen);
             case op::locked:
-                return s.buffer.empty();
+                return true;  // Its stores become visible first: make().
             case op::locks:
-                return s.buffer.empty() && memory_[s.next.at] == 0;
+                return memory_[s.next.at] == 0;
+            case op::awaits:
+                return (memory_[s.next.at] & s.next.bits) == 0;
             case op::asleep:
+            case op::asleep_for:
             case op::done:
                 return false;
         }
@@ -347,31 +635,65 @@ private:
     }
     void list_moves() {
         moves_.clear();
+        // The one that went last goes on, unless another may be chosen in its place.
+        const bool only_last =
+            preempted_ >= preemptions && last_ < used_ && is_enabled(*pool_[last_]);
         for (unsigned i = 0; i < used_; ++i) {
             one& s = *pool_[i];
+            if (is_flush_noticed(i)) moves_.push_back({i, move::flushes});
+            if (only_last && i != last_) continue;
             if (is_enabled(s)) {
                 moves_.push_back({i, move::goes});
                 if (s.next.kind == op::spins) moves_.push_back({i, move::exhausts});
             }
-            if (!s.buffer.empty()) moves_.push_back({i, move::flushes});
+            if (s.next.kind == op::asleep_for && timed_out_ < timeouts)
+                moves_.push_back({i, move::times_out});
+            if (s.interrupts != 0 && !s.is_in_handler && s.next.kind != op::asleep &&
+                s.next.kind != op::asleep_for && s.next.kind != op::done)
+                moves_.push_back({i, move::is_interrupted});
         }
+    }
+    // Whether another strand is about to see one of its stores, or to store to the same place. Only
+    // then does it matter when a store becomes visible.
+    [[nodiscard]] bool is_flush_noticed(unsigned i) const {
+        for (const pending_store& p : pool_[i]->buffer)
+            for (unsigned k = 0; k < used_; ++k) {
+                if (k == i) continue;
+                const one& other = *pool_[k];
+                if (other.next.at == p.at && other.next.kind != op::done) return true;
+                for (const pending_store& q : other.buffer)
+                    if (q.at == p.at) return true;
+            }
+        return false;
     }
     void make(const move& m) {
         one& s = *pool_[m.strand];
         if (m.kind == move::flushes) return flush(s);
-        choice_ = m.kind == move::exhausts;
+        if ((s.next.kind == op::locked || s.next.kind == op::locks) && m.kind == move::goes)
+            while (!s.buffer.empty()) flush(s);
+        if (last_ < used_ && m.strand != last_ && is_enabled(*pool_[last_]) && preemptions != ~0u)
+            ++preempted_;
+        last_ = m.strand;
+        choice_ = m.kind == move::exhausts || m.kind == move::times_out;
+        timed_out_ += m.kind == move::times_out;
+        is_interrupt_ = m.kind == move::is_interrupted;
         resume(s);
     }
     [[nodiscard]] std::uint64_t state() const {
-        std::uint64_t h = 0;
-        for (const value v : memory_) h = mix(h, v);
+        std::uint64_t h = timed_out_;
+        if (preemptions != ~0u) h = mix(mix(h, preempted_), last_);
+        h = mix_all(h, memory_);
+        if (checks_orders) h = mix_all(mix_all(h, released_), written_);
         for (unsigned i = 0; i < used_; ++i) {
             const one& s = *pool_[i];
             h = mix(h, s.history);
             h = mix(h, static_cast<std::uint64_t>(s.next.kind) << 32 | s.next.at);
             h = mix(h, reinterpret_cast<std::uintptr_t>(s.next.what));
             h = mix(h, s.waits_for_change ? 1 : 2);
-            for (const pending_store& p : s.buffer) h = mix(mix(h, p.at), p.v);
+            if (checks_orders) h = mix(mix(mix(h, s.known), s.fenced), s.unfenced);
+            h = mix(h, s.interrupts << 1 | (s.is_in_handler ? 1 : 0));
+            for (const pending_store& p : s.buffer)
+                h = mix(mix(h, p.at), p.v), h = checks_orders ? mix(h, p.released) : h;
             h = mix(h, s.buffer.size());
         }
         return h;
@@ -379,6 +701,10 @@ private:
 
     void execute(const std::function<void(model&)>& build) {
         memory_.clear();
+        released_.clear();
+        written_.clear();
+        timed_out_ = preempted_ = 0;
+        last_ = ~0u;
         used_ = 0;
         at_rest_ = nullptr;
         trace_.clear();
@@ -391,7 +717,12 @@ private:
                 break;
             }
             if (depth == choices_.size()) {
-                if (!seen_.insert(state()).second) break;
+                // Where there is no choice there is nothing to search again.
+                if (moves_.size() > 1 && !seen_.insert(state()).second) break;
+                if (depth == most_steps) {
+                    fail("does not end");
+                    break;
+                }
                 choices_.push_back({0, static_cast<unsigned>(moves_.size())});
             }
             const move m = moves_[choices_[depth++].taken];
@@ -402,6 +733,8 @@ private:
     }
 
     void rest() {
+        for (unsigned i = 0; i < used_; ++i)
+            while (!pool_[i]->buffer.empty()) flush(*pool_[i]);
         bool is_stuck = false;
         for (unsigned i = 0; i < used_; ++i) {
             const one& s = *pool_[i];
@@ -419,11 +752,17 @@ private:
 
     // Lets all strands return, so that nothing is left on their stacks.
     void drain() {
+        if (abandons) {
+            for (unsigned i = 0; i < used_; ++i) pool_[i]->begin();
+            return;
+        }
         is_draining_ = true;
         for (unsigned turn = 0, idle = 0; idle <= used_; ++turn) {
             one& s = *pool_[turn % used_];
             while (!s.buffer.empty()) flush(s);
-            if (s.next.kind == op::asleep || s.next.kind == op::reads) s.next.kind = op::plain;
+            if (s.next.kind == op::asleep || s.next.kind == op::asleep_for ||
+                s.next.kind == op::reads)
+                s.next.kind = op::plain;
             if (is_enabled(s)) {
                 choice_ = 1;
                 resume(s);
@@ -451,6 +790,10 @@ private:
             text += "  " + s.name + ": ";
             if (t.m.kind == move::flushes)
                 text += "its oldest store becomes visible";
+            else if (t.m.kind == move::times_out)
+                text += "the limit of its sleep passes";
+            else if (t.m.kind == move::is_interrupted)
+                text += "is interrupted";
             else
                 text +=
                     t.next.what + (t.next.at != ~0u ? " [" + std::to_string(t.next.at) + "]" : "");
@@ -475,22 +818,52 @@ private:
     std::size_t used_ = 0;
     one* current_ = nullptr;
     std::vector<value> memory_;
+    std::vector<clocks> released_;     // With the value in memory.
+    std::vector<last_write> written_;  // By touch().
     std::vector<move> moves_;
     std::vector<chosen> choices_;
     std::vector<traced> trace_;
     std::unordered_set<std::uint64_t> seen_;
     std::function<std::string()> at_rest_;
     value choice_ = 0;
+    bool is_interrupt_ = false;
+    unsigned timed_out_ = 0, preempted_ = 0, last_ = ~0u;
     bool is_draining_ = false;
     report report_;
 };
 
+// A plain variable of which the model checks that only one touches it at a time.
+template <class T>
+class checked {
+public:
+    checked(T initial) noexcept : value_{initial} {}
+    operator T() const noexcept {
+        model::running().touch(at_, "a variable that is read");
+        return value_;
+    }
+    checked& operator=(T v) noexcept {
+        model::running().touch(at_, "a variable that is written");
+        value_ = v;
+        return *this;
+    }
+
+private:
+    model::cell at_ = model::running().make(0);
+    T value_;
+};
+
 }  // namespace ums::tso
+
+// In the text, an assertion that fails is an execution that goes wrong.
+#undef UMS_ASSERT
+#define UMS_ASSERT(expression, message) \
+    ((expression) ? (void)0 : ums::tso::model::running().fail(message))
 
 // What the library's text sees instead of ums::base.
 namespace ums::modelled_base {
 
 namespace chain = base::chain;
+using base::fifo;
 
 using base::acq_rel;
 using base::acquire;
@@ -499,67 +872,100 @@ using base::relaxed;
 using base::release;
 using base::seq_cst;
 
-// On TSO every load acquires and every store releases; a sequentially consistent store is an exchange.
+// On TSO every load acquires and every store releases; a sequentially consistent store is an
+// exchange.
 template <class T>
 class atomic {
+    using place = std::source_location;
+    using model = tso::model;
+
 public:
     atomic() noexcept : atomic{T{}} {}
-    explicit atomic(T initial) noexcept : at_{tso::model::running().make(wide(initial))} {}
+    explicit atomic(T initial) noexcept
+        : at_{model::is_running() ? model::running().make(wide(initial)) : ~0u} {}
     atomic(const atomic&) = delete;
     atomic& operator=(const atomic&) = delete;
 
-    T load(std::memory_order) const noexcept { return narrow(tso::model::running().load(at_)); }
-    void store(T v, std::memory_order order) noexcept {
-        if (order == seq_cst)
-            exchange(v, order);
-        else
-            tso::model::running().store(at_, wide(v));
+    T load(std::memory_order order, const place& at = place::current()) const noexcept {
+        model& m = model::running();
+        return narrow(m.load(at_, m.order_of(order, at, "load", false)));
     }
-    T exchange(T v, std::memory_order) noexcept {
-        return narrow(tso::model::running().modify(at_, [v](auto) { return wide(v); }));
+    void store(T v, std::memory_order own, const place& at = place::current()) noexcept {
+        model& m = model::running();
+        const std::memory_order order = m.order_of(own, at, "store", false);
+        if (order != seq_cst) return m.store(at_, wide(v), order);
+        m.modify(
+            at_, [v, &m, this](auto) { return m.forget_released(at_), wide(v); }, relaxed);
+        m.release_now(at_);
     }
-    bool compare_exchange(T& expected, T desired, std::memory_order, std::memory_order) noexcept {
+    T exchange(T v, std::memory_order order, const place& at = place::current()) noexcept {
+        return change([v](T) { return v; }, order, at, "exchange");
+    }
+    bool compare_exchange(T& expected, T desired, std::memory_order success,
+                          std::memory_order failure, const place& at = place::current()) noexcept {
+        model& m = model::running();
         const auto wanted = wide(expected);
-        const auto old = tso::model::running().modify(
-            at_, [=](auto now) { return now == wanted ? wide(desired) : now; });
+        const auto old = m.modify(
+            at_, [=](auto now) { return now == wanted ? wide(desired) : now; },
+            [=](auto now) { return now == wanted; },
+            m.order_of(success, at, "compare_exchange", false),
+            m.order_of(failure, at, "compare_exchange", true), "compare_exchange");
         expected = narrow(old);
         return old == wanted;
     }
-    T fetch_add(T n, std::memory_order) noexcept {
-        return change([n](T v) { return v + n; });
+    T fetch_add(T n, std::memory_order order, const place& at = place::current()) noexcept {
+        return change([n](T v) { return v + n; }, order, at, "fetch_add");
     }
-    T fetch_sub(T n, std::memory_order) noexcept {
-        return change([n](T v) { return v - n; });
+    T fetch_sub(T n, std::memory_order order, const place& at = place::current()) noexcept {
+        return change([n](T v) { return v - n; }, order, at, "fetch_sub");
     }
-    T fetch_or(T n, std::memory_order) noexcept {
-        return change([n](T v) { return v | n; });
+    T fetch_or(T n, std::memory_order order, const place& at = place::current()) noexcept {
+        return change([n](T v) { return v | n; }, order, at, "fetch_or");
     }
-    T fetch_and(T n, std::memory_order) noexcept {
-        return change([n](T v) { return v & n; });
+    T fetch_and(T n, std::memory_order order, const place& at = place::current()) noexcept {
+        return change([n](T v) { return v & n; }, order, at, "fetch_and");
     }
 
     const void* address() const noexcept { return this; }
     [[nodiscard]] tso::model::cell cell() const noexcept { return at_; }
 
 private:
-    static tso::model::value wide(T v) noexcept { return static_cast<tso::model::value>(v); }
-    static T narrow(tso::model::value v) noexcept { return static_cast<T>(v); }
+    static model::value wide(T v) noexcept {
+        if constexpr (std::is_pointer_v<T>)
+            return reinterpret_cast<model::value>(v);
+        else
+            return static_cast<model::value>(v);
+    }
+    static T narrow(model::value v) noexcept {
+        if constexpr (std::is_pointer_v<T>)
+            return reinterpret_cast<T>(v);
+        else
+            return static_cast<T>(v);
+    }
     template <class F>
-    T change(F f) noexcept {
-        return narrow(tso::model::running().modify(
-            at_, [f](auto v) { return wide(static_cast<T>(f(narrow(v)))); }));
+    T change(F f, std::memory_order own, const place& at, const char* what) noexcept {
+        model& m = model::running();
+        const std::memory_order order = m.order_of(own, at, what, false);
+        return narrow(m.modify(
+            at_, [f](auto v) { return wide(static_cast<T>(f(narrow(v)))); },
+            [](auto) { return true; }, order, order, what));
     }
 
-    tso::model::cell at_;
+    model::cell at_;
 };
 
+// Every write comes after the one before it.
 template <class T>
 class owned {
 public:
     owned() noexcept = default;
     explicit owned(T initial) noexcept : value_{initial} {}
     T get() const noexcept { return value_.load(relaxed); }
-    void set(T v) noexcept { value_.store(v, relaxed); }
+    void set(T v) noexcept {
+        tso::model::running().touch(value_.cell(), "two write a base::owned");
+        value_.store(v, relaxed);
+    }
+    void add(T n) noexcept { set(static_cast<T>(get() + n)); }
 
 private:
     atomic<T> value_;
@@ -576,24 +982,43 @@ namespace ums::modelled_os {
 
 inline void heavy_fence() noexcept { tso::model::running().heavy_fence(); }
 
-inline void futex_wait(const modelled_base::atomic<std::uint32_t>& word,
-                       std::uint32_t expected) noexcept {
-    tso::model::running().futex_wait(word.cell(), expected);
+using os::nanoseconds;
+using os::never;
+inline nanoseconds now() noexcept { return 0; }
+
+inline bool futex_wait(const modelled_base::atomic<std::uint32_t>& word, std::uint32_t expected,
+                       nanoseconds limit = never) noexcept {
+    return tso::model::running().futex_wait(word.cell(), expected, limit != never);
 }
-inline void futex_wake(const void* word) noexcept {
+inline void futex_wake(const void* word, int waiters = 1) noexcept {
     tso::model::running().futex_wake(
-        static_cast<const modelled_base::atomic<std::uint32_t>*>(word)->cell());
+        static_cast<const modelled_base::atomic<std::uint32_t>*>(word)->cell(), waiters);
 }
 
 using os::lock_rank;
 
 class lock {
 public:
+    lock() noexcept = default;
     explicit lock(lock_rank) noexcept {}
-    void acquire() noexcept { tso::model::running().acquire_lock(word_.cell()); }
-    void release() noexcept { word_.exchange(0, base::release); }
+    // Under it nobody is stopped.
+    void acquire() noexcept {
+        count(1);
+        tso::model::running().acquire_lock(word_.cell());
+    }
+    void release() noexcept {
+        tso::model::running().modify(
+            word_.cell(), [](auto) { return 0; }, base::release);
+        count(~0u);
+    }
 
 private:
+    static void count(std::uint32_t by) noexcept {
+        tso::model& m = tso::model::running();
+        if (!m.is_on_strand()) return;
+        if (auto* here = static_cast<os::slot_head*>(m.slot())) here->unstoppable.add(by);
+    }
+
     modelled_base::atomic<std::uint32_t> word_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <semaphore>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -198,6 +200,20 @@ TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
         ++left;
     }
     EXPECT_EQ(left, 1);
+}
+
+// Its number says nothing here.
+TEST_F(stats_files_test, the_tree_of_a_process_of_another_pid_namespace_stays) {
+    const fs::path gone = directory / "ums/999999998", lives = directory / "ums/999999999";
+    fs::create_directories(gone / "schedulers/0");
+    fs::create_directories(lives / "schedulers/0");
+    const int its = ::open(lives.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(::flock(its, LOCK_EX), 0);
+    const child_end end = run_child("looks", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
+    ::close(its);
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_TRUE(fs::exists(lives / "schedulers/0"));
+    EXPECT_FALSE(fs::exists(gone));
 }
 
 TEST_F(stats_files_test, a_scheduler_that_waits_leaves_the_files_of_workers) {

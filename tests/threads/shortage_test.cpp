@@ -4,7 +4,6 @@
 // short: they go on, or one line on standard error says what is missing. Each program runs in a
 // child process.
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -15,7 +14,6 @@
 #include <new>
 #include <pthread.h>
 #include <string>
-#include <string_view>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -124,21 +122,8 @@ child_end run_short_of(const char* program, const child_arguments& arguments,
     return run_child(program, arguments, set, std::chrono::seconds{60});
 }
 
-// Not mended yet; whoever mends one takes it off this list.
-constexpr std::string_view not_yet[] = {
-    "time_slices_end_or_are_refused_where_no_signals_are_queued",
-};
-bool is_not_mended_yet() {
-    const std::string_view name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    return std::any_of(std::begin(not_yet), std::end(not_yet),
-                       [name](std::string_view one) { return name.starts_with(one); });
-}
-
 class shortage : public ::testing::TestWithParam<const char*> {
 protected:
-    void SetUp() override {
-        if (is_not_mended_yet()) GTEST_SKIP() << "not mended yet";
-    }
     static child_environment detector() { return {{"UMS_BLOCK", GetParam()}}; }
 };
 
@@ -410,12 +395,7 @@ const child_program no_detector{"no detector", [](const child_arguments&) {
                                     return run_on_one_processor({}, [] { usleep(1000); });
                                 }};
 
-class no_detector_test : public conserving_test {
-protected:
-    void SetUp() override {
-        if (is_not_mended_yet()) GTEST_SKIP() << "not mended yet";
-    }
-};
+class no_detector_test : public conserving_test {};
 
 TEST_F(no_detector_test, a_runtime_that_cannot_find_blocks_says_so_in_one_line) {
     const child_end end = run_short_of("no detector", {});

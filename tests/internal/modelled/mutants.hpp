@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// internal/modelled/mutants.hpp: runs programs of a model as they are, with each mutant of the
+// text, and with each of its memory orders weakened.
+
+#include <cstddef>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "internal/modelled/surroundings.hpp"
+#include "support/scale.hpp"
+
+namespace ums::tso {
+
+struct program {
+    const char* name;
+    void (*build)(model&);
+    unsigned timeouts = 0;
+    unsigned preemptions = ~0u;
+};
+
+// A line of what generate.py writes.
+struct replaced_text {
+    const char* name;
+    bool is_there;
+};
+
+// A mutant, or an order, that no program finds, and why that is so.
+struct not_found {
+    std::string_view name, why;
+};
+
+class mutation_test {
+public:
+    mutation_test(std::vector<program> programs, std::vector<replaced_text> mutants,
+                  std::vector<not_found> expected)
+        : programs_{std::move(programs)},
+          mutants_{std::move(mutants)},
+          expected_{std::move(expected)} {}
+
+    void text_is_correct() {
+        for (const program& p : programs_) {
+            model m;
+            const auto r = explore(p, m, is_instrumented ? 5'000 : 500'000);
+            EXPECT_EQ(r.error, "") << p.name;
+            EXPECT_TRUE(!r.is_cut || is_instrumented) << p.name;
+            std::cout << p.name << ": " << r.states << " states, " << r.executions
+                      << " executions\n";
+        }
+    }
+
+    void finds_each_mutant() {
+        if (is_instrumented) GTEST_SKIP() << too_long;
+        for (std::size_t i = 0; i < mutants_.size(); ++i) {
+            const replaced_text& one = mutants_[i];
+            EXPECT_TRUE(one.is_there) << one.name << ": the text that it replaces has changed";
+            mutant = static_cast<int>(i) + 1;
+            expect_found(one.name, [](model&) {});
+        }
+        mutant = 0;
+    }
+
+    // Of each access of the text but those that are relaxed: it is made relaxed.
+    void finds_each_order() {
+        if (is_instrumented) GTEST_SKIP() << too_long;
+        std::map<std::string, site> sites;
+        for (const program& p : programs_) {
+            model m;
+            m.sites = &sites;
+            static_cast<void>(explore(p, m));
+        }
+        std::map<std::string, int> seen;  // The second of a name is "name #2".
+        for (const auto& [key, weak] : sites) {
+            const int n = ++seen[weak.name()];
+            expect_found(weak.name() + (n > 1 ? " #" + std::to_string(n) : ""),
+                         [w = &weak](model& m) { m.weakened = w; });
+        }
+    }
+
+private:
+    // The search goes through the same states, and a sanitizer has nothing to look at in them.
+    static constexpr bool is_instrumented = under_asan || under_tsan;
+    static constexpr const char* too_long = "a minute, and more, under a sanitizer";
+
+    static model::report explore(const program& p, model& m,
+                                 std::uint64_t most_executions = 500'000) {
+        m.abandons = true;
+        m.checks_orders = true;
+        m.timeouts = p.timeouts;
+        m.preemptions = p.preemptions;
+        m.most_executions = most_executions;
+        return m.explore([&p](model& of) { p.build(of); });
+    }
+
+    // By which program, and what it finds; or "".
+    template <class F>
+    std::string found_within(std::uint64_t executions, F change) {
+        for (const program& p : programs_) {
+            model m;
+            change(m);
+            const auto r = explore(p, m, executions);
+            if (r.error.empty()) continue;
+            return std::string{p.name} + ", " + r.error.substr(0, r.error.find('\n'));
+        }
+        return "";
+    }
+
+    template <class F>
+    void expect_found(const std::string& name, F change) {
+        const not_found* known = nullptr;
+        for (const not_found& n : expected_)
+            if (n.name == name) known = &n;
+        // A short look at each program first: most are found soon.
+        std::string found = found_within(known != nullptr ? 3'000 : 2'000, change);
+        if (found.empty() && known == nullptr) found = found_within(500'000, change);
+        if (known == nullptr)
+            EXPECT_NE(found, "") << name << " is not found";
+        else
+            EXPECT_EQ(found, "") << name << " is found after all";
+        std::cout << name << ": " << (found.empty() ? "-" : found) << std::endl;
+    }
+
+    std::vector<program> programs_;
+    std::vector<replaced_text> mutants_;
+    std::vector<not_found> expected_;
+};
+
+}  // namespace ums::tso

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// For models, in place of sched/fiber.hpp: a fiber whose body is a number of steps, so that any
+// strand may go on with it.
+
+#include "arch/context.hpp"
+#include "sched/parkable.hpp"
+#include "sched/processor.hpp"
+
+namespace ums::sched {
+
+class cluster;
+
+// What only the fiber itself touches, and whoever has a claim on its carrier: no step of the
+// search.
+template <class T>
+class note {
+public:
+    [[nodiscard]] T get() const noexcept { return value_; }
+    void set(T v) noexcept { value_ = v; }
+
+private:
+    T value_{};
+};
+
+struct fiber : parkable {
+    explicit fiber(cluster& home, unsigned n) noexcept : parkable{true}, number{n} {
+        home_cluster.set(&home);
+    }
+
+    struct {
+        note<std::uint32_t> depth, shields;
+        note<bool> stop_wanted;
+        [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }
+    } blocks;
+    note<cluster*> home_cluster;
+    arch::context context;
+    arch::stack_shadow shadow;
+    arch::race_context race;
+
+    const unsigned number;
+    unsigned stage = 0;  // Where its body goes on.
+    bool is_done = false;
+    tso::model::cell runs = tso::model::running().make(0);    // On how many strands.
+    tso::model::cell queued = tso::model::running().make(0);  // How often it is in the queue.
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// For models, in place of sched/waiting_for.hpp: nobody looks inside.
+
+#include "sched/parkable.hpp"
+
+namespace ums::sched {
+
+enum class wait_kind { permit };
+
+struct waiting_for {
+    waiting_for(parkable&, wait_kind, const void*) noexcept {}
+};
+
+}  // namespace ums::sched

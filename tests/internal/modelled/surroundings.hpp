@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// internal/modelled/surroundings.hpp: what the text of src/sched sees of the layers below it, in a
+// model.
+//
+// Include it before the text, and what the text includes of os/ and arch/ with it: those headers
+// are the real ones, and must not be read again under other names.
+
+#include <cerrno>
+#include <csignal>
+#include <ucontext.h>
+
+#include "arch/context.hpp"
+#include "arch/exception_state.hpp"
+#include "arch/sanitizer.hpp"
+#include "base/assert.hpp"
+#include "internal/tso_model.hpp"
+#include "os/clock.hpp"
+#include "os/code_map.hpp"
+#include "os/foreign.hpp"
+#include "os/interrupt_signal.hpp"
+#include "os/kernel_thread.hpp"
+#include "os/no_stop.hpp"
+#include "os/placement.hpp"
+#include "os/say.hpp"
+#include "os/thread_cpu.hpp"
+#include "os/thread_slot.hpp"
+#include "os/thread_state.hpp"
+
+namespace ums::tso {
+
+// Which mutant of the generated text is on; 0: none.
+inline int mutant = 0;
+
+}  // namespace ums::tso
+
+namespace ums::modelled_arch {
+
+using arch::exception_state;
+using arch::stack_shadow;
+
+// A stopped fiber's leads to the carrier that waits.
+struct context {
+    void* target = nullptr;
+};
+
+struct race_context {
+    void enter() const noexcept {}
+    void resume() const noexcept {}
+};
+
+inline void happens_before(const void*) noexcept {}
+inline void happens_after(const void*) noexcept {}
+inline void start_last_switch(const stack_shadow&) noexcept {}
+inline void make_context(context& made, void*, void (*)(void*, void*, void*),
+                         void* target) noexcept {
+    made.target = target;
+}
+// Only in what a model never calls: it goes from one stack to another by itself.
+inline void switch_context(context&, context&, void*, void*) noexcept { std::abort(); }
+
+}  // namespace ums::modelled_arch
+
+namespace ums::modelled_os {
+
+using os::code_map;
+using os::is_runtime_library;
+using os::say;
+using os::slot_head;
+using os::thread_states;
+
+struct user_interrupt {
+    static constexpr os::nanoseconds shortest = 1;
+};
+
+inline bool ask_for_slice(os::nanoseconds) noexcept { return false; }
+inline bool asymmetric() noexcept { return true; }
+inline void* thread_slot() noexcept {
+    tso::model& m = tso::model::running();
+    return m.is_on_strand() ? m.slot() : nullptr;
+}
+inline void forbid_stop() noexcept {
+    if (auto* here = static_cast<slot_head*>(thread_slot())) here->unstoppable.add(1);
+}
+inline void permit_stop() noexcept {
+    if (auto* here = static_cast<slot_head*>(thread_slot()))
+        here->unstoppable.add(~std::uint32_t{0});
+}
+
+struct kernel_thread {
+    int start(void* (*)(void*), void*) noexcept { return EAGAIN; }
+    void join() noexcept {}
+    bool join_within(os::nanoseconds) noexcept { return true; }
+    [[nodiscard]] bool is_started() const noexcept { return false; }
+};
+struct thread_cpu {
+    static int get() noexcept { return -1; }
+    static int here() noexcept { return 0; }
+};
+struct placement {
+    void begin(int, int) noexcept {}
+    void end() noexcept {}
+};
+
+}  // namespace ums::modelled_os
