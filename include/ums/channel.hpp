@@ -42,8 +42,8 @@
 //            read-modify-writes if it is not timed. send_all() and receive_some() pay that once for
 //            all values for which there is room, or which are there. After its construction only
 //            an unbounded channel allocates: a block for each 4 KiB. A T of at most 256 bytes that
-//            moves by copying needs no read-modify-write while one processor does all waits (or,
-//            unbounded, all sends); the first user from elsewhere then pays a system call, once.
+//            moves by copying needs no read-modify-write while all waits (unbounded: all values)
+//            are of one processor; the first user from elsewhere then pays a system call, once.
 
 #include <algorithm>
 #include <chrono>
