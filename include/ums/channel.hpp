@@ -41,9 +41,9 @@
 //            value directly. An operation that has to wait costs a switch more, and two
 //            read-modify-writes if it is not timed. send_all() and receive_some() pay that once for
 //            all values for which there is room, or which are there. After its construction only
-//            an unbounded channel allocates: a block for each 4 KiB. If T has at most 256 bytes and
-//            moves by copying them, operations need no read-modify-write at all while all waits
-//            come from one processor; the first user from elsewhere then pays a system call, once.
+//            an unbounded channel allocates: a block for each 4 KiB. A T of at most 256 bytes that
+//            moves by copying needs no read-modify-write while all waits (unbounded: all values)
+//            are of one processor; the first user from elsewhere then pays a system call, once.
 
 #include <algorithm>
 #include <chrono>
