@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: mprotect migrate fifo nomembarrier nosync policies
+// variants: mprotect migrate fifo nomembarrier nosync
 
 // Clusters: their processors come and go while fibers run, and fibers go from one to another.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync policies
+// variants: migrate fifo p1 nomembarrier nosync
 //
 // Wake, deadline and stop race for the same park, at random, and no wake-up is lost or made up: each
 // waiter has at most one unpark outstanding, so those it got and the one it finds remembered at the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync policies
+// variants: migrate fifo p1 nomembarrier nosync
 #include "ums/condition_variable.hpp"
 
 #include <atomic>
