@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +27,10 @@
 namespace {
 
 using bench::now_ns;
+
+void check(bool is_right) {
+    if (!is_right) throw std::runtime_error{"a channel was closed too early"};
+}
 
 void work_ns(std::uint64_t ns) {
     for (const auto end = now_ns() + ns; now_ns() < end;) {
@@ -138,11 +143,11 @@ bench::tally transfer(std::uint64_t fibers, std::uint64_t ns) {
     std::vector<ums::fiber> echoes;
     for (std::uint64_t i = 0; i < fibers / 2 + 1; ++i)
         echoes.emplace_back([&, i] {
-            while (const auto got = there[i]->receive()) back[i]->send(*got);
+            while (const auto got = there[i]->receive()) check(back[i]->send(*got) == ums::channel_status::ok);
         });
     const auto sum = loop(fibers / 2 + 1, ns, [&](std::uint64_t i) {
-        there[i]->send(1);
-        back[i]->receive();
+        check(there[i]->send(1) == ums::channel_status::ok);
+        check(back[i]->receive().has_value());
     });
     for (auto& one : there) one->close();
     for (auto& one : echoes) one.join();
