@@ -35,6 +35,7 @@ struct fiber : parkable {
         [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }
     } blocks;
     note<cluster*> home_cluster;
+    note<std::uint64_t> id;
     arch::context context;
     arch::stack_shadow shadow;
     arch::race_context race;

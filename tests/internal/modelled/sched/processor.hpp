@@ -7,6 +7,7 @@
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "sched/parkable.hpp"
+#include "sched/trace.hpp"
 
 namespace ums::sched {
 
@@ -30,6 +31,7 @@ public:
     void make_ready(fiber& f, bool) noexcept;
 
     bool is_watched = false;
+    trace_ring* trace = nullptr;
     base::owned<std::uint64_t> switches{1};
     base::atomic<carrier*> holder_;
     // Of the proof: whatever only the holder may touch.
