@@ -7,12 +7,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <fcntl.h>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -54,12 +54,17 @@ fs::path own_directory() {
     return at;
 }
 
-// A directory, locked for as long as it is open; -1: it is another's, or not there.
-int open_locked(const fs::path& at) {
-    const int fd = ::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
-    ::close(fd);
-    return -1;
+// Which PID namespace a tree's number belongs to: a text of the file of this name in it.
+constexpr const char* space_file = ".pid_namespace";
+
+std::string own_pid_space() {
+    struct stat s{};
+    return ::stat("/proc/self/ns/pid", &s) == 0 ? std::to_string(s.st_ino) + "\n" : "";
+}
+
+std::string pid_space_of(const fs::path& tree) {
+    std::ifstream file{tree / space_file};
+    return {std::istreambuf_iterator<char>{file}, {}};
 }
 
 bool is_number_of_nobody(const std::string& name) {
@@ -69,14 +74,11 @@ bool is_number_of_nobody(const std::string& name) {
            ::access(("/proc/" + name).c_str(), F_OK) != 0;
 }
 
-// One that nobody holds a lock on, either: a process of another PID namespace does.
-void remove_if_gone(const fs::path& at) {
-    if (!is_number_of_nobody(at.filename().string())) return;
-    const int fd = open_locked(at);
-    if (fd < 0) return;
+// Of a process of another PID namespace the number means nothing here: its tree stays.
+void remove_if_gone(const fs::path& at, const std::string& own_space) {
     std::error_code ignored;
-    fs::remove_all(at, ignored);
-    ::close(fd);
+    if (is_number_of_nobody(at.filename().string()) && pid_space_of(at) == own_space)
+        fs::remove_all(at, ignored);
 }
 
 void put(const fs::path& at, const std::string& text) {
@@ -137,14 +139,19 @@ public:
         const fs::path directory = own_directory();
         if (directory.empty()) return;
         std::error_code ignored;
+        const std::string own_space = own_pid_space();
         for (const auto& entry : fs::directory_iterator{directory, ignored})
-            remove_if_gone(entry.path());
+            remove_if_gone(entry.path(), own_space);
         at_ = directory / std::to_string(::getpid());
-        fs::create_directories(at_, ignored);
-        lock_fd_ = open_locked(at_);
-        // After the lock: before it another process may have removed what was there.
-        fs::create_directories(at_ / "schedulers", ignored);
-        if (lock_fd_ < 0 || ignored) at_.clear();
+        // One of that number is left over, or of another namespace: then this process has none.
+        if (pid_space_of(at_) == own_space) fs::remove_all(at_, ignored);
+        // Renamed, so that nobody finds it without its namespace.
+        const fs::path aside = at_.string() + ".new";
+        fs::remove_all(aside, ignored);
+        fs::create_directories(aside / "schedulers", ignored);
+        std::ofstream{aside / space_file} << own_space;
+        fs::rename(aside, at_, ignored);
+        if (ignored) at_.clear();
     }
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
@@ -221,7 +228,6 @@ private:
     }
 
     const pid_t pid_ = ::getpid();
-    int lock_fd_ = -1;  // Open until the process ends.
     std::mutex lock_;
     // Guarded by lock_:
     fs::path at_;                  // Empty: there is none, or no longer.

@@ -12,8 +12,9 @@
 // enters, when it leaves, and when it waits for workers and the files are older than a second;
 // ums_scheduling_write_stats() does at any time. No thread and no timer exists for this.
 // The tree of the process is removed at its exit, those of processes that are gone by the next one that makes
-// its own. A process holds a lock on its tree (flock): one of another PID namespace, whose number means nothing
-// here, keeps its own. Of two with one number the second has none. UMS_STATS_FILES=off: nothing of all this. Whatever fails turns it off silently.
+// its own. Each tree names its PID namespace: one of another namespace, whose number means nothing here, stays. Of two
+// processes with one number the second has none. UMS_STATS_FILES=off: nothing of all this. Whatever fails turns it off
+// silently.
 
 namespace ums::scheduling::stats_files {
 

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <semaphore>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,11 +183,18 @@ protected:
         directory = name;
     }
     void TearDown() override { fs::remove_all(directory); }
+    // The tree of a process that is gone; its namespace is this one, or `further`.
+    void leave_tree(const char* number, unsigned further = 0) const {
+        struct stat here{};
+        ASSERT_EQ(::stat("/proc/self/ns/pid", &here), 0);
+        fs::create_directories(directory / "ums" / number / "schedulers/0");
+        std::ofstream{directory / "ums" / number / ".pid_namespace"} << here.st_ino + further << '\n';
+    }
     fs::path directory;
 };
 
 TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
-    fs::create_directories(directory / "ums/999999999/schedulers/0");
+    leave_tree("999999999");
     fs::create_directories(directory / "ums" / std::to_string(::getpid()));
     const child_end end = run_child("looks", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
     EXPECT_EQ(end.code, 0) << end;
@@ -204,16 +209,12 @@ TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
 
 // Its number says nothing here.
 TEST_F(stats_files_test, the_tree_of_a_process_of_another_pid_namespace_stays) {
-    const fs::path gone = directory / "ums/999999998", lives = directory / "ums/999999999";
-    fs::create_directories(gone / "schedulers/0");
-    fs::create_directories(lives / "schedulers/0");
-    const int its = ::open(lives.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    ASSERT_EQ(::flock(its, LOCK_EX), 0);
+    leave_tree("999999998");
+    leave_tree("999999999", 1);
     const child_end end = run_child("looks", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
-    ::close(its);
     EXPECT_EQ(end.code, 0) << end;
-    EXPECT_TRUE(fs::exists(lives / "schedulers/0"));
-    EXPECT_FALSE(fs::exists(gone));
+    EXPECT_TRUE(fs::exists(directory / "ums/999999999/schedulers/0"));
+    EXPECT_FALSE(fs::exists(directory / "ums/999999998"));
 }
 
 TEST_F(stats_files_test, a_scheduler_that_waits_leaves_the_files_of_workers) {
