@@ -21,6 +21,17 @@ static void the_last_error_is_the_fibers(void) {
     CHECK_IS(0, ums_runtime_stop());
 }
 
+/* That marks come into a trace is shown in C++: here nobody records. */
+static void mark(void* argument) {
+    (void)argument;
+    ums_set_last_error(5);
+    ums_trace_event("a mark");
+    CHECK_IS(5, ums_last_error());
+}
+static void a_mark_that_nobody_records_does_nothing(void) {
+    on_a_fiber_and_on_a_thread(mark, NULL);
+}
+
 static void add_one(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
 
 static void create_and_join(void* argument) {
@@ -233,6 +244,7 @@ static void deadlines_do_not_overflow(void) {
 
 int main(void) {
     RUN(the_last_error_is_the_fibers);
+    RUN(a_mark_that_nobody_records_does_nothing);
     RUN(fibers_are_created_and_joined);
     RUN(detached_fibers_end_before_the_runtime);
     RUN(bad_fibers_are_refused);

@@ -43,7 +43,7 @@ static void options_that_cannot_be_are_refused(void) {
     options.stack_bytes = 1;
     CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
     options = (ums_options_t)UMS_OPTIONS_INIT;
-    options.policy = 7;
+    options.policy = UMS_POLICY_FAIR_SHARE + 1;
     CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
     options.policy = -1;
     CHECK_IS(-EINVAL, ums_run(&options, set_to_one, &done));
