@@ -24,7 +24,7 @@ def date(paths):
 
 
 def escaped(text):
-    return text.replace("\\", "\\e")
+    return text.replace("\\", "\\e").replace(" -- ", r" \-\- ")
 
 
 def emphasised(text):
