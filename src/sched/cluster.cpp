@@ -47,6 +47,8 @@ cluster::~cluster() {
         base::chain::remove(all_clusters_, *this, &cluster::next_cluster_);
     }
     if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
+    // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
+    urgency::wait_for_raisers();
     delete_processors();
 }
 

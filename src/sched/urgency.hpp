@@ -9,6 +9,8 @@
 //
 // Not passed on: if the holder waits for another lock itself, the holder of that is not raised.
 
+#include <sched.h>
+
 #include "base/assert.hpp"
 #include "sched/access.hpp"
 #include "sched/cluster.hpp"
@@ -42,7 +44,21 @@ public:
             // relaxed: the policy's lock orders what raised() does.
         } while (!word.compare_exchange(seen, next, base::relaxed, base::relaxed));
         if ((seen & lent_mask) >= lent) return;
-        if (policy* order = holder.home_cluster.get()->policy()) order->raised(access::ref(&holder));
+        // The holder may migrate, and the cluster that it leaves may be drained and deleted, while this looks at it: so that
+        // cluster waits, see wait_for_raisers().
+        // sync(raise): if the cluster did not wait for this one, this comes after, and sees where the holder went.
+        raisers_.fetch_add(1, base::acquire);
+        // acquire, by take(): sees the cluster that it migrated to.
+        if (policy* order = holder.home_cluster.take()->policy()) order->raised(access::ref(&holder));
+        raisers_.fetch_sub(1, base::release);  // sync(raise): all accesses to the cluster are over.
+    }
+    // By a cluster that is drained, before it goes: no raise() touches it after this. Short: a raise() is under the lock of a
+    // mutex's list, so it is not stopped, nor does it wait for anything but the policy's lock.
+    static void wait_for_raisers() noexcept {
+        // sync(raise): both sides read and change one word, so that one comes after the other. A plain load would not do:
+        // a raise() that it missed could still read the old home. release: publishes where the fibers went. acquire:
+        // comes after the raises.
+        while (raisers_.fetch_add(0, base::acq_rel) != 0) sched_yield();
     }
     // By the holder: it releases a lock that has raised it.
     static void end(fiber& holder) noexcept {
@@ -60,6 +76,7 @@ private:
     static constexpr int lent_zero = 16;
 
     static inline constinit base::atomic<unsigned> clusters_;
+    static inline constinit base::atomic<unsigned> raisers_;  // How many look at a holder's cluster, in all of the process.
 };
 
 }  // namespace ums::sched

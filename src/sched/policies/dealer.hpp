@@ -38,10 +38,10 @@ public:
     void ready(fiber_ref f, unsigned) noexcept override {
         fiber& it = *access::fiber_of(f);
         const unsigned n = queues_.active();
-        if (it.kept.place == 0 || it.kept.place > n)
+        if (it.kept.place.get() == 0 || it.kept.place.get() > n)
             // relaxed: any order of the deals will do.
-            it.kept.place = turn_.fetch_add(1, base::relaxed) % n + 1;
-        place& to = queues_.at(it.kept.place - 1);
+            it.kept.place.set(turn_.fetch_add(1, base::relaxed) % n + 1);
+        place& to = queues_.at(it.kept.place.get() - 1);
         to.queue.push(it);
         // seq_cst: of this and detach(), which closes, settles and then empties, at least one sees the other.
         if (!to.is_open.load(base::seq_cst)) deal_again(to);
@@ -53,7 +53,7 @@ public:
         if (victim >= queues_.made()) return {};
         fiber* const f = queues_.at(victim).queue.pop();
         if (f == nullptr) return {};
-        f->kept.place = thief + 1;
+        f->kept.place.set(thief + 1);
         return access::ref(f);
     }
     bool empty(unsigned processor) const noexcept override {
@@ -77,7 +77,7 @@ private:
                 base::spin_pause();
                 continue;
             }
-            f->kept.place = 0;
+            f->kept.place.set(0);
             ready(access::ref(f), outside);
         }
     }
