@@ -27,9 +27,13 @@ public:
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 
-    // A plain thread's is the usual one.
+    // Of one that waits. The usual one if it is a plain thread, or a fiber whose own cluster knows no priorities: what such
+    // a fiber asks for must not count elsewhere.
     [[nodiscard]] static int of(const parkable& who) noexcept {
-        return who.is_fiber ? static_cast<const fiber&>(who).wanted.effective_priority() : 0;
+        if (!who.is_fiber) return 0;
+        const auto& f = static_cast<const fiber&>(who);
+        const policy* const order = f.home_cluster.get()->policy();  // It waits, so it does not migrate.
+        return order != nullptr && order->has_priorities() ? f.wanted.effective_priority() : 0;
     }
 
     // `holder` holds a lock that somebody of this priority waits for, and cannot release it meanwhile. `is_first`: the
