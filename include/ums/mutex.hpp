@@ -13,11 +13,11 @@
 //            Where nothing else could run meanwhile, lock() of a barging mutex first looks again
 //            for some microseconds. unlock() and try_lock() never block. Not from a signal handler.
 // Priority:  in a cluster whose policy has priorities (policy_kind::priority), the holder is as
-//            urgent as the most urgent waiter, and unlock() wakes that waiter first. A holder that
-//            waits for another mutex does not pass this on to the holder of that.
-// Fairness:  mutex: the first waiter is woken to try, and queues in front again if another caller
-//            was faster; after overtakes_most such attempts it is handed the lock.
-//            fair_mutex: first come, first served; nobody overtakes.
+//            urgent as the most urgent waiter; it does not pass this on if it waits for another.
+//            unlock() of any but a fair_mutex wakes the most urgent first, but after overtakes_most
+//            such passes the one that was passed over. Other clusters' waiters have priority 0.
+// Fairness:  mutex: the first waiter is woken, queues in front again if another was faster, and is
+//            handed the lock after overtakes_most such attempts. fair_mutex: first come, first served.
 // Ordering:  what happens before an unlock() is visible after the lock() that follows it.
 // Lifetime:  the last holder may destroy the mutex as soon as its unlock() has returned. So may a
 //            fiber that has just locked and unlocked it, even while the unlock() that let it in is

@@ -212,9 +212,9 @@ typedef struct ums_fiber_options {
     ums_launch_t launch;
     bool pinned;
     int priority;     /* -4 to 3, the most urgent. For UMS_POLICY_PRIORITY. */
-    unsigned weight;  /* 100; 1 to 10000. For UMS_POLICY_FAIR_SHARE, as the group. */
+    unsigned weight;  /* 1 to 10000; 0: 100. For UMS_POLICY_FAIR_SHARE, as the group. */
     unsigned group;   /* 0 to 63 */
-    int64_t deadline; /* UMS_NEVER: none. For UMS_POLICY_EARLIEST_DEADLINE_FIRST. */
+    int64_t deadline; /* UMS_NEVER, 0: none. For UMS_POLICY_EARLIEST_DEADLINE_FIRST. */
 } ums_fiber_options_t;
 
 #define UMS_FIBER_OPTIONS_INIT \

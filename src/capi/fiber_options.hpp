@@ -24,8 +24,9 @@ inline int to_options(fiber_options& to, const ums_fiber_options_t* given) noexc
           .launch = o.launch == UMS_LAUNCH_DISPATCH ? launch::dispatch : launch::post,
           .tag = o.tag,
           .priority = o.priority,
-          .deadline = to_deadline(o.deadline),
-          .weight = o.weight,
+          // Zero in both: a struct that the caller set to zero, but for the size.
+          .deadline = to_deadline(o.deadline != 0 ? o.deadline : UMS_NEVER),
+          .weight = o.weight != 0 ? o.weight : usual_weight,
           .group = o.group};
     return 0;
 }

@@ -47,6 +47,8 @@ cluster::~cluster() {
         base::chain::remove(all_clusters_, *this, &cluster::next_cluster_);
     }
     if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
+    // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
+    urgency::wait_for_raisers();
     delete_processors();
 }
 
@@ -125,6 +127,13 @@ void cluster::stop() noexcept {
     running_ = false;
 }
 
+// On a fiber, as a rule. Stopped in the middle, it would wait for a processor, and the processors for it: for the policy's
+// turn, or for fibers that it has in hand.
+void cluster::detach_from_policy(unsigned index) {
+    const os::no_stop policy_is_used_by_processors;
+    if (policy_ != nullptr) policy_->detach(index);
+}
+
 unsigned cluster::add_processor() {
     change turn{*this};
     const unsigned index = active();
@@ -145,9 +154,10 @@ unsigned cluster::add_processor() {
         carriers.hold(*p);
     } catch (...) {
         active_.store(index, base::release);
-        if (policy_ != nullptr) policy_->detach(index);
+        detach_from_policy(index);
         p->retirement.is_done.store(true, base::seq_cst);
         forward(*p);
+        wake_for_work();  // For what the policy has given to the other processors.
         throw;
     }
     return index;
@@ -173,7 +183,7 @@ void cluster::remove_processor() {
     UMS_ASSERT(p.holder() == nullptr, "a removed processor is held");
     carriers.join(*p.retirement.last_holder);  // It is past its last switch: short.
     carriers.forget(p);
-    if (policy_ != nullptr) policy_->detach(left);
+    detach_from_policy(left);
     // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
     // one pushed after it is forwarded by its pusher.
     p.retirement.is_done.store(true, base::seq_cst);

@@ -131,6 +131,7 @@ private:
 
     processor* make_processor(unsigned index);
     void delete_processors() noexcept;
+    void detach_from_policy(unsigned index);
     void forward(processor& retired) noexcept;
     void check_drained() noexcept;
     void wake(processor& p) noexcept;

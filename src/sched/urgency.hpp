@@ -9,6 +9,8 @@
 //
 // Not passed on: if the holder waits for another lock itself, the holder of that is not raised.
 
+#include <sched.h>
+
 #include "base/assert.hpp"
 #include "sched/access.hpp"
 #include "sched/cluster.hpp"
@@ -25,9 +27,13 @@ public:
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 
-    // A plain thread's is the usual one.
+    // Of one that waits. The usual one if it is a plain thread, or a fiber whose own cluster knows no priorities: what such
+    // a fiber asks for must not count elsewhere.
     [[nodiscard]] static int of(const parkable& who) noexcept {
-        return who.is_fiber ? static_cast<const fiber&>(who).wanted.effective_priority() : 0;
+        if (!who.is_fiber) return 0;
+        const auto& f = static_cast<const fiber&>(who);
+        const policy* const order = f.home_cluster.get()->policy();  // It waits, so it does not migrate.
+        return order != nullptr && order->has_priorities() ? f.wanted.effective_priority() : 0;
     }
 
     // `holder` holds a lock that somebody of this priority waits for, and cannot release it meanwhile. `is_first`: the
@@ -42,7 +48,21 @@ public:
             // relaxed: the policy's lock orders what raised() does.
         } while (!word.compare_exchange(seen, next, base::relaxed, base::relaxed));
         if ((seen & lent_mask) >= lent) return;
-        if (policy* order = holder.home_cluster.get()->policy()) order->raised(access::ref(&holder));
+        // The holder may migrate, and the cluster that it leaves may be drained and deleted, while this looks at it: so that
+        // cluster waits, see wait_for_raisers().
+        // sync(raise): if the cluster did not wait for this one, this comes after, and sees where the holder went.
+        raisers_.fetch_add(1, base::acquire);
+        // acquire, by take(): sees the cluster that it migrated to.
+        if (policy* order = holder.home_cluster.take()->policy()) order->raised(access::ref(&holder));
+        raisers_.fetch_sub(1, base::release);  // sync(raise): all accesses to the cluster are over.
+    }
+    // By a cluster that is drained, before it goes: no raise() touches it after this. Short: a raise() is under the lock of a
+    // mutex's list, so it is not stopped, nor does it wait for anything but the policy's lock.
+    static void wait_for_raisers() noexcept {
+        // sync(raise): both sides read and change one word, so that one comes after the other. A plain load would not do:
+        // a raise() that it missed could still read the old home. release: publishes where the fibers went. acquire:
+        // comes after the raises.
+        while (raisers_.fetch_add(0, base::acq_rel) != 0) sched_yield();
     }
     // By the holder: it releases a lock that has raised it.
     static void end(fiber& holder) noexcept {
@@ -60,6 +80,7 @@ private:
     static constexpr int lent_zero = 16;
 
     static inline constinit base::atomic<unsigned> clusters_;
+    static inline constinit base::atomic<unsigned> raisers_;  // How many look at a holder's cluster, in all of the process.
 };
 
 }  // namespace ums::sched

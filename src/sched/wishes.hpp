@@ -46,14 +46,19 @@ struct wishes {
     }
 };
 
-// Guarded by the policy that has the fiber, or gave it to a processor.
+// Guarded by the policy that has the fiber, or gave it to a processor. A policy that it has left may still look at `place`,
+// in raised().
 struct policy_note {
     std::uint64_t used = 0;     // fair_share: the time it ran, over its weight.
     os::nanoseconds since = 0;  // fair_share: since when it runs; 0: it does not, or not by the policy.
-    std::uint32_t place = 0;    // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
+    base::owned<std::uint32_t> place;  // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
 
     // It leaves for another cluster, whose policy knows nothing of it.
-    void forget() noexcept { *this = {}; }
+    void forget() noexcept {
+        used = 0;
+        since = 0;
+        place.set(0);
+    }
 };
 
 }  // namespace ums::sched

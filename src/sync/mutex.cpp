@@ -59,7 +59,8 @@ std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
 
 struct lock_waiter : waiter {
     using waiter::waiter;
-    unsigned overtaken = 0;
+    unsigned overtaken = 0;    // How often it was woken and somebody else was faster.
+    unsigned passed_over = 0;  // Guarded by the list's lock: how often one behind it was woken before it.
     bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
 };
 
@@ -106,14 +107,9 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
     }
 }
 
-// Under the list's lock, with waiters: as urgent as the most urgent of them.
-[[gnu::cold, gnu::noinline]] void raise_holder(mutex_state& m) noexcept {
-    int most = least_priority;
-    const waiter* w = m.waiters.first;
-    do {
-        most = std::max(most, sched::urgency::of(*w->who));
-        w = w->next;
-    } while (w != m.waiters.first);
+// Under the list's lock, with `one` among the waiters: as urgent as the most urgent of them. A holder that was raised before is
+// as urgent as all but `one`, the last that came.
+[[gnu::cold, gnu::noinline]] void raise_holder(mutex_state& m, const waiter& one) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
     do {
@@ -122,16 +118,34 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
         // sync(mutex): acquire sees the fiber.
     } while (!owner.compare_exchange(seen, seen | raised, base::acq_rel, base::relaxed));
     auto& holder = *reinterpret_cast<parkable*>(owner_of(seen));
-    if (holder.is_fiber)
-        sched::urgency::raise(static_cast<sched::fiber&>(holder), most, (seen & raised) == 0);
+    if (!holder.is_fiber) return;
+    const bool is_first = (seen & raised) == 0;
+    int most = sched::urgency::of(*one.who);
+    if (is_first)
+        for (const waiter* w = one.next; w != &one; w = w->next)
+            most = std::max(most, sched::urgency::of(*w->who));
+    sched::urgency::raise(static_cast<sched::fiber&>(holder), most, is_first);
 }
 
-// Under the list's lock: the most urgent waiter, of equals the first.
+// Under the list's lock: the most urgent waiter, of equals the first; but before it the first that was passed over so often
+// that it is its turn. Those before the one that is taken count it.
 [[gnu::cold, gnu::noinline]] waiter* pop_most_urgent(wait_list& list) noexcept {
     if (empty(list)) return nullptr;
     waiter* most = list.first;
-    for (waiter* w = most->next; w != list.first; w = w->next)
-        if (sched::urgency::of(*w->who) > sched::urgency::of(*most->who)) most = w;
+    int highest = least_priority - 1;
+    waiter* w = list.first;
+    do {
+        if (static_cast<lock_waiter*>(w)->passed_over >= overtakes_most) {
+            most = w;
+            break;
+        }
+        if (const int its = sched::urgency::of(*w->who); its > highest) {
+            most = w;
+            highest = its;
+        }
+        w = w->next;
+    } while (w != list.first);
+    for (w = list.first; w != most; w = w->next) ++static_cast<lock_waiter*>(w)->passed_over;
     remove(list, *most);
     return most;
 }
@@ -155,7 +169,7 @@ template <handover kind>
         if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
         clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
         if (sched::urgency::counts()) [[unlikely]]
-            raise_holder(m);
+            raise_holder(m, w);
         if (park_on(guard, w, until, stop) != reason::wake) {
             // relaxed: nothing is published.
             if (empty(m.waiters)) owner.fetch_and(~has_waiters, base::relaxed);
@@ -188,8 +202,10 @@ template <handover kind>
         mutex_calls<kind>::unlock(m);
         return;
     }
-    auto* w = static_cast<lock_waiter*>(sched::urgency::counts() ? pop_most_urgent(m.waiters)
-                                                                  : pop(m.waiters));
+    const bool by_priority = sched::urgency::counts();
+    auto* w = static_cast<lock_waiter*>(kind == handover::barging && by_priority
+                                            ? pop_most_urgent(m.waiters)
+                                            : pop(m.waiters));
     if (w == nullptr) {
         // It gave up, and cleared has_waiters. The word's release must come last.
         guard.unlock();
@@ -202,6 +218,9 @@ template <handover kind>
     // sync(mutex): publishes the section to the next holder.
     owner.store(w->is_owner ? reinterpret_cast<std::uintptr_t>(&who) | more : more | one_woken,
                 base::release);
+    // Those that go on waiting may be more urgent than the new holder. It has not been woken, so the mutex stays.
+    if (by_priority && w->is_owner && more != 0) [[unlikely]]
+        raise_holder(m, *m.waiters.first);
     guard.unlock();
     sched::wake(who);
 }

@@ -310,17 +310,21 @@ static void ask(void* argument) {
     ums_fiber_t fiber;
     CHECK_IS(0, ums_fiber_create(&fiber, &there, no_wishes, &count));
     join(&fiber);
+    /* Zero is the default in each. */
+    ums_fiber_options_t zeroed = {.size = sizeof zeroed, .cluster = cluster};
+    CHECK_IS(0, ums_fiber_create(&fiber, &zeroed, no_wishes, &count));
+    join(&fiber);
     there.priority = 2;
     there.weight = 300;
     there.group = 7;
     there.deadline = 1234;
     CHECK_IS(0, ums_fiber_create(&fiber, &there, wishes, &count));
     join(&fiber);
-    CHECK_IS(2, count);
+    CHECK_IS(3, count);
     there.priority = 4;
     CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &there, wishes, &count));
     there.priority = 0;
-    there.weight = 0;
+    there.weight = 10001;
     CHECK_IS(-EINVAL, ums_fiber_create(&fiber, &there, wishes, &count));
     there.weight = 1;
     there.group = 64;

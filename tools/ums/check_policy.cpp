@@ -9,7 +9,9 @@
 #include <ums/ums.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -25,7 +27,7 @@ namespace {
 class policy_of_c final : public ums::policy {
 public:
     explicit policy_of_c(const ums_policy_calls_t& calls)
-        : calls_{calls}, self_{calls.make != nullptr ? calls.make(nullptr) : nullptr} {
+        : calls_{known_part(calls)}, self_{calls.make != nullptr ? calls.make(nullptr) : nullptr} {
         if (calls.make != nullptr && self_ == nullptr) throw std::bad_alloc{};
     }
     ~policy_of_c() override {
@@ -39,8 +41,22 @@ public:
         return calls_.steal != nullptr ? from_c(calls_.steal(self_, thief, victim)) : ums::fiber_ref{};
     }
     bool empty(unsigned p) const noexcept override { return calls_.empty(self_, p); }
+    ums::fiber_ref instead_of(ums::fiber_ref f, unsigned p) noexcept override {
+        return calls_.instead_of != nullptr ? from_c(calls_.instead_of(self_, to_c(f), p)) : next(p);
+    }
+    void left(ums::fiber_ref f, unsigned p) noexcept override {
+        if (calls_.left != nullptr) calls_.left(self_, to_c(f), p);
+    }
 
 private:
+    // It may have been compiled with a header in which the last functions were not yet there.
+    static ums_policy_calls_t known_part(const ums_policy_calls_t& given) {
+        if (given.size < offsetof(ums_policy_calls_t, instead_of))
+            throw usage_error{"ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT"};
+        ums_policy_calls_t known = UMS_POLICY_CALLS_INIT;
+        std::memcpy(&known, &given, std::min(given.size, sizeof known));
+        return known;
+    }
     // Both are one pointer to the same thing.
     static_assert(sizeof(ums_ref_t) == sizeof(ums::fiber_ref));
     static ums_ref_t to_c(ums::fiber_ref f) noexcept {

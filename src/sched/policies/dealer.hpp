@@ -8,7 +8,9 @@
 // fiber belongs to the thief from then on. (uThreads deals its threads out in this way; there nobody takes.)
 //
 // Queue: any number of threads push(); pop() is called by any, too, and may give nothing though there is something while
-//        another one is inside; size is a hint, or at least looks_empty() is false once a push() has returned.
+//        another one is inside; size is a hint, or at least looks_empty() is false once a push() has returned. settle():
+//        of a push() and the caller, who has stored something with seq_cst, at least one sees the other: the caller by
+//        looks_empty() after this, the pusher by a seq_cst load after its push().
 
 #include "base/cache_line.hpp"
 #include "sched/access.hpp"
@@ -29,18 +31,19 @@ public:
         queues_.detach(processor);
         place& left = queues_.at(processor);
         left.is_open.store(false, base::seq_cst);
+        left.queue.settle();
         deal_again(left);
     }
 
     void ready(fiber_ref f, unsigned) noexcept override {
         fiber& it = *access::fiber_of(f);
         const unsigned n = queues_.active();
-        if (it.kept.place == 0 || it.kept.place > n)
+        if (it.kept.place.get() == 0 || it.kept.place.get() > n)
             // relaxed: any order of the deals will do.
-            it.kept.place = turn_.fetch_add(1, base::relaxed) % n + 1;
-        place& to = queues_.at(it.kept.place - 1);
+            it.kept.place.set(turn_.fetch_add(1, base::relaxed) % n + 1);
+        place& to = queues_.at(it.kept.place.get() - 1);
         to.queue.push(it);
-        // seq_cst: of this and detach(), which closes and then empties, at least one sees the other.
+        // seq_cst: of this and detach(), which closes, settles and then empties, at least one sees the other.
         if (!to.is_open.load(base::seq_cst)) deal_again(to);
     }
     fiber_ref next(unsigned processor) noexcept override {
@@ -50,7 +53,7 @@ public:
         if (victim >= queues_.made()) return {};
         fiber* const f = queues_.at(victim).queue.pop();
         if (f == nullptr) return {};
-        f->kept.place = thief + 1;
+        f->kept.place.set(thief + 1);
         return access::ref(f);
     }
     bool empty(unsigned processor) const noexcept override {
@@ -74,7 +77,7 @@ private:
                 base::spin_pause();
                 continue;
             }
-            f->kept.place = 0;
+            f->kept.place.set(0);
             ready(access::ref(f), outside);
         }
     }

@@ -16,13 +16,13 @@ static std::uint64_t weighed(os::nanoseconds t, unsigned weight) noexcept {
     return static_cast<std::uint64_t>(std::max<os::nanoseconds>(t, 1)) * most_weight / weight;
 }
 
-// In the end of a stretch that the policy gave it.
-void fair_share_policy::charge(fiber& f, os::nanoseconds until) noexcept {
+// In the end of a stretch that the policy gave it. `its`: its group, which set_group() may change at any time, so that
+// each caller reads it once.
+void fair_share_policy::charge(fiber& f, group& its, os::nanoseconds until) noexcept {
     if (f.kept.since == 0) return;
     const os::nanoseconds ran = until - f.kept.since;
     f.kept.since = 0;
     f.kept.used += weighed(ran, f.wanted.effective_weight());
-    group& its = groups_[f.wanted.group.get()];
     its.used += weighed(ran, its.weight);
 }
 
@@ -30,15 +30,16 @@ void fair_share_policy::ready(fiber_ref f, unsigned processor) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::nanoseconds now = now_();
     const os::lock_guard guard{lock_};
+    const unsigned number = it.wanted.group.get();  // Once: see charge().
+    group& its = groups_[number];
     if (processor != outside)
-        charge(it, now);
+        charge(it, its, now);
     else
         it.kept.since = 0;  // How much of it was running, and how much a call of the kernel, is not known.
-    group& its = groups_[it.wanted.group.get()];
     if (its.ready.empty()) its.used = std::max(its.used, floor_);
     it.kept.used = std::max(it.kept.used, its.floor);
     its.ready.push(f, it.kept.used);
-    in_use_ |= std::uint64_t{1} << it.wanted.group.get();
+    in_use_ |= std::uint64_t{1} << number;
     size_.add(1);
 }
 
@@ -74,8 +75,8 @@ fiber_ref fair_share_policy::instead_of(fiber_ref f, unsigned) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::nanoseconds now = now_();
     const os::lock_guard guard{lock_};
-    charge(it, now);
-    group& its = groups_[it.wanted.group.get()];
+    group& its = groups_[it.wanted.group.get()];  // Once: see charge().
+    charge(it, its, now);
     group* const from = first();
     // As much: give way, so that equals take turns.
     const bool goes_on = from == nullptr || (from == &its ? from->ready.front_key() > it.kept.used
@@ -91,7 +92,8 @@ fiber_ref fair_share_policy::instead_of(fiber_ref f, unsigned) noexcept {
 void fair_share_policy::left(fiber_ref f, unsigned) noexcept {
     const os::nanoseconds now = now_();
     const os::lock_guard guard{lock_};
-    charge(*access::fiber_of(f), now);
+    fiber& it = *access::fiber_of(f);
+    charge(it, groups_[it.wanted.group.get()], now);
 }
 
 bool fair_share_policy::set_group_weight(unsigned of, unsigned weight) noexcept {

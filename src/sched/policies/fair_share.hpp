@@ -53,7 +53,7 @@ private:
     };
 
     // All under lock_.
-    void charge(fiber& f, os::nanoseconds until) noexcept;
+    void charge(fiber& f, group& its, os::nanoseconds until) noexcept;
     [[nodiscard]] group* first() noexcept;
     [[nodiscard]] fiber_ref take(group& from, os::nanoseconds now) noexcept;
 

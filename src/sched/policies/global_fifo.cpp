@@ -8,7 +8,7 @@ namespace ums::sched {
 void global_fifo_policy::ready(fiber_ref f, unsigned) noexcept {
     const os::lock_guard guard{lock_};
     queue_.push_back(f);
-    size_.set(queue_.size());
+    size_.publish(queue_.size());
 }
 
 fiber_ref global_fifo_policy::take(place& from) noexcept {
@@ -35,7 +35,8 @@ fiber_ref global_fifo_policy::next(unsigned processor) noexcept {
             if (!f) break;
             taken.push_back(f);
         }
-        size_.set(queue_.size());
+        // release: whoever sees that the queue is empty sees that this processor is taking.
+        size_.publish(queue_.size());
     }
     const fiber_ref first = taken.pop_front();
     if (!taken.empty()) {
@@ -43,7 +44,7 @@ fiber_ref global_fifo_policy::next(unsigned processor) noexcept {
         while (const fiber_ref f = taken.pop_front()) own.batch.push_back(f);
         own.size.set(own.batch.size());
     }
-    own.is_taking.set(false);
+    own.is_taking.publish(false);  // release: whoever sees this sees the batch.
     return first;
 }
 
@@ -58,16 +59,17 @@ void global_fifo_policy::detach(unsigned processor) {
     while (const fiber_ref f = take(places_.at(processor))) newest_first.push_front(f);
     const os::lock_guard guard{lock_};
     while (const fiber_ref f = newest_first.pop_front()) queue_.push_front(f);
-    size_.set(queue_.size());
+    size_.publish(queue_.size());
 }
 
 bool global_fifo_policy::empty(unsigned processor) const noexcept {
-    if (size_.get() != 0) return false;
+    if (size_.take() != 0) return false;  // acquire: see next().
     const unsigned n = places_.made();
     // The caller's own first: it has most often something.
     for (unsigned i = 0; i < n; ++i) {
         const place& at = places_.at((processor + i) % n);
-        if (at.size.get() != 0 || at.is_taking.get()) return false;
+        // In this order, and acquire: fibers that are no longer on their way are in the batch.
+        if (at.is_taking.take() || at.size.get() != 0) return false;
     }
     return true;
 }

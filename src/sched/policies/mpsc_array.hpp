@@ -42,6 +42,8 @@ public:
         taken_size_.set(taken_.size());
         return f;
     }
+    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left to do.
+    void settle() const noexcept {}
     [[nodiscard]] bool looks_empty() const noexcept {
         // seq_cst: pairs with the compare-and-swap of a push, as the inbox's look does with its own.
         // The overflow first: take_overflow() announces before it empties it.

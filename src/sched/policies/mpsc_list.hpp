@@ -56,6 +56,8 @@ public:
         front_ = next;
         return f;
     }
+    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left to do.
+    void settle() const noexcept {}
     [[nodiscard]] bool looks_empty() const noexcept {
         return back_.load(base::seq_cst) == nullptr;  // seq_cst: see push().
     }

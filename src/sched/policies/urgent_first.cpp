@@ -13,7 +13,7 @@ void urgent_first_policy::ready(fiber_ref f, unsigned) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::lock_guard guard{lock_};
     const unsigned level = level_of(it);
-    it.kept.place = level + 1;
+    it.kept.place.set(level + 1);
     ready_[level].push_back(f);
     size_.add(1);
 }
@@ -37,7 +37,7 @@ unsigned urgent_first_policy::choose(unsigned least) noexcept {
 fiber_ref urgent_first_policy::take(unsigned level) noexcept {
     if (level == none) return {};
     const fiber_ref f = ready_[level].pop_front();
-    access::fiber_of(f)->kept.place = 0;
+    access::fiber_of(f)->kept.place.set(0);
     size_.set(size_.get() - 1);
     return f;
 }
@@ -57,7 +57,9 @@ fiber_ref urgent_first_policy::instead_of(fiber_ref f, unsigned) noexcept {
 void urgent_first_policy::raised(fiber_ref f) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::lock_guard guard{lock_};
-    const unsigned level = it.kept.place - 1;  // Beyond the last: it is not ready, or not here.
+    // Beyond the last: it is not ready, or not here. If it is here, nobody changes it meanwhile; if it is not, any value
+    // will do, as the fiber is not found.
+    const unsigned level = it.kept.place.get() - 1;
     const unsigned to = level_of(it);
     if (level >= levels || to <= level) return;
     // Once round. It is not found if it is ready in another cluster.
@@ -68,7 +70,7 @@ void urgent_first_policy::raised(fiber_ref f) noexcept {
             from.push_back(other);
             continue;
         }
-        it.kept.place = to + 1;
+        it.kept.place.set(to + 1);
         ready_[to].push_back(f);
     }
 }

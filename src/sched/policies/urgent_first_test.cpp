@@ -2,6 +2,9 @@
 #include "sched/policies/urgent_first.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -163,24 +166,93 @@ TEST_F(urgent_first_test, the_holder_of_a_mutex_inherits_the_priority_of_its_wai
     }
 }
 
-TEST_F(urgent_first_test, of_the_waiters_of_a_mutex_the_most_urgent_has_it_first) {
-    run_by(policy_kind::priority, [] {
-        fair_mutex m;
-        std::vector<int> order;
+// Fibers of these priorities wait for a mutex in this order. Returns their priority, and their effective one, in the order
+// in which they get it.
+template <class Mutex>
+std::vector<std::pair<int, int>> order_of(const std::vector<int>& priorities) {
+    std::vector<std::pair<int, int>> order;
+    run_by(policy_kind::priority, [&] {
+        Mutex m;
         std::vector<fiber> all;
+        std::size_t came = 0;
         m.lock();
-        for (const int priority : {-4, 1, 0, 3, 1, -1})
+        for (const int priority : priorities) {
             all.emplace_back(fiber_options{.priority = priority}, [&, priority] {
+                ++came;
                 const std::lock_guard guard{m};
-                order.push_back(priority);
+                order.emplace_back(priority, this_fiber::ref().effective_priority());
             });
-        // All of them wait.
-        for (int i = 0; i < 1000; ++i) this_fiber::yield();
+            while (came != all.size()) this_fiber::yield();  // It goes on until it waits.
+        }
         EXPECT_TRUE(order.empty());
-        EXPECT_EQ(this_fiber::ref().effective_priority(), 3);
         m.unlock();
         for (fiber& f : all) f.join();
-        EXPECT_EQ(order, (std::vector<int>{3, 1, 1, 0, -1, -4}));
+    });
+    return order;
+}
+
+TEST_F(urgent_first_test, of_the_waiters_of_a_mutex_the_most_urgent_has_it_first) {
+    EXPECT_EQ(order_of<mutex>({-4, 1, 0, 3, 1, -1}),
+              (std::vector<std::pair<int, int>>{{3, 3}, {1, 1}, {1, 1}, {0, 0}, {-1, -1}, {-4, -4}}));
+}
+
+TEST_F(urgent_first_test, a_fair_mutex_goes_to_the_first_which_is_as_urgent_as_those_behind_it) {
+    EXPECT_EQ(order_of<fair_mutex>({-4, 1, 0, 3, 1, -1}),
+              (std::vector<std::pair<int, int>>{{-4, 3}, {1, 3}, {0, 3}, {3, 3}, {1, 1}, {-1, -1}}));
+}
+
+TEST_F(urgent_first_test, a_waiter_of_a_mutex_is_passed_over_a_bounded_number_of_times) {
+    std::vector<int> priorities(40, 1);
+    priorities.front() = -4;
+    const auto order = order_of<mutex>(priorities);
+    ASSERT_EQ(order.size(), priorities.size());
+    EXPECT_EQ(order[overtakes_most].first, -4);
+}
+
+TEST_F(urgent_first_test, a_waiter_of_a_cluster_without_priorities_has_none) {
+    run_by(policy_kind::priority, [] {
+        cluster plain{{.name = "plain", .policy = policy_kind::global_fifo}};
+        const fiber_ref self = this_fiber::ref();
+        self.set_priority(-4);
+        mutex m;
+        m.lock();
+        fiber other{{.cluster = &plain, .priority = 3}, [&] {
+                        m.lock();
+                        m.unlock();
+                    }};
+        while (self.effective_priority() == -4) this_fiber::yield();
+        EXPECT_EQ(self.effective_priority(), 0);
+        m.unlock();
+        other.join();
+    });
+}
+
+// The holder leaves its cluster, which goes, while another cluster's fiber raises it.
+TEST_F(urgent_first_test, a_holder_is_raised_while_it_leaves_its_cluster_and_that_goes) {
+    run_by(policy_kind::priority, [] {
+        cluster other{{.name = "other", .policy = policy_kind::priority}};
+        for (int round = 0; round < 200; ++round) {
+            mutex m;
+            std::optional<cluster> first{std::in_place,
+                                         cluster_options{.name = "first", .policy = policy_kind::priority}};
+            std::atomic<bool> is_held = false;
+            fiber holder{{.cluster = &*first, .priority = -4}, [&] {
+                             m.lock();
+                             is_held = true;
+                             this_fiber::migrate(other);
+                             m.unlock();
+                             EXPECT_EQ(this_fiber::ref().effective_priority(), -4);
+                         }};
+            fiber urgent{{.priority = 3}, [&] {
+                             while (!is_held) this_fiber::yield();
+                             m.lock();
+                             m.unlock();
+                         }};
+            this_fiber::yield();
+            first.reset();
+            holder.join();
+            urgent.join();
+        }
     });
 }
 
