@@ -46,6 +46,33 @@ void report(const located& at) noexcept {
     ::backtrace_symbols_fd(&maker, 1, STDERR_FILENO);
 }
 
+bool is_default(const struct sigaction& a) noexcept {
+    return (a.sa_flags & SA_SIGINFO) == 0 && (a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN);
+}
+
+// The program's handler, as the kernel would call it.
+void call(const handled& h, siginfo_t* info, void* context) noexcept {
+    const struct sigaction& its = h.before;
+    if ((its.sa_flags & SA_RESETHAND) != 0) {
+        struct sigaction next {};
+        next.sa_handler = SIG_DFL;
+        sigaction(h.number, &next, nullptr);
+    }
+    sigset_t ours;
+    pthread_sigmask(SIG_BLOCK, &its.sa_mask, &ours);
+    if ((its.sa_flags & SA_NODEFER) != 0 && sigismember(&its.sa_mask, h.number) == 0) {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, h.number);
+        pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+    }
+    if ((its.sa_flags & SA_SIGINFO) != 0)
+        its.sa_sigaction(h.number, info, context);
+    else
+        its.sa_handler(h.number);
+    pthread_sigmask(SIG_SETMASK, &ours, nullptr);
+}
+
 void handle(int number, siginfo_t* info, void* context) noexcept {
     located at{};
     const bool is_fault = number == SIGSEGV || number == SIGBUS;
@@ -64,14 +91,12 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     if (is_own && words.report != nullptr) words.report(number);
     for (const handled& h : signals) {
         if (h.number != number) continue;
-        if ((h.before.sa_flags & SA_SIGINFO) != 0) {
-            h.before.sa_sigaction(number, info, context);
-        } else if (h.before.sa_handler == SIG_DFL || h.before.sa_handler == SIG_IGN) {
+        if (is_default(h.before)) {
             // A fault cannot be ignored; a signal that was sent is sent again.
             sigaction(number, &h.before, nullptr);
             if (info->si_code <= 0) raise(number);
         } else {
-            h.before.sa_handler(number);
+            call(h, info, context);
         }
     }
 }

@@ -44,6 +44,12 @@ void own_handler(int) {
     _exit(9);
 }
 void returning_handler(int) { say("the program's handler\n"); }
+void raising_handler(int number) {
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    say(sigismember(&blocked, SIGUSR1) == 1 ? "the program's handler\n" : "its mask was not heeded\n");
+    raise(number);
+}
 
 // how where handler
 const child_program crashes{
@@ -52,6 +58,13 @@ const child_program crashes{
         if (handler == "exits")
             for (const int number : {SIGSEGV, SIGABRT, SIGILL}) std::signal(number, own_handler);
         if (handler == "returns") std::signal(SIGABRT, returning_handler);
+        if (handler == "raises once" || handler == "raises at once") {
+            struct sigaction mine {};
+            mine.sa_handler = raising_handler;
+            mine.sa_flags = static_cast<int>(SA_RESETHAND | (handler == "raises at once" ? SA_NODEFER : 0u));
+            sigaddset(&mine.sa_mask, SIGUSR1);
+            sigaction(SIGABRT, &mine, nullptr);
+        }
         if (handler == "terminate")
             std::set_terminate([] {
                 say("the program's handler\n");
@@ -132,6 +145,15 @@ TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
     EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
     EXPECT_EQ(count(aborted.err, "the program's handler"), 1u) << aborted;
     expect_report(aborted, "SIGABRT");
+}
+
+TEST(crash_test, a_handler_that_is_to_be_called_once_is_called_once_with_its_mask) {
+    for (const char* where : {"fiber", "thread"})
+        for (const char* handler : {"raises once", "raises at once"}) {
+            const child_end end = crash("abort", where, handler);
+            EXPECT_EQ(end.signal, SIGABRT) << end;
+            EXPECT_EQ(count(end.err, "the program's handler"), 1u) << end;
+        }
 }
 
 TEST(crash_test, a_plain_thread_is_none_of_ours) {
