@@ -4,7 +4,10 @@
 #include <cstdio>
 #include <execinfo.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/atomic.hpp"
 
 namespace ums::mem {
 
@@ -19,6 +22,10 @@ handled signals[] = {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGILL, {}}, {SIGFPE, {}}, {S
 last_words words;
 describe_stack_fn describe_stack = nullptr;
 bool installed = false;
+
+// The thread that writes the report of a crash; 0: none has, all_said: one did.
+constexpr int all_said = -1;
+constinit base::atomic<int> reporter{0};
 
 void write_text(const char* text, int n) noexcept {
     [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
@@ -78,8 +85,10 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     const bool is_fault = number == SIGSEGV || number == SIGBUS;
     const bool ours = is_fault && info->si_code > 0 && locate(info->si_addr, at) && at.in_guard;
     if (ours) {
-        report(at);
-        if (words.dump != nullptr) words.dump();
+        if (const crash_report one{true}; one.is_first()) {
+            report(at);
+            if (words.dump != nullptr) words.dump();
+        }
         // Return into the fault with the default action: the same death, the same core dump.
         struct sigaction fatal {};
         fatal.sa_handler = SIG_DFL;
@@ -102,6 +111,28 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
 }
 
 }  // namespace
+
+crash_report::crash_report(bool has_words) noexcept {
+    const int self = ::gettid();
+    int seen = 0;
+    // relaxed: nothing is handed on by it, and the writes to standard error are system calls.
+    if (has_words)
+        is_first_ = reporter.compare_exchange(seen, self, base::relaxed, base::relaxed);
+    else
+        seen = reporter.load(base::relaxed);
+    if (is_first_) return;
+    // Nobody may be woken, for the one that writes may have crashed in the allocator, or in a lock: so look again from
+    // time to time. The program is about to die, and its time is of no worth.
+    constexpr timespec a_moment{0, 10'000'000};
+    for (int n = 0; n < 1'000 && seen != 0 && seen != self && seen != all_said; ++n) {
+        ::nanosleep(&a_moment, nullptr);
+        seen = reporter.load(base::relaxed);
+    }
+}
+
+crash_report::~crash_report() {
+    if (is_first_) reporter.store(all_said, base::relaxed);  // relaxed: as above.
+}
 
 void install_overflow_report(describe_stack_fn describe, const last_words& more) noexcept {
     describe_stack = describe;

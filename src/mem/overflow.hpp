@@ -9,6 +9,7 @@
 // layers' (sched/crash.hpp).
 
 #include "mem/slab.hpp"
+#include "os/no_stop.hpp"
 
 namespace ums::mem {
 
@@ -22,6 +23,25 @@ struct last_words {
     void (*report)(int number) noexcept = nullptr;
     // After the report of either.
     void (*dump)() noexcept = nullptr;
+};
+
+// While it lives, the calling thread may write the one report of a crash, if is_first(). It is not stopped meanwhile
+// (os/no_stop.hpp). Async-signal-safe.
+class crash_report {
+public:
+    // Waits while another thread writes its report, for 10 s at most: the caller is about to end the program.
+    // has_words: the caller has something to report.
+    explicit crash_report(bool has_words) noexcept;
+    ~crash_report();
+    crash_report(const crash_report&) = delete;
+    crash_report& operator=(const crash_report&) = delete;
+
+    // False: a report has been written, or the caller crashed in writing it, or has nothing to report.
+    [[nodiscard]] bool is_first() const noexcept { return is_first_; }
+
+private:
+    const os::no_stop section_;
+    bool is_first_ = false;
 };
 
 // Installs the handlers. Idempotent. Remembers the application's.

@@ -7,7 +7,7 @@
 #include <execinfo.h>
 #include <unistd.h>
 
-#include "base/atomic.hpp"
+#include "mem/overflow.hpp"
 #include "sched/describe.hpp"
 #include "sched/here.hpp"
 #include "sched/trace.hpp"
@@ -16,7 +16,6 @@ namespace ums::sched {
 
 namespace {
 
-constinit base::atomic<bool> has_reported{false};
 std::terminate_handler before = nullptr;
 bool is_installed = false;
 
@@ -32,7 +31,8 @@ void write_address(const char* heading, const void* at) noexcept {
 
 void report(const char* what) noexcept {
     const here at;
-    if (at.self == nullptr || has_reported.exchange(true, base::relaxed)) return;
+    const mem::crash_report one{at.self != nullptr};
+    if (!one.is_first()) return;
     const fiber& f = *at.self;
     char who[320], maker[40] = "a plain thread", text[480];
     describe(f, who, sizeof who);

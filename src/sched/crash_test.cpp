@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/crash.hpp"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -145,6 +146,33 @@ TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
     EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
     EXPECT_EQ(count(aborted.err, "the program's handler"), 1u) << aborted;
     expect_report(aborted, "SIGABRT");
+}
+
+const child_program two_crash{"two_crash", [](const child_arguments& a) {
+                                  ums::run({.processors = 2}, [&] {
+                                      std::atomic<int> there = 0;
+                                      const auto die = [&](const std::string& how) {
+                                          ++there;
+                                          while (there < 2) {
+                                          }
+                                          go_wrong(how);
+                                      };
+                                      ums::fiber one{[&] { die(a.at(0)); }}, other{[&] { die(a.at(1)); }};
+                                      one.join();
+                                      other.join();
+                                  });
+                                  return 0;
+                              }};
+
+TEST(crash_test, of_two_fibers_at_once_one_is_reported_in_full) {
+    for (int round = 0; round < 20; ++round) {
+        const child_end end = run_child("two_crash", {"fault", round % 2 == 0 ? "fault" : "terminate"},
+                                        without_sanitizers_handlers);
+        EXPECT_GT(end.signal, 0) << end;
+        EXPECT_EQ(count(end.err, "ums: "), 1u) << end;
+        EXPECT_EQ(count(end.err, "start function\n[") + count(end.err, "start function\n/"), 1u) << end;
+        EXPECT_EQ(count(end.err, "spawned at\n[") + count(end.err, "spawned at\n/"), 1u) << end;
+    }
 }
 
 TEST(crash_test, a_handler_that_is_to_be_called_once_is_called_once_with_its_mask) {
