@@ -53,8 +53,11 @@ void report(const located& at) noexcept {
     ::backtrace_symbols_fd(&maker, 1, STDERR_FILENO);
 }
 
+bool is_ignoring(const struct sigaction& a) noexcept {
+    return (a.sa_flags & SA_SIGINFO) == 0 && a.sa_handler == SIG_IGN;
+}
 bool is_default(const struct sigaction& a) noexcept {
-    return (a.sa_flags & SA_SIGINFO) == 0 && (a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN);
+    return is_ignoring(a) || ((a.sa_flags & SA_SIGINFO) == 0 && a.sa_handler == SIG_DFL);
 }
 
 // The program's handler, as the kernel would call it.
@@ -97,11 +100,14 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     }
     // One that another process has sent says nothing about the fiber it finds.
     const bool is_own = info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
-    if (is_own && words.report != nullptr) words.report(number);
     for (const handled& h : signals) {
         if (h.number != number) continue;
+        const auto tell = is_default(h.before) ? words.report : words.mention;
+        // A fault cannot be ignored; a signal that was sent can.
+        const bool is_ignored = info->si_code <= 0 && is_ignoring(h.before);
+        if (is_own && !is_ignored && tell != nullptr) tell(number);
         if (is_default(h.before)) {
-            // A fault cannot be ignored; a signal that was sent is sent again.
+            // A fault comes again; a signal that was sent is sent again.
             sigaction(number, &h.before, nullptr);
             if (info->si_code <= 0) raise(number);
         } else {
