@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -195,6 +196,7 @@ int run_command(const trace_request& asked) {
             program.let_go();
         else
             pause();  // Ctrl-C is the program's, too: its end is what ends this.
+        if (const int signal = take_sent_interrupt(); signal != 0) kill(program.pid(), signal);
     }
     if (r.names == nullptr || r.what.rings.empty())
         throw std::runtime_error{fmt::format("{}: nothing was recorded: {}", asked.command.front(), refusal)};
