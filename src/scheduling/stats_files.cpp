@@ -54,10 +54,14 @@ fs::path own_directory() {
     return at;
 }
 
-// A directory, locked for as long as it is open; -1: it is another's, or not there.
+// A directory, locked for as long as it is open; -1: it is another's, or not there, or no longer the one that was opened.
 int open_locked(const fs::path& at) {
     const int fd = ::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || ::flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    if (fd < 0) return -1;
+    struct stat locked = {}, there = {};
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &locked) == 0 && ::lstat(at.c_str(), &there) == 0 &&
+        locked.st_dev == there.st_dev && locked.st_ino == there.st_ino)
+        return fd;
     ::close(fd);
     return -1;
 }
@@ -140,9 +144,11 @@ public:
         for (const auto& entry : fs::directory_iterator{directory, ignored})
             remove_if_gone(entry.path());
         at_ = directory / std::to_string(::getpid());
-        fs::create_directories(at_, ignored);
-        lock_fd_ = open_locked(at_);
-        // After the lock: before it another process may have removed what was there.
+        // Before it is locked, another process may remove it as nobody's: each does so once, when it starts.
+        for (int n = 0; n < 100 && lock_fd_ < 0; ++n) {
+            fs::create_directories(at_, ignored);
+            lock_fd_ = open_locked(at_);
+        }
         fs::create_directories(at_ / "schedulers", ignored);
         if (lock_fd_ < 0 || ignored) at_.clear();
     }
