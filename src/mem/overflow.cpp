@@ -4,7 +4,10 @@
 #include <cstdio>
 #include <execinfo.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "base/atomic.hpp"
 
 namespace ums::mem {
 
@@ -19,6 +22,10 @@ handled signals[] = {{SIGSEGV, {}}, {SIGBUS, {}}, {SIGILL, {}}, {SIGFPE, {}}, {S
 last_words words;
 describe_stack_fn describe_stack = nullptr;
 bool installed = false;
+
+// The thread that writes the report of a crash; 0: none has, all_said: one did.
+constexpr int all_said = -1;
+constinit base::atomic<int> reporter{0};
 
 void write_text(const char* text, int n) noexcept {
     [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
@@ -46,13 +53,45 @@ void report(const located& at) noexcept {
     ::backtrace_symbols_fd(&maker, 1, STDERR_FILENO);
 }
 
+bool is_ignoring(const struct sigaction& a) noexcept {
+    return (a.sa_flags & SA_SIGINFO) == 0 && a.sa_handler == SIG_IGN;
+}
+bool is_default(const struct sigaction& a) noexcept {
+    return is_ignoring(a) || ((a.sa_flags & SA_SIGINFO) == 0 && a.sa_handler == SIG_DFL);
+}
+
+// The program's handler, as the kernel would call it.
+void call(const handled& h, siginfo_t* info, void* context) noexcept {
+    const struct sigaction& its = h.before;
+    if ((its.sa_flags & SA_RESETHAND) != 0) {
+        struct sigaction next {};
+        next.sa_handler = SIG_DFL;
+        sigaction(h.number, &next, nullptr);
+    }
+    sigset_t ours;
+    pthread_sigmask(SIG_BLOCK, &its.sa_mask, &ours);
+    if ((its.sa_flags & SA_NODEFER) != 0 && sigismember(&its.sa_mask, h.number) == 0) {
+        sigset_t one;
+        sigemptyset(&one);
+        sigaddset(&one, h.number);
+        pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+    }
+    if ((its.sa_flags & SA_SIGINFO) != 0)
+        its.sa_sigaction(h.number, info, context);
+    else
+        its.sa_handler(h.number);
+    pthread_sigmask(SIG_SETMASK, &ours, nullptr);
+}
+
 void handle(int number, siginfo_t* info, void* context) noexcept {
     located at{};
     const bool is_fault = number == SIGSEGV || number == SIGBUS;
     const bool ours = is_fault && info->si_code > 0 && locate(info->si_addr, at) && at.in_guard;
     if (ours) {
-        report(at);
-        if (words.dump != nullptr) words.dump();
+        if (const crash_report one{true}; one.is_first()) {
+            report(at);
+            if (words.dump != nullptr) words.dump();
+        }
         // Return into the fault with the default action: the same death, the same core dump.
         struct sigaction fatal {};
         fatal.sa_handler = SIG_DFL;
@@ -61,22 +100,45 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     }
     // One that another process has sent says nothing about the fiber it finds.
     const bool is_own = info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
-    if (is_own && words.report != nullptr) words.report(number);
     for (const handled& h : signals) {
         if (h.number != number) continue;
-        if ((h.before.sa_flags & SA_SIGINFO) != 0) {
-            h.before.sa_sigaction(number, info, context);
-        } else if (h.before.sa_handler == SIG_DFL || h.before.sa_handler == SIG_IGN) {
-            // A fault cannot be ignored; a signal that was sent is sent again.
+        const auto tell = is_default(h.before) ? words.report : words.mention;
+        // A fault cannot be ignored; a signal that was sent can.
+        const bool is_ignored = info->si_code <= 0 && is_ignoring(h.before);
+        if (is_own && !is_ignored && tell != nullptr) tell(number);
+        if (is_default(h.before)) {
+            // A fault comes again; a signal that was sent is sent again.
             sigaction(number, &h.before, nullptr);
             if (info->si_code <= 0) raise(number);
         } else {
-            h.before.sa_handler(number);
+            call(h, info, context);
         }
     }
 }
 
 }  // namespace
+
+crash_report::crash_report(bool has_words) noexcept {
+    const int self = ::gettid();
+    int seen = 0;
+    // relaxed: nothing is handed on by it, and the writes to standard error are system calls.
+    if (has_words)
+        is_first_ = reporter.compare_exchange(seen, self, base::relaxed, base::relaxed);
+    else
+        seen = reporter.load(base::relaxed);
+    if (is_first_) return;
+    // Nobody may be woken, for the one that writes may have crashed in the allocator, or in a lock: so look again from
+    // time to time. The program is about to die, and its time is of no worth.
+    constexpr timespec a_moment{0, 10'000'000};
+    for (int n = 0; n < 1'000 && seen != 0 && seen != self && seen != all_said; ++n) {
+        ::nanosleep(&a_moment, nullptr);
+        seen = reporter.load(base::relaxed);
+    }
+}
+
+crash_report::~crash_report() {
+    if (is_first_) reporter.store(all_said, base::relaxed);  // relaxed: as above.
+}
 
 void install_overflow_report(describe_stack_fn describe, const last_words& more) noexcept {
     describe_stack = describe;

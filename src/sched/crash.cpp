@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/atomic.hpp"
+#include "mem/overflow.hpp"
 #include "sched/describe.hpp"
 #include "sched/here.hpp"
 #include "sched/trace.hpp"
@@ -16,7 +17,8 @@ namespace ums::sched {
 
 namespace {
 
-constinit base::atomic<bool> has_reported{false};
+// How many signals are still mentioned. A program that handles many wants no line for each.
+constinit base::atomic<int> mentions_left{16};
 std::terminate_handler before = nullptr;
 bool is_installed = false;
 
@@ -32,7 +34,8 @@ void write_address(const char* heading, const void* at) noexcept {
 
 void report(const char* what) noexcept {
     const here at;
-    if (at.self == nullptr || has_reported.exchange(true, base::relaxed)) return;
+    const mem::crash_report one{at.self != nullptr};
+    if (!one.is_first()) return;
     const fiber& f = *at.self;
     char who[320], maker[40] = "a plain thread", text[480];
     describe(f, who, sizeof who);
@@ -48,6 +51,11 @@ void report(const char* what) noexcept {
     dump_at_crash();
 }
 
+void name_signal(int number, char (&into)[40]) noexcept {
+    const char* const name = ::sigabbrev_np(number);
+    std::snprintf(into, sizeof into, "SIG%s", name != nullptr ? name : "?");
+}
+
 [[noreturn]] void on_terminate() {
     report("std::terminate()");
     if (before != nullptr) before();
@@ -57,10 +65,20 @@ void report(const char* what) noexcept {
 }  // namespace
 
 void report_signal(int number) noexcept {
-    const char* const name = ::sigabbrev_np(number);
     char what[40];
-    std::snprintf(what, sizeof what, "SIG%s", name != nullptr ? name : "?");
+    name_signal(number, what);
     report(what);
+}
+
+void mention_signal(int number) noexcept {
+    const here at;
+    // relaxed: a count.
+    if (at.self == nullptr || mentions_left.load(base::relaxed) <= 0 || mentions_left.fetch_sub(1, base::relaxed) <= 0)
+        return;
+    char what[40], who[320], text[480];
+    name_signal(number, what);
+    describe(*at.self, who, sizeof who);
+    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, for the program's handler\n", what, who));
 }
 
 void dump_at_crash() noexcept {

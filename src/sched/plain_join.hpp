@@ -35,7 +35,8 @@ public:
             os::futex_wait(joins, seen);
             seen = joins.load(base::acquire);
         }
-        joins.store(0, base::relaxed);  // relaxed: nobody else is left.
+        // relaxed: nobody waits for it. Another thread may have begun a join since.
+        joins.fetch_and(~stop_waits, base::relaxed);
     }
 
     // Hints, for tests.

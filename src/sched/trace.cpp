@@ -260,6 +260,11 @@ void trace_event(std::string_view text) noexcept {
         return;
     const sched::here at;
     const std::uint64_t id = id_of(at.self);
+    if (at.on != nullptr && at.on->own.is_inside()) {  // A policy's method: the processor stays.
+        if (const processor* p = at.at(); p != nullptr && p->trace != nullptr)
+            p->trace->write_text(sched::trace_event::mark, id, text);
+        return;
+    }
     if (at.self != nullptr) {
         if (processor* p = at.enter()) {
             if (p->trace != nullptr) p->trace->write_text(sched::trace_event::mark, id, text);

@@ -9,6 +9,7 @@ import collections
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -177,6 +178,33 @@ class TraceTest(unittest.TestCase):
         done = self.ums("trace", "--", "/no/such/program", check=False)
         self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), done)
         self.assertIn("No such file", done.stderr)
+
+    def start_traced(self):
+        """ums trace with a command that waits for its input, and the command's number."""
+        tracer = subprocess.Popen([UMS, "trace", "-o", self.path("f"), "--", PACES, "wait"], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True, env=self.environment)
+        self.addCleanup(tracer.communicate)
+        self.addCleanup(tracer.kill)
+        tracer.stdout.readline()
+        with open("/proc/%d/task/%d/children" % (tracer.pid, tracer.pid), encoding="ascii") as children:
+            return tracer, int(children.read())
+
+    def test_the_command_can_be_stopped_and_continued(self):
+        tracer, command = self.start_traced()
+        os.kill(command, signal.SIGSTOP)
+        state = ""
+        while state not in ("t", "T"):
+            with open("/proc/%d/stat" % command, encoding="ascii") as stat:
+                state = stat.read().rpartition(")")[2].split()[0]
+        os.kill(command, signal.SIGCONT)
+        self.assertIn(" marks", tracer.communicate("", timeout=60)[0])
+        self.assertEqual(tracer.returncode, 0)
+
+    def test_a_signal_to_the_tracer_ends_the_command(self):
+        tracer, command = self.start_traced()
+        tracer.terminate()
+        self.assertEqual(tracer.wait(timeout=60), 128 + signal.SIGTERM)
+        self.assertFalse(os.path.exists("/proc/%d" % command))
 
     def test_google_s_own_messages_accept_the_file(self):
         try:

@@ -8,9 +8,13 @@ namespace tool {
 namespace {
 
 volatile std::sig_atomic_t arrived = 0;
+volatile std::sig_atomic_t sent = 0;
 sigset_t original_mask;
 
-void remember(int signal) { arrived = signal; }
+void remember(int signal, siginfo_t* info, void*) {
+    arrived = signal;
+    if (info->si_code <= 0) sent = signal;
+}
 
 }  // namespace
 
@@ -18,7 +22,8 @@ void catch_interrupts() {
     sigset_t blocked;
     sigemptyset(&blocked);
     struct sigaction action {};
-    action.sa_handler = remember;
+    action.sa_sigaction = remember;
+    action.sa_flags = SA_SIGINFO;
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction before {};
         sigaction(signal, nullptr, &before);
@@ -32,5 +37,12 @@ void catch_interrupts() {
 const sigset_t& interruptible_mask() { return original_mask; }
 
 int interrupt_signal() { return arrived; }
+
+int take_sent_interrupt() {
+    // Nothing arrives between the two: the signals are blocked.
+    const int signal = sent;
+    sent = 0;
+    return signal;
+}
 
 }  // namespace tool

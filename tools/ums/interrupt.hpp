@@ -25,4 +25,8 @@ const sigset_t& interruptible_mask();
 // The signal that arrived, or 0.
 int interrupt_signal();
 
+// The signal that another process has sent (kill(2)) since the last call, or 0. What comes from the terminal comes to the
+// peers, too.
+int take_sent_interrupt();
+
 }  // namespace tool

@@ -7,12 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "inspect/live_process.hpp"
 #include "inspect/snapshot.hpp"
@@ -131,6 +133,29 @@ void print_summary(const trace_request& asked, const summary& s) {
         s.print();
 }
 
+// Recording, left as it was in all cases.
+class switched_on {
+public:
+    switched_on(const live_rings& rings, std::uint64_t ring_bytes) : rings_{rings}, is_over_{rings.is_on()} {
+        rings.switch_on(static_cast<std::uint32_t>(ring_bytes));
+    }
+    ~switched_on() {
+        try {
+            end();
+        } catch (const std::exception&) {  // It has ended.
+        }
+    }
+    switched_on(const switched_on&) = delete;
+    switched_on& operator=(const switched_on&) = delete;
+    void end() {
+        if (!std::exchange(is_over_, true)) rings_.switch_off();
+    }
+
+private:
+    const live_rings& rings_;
+    bool is_over_;
+};
+
 // Records a process that runs, until the time is over, Ctrl-C, or its end.
 recorded record_live(const trace_request& asked, subject& s) {
     recorded r;
@@ -138,13 +163,12 @@ recorded record_live(const trace_request& asked, subject& s) {
     r.names = std::make_unique<inspect::symbols>(s.process);
     learn_fibers(s, *r.names, r.known);
     s.rings.skip();
-    const bool was_on = s.rings.is_on();
-    s.rings.switch_on(static_cast<std::uint32_t>(asked.ring_bytes));
+    switched_on on{s.rings, asked.ring_bytes};
     const std::int64_t until = asked.seconds > 0 ? now() + static_cast<std::int64_t>(asked.seconds * 1e9) : 0;
     try {
         do s.rings.collect(r.what);
         while (pause() && (until == 0 || now() < until));
-        if (!was_on) s.rings.switch_off();
+        on.end();
         s.rings.collect(r.what);
     } catch (const std::runtime_error&) {
         if (r.what.rings.empty()) throw;  // Else it has ended, and that is all.
@@ -195,6 +219,7 @@ int run_command(const trace_request& asked) {
             program.let_go();
         else
             pause();  // Ctrl-C is the program's, too: its end is what ends this.
+        if (const int signal = take_sent_interrupt(); signal != 0) kill(program.pid(), signal);
     }
     if (r.names == nullptr || r.what.rings.empty())
         throw std::runtime_error{fmt::format("{}: nothing was recorded: {}", asked.command.front(), refusal)};

@@ -82,8 +82,8 @@ live_process::live_process(int pid, bool stop) : pid_{pid} {
         fmt::format("process {} has no memory: it has ended, or is the kernel's", pid)};
 }
 
-live_process::~live_process() {
-    for (const int tid : stopped_) ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+live_process::stopped_threads::~stopped_threads() {
+    for (const int tid : *this) ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
 }
 
 std::string live_process::proc(const std::string& rest) const {
@@ -185,11 +185,13 @@ std::optional<thread_state> live_process::thread(int tid) const {
 }
 
 bool live_process::glimpse(int tid, const std::function<void(const registers&)>& look) const {
+    stopped_threads one;
+    one.reserve(1);
     if (!halt(tid)) return false;
+    one.push_back(tid);
     user_regs_struct user;
     const bool known = ptrace(PTRACE_GETREGS, tid, nullptr, &user) == 0;
     if (known) look(from_user(user));
-    ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
     return known;
 }
 

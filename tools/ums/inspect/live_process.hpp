@@ -17,7 +17,6 @@ namespace tool::inspect {
 class live_process final : public process {
 public:
     live_process(int pid, bool stop);
-    ~live_process() override;
     live_process(const live_process&) = delete;
     live_process& operator=(const live_process&) = delete;
 
@@ -36,12 +35,19 @@ public:
     bool glimpse(int tid, const std::function<void(const registers&)>& look) const;
 
 private:
+    // They go on when this is destroyed, also by an exception from the constructor.
+    struct stopped_threads : std::vector<int> {
+        stopped_threads() = default;
+        ~stopped_threads();
+        stopped_threads(const stopped_threads&) = delete;
+        stopped_threads& operator=(const stopped_threads&) = delete;
+    };
     void stop_all();
     [[nodiscard]] std::string proc(const std::string& rest) const;
 
     const int pid_;
     std::vector<mapping> mappings_;
-    std::vector<int> stopped_;
+    stopped_threads stopped_;
 };
 
 }  // namespace tool::inspect

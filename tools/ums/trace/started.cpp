@@ -70,10 +70,13 @@ started::is started::look() {
             return is::gone;
         }
         if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) return is::exiting;
-        if (status >> 16 == PTRACE_EVENT_STOP)  // A stop of the whole process: it stays one.
-            ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
-        else  // A signal on its way.
-            ptrace(PTRACE_CONT, pid_, nullptr, WSTOPSIG(status));
+        const int number = WSTOPSIG(status);
+        if (status >> 16 != PTRACE_EVENT_STOP)  // A signal on its way.
+            ptrace(PTRACE_CONT, pid_, nullptr, number);
+        else if (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
+            ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);  // A stop of the whole process: it stays one.
+        else  // The end of one.
+            ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
     }
 }
 
