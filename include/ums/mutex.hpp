@@ -17,7 +17,8 @@
 //            unlock() of any but a fair_mutex wakes the most urgent first, but after overtakes_most
 //            such passes the one that was passed over. Other clusters' waiters have priority 0.
 // Fairness:  mutex: the first waiter is woken, queues in front again if another was faster, and is
-//            handed the lock after overtakes_most such attempts. fair_mutex: first come, first served.
+//            handed the lock after overtakes_most such attempts.
+//            fair_mutex: first come, first served.
 // Ordering:  what happens before an unlock() is visible after the lock() that follows it.
 // Lifetime:  the last holder may destroy the mutex as soon as its unlock() has returned. So may a
 //            fiber that has just locked and unlocked it, even while the unlock() that let it in is
