@@ -84,7 +84,7 @@ struct world {
         holder.proc.set(&held);
         held.set_holder(&holder);
         holder.own.occupy();
-        holder.running.set(&f);
+        holder.running.set(first[c] = &f);
     }
     // The same: the fiber is blocked there, and the processor has gone.
     void be_away(unsigned c, fiber& f) {
@@ -123,10 +123,14 @@ struct world {
         }
         loop(c);
     }
-    // A strand: a detector that saw the carrier blocked.
-    void detect(unsigned number) {
+    // A strand: a detector that saw the carrier blocked. It may be late: it goes on after an s.
+    void detect(unsigned number, bool is_late = false) {
         carrier& c = *carrier_at[number];
         const std::uint64_t seen = c.activity();
+        // It has seen what the carrier ran first, or else whatever may run there later.
+        for (unsigned i = 0; i < fibers; ++i)
+            fiber_at[i]->is_seen |= seen != at_start || &*fiber_at[i] == first[number];
+        if (is_late) await_flag();
         bool was_marked = false;
         results[number] = hand_off::from(c, seen, was_marked);
         UMS_ASSERT(home.carriers.permits_.used() <= home.carriers.most_permits(),
@@ -134,11 +138,12 @@ struct world {
     }
 
     // A strand: the detector, as far as it releases fibers that were stopped. Time passes with each
-    // look.
-    void release_stopped() {
+    // look. One that finds that something has switched is not followed by another: `looks` is one
+    // more than there may be of these.
+    void release_stopped(unsigned looks = 2) {
         for (;;) {
             const std::uint32_t seen = calls.load(base::acquire);
-            for (int looks = 0; looks < 2; ++looks)
+            for (unsigned i = 0; i < looks; ++i)
                 static_cast<void>(home.carriers.release_if_stuck(now += stop::patience));
             os::futex_wait(calls, seen);
         }
@@ -171,7 +176,8 @@ struct world {
             p->switches.set(p->switches.get() + 1);
             fiber* f = find(c, *p);
             c.running.set(f);
-            if (void* stopped = std::exchange(f->context.target, nullptr)) {
+            if (void* stopped = f->context.target) {
+                f->context.target = nullptr;
                 c.running.set(nullptr);
                 const after_switch* a = c.leave_behind(&finish_crossing, nullptr, stopped);
                 a->finish(*a, c);
@@ -209,7 +215,7 @@ struct world {
                 touch(*p);
                 c->leave(f.race);
             } else if (*step == 'r') {
-                while (flag.load(base::acquire) == 0) os::futex_wait(flag, 0);
+                await_flag();
             } else if (*step == 'i') {
                 stop_fibers(1);
                 m.uninterruptible();
@@ -224,6 +230,9 @@ struct world {
         touch(*enter_surely(c));
         --m.at(f.runs);
         f.is_done = true;
+    }
+    void await_flag() {
+        while (flag.load(base::acquire) == 0) os::futex_wait(flag, 0);
     }
     void touch(processor& p) {
         model& m = model::running();
@@ -264,6 +273,8 @@ struct world {
     base::atomic<std::uint32_t> calls;  // Of watching::runs().
     os::nanoseconds now = 0;            // As release_stopped() sees it.
     hand_off::result results[most] = {};
+    fiber* first[most] = {};  // What the carriers run at the start, when their activity is this:
+    static constexpr std::uint64_t at_start = 1;
 };
 
 // At one address in every execution, for some words hold pointers. Not destroyed: its words went
@@ -369,6 +380,17 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 1},
+    // The detector has seen what ran before.
+    {.name = "hand_off_of_the_next",
+     .build =
+         [](model& m) {
+             world& w = make_world(1, 2, 4, 0);
+             w.hold(0, 0, w.add_fiber(""));
+             w.queue(w.add_fiber("sc"));
+             strands_of(m, w, 2, ~0u, 0);
+             m.strand("detector", [&w] { w.detect(0, true); });
+         },
+     .preemptions = 1},
     // The one that has the processor waits for the one that is stopped, and no detector sees it
     // blocked.
     {.name = "release",
@@ -465,6 +487,19 @@ const program programs[] = {
              m.strand("releaser", [&w] { w.release_stopped(); });
          },
      .preemptions = 1},
+    // One that was stopped in its slice is released, and may be interrupted again. A processor
+    // comes to its place as it asks for one.
+    {.name = "release_from_the_queue",
+     .build =
+         [](model& m) {
+             world& w = make_world(1, 2, 4, 1);
+             w.queue(w.add_fiber("r"));
+             w.hold(0, 0, w.add_fiber("iisw"));
+             w.end_slice(0);
+             strands_of(m, w, 2, ~0u, 0);
+             m.strand("releaser", [&w] { w.release_stopped(3); });
+         },
+     .preemptions = 1},
     // Two block, and there is a permit for one only.
     {.name = "refuse",
      .build =
@@ -517,14 +552,41 @@ const program programs[] = {
 };
 
 ums::tso::mutation_test all() {
-    return {{std::begin(programs), std::end(programs)},
-            {
+    return {
+        {std::begin(programs), std::end(programs)},
+        {
 #include "hand_off_model_test.inc"
-            },
-            {
-                {"a_released_carrier_stays_in_the_list",
-                 "whoever takes it off the list sees that it was released, and lets it go on"},
-            }};
+        },
+        {
+            {"a_released_carrier_stays_in_the_list",
+             "whoever takes it off the list sees that it was released, and lets it go on"},
+            {"a_claim_does_not_ask_whose_turn_it_is",
+             "a carrier with a processor and a fiber whose turn is not `holds` is being stopped: "
+             "is_stopping says it too"},
+            {"a_crossing_wakes_before_it_has_left",
+             "nothing of the processor is touched after move(): only ThreadSanitizer minds two "
+             "in one context"},
+            {"a_stop_without_a_permit",
+             "only a fiber at the end of a marked region has neither a processor nor a permit, "
+             "and no program here marks one"},
+            {"a_fiber_is_stopped_in_its_stop",
+             "the model's handler is not interrupted: here nothing comes while one is stopped"},
+            {"ownership::try_claim: fetch_or seq_cst",
+             "on x86 it is a full fence whatever its order, and the load of the same word that "
+             "follows acquires the same"},
+            {"ownership::vacate: fetch_or release",
+             "whoever vacates gives its claim back next, or leaves: those release"},
+            {"turn_word::change: compare_exchange acquire on failure",
+             "wait_if_released() goes on to enter() without a processor, where there is a full "
+             "fence; the others look again, or touch nothing more"},
+            {"carrier_pool::take_or_stop: fetch_add seq_cst",
+             "on x86 it is a full fence whatever its order, and who finds the count takes the "
+             "lock"},
+            {"carrier_pool::begin_waiting: fetch_add release",
+             "a look that finds the count and misses the carrier is followed by another"},
+            {"carrier_pool::release_if_stuck: load acquire",
+             "a look that finds the count and misses the carrier is followed by another"},
+        }};
 }
 
 TEST(hand_off_model_test, loses_nothing) { all().text_is_correct(); }

@@ -51,9 +51,9 @@ def main():
                 text = text.replace(old, new)
                 continue
             mutants.append((edit["name"], is_there))
-            here = f"ums::tso::mutant == {len(mutants)}"
+            here = f"ums::tso::is_on({len(mutants)})"
             if "$on" in new:
-                made = new.replace("$on", f"({here})")
+                made = new.replace("$on", here)
             elif old.rstrip().endswith((";", "}")):
                 made = f"{{ if ({here}) {{ {new} }} else {{ {old} }} }}"
             else:

@@ -4,12 +4,16 @@
 // internal/modelled/mutants.hpp: runs programs of a model as they are, with each mutant of the
 // text, and with each of its memory orders weakened.
 
+#include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
+#include <ucontext.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -37,6 +41,42 @@ struct not_found {
     std::string_view name, why;
 };
 
+// A null pointer that is followed on a strand is an execution that goes wrong: the strand goes on
+// in model::fail(), and does not come back. Elsewhere it ends the process, as ever.
+class null_guard {
+public:
+    null_guard() {
+        struct sigaction ours {};
+        ours.sa_sigaction = &on_fault;
+        ours.sa_flags = SA_SIGINFO;
+        sigaction(SIGSEGV, &ours, &before_);
+    }
+    ~null_guard() { sigaction(SIGSEGV, &before_, nullptr); }
+    null_guard(const null_guard&) = delete;
+    null_guard& operator=(const null_guard&) = delete;
+
+private:
+    static constexpr std::uintptr_t page = 4096;
+
+    static void on_fault(int, siginfo_t* what, void* context) {
+        const bool is_null = reinterpret_cast<std::uintptr_t>(what->si_addr) < page;
+        if (!is_null || !model::is_running() || !model::running().is_on_strand()) {
+            std::signal(SIGSEGV, SIG_DFL);  // Again, and then for good.
+            return;
+        }
+        greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+        // As at a call, and below what the strand may keep under its stack pointer.
+        registers[REG_RSP] = ((registers[REG_RSP] - 128) & ~greg_t{15}) - 8;
+        registers[REG_RIP] = reinterpret_cast<greg_t>(&go_wrong);
+    }
+    static void go_wrong() {
+        model::running().fail("a null pointer is followed");
+        std::abort();  // The strand is left where it is: mutation_test::explore().
+    }
+
+    struct sigaction before_ {};
+};
+
 class mutation_test {
 public:
     mutation_test(std::vector<program> programs, std::vector<replaced_text> mutants,
@@ -58,6 +98,7 @@ public:
 
     void finds_each_mutant() {
         if (is_instrumented) GTEST_SKIP() << too_long;
+        const null_guard guard;
         for (std::size_t i = 0; i < mutants_.size(); ++i) {
             const replaced_text& one = mutants_[i];
             EXPECT_TRUE(one.is_there) << one.name << ": the text that it replaces has changed";

@@ -32,6 +32,7 @@ namespace ums::tso {
 
 // Which mutant of the generated text is on; 0: none.
 inline int mutant = 0;
+inline bool is_on(int number) noexcept { return mutant == number; }
 
 }  // namespace ums::tso
 
@@ -42,7 +43,7 @@ using arch::stack_shadow;
 
 // A stopped fiber's leads to the carrier that waits.
 struct context {
-    void* target = nullptr;
+    tso::checked<void*> target = nullptr;
 };
 
 struct race_context {

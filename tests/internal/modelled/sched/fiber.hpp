@@ -43,6 +43,7 @@ struct fiber : parkable {
     const unsigned number;
     unsigned stage = 0;  // Where its body goes on.
     bool is_done = false;
+    bool is_seen = false;  // By a detector, as the one that is blocked.
     tso::model::cell runs = tso::model::running().make(0);    // On how many strands.
     tso::model::cell queued = tso::model::running().make(0);  // How often it is in the queue.
 };
