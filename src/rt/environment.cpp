@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -169,10 +170,11 @@ trace_wish trace() {
         what = colon + 1;
     }
     wish.is_on = true;
-    if (what[0] == '/')
+    if (what[0] == '/' && std::strlen(what) < PATH_MAX)
         wish.file = what;
     else if (std::strcmp(what, "on") != 0)
-        refuse(variable, value, "off, on or an absolute path, with the rings' size and a colon in front if you like");
+        refuse(variable, value, "off, on or an absolute path (of less than " + std::to_string(PATH_MAX) +
+                                    " bytes), with the rings' size and a colon in front if you like");
     return wish;
 }
 

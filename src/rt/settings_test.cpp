@@ -166,6 +166,7 @@ const child_program starts{"starts", [](const child_arguments&) { return run([] 
 const child_program asks{"asks", [](const child_arguments&) { return info().empty() ? 1 : 0; }};
 
 TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line) {
+    const std::string too_long = "/" + std::string(5'000, 'a');
     const struct {
         const char* variable;
         std::vector<const char*> values;
@@ -193,6 +194,7 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_IO", {"", "1", "io_uring"}},
         {"UMS_SEED", {"", "-1", "18446744073709551616", "random"}},
         {"UMS_TSAN", {"", "nosync", "1"}},
+        {"UMS_TRACE", {"", "here", "64K", "1X:on", too_long.c_str()}},
         {"UMS_PROCESORS", {"", "1"}},
     };
     for (const auto& c : cases) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/trace.hpp"
 
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
@@ -26,7 +27,7 @@ constinit os::lock rings_lock;    // Of the list of rings, and of is_free.
 constinit os::lock outside_lock{os::lock_rank::carriers};  // Of writing into the ring of the threads without a processor.
 constinit base::atomic<trace_ring*> outside_ring;
 
-char file_path[256];
+char file_path[PATH_MAX];  // Longer ones are refused, see rt/environment.cpp.
 
 // What a switch without an action of its own leaves to do while somebody traces.
 void finish_plain(const after_switch& h, carrier& c) noexcept {
@@ -204,7 +205,7 @@ private:
     bool is_good_;
 };
 
-// Before the records of each ring, and first of all; see tools/ums/trace/dump_file.cpp.
+// Before the records of each ring, as many as it has, and first of all; see tools/ums/trace/dump_file.cpp.
 struct dump_head {
     char magic[8] = {'u', 'm', 's', 't', 'r', 'c', '1', 0};
     std::uint64_t began_stamp = 0, now_stamp = 0;
@@ -238,7 +239,7 @@ bool dump_trace() noexcept {
         one.capacity = r->mask + 1;
         std::memcpy(one.cluster, r->cluster, sizeof one.cluster);
         file.add(&one, sizeof one);
-        file.add(r->records, one.capacity * sizeof(trace_record));
+        file.add(r->records, (one.count < one.capacity ? one.count : one.capacity) * sizeof(trace_record));
         // What was overwritten meanwhile is not believed.
         const std::uint64_t after = r->count.load(base::acquire);  // sync(trace)
         file.add(&after, sizeof after);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -98,12 +99,13 @@ dump read_dump(const std::string& path) {
     for (;;) {
         const auto r = take<dump_ring>(bytes, at);
         if (r.processor == ~std::uint64_t{0}) break;
-        if (r.capacity > (bytes.size() - at) / sizeof(raw_record) || r.capacity == 0 ||
+        const std::uint64_t kept = std::min(r.count, r.capacity);
+        if (kept > (bytes.size() - at) / sizeof(raw_record) || r.capacity == 0 ||
             (r.capacity & (r.capacity - 1)) != 0)
             throw std::runtime_error{"the file is cut off"};
         ring one{static_cast<std::uint32_t>(r.processor), std::string{r.cluster, strnlen(r.cluster, 16)}, 0, {}};
         const char* const slots = bytes.data() + at;
-        at += r.capacity * sizeof(raw_record);
+        at += kept * sizeof(raw_record);
         const auto after = take<std::uint64_t>(bytes, at);
         const std::uint64_t whole = after + 1 > r.capacity ? after + 1 - r.capacity : 0;
         one.lost = whole;
