@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/policies/earliest_deadline.hpp"
 
+#include <atomic>
 #include <algorithm>
 #include <memory>
 #include <random>
@@ -25,7 +26,7 @@ namespace {
 class earliest_deadline_test : public conserving_test {};
 
 // Simulated: a fiber's unit of work moves it on by one.
-std::int64_t simulated = 0;
+std::atomic<std::int64_t> simulated{0};
 std::int64_t read_simulated() noexcept { return simulated; }
 
 deadline at(std::int64_t t) { return deadline{std::chrono::nanoseconds{t}}; }

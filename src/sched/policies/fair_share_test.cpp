@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/policies/fair_share.hpp"
 
+#include <atomic>
 #include <memory>
 #include <random>
 #include <vector>
@@ -22,7 +23,7 @@ namespace {
 
 class fair_share_test : public conserving_test {};
 
-std::int64_t simulated = 0;
+std::atomic<std::int64_t> simulated{0};
 std::int64_t read_simulated() noexcept { return simulated; }
 
 void in_simulated_time(const auto& function) {
@@ -111,7 +112,7 @@ TEST_F(fair_share_test, time_off_is_not_saved_up) {
                           }
                           EXPECT_NEAR(static_cast<double>(others - before), 1000, 10);
                       }};
-        bool stop = false;
+        std::atomic<bool> stop{false};
         fiber busy{{.cluster = &own}, [&] {
                        while (!stop) {
                            ++simulated;
