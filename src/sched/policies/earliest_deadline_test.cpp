@@ -16,6 +16,7 @@
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
+#include "ums/latch.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -75,6 +76,7 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
             for (task& t : all)
                 if (t.runs.joinable() && t.released == simulated) t.runs.ref().unpark();
         };
+        latch done{static_cast<std::ptrdiff_t>(all.size())};
         const auto work = [&](task& t) {
             while (simulated < end) {
                 const std::int64_t due = t.released + t.period;
@@ -89,9 +91,10 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
                 if (simulated > due) ++t.missed;
                 t.released = due;
             }
+            done.count_down();
         };
         for (task& t : all) t.released = simulated;
-        bool stop = false;
+        std::atomic<bool> stop{false};
         fiber starts{{.cluster = &own, .deadline = at(1)}, [&] {
                          for (task& t : all) t.runs = fiber{{.deadline = at(1 + t.period)}, work, std::ref(t)};
                      }};
@@ -103,9 +106,11 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
                            this_fiber::yield();
                        }
                    }};
-        for (task& t : all) t.runs.join();
+        // The handles are pass()'s to look at until then.
+        done.wait();
         stop = true;
         idle.join();
+        for (task& t : all) t.runs.join();
     });
     int sum = 0;
     for (const task& t : all) sum += t.missed;
