@@ -51,9 +51,10 @@ public:
     }
     ums::fiber_ref next(unsigned processor) noexcept override {
         const guard held{mutex_};
+        // Twice in a row, before anything can queue it again.
+        if (breaks == rule::duplicates && last_) return std::exchange(last_, {});
         const ums::fiber_ref f = queues_[processor].pop_front();
         if (breaks == rule::duplicates && f && ++calls_ % 1000 == 0) last_ = f;
-        if (breaks == rule::duplicates && !f && last_) return std::exchange(last_, {});
         return f;
     }
     ums::fiber_ref steal(unsigned, unsigned victim) noexcept override {
