@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// migrate: two clusters of one policy, `processors` each. All fibers begin in the first; each goes to the other and back,
-// ten times in all. (uThreads' experiment, with as many fibers as asked for.)
+// migrate: two clusters of one policy, `processors` each. All fibers begin in the first; each goes
+// to the other and back, ten times in all. (uThreads' experiment, with as many fibers as asked
+// for.)
 
 #include <ums/ums.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// policies: `fibers` fibers under a policy, in one of several ways, and meanwhile an urgent fiber that a plain thread wakes
-// every now and then: how long after that does it run?
+// policies: `fibers` fibers under a policy, in one of several ways, and meanwhile an urgent fiber
+// that a plain thread wakes every now and then: how long after that does it run?
 //
 //   cycle     a ring: each wakes the next and waits
 //   yield     each yields

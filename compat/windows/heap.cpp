@@ -2,7 +2,8 @@
 
 // Heaps, on the C library's memory. A heap of one's own knows its blocks, so that all of them go when it is destroyed.
 //
-// In uninterrupted sections: whoever is stopped inside the C library's heap would stop everybody.
+// In uninterrupted sections: a thread that is stopped inside the C library's heap would stop all
+// others.
 
 #include <cstdlib>
 #include <new>

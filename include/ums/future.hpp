@@ -5,7 +5,7 @@
 // std's error types. This header includes promise, packaged_task and async, which have headers of
 // their own.
 //
-// A future is for one reader, who takes the value; a shared_future is for any number of readers,
+// A future is for one reader, which takes the value; a shared_future is for any number of readers,
 // who look at it.
 //
 // Blocking:  get() and the waits park the fiber, never its processor; a plain kernel thread waits

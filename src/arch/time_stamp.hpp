@@ -3,8 +3,8 @@
 
 // arch/time_stamp.hpp: the CPU's own clock, for what is stamped too often for clock_gettime(2).
 //
-// One rate for all CPUs, whatever their frequency (constant_tsc, nonstop_tsc). Not ordered with the instructions
-// around it.
+// One rate for all CPUs, whatever their frequency (constant_tsc, nonstop_tsc). Not ordered with the
+// instructions around it.
 
 #include <cstdint>
 

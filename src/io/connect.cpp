@@ -50,7 +50,8 @@ public:
         return r == -EINTR ? -EINPROGRESS : r;
     }
 
-    // 0: one answered. -EAGAIN: the time is up. Else an attempt failed, or why the wait was given up, which `is_over` says.
+    // 0: one answered. -EAGAIN: the time is up. Else an attempt failed, or why the wait was given
+    // up, which `is_over` says.
     long wait(const limits& l, bool& is_over) {
         const result<std::size_t> n = io::poll(pending_.data(), pending_.size(), l);
         if (!n) return is_over = true, n.number();

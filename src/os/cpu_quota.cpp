@@ -46,7 +46,8 @@ std::string unescaped(const std::string& text) {
     return plain;
 }
 
-// Where a hierarchy of groups is mounted, and which of its folders that shows: another one than "/" in a container.
+// Where a hierarchy of groups is mounted, and which of its folders that shows: another one than "/"
+// in a container.
 struct hierarchy {
     std::string shown, at;
     bool is_unified = false;

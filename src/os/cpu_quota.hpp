@@ -3,9 +3,10 @@
 
 // os/cpu_quota.hpp: how many CPUs' worth of time this process's control groups let it use.
 //
-// A quota is so many microseconds in each period, for all threads of a group together: cpu.max of cgroup version 2,
-// cpu.cfs_quota_us and cpu.cfs_period_us of version 1. Each group up to the root may have one; the least counts. A
-// cpuset needs no look: the kernel takes its CPUs out of the affinity mask (os/topology.hpp).
+// A quota is so many microseconds in each period, for all threads of a group together: cpu.max of
+// cgroup version 2, cpu.cfs_quota_us and cpu.cfs_period_us of version 1. Each group up to the root
+// may have one; the least counts. A cpuset needs no look: the kernel takes its CPUs out of the
+// affinity mask (os/topology.hpp).
 
 #include <string>
 

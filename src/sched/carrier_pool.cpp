@@ -466,7 +466,7 @@ carrier* carrier_pool::pop_stopped() noexcept {
 }
 
 // One that is not in the list is in a queue: its place stays. Or it is about to be given a processor, or to come into the
-// list: whoever takes it off that lets it go on.
+// list: the thread that takes it off that list lets it go on.
 void carrier_pool::release(carrier& c) noexcept {
     lock_.acquire();
     const bool listed = stopped_list_.try_remove(c);

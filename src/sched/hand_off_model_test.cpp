@@ -414,7 +414,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 1},
-    // The one permit is another's. Who has it comes back; the fiber that is refused waits for one
+    // The one permit is another's. Its holder comes back; the fiber that is refused waits for one
     // in the queue.
     {.name = "refused_and_freed",
      .build =

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A pairing heap: each fiber comes before those behind it, which are a list by their queue links. Two heaps are melded by
-// putting the one whose root comes later behind the other root. (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap",
-// Algorithmica 1986; the roots left by a pop are melded in pairs, then from the last pair on.)
+// A pairing heap: each fiber comes before those behind it, which are a list by their queue links.
+// Two heaps are melded by putting the one whose root comes later behind the other root. (Fredman,
+// Sedgewick, Sleator, Tarjan: "The pairing heap", Algorithmica 1986; the roots left by a pop are
+// melded in pairs, then from the last pair on.)
 
 #include <utility>
 

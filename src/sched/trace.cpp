@@ -24,7 +24,8 @@ namespace {
 constexpr std::uint32_t least_ring_bytes = 64u << 10, most_ring_bytes = 1u << 31;
 
 constinit os::lock rings_lock;    // Of the list of rings, and of is_free.
-constinit os::lock outside_lock{os::lock_rank::carriers};  // Of writing into the ring of the threads without a processor.
+// Of writing into the ring of the threads without a processor.
+constinit os::lock outside_lock{os::lock_rank::carriers};
 constinit base::atomic<trace_ring*> outside_ring;
 
 char file_path[PATH_MAX];  // Longer ones are refused, see rt/environment.cpp.
@@ -57,7 +58,8 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     while (bytes < tracing.ring_bytes.load(base::relaxed) && bytes < most_ring_bytes) bytes *= 2;
     void* const at = os::map(sizeof(trace_ring) + bytes);
     if (at == nullptr) return nullptr;
-    os::system.madvise(at, sizeof(trace_ring) + bytes, MADV_HUGEPAGE);  // Fewer page faults, if it can be had.
+    // Fewer page faults, if it can be had.
+    os::system.madvise(at, sizeof(trace_ring) + bytes, MADV_HUGEPAGE);
     auto* const ring = new (at) trace_ring;
     ring->finish = &finish_plain;
     ring->records = reinterpret_cast<trace_record*>(ring + 1);
@@ -75,7 +77,8 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
 
 std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
 
-// The ring of the threads without a processor, locked. A stop is forbidden meanwhile: the lock sees to that.
+// The ring of the threads without a processor, locked. A stop is forbidden meanwhile: the lock sees
+// to that.
 class outside {
 public:
     outside() noexcept : guard_{outside_lock} {
@@ -205,7 +208,8 @@ private:
     bool is_good_;
 };
 
-// Before the records of each ring, as many as it has, and first of all; see tools/ums/trace/dump_file.cpp.
+// Before the records of each ring, as many as it has, and first of all; see
+// tools/ums/trace/dump_file.cpp.
 struct dump_head {
     char magic[8] = {'u', 'm', 's', 't', 'r', 'c', '1', 0};
     std::uint64_t began_stamp = 0, now_stamp = 0;

@@ -3,23 +3,25 @@
 
 // sched/trace.hpp: what happens to fibers, as records in rings that a tool reads from outside.
 //
-// A processor has one word for this: the address of its ring, null while nobody traces. A recorded event costs a time
-// stamp and five stores; while the word is null, a wait, a wake-up, a spawn and an end test it once each. A yield does
-// not even test it: it passes the word on as the after-switch action it has anyway, and a ring begins with such an
-// action.
+// A processor has one word for this: the address of its ring, null while nobody traces. A recorded
+// event costs a time stamp and five stores; while the word is null, a wait, a wake-up, a spawn and
+// an end test it once each. A yield does not even test it: it passes the word on as the
+// after-switch action it has anyway, and a ring begins with such an action.
 //
-// Switched on from outside: a tool that may trace the process writes `trace_control.wanted` (rt/root.hpp names the
-// address), and each processor sees it when its slice ends. Or by UMS_TRACE, when a runtime starts.
+// Switched on from outside: a tool that may trace the process writes `trace_control.wanted`
+// (rt/root.hpp names the address), and each processor sees it when its slice ends. Or by UMS_TRACE,
+// when a runtime starts.
 //
-// A ring has one writer at a time: the code inside the processor, or a thread with a claim on it. The newest records
-// overwrite the oldest. A reader copies, then reads the count again: of what it has copied, the records that were the
-// newest `capacity` at that moment, less the one that is being written, are whole. Rings are never unmapped, so a
-// reader may look when the runtime, or the process, has come to its end; the next runtime uses them again.
+// A ring has one writer at a time: the code inside the processor, or a thread with a claim on it.
+// The newest records overwrite the oldest. A reader copies, then reads the count again: of what it
+// has copied, the records that were the newest `capacity` at that moment, less the one that is
+// being written, are whole. Rings are never unmapped, so a reader may look when the runtime, or the
+// process, has come to its end; the next runtime uses them again.
 //
 // Threads that hold no processor share a ring under a lock: what they do is rare.
 //
-// Rejected: a ring for each kernel thread. There may be 10,000 of those, and a processor's own order would have to be
-// put together from time stamps.
+// Rejected: a ring for each kernel thread. There may be 10,000 of those, and a processor's own
+// order would have to be put together from time stamps.
 
 #include <cstdint>
 #include <string_view>
@@ -36,22 +38,28 @@ namespace ums::sched {
 struct fiber;
 class processor;
 
-// The numbers are part of what tools read: never give one a new meaning. `fiber` is the id in the record; 0: none.
+// The numbers are part of what tools read: never give one a new meaning. `fiber` is the id in the
+// record; 0: none.
 enum class trace_event : std::uint8_t {
     none = 0,
-    run = 1,        // It runs from now on; 0: the processor looks for work. What ran before has yielded, unless a
-                    // record of its own says otherwise.
+    // It runs from now on; 0: the processor looks for work. What ran before has yielded, unless a
+    // record of its own says otherwise.
+    run = 1,
     yield = 2,      // It goes to a queue; `other` runs next (0: the processor looks for work).
-    park = 3,       // It waits for `argument` (a wait_mark's word, or one of trace_wait); `other` runs next.
+    // It waits for `argument` (a wait_mark's word, or one of trace_wait); `other` runs next.
+    park = 3,
     end = 4,        // Its function has returned; `other` runs next.
-    spawn = 5,      // It was made by `other` (0: a plain thread); `argument` is what calls its function.
+    // It was made by `other` (0: a plain thread); `argument` is what calls its function.
+    spawn = 5,
     name = 6,       // The first 16 bytes of its name.
     unpark = 7,     // `other` has made it ready (0: a plain thread, whose number is `argument`).
     timer = 8,      // Its deadline has made it ready.
     io = 9,         // An event of a descriptor has made it ready.
     steal = 10,     // `argument` fibers came from the processor with the index `other`.
     migrate = 11,   // It goes to another cluster; `other` runs next.
-    hand_off = 12,  // It is blocked in the kernel, on the thread `argument`; its processor goes to the thread `other`.
+    // It is blocked in the kernel, on the thread `argument`; its processor goes to the thread
+    // `other`.
+    hand_off = 12,
     back = 13,      // Its call has returned, on the thread `argument`; it waits for a processor.
     stop = 14,      // It was stopped for the sake of others.
     mark = 15,      // The first 16 bytes of a text of the program's.
@@ -73,7 +81,8 @@ struct trace_record {
 };
 
 struct alignas(base::cache_line) trace_ring : after_switch {
-    static constexpr std::uint32_t outside = ~std::uint32_t{0};  // As its processor: of the threads without one.
+    // As its processor: of the threads without one.
+    static constexpr std::uint32_t outside = ~std::uint32_t{0};
 
     base::atomic<std::uint64_t> count;  // Of all records that were ever written.
     std::uint64_t mask = 0;
@@ -87,8 +96,8 @@ struct alignas(base::cache_line) trace_ring : after_switch {
                                  std::uint64_t further = 0) noexcept {
         const std::uint64_t n = count.load(base::relaxed);  // relaxed: its own.
         trace_record& r = records[n & mask];
-        // sync(trace): release keeps these behind the count's last store: a reader that finds one of them in the slot's
-        // old record finds that count, too, and drops the record.
+        // sync(trace): release keeps these behind the count's last store: a reader that finds one
+        // of them in the slot's old record finds that count, too, and drops the record.
         r.when.store(arch::time_stamp(), base::release);
         r.what.store(static_cast<std::uint64_t>(e) << trace_record::event_shift | id, base::release);
         r.argument.store(argument, base::release);
@@ -104,7 +113,8 @@ struct trace_control {
     std::uint32_t version = 1;
     std::uint32_t record_bytes = sizeof(trace_record);
     base::atomic<std::uint32_t> wanted;                    // 1: record. Tools write it.
-    base::atomic<std::uint32_t> ring_bytes{16u << 20};     // Of rings to be made; a power of two. Tools write it.
+    // Of rings to be made; a power of two. Tools write it.
+    base::atomic<std::uint32_t> ring_bytes{16u << 20};
     base::atomic<trace_ring*> rings;                       // The newest.
     // Of the same moment, for tools that have no other pair; 0: nothing was recorded yet.
     base::atomic<std::uint64_t> began_stamp;
@@ -147,8 +157,8 @@ UMS_ALWAYS_INLINE void trace_outside(trace_event e, std::uint64_t id, std::uint6
 
 // Where dump_trace() writes; empty: nowhere. Requires: no dump is being made.
 void set_trace_file(const char* path) noexcept;
-// Writes all rings, and the process's mappings, into the file, anew each time. Async-signal-safe. False: no file was
-// named, or it cannot be written.
+// Writes all rings, and the process's mappings, into the file, anew each time. Async-signal-safe.
+// False: no file was named, or it cannot be written.
 bool dump_trace() noexcept;
 
 }  // namespace ums::sched

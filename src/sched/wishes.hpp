@@ -3,7 +3,8 @@
 
 // sched/wishes.hpp: what a program asks of a fiber's policy, and what a policy notes of the fiber.
 //
-// Zero everywhere is what a fiber has that nobody asked anything for, so that a spawn stores zeros only.
+// Zero everywhere is what a fiber has that nobody asked anything for, so that a spawn stores zeros
+// only.
 
 #include <algorithm>
 #include <cstdint>
@@ -23,8 +24,9 @@ struct wishes {
     base::owned<std::int8_t> priority;
     base::owned<std::uint8_t> group;
 
-    // How many contended mutexes the fiber holds whose waiters are more urgent, and, in the low byte, how urgent the
-    // most urgent of them was: 0 is none, else a priority + 16. See sched/urgency.hpp.
+    // How many contended mutexes the fiber holds whose waiters are more urgent, and, in the low
+    // byte, how urgent the most urgent of them was: 0 is none, else a priority + 16. See
+    // sched/urgency.hpp.
     base::atomic<std::uint32_t> inherited;
 
     void set_deadline(ums::deadline when) noexcept {
@@ -46,12 +48,14 @@ struct wishes {
     }
 };
 
-// Guarded by the policy that has the fiber, or gave it to a processor. A policy that it has left may still look at `place`,
-// in raised().
+// Guarded by the policy that has the fiber, or gave it to a processor. A policy that it has left
+// may still look at `place`, in raised().
 struct policy_note {
     std::uint64_t used = 0;     // fair_share: the time it ran, over its weight.
-    os::nanoseconds since = 0;  // fair_share: since when it runs; 0: it does not, or not by the policy.
-    base::owned<std::uint32_t> place;  // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
+    // fair_share: since when it runs; 0: it does not, or not by the policy.
+    os::nanoseconds since = 0;
+    // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
+    base::owned<std::uint32_t> place;
 
     // It leaves for another cluster, whose policy knows nothing of it.
     void forget() noexcept {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // variants: p1 epoll uring
 //
-// libpq and hiredis as they are, in fibers: 80 connections that ask, hang up and connect again, beside fibers that
-// compute. The libraries make, read and close their sockets by themselves; the fibers only wait. No event may be lost: each
-// wait has a deadline that is never near.
+// libpq and hiredis as they are, in fibers: 80 connections that ask, hang up and connect again,
+// beside fibers that compute. The libraries make, read and close their sockets by themselves; the
+// fibers only wait. No event may be lost: each wait has a deadline that is never near.
 //
-// The servers are small ones of this test, unless the environment names others: REAL_REDIS is a port, REAL_POSTGRES what
-// libpq calls a connection string (tests/clients/real runs both).
+// The servers are small ones of this test, unless the environment names others: REAL_REDIS is a
+// port, REAL_POSTGRES what libpq calls a connection string (tests/clients/real runs both).
 
 #include <atomic>
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What docs/thread-state.md recommends for libraries of others, compiled: against their headers where those are
-// installed, else against declarations of the few functions that are used.
+// What docs/thread-state.md recommends for libraries of others, compiled: against their headers
+// where those are installed, else against declarations of the few functions that are used.
 
 #include <stdexcept>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// paces [wait]: a program whose fibers do a known number of things, for tests of `ums trace`: 2 pairs that wake each other
-// 100 times by semaphores, 20 that sleep once, 30 that only end, and a mark each. It prints what it did. "wait": then it
-// reads lines from standard input: "again" does it once more, "crash" is a fault in a fiber, anything else ends it.
+// paces [wait]: a program whose fibers do a known number of things, for tests of `ums trace`: 2
+// pairs that wake each other 100 times by semaphores, 20 that sleep once, 30 that only end, and a
+// mark each. It prints what it did. "wait": then it reads lines from standard input: "again" does
+// it once more, "crash" is a fault in a fiber, anything else ends it.
 #include <ums/ums.hpp>
 
 #include <chrono>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A policy for `ums check-policy`: correct if BREAKS is `nothing`, else it breaks one rule. A queue for each processor,
-// behind one mutex.
+// A policy for `ums check-policy`: correct if BREAKS is `nothing`, else it breaks one rule. A queue
+// for each processor, behind one mutex.
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Every built-in policy: random spawns, parks, unparks, migrations, yields, joins and changes of the number of processors
-// lose no fiber and run none twice. TEST_STEPS=10000000 is the long form.
+// Every built-in policy: random spawns, parks, unparks, migrations, yields, joins and changes of
+// the number of processors lose no fiber and run none twice. TEST_STEPS=10000000 is the long form.
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/check_policy.hpp: `ums check-policy`: runs a policy through tests and names what it breaks.
+// tools/ums/check_policy.hpp: `ums check-policy`: runs a policy through tests and names what it
+// breaks.
 
 #include <CLI/CLI.hpp>
 #include <cstdint>

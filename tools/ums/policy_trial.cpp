@@ -183,9 +183,9 @@ void test_conservation(const policy_subject& subject) {
 
 // --- Liveness -----------------------------------------------------------------------------------
 
-// All are ready, and whichever runs yields: each has to run again before the others have run so often, on average.
-// A policy that shares time out lets a fiber wait that the kernel has stopped in the middle of its turn: such a wait is
-// measured by the longest turn there was.
+// All are ready, and whichever runs yields: each has to run again before the others have run so
+// often, on average. A policy that shares time out lets a fiber wait that the kernel has stopped in
+// the middle of its turn: such a wait is measured by the longest turn there was.
 constexpr std::uint64_t patience = 2000;
 constexpr std::int64_t longest_turns = 64 * 16;
 
@@ -223,8 +223,8 @@ void test_liveness(const policy_subject& subject) {
                 if (step % 1024 != 0) continue;
                 is_suspicious = false;
                 for (const turn& t : last) {
-                    // In the end only waits that were suspicious then: of a policy that shares time out there may always
-                    // be some, and this would never end.
+                    // In the end only waits that were suspicious then: of a policy that shares time
+                    // out there may always be some, and this would never end.
                     if (step >= subject.steps && t.step + fiber_count * patience > subject.steps) continue;
                     if (!t.is_ready || step - t.step <= fiber_count * patience) continue;
                     is_suspicious = true;
@@ -240,7 +240,8 @@ void test_liveness(const policy_subject& subject) {
 
 // --- Concurrency --------------------------------------------------------------------------------
 
-// Threads that do what processors do, all at once. Each fiber's word says whether it may be returned.
+// Threads that do what processors do, all at once. Each fiber's word says whether it may be
+// returned.
 void test_concurrency(const policy_subject& subject) {
     on_a_fiber([&] {
         constexpr unsigned processors = 4;

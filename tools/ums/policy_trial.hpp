@@ -3,8 +3,9 @@
 
 // tools/ums/policy_trial.hpp: the tests of a policy.
 //
-// Each test makes policies, feeds them parked fibers as a cluster feeds them ready ones, and throws broken_rule with one
-// sentence if a rule of docs/write-a-policy.md is broken. It may also crash or hang, so it runs in a process of its own.
+// Each test makes policies, feeds them parked fibers as a cluster feeds them ready ones, and throws
+// broken_rule with one sentence if a rule of docs/write-a-policy.md is broken. It may also crash or
+// hang, so it runs in a process of its own.
 
 #include <ums/policy.hpp>
 

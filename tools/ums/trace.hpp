@@ -14,7 +14,8 @@ class App;
 namespace tool {
 
 struct trace_request {
-    std::vector<std::string> words;    // A process's number, or summary and what to sum up, or a file.
+    // A process's number, or summary and what to sum up, or a file.
+    std::vector<std::string> words;
     std::vector<std::string> command;  // What came after --.
     std::string into;
     double seconds = 0, last = 0;  // 0: not given.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/policies/dealer.hpp: policies that give each processor a queue of its own, and each fiber a processor.
+// sched/policies/dealer.hpp: policies that give each processor a queue of its own, and each fiber a
+// processor.
 //
-// A new fiber is dealt to the next processor in turn, and goes back there whenever it becomes ready, so what it
-// works on stays in that processor's caches. A processor with nothing to run takes fibers of others, one by one; such a
-// fiber belongs to the thief from then on. (uThreads deals its threads out in this way; there nobody takes.)
+// A new fiber is dealt to the next processor in turn, and goes back there whenever it becomes
+// ready, so what it works on stays in that processor's caches. A processor with nothing to run
+// takes fibers of others, one by one; such a fiber belongs to the thief from then on. (uThreads
+// deals its threads out in this way; there nobody takes.)
 //
-// Queue: any number of threads push(); pop() is called by any, too, and may give nothing though there is something while
+// Queue: any number of threads push(); pop() is called by any, too, and may give nothing though
+// there is something while
 //        another one is inside; size is a hint, or at least looks_empty() is false once a push() has returned. settle():
 //        of a push() and the caller, who has stored something with seq_cst, at least one sees the other: the caller by
 //        looks_empty() after this, the pusher by a seq_cst load after its push().
@@ -43,7 +46,8 @@ public:
             it.kept.place.set(turn_.fetch_add(1, base::relaxed) % n + 1);
         place& to = queues_.at(it.kept.place.get() - 1);
         to.queue.push(it);
-        // seq_cst: of this and detach(), which closes, settles and then empties, at least one sees the other.
+        // seq_cst: of this and detach(), which closes, settles and then empties, at least one sees
+        // the other.
         if (!to.is_open.load(base::seq_cst)) deal_again(to);
     }
     fiber_ref next(unsigned processor) noexcept override {

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/policies/earliest_deadline.hpp: policy `earliest_deadline_first`: the ready fiber with the earliest deadline, of
-// equal ones the first that came.
+// sched/policies/earliest_deadline.hpp: policy `earliest_deadline_first`: the ready fiber with the
+// earliest deadline, of equal ones the first that came.
 //
-// On one processor it meets all deadlines whenever any order does (Liu and Layland 1973), as far as fibers give way:
-// a running one is not interrupted for a more urgent one before it yields, waits, or its time slice is over. A yield gives way
-// to those whose deadline is as early or earlier; else the caller goes on.
+// On one processor it meets all deadlines whenever any order does (Liu and Layland 1973), as far as
+// fibers give way: a running one is not interrupted for a more urgent one before it yields, waits,
+// or its time slice is over. A yield gives way to those whose deadline is as early or earlier; else
+// the caller goes on.
 //
-// A fiber without a deadline counts as one that becomes due `patience` after it became ready; one whose deadline has
-// passed, as one that is due when it becomes ready, so that it cannot hold up for ever those that came before.
+// A fiber without a deadline counts as one that becomes due `patience` after it became ready; one
+// whose deadline has passed, as one that is due when it becomes ready, so that it cannot hold up
+// for ever those that came before.
 //
-// Bound: a ready fiber runs at the latest when its deadline, or its patience, is over, and then after those that were due
+// Bound: a ready fiber runs at the latest when its deadline, or its patience, is over, and then
+// after those that were due
 //        before: those that become ready later come after it.
-// Cost:  one lock for all processors and a look at the clock to make a fiber ready; one lock and, on average, O(log n) to run it.
+// Cost:  one lock for all processors and a look at the clock to make a fiber ready; one lock and,
+//   on average, O(log n) to run it.
 
 #include "os/clock.hpp"
 #include "os/lock.hpp"

@@ -10,14 +10,14 @@ namespace ums::sched {
 
 static_assert(group_count == 64, "a bit for each");
 
-// What time `t` counts for one of that weight. At least something, so that those that run for less than a tick of the
-// clock take turns.
+// What time `t` counts for one of that weight. At least something, so that those that run for less
+// than a tick of the clock take turns.
 static std::uint64_t weighed(os::nanoseconds t, unsigned weight) noexcept {
     return static_cast<std::uint64_t>(std::max<os::nanoseconds>(t, 1)) * most_weight / weight;
 }
 
-// In the end of a stretch that the policy gave it. `its`: its group, which set_group() may change at any time, so that
-// each caller reads it once.
+// In the end of a stretch that the policy gave it. `its`: its group, which set_group() may change
+// at any time, so that each caller reads it once.
 void fair_share_policy::charge(fiber& f, group& its, os::nanoseconds until) noexcept {
     if (f.kept.since == 0) return;
     const os::nanoseconds ran = until - f.kept.since;
@@ -35,7 +35,8 @@ void fair_share_policy::ready(fiber_ref f, unsigned processor) noexcept {
     if (processor != outside)
         charge(it, its, now);
     else
-        it.kept.since = 0;  // How much of it was running, and how much a call of the kernel, is not known.
+        // How much of it was running, and how much a call of the kernel, is not known.
+        it.kept.since = 0;
     if (its.ready.empty()) its.used = std::max(its.used, floor_);
     it.kept.used = std::max(it.kept.used, its.floor);
     its.ready.push(f, it.kept.used);

@@ -3,21 +3,23 @@
 
 // sched/policies/fair_share.hpp: running time by weight.
 //
-// The time that a fiber runs is added up, divided by its weight; and that of its group, by the group's. The group that has
-// used least comes first, and in it the fiber that has used least. So among groups that always have something to run, each
-// gets its weight's share, however many fibers it has; and so do the fibers within one.
+// The time that a fiber runs is added up, divided by its weight; and that of its group, by the
+// group's. The group that has used least comes first, and in it the fiber that has used least. So
+// among groups that always have something to run, each gets its weight's share, however many fibers
+// it has; and so do the fibers within one.
 //
-// Time off is not saved up: a fiber, or a group, that comes back goes on from where the one that runs is. A yield gives way
-// only if another one has used less or as much.
+// Time off is not saved up: a fiber, or a group, that comes back goes on from where the one that
+// runs is. A yield gives way only if another one has used less or as much.
 //
-// Counted is the time from when the policy gives a fiber to a processor until the fiber waits, yields, or its time slice is
-// over. Not counted: what a fiber does before its first wait if it was dispatched, and on from a call that blocked in the
-// kernel while its processor went on without it.
+// Counted is the time from when the policy gives a fiber to a processor until the fiber waits,
+// yields, or its time slice is over. Not counted: what a fiber does before its first wait if it was
+// dispatched, and on from a call that blocked in the kernel while its processor went on without it.
 //
-// Bound: while the others run for at most t without giving way, a ready fiber whose weight is the nth part of all (of its
+// Bound: while the others run for at most t without giving way, a ready fiber whose weight is the
+// nth part of all (of its
 //        group's, times the group's of all) waits for n * t and once t for each of the others.
-// Cost:  one lock for all processors and two looks at the clock for each switch, on average O(log n); and a look at
-//        each group in use.
+// Cost:  one lock for all processors and two looks at the clock for each switch, on average O(log
+//   n); and a look at each group in use.
 
 #include <array>
 
@@ -48,7 +50,8 @@ private:
     struct group {
         ordered_fiber_queue ready;  // By the time used.
         std::uint64_t used = 0;     // As a fiber's.
-        std::uint64_t floor = 0;    // What the fiber that ran last had used: none that is ready has used less.
+        // What the fiber that ran last had used: none that is ready has used less.
+        std::uint64_t floor = 0;
         unsigned weight = usual_weight;
     };
 

@@ -3,11 +3,13 @@
 
 // sched/policies/global_fifo.hpp: one queue for all processors of a cluster, in order of arrival.
 //
-// A processor that has nothing takes a batch: its share of what is queued, at most 64, so that the lock of the queue
-// is taken once for many. What it took waits at that processor; others that find the queue empty take from there, one by
-// one. On a single processor the order of arrival is kept strictly; on several by about a batch.
+// A processor that has nothing takes a batch: its share of what is queued, at most 64, so that the
+// lock of the queue is taken once for many. What it took waits at that processor; others that find
+// the queue empty take from there, one by one. On a single processor the order of arrival is kept
+// strictly; on several by about a batch.
 //
-// Bound: a ready fiber runs after those that came before it, and at most a batch for each other processor.
+// Bound: a ready fiber runs after those that came before it, and at most a batch for each other
+// processor.
 // Cost:  one lock to make a fiber ready, one to run it: the queue's, and the processor's own.
 
 #include "base/cache_line.hpp"
@@ -35,7 +37,8 @@ private:
         fiber_queue batch;
         // Others read them as hints:
         base::owned<std::size_t> size;     // Guarded by `lock`.
-        base::owned<bool> is_taking;       // The processor's: fibers are on their way from the queue to the batch.
+        // The processor's: fibers are on their way from the queue to the batch.
+        base::owned<bool> is_taking;
     };
 
     [[nodiscard]] static fiber_ref take(place& from) noexcept;

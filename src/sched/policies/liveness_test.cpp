@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Each policy's bound on how long a ready fiber waits (docs/policies.md), with as many fibers as turns are counted:
-// everybody is ready all the time, and runs for one unit of simulated time.
+// Each policy's bound on how long a ready fiber waits (docs/policies.md), with as many fibers as
+// turns are counted: everybody is ready all the time, and runs for one unit of simulated time.
 
 #include <algorithm>
 #include <functional>
@@ -46,8 +46,8 @@ std::unique_ptr<policy> make_simulated(policy_kind kind) {
 
 constexpr unsigned count = 40;
 
-// With `processors` that take their turns one after the other. Returns the longest wait, in turns, over what
-// `bound` allows for that fiber.
+// With `processors` that take their turns one after the other. Returns the longest wait, in turns,
+// over what `bound` allows for that fiber.
 double longest_wait(policy_kind kind, unsigned processors, std::vector<fiber>& all,
                     const std::function<double(fiber_ref)>& bound, std::mt19937_64& random) {
     simulated = 1;

@@ -3,12 +3,14 @@
 
 // sched/policies/mpsc_array.hpp: a queue that many push to without a lock: an array of places.
 //
-// A place's turn says whose it is: `n` to the nth pusher, which takes it by moving the back on, `n + 1` to the consumer,
-// and a whole array later to the next pusher. (Vyukov's bounded queue, with one consumer.) What finds the array full
-// goes into an inbox, a stack that the consumer takes all at once and turns round; as long as there is anything in it
-// pushers keep to it, so that nobody is overtaken for ever.
+// A place's turn says whose it is: `n` to the nth pusher, which takes it by moving the back on, `n
+// + 1` to the consumer, and a whole array later to the next pusher. (Vyukov's bounded queue, with
+// one consumer.) What finds the array full goes into an inbox, a stack that the consumer takes all
+// at once and turns round; as long as there is anything in it pushers keep to it, so that nobody is
+// overtaken for ever.
 //
-// Unlike in a list, the consumer reads the place of a fiber from the array, and nothing of the fiber.
+// Unlike in a list, the consumer reads the place of a fiber from the array, and nothing of the
+// fiber.
 //
 // Cost: push() one compare-and-swap; pop() the consumer's turn. 16 KiB for each processor.
 
@@ -42,11 +44,12 @@ public:
         taken_size_.set(taken_.size());
         return f;
     }
-    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left to do.
+    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left
+    // to do.
     void settle() const noexcept {}
     [[nodiscard]] bool looks_empty() const noexcept {
-        // seq_cst: pairs with the compare-and-swap of a push, as the inbox's look does with its own.
-        // The overflow first: take_overflow() announces before it empties it.
+        // seq_cst: pairs with the compare-and-swap of a push, as the inbox's look does with its
+        // own. The overflow first: take_overflow() announces before it empties it.
         return overflow_.empty() && front_.get() == back_.load(base::seq_cst) &&
                taken_size_.get() == 0;
     }
@@ -62,7 +65,8 @@ private:
         std::size_t at = back_.load(base::relaxed);
         for (;;) {
             place& to = places_[at % size];
-            const std::size_t turn = to.turn.load(base::acquire);  // sync(mpsc_array): the place is free.
+            // sync(mpsc_array): the place is free.
+            const std::size_t turn = to.turn.load(base::acquire);
             if (turn != at) {
                 if (turn < at) return false;  // Full.
                 at = back_.load(base::relaxed);
@@ -78,7 +82,8 @@ private:
     fiber* pop_from_array() noexcept {
         const std::size_t at = front_.get();
         place& from = places_[at % size];
-        if (from.turn.load(base::acquire) != at + 1) return nullptr;  // sync(mpsc_array): sees the fiber.
+        // sync(mpsc_array): sees the fiber.
+        if (from.turn.load(base::acquire) != at + 1) return nullptr;
         fiber* const f = from.who;
         from.turn.store(at + size, base::release);  // sync(mpsc_array): the place is free.
         front_.set(at + 1);

@@ -3,8 +3,9 @@
 
 // sched/policies/mpsc_end.hpp: one consumer at a time.
 //
-// The queues of local_mpsc and local_mpsc_intrusive have many producers and one consumer. That is their processor,
-// and now and then one that steals: whoever comes while another one consumes looks elsewhere, and comes again.
+// The queues of local_mpsc and local_mpsc_intrusive have many producers and one consumer. That is
+// their processor, and now and then one that steals: whoever comes while another one consumes looks
+// elsewhere, and comes again.
 
 #include "base/atomic.hpp"
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/policies/mpsc_list.hpp: a queue that many push to without a lock: a list through the fibers themselves.
+// sched/policies/mpsc_list.hpp: a queue that many push to without a lock: a list through the fibers
+// themselves.
 //
-// push() exchanges the back, then links the one that was there to the new one; if there was none, it makes the new one
-// the first. Between the two steps the list is cut: pop() waits a little for the second, then gives nothing, and
-// looks_empty() says that there is something. (After Vyukov's intrusive queue, whose dummy node is a fiber too many here:
-// an empty list has no node, and its back is null.)
+// push() exchanges the back, then links the one that was there to the new one; if there was none,
+// it makes the new one the first. Between the two steps the list is cut: pop() waits a little for
+// the second, then gives nothing, and looks_empty() says that there is something. (After Vyukov's
+// intrusive queue, whose dummy node is a fiber too many here: an empty list has no node, and its
+// back is null.)
 //
-// Cost: push() one exchange; pop() the consumer's turn, and for the last fiber one compare-and-swap.
+// Cost: push() one exchange; pop() the consumer's turn, and for the last fiber one
+// compare-and-swap.
 
 #include "base/cache_line.hpp"
 #include "sched/fiber.hpp"
@@ -20,8 +23,9 @@ class mpsc_list {
 public:
     void push(fiber& f) noexcept {
         f.link.set(nullptr);
-        // sync(mpsc_list): acquire orders the link of the one before after its own push. seq_cst: the pusher's
-        // following look at the idle set and an idler's look at the list cannot both miss.
+        // sync(mpsc_list): acquire orders the link of the one before after its own push. seq_cst:
+        // the pusher's following look at the idle set and an idler's look at the list cannot both
+        // miss.
         if (fiber* const before = back_.exchange(&f, base::seq_cst))
             before->link.publish(&f);
         else
@@ -33,7 +37,8 @@ public:
         const mpsc_end::turn mine{end_};
         if (!mine) return nullptr;
         if (front_ == nullptr) {
-            // sync(mpsc_list): sees the fiber. Null: its pusher is between the steps, or there is none.
+            // sync(mpsc_list): sees the fiber. Null: its pusher is between the steps, or there is
+            // none.
             front_ = first_.load(base::acquire);
             if (front_ == nullptr) return nullptr;
             first_.store(nullptr, base::relaxed);  // relaxed: pushers store only to an empty list.
@@ -56,7 +61,8 @@ public:
         front_ = next;
         return f;
     }
-    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left to do.
+    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left
+    // to do.
     void settle() const noexcept {}
     [[nodiscard]] bool looks_empty() const noexcept {
         return back_.load(base::seq_cst) == nullptr;  // seq_cst: see push().

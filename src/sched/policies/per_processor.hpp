@@ -3,8 +3,8 @@
 
 // sched/policies/per_processor.hpp: what a policy keeps for each processor of its cluster.
 //
-// A cluster adds its processors at the end and removes them from there, one at a time. A place that was made once
-// stays until the policy goes: others may still look into it.
+// A cluster adds its processors at the end and removes them from there, one at a time. A place that
+// was made once stays until the policy goes: others may still look into it.
 
 #include <memory>
 

@@ -75,7 +75,8 @@ TEST_F(urgent_first_test, the_less_urgent_have_the_turns_of_the_budget) {
     });
 }
 
-// How many of 100 others run between an urgent fiber's wake-up and its run, in 1,000 times; the 990th.
+// How many of 100 others run between an urgent fiber's wake-up and its run, in 1,000 times; the
+// 990th.
 int overtaken(policy_kind kind) {
     int p99 = 0;
     run_by(kind, [&] {
@@ -119,7 +120,8 @@ TEST_F(urgent_first_test, an_urgent_fiber_runs_long_before_it_would_by_the_other
     EXPECT_GE(fifo, 20 * std::max(urgent, 1));
 }
 
-// A fiber of low priority holds a mutex that an urgent one waits for, and one in between wants all the time there is.
+// A fiber of low priority holds a mutex that an urgent one waits for, and one in between wants all
+// the time there is.
 template <class Mutex>
 int turns_until_the_urgent_has_it(int low, bool ready_already) {
     int turns = 0;
@@ -166,8 +168,8 @@ TEST_F(urgent_first_test, the_holder_of_a_mutex_inherits_the_priority_of_its_wai
     }
 }
 
-// Fibers of these priorities wait for a mutex in this order. Returns their priority, and their effective one, in the order
-// in which they get it.
+// Fibers of these priorities wait for a mutex in this order. Returns their priority, and their
+// effective one, in the order in which they get it.
 template <class Mutex>
 std::vector<std::pair<int, int>> order_of(const std::vector<int>& priorities) {
     std::vector<std::pair<int, int>> order;

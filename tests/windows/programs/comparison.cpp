@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A comparison of threads, fibers and workers: affinity, time-stamp counter, performance counter, yields by the million
-// divided by a thousand.
+// A comparison of threads, fibers and workers: affinity, time-stamp counter, performance counter,
+// yields by the million divided by a thousand.
 #include "create.h"
 #include <intrin.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// In the manner of ConcRT: virtual processors with queues of their own that steal from each other, contexts with Block,
-// Unblock and Yield, a free list of contexts, primary threads that wait for work on events.
+// In the manner of ConcRT: virtual processors with queues of their own that steal from each other,
+// contexts with Block, Unblock and Yield, a free list of contexts, primary threads that wait for
+// work on events.
 #include "create.h"
 #include <atomic>
 #include <deque>

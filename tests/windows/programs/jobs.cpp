@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A game engine's job system: frames of jobs with counters, a scheduler thread for each of two cores, free lists of
-// interlocked entries, waiting for a counter by yielding, a frame loop that looks at messages and events.
+// A game engine's job system: frames of jobs with counters, a scheduler thread for each of two
+// cores, free lists of interlocked entries, waiting for a counter by yielding, a frame loop that
+// looks at messages and events.
 #include "create.h"
 #include <intrin.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A user interface thread with a message loop; workers report to it by posted messages, the last one quits it.
+// A user interface thread with a message loop; workers report to it by posted messages, the last
+// one quits it.
 #include "create.h"
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A pipeline of generators: values travel by the parameter of the yield, the scheduler is a state machine that knows who
-// waits for whom; the annotations and types of Windows' inside.
+// A pipeline of generators: values travel by the parameter of the yield, the scheduler is a state
+// machine that knows who waits for whom; the annotations and types of Windows' inside.
 #include <windows.h>
 #include <winternl.h>
 #include "create.h"

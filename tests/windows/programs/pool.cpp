@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The thread pool beside a scheduler: work items signal workers that wait, a work object counts what they did, a watchdog on
-// the process's own timer queue sees the scheduler's progress.
+// The thread pool beside a scheduler: work items signal workers that wait, a work object counts
+// what they did, a watchdog on the process's own timer queue sees the scheduler's progress.
 #include "create.h"
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A priority scheduler with park spots: 64 levels found by a bit scan, commands by the yield's parameter, workers that park
-// on a spot until another unparks it.
+// A priority scheduler with park spots: 64 levels found by a bit scan, commands by the yield's
+// parameter, workers that park on a spot until another unparks it.
 #include <windows.h>
 #include <intrin.h>
 #include <stdio.h>

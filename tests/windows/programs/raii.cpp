@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// In the manner of C++/WinRT code: owners of handles, HRESULTs as exceptions, a scheduler class whose static procedure
-// finds its object in the startup parameter; the standard library's headers after windows.h.
+// In the manner of C++/WinRT code: owners of handles, HRESULTs as exceptions, a scheduler class
+// whose static procedure finds its object in the startup parameter; the standard library's headers
+// after windows.h.
 #include <windows.h>
 
 #include <cstdio>

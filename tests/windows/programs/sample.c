@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// In the manner of the samples of the Windows 7 time: C, annotated prototypes in the old spelling, _tmain, memory from
-// the process heap, the list's event, errors by FormatMessage.
+// In the manner of the samples of the Windows 7 time: C, annotated prototypes in the old spelling,
+// _tmain, memory from the process heap, the list's event, errors by FormatMessage.
 #include "SDKDDKVer.h"
 #include <windows.h>
 #include <tchar.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A server whose handlers block: two scheduler threads share a list and wait for its event or for the end; a timer-queue
-// timer brings requests through a semaphore, handlers sleep and wait for events.
+// A server whose handlers block: two scheduler threads share a list and wait for its event or for
+// the end; a timer-queue timer brings requests through a semaphore, handlers sleep and wait for
+// events.
 #include "create.h"
 #include <deque>
 #include <stdio.h>

@@ -51,14 +51,16 @@ struct fiber_activity {
 
 struct activity {
     std::unique_ptr<snapshot> now;
-    double seconds = 0;       // Between the two snapshots; 0: this is the first, there are no rates.
+    // Between the two snapshots; 0: this is the first, there are no rates.
+    double seconds = 0;
     double look_seconds = 0;  // What taking the snapshot took.
     std::uint64_t looks = 0;  // At what the processors run.
     std::vector<processor_activity> processors;
     std::vector<cluster_activity> clusters;
     std::vector<start_activity> starts;
     std::vector<fiber_activity> fibers;
-    // How late hand-offs were: half of those since the last snapshot took at most so many us. 0: none.
+    // How late hand-offs were: half of those since the last snapshot took at most so many us. 0:
+    // none.
     std::uint64_t hand_off_us = 0;
 };
 

@@ -42,7 +42,8 @@ bool is_at_work(int pid, int tid) {
     char state = 0;
     in >> state;
     if (state != 'R') return false;
-    constexpr int policy_field = 41, idle_policy = 5;  // See proc_pid_stat(5); the state is field 3.
+    // See proc_pid_stat(5); the state is field 3.
+    constexpr int policy_field = 41, idle_policy = 5;
     std::string skipped;
     for (int i = 4; i < policy_field; ++i) in >> skipped;
     int policy = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/dump_file.hpp: what a process has written into the file that UMS_TRACE names, when it crashed or found
-// a deadlock (src/sched/trace.cpp has the format).
+// tools/ums/trace/dump_file.hpp: what a process has written into the file that UMS_TRACE names,
+// when it crashed or found a deadlock (src/sched/trace.cpp has the format).
 
 #include <memory>
 

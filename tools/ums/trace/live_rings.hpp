@@ -3,8 +3,9 @@
 
 // tools/ums/trace/live_rings.hpp: the rings of a process that runs.
 //
-// Switched on and off by one word, written by process_vm_writev(2); read by process_vm_readv(2) while they are written.
-// Both need the kernel's permission to trace the process, and nothing else; nothing is stopped.
+// Switched on and off by one word, written by process_vm_writev(2); read by process_vm_readv(2)
+// while they are written. Both need the kernel's permission to trace the process, and nothing else;
+// nothing is stopped.
 
 #include <map>
 

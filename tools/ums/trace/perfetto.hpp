@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/perfetto.hpp: a trace in Perfetto's format (protos/perfetto/trace/ of that project), for ui.perfetto.dev.
+// tools/ums/trace/perfetto.hpp: a trace in Perfetto's format (protos/perfetto/trace/ of that
+// project), for ui.perfetto.dev.
 //
-// A track for each processor, with what ran there, and one for each fiber, with what it did; arrows lead from a wake-up
-// to where the woken fiber runs. All packets are of one sequence, which interns names.
+// A track for each processor, with what ran there, and one for each fiber, with what it did; arrows
+// lead from a wake-up to where the woken fiber runs. All packets are of one sequence, which interns
+// names.
 
 #include <cstdio>
 #include <unordered_map>
@@ -15,7 +17,8 @@ namespace tool::tracing {
 
 class perfetto_file final : public sink {
 public:
-    // Into an open file, which stays the caller's. `process`: its number, and its name for the page.
+    // Into an open file, which stays the caller's. `process`: its number, and its name for the
+    // page.
     perfetto_file(std::FILE* into, int process, const std::string& name);
 
     void processor(std::uint32_t track, std::string_view name) override;

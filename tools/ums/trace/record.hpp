@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/record.hpp: what libums has recorded, as it lies in its rings (src/sched/trace.hpp).
+// tools/ums/trace/record.hpp: what libums has recorded, as it lies in its rings
+// (src/sched/trace.hpp).
 
 #include <cstdint>
 #include <string>
@@ -45,7 +46,8 @@ struct record {
 
 struct ring {
     static constexpr std::uint32_t outside = ~std::uint32_t{0};
-    std::uint32_t processor = outside;  // Its index in the cluster; outside: of threads without one.
+    // Its index in the cluster; outside: of threads without one.
+    std::uint32_t processor = outside;
     std::string cluster;
     std::uint64_t lost = 0;  // Records that were overwritten before they were read.
     std::vector<raw_record> raw;

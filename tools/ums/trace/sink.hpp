@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/sink.hpp: what a trace says, told in order to whoever writes it down or adds it up.
+// tools/ums/trace/sink.hpp: what a trace says, told in order to whoever writes it down or adds it
+// up.
 
 #include <cstdint>
 #include <string>

@@ -74,7 +74,8 @@ started::is started::look() {
         if (status >> 16 != PTRACE_EVENT_STOP)  // A signal on its way.
             ptrace(PTRACE_CONT, pid_, nullptr, number);
         else if (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
-            ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);  // A stop of the whole process: it stays one.
+            // A stop of the whole process: it stays one.
+            ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
         else  // The end of one.
             ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/started.hpp: a program that the tool starts, and whose memory can still be read when it ends.
+// tools/ums/trace/started.hpp: a program that the tool starts, and whose memory can still be read
+// when it ends.
 //
 // It is seized by ptrace(2), which halts nothing, and stands still for a moment where it exits.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/summary.hpp: what a trace adds up to: how long fibers wait for a processor, and what those of each start
-// function do with their time.
+// tools/ums/trace/summary.hpp: what a trace adds up to: how long fibers wait for a processor, and
+// what those of each start function do with their time.
 
 #include <cstdio>
 #include <map>

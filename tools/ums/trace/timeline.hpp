@@ -25,7 +25,8 @@ struct totals {
     std::int64_t begin = 0, end = 0;
 };
 
-// Tells `to` all that the records from `from` (ns) on say. `start_of` names a function by its address.
+// Tells `to` all that the records from `from` (ns) on say. `start_of` names a function by its
+// address.
 totals tell(const recording& what, std::int64_t from, known_fibers known,
             const std::function<std::string(inspect::address)>& start_of, sink& to);
 

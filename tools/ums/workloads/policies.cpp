@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// migrate and policies: the built-in policies of ums beside each other. Each is a runtime of its own; ums alone is the
-// default, work stealing.
+// migrate and policies: the built-in policies of ums beside each other. Each is a runtime of its
+// own; ums alone is the default, work stealing.
 
 #include <fmt/format.h>
 
