@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace ums::linux_names {
 
 namespace {
@@ -113,7 +115,9 @@ void body_pool::add_idle(body& b) {
 
 void body_pool::end_one(body& b) {
     dying_.insert(&b);
-    (void)ums_worker_terminate(b.thread, 0);
+    const int failed = ums_worker_terminate(b.thread, 0);
+    // -ESRCH: the program ended it, by the native names.
+    compat::check(failed == 0 || failed == -ESRCH, "an idle thread that runs workers has no handle");
 }
 
 void body_pool::end_idle() {

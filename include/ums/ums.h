@@ -220,8 +220,8 @@ typedef struct ums_fiber_options {
 #define UMS_FIBER_OPTIONS_INIT \
     { sizeof(ums_fiber_options_t), NULL, 0, NULL, 0, UMS_LAUNCH_POST, false, 0, 100, 0, UMS_NEVER }
 
-/* Runs function(argument) on a new fiber. `options` may be NULL. A C++ exception that leaves the
- * function ends the program.
+/* Runs function(argument) on a new fiber. `options` may be NULL. *made is written before the fiber
+ * can run. A C++ exception that leaves the function ends the program.
  * -EAGAIN: no stack. -EINVAL: an option, or no function. -EPERM: no runtime is running. */
 UMS_API UMS_CHECK int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* options,
                                        void (*function)(void*), void* argument);

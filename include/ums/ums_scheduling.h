@@ -131,7 +131,8 @@ typedef struct ums_worker_options {
 
 /* Makes a thread that runs function(argument) when it is executed. The function's result is the
  * exit code. An exception that leaves the function ends the program. The handle is for joining and
- * detaching, the context for scheduling.
+ * detaching, the context for scheduling. *made is written before the worker can run or be taken
+ * from its list; it is 0 if no thread could be made.
  * -EINVAL: an option, no list or no function. -EBADF: the list or the context. -EBUSY: the context
  * has a worker that has not ended, or is still queued. -EAGAIN: no thread. -ENOMEM. -ENOTSUP: see
  * ums_scheduling_mode(). */

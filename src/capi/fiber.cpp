@@ -29,7 +29,12 @@ int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (
     if (const int error = to_options(chosen, given); error != 0) return error;
     if (function == nullptr) return -EINVAL;
     return call([&] {
-        made->handle = impl::spawn(given != nullptr ? &chosen : nullptr, function, argument);
+        using call = impl::bound<void (*)(void*), void*>;
+        const impl::new_fiber begun =
+            impl::spawn_begin(given != nullptr ? &chosen : nullptr, sizeof(call), alignof(call));
+        void* const at = ::new (begun.storage) call(std::in_place, function, argument);
+        made->handle = begun.fiber;  // Before it can run: it may ask for itself.
+        impl::spawn_commit(begun.fiber, &call::run_in_place, at, chosen.launch);
     });
 }
 

@@ -234,8 +234,11 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
             c->thread.set(t);
         }
         own = workers.publish(*t);  // Before it can run and ask for its handle.
+        // Also before somebody takes it from its list, who may be faster than this thread.
+        made = own;
         failed = start_thread(*t);
         if (failed != 0) {
+            made = 0;
             withdraw(*t, own);
             c->thread.set(nullptr);
             workers.give(*t);
@@ -250,7 +253,6 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         return failed;
     }
     totals.worker_made();
-    made = own;
     return 0;
 }
 

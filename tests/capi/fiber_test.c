@@ -56,6 +56,23 @@ static void fibers_are_created_and_joined(void) {
     on_a_fiber_and_on_a_thread(create_and_join, NULL);
 }
 
+static void ask_for_itself(void* argument) {
+    const ums_fiber_t* self = argument;
+    CHECK(ums_fiber_joinable(self));
+    CHECK_IS(ums_ref_id(ums_this_fiber_ref()), ums_fiber_id(self));
+}
+static void create_who_ask_for_themselves(void* argument) {
+    ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
+    ums_fiber_t self;
+    (void)argument;
+    options.launch = UMS_LAUNCH_DISPATCH; /* It runs before ums_fiber_create() returns. */
+    CHECK_IS(0, ums_fiber_create(&self, &options, ask_for_itself, &self));
+    join(&self);
+}
+static void a_fiber_that_runs_finds_its_own_handle(void) {
+    on_a_fiber_and_on_a_thread(create_who_ask_for_themselves, NULL);
+}
+
 static void detached_fibers_end_before_the_runtime(void) {
     atomic_int count = 0;
     CHECK_IS(0, ums_runtime_start(NULL));
@@ -246,6 +263,7 @@ int main(void) {
     RUN(the_last_error_is_the_fibers);
     RUN(a_mark_that_nobody_records_does_nothing);
     RUN(fibers_are_created_and_joined);
+    RUN(a_fiber_that_runs_finds_its_own_handle);
     RUN(detached_fibers_end_before_the_runtime);
     RUN(bad_fibers_are_refused);
     RUN(a_fiber_cannot_join_itself);
