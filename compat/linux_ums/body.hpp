@@ -41,8 +41,9 @@ public:
         return !is_starved_ || !idle_.empty() || alive_ == 0;
     }
     [[nodiscard]] bool has_any() const noexcept { return alive_ != 0; }
-    // Sends the idle ones to their end.
-    void end_idle();
+    // Sends all to their end that run nothing. Waits for those that are being made, and lets go of the lock
+    // meanwhile: their makers may have found others, and be gone.
+    void end_all(locked& hold);
     // For the caller to join: threads whose contexts have come for the last time, if there are many;
     // or all that have ended or soon will.
     std::vector<ums_worker_t> take_excess();
