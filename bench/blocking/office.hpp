@@ -4,11 +4,11 @@
 // bench/blocking/office.hpp: some compute while others block: the workload of all blocking peers that are written in C++.
 //
 // Four runners compute: 10 us, then a yield. As many as asked for block in the kernel, over and over, each for the same
-// time. Phases in which the four are alone take turns with those in which the others block, within one process, so that
-// whatever disturbs the machine meets both.
+// time, and yield before each block. Phases in which the four are alone take turns with those in which the others
+// block, within one process, so that whatever disturbs the machine meets both.
 //
 // throughput_kept  what the four did per second beside the others, as a share of what they did alone.
-// p50_us, p99_us   from the moment a runner is about to block until one of the four runs again.
+// p50_us, p99_us   from the moment one is about to block until another comes back from its yield.
 // blocks_per_s     what the others did.
 
 #include <algorithm>
@@ -106,9 +106,9 @@ private:
     void compute_on() {
         std::uint64_t x = 0;
         for (;;) {
+            note_delay(now_ns());
             x = compute(steps_, x);
             const auto now = now_ns();
-            note_delay(now);
             if (now >= begin_ns_) ++steps_done_;
             if (is_over(now)) {
                 // Without preemption one may be back much later than the phase was to end.
@@ -133,7 +133,11 @@ private:
     void block_on(std::uint64_t i, Call call) {
         auto length = plan_.block_ns * (i + 1) / plan_.blockers;
         for (;;) {
+            // What comes back from a block may run on beside the four for a while, and nobody would have to make
+            // room when it blocks again. After this it has a processor to lose.
+            Runtime::yield();
             const auto now = now_ns();
+            note_delay(now);
             // One at least: where nobody moves on, one block may take longer than the phase.
             if (now >= end_ns_ && blocks_ != blocks_before_) return;
             std::uint64_t nobody = 0;
