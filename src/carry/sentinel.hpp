@@ -40,6 +40,8 @@ public:
     // priority, too, it does nothing.
     [[nodiscard]] static sentinel* start() noexcept;
     void stop() noexcept;  // `this` is gone when it returns.
+    // Joins those that were left and have ended meanwhile. False: some have not. Does not wait.
+    static bool collect() noexcept;
 
     sentinel(const sentinel&) = delete;
     sentinel& operator=(const sentinel&) = delete;
@@ -59,7 +61,6 @@ private:
     void run() noexcept;
     // An ordinary thread again, on any CPU. False: that is not permitted, or it has ended.
     [[nodiscard]] bool raise() noexcept;
-    static void collect() noexcept;
 
     base::atomic<std::uint32_t> duty_{rests};
     base::atomic<int> tid_;
