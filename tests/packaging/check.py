@@ -43,7 +43,7 @@ def minor(version):
 # Each place that repeats the version, with a pattern whose group is the version, and which part it repeats.
 PLACES = [
     ("CHANGELOG.md", r"^## (\d+\.\d+\.\d+)", "full"),
-    ("packaging/debian/changelog", r"^libums \(([^)]+)-\d+\) ", "full"),
+    ("packaging/debian/changelog", r"^libums \(([^)-]+)-[^)-]+\) ", "full"),
     ("packaging/debian/libums0.symbols", r"^\| libums0 #MINVER#, libums0 \(<< (\S+)~\)$", "next"),
     ("packaging/vcpkg/ports/libums/vcpkg.json", r'^  "version": "([^"]+)"', "full"),
     ("cmake/ums.map", r"^UMS_CXX_(\S+) \{", "minor"),
