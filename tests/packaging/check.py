@@ -114,6 +114,11 @@ def check_names(root):
     open_nodes = [node for node, those in nodes_of(root).items() if "ums_*" in those]
     if open_nodes != ["UMS_" + minor(version)]:
         yield f"cmake/ums.map: {open_nodes} take what is new, should be UMS_{minor(version)}"
+    notes = f"docs/release-notes-{version}.md"
+    if os.path.exists(os.path.join(root, notes)):
+        for one in sorted(names):
+            if names[one] == minor(version) and f"`{one}`" not in read(root, notes):
+                yield f"{notes}: does not tell of {one}(), which is new"
     for one in sorted(set(listed) - set(names)):
         yield f"cmake/ums.map: {one} is listed, but no header declares it"
     kept = set(re.findall(r"<elf-symbol name='(ums_\w+)' version='", read(root, "tests/abi/libums.abi")))
@@ -218,6 +223,7 @@ CASES = [
     ("docs/install.md", "libums-doc", "", "does not name the package libums-doc"),
     ("cmake/ums.map", r"        ums_run;\n", "", "ums_run: only the kept interface has it"),
     ("cmake/ums.map", r"        ums_run;\n", "        ums_run;\n        ums_walk;\n", "no header declares it"),
+    ("docs/release-notes-0.2.0.md", "`ums_forget`", "`it`", "does not tell of ums_forget()"),
     ("packaging/debian/libums0.symbols", r" ums_run@.*\n", "", "ums_run is of None"),
     ("packaging/debian/libums0.symbols", r" ums_run@UMS_0.1 0.1.0", " ums_run@UMS_0.1 9.0.0", "since 9.0.0"),
     ("packaging/debian/control", "Maintainer: ", "Maintainer: not ", "the maintainer is not"),
