@@ -48,7 +48,7 @@ cluster::~cluster() {
     }
     if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
     // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
-    urgency::wait_for_raisers();
+    urgency::wait_for_sections();
     delete_processors();
 }
 

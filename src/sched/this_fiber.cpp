@@ -31,7 +31,7 @@ void finish_yield(const after_switch& h, carrier& c) noexcept {
 void finish_migration(const after_switch& h, carrier& c) noexcept {
     auto& target = *static_cast<sched::cluster*>(h.other);
     h.self->pin(nullptr);
-    h.self->home_cluster.publish(&target);  // For urgency::raise(), which may look from anywhere.
+    h.self->home_cluster.publish(&target);  // For urgency::settle(), which may look from anywhere.
     h.self->kept.forget();
     // Counted there before it is counted out here: neither drain() misses it.
     target.spawned_outside.fetch_add(1, base::seq_cst);
