@@ -29,6 +29,7 @@ constexpr const char* known[] = {
     "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
     "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_TIMES",
     "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_SYSTEM_ROOT", "UMS_TRACE",
+    "UMS_CPUS",       "UMS_FOLLOW_CPUS",
 };
 
 // Parses all of [first, last) as a decimal number.
