@@ -318,7 +318,7 @@ TEST_F(cluster_test, under_load_it_comes_there_by_every_policy) {
             for (int i = 0; i < 10; ++i)
                 all.emplace_back([&, i] {
                     std::mt19937 random(static_cast<unsigned>(i));
-                    for (int k = 0; k < scaled(300, 30); ++k)
+                    for (int k = 0; k < scaled(100, 10); ++k)
                         this_fiber::migrate(busy, random() % 3);
                     this_fiber::migrate(ums::cluster::standard(), 0);
                 });
