@@ -85,7 +85,7 @@ void carrier::run() noexcept {
 void carrier::follow_processor() noexcept {
     UMS_ASSERT(proc.get() != nullptr, "a carrier follows no processor");
     const int place = static_cast<int>(proc.get()->index());
-    if (pool.home().pins() && place != pinned_to) os::pin_this_thread(static_cast<unsigned>(place));
+    if (place != pinned_to) pool.home().place_thread(static_cast<unsigned>(place), pinned_to < 0);
     pinned_to = place;
 }
 

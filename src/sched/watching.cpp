@@ -70,6 +70,9 @@ bool processor::on_block(const carry::notice& what) noexcept {
 
 os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
     carrier_pool& pool = home_.carriers;
+    if (index_ == 0)
+        // sync(follower): sees what it is for.
+        if (auto* const on_look = watching::on_look.load(base::acquire)) on_look(now);
     // The first processor, which is never removed, looks after the fibers that wait for their turn.
     const os::nanoseconds next = index_ == 0 ? pool.release_if_stuck(now) : os::never;
     if (pool.time_slice == 0 || !is_of_interest()) return next;
