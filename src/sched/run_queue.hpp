@@ -97,6 +97,8 @@ public:
         if (f != nullptr) ticks_left_.set(left - 1);
         return f;
     }
+    // The last of the queue. Requires: rotate() has just put it there.
+    [[nodiscard]] fiber* back() const noexcept { return ring_.back(); }
     // A pinned one. At a slice's end only each second time, so that the others have theirs.
     [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
     [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {
