@@ -59,6 +59,8 @@ public:
     }
     // How many slices have begun. A hint.
     [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
+    // The switches of all slices but the present one: never decreases. A hint.
+    [[nodiscard]] std::uint64_t past_switches() const noexcept { return in_past_slices_.get(); }
     // A number that changes with each switch. A hint.
     [[nodiscard]] std::uint64_t switches() const noexcept {
         return slices_.get() * 64 + ticks_left_.get();
