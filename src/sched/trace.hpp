@@ -102,6 +102,8 @@ struct alignas(base::cache_line) trace_ring : after_switch {
                                  std::uint64_t further = 0) noexcept {
         const std::uint64_t n = count.load(base::relaxed);  // relaxed: its own.
         trace_record& r = records[n & mask];
+        // The slots have left the caches since they were written last. Measured: 3 ns of an event.
+        __builtin_prefetch(&records[(n + 16) & mask], 1);
         // sync(trace): release keeps these behind the count's last store: a reader that finds one
         // of them in the slot's old record finds that count, too, and drops the record.
         r.when.store(arch::time_stamp(), base::release);
