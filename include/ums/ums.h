@@ -440,6 +440,37 @@ UMS_API const char* ums_version(void);
  * up to 64 bytes of it. Never blocks; from anywhere but a signal handler. */
 UMS_API void ums_trace_event(const char* text);
 
+/* --- Metrics and fibers (ums/metrics.hpp) ----------------------------------------------------- */
+
+/* The Content-Type of ums_metrics(). */
+#define UMS_METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+/* Writes what ums::metrics() returns, cut to bytes - 1 characters, and a zero. *length, unless
+ * NULL, gets the length of the whole text, which differs from call to call. -ENOMEM. */
+UMS_API int ums_metrics(char* buffer, size_t bytes, size_t* length);
+
+enum ums_fiber_state {
+    UMS_FIBER_ACTIVE,  /* Runs, is ready, is blocked in the kernel, or was stopped. */
+    UMS_FIBER_WAITING, /* Waits, or was woken and has not run since. */
+    UMS_FIBER_ENDED,   /* Has ended and was not joined yet. */
+};
+
+/* The texts are valid until the function that gets this returns. */
+typedef struct ums_fiber_info {
+    size_t size; /* Of this struct as the library knows it. */
+    uint64_t id;
+    uint64_t made_by;       /* The id of the fiber that spawned it; 0: a plain thread did. */
+    const void* spawned_at; /* Where the code that spawned it goes on. */
+    const char* name;       /* As given, cut to 256 bytes; often "". */
+    const char* waits_for;  /* In the words of `ums ps --waits`; "" unless it waits. */
+    uint64_t waits_in;      /* As in ums::fiber_info. */
+    int state;              /* One of enum ums_fiber_state. */
+} ums_fiber_info_t;
+
+/* Calls each(context, ...) for every fiber that ums::fibers() returns, and stops when that returns
+ * something else than 0. Returns that, or 0. -ENOMEM. */
+UMS_API int ums_fibers(int (*each)(void* context, const ums_fiber_info_t* one), void* context);
+
 /* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
 
 enum ums_mutex_kind {

@@ -122,7 +122,8 @@ void carrier::run_fibers() noexcept {
         running.set(f);
         watching::runs();
         arch::start_switch(loop_shadow, f->shadow);
-        const arch::arrival a = arch::switch_context(loop, f->context, this, p->trace);
+        after_switch* const traced = p->trace != nullptr ? &p->trace->from_loop : nullptr;
+        const arch::arrival a = arch::switch_context(loop, f->context, this, traced);
         arch::finish_switch(loop_shadow);
         if (a.after != nullptr) {
             const auto* h = static_cast<const after_switch*>(a.after);

@@ -31,6 +31,7 @@ void watching::add_to(runtime_stats& s) noexcept {
 void watching::forget() noexcept {
     for (auto* count : {&in_calls, &in_faults, &in_regions}) count->store(0, base::relaxed);
     for (auto& count : notices) count.store(0, base::relaxed);
+    notice_ns.store(0, base::relaxed);
 }
 
 int processor::tid() const noexcept {
@@ -61,10 +62,11 @@ bool processor::on_block(const carry::notice& what) noexcept {
                  : what.why == carry::cause::page_fault ? in_faults
                                                         : in_calls;
     kind.fetch_add(1, base::relaxed);
-    const auto us = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when) / 1000);
+    const auto ns = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when));
     const auto bucket =
-        std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
+        std::min<std::size_t>(std::bit_width(ns / 1000), runtime_stats::notice_buckets - 1);
     watching::notices[bucket].fetch_add(1, base::relaxed);
+    watching::notice_ns.fetch_add(ns, base::relaxed);
     return true;
 }
 

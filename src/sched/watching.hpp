@@ -24,6 +24,7 @@ struct watching {
 
     // How long after a block its processor went on: see runtime_stats::notice_us. Also for readers from outside.
     static inline constinit base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets] = {};
+    static inline constinit base::atomic<std::uint64_t> notice_ns{0};  // Their sum.
 
     // Adds what was found since forget(), which is called while no runtime runs.
     static void add_to(runtime_stats& s) noexcept;
