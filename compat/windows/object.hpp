@@ -50,8 +50,8 @@ public:
     // Guarded by the dispatcher's lock:
     // Whether thread `who` need not wait.
     [[nodiscard]] virtual bool is_ready(const thread& who) const noexcept = 0;
-    // Takes what thread `who` waited for, which must be ready for it. True: the last owner abandoned
-    // it.
+    // Takes what thread `who` waited for, which must be ready for it. True: its last owner
+    // abandoned it.
     virtual bool take(thread& who) noexcept = 0;
     // Serves the waiters that can continue now, first come first served.
     void changed() noexcept;
