@@ -210,7 +210,7 @@ def check_text(root):
 
 # Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED is
 # left out of both.
-COMMENT_ROOTS = ["include/ums", "compat", "src/io", "src/scheduling"]
+COMMENT_ROOTS = ["include/ums", "compat", "src/io", "src/mem", "src/scheduling", "src/sync"]
 CONTRACT_ROOTS = ["include/ums"]
 UNCHECKED = ["include/ums/compat/windows"]
 
