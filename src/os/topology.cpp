@@ -27,7 +27,8 @@ bool list_has(const char* list, int cpu) noexcept {
     return false;
 }
 
-// Whether both CPUs share the cache `index` of the kernel's numbering (3 is the last level of most).
+// Whether both CPUs share the cache `index` in the kernel's numbering (on most machines 3 is the
+// last level).
 bool share_cache(int a, int b, int index) noexcept {
     char path[96];
     std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list",
@@ -92,10 +93,11 @@ bool visit_all_cpus() noexcept {
         CPU_ZERO(&only);
         CPU_SET(cpu, &only);
         bool is_there = false;
-        // Again: somebody else may change the mask at the same time.
+        // It tries again, because other code may change the mask at the same time.
         for (int tries = 0; !is_there && tries < 10; ++tries) {
             if (sched_setaffinity(0, sizeof only, &only) != 0) {
-                is_there = errno == EINVAL;  // No such CPU, or off line, or not of the cpuset.
+                // There is no such CPU, or it is off line, or not in the cpuset.
+                is_there = errno == EINVAL;
                 break;
             }
             is_there = sched_getcpu() == cpu;
