@@ -210,9 +210,9 @@ def check_text(root):
 
 # Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED is
 # left out of both.
-COMMENT_ROOTS = ["include/ums", "bench", "compat", "examples", "src/arch", "src/base", "src/capi", "src/io", "src/mem", "src/os", "src/scheduling", "src/sync", "src/time", "tools"]
+COMMENT_ROOTS = ["include/ums", "bench", "compat", "examples", "src/arch", "src/base", "src/capi", "src/io", "src/mem", "src/os", "src/scheduling", "src/sync", "src/time", "tests", "tools"]
 CONTRACT_ROOTS = ["include/ums"]
-UNCHECKED = ["include/ums/compat/windows"]
+UNCHECKED = ["include/ums/compat/windows", "tests/policies"]
 
 # Pages with a list of bad examples.
 SHOW_MISTAKES = ["docs/style.md"]
