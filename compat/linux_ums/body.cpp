@@ -97,6 +97,7 @@ bool body_pool::try_make(locked& hold) {
     --alive_;
     --unborn_;
     is_starved_ = idle_.empty();
+    born_.became_ready.notify_all();  // end_all() waits for it, too.
     return false;
 }
 
@@ -109,9 +110,9 @@ void body_pool::add_idle(body& b) {
     b.has_returned = false;
     if (std::exchange(b.is_new, false)) --unborn_;
     is_starved_ = false;
+    born_.became_ready.notify_all();  // A thread that waits for one of its own making takes this.
     if (idle_.size() >= most_idle) return end_one(b);
     idle_.push_back(&b);
-    born_.became_ready.notify_all();  // Whoever waits for one of its own making takes this.
 }
 
 void body_pool::end_one(body& b) {
@@ -121,8 +122,17 @@ void body_pool::end_one(body& b) {
     compat::check(failed == 0 || failed == -ESRCH, "an idle thread that runs workers has no handle");
 }
 
-void body_pool::end_idle() {
-    for (body* const one : std::exchange(idle_, {})) end_one(*one);
+void body_pool::end_all(locked& hold) {
+    event::waiter self{born_.became_ready};
+    for (;;) {
+        self.arm();
+        collect_new();
+        for (body* const one : std::exchange(idle_, {})) end_one(*one);
+        if (unborn_ == 0) return;
+        hold.unlock();
+        self.wait();
+        hold.lock();
+    }
 }
 
 void body_pool::bury(body& b) {

@@ -42,8 +42,9 @@ public:
         return !is_starved_ || !idle_.empty() || alive_ == 0;
     }
     [[nodiscard]] bool has_any() const noexcept { return alive_ != 0; }
-    // Tells the idle bodies to end.
-    void end_idle();
+    // Tells all bodies to end that run nothing. Waits for those that are being made, and releases
+    // the lock meanwhile: their makers may have found others, and be gone.
+    void end_all(locked& hold);
     // Returns threads for the caller to join: those whose contexts have come for the last time, if
     // there are many; or all that have ended or soon will.
     std::vector<ums_worker_t> take_excess();

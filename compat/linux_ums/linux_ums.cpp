@@ -168,12 +168,12 @@ int ums_close(int number) {
         std::vector<ums_worker_t> dead;
         handle* h = nullptr;
         {
-            const locked hold;
+            locked hold;
             h = all().find_handle(number);
             if (h == nullptr) return -EBADF;
             if (!h->is_released || !h->schedulers.empty() || has_users(*h)) return -EBUSY;
             h->is_closing = true;
-            if (all().handles.size() == 1) bodies().end_idle();
+            if (all().handles.size() == 1) bodies().end_all(hold);
             dead = bodies().take_dead();
         }
         for (const ums_worker_t one : dead) (void)ums_worker_join(one, nullptr);

@@ -42,7 +42,8 @@ public:
 
     ~conservation() {
         EXPECT_FALSE(runtime_runs()) << "a runtime was left running";
-        EXPECT_EQ(list(minus(threads(), threads_)), "") << "threads were left";
+        for (const std::string& tid : minus(threads(), threads_))
+            ADD_FAILURE() << "a thread was left: " << line_of(tid);
         for (const std::string& fd : minus(fds(), fds_))
             ADD_FAILURE() << "a file descriptor was left: " << fd << ", "
                           << target_of(fd.substr(0, fd.find(' ')));
@@ -60,15 +61,13 @@ public:
     static std::set<std::string> threads() {
         std::set<std::string> found;
         for (const std::string& tid : entries("/proc/self/task")) {
-            std::ifstream file{"/proc/self/task/" + tid + "/stat"};
-            std::string line;
-            if (!std::getline(file, line)) continue;  // The thread is gone meanwhile.
+            const std::string line = line_of(tid);
             // After the name in parentheses: state ppid pgrp session tty tpgid flags.
             char state = 0;
             unsigned flags = 0;
             constexpr unsigned exiting = 4;  // PF_EXITING
             const std::size_t name_end = line.rfind(')');
-            if (name_end == line.npos) continue;
+            if (name_end == line.npos) continue;  // Gone meanwhile.
             std::sscanf(line.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags);
             if (state == 'R' && ::sched_getscheduler(std::stoi(tid)) == SCHED_IDLE) continue;
             if ((flags & exiting) == 0 && state != 'Z' && state != 'X') found.insert(tid);
@@ -134,10 +133,12 @@ private:
         for (const std::string& one : before) now.erase(one);
         return now;
     }
-    static std::string list(const std::set<std::string>& of) {
-        std::string text;
-        for (const std::string& one : of) text += one + "; ";
-        return text;
+    // What the kernel says of it: its number, its name in parentheses, its state, flags and so on.
+    static std::string line_of(const std::string& tid) {
+        std::ifstream file{"/proc/self/task/" + tid + "/stat"};
+        std::string line;
+        std::getline(file, line);
+        return line;
     }
 
     std::set<std::string> threads_;
