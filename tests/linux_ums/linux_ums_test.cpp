@@ -268,8 +268,8 @@ TEST_F(linux_names, twenty_thousand_ready_workers_on_two_lists_and_eight_threads
     EXPECT_EQ(ums_close(handle), 0);
 }
 
-// A worker adds another, for which a second thread is made, which begins late. Meanwhile the first worker ends, and its
-// thread runs the other.
+// A worker adds another, for which a second thread is made, which begins late. Meanwhile the first
+// worker ends, and its thread runs the other.
 struct late_thread {
     int handle = 0;
     ums_pid_t list = 0;
