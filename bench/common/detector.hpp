@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/common/detector.hpp: a peer on libums runs with the detector of blocking that its cell
-// names.
+// bench/common/detector.hpp: a peer on libums runs with the detector of blocking that its cell names.
 
 #include <cstdlib>
 #include <string>
@@ -11,8 +10,7 @@
 
 namespace bench {
 
-// Call it before the runtime starts. If the cell names none, the environment's detector counts, or
-// the best there is.
+// Before the runtime starts. The environment's, or the best there is, if the cell names none.
 inline void use_detector(cell& in) {
     const auto detector = in.word("detector", {"", "auto", "monitor", "off"});
     if (!detector.empty()) setenv("UMS_BLOCK", detector.c_str(), 1);

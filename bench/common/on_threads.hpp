@@ -21,8 +21,8 @@ struct on_threads {
         std::this_thread::sleep_for(std::chrono::nanoseconds{ns});
     }
 
-    // While a process has never had a second thread, the C library locks without atomic operations,
-    // a price that no program pays that needs a lock.
+    // While a process has never had a second thread, the C library locks without atomic operations:
+    // a price that no program which needs a lock ever pays.
     template <class Body>
     static void run(std::uint64_t, Body body) {
         std::latch over{1};

@@ -21,8 +21,8 @@ void yield() { sched_yield(); }
 template <class Step>
 bench::tally lap(std::uint64_t threads, std::uint64_t yields, Step step) {
     bench::race race{threads};
-    // Threads sleep until all exist: if they yielded at the start line from the beginning, the
-    // creation of the last would have to compete with all the others.
+    // Threads sleep until all exist: if they yielded at the start line from the first moment on,
+    // creating the last would have to compete with all the others.
     std::latch created{1};
     std::vector<std::thread> runners;
     runners.reserve(threads);

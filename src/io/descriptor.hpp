@@ -116,7 +116,7 @@ public:
     // There is no engine any more: waits of plain threads try again, registrations are gone.
     static void forget_all() noexcept;
 
-    // All traits if they are known, otherwise none.
+    // As far as they are known: all of them, or none.
     [[nodiscard]] std::uint32_t known_traits() const noexcept {
         return traits_.load(base::acquire);  // sync(io.descriptor)
     }

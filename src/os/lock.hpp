@@ -71,8 +71,7 @@ struct lock_states {
             futex_wake(address);
     }
 
-    // If the word was biased, makes it the caller's and returns what to release it with; otherwise
-    // returns held.
+    // The word if it was biased and is the caller's now. Else held.
     template <class Word>
     static std::uint32_t take_bias(Word& word, const void* address) noexcept {
         // relaxed: the revoker decides.

@@ -27,8 +27,7 @@ bool list_has(const char* list, int cpu) noexcept {
     return false;
 }
 
-// Whether both CPUs share the cache `index` in the kernel's numbering (on most machines 3 is the
-// last level).
+// Whether both CPUs share the cache `index` of the kernel's numbering (3 is the last level of most).
 bool share_cache(int a, int b, int index) noexcept {
     char path[96];
     std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list",

@@ -29,7 +29,7 @@ namespace ums::sync {
 
 #if defined(UMS_DEBUG)
 void check_lock_order(bool on) noexcept;
-// `lock` is the address that the user knows; `list` has the spare word.
+// `lock`: what its user knows it by; `list` has the spare word.
 void before_lock(const void* lock, impl::wait_list& list) noexcept;
 void after_lock(const void* lock, impl::wait_list& list) noexcept;
 void before_unlock(impl::wait_list& list) noexcept;

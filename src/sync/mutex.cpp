@@ -3,13 +3,12 @@
 // The owner's word holds the address of the holder (0: there is none) and three flags.
 //
 //   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
-//   one_woken    barging: a waiter was woken to try again and has not tried yet; other waiters need
-//                not be woken meanwhile. Set with the release that wakes it, under the list's lock;
-//                cleared by that waiter, when it takes the mutex or under the list's lock.
-//   raised       the holder was raised to the priority of a waiter (sched/urgency.hpp). Set under
-//                the list's lock, with the holder in the word: from then on the holder's unlock()
-//                takes the list's lock before the word changes, so code that holds that lock may
-//                touch the holder. The holder clears the flag there.
+//   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
+//                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
+//                that waiter, when it takes the mutex or under the list's lock.
+//   raised       the holder was raised to the priority of a waiter (sched/urgency.hpp). Set under the list's lock,
+//                with the holder in the word: from then on its unlock() comes into the list's lock before the
+//                word changes, so whoever holds that lock may touch the holder. Cleared there by the holder.
 //
 // So under the list's lock the owner may store the word: meanwhile other threads change it only by
 // taking a free mutex, or by setting flags under that lock.
@@ -62,10 +61,9 @@ std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
 
 struct lock_waiter : waiter {
     using waiter::waiter;
-    unsigned overtaken = 0;    // How often it was woken and another fiber was faster.
-    // Guarded by the list's lock: how often a waiter behind this one was woken before it.
-    unsigned passed_over = 0;
-    bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
+    unsigned overtaken = 0;    // How often it was woken and somebody else was faster.
+    unsigned passed_over = 0;  // Guarded by the list's lock: how often one behind it was woken before it.
+    bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
 };
 
 // Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
@@ -111,9 +109,8 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
     }
 }
 
-// Requires: the list's lock, with `one` among the waiters. Makes the holder as urgent as the most
-// urgent waiter. A holder that was raised before is already as urgent as all but `one`, which came
-// last.
+// Under the list's lock, with `one` among the waiters: as urgent as the most urgent of them. A holder that was raised before is
+// as urgent as all but `one`, the last that came.
 [[gnu::cold, gnu::noinline]] void raise_holder(mutex_state& m, const waiter& one) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);

@@ -86,7 +86,7 @@ static void fibers_migrate_and_threads_do_not(void) {
     CHECK_IS(0, ums_runtime_stop());
 }
 
-/* --- A user's own policy: what became ready last runs first, or what became ready first --- */
+/* --- A policy of one's own: the last made ready runs first, or the first -------------------------- */
 
 static void park_once(void* argument) {
     (void)argument;
@@ -267,7 +267,7 @@ static void a_cluster_takes_a_policy(void) {
     on_fibers(1, a_cluster_has_its_own, &policy);
 }
 
-/* --- The built-in policies --- */
+/* --- The built-in policies ---------------------------------------------------------------------- */
 
 static void no_wishes(void* argument) {
     const ums_ref_t self = ums_this_fiber_ref();
