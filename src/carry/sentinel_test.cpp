@@ -16,7 +16,7 @@ namespace {
 using namespace ums;
 using carry::sentinel;
 
-// On a thread that is confined to the first CPU, for the sentinel inherits that.
+// Runs on a thread that is confined to the first CPU, because the sentinel inherits that.
 template <class F>
 void on_one_cpu(F f) {
     std::thread{[&] {
@@ -58,7 +58,7 @@ TEST_F(sentinel_test, leaves_a_waiter_alone_that_does_not_watch) {
     });
 }
 
-// Beside a loop a thread of the lowest class may get no turn for seconds.
+// While another thread loops, a thread of the lowest class may get no turn for seconds.
 TEST_F(sentinel_test, one_that_gets_no_cpu_is_left_and_collected_later) {
     const auto before = conservation::threads();
     std::atomic<bool> is_over{false};

@@ -9,11 +9,11 @@
 #include "support/child.hpp"
 
 namespace {
-// As if the program had another user's rights.
+// Whether the program pretends to have another user's rights.
 bool has_foreign_rights = false;
 }  // namespace
 
-// The linker finds this one before the C library's.
+// The linker finds this function before the C library's.
 extern "C" char* secure_getenv(const char* name) noexcept {
     return has_foreign_rights ? nullptr : std::getenv(name);
 }
@@ -74,7 +74,7 @@ TEST_F(environment_test, words_have_their_values) {
     EXPECT_EQ(environment::word(variable, 7, {{"on", 1}, {"off", 0}}), 1);
 }
 
-// The kind of value; the variable is in the environment.
+// Argument: the kind of value; the variable is in the environment.
 const child_program reads{"reads", [](const child_arguments& a) {
                               if (a.at(0) == "number") environment::number(variable, 0, 1, 1024);
                               if (a.at(0) == "bytes")
