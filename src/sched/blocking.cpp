@@ -16,11 +16,12 @@ using namespace sched;
 
 namespace {
 
-// Without a detector nobody would notice: the processor goes now.
+// Without a detector nothing would notice, so the processor leaves now.
 void give_up_at_once(carrier& c) noexcept {
-    // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
+    // The spare that is taken belongs to the caller alone, which keeps it if its processor leaves
+    // meanwhile.
     carrier* spare = c.pool.take_spare(&c);
-    // If there is none, one is made, and takes the processor.
+    // If there is no spare, the maker makes one, and that one takes the processor.
     if (processor* const p = spare != nullptr ? c.enter() : nullptr) {
         if (p->trace != nullptr) [[unlikely]]
             p->trace->write(trace_event::hand_off, c.running.get()->id.get(),
@@ -35,7 +36,7 @@ void give_up_at_once(carrier& c) noexcept {
 
 // Waits for its turn if the carrier has none.
 void get_processor(carrier& c) noexcept {
-    // Whoever takes it away may be at work on this carrier: enter() waits for that.
+    // A thread that takes it away may be at work on this carrier: enter() waits for that.
     if (c.enter() != nullptr) return c.leave(c.running.get()->race);
     if (c.exceptions->active())
         keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });
@@ -50,7 +51,7 @@ void blocking_enter() noexcept {
     if (at.self == nullptr) return;
     const std::uint32_t depth = at.self->blocks.depth.get();
     if (depth != 0) return at.self->blocks.depth.set(depth + 1);
-    // Waits before the region counts as one: it may change the carrier.
+    // Waits before the region counts as one, because the wait may change the carrier.
     at.self->home_cluster.get()->carriers.take_permit();
     at.self->blocks.depth.set(1);
     carrier& now_on = *this_carrier();

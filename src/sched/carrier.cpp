@@ -24,9 +24,10 @@ namespace ums::sched {
 
 namespace {
 
-// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is stopped or blocks
-// again. With the kernel's own slices, some milliseconds, they wait for each other and for the one that has the processor
-// until a tick, gather there, and then take the CPU one after another while it waits. Measured: docs/design/hand-off.md.
+// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is
+// stopped or blocks again. With the kernel's own slices of some milliseconds, they wait until a
+// tick for each other and for the one that has the processor, gather there, and then take the CPU
+// one after another while that one waits. Measured: docs/design/hand-off.md.
 constexpr os::nanoseconds carrier_slice = 500'000;
 
 }  // namespace
@@ -46,14 +47,15 @@ void carrier::run() noexcept {
     else
         std::snprintf(name, sizeof name, "ums %.4s/+", pool.home().name().c_str());
     pthread_setname_np(pthread_self(), name);
-    (void)os::ask_for_slice(carrier_slice);  // Without it things go on as well, and slower.
+    (void)os::ask_for_slice(carrier_slice);  // Without it everything works as well, only slower.
     tid.set(gettid());
     cpu.begin();
     pinned_to = -1;
     deferrals = 0;
     stop::source.unblock();
 
-    const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
+    // A fiber's overflow leaves no room for a handler on its stack.
+    const os::signal_stack overflow_report;
     errno_at = &errno;
     exceptions = arch::exception_state_of_thread();
     race.adopt_current();
@@ -72,7 +74,7 @@ void carrier::run() noexcept {
     os::set_thread_slot(this);
     while (pool.wait_for_processor(*this)) {
         wake_place.end();
-        if (proc.get() == nullptr) continue;  // Put back.
+        if (proc.get() == nullptr) continue;  // The processor was put back.
         follow_processor();
         run_fibers();
     }
@@ -89,7 +91,7 @@ void carrier::follow_processor() noexcept {
     pinned_to = place;
 }
 
-// Inlined: it begins in the processor's TSan context and ends in the thread's own.
+// Inlined, because it begins in the processor's TSan context and ends in the thread's own.
 UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
     UMS_ASSERT(own.is_inside() && running.get() == nullptr,
@@ -108,13 +110,13 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     if (remover != nullptr) wake(*remover);
 }
 
-// Until the processor is gone: taken while a fiber was blocked, or retired.
+// Runs fibers until the processor is gone: it was taken while a fiber was blocked, or has retired.
 void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
     if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
-    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
-    // for hand-offs or preemptions, no slice may ever end by its count.
+    // A slice has ended, so the inboxes and the pinned fibers get their turn: where processors
+    // change their carrier often, for hand-offs or preemptions, no slice may ever end by its count.
     fiber* f = p->pick_at_slice_end();
     for (;;) {
         if (f == nullptr) f = search::find(*p, *this);
@@ -128,7 +130,7 @@ void carrier::run_fibers() noexcept {
             const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *this);
         }
-        // Inside its processor again, or (rejoin()) without one.
+        // This carrier is inside its processor again, or (after rejoin()) has none.
         p = proc.get();
         if (p == nullptr) return;
         UMS_ASSERT(own.is_inside(), "a carrier's loop goes on outside of its processor");

@@ -3,9 +3,9 @@
 
 // sched/cluster.hpp: a set of processors and the policy that orders their ready fibers.
 //
-// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added and
-// removed while fibers run; a removed one stays in the array, retired, because parked fibers may
-// still name it, and is used again by the next add.
+// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added
+// and removed while fibers run; a removed one stays in the array, retired, because parked fibers
+// may still name it, and is used again by the next add.
 
 #include <memory>
 #include <optional>
@@ -30,10 +30,10 @@ struct cluster_setup {
     unsigned processors = 1;
     std::unique_ptr<ums::policy> policy;  // Null: work stealing.
     bool pin = false;                     // Each processor to one CPU.
-    bool scatter = false;                 // Debug: migrate at every park and yield.
+    bool scatter = false;                 // For debugging: migrate at every park and yield.
     os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
-    unsigned carriers = 10'000;           // At most; more than there are processors.
-    os::nanoseconds time_slice = 0;       // Of a fiber while others wait; 0: none.
+    unsigned carriers = 10'000;           // At most this many; more than there are processors.
+    os::nanoseconds time_slice = 0;  // How long a fiber may run while others wait; 0: no limit.
     std::uint64_t seed = 1;
 };
 
@@ -48,17 +48,17 @@ public:
 
     // Starts the carriers. Throws std::system_error if a thread cannot be made.
     void start();
-    // Ends them. Requires: no fiber is left in the cluster.
+    // Ends the carriers. Requires: no fiber is left in the cluster.
     void stop() noexcept;
 
     // Returns the new processor's index. Throws std::system_error.
     unsigned add_processor();
-    // Retires the last one and waits until its carrier has ended; its fibers go on elsewhere. Throws
-    // std::system_error(invalid_argument) if it is the only one.
+    // Retires the last processor and waits until its carrier has ended; its fibers continue
+    // elsewhere. Throws std::system_error(invalid_argument) if it is the only one.
     void remove_processor();
 
     [[nodiscard]] unsigned active() const noexcept { return active_.load(base::seq_cst); }
-    // Including retired ones.
+    // Includes retired ones.
     [[nodiscard]] unsigned size() const noexcept {
         return size_.load(base::acquire);  // sync(cluster.all): sees the processors.
     }
@@ -67,10 +67,11 @@ public:
         return *all_[i].load(base::acquire);
     }
 
-    // For a fiber that the caller owns and that belongs to this cluster, from anywhere.
+    // For a fiber that the caller owns and that belongs to this cluster; may be called from
+    // anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
-    // Wakes an idle processor, if none is searching, for what was made visible: a carrier on the list of the stopped,
-    // for one.
+    // Wakes an idle processor, if none is searching, for work that was made visible, such as a
+    // carrier on the list of stopped ones.
     void wake_for_work() noexcept;
 
     // The processor that takes the place of a retired one.
@@ -79,12 +80,13 @@ public:
     // Whether a fiber is queued at some other processor that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
-    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
-    // the cluster.
+    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from
+    // outside the cluster.
     void drain() noexcept;
-    // For a fiber that was counted as made and never became one. From anywhere, as the last of it.
+    // For a fiber that was counted as made and never became one. May be called from anywhere, as
+    // the last access.
     void take_back_spawn() noexcept;
-    // A fiber of processor `p` has ended or left; its count is stored. Inside.
+    // A fiber of processor `p` has ended or left, and its count is stored. Call it inside.
     UMS_ALWAYS_INLINE void fiber_left(bool asymmetric) noexcept {
         base::compiler_fence();
         if (!asymmetric) [[unlikely]]
@@ -94,14 +96,15 @@ public:
             check_drained();
     }
 
-    // Between the CPUs of two processors, as os::cpu_distance(). 3 if they are not pinned.
+    // The distance between the CPUs of two processors, as os::cpu_distance(). 3 if they are not
+    // pinned.
     [[nodiscard]] int distance(const processor& a, const processor& b) const noexcept;
 
     // Fibers made minus fibers ended. Exact only while nothing runs.
     [[nodiscard]] std::uint64_t spawned() const noexcept;
     [[nodiscard]] std::uint64_t finished() const noexcept;
 
-    // Changes with each switch of each of its processors. For anybody; a hint.
+    // Changes with each switch of each of its processors. Any thread may read it, as a hint.
     [[nodiscard]] std::uint64_t activity() const noexcept;
 
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
@@ -109,7 +112,7 @@ public:
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
     // How long a processor with nothing to run looks for work before it sleeps.
     [[nodiscard]] os::nanoseconds spin() const noexcept { return setup_.spin; }
-    // The application's, or null: work stealing.
+    // The application's policy, or null: work stealing.
     [[nodiscard]] ums::policy* policy() const noexcept { return policy_.get(); }
     [[nodiscard]] unsigned cpus() const noexcept { return cpus_; }
 
@@ -121,7 +124,8 @@ public:
     base::atomic<processor*> watcher;
     base::atomic<os::nanoseconds> watch_until{os::never};
     base::atomic<bool> is_sampling;
-    base::owned<os::nanoseconds> sample_period;  // The watcher's; one who was may reset it.
+    // Owned by the watcher; an earlier watcher may reset it.
+    base::owned<os::nanoseconds> sample_period;
 
     // Fibers made by threads that hold no processor of this cluster.
     base::atomic<std::uint64_t> spawned_outside;
@@ -145,7 +149,7 @@ private:
 
     // For readers from outside (rt/root.hpp). Set once:
     const char* const name_text_ = setup_.name.c_str();
-    // Of all clusters, newest first. Guarded by a lock in cluster.cpp.
+    // Link in the list of all clusters, newest first. Guarded by a lock in cluster.cpp.
     cluster* next_cluster_ = nullptr;
 
     base::atomic<processor*> all_[max_processors];

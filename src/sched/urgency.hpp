@@ -4,12 +4,13 @@
 // sched/urgency.hpp: priority inheritance: a fiber that holds what a more urgent one waits for
 // becomes as urgent.
 //
-// The fiber counts the locks on whose account it was raised, and keeps the highest priority that
-// any of them lent, until the count is zero: it may stay more urgent than it must while it still
-// holds another of them. A lock says by a flag of its own whether it has raised its holder, so each
+// The fiber counts the locks because of which it was raised, and keeps the highest priority that
+// any of them lent, until the count is zero. So it may stay more urgent than it must while it still
+// holds another of them. A flag of the lock says whether the lock has raised its holder, so each
 // counts once.
 //
-// Not passed on: if the holder waits for another lock itself, the holder of that is not raised.
+// It is not passed on: if the holder itself waits for another lock, the holder of that lock is not
+// raised.
 
 #include <sched.h>
 
@@ -23,25 +24,25 @@ class urgency {
 public:
     // Whether any fiber of this process may have a priority that counts. Most programs have none.
     [[nodiscard]] static bool counts() noexcept {
-        // relaxed: set before such a cluster has a fiber.
+        // relaxed: it is set before such a cluster has a fiber.
         return clusters_.load(base::relaxed) != 0;
     }
-    // By a cluster whose policy has priorities, when it is made, and when it goes.
+    // Called by a cluster whose policy has priorities, when it is made, and when it is destroyed.
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 
-    // Of one that waits. The usual one if it is a plain thread, or a fiber whose own cluster knows
-    // no priorities: what such a fiber asks for must not count elsewhere.
+    // The priority of a waiter. It is the usual one for a plain thread, or for a fiber whose own
+    // cluster knows no priorities, because such a fiber's wishes must not count elsewhere.
     [[nodiscard]] static int of(const parkable& who) noexcept {
         if (!who.is_fiber) return 0;
         const auto& f = static_cast<const fiber&>(who);
-        // It waits, so it does not migrate.
+        // The fiber waits, so it does not migrate.
         const policy* const order = f.home_cluster.get()->policy();
         return order != nullptr && order->has_priorities() ? f.wanted.effective_priority() : 0;
     }
 
-    // `holder` holds a lock that somebody of this priority waits for, and cannot release it
-    // meanwhile. `is_first`: the lock has not raised it before.
+    // `holder` holds a lock that a waiter of this priority wants, and cannot release it meanwhile.
+    // `is_first` says that the lock has not raised it before.
     static void raise(fiber& holder, int priority, bool is_first) noexcept {
         auto& word = holder.wanted.inherited;
         const auto lent = static_cast<std::uint32_t>(priority + lent_zero);
@@ -53,24 +54,24 @@ public:
         } while (!word.compare_exchange(seen, next, base::relaxed, base::relaxed));
         if ((seen & lent_mask) >= lent) return;
         // The holder may migrate, and the cluster that it leaves may be drained and deleted, while
-        // this looks at it: so that cluster waits, see wait_for_raisers().
-        // sync(raise): if the cluster did not wait for this one, this comes after, and sees where
-        // the holder went.
+        // this looks at it. So that cluster waits: see wait_for_raisers().
+        // sync(raise): if the cluster did not wait for this call, the call comes after, and sees
+        // where the holder went.
         raisers_.fetch_add(1, base::acquire);
         // acquire, by take(): sees the cluster that it migrated to.
         if (policy* order = holder.home_cluster.take()->policy()) order->raised(access::ref(&holder));
         raisers_.fetch_sub(1, base::release);  // sync(raise): all accesses to the cluster are over.
     }
-    // By a cluster that is drained, before it goes: no raise() touches it after this. Short: a
-    // raise() is under the lock of a mutex's list, so it is not stopped, nor does it wait for
-    // anything but the policy's lock.
+    // Called by a cluster that is drained, before it is destroyed: no raise() touches it after
+    // this. The wait is short: a raise() is under the lock of a mutex's list, so it is not stopped,
+    // and it waits for nothing but the policy's lock.
     static void wait_for_raisers() noexcept {
         // sync(raise): both sides read and change one word, so that one comes after the other. A
-        // plain load would not do: a raise() that it missed could still read the old home. release:
-        // publishes where the fibers went. acquire: comes after the raises.
+        // plain load would not do, because a raise() that it missed could still read the old home.
+        // release: publishes where the fibers went. acquire: comes after the raises.
         while (raisers_.fetch_add(0, base::acq_rel) != 0) sched_yield();
     }
-    // By the holder: it releases a lock that has raised it.
+    // Called by the holder, when it releases a lock that has raised it.
     static void end(fiber& holder) noexcept {
         auto& word = holder.wanted.inherited;
         std::uint32_t seen = word.load(base::relaxed), next;
@@ -86,7 +87,7 @@ private:
     static constexpr int lent_zero = 16;
 
     static inline constinit base::atomic<unsigned> clusters_;
-    // How many look at a holder's cluster, in all of the process.
+    // How many threads look at a holder's cluster, in the whole process.
     static inline constinit base::atomic<unsigned> raisers_;
 };
 
