@@ -305,7 +305,7 @@ void session::answer_file(const request& r, output& to) {
     }
     if (status != 200) return refuse(r, status, to);
 
-    // Of a file whose time is yet to come: now.
+    // For a file whose time is in the future, it is now.
     const std::string stamp = "Last-Modified: " + date_text(std::min(opened.modified(), second_)) +
                               "\r\nAccept-Ranges: bytes\r\n";
     if (const unsigned refused = check_conditions(r, true, opened.modified()))

@@ -22,7 +22,7 @@ struct completion_list : entry {
     base::atomic<std::uint32_t> waiters{0};
     base::atomic<std::uint32_t> users{
         0};  // The schedulers that are entered, and the workers that have not ended.
-    base::atomic<bool> is_watched{false};  // By `notify` or by `event`.
+    base::atomic<bool> is_watched{false};  // Whether `notify` or `event` is set.
 
     os::lock lock{os::lock_rank::idle};
     // Guarded by lock:

@@ -48,7 +48,8 @@ private:
 
     carry::detector* detector_ = nullptr;
     std::optional<carry::maker::use> maker_;
-    bool has_complained_ = false;  // Of threads that cannot be made. Owned by the maker.
+    // It has reported threads that cannot be made. Owned by the maker.
+    bool has_complained_ = false;
 
     os::lock lock_{os::lock_rank::leaf};
     // Guarded by lock_:

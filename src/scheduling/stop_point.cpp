@@ -64,7 +64,7 @@ void learn_where_not_to_stop() {
                 os::contains(*object, reinterpret_cast<std::uintptr_t>(&std::malloc));
             const bool is_ours =
                 os::contains(*object, reinterpret_cast<std::uintptr_t>(&learn_where_not_to_stop));
-            // Of a shared libums the whole object is forbidden, of a static one only its sections
+            // In a shared libums the whole object is forbidden, in a static one only its sections
             // are. Windows' names on this API hold locks of their own.
             const bool is_compat =
                 !is_program && std::strstr(object->dlpi_name, "/libums_compat.") != nullptr;
