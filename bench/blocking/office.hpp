@@ -5,12 +5,14 @@
 // peers that are written in C++.
 //
 // Four runners compute: 10 us, then a yield. As many as asked for block in the kernel, over and
-// over, each for the same time. Phases in which the four are alone take turns with those in which
-// the others block, within one process, so that whatever disturbs the machine meets both.
+// over, each for the same time, and yield before each block. Phases in which the four are alone
+// take turns with those in which the others block, within one process, so that whatever disturbs
+// the machine meets both.
 //
 // throughput_kept  what the four did per second beside the others, as a share of what they did
 //                  alone.
-// p50_us, p99_us   from the moment a runner is about to block until one of the four runs again.
+// p50_us, p99_us   from the moment a runner is about to block until another comes back from its
+//                  yield.
 // blocks_per_s     what the others did.
 
 #include <algorithm>
@@ -110,9 +112,9 @@ private:
     void compute_on() {
         std::uint64_t x = 0;
         for (;;) {
+            note_delay(now_ns());
             x = compute(steps_, x);
             const auto now = now_ns();
-            note_delay(now);
             if (now >= begin_ns_) ++steps_done_;
             if (is_over(now)) {
                 // Without preemption, a runner may be back much later than the phase was to end.
@@ -137,7 +139,12 @@ private:
     void block_on(std::uint64_t i, Call call) {
         auto length = plan_.block_ns * (i + 1) / plan_.blockers;
         for (;;) {
+            // A runner that comes back from a block may run on beside the four for a while, and no
+            // other would have to make room when it blocks again. After this yield it has a
+            // processor to lose.
+            Runtime::yield();
             const auto now = now_ns();
+            note_delay(now);
             // At least one block: with a runtime that does not move on, one block may take longer
             // than the phase.
             if (now >= end_ns_ && blocks_ != blocks_before_) return;

@@ -4,7 +4,8 @@
 // detector, and the calls are between ums_worker_blocking_enter() and leave().
 //
 // told_p50_us, told_p99_us  from the moment a worker is about to block until its scheduler's
-//                           procedure is called.
+//                           procedure is called. If the worker was stopped in between, from the
+//                           moment the scheduler executed it again.
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -124,7 +125,7 @@ private:
         if (running_.of == nullptr) return;
         const std::uint64_t since = running_.of->blocks_since_ns.exchange(0);
         if (since != 0 && told_ns_.size() < told_ns_.capacity())
-            told_ns_.push_back(bench::now_ns() - since);
+            told_ns_.push_back(bench::now_ns() - std::max(since, executed_ns_));
     }
 
     static void decide(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
@@ -138,6 +139,7 @@ private:
             while (s.first_ == s.end_ && !s.is_over_) s.take(UMS_NEVER);
             if (s.first_ == s.end_) return;
             s.running_ = s.ring_[s.first_++ % s.ring_.size()];
+            s.executed_ns_ = bench::now_ns();
             int failed = 0;
             do failed = ums_worker_execute(s.running_.context);
             while (failed == -EAGAIN);
@@ -149,6 +151,7 @@ private:
     std::vector<ready> ring_{std::size_t{1} << 14};  // More than an office has runners.
     std::size_t first_ = 0, end_ = 0;
     ready running_{0, nullptr};
+    std::uint64_t executed_ns_ = 0;
     job last_job_;
     std::atomic<job*> last_{nullptr};
     bool is_over_ = false;

@@ -70,7 +70,7 @@ bool sentinel::raise() noexcept {
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &any);
     (void)sched_setaffinity(tid, sizeof any, &any);
     const sched_param none{};
-    return sched_setscheduler(tid, SCHED_OTHER, &none) == 0;
+    return sched_setscheduler(tid, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
 }
 
 void sentinel::collect() noexcept {
@@ -102,7 +102,9 @@ void sentinel::run() noexcept {
     (void)os::ask_for_slice(slice);
     tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
     const sched_param none{};
-    if (sched_setscheduler(0, SCHED_IDLE, &none) != 0 && setpriority(PRIO_PROCESS, 0, 19) != 0)
+    // With the flag that ask_for_slice() has set: only a privileged process may take it back.
+    if (sched_setscheduler(0, SCHED_IDLE | SCHED_RESET_ON_FORK, &none) != 0 &&
+        setpriority(PRIO_PROCESS, 0, 19) != 0)
         return;
     for (;;) {
         std::uint32_t duty = duty_.load(base::acquire);  // sync(block.sentinel)

@@ -69,10 +69,14 @@ public:
             const std::size_t name_end = line.rfind(')');
             if (name_end == line.npos) continue;  // Gone meanwhile.
             std::sscanf(line.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags);
-            if (state == 'R' && ::sched_getscheduler(std::stoi(tid)) == SCHED_IDLE) continue;
+            if (state == 'R' && policy_of(tid) == SCHED_IDLE) continue;
             if ((flags & exiting) == 0 && state != 'Z' && state != 'X') found.insert(tid);
         }
         return found;
+    }
+
+    static int policy_of(const std::string& tid) {
+        return ::sched_getscheduler(std::stoi(tid)) & ~SCHED_RESET_ON_FORK;
     }
 
     // The descriptors, each with what it refers to. A file is named by its number, because an

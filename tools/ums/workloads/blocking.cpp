@@ -107,7 +107,7 @@ public:
                 "Throughput kept: of four fibers that compute, as a share of theirs when nobody "
                 "blocks.");
             made.tables.back().notes.push_back(
-                "Runs again: from a block until one of the four computes. Told: until the "
+                "Runs again: from a block until another comes back from its yield. Told: until the "
                 "scheduler's procedure is called.");
             made.tables.back().notes.push_back(
                 "Beside loop: another program's endless loop on the same CPU.");
