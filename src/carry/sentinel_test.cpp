@@ -2,6 +2,7 @@
 #include "carry/sentinel.hpp"
 
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <sched.h>
 #include <string>
@@ -76,11 +77,12 @@ int class_of_a_sentinel(const child_arguments&) {
         s->arm();
         while (s->word.load(base::relaxed) == sentinel::watching)
             os::futex_wait(s->word, sentinel::watching);
-        for (const std::string& tid : conservation::threads()) {
-            std::ifstream file{"/proc/self/task/" + tid + "/comm"};
+        for (const auto& thread : std::filesystem::directory_iterator{"/proc/self/task"}) {
+            std::ifstream file{thread.path() / "comm"};
             std::string name;
             std::getline(file, name);
-            if (name == "ums sentinel") found = conservation::policy_of(tid);
+            if (name == "ums sentinel")
+                found = conservation::policy_of(thread.path().filename().string());
         }
         s->stop();
     });
