@@ -115,7 +115,7 @@ void maker::remove(crew& c) noexcept {
     if (std::exchange(c.is_asking_, false)) base::chain::remove(asking, c, &crew::next_asking_);
 }
 
-// A crew that was refused a thread is not served before its pause is over.
+// One that was refused a thread is not worked for before its pause is over.
 void maker::ask(crew& c) noexcept {
     lock.acquire();
     if (!c.is_asking_ || (c.again_at_ != 0 && c.pause_ == 0)) {

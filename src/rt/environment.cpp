@@ -37,7 +37,7 @@ bool parse(const char* first, const char* last, std::uint64_t& value) {
     return error == std::errc{} && end == last && first != last;
 }
 
-// A value in [least, most], or `besides`.
+// In [least, most], or `besides`.
 std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64_t least,
                       std::uint64_t most, std::uint64_t besides) {
     const char* value = ::secure_getenv(variable);
@@ -50,8 +50,7 @@ std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64
     return n;
 }
 
-// How many letters must be inserted, removed, replaced or exchanged with their neighbour to turn
-// `a` into `b`.
+// How many letters must be inserted, removed, replaced or exchanged with their neighbour to make `b` of `a`.
 std::size_t edits(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i)

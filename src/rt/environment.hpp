@@ -3,10 +3,9 @@
 
 // rt/environment.hpp: UMS_* variables.
 //
-// Each function leaves its target alone if the variable is not set. If the value is not one of
-// those expected, it ends the program with exit code 2 and one line that names the variable. A
-// program that runs with the rights of another user than its caller (setuid, capabilities) takes
-// nothing from its environment: secure_getenv(3).
+// Each function leaves its target alone if the variable is not set, and ends the program with exit code
+// 2 and one line that names the variable if its value is none of what was expected. A program that runs with the rights
+// of another user than its caller's (setuid, capabilities) takes nothing from its environment: secure_getenv(3).
 
 #include <cstddef>
 #include <cstdint>
@@ -34,21 +33,19 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
 int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words);
 
-// UMS_BLOCK, as a block_detection (ums/options.hpp). A value that existed once is refused with a
-// line of its own.
+// UMS_BLOCK, as a block_detection (ums/options.hpp). What was once a value is refused by a line of its own.
 int detector(int otherwise);
 
-// The variables of the UMS API, which a runtime checks together with all others: whether times are
-// measured (UMS_TIMES), whether statistics are kept as files (UMS_STATS_FILES), and where: an
-// absolute path, or null (UMS_STATS_DIRECTORY).
+// The variables of the UMS API, which a runtime checks with all others: whether times are
+// measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES), and where: an absolute path, or null
+// (UMS_STATS_DIRECTORY).
 bool times();
 bool stats_files();
 const char* stats_directory();
 
 // UMS_SYSTEM_ROOT, for tests: an absolute path, or null.
 const char* system_root();
-// UMS_TRACE=[BYTES:](on|FILE): whether to record (sched/trace.hpp), in rings of that size, and
-// whether to dump them into the file.
+// UMS_TRACE=[BYTES:](on|FILE): record (sched/trace.hpp), in rings of that size, and dump them into the file.
 struct trace_wish {
     bool is_on = false;
     std::uint64_t ring_bytes = 0;  // 0 leaves the size unchanged.
@@ -56,9 +53,8 @@ struct trace_wish {
 };
 trace_wish trace();
 
-// Ends the program if a variable's name is nearly one of those that the runtime knows: most likely
-// it is misspelt, and ignoring it would silently run with other settings than intended. Other names
-// that begin with UMS_ belong to other programs.
+// Ends the program if a variable's name is nearly one of those that the runtime knows: most likely a misspelling, and
+// ignoring it would silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody else.
 void reject_misspelt();
 
 }  // namespace ums::rt::environment

@@ -74,7 +74,7 @@ TEST_F(environment_test, words_have_their_values) {
     EXPECT_EQ(environment::word(variable, 7, {{"on", 1}, {"off", 0}}), 1);
 }
 
-// Argument: the kind of value; the variable is in the environment.
+// The kind of value; the variable is in the environment.
 const child_program reads{"reads", [](const child_arguments& a) {
                               if (a.at(0) == "number") environment::number(variable, 0, 1, 1024);
                               if (a.at(0) == "bytes")

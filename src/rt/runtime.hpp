@@ -18,7 +18,7 @@ struct running_runtime {
     settings set;
     std::optional<carrier_watch> watch;  // Made before the clusters, and destroyed after them.
     std::unique_ptr<sched::cluster> standard;
-    base::atomic<unsigned> clusters;  // How many clusters of its own the application has.
+    base::atomic<unsigned> clusters;  // The application's own.
 };
 
 // Null if no runtime runs.

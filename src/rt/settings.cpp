@@ -69,7 +69,7 @@ void read_environment(options& o) {
                                          {{"off", static_cast<int>(deadlock_check::off)},
                                           {"report", static_cast<int>(deadlock_check::report)},
                                           {"abort", static_cast<int>(deadlock_check::abort)}}));
-    // Accepted in every build; only debug builds use it.
+    // Accepted in every build; only debug builds heed it.
     o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
     o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
     o.block = static_cast<block_detection>(detector(static_cast<int>(o.block)));
@@ -77,14 +77,14 @@ void read_environment(options& o) {
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
                                         {"uring", static_cast<int>(io_engine::uring)}}));
-    // The UMS API uses it, perhaps later, perhaps never.
+    // Heeded by the UMS API, which may be used later or never.
     static_cast<void>(times());
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());
     static_cast<void>(system_root());
-    static_cast<void>(trace());  // Checked together with the others; start() uses it.
+    static_cast<void>(trace());  // Checked with the others; heeded by start().
     o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
-    // Accepted in every build, so that one environment serves all; only TSan builds use it.
+    // Accepted in every build, so that one environment serves all; only TSan builds heed it.
     [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
 #if defined(UMS_TSAN)
     arch::race_context_syncs = syncs != 0;

@@ -15,7 +15,7 @@ struct settings {
     options chosen;         // Includes the number of processors.
     mem::guard_kind guard;  // What `automatic` became.
     const char* guard_reason;
-    std::string processors_reason;  // Why there are that many.
+    std::string processors_reason;  // Why there are so many.
 };
 
 // Reads UMS_* and checks everything. If a variable does not parse, this ends the program with exit

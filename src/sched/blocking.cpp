@@ -16,10 +16,9 @@ using namespace sched;
 
 namespace {
 
-// Without a detector nothing would notice, so the processor leaves now.
+// Without a detector nobody would notice: the processor goes now.
 void give_up_at_once(carrier& c) noexcept {
-    // The spare that is taken belongs to the caller alone, which keeps it if its processor leaves
-    // meanwhile.
+    // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
     carrier* spare = c.pool.take_spare(&c);
     // If there is no spare, the maker makes one, and that one takes the processor.
     if (processor* const p = spare != nullptr ? c.enter() : nullptr) {
@@ -51,7 +50,7 @@ void blocking_enter() noexcept {
     if (at.self == nullptr) return;
     const std::uint32_t depth = at.self->blocks.depth.get();
     if (depth != 0) return at.self->blocks.depth.set(depth + 1);
-    // Waits before the region counts as one, because the wait may change the carrier.
+    // Waits before the region counts as one: it may change the carrier.
     at.self->home_cluster.get()->carriers.take_permit();
     at.self->blocks.depth.set(1);
     carrier& now_on = *this_carrier();

@@ -12,8 +12,7 @@ namespace ums::sched {
 
 // Written by the fiber itself; a detector reads it, with a claim on the fiber's carrier.
 struct blocking_note {
-    // The depth of ums::blocking() regions: inside one the fiber holds a permit.
-    base::owned<std::uint32_t> depth;
+    base::owned<std::uint32_t> depth;  // Of ums::blocking() regions: in one it holds a permit.
 
     base::owned<std::uint32_t> shields;  // The depth of ums::uninterruptible() sections.
     base::owned<bool> stop_wanted;       // The fiber should have been stopped inside one.

@@ -54,8 +54,7 @@ void carrier::run() noexcept {
     deferrals = 0;
     stop::source.unblock();
 
-    // A fiber's overflow leaves no room for a handler on its stack.
-    const os::signal_stack overflow_report;
+    const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     errno_at = &errno;
     exceptions = arch::exception_state_of_thread();
     race.adopt_current();
@@ -115,8 +114,8 @@ void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
     if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
-    // A slice has ended, so the inboxes and the pinned fibers get their turn: where processors
-    // change their carrier often, for hand-offs or preemptions, no slice may ever end by its count.
+    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
+    // for hand-offs or preemptions, no slice may ever end by its count.
     fiber* f = p->pick_at_slice_end();
     for (;;) {
         if (f == nullptr) f = search::find(*p, *this);
@@ -130,7 +129,7 @@ void carrier::run_fibers() noexcept {
             const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *this);
         }
-        // This carrier is inside its processor again, or (after rejoin()) has none.
+        // Inside its processor again, or (rejoin()) without one.
         p = proc.get();
         if (p == nullptr) return;
         UMS_ASSERT(own.is_inside(), "a carrier's loop goes on outside of its processor");

@@ -323,8 +323,8 @@ void carrier_pool::serve_refused() noexcept {
 }
 
 bool carrier_pool::wait_for_processor(carrier& self) noexcept {
-    if (self.proc.get() != nullptr) return true;  // It was made to hold this processor.
-    // This carrier may read it as long as it is in no list.
+    if (self.proc.get() != nullptr) return true;  // Made to hold it.
+    // Its own to read as long as it is in no list.
     const turn_word::state was = self.turn.now();
     if (was == turn_word::shall_end) return false;
     lock_.acquire();
@@ -365,7 +365,7 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
             carry::maker::ask(*this);
             return false;
         }
-        // The last spare stays. Or another thread has taken this one, and is about to say what for.
+        // The last spare stays. Or somebody has taken this one, and is about to say what for.
         until = os::never;
     }
 }
@@ -507,7 +507,7 @@ void carrier_pool::end_waiting(carrier& c) noexcept {
 os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
     const std::uint64_t activity = home_.activity();
     if (std::exchange(seen_activity_, activity) != activity) seen_since_ = now;
-    // sync(pool.waiting): sees the carriers that wait.
+    // sync(pool.waiting): sees who waits.
     if (waiting_.load(base::acquire) == 0) {
         seen_since_ = now;
         return os::never;

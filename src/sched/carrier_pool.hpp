@@ -90,8 +90,7 @@ public:
     // Sends a spare that was given a processor to work.
     void run(carrier& spare) noexcept;
 
-    // A carrier without a processor and without a fiber waits here. Returns false if its thread is
-    // to end.
+    // A carrier without a processor, and without a fiber, waits here. False: its thread shall end.
     bool wait_for_processor(carrier& self) noexcept;
 
     // --- permits ---

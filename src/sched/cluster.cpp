@@ -47,8 +47,7 @@ cluster::~cluster() {
         base::chain::remove(all_clusters_, *this, &cluster::next_cluster_);
     }
     if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
-    // A fiber that has left may hold a mutex because of which another thread still looks at this
-    // cluster.
+    // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
     urgency::wait_for_raisers();
     delete_processors();
 }
@@ -80,8 +79,8 @@ processor* cluster::make_processor(unsigned index) {
     return p;
 }
 
-// add, remove, start and stop exclude each other. They wait by parking, because a fiber that waited
-// in a lock would hold the processor that is to leave.
+// add, remove, start and stop exclude each other. They wait by parking: a fiber that waited in a lock
+// would hold the processor that is to go.
 class cluster::change {
 public:
     explicit change(cluster& c) noexcept : cluster_{c} {

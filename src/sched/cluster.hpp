@@ -30,7 +30,7 @@ struct cluster_setup {
     unsigned processors = 1;
     std::unique_ptr<ums::policy> policy;  // Null: work stealing.
     bool pin = false;                     // Each processor to one CPU.
-    bool scatter = false;                 // For debugging: migrate at every park and yield.
+    bool scatter = false;                 // Debug: migrate at every park and yield.
     os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
     unsigned carriers = 10'000;           // At most this many; more than there are processors.
     os::nanoseconds time_slice = 0;  // How long a fiber may run while others wait; 0: no limit.
@@ -70,8 +70,8 @@ public:
     // For a fiber that the caller owns and that belongs to this cluster; may be called from
     // anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
-    // Wakes an idle processor, if none is searching, for work that was made visible, such as a
-    // carrier on the list of stopped ones.
+    // Wakes an idle processor, if none is searching, for what was made visible: a carrier on the list of the stopped,
+    // for one.
     void wake_for_work() noexcept;
 
     // The processor that takes the place of a retired one.
@@ -80,8 +80,8 @@ public:
     // Whether a fiber is queued at some other processor that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
-    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from
-    // outside the cluster.
+    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
+    // the cluster.
     void drain() noexcept;
     // For a fiber that was counted as made and never became one. May be called from anywhere, as
     // the last access.

@@ -20,7 +20,7 @@ namespace ums::sched {
 struct belongings {
     impl::exit_hook* first_stage = nullptr;
     impl::exit_hook* last_stage = nullptr;
-    impl::local_table* locals = nullptr;  // The values of ums::fiber_local.
+    impl::local_table* locals = nullptr;  // Of ums::fiber_local.
 
     [[nodiscard]] bool has_hooks() const noexcept {
         return (reinterpret_cast<std::uintptr_t>(first_stage) |

@@ -76,8 +76,7 @@ void finish_park(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->wake_help();
 }
 
-// `until` is a deadline that this fiber has just added to the processor `timed`; or never, and then
-// `timed` is null.
+// `until`: a deadline this fiber has just added to the processor `timed`, or never and null.
 template <park_kind kind>
 UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until,
                                     processor* timed) noexcept {
@@ -103,7 +102,7 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
     return take_reason(*self);
 }
 
-// Takes back a mark that a deadline or a stop left after another event had ended the wait.
+// Takes back a mark that a deadline or a stop left after something else had ended the wait.
 void clear(parkable& self, std::uint32_t mark) noexcept {
     if ((self.word.load(base::relaxed) & mark) != 0) self.word.fetch_and(~mark, base::relaxed);
 }

@@ -98,8 +98,7 @@ public:
         if (f != nullptr) ticks_left_.set(left - 1);
         return f;
     }
-    // Returns a pinned fiber. At a slice's end, call it only every second time, so that the others
-    // have their turn.
+    // A pinned one. At a slice's end only each second time, so that the others have theirs.
     [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
     [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {
         is_pinned_turn_ = !is_pinned_turn_;

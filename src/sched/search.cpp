@@ -197,7 +197,7 @@ bool search::nothing_can_run(const cluster& home) noexcept {
 bool search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
-    // The driver keeps a wake-up that comes meanwhile.
+    // A wake-up that comes meanwhile is kept by the driver.
     if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
         on_standstill();
     if (home.active() > 1) {
@@ -222,7 +222,7 @@ bool search::wait(processor& p) noexcept {
 
 bool search::watch(processor& p) noexcept {
     cluster& home = p.home();
-    sees_stuck_work(p);  // This takes the first sample.
+    sees_stuck_work(p);  // Takes the first sample.
     while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed)) {
         home.is_sampling.store(true, base::seq_cst);
         bool sampling = others_run(home);

@@ -135,9 +135,8 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     // It was released: its place in the queue is there.
     if (c.turn.now() != turn_word::holds) return false;
     const processor* p = c.proc.get();
-    // The end of a marked region asks for a processor.
-    if (p == nullptr) return f.blocks.depth.get() == 0;
-    if (c.pool.time_slice == 0) return false;            // The signal came late.
+    if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
+    if (c.pool.time_slice == 0) return false;            // A late signal.
     return p->activity() == c.ends_slice_of.get() && p->is_wanted();
 }
 

@@ -106,7 +106,7 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     if (c->running.get()->home_cluster.get() == target) return;
     if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
     sched::fiber* self = c->running.get();
-    // A marked region continues with a permit of the new cluster, because each pool counts its own.
+    // A marked region goes on with a permit of the new cluster's: each pool counts its own.
     const std::uint32_t depth = self->blocks.depth.get();
     if (depth != 0) {
         self->blocks.depth.set(0);

@@ -30,7 +30,7 @@ constinit base::atomic<trace_ring*> outside_ring;
 
 char file_path[PATH_MAX];  // A longer path is refused, see rt/environment.cpp.
 
-// What a switch without an action of its own leaves to do while a tool traces.
+// What a switch without an action of its own leaves to do while somebody traces.
 void finish_plain(const after_switch& h, carrier& c) noexcept {
     const fiber* const f = c.running.get();
     auto& ring = static_cast<trace_ring&>(const_cast<after_switch&>(h));
@@ -77,8 +77,8 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
 
 std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
 
-// The ring of the threads without a processor, locked. The lock makes sure that a stop is forbidden
-// meanwhile.
+// The ring of the threads without a processor, locked. A stop is forbidden meanwhile: the lock sees
+// to that.
 class outside {
 public:
     outside() noexcept : guard_{outside_lock} {

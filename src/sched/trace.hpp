@@ -8,9 +8,9 @@
 // an end test it once each. A yield does not even test it: it passes the word on as the
 // after-switch action that it has anyway, and a ring begins with such an action.
 //
-// Recording is switched on from outside: a tool that may trace the process writes
-// `trace_control.wanted` (rt/root.hpp names the address), and each processor sees it when its slice
-// ends. UMS_TRACE switches it on when a runtime starts.
+// Switched on from outside: a tool that may trace the process writes `trace_control.wanted`
+// (rt/root.hpp names the address), and each processor sees it when its slice ends. Or by UMS_TRACE,
+// when a runtime starts.
 //
 // A ring has one writer at a time: the code inside the processor, or a thread with a claim on it.
 // The newest records overwrite the oldest. A reader copies, then reads the count again: of what it
@@ -125,7 +125,7 @@ extern constinit trace_control tracing;
 // the processor.
 void follow_trace_control(processor& p) noexcept;
 [[nodiscard]] UMS_ALWAYS_INLINE bool is_trace_wanted() noexcept {
-    return tracing.wanted.load(base::relaxed) != 0;  // relaxed: it only has to be seen in the end.
+    return tracing.wanted.load(base::relaxed) != 0;  // relaxed: in the end.
 }
 // The processor is about to disappear, so its ring is free for another one.
 void give_back(trace_ring& ring) noexcept;

@@ -4,13 +4,12 @@
 // sched/urgency.hpp: priority inheritance: a fiber that holds what a more urgent one waits for
 // becomes as urgent.
 //
-// The fiber counts the locks because of which it was raised, and keeps the highest priority that
-// any of them lent, until the count is zero. So it may stay more urgent than it must while it still
-// holds another of them. A flag of the lock says whether the lock has raised its holder, so each
+// The fiber counts the locks on whose account it was raised, and keeps the highest priority that
+// any of them lent, until the count is zero: it may stay more urgent than it must while it still
+// holds another of them. A lock says by a flag of its own whether it has raised its holder, so each
 // counts once.
 //
-// It is not passed on: if the holder itself waits for another lock, the holder of that lock is not
-// raised.
+// Not passed on: if the holder waits for another lock itself, the holder of that is not raised.
 
 #include <sched.h>
 
@@ -31,12 +30,12 @@ public:
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 
-    // The priority of a waiter. It is the usual one for a plain thread, or for a fiber whose own
-    // cluster knows no priorities, because such a fiber's wishes must not count elsewhere.
+    // Of one that waits. The usual one if it is a plain thread, or a fiber whose own cluster knows
+    // no priorities: what such a fiber asks for must not count elsewhere.
     [[nodiscard]] static int of(const parkable& who) noexcept {
         if (!who.is_fiber) return 0;
         const auto& f = static_cast<const fiber&>(who);
-        // The fiber waits, so it does not migrate.
+        // It waits, so it does not migrate.
         const policy* const order = f.home_cluster.get()->policy();
         return order != nullptr && order->has_priorities() ? f.wanted.effective_priority() : 0;
     }
@@ -71,7 +70,7 @@ public:
         // release: publishes where the fibers went. acquire: comes after the raises.
         while (raisers_.fetch_add(0, base::acq_rel) != 0) sched_yield();
     }
-    // Called by the holder, when it releases a lock that has raised it.
+    // By the holder: it releases a lock that has raised it.
     static void end(fiber& holder) noexcept {
         auto& word = holder.wanted.inherited;
         std::uint32_t seen = word.load(base::relaxed), next;
@@ -87,7 +86,7 @@ private:
     static constexpr int lent_zero = 16;
 
     static inline constinit base::atomic<unsigned> clusters_;
-    // How many threads look at a holder's cluster, in the whole process.
+    // How many look at a holder's cluster, in all of the process.
     static inline constinit base::atomic<unsigned> raisers_;
 };
 

@@ -52,7 +52,7 @@ struct thread_wait {
 // The first of the waiting threads, for readers from outside (rt/root.hpp).
 extern constinit thread_wait* thread_waits;
 
-// Calls each() for every note of a plain thread. The notes stay while it runs, which must be short.
+// Calls each() for every note of a plain thread. They stay while it runs, which must be short.
 void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), void* context);
 
 // One wait, on the waiter's stack.

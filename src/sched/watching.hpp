@@ -15,8 +15,7 @@ struct watching {
     static inline constinit carry::detector* by = nullptr;
     [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
 
-    // A carrier that had nothing to run now runs a fiber, or one that was stopped with its fiber
-    // continues.
+    // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
     UMS_ALWAYS_INLINE static void runs() noexcept {
         if (by != nullptr) by->nudge();
     }

@@ -16,7 +16,7 @@
 
 namespace ums::sched {
 
-// Any thread may write them; a policy reads them when the fiber becomes ready.
+// Written by anybody; a policy reads them when the fiber becomes ready.
 struct wishes {
     static constexpr int least = least_priority, most = most_priority;
 
@@ -26,8 +26,8 @@ struct wishes {
     base::owned<std::uint8_t> group;
 
     // How many contended mutexes the fiber holds whose waiters are more urgent, and, in the low
-    // byte, how urgent the most urgent of them was: 0 means none, otherwise it is a priority + 16.
-    // See sched/urgency.hpp.
+    // byte, how urgent the most urgent of them was: 0 is none, else a priority + 16. See
+    // sched/urgency.hpp.
     base::atomic<std::uint32_t> inherited;
 
     void set_deadline(ums::deadline when) noexcept {
@@ -39,7 +39,7 @@ struct wishes {
 
     [[nodiscard]] int effective_priority() const noexcept {
         const int own = priority.get();
-        // relaxed: policy::raised() moves a fiber that is raised while it is ready.
+        // relaxed: a fiber that is raised while it is ready is moved by policy::raised().
         const std::uint32_t lent = inherited.load(base::relaxed) & 0xff;
         return lent == 0 ? own : std::max(own, static_cast<int>(lent) - 16);
     }
