@@ -109,7 +109,7 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     if (remover != nullptr) wake(*remover);
 }
 
-// Runs fibers until the processor is gone: it was taken while a fiber was blocked, or has retired.
+// Until the processor is gone: taken while a fiber was blocked, or retired.
 void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");

@@ -40,8 +40,8 @@ public:
         return order != nullptr && order->has_priorities() ? f.wanted.effective_priority() : 0;
     }
 
-    // `holder` holds a lock that a waiter of this priority wants, and cannot release it meanwhile.
-    // `is_first` says that the lock has not raised it before.
+    // `holder` holds a lock that somebody of this priority waits for, and cannot release it
+    // meanwhile. `is_first`: the lock has not raised it before.
     static void raise(fiber& holder, int priority, bool is_first) noexcept {
         auto& word = holder.wanted.inherited;
         const auto lent = static_cast<std::uint32_t>(priority + lent_zero);
@@ -53,21 +53,21 @@ public:
         } while (!word.compare_exchange(seen, next, base::relaxed, base::relaxed));
         if ((seen & lent_mask) >= lent) return;
         // The holder may migrate, and the cluster that it leaves may be drained and deleted, while
-        // this looks at it. So that cluster waits: see wait_for_raisers().
-        // sync(raise): if the cluster did not wait for this call, the call comes after, and sees
-        // where the holder went.
+        // this looks at it: so that cluster waits, see wait_for_raisers().
+        // sync(raise): if the cluster did not wait for this one, this comes after, and sees where
+        // the holder went.
         raisers_.fetch_add(1, base::acquire);
         // acquire, by take(): sees the cluster that it migrated to.
         if (policy* order = holder.home_cluster.take()->policy()) order->raised(access::ref(&holder));
         raisers_.fetch_sub(1, base::release);  // sync(raise): all accesses to the cluster are over.
     }
-    // Called by a cluster that is drained, before it is destroyed: no raise() touches it after
-    // this. The wait is short: a raise() is under the lock of a mutex's list, so it is not stopped,
-    // and it waits for nothing but the policy's lock.
+    // By a cluster that is drained, before it goes: no raise() touches it after this. Short: a
+    // raise() is under the lock of a mutex's list, so it is not stopped, nor does it wait for
+    // anything but the policy's lock.
     static void wait_for_raisers() noexcept {
         // sync(raise): both sides read and change one word, so that one comes after the other. A
-        // plain load would not do, because a raise() that it missed could still read the old home.
-        // release: publishes where the fibers went. acquire: comes after the raises.
+        // plain load would not do: a raise() that it missed could still read the old home. release:
+        // publishes where the fibers went. acquire: comes after the raises.
         while (raisers_.fetch_add(0, base::acq_rel) != 0) sched_yield();
     }
     // By the holder: it releases a lock that has raised it.
