@@ -73,7 +73,7 @@ bool sentinel::raise() noexcept {
     return sched_setscheduler(tid, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
 }
 
-void sentinel::collect() noexcept {
+bool sentinel::collect() noexcept {
     lock.acquire();
     sentinel* all = std::exchange(left, nullptr);
     lock.release();
@@ -86,6 +86,8 @@ void sentinel::collect() noexcept {
         const os::lock_guard guard{lock};
         one->next_left_ = std::exchange(left, one);
     }
+    const os::lock_guard guard{lock};
+    return left == nullptr;
 }
 
 void sentinel::arm() noexcept {

@@ -41,6 +41,8 @@ public:
     // and a low priority, it does nothing.
     [[nodiscard]] static sentinel* start() noexcept;
     void stop() noexcept;  // `this` is gone when it returns.
+    // Joins those that were left and have ended meanwhile. False: some have not. Does not wait.
+    static bool collect() noexcept;
 
     sentinel(const sentinel&) = delete;
     sentinel& operator=(const sentinel&) = delete;
@@ -61,7 +63,6 @@ private:
     // Makes it an ordinary thread again, on any CPU. Returns false if that is not permitted, or if
     // it has ended.
     [[nodiscard]] bool raise() noexcept;
-    static void collect() noexcept;
 
     base::atomic<std::uint32_t> duty_{rests};
     base::atomic<int> tid_;
