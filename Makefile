@@ -11,7 +11,7 @@ SKIP ?=
 chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install fmt clean
+.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install deb fmt clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -76,6 +76,9 @@ install: build ## install the release build under PREFIX (/usr/local), staged in
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 	@echo 'installed under $(DESTDIR)$(PREFIX)'
+
+deb: ## the Debian packages of the last commit, in build/deb, with lintian
+	@packaging/build-deb build/deb
 
 fmt: ## format the C++ files that git knows
 	@tools/setup fmt

@@ -10,8 +10,8 @@
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
 # src/X/NOUN@p1. A variant is an environment variable:
 
-set(ums_variant_mprotect UMS_GUARD=mprotect)
-set(ums_variant_migrate UMS_MIGRATE=1)
+set(ums_variant_mprotect UMS_DEBUG=guard=mprotect)
+set(ums_variant_migrate UMS_DEBUG=migrate)
 set(ums_variant_fifo UMS_POLICY=fifo)
 foreach(policy IN ITEMS local_locked local_mpsc local_mpsc_intrusive priority earliest_deadline_first fair_share)
     set(ums_variant_${policy} UMS_POLICY=${policy})
@@ -21,11 +21,11 @@ endforeach()
 set(ums_variants_policies local_locked local_mpsc local_mpsc_intrusive priority earliest_deadline_first)
 set(ums_variant_monitor UMS_BLOCK=monitor)
 set(ums_variant_p1 UMS_PROCESSORS=1)
-set(ums_variant_deadlock UMS_DEADLOCK=abort)
-set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
+set(ums_variant_deadlock UMS_DEBUG=deadlock=abort)
+set(ums_variant_nomembarrier UMS_DEBUG=membarrier=off)
 set(ums_variant_epoll UMS_IO=epoll)
 set(ums_variant_uring UMS_IO=uring)
-set(ums_variant_nosync UMS_TSAN=no_sync)  # Only where TSan is.
+set(ums_variant_nosync UMS_DEBUG=tsan=no_sync)  # Only where TSan is.
 
 # The options the sanitizers run with. There are no suppressions.
 set(ums_test_environment "")

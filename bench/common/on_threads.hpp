@@ -11,6 +11,8 @@
 #include <latch>
 #include <thread>
 
+#include "cell.hpp"
+
 namespace bench {
 
 struct on_threads {
@@ -20,6 +22,8 @@ struct on_threads {
     static void sleep_ns(std::uint64_t ns) {
         std::this_thread::sleep_for(std::chrono::nanoseconds{ns});
     }
+
+    static void choose(cell&) {}
 
     // While a process has never had a second thread, the C library locks without atomic operations:
     // a price that no program which needs a lock ever pays.

@@ -3,10 +3,8 @@
 // pingpong: two fibers wake each other in turn with park and unpark. One operation is a round trip:
 // two wake-ups.
 
-#include <ums/ums.hpp>
-
-#include "../common/detector.hpp"
-#include "../common/peer.hpp"
+#include "../common/on_ums.hpp"
+#include "../common/rally.hpp"
 
 namespace {
 
@@ -34,19 +32,4 @@ bench::tally rally() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
-        const auto processors = in.number("processors", 1, 1, 1024);
-        in.number("fibers", 2, 2, 2);
-        const auto min_ms = in.number("min_ms", 100, 0);
-        bench::use_detector(in);
-        in.done();
-
-        bench::tally sum;
-        ums::run(ums::options{.processors = static_cast<unsigned>(processors)}, [&] {
-            sum = bench::repeat(min_ms, rally);
-            return 0;
-        });
-        out.add("ops", sum.ops).add("ns", sum.ns);
-    });
-}
+int main(int argc, char** argv) { return bench::run_rally_peer<bench::on_ums>(argc, argv, rally); }

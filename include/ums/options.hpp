@@ -94,7 +94,7 @@ struct options {
     std::size_t stack_bytes = 64 * 1024;
 
     // How stacks are guarded. Asking for `lightweight` where the kernel lacks it is refused.
-    // [UMS_GUARD=auto|lightweight|mprotect]
+    // [UMS_DEBUG=guard=auto|lightweight|mprotect]
     guard_kind guard = guard_kind::automatic;
 
     // The order of the ready fibers in the default cluster. [UMS_POLICY=work_stealing|...]
@@ -131,23 +131,24 @@ struct options {
     // [UMS_SIGNAL]
     int signal = 0;
 
-    // Debug: moves the fiber to another processor at every park and every yield. [UMS_MIGRATE=0|1]
+    // Debug: moves the fiber to another processor at every park and every yield.
+    // [UMS_DEBUG=migrate]
     bool migrate = false;
 
     // Measures the stack of each fiber that ends (a system call or two per fiber), for
-    // stats().stack_high_water_bytes. [UMS_MEASURE_STACKS=0|1]
+    // stats().stack_high_water_bytes. [UMS_DEBUG=measure_stacks]
     bool measure_stacks = false;
 
     // Whether the runtime looks for deadlocks (ums/deadlock.hpp). Cost: a look at every fiber each
-    // time the cluster comes to rest. [UMS_DEADLOCK=off|report|abort]
+    // time the cluster comes to rest. [UMS_DEBUG=deadlock=report|abort|off]
     deadlock_check deadlock = deadlock_check::off;
 
     // In debug builds of the library, warns on standard error when two mutexes are locked in both
-    // orders. [UMS_LOCK_ORDER=on|off]
+    // orders. [UMS_DEBUG=lock_order=on|off]
     bool lock_order = true;
 
     // Uses membarrier(2); without it each scheduling operation costs a full fence.
-    // [UMS_MEMBARRIER=on|off]
+    // [UMS_DEBUG=membarrier=on|off]
     bool membarrier = true;
 
     // An unavailable detector that was requested by name fails the start.
@@ -157,7 +158,7 @@ struct options {
     // The engine for descriptors. [UMS_IO=auto|epoll|uring]
     io_engine io = io_engine::automatic;
 
-    // Seed of every random choice the scheduler makes. [UMS_SEED]
+    // Seed of every random choice the scheduler makes. [UMS_DEBUG=seed=NUMBER]
     std::uint64_t seed = 1;
 };
 

@@ -10,7 +10,7 @@
 // a processor, not to the fiber that happens to run there, so each processor has a TSan context of
 // its own, entered and left with the processor's ownership (carry/ownership.hpp). Entering always
 // orders the fiber before the processor. Leaving orders the processor before the fiber only in
-// `sync` mode; in `no_sync` mode (UMS_TSAN=no_sync) two fibers that share a processor are not
+// `sync` mode; in `no_sync` mode (UMS_DEBUG=tsan=no_sync) two fibers that share a processor are not
 // ordered by that alone, so a race between them is reported although they never ran in parallel.
 //
 // A processor's context runs on the stacks of its fibers, hence create_processor().

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "support/scale.hpp"
 
 namespace {
@@ -27,8 +27,7 @@ using carry::watched_thread;
 class monitor_detector_test : public conserving_test {
 protected:
     monitor_detector_test() {
-        const char* off = std::getenv("UMS_MEMBARRIER");
-        os::enable_asymmetric_fence(off == nullptr || std::strcmp(off, "off") != 0);
+        os::enable_asymmetric_fence(!has_debug_word("membarrier=off"));
         if (::pipe2(ends_, O_CLOEXEC) != 0) std::abort();
     }
     ~monitor_detector_test() override {

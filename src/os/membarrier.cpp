@@ -54,7 +54,7 @@ void heavy_fence() noexcept {
     const bool is_fenced =
         system.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 || fence_otherwise();
     UMS_ASSERT(is_fenced, "membarrier and sched_setaffinity are refused since the runtime started: "
-                          "set UMS_MEMBARRIER=off");
+                          "set UMS_DEBUG=membarrier=off");
 }
 
 }  // namespace ums::os

@@ -3,9 +3,13 @@
 
 // rt/environment.hpp: UMS_* variables.
 //
-// Each function leaves its target alone if the variable is not set, and ends the program with exit code
-// 2 and one line that names the variable if its value is none of what was expected. A program that runs with the rights
-// of another user than its caller's (setuid, capabilities) takes nothing from its environment: secure_getenv(3).
+// What a user sets in production has a variable of its own. What helps to debug or to test is a word of
+// one variable, a list: UMS_DEBUG=migrate,seed=7. A word may be there twice: the last one counts.
+//
+// Each function returns `otherwise` if the variable or the word is not there, and ends the program with
+// exit code 2 and one line that names it if its value is none of what was expected. A program that runs
+// with the rights of another user than its caller's (setuid, capabilities) takes nothing from its
+// environment: secure_getenv(3).
 
 #include <cstddef>
 #include <cstdint>
@@ -33,18 +37,29 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
 int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words);
 
+// A word of UMS_DEBUG that has one of these values; without a value it has the first of them.
+int debug_word(const char* name, int otherwise,
+               std::initializer_list<std::pair<const char*, int>> values);
+
+// A word of UMS_DEBUG that is on, off, or alone, which is on.
+bool debug_switch(const char* name, bool otherwise);
+
+// A word of UMS_DEBUG that needs a number.
+std::uint64_t debug_number(const char* name, std::uint64_t otherwise);
+
 // UMS_BLOCK, as a block_detection (ums/options.hpp). What was once a value is refused by a line of its own.
 int detector(int otherwise);
 
-// The variables of the UMS API, which a runtime checks with all others: whether times are
-// measured (UMS_TIMES), statistics are kept as files (UMS_STATS_FILES), and where: an absolute path, or null
-// (UMS_STATS_DIRECTORY).
+// The settings of the UMS API, which a runtime checks with all others: whether times are measured
+// (UMS_DEBUG=times), statistics are kept as files (UMS_STATS_FILES), and where: an absolute path, or
+// null (UMS_STATS_DIRECTORY).
 bool times();
 bool stats_files();
 const char* stats_directory();
 
-// UMS_SYSTEM_ROOT, for tests: an absolute path, or null.
-const char* system_root();
+// UMS_DEBUG=system_root=PATH, for tests: an absolute path, or "".
+std::string system_root();
+
 // UMS_TRACE=[BYTES:](on|FILE): record (sched/trace.hpp), in rings of that size, and dump them into the file.
 struct trace_wish {
     bool is_on = false;
@@ -53,8 +68,10 @@ struct trace_wish {
 };
 trace_wish trace();
 
-// Ends the program if a variable's name is nearly one of those that the runtime knows: most likely a misspelling, and
-// ignoring it would silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody else.
-void reject_misspelt();
+// Ends the program if a variable's name is nearly one of those that the runtime knows, or the former name
+// of a word of UMS_DEBUG, or if UMS_DEBUG has a word that the runtime does not know: ignoring it would
+// silently run with other settings than asked for. Other names that begin with UMS_ belong to somebody
+// else.
+void reject_unknown();
 
 }  // namespace ums::rt::environment

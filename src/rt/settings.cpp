@@ -34,18 +34,39 @@ std::string names_of_policies() {
     return names;
 }
 
+// UMS_DEBUG. Every build accepts all words, so that one environment serves all.
+void read_debug_words(options& o) {
+    using namespace environment;
+    o.guard = static_cast<guard_kind>(
+        debug_word("guard", static_cast<int>(o.guard),
+                   {{"auto", static_cast<int>(guard_kind::automatic)},
+                    {"lightweight", static_cast<int>(guard_kind::lightweight)},
+                    {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
+    o.migrate = debug_switch("migrate", o.migrate);
+    o.measure_stacks = debug_switch("measure_stacks", o.measure_stacks);
+    o.deadlock = static_cast<deadlock_check>(
+        debug_word("deadlock", static_cast<int>(o.deadlock),
+                   {{"report", static_cast<int>(deadlock_check::report)},
+                    {"abort", static_cast<int>(deadlock_check::abort)},
+                    {"off", static_cast<int>(deadlock_check::off)}}));
+    o.lock_order = debug_switch("lock_order", o.lock_order);  // Only debug builds heed it.
+    o.membarrier = debug_switch("membarrier", o.membarrier);
+    o.seed = debug_number("seed", o.seed);
+    static_cast<void>(times());  // Heeded by the UMS API.
+    static_cast<void>(system_root());
+    [[maybe_unused]] const int syncs = debug_word("tsan", 1, {{"sync", 1}, {"no_sync", 0}});
+#if defined(UMS_TSAN)
+    arch::race_context_syncs = syncs != 0;
+#endif
+}
+
 void read_environment(options& o) {
     using namespace environment;
-    reject_misspelt();
+    reject_unknown();
     o.processors = static_cast<unsigned>(
         number("UMS_PROCESSORS", o.processors, 1, sched::cluster::max_processors));
     o.stack_bytes =
         bytes("UMS_STACK_BYTES", o.stack_bytes, stack_depot::min_bytes, stack_depot::max_bytes);
-    o.guard =
-        static_cast<guard_kind>(word("UMS_GUARD", static_cast<int>(o.guard),
-                                     {{"auto", static_cast<int>(guard_kind::automatic)},
-                                      {"lightweight", static_cast<int>(guard_kind::lightweight)},
-                                      {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
     if (const char* const name = ::secure_getenv("UMS_POLICY")) {
         const auto policy = policy_named(name);
         if (!policy) refuse("UMS_POLICY", name, names_of_policies());
@@ -62,33 +83,16 @@ void read_environment(options& o) {
     o.signal = static_cast<int>(number_or_zero("UMS_SIGNAL", static_cast<std::uint64_t>(o.signal),
                                                static_cast<std::uint64_t>(SIGRTMIN),
                                                static_cast<std::uint64_t>(SIGRTMAX)));
-    o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
-    o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
-    o.deadlock =
-        static_cast<deadlock_check>(word("UMS_DEADLOCK", static_cast<int>(o.deadlock),
-                                         {{"off", static_cast<int>(deadlock_check::off)},
-                                          {"report", static_cast<int>(deadlock_check::report)},
-                                          {"abort", static_cast<int>(deadlock_check::abort)}}));
-    // Accepted in every build; only debug builds heed it.
-    o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
-    o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
     o.block = static_cast<block_detection>(detector(static_cast<int>(o.block)));
     o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
                                         {"uring", static_cast<int>(io_engine::uring)}}));
     // Heeded by the UMS API, which may be used later or never.
-    static_cast<void>(times());
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());
-    static_cast<void>(system_root());
     static_cast<void>(trace());  // Checked with the others; heeded by start().
-    o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
-    // Accepted in every build, so that one environment serves all; only TSan builds heed it.
-    [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
-#if defined(UMS_TSAN)
-    arch::race_context_syncs = syncs != 0;
-#endif
+    read_debug_words(o);
 }
 
 [[noreturn]] void refuse(std::errc code, const char* what) {
@@ -124,8 +128,7 @@ void choose_processors(settings& s) {
         s.processors_reason += ", asked for";
         return;
     }
-    const char* const root = environment::system_root();
-    const os::cpu_quota quota = os::find_cpu_quota(root != nullptr ? root : "");
+    const os::cpu_quota quota = os::find_cpu_quota(environment::system_root());
     s.chosen.processors =
         std::min(os::whole_cpus(quota, usable), sched::cluster::max_processors);
     if (quota.cpus <= 0) return;

@@ -117,7 +117,7 @@ TEST_F(processor_test, fibers_that_spawn_and_join_for_ever_do_not_starve_others)
 }
 
 TEST_F(processor_test, fibers_that_dispatch_for_ever_do_not_starve_others) {
-    if (std::getenv("UMS_MIGRATE") != nullptr) GTEST_SKIP() << "nothing is dispatched then";
+    if (is_scattered()) GTEST_SKIP() << "nothing is dispatched then";
     ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::atomic<std::uint64_t> dispatched = 0;
@@ -219,7 +219,7 @@ TEST_F(processor_test, what_is_made_outside_runs_in_order_of_arrival) {
 }
 
 TEST_F(processor_test, the_fiber_made_ready_last_runs_next) {
-    if (std::getenv("UMS_POLICY") != nullptr || std::getenv("UMS_MIGRATE") != nullptr)
+    if (std::getenv("UMS_POLICY") != nullptr || is_scattered())
         GTEST_SKIP() << "only work stealing has a run-next slot";
     ums::run(one_processor, [] {
         // Not always, because at a slice's end it goes to the back of the queue.

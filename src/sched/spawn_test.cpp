@@ -15,6 +15,7 @@
 #include "mem/guard.hpp"
 #include "internal/failing_calls.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -43,8 +44,7 @@ protected:
 
     // The call that installs a guard here.
     static failing_calls::call guard_call() {
-        const char* forced = std::getenv("UMS_GUARD");
-        const bool lightweight = forced == nullptr || std::string{forced} != "mprotect";
+        const bool lightweight = !has_debug_word("guard=mprotect");
         return lightweight && mem::has_lightweight_guards() ? failing_calls::madvise
                                                             : failing_calls::mprotect;
     }

@@ -109,8 +109,7 @@ int begin_watch(scheduler_thread& s) {
     if (entered == 0) {
         const preference what = wanted();
         // A worker's coming in and a yield have the light side, with a detector or without.
-        if (!os::asymmetric() &&
-            rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
+        if (!os::asymmetric() && rt::environment::debug_switch("membarrier", true))
             os::enable_asymmetric_fence(true);
         if (what != preference::off) {
             learn_where_not_to_stop();

@@ -14,6 +14,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
 #include "ums/shared_mutex.hpp"
@@ -193,7 +194,7 @@ TEST_F(lock_order_test, the_warning_names_both_fibers) {
 }
 
 TEST_F(lock_order_test, the_variable_turns_it_off) {
-    EXPECT_EQ(run_child("does", {"0"}, {{"UMS_LOCK_ORDER", "off"}}).err, "");
+    EXPECT_EQ(run_child("does", {"0"}, {{"UMS_DEBUG", with_debug_words("lock_order=off")}}).err, "");
 }
 
 }  // namespace

@@ -151,10 +151,14 @@ def differing_variables(root):
     source = "src/rt/environment.cpp"
     if not os.path.exists(os.path.join(root, source)):
         return
-    in_code = set(re.findall(r'"(UMS_\w+)"', read(root, source)))
+    code = read(root, source)
     page = "docs/environment.md"
-    in_page = set(re.findall(r"^\| `(UMS_\w+)", read(root, page), re.MULTILINE))
-    yield from differing_names(root, "the variable", page, in_code, in_page)
+    text = read(root, page)
+    yield from differing_names(root, "the variable", page, set(re.findall(r'"(UMS_\w+)"', code)),
+                               set(re.findall(r"^\| `(UMS_\w+)", text, re.MULTILINE)))
+    words = re.search(r"debug_words\[\] = \{(.*?)\};", code, re.DOTALL)
+    yield from differing_names(root, "the word", page, set(re.findall(r'"(\w+)"', words[1]) if words else []),
+                               set(re.findall(r"^\| `UMS_DEBUG=(\w+)", text, re.MULTILINE)))
 
 
 def missing_tests(root):
@@ -704,6 +708,12 @@ def self_test(root, tools):
         got = [what for _, _, what in check_text(folder)]
         wrong += judge("names", "does not tell of the tag new", got[:1])
         wrong += judge("names", "tells of the variable UMS_OLD", got[-1:])
+        write("docs/environment.md", "| `UMS_NEW` |\n| `UMS_DEBUG=old` |")
+        write("src/rt/environment.cpp", '"UMS_NEW" "UMS_DEBUG" debug_words[] = {"new"};')
+        got = [what for _, _, what in check_text(folder)]
+        wrong += judge("words", "does not tell of the word new", got[-2:-1])
+        wrong += judge("words", "tells of the word old", got[-1:])
+        write("src/rt/environment.cpp", '"UMS_NEW"')
         os.remove(os.path.join(folder, "docs/memory-model.md"))
 
         write("docs/diagrams/x.dot", 'digraph x { a [label="one\\ntwo"]; }')

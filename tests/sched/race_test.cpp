@@ -62,20 +62,20 @@ const child_program takes_turns{"takes_turns", [](const child_arguments&) {
 constexpr int reported = 66;  // ThreadSanitizer's exit code.
 
 TEST(race_test, a_race_between_fibers_of_one_processor_is_reported_in_no_sync_mode) {
-    const child_end end = run_child("races", {}, {{"UMS_TSAN", "no_sync"}});
+    const child_end end = run_child("races", {}, {{"UMS_DEBUG", "tsan=no_sync"}});
     EXPECT_EQ(end.code, under_tsan ? reported : 0) << end;
     EXPECT_EQ(end.err.find("data race") != end.err.npos, under_tsan) << end;
 }
 
 TEST(race_test, in_sync_mode_the_processor_orders_them) {
-    const child_end end = run_child("races", {}, {{"UMS_TSAN", "sync"}});
+    const child_end end = run_child("races", {}, {{"UMS_DEBUG", "tsan=sync"}});
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(end.err, "");
 }
 
 TEST(race_test, what_the_library_orders_is_no_race_in_any_mode) {
     for (const char* mode : {"sync", "no_sync"}) {
-        const child_end end = run_child("takes_turns", {}, {{"UMS_TSAN", mode}});
+        const child_end end = run_child("takes_turns", {}, {{"UMS_DEBUG", std::string{"tsan="} + mode}});
         EXPECT_EQ(end.code, 0) << mode << ": " << end;
         EXPECT_EQ(end.err, "") << mode;
     }

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "support/debug_words.hpp"
+
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define UMS_TEST_TSAN 1
@@ -49,4 +51,4 @@ inline int sized(const char* variable, int ordinary, int sanitized) noexcept {
 // Whether each park and yield moves the fiber to another processor. Where fibers go on in turn this
 // costs a wake-up of a kernel thread each time, and, with more of these than CPUs, often a whole
 // time slice.
-inline bool is_scattered() noexcept { return std::getenv("UMS_MIGRATE") != nullptr; }
+inline bool is_scattered() noexcept { return has_debug_word("migrate"); }

@@ -20,6 +20,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
@@ -242,10 +243,13 @@ const child_program rings{
         return 1;
     }};
 
-child_environment with_processors(child_environment set = {}) {
-    for (const char* variable : {"UMS_PROCESSORS", "UMS_MIGRATE", "UMS_POLICY", "UMS_TSAN"})
+// What the variant sets, but for its check for deadlocks, and `words`.
+child_environment with_processors(const std::string& words = "") {
+    child_environment set;
+    for (const char* variable : {"UMS_PROCESSORS", "UMS_POLICY"})
         if (const char* value = std::getenv(variable)) set.emplace_back(variable, value);
-    set.emplace_back("UMS_LOCK_ORDER", "off");
+    set.emplace_back("UMS_DEBUG", with_debug_words("deadlock=off,lock_order=off") +
+                                      (words.empty() ? "" : "," + words));
     return set;
 }
 
@@ -311,7 +315,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST_F(deadlock_test, the_option_abort_ends_a_program_that_stands_still) {
     const child_end end =
-        run_child("stands still", {}, with_processors({{"UMS_DEADLOCK", "abort"}}));
+        run_child("stands still", {}, with_processors("deadlock=abort"));
     EXPECT_EQ(end.signal, SIGABRT) << end;
     EXPECT_EQ(count(end.err, "ums: deadlock: 3 wait"), 1u) << end;
     for (const char* part : {"\"ring0.0\" waits for mutex 0x", "\"ring0.1\" waits for mutex 0x",
@@ -348,7 +352,7 @@ const child_program goes_on{
     }};
 
 TEST_F(deadlock_test, the_option_report_reports_once_and_goes_on) {
-    const child_end end = run_child("goes on", {}, with_processors({{"UMS_DEADLOCK", "report"}}));
+    const child_end end = run_child("goes on", {}, with_processors("deadlock"));
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(count(end.err, "ums: deadlock: "), 1u) << end;
 }
@@ -374,7 +378,7 @@ const child_program two_clusters{
 
 TEST_F(deadlock_test, a_cycle_across_clusters_is_found_at_a_standstill) {
     const child_end end =
-        run_child("two clusters", {}, with_processors({{"UMS_DEADLOCK", "abort"}}));
+        run_child("two clusters", {}, with_processors("deadlock=abort"));
     EXPECT_EQ(end.signal, SIGABRT) << end;
     EXPECT_NE(end.err.find("\"here\" waits for mutex"), std::string::npos) << end;
     EXPECT_NE(end.err.find("\"there\" waits for mutex"), std::string::npos) << end;
