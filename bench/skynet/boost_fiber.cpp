@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// skynet: as Boost.Fiber's own published program does it: detached children with small stacks push
-// their sums into the parent's buffered channel. Measured and rejected: joining the children (half
-// the speed, three times the memory) and launch::post (a million stacks at once).
+// skynet: as in Boost.Fiber's own published program: detached children with small stacks push their
+// sums into the parent's buffered channel. Measured and rejected: joining the children (half the
+// speed, three times the memory) and launch::post (a million stacks at once).
 
 #include <boost/fiber/buffered_channel.hpp>
 
@@ -18,8 +18,8 @@ using boost::fibers::launch;
 using channel = boost::fibers::buffered_channel<std::uint64_t>;
 using bench::fan_out;
 
-// The published program uses two pages; here the dynamic linker's first call through a lazily bound
-// symbol, which saves the vector registers, would overflow that.
+// The published program uses two pages. Here that would overflow at the dynamic linker's first call
+// through a lazily bound symbol, which saves the vector registers.
 constexpr std::size_t stack_bytes = 16384;
 
 template <class Stacks>

@@ -10,19 +10,20 @@ namespace ums::linux_names {
 
 namespace {
 
-// A body more ends. So many threads that have ended may wait to be joined.
+// With this many idle bodies, one more ends. So this many ended threads may wait to be joined.
 constexpr std::size_t most_idle = 64;
 
 thread_local body* own = nullptr;
 
-// The function of a body's thread: one worker after the other.
+// The function of a body's thread: it runs one worker after the other.
 std::intptr_t live(void* argument) {
     auto& b = *static_cast<body*>(argument);
     own = &b;
     for (;;) {
         if (_setjmp(b.start) == 0) (void)b.runs->shown.work(b.runs->shown.args);
         b.has_returned = true;
-        // Not in a marked region or a critical one, where a worker cannot yield: the thread ends.
+        // The yield fails in a marked or a critical region, where a worker cannot yield: the thread
+        // ends.
         if (ums_worker_yield(nullptr) != 0) return 0;
     }
 }
@@ -71,7 +72,7 @@ body* body_pool::take(locked& hold) {
             self.arm();
             collect_new();
             if (!idle_.empty()) break;
-            // Somebody may have taken the thread that was made for this call.
+            // Another caller may have taken the thread that was made for this call.
             if (unborn_ < wanted_ && !try_make(hold)) break;
             if (unborn_ < wanted_) continue;
             hold.unlock();
@@ -117,7 +118,7 @@ void body_pool::add_idle(body& b) {
 void body_pool::end_one(body& b) {
     dying_.insert(&b);
     const int failed = ums_worker_terminate(b.thread, 0);
-    // -ESRCH: the program ended it, by the native names.
+    // -ESRCH: the program ended the thread by the native names.
     compat::check(failed == 0 || failed == -ESRCH, "an idle thread that runs workers has no handle");
 }
 

@@ -28,7 +28,8 @@ struct options {
     http::limits limits;
 };
 
-// Reads them. Ends the program after --help, or with one line that says what is wrong (exit code 2).
+// Reads the options. Ends the program after --help, or with one line that says what is wrong (exit
+// code 2).
 options read_options(int count, char** words);
 
 }  // namespace http

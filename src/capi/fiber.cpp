@@ -33,7 +33,8 @@ int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (
         const impl::new_fiber begun =
             impl::spawn_begin(given != nullptr ? &chosen : nullptr, sizeof(call), alignof(call));
         void* const at = ::new (begun.storage) call(std::in_place, function, argument);
-        made->handle = begun.fiber;  // Before it can run: it may ask for itself.
+        // Set before the fiber can run, because it may ask for its own handle.
+        made->handle = begun.fiber;
         impl::spawn_commit(begun.fiber, &call::run_in_place, at, chosen.launch);
     });
 }

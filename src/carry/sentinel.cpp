@@ -17,11 +17,11 @@ namespace ums::carry {
 
 namespace {
 
-// The kernel's least. The class keeps it, and it decides how long a thread of the class waits for
-// its share.
+// The shortest slice that the kernel allows. The class keeps it, and it decides how long a thread
+// of the class waits for its share.
 constexpr os::nanoseconds slice = 100'000;
 
-// Those that had not ended when they were stopped.
+// The sentinels that had not ended when they were stopped.
 os::lock lock;
 sentinel* left = nullptr;  // Guarded by it.
 
@@ -45,8 +45,8 @@ sentinel* sentinel::start() noexcept {
 void sentinel::stop() noexcept {
     duty_.store(ends, base::relaxed);  // relaxed: nothing is published.
     os::futex_wake(duty_.address());
-    // In its class it may not get the CPU for seconds. One that was raised on its way into the class
-    // is raised once more.
+    // In its class the thread may not get the CPU for seconds. A thread that was raised on its way
+    // into the class is raised once more.
     bool is_ordinary = false, has_ended = false;
     do {
         is_ordinary = raise();
@@ -92,12 +92,13 @@ bool sentinel::collect() noexcept {
 
 void sentinel::arm() noexcept {
     std::uint32_t was = rests;
-    // sync(block.sentinel): what the waiter wrote, its word above all, comes before.
+    // sync(block.sentinel): publishes what the waiter wrote, above all its word.
     if (duty_.compare_exchange(was, watches, base::release, base::relaxed))
         os::futex_wake(duty_.address());
 }
 
-// Everything but the end happens in the class: preempted anywhere, perhaps for seconds.
+// Everything but the end runs in the class, where it may be preempted anywhere, perhaps for
+// seconds.
 void sentinel::run() noexcept {
     pthread_setname_np(pthread_self(), "ums sentinel");
     (void)os::ask_for_slice(slice);
@@ -115,8 +116,8 @@ void sentinel::run() noexcept {
             continue;
         }
         UMS_ASSERT(duty == watches, "a sentinel's duty is none that there is");
-        // It runs, so nobody else wants the CPU. relaxed, both words: whoever is woken looks for
-        // itself.
+        // It runs, so no other thread wants the CPU. relaxed, both words: the thread that is woken
+        // looks for itself.
         if (!duty_.compare_exchange(duty, rests, base::relaxed, base::relaxed)) continue;
         std::uint32_t was = watching;
         if (word.compare_exchange(was, called, base::relaxed, base::relaxed))

@@ -22,7 +22,7 @@ namespace {
 using namespace ums;
 using carry::sentinel;
 
-// On a thread that is confined to the first CPU, for the sentinel inherits that.
+// Runs on a thread that is confined to the first CPU, because the sentinel inherits that.
 template <class F>
 void on_one_cpu(F f) {
     std::thread{[&] {
@@ -64,7 +64,8 @@ TEST_F(sentinel_test, leaves_a_waiter_alone_that_does_not_watch) {
     });
 }
 
-// In the child. The class of the sentinel's thread, as an ordinary user; -1: there is none.
+// Runs in the child. Returns the class of the sentinel's thread for an ordinary user; -1: there is
+// none.
 int class_of_a_sentinel(const child_arguments&) {
     constexpr uid_t ordinary = 65'534;
     if (::geteuid() == 0 && ::setresuid(ordinary, ordinary, ordinary) != 0) return 77;
@@ -95,7 +96,7 @@ TEST_F(sentinel_test, an_ordinary_users_is_of_the_lowest_class) {
     EXPECT_EQ(end.code, SCHED_IDLE) << end;
 }
 
-// Beside a loop a thread of the lowest class may get no turn for seconds.
+// While another thread loops, a thread of the lowest class may get no turn for seconds.
 TEST_F(sentinel_test, one_that_gets_no_cpu_is_left_and_collected_later) {
     const auto before = conservation::threads();
     std::atomic<bool> is_over{false};

@@ -12,7 +12,7 @@ namespace {
 
 using namespace ums::os;
 
-// A file system's root with these files.
+// The root of a file system with these files.
 class fake_root {
 public:
     explicit fake_root(const std::map<std::string, std::string>& files) {

@@ -90,10 +90,11 @@ bool visit_all_cpus() noexcept {
         CPU_ZERO(&only);
         CPU_SET(cpu, &only);
         bool is_there = false;
-        // Again: somebody else may change the mask at the same time.
+        // It tries again, because other code may change the mask at the same time.
         for (int tries = 0; !is_there && tries < 10; ++tries) {
             if (sched_setaffinity(0, sizeof only, &only) != 0) {
-                is_there = errno == EINVAL;  // No such CPU, or off line, or not of the cpuset.
+                // There is no such CPU, or it is off line, or not in the cpuset.
+                is_there = errno == EINVAL;
                 break;
             }
             is_there = sched_getcpu() == cpu;

@@ -14,7 +14,7 @@ namespace ums {
 
 namespace rt {
 
-// Not a cluster of its own: a name for the runtime's. Never destroyed.
+// This is not a cluster of its own, but a name for the runtime's. Never destroyed.
 ums::cluster& standard_name() noexcept {
     union holder {
         ums::cluster value;

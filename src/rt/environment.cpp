@@ -145,7 +145,8 @@ std::size_t edits(std::string_view a, std::string_view b) {
     return d[a.size()][b.size()];
 }
 
-// Short names are near to names of others: an edit for every four letters behind UMS_, two at most.
+// Short names are near to other programs' names, so it allows one edit for every four letters after
+// UMS_, and two at most.
 bool is_near_miss(std::string name, std::string_view of) {
     for (char& c : name)
         if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');

@@ -63,7 +63,7 @@ std::string system_root();
 // UMS_TRACE=[BYTES:](on|FILE): record (sched/trace.hpp), in rings of that size, and dump them into the file.
 struct trace_wish {
     bool is_on = false;
-    std::uint64_t ring_bytes = 0;  // 0: as it is.
+    std::uint64_t ring_bytes = 0;  // 0 leaves the size unchanged.
     const char* file = nullptr;
 };
 trace_wish trace();

@@ -11,11 +11,11 @@
 #include "support/child.hpp"
 
 namespace {
-// As if the program had another user's rights.
+// Whether the program pretends to have another user's rights.
 bool has_foreign_rights = false;
 }  // namespace
 
-// The linker finds this one before the C library's.
+// The linker finds this function before the C library's.
 extern "C" char* secure_getenv(const char* name) noexcept {
     return has_foreign_rights ? nullptr : std::getenv(name);
 }

@@ -27,7 +27,7 @@ namespace ums::rt {
 
 namespace {
 
-// So that every program with a runtime contains it.
+// A reference, so that every program with a runtime contains it.
 [[gnu::used]] const root* const description = &ums_root;
 
 constinit base::atomic<running_runtime*> the_runtime;
@@ -41,7 +41,7 @@ const void* describe_stack(const mem::stack_head& head, char* buffer,
     return f.spawned_at;
 }
 
-// As UMS_TRACE wants it. A tool may have switched it on already.
+// Does what UMS_TRACE asks for. A tool may have switched recording on already.
 void begin_trace() {
     const environment::trace_wish wish = environment::trace();
     if (!wish.is_on) return;
@@ -137,7 +137,7 @@ runtime::runtime(const options& chosen) {
     if (sched::this_carrier() != nullptr)
         throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
                                 "ums: a fiber cannot start a runtime"};
-    // sync(runtime): sees what the stop before gave back.
+    // sync(runtime): sees what the previous stop gave back.
     if (rt::starting_or_running.exchange(true, base::acq_rel))
         throw std::system_error{std::make_error_code(std::errc::device_or_resource_busy),
                                 "ums: a runtime is running already"};

@@ -128,7 +128,7 @@ carry::preference detection_of(const options& o) noexcept {
         case block_detection::off:
             return carry::preference::off;
         case block_detection::automatic:
-        case block_detection::perf:  // Refused by settle().
+        case block_detection::perf:  // settle() refuses this one.
             break;
     }
     return carry::preference::automatic;

@@ -13,7 +13,7 @@
 namespace ums::rt {
 
 struct settings {
-    options chosen;         // With processors filled in.
+    options chosen;         // Includes the number of processors.
     mem::guard_kind guard;  // What `automatic` became.
     const char* guard_reason;
     std::string processors_reason;  // Why there are so many.
@@ -21,9 +21,9 @@ struct settings {
     std::vector<int> cpus = {};     // Those of the default cluster; none: any.
 };
 
-// Reads UMS_* and checks everything. A variable that does not parse ends the program with exit code
-// 2. Throws std::system_error(invalid_argument) for an option out of range, or (operation_not_supported) for a guard
-// the kernel cannot make.
+// Reads UMS_* and checks everything. If a variable does not parse, this ends the program with exit
+// code 2. Throws std::system_error(invalid_argument) for an option out of range, or
+// (operation_not_supported) for a guard that the kernel cannot make.
 settings settle(const options& asked);
 
 // Throws std::system_error(invalid_argument).

@@ -27,7 +27,7 @@ using rt::settle;
 
 class settings_test : public ::testing::Test {
 protected:
-    // The tests look at one setting at a time.
+    // Each test looks at one setting.
     settings_test() { forget_all(); }
     ~settings_test() override { forget_all(); }
 

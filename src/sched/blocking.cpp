@@ -20,7 +20,7 @@ namespace {
 void give_up_at_once(carrier& c) noexcept {
     // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
     carrier* spare = c.pool.take_spare(&c);
-    // If there is none, one is made, and takes the processor.
+    // If there is no spare, the maker makes one, and that one takes the processor.
     if (processor* const p = spare != nullptr ? c.enter() : nullptr) {
         if (p->trace != nullptr) [[unlikely]]
             p->trace->write(trace_event::hand_off, c.running.get()->id.get(),
@@ -35,7 +35,7 @@ void give_up_at_once(carrier& c) noexcept {
 
 // Waits for its turn if the carrier has none.
 void get_processor(carrier& c) noexcept {
-    // Whoever takes it away may be at work on this carrier: enter() waits for that.
+    // A thread that takes it away may be at work on this carrier: enter() waits for that.
     if (c.enter() != nullptr) return c.leave(c.running.get()->race);
     if (c.exceptions->active())
         keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });

@@ -24,9 +24,10 @@ namespace ums::sched {
 
 namespace {
 
-// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is stopped or blocks
-// again. With the kernel's own slices, some milliseconds, they wait for each other and for the one that has the processor
-// until a tick, gather there, and then take the CPU one after another while it waits. Measured: docs/design/hand-off.md.
+// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is
+// stopped or blocks again. With the kernel's own slices of some milliseconds, they wait until a
+// tick for each other and for the one that has the processor, gather there, and then take the CPU
+// one after another while that one waits. Measured: docs/design/hand-off.md.
 constexpr os::nanoseconds carrier_slice = 500'000;
 
 }  // namespace
@@ -46,7 +47,7 @@ void carrier::run() noexcept {
     else
         std::snprintf(name, sizeof name, "ums %.4s/+", pool.home().name().c_str());
     pthread_setname_np(pthread_self(), name);
-    (void)os::ask_for_slice(carrier_slice);  // Without it things go on as well, and slower.
+    (void)os::ask_for_slice(carrier_slice);  // Without it everything works as well, only slower.
     tid.set(gettid());
     cpu.begin();
     pinned_to = -1;
@@ -72,7 +73,7 @@ void carrier::run() noexcept {
     os::set_thread_slot(this);
     while (pool.wait_for_processor(*this)) {
         wake_place.end();
-        if (proc.get() == nullptr) continue;  // Put back.
+        if (proc.get() == nullptr) continue;  // The processor was put back.
         follow_processor();
         run_fibers();
     }
@@ -89,7 +90,7 @@ void carrier::follow_processor() noexcept {
     pinned_to = place;
 }
 
-// Inlined: it begins in the processor's TSan context and ends in the thread's own.
+// Inlined, because it begins in the processor's TSan context and ends in the thread's own.
 UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
     UMS_ASSERT(own.is_inside() && running.get() == nullptr,

@@ -3,9 +3,9 @@
 
 // sched/cluster.hpp: a set of processors and the policy that orders their ready fibers.
 //
-// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added and
-// removed while fibers run; a removed one stays in the array, retired, because parked fibers may
-// still name it, and is used again by the next add.
+// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added
+// and removed while fibers run; a removed one stays in the array, retired, because parked fibers
+// may still name it, and is used again by the next add.
 
 #include <memory>
 #include <optional>
@@ -34,8 +34,8 @@ struct cluster_setup {
     std::vector<int> cpus = {};           // Those it may use; none: all.
     bool scatter = false;                 // Debug: migrate at every park and yield.
     os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
-    unsigned carriers = 10'000;           // At most; more than there are processors.
-    os::nanoseconds time_slice = 0;       // Of a fiber while others wait; 0: none.
+    unsigned carriers = 10'000;           // At most this many; more than there are processors.
+    os::nanoseconds time_slice = 0;  // How long a fiber may run while others wait; 0: no limit.
     std::uint64_t seed = 1;
 };
 
@@ -50,17 +50,17 @@ public:
 
     // Starts the carriers. Throws std::system_error if a thread cannot be made.
     void start();
-    // Ends them. Requires: no fiber is left in the cluster.
+    // Ends the carriers. Requires: no fiber is left in the cluster.
     void stop() noexcept;
 
     // Returns the new processor's index. Throws std::system_error.
     unsigned add_processor();
-    // Retires the last one and waits until its carrier has ended; its fibers go on elsewhere. Throws
-    // std::system_error(invalid_argument) if it is the only one.
+    // Retires the last processor and waits until its carrier has ended; its fibers continue
+    // elsewhere. Throws std::system_error(invalid_argument) if it is the only one.
     void remove_processor();
 
     [[nodiscard]] unsigned active() const noexcept { return active_.load(base::seq_cst); }
-    // Including retired ones.
+    // Includes retired ones.
     [[nodiscard]] unsigned size() const noexcept {
         return size_.load(base::acquire);  // sync(cluster.all): sees the processors.
     }
@@ -69,7 +69,8 @@ public:
         return *all_[i].load(base::acquire);
     }
 
-    // For a fiber that the caller owns and that belongs to this cluster, from anywhere.
+    // For a fiber that the caller owns and that belongs to this cluster; may be called from
+    // anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
     // The same for many, linked, in order. One processor is woken for all that are not pinned.
     void make_all_ready_from_outside(fiber* list) noexcept;
@@ -86,9 +87,10 @@ public:
     // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
     // the cluster.
     void drain() noexcept;
-    // For a fiber that was counted as made and never became one. From anywhere, as the last of it.
+    // For a fiber that was counted as made and never became one. May be called from anywhere, as
+    // the last access.
     void take_back_spawn() noexcept;
-    // A fiber of processor `p` has ended or left; its count is stored. Inside.
+    // A fiber of processor `p` has ended or left, and its count is stored. Call it inside.
     UMS_ALWAYS_INLINE void fiber_left(bool asymmetric) noexcept {
         base::compiler_fence();
         if (!asymmetric) [[unlikely]]
@@ -98,14 +100,15 @@ public:
             check_drained();
     }
 
-    // Between the CPUs of two processors, as os::cpu_distance(). 3 if they are not pinned.
+    // The distance between the CPUs of two processors, as os::cpu_distance(). 3 if they are not
+    // pinned.
     [[nodiscard]] int distance(const processor& a, const processor& b) const noexcept;
 
     // Fibers made minus fibers ended. Exact only while nothing runs.
     [[nodiscard]] std::uint64_t spawned() const noexcept;
     [[nodiscard]] std::uint64_t finished() const noexcept;
 
-    // Changes with each switch of each of its processors. For anybody; a hint.
+    // Changes with each switch of each of its processors. Any thread may read it, as a hint.
     [[nodiscard]] std::uint64_t activity() const noexcept;
 
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
@@ -119,7 +122,7 @@ public:
     static std::vector<int> cpus_in_use();
     // How long a processor with nothing to run looks for work before it sleeps.
     [[nodiscard]] os::nanoseconds spin() const noexcept { return setup_.spin; }
-    // The application's, or null: work stealing.
+    // The application's policy, or null: work stealing.
     [[nodiscard]] ums::policy* policy() const noexcept { return policy_.get(); }
     [[nodiscard]] unsigned cpus() const noexcept { return cpus_; }
 
@@ -131,7 +134,8 @@ public:
     base::atomic<processor*> watcher;
     base::atomic<os::nanoseconds> watch_until{os::never};
     base::atomic<bool> is_sampling;
-    base::owned<os::nanoseconds> sample_period;  // The watcher's; one who was may reset it.
+    // Owned by the watcher; an earlier watcher may reset it.
+    base::owned<os::nanoseconds> sample_period;
 
     // Fibers made by threads that hold no processor of this cluster. In a line of its own: each of them writes it.
     alignas(base::cache_line) base::atomic<std::uint64_t> spawned_outside;
@@ -156,7 +160,7 @@ private:
 
     // For readers from outside (rt/root.hpp). Set once:
     const char* const name_text_ = setup_.name.c_str();
-    // Of all clusters, newest first. Guarded by a lock in cluster.cpp.
+    // Link in the list of all clusters, newest first. Guarded by a lock in cluster.cpp.
     cluster* next_cluster_ = nullptr;
 
     base::atomic<processor*> all_[max_processors];

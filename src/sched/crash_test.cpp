@@ -29,7 +29,7 @@ void say(const char* text) { std::fputs(text, stderr); }
     if (how == "segv") {
         raise(SIGSEGV);
     } else if (how == "fault") {
-        // What it is, the compiler must not know.
+        // The compiler must not know the value.
         volatile std::uintptr_t nowhere = 64;
         *reinterpret_cast<volatile int*>(nowhere) = 1;
     } else if (how == "abort") {
@@ -53,7 +53,7 @@ void raising_handler(int number) {
     raise(number);
 }
 
-// how where handler
+// Arguments: how where handler
 const child_program crashes{
     "crashes", [](const child_arguments& a) {
         const std::string how = a.at(0), where = a.at(1), handler = a.at(2);
@@ -110,7 +110,7 @@ void expect_report(const child_end& end, const std::string& what) {
     EXPECT_EQ(count(end.err, "still alive"), 0u);
 }
 
-// Before the program's handler.
+// Before the program's handler runs.
 void expect_line(const child_end& end, const std::string& what) {
     SCOPED_TRACE(::testing::Message() << what << ": " << end);
     const std::string expect = "expect: ";
@@ -149,12 +149,13 @@ TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
         EXPECT_EQ(end.code, 9) << end;
         expect_line(end, how == std::string{"abort"} ? "SIGABRT" : how == std::string{"ill"} ? "SIGILL" : "SIGSEGV");
         EXPECT_LT(end.err.find("ums: SIG"), end.err.find("the program's handler\n")) << end;
-        EXPECT_EQ(count(end.err, "the program's handler\n"), 2u) << end;  // One is in our line.
+        // One of them is in our line.
+        EXPECT_EQ(count(end.err, "the program's handler\n"), 2u) << end;
     }
     const child_end terminated = crash("terminate", "fiber", "terminate");
     EXPECT_EQ(terminated.code, 9) << terminated;
     EXPECT_LT(terminated.err.find("ums: std::terminate()"), terminated.err.find("the program's handler")) << terminated;
-    // abort() goes on after a handler that returns.
+    // abort() continues after a handler that returns.
     const child_end aborted = crash("abort", "fiber", "returns");
     EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
     EXPECT_EQ(count(aborted.err, "the program's handler\n"), 2u) << aborted;
@@ -223,7 +224,7 @@ TEST(crash_test, a_handler_that_is_to_be_called_once_is_called_once_with_its_mas
         for (const char* handler : {"raises once", "raises at once"}) {
             const child_end end = crash("abort", where, handler);
             EXPECT_EQ(end.signal, SIGABRT) << end;
-            // In a fiber one is in our line.
+            // In a fiber, one of them is in our line.
             EXPECT_EQ(count(end.err, "the program's handler\n"), where == std::string{"fiber"} ? 2u : 1u) << end;
         }
 }

@@ -34,7 +34,8 @@ char* align_down(char* at, std::size_t alignment) noexcept {
     return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(at) & ~(alignment - 1));
 }
 
-// What the first switch to a fiber must finish. In the processor's TSan context from entry to return.
+// What the first switch to a fiber must finish. It runs in the processor's TSan context from entry
+// to return.
 [[gnu::noinline]] void arrive(carrier* c, const after_switch* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
     c->own.publish();
@@ -127,13 +128,13 @@ struct origin {
     std::uint64_t id;
 };
 
-// 0: a plain thread.
+// 0 stands for a plain thread.
 std::uint64_t caller_id() noexcept {
     const carrier* c = this_carrier();
     return c != nullptr && c->running.get() != nullptr ? c->running.get()->id.get() : 0;
 }
 
-// Anything but a default stack for a fiber of the caller's own cluster.
+// Slow path: anything but a default stack for a fiber of the caller's own cluster.
 [[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
     const here at;
     if (home == nullptr)
@@ -182,7 +183,7 @@ UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, clust
     return take_stack_slow(options, home);
 }
 
-// A new fiber that its maker's processor does not take.
+// For a new fiber that its maker's processor does not take.
 [[gnu::noinline]] void ready_from_outside(fiber& f) noexcept {
     if (is_trace_wanted()) [[unlikely]]
         trace_new_outside(f);
@@ -201,7 +202,8 @@ UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
     return nullptr;
 }
 
-// The creator of a dispatched fiber, for a policy of the user's: others see it there at once.
+// For the creator of a dispatched fiber, if there is a policy of the user's: others see it there at
+// once.
 void finish_dispatch(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->make_ready(*h.self, false);
     c.proc.get()->wake_help();
@@ -222,8 +224,10 @@ void dispatch(fiber* f) noexcept {
         switch_to(at.on, at.self, f, at.on->leave_behind(&finish_dispatch, at.self));
         return;
     }
-    // Nobody sees it there before its registers are saved: the ownership is left after that.
-    static_cast<void>(p->ready.count_within_slice());  // A slice that would end now ends with the next switch.
+    // No other thread sees it there before its registers are saved, because the ownership is left
+    // after that.
+    // A slice that would end now ends with the next switch.
+    static_cast<void>(p->ready.count_within_slice());
     p->ready.push_creator(*at.self);
     p->wake_help();
     switch_to(at.on, at.self, f, nullptr);
@@ -237,7 +241,7 @@ void check(const fiber_options& options) {
                     "a group below 64");
 }
 
-// The name, the pin, what the policy goes by. Returns the new top of the stack.
+// Applies the name, the pin, and what the policy uses. Returns the new top of the stack.
 [[gnu::noinline]] char* apply(const fiber_options& options, fiber& f, cluster* home) noexcept {
     char* top = reinterpret_cast<char*>(&f);
     if (const std::size_t n = std::min(options.name.size(), most_name_bytes); n != 0) {
@@ -353,7 +357,8 @@ void spawn_abort(sched::fiber* f) noexcept {
     sched::cluster* const home = f->home_cluster.get();
     f->race.create("aborted");
     free_fiber(*f, here{});
-    home->take_back_spawn();  // Last: until then it keeps the cluster, and the runtime, from being stopped.
+    // This comes last: until then it keeps the cluster, and the runtime, from being stopped.
+    home->take_back_spawn();
 }
 
 }  // namespace ums::impl

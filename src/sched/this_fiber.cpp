@@ -21,7 +21,7 @@ namespace {
 
 using namespace sched;
 
-// A fiber that goes into a queue that others see only after its registers are saved.
+// For a fiber that goes into a queue that others see only after its registers are saved.
 void finish_yield(const after_switch& h, carrier& c) noexcept {
     if (!c.proc.get()->may_run(*h.self) || c.proc.get()->is_retiring()) {
         h.self->home_cluster.get()->make_ready_from_outside(*h.self);
@@ -38,7 +38,7 @@ void finish_migration(const after_switch& h, carrier& c) noexcept {
     if (h.self->home_cluster.get() == &target) return target.make_ready_from_outside(*h.self);
     h.self->home_cluster.publish(&target);  // For urgency::settle(), which may look from anywhere.
     h.self->kept.forget();
-    // Counted there before it is counted out here: neither drain() misses it.
+    // Counted there before it is counted out here, so that neither drain() misses it.
     target.spawned_outside.fetch_add(1, base::seq_cst);
     target.make_ready_from_outside(*h.self);
     c.proc.get()->count_end();
@@ -53,7 +53,8 @@ wake_reason to_public(parkable::reason why) noexcept {
 }  // namespace
 
 // The hottest function of the library. Two stores and a load take the ownership (the load tests for
-// a thief, and for a processor that has gone); one fiber leaves the ring and one enters; the switch; a store gives the ownership back.
+// a thief, and for a processor that has left); one fiber leaves the ring and one enters it; the
+// switch; and a store gives the ownership back.
 void this_fiber::yield() noexcept {
     carrier* c = this_carrier();
     if (c == nullptr) [[unlikely]] {
@@ -98,7 +99,7 @@ wake_reason this_fiber::park_until(deadline limit, const std::stop_token& stop) 
 
 void this_fiber::sleep_until(deadline limit) noexcept {
     const os::nanoseconds at = os::to_nanoseconds(limit);
-    // Nobody wakes a sleeper: only its deadline does.
+    // Only its deadline wakes a sleeper.
     if (at > os::now()) sched::park(park_kind::internal, at, nullptr);
 }
 

@@ -23,12 +23,12 @@ namespace {
 
 constexpr std::uint32_t least_ring_bytes = 64u << 10, most_ring_bytes = 1u << 31;
 
-constinit os::lock rings_lock;    // Of the list of rings, and of is_free.
-// Of writing into the ring of the threads without a processor.
+constinit os::lock rings_lock;    // Guards the list of rings, and is_free.
+// Guards writing into the ring of the threads without a processor.
 constinit os::lock outside_lock{os::lock_rank::carriers};
 constinit base::atomic<trace_ring*> outside_ring;
 
-char file_path[PATH_MAX];  // Longer ones are refused, see rt/environment.cpp.
+char file_path[PATH_MAX];  // A longer path is refused, see rt/environment.cpp.
 
 std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
 
@@ -52,7 +52,7 @@ void copy_name(char (&to)[16], const char* from) noexcept {
     to[n] = 0;
 }
 
-// Null: there is no memory. Then nothing is recorded there.
+// Returns null if there is no memory. Then nothing is recorded there.
 trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     const os::lock_guard guard{rings_lock};
     // relaxed: under the lock.
@@ -69,7 +69,7 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     while (bytes < tracing.ring_bytes.load(base::relaxed) && bytes < most_ring_bytes) bytes *= 2;
     void* const at = os::map(sizeof(trace_ring) + bytes);
     if (at == nullptr) return nullptr;
-    // Fewer page faults, if it can be had.
+    // This saves page faults, if the kernel can do it.
     os::system.madvise(at, sizeof(trace_ring) + bytes, MADV_HUGEPAGE);
     auto* const ring = new (at) trace_ring;
     ring->finish = &finish_yield;
@@ -185,7 +185,7 @@ void set_trace_file(const char* path) noexcept {
 
 namespace {
 
-// Async-signal-safe: this file is for the last moments of a process.
+// Async-signal-safe, because this file is for the last moments of a process.
 class dump_file {
 public:
     explicit dump_file(const char* path) noexcept
@@ -223,8 +223,8 @@ private:
     bool is_good_;
 };
 
-// Before the records of each ring, as many as it has, and first of all; see
-// tools/ums/trace/dump_file.cpp.
+// Written before the records of each ring, together with their number, and at the very beginning;
+// see tools/ums/trace/dump_file.cpp.
 struct dump_head {
     char magic[8] = {'u', 'm', 's', 't', 'r', 'c', '1', 0};
     std::uint64_t began_stamp = 0, now_stamp = 0;
@@ -259,7 +259,7 @@ bool dump_trace() noexcept {
         std::memcpy(one.cluster, r->cluster, sizeof one.cluster);
         file.add(&one, sizeof one);
         file.add(r->records, (one.count < one.capacity ? one.count : one.capacity) * sizeof(trace_record));
-        // What was overwritten meanwhile is not believed.
+        // Records that were overwritten meanwhile are not trusted.
         const std::uint64_t after = r->count.load(base::acquire);  // sync(trace)
         file.add(&after, sizeof after);
     }
@@ -280,7 +280,8 @@ void trace_event(std::string_view text) noexcept {
         return;
     const sched::here at;
     const std::uint64_t id = id_of(at.self);
-    if (at.on != nullptr && at.on->own.is_inside()) {  // A policy's method: the processor stays.
+    // The caller is in a policy's method, so the processor stays.
+    if (at.on != nullptr && at.on->own.is_inside()) {
         if (const processor* p = at.at(); p != nullptr && p->trace != nullptr)
             p->trace->write_text(sched::trace_event::mark, id, text);
         return;

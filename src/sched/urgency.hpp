@@ -39,10 +39,10 @@ public:
 
     // Whether any fiber of this process may have a priority that counts. Most programs have none.
     [[nodiscard]] static bool counts() noexcept {
-        // relaxed: set before such a cluster has a fiber.
+        // relaxed: it is set before such a cluster has a fiber.
         return clusters_.load(base::relaxed) != 0;
     }
-    // By a cluster whose policy has priorities, when it is made, and when it goes.
+    // Called by a cluster whose policy has priorities, when it is made, and when it is destroyed.
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 

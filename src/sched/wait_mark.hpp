@@ -38,7 +38,7 @@ enum class wait_kind : std::uint8_t {
     readable = 14,   // The descriptor's number.
     writable = 15,   // The descriptor's number.
     offload = 16,    // A call on a thread of the off-load pool.
-    resolve = 17,    // Likewise, for a name.
+    resolve = 17,    // The same, for a name.
     shortage = 18,   // Descriptors are used up.
     permit = 19,     // sched::permits: a carrier for ums::blocking().
 };

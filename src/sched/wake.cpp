@@ -23,7 +23,7 @@ namespace {
     f.home_cluster.get()->make_ready_from_outside(f);
 }
 
-// A claimed fiber's way into a queue, from outside any processor's ownership.
+// Puts a claimed fiber into a queue, from outside any processor's ownership.
 UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     const here at;
     if (at.self == nullptr) return ready_from_outside(f, nullptr);
@@ -41,7 +41,7 @@ UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     p->wake_help();
 }
 
-// Whether the caller owns the target now.
+// Returns whether the caller now owns the target.
 template <std::uint32_t parked, std::uint32_t token>
 UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
     std::uint32_t seen = target.word.load(base::relaxed);
@@ -51,13 +51,14 @@ UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
             if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
                 return true;
         } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel, base::relaxed)) {
-            // sync(park): also if the token was there: ordered before its consumption.
+            // sync(park): also if the token was there, so that this is ordered before the token's
+            // consumption.
             return false;
         }
     }
 }
 
-// After the compare-and-swap a plain thread may be gone: nothing of it is read any more.
+// After the compare-and-swap a plain thread may be gone, so nothing of it is read any more.
 UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
     if (is_fiber)
         ready(static_cast<fiber&>(target));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/watching.hpp: the detector that watches the processors of all clusters, and what it has found.
+// sched/watching.hpp: the detector that watches the processors of all clusters, and what it has
+// found.
 
 #include "base/atomic.hpp"
 #include "carry/detector.hpp"
@@ -10,7 +11,7 @@
 namespace ums::sched {
 
 struct watching {
-    // Null: nothing looks. Set while no runtime runs.
+    // Null: no detector looks. Set while no runtime runs.
     static inline constinit carry::detector* by = nullptr;
     [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
 
@@ -22,11 +23,12 @@ struct watching {
         if (by != nullptr) by->nudge();
     }
 
-    // How long after a block its processor went on: see runtime_stats::notice_us. Also for readers from outside.
+    // How long after a block its processor went on: see runtime_stats::notice_us. Also for readers
+    // from outside.
     static inline constinit base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets] = {};
     static inline constinit base::atomic<std::uint64_t> notice_ns{0};  // Their sum.
 
-    // Adds what was found since forget(), which is called while no runtime runs.
+    // Adds what was found since forget(), which must be called while no runtime runs.
     static void add_to(runtime_stats& s) noexcept;
     static void forget() noexcept;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/wishes.hpp: what a program asks of a fiber's policy, and what a policy notes of the fiber.
+// sched/wishes.hpp: what a program asks of a fiber's policy, and what a policy notes about the
+// fiber.
 //
-// Zero everywhere is what a fiber has that nobody asked anything for, so that a spawn stores zeros
-// only.
+// A fiber for which the program asked for nothing has zero everywhere, so a spawn stores only
+// zeros.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +35,7 @@ struct wishes {
     donor* lenders = nullptr;  // Those that wait for a mutex it holds.
 
     void set_deadline(ums::deadline when) noexcept {
-        // One that lies at or before the clock's zero is as overdue as one right after it.
+        // A deadline at or before the clock's zero is as overdue as one right after it.
         deadline.set(when == ums::deadline::max()
                          ? 0
                          : std::max<os::nanoseconds>(os::to_nanoseconds(when), 1));
@@ -55,16 +56,16 @@ struct wishes {
     }
 };
 
-// Guarded by the policy that has the fiber, or gave it to a processor. A policy that it has left
-// may still look at `place`, in raised().
+// Guarded by the policy that has the fiber, or that gave it to a processor. A policy that the fiber
+// has left may still look at `place`, in raised().
 struct policy_note {
-    std::uint64_t used = 0;     // fair_share: the time it ran, over its weight.
-    // fair_share: since when it runs; 0: it does not, or not by the policy.
+    std::uint64_t used = 0;     // fair_share: the time that it ran, divided by its weight.
+    // fair_share: since when it runs; 0: it does not run, or the policy did not start it.
     os::nanoseconds since = 0;
     // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
     base::owned<std::uint32_t> place;
 
-    // It leaves for another cluster, whose policy knows nothing of it.
+    // It leaves for another cluster, whose policy knows nothing about it.
     void forget() noexcept {
         used = 0;
         since = 0;

@@ -47,7 +47,7 @@ preference wanted() noexcept {
             break;
     }
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
-    return preference::off;  // By name only, as in the runtime.
+    return preference::off;  // Only by name, as in the runtime.
 #else
     return preference::automatic;
 #endif
@@ -61,7 +61,8 @@ void install_signal() noexcept {
     const int number = os::interrupt_signal::unused();
     if (number == 0) return;
     try {
-        // Nested and on the worker's own stack: the handler's frame is left for another kernel thread.
+        // Nested, and on the worker's own stack, because the handler's frame is left for another
+        // kernel thread.
         installed = new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
         strays.set(installed, os::user_interrupt::best_way());
     } catch (const std::exception&) {

@@ -38,7 +38,7 @@ void lock_both(A& first, B& second) {
     const std::lock_guard inner{second};
 }
 
-// What the child has done, with the warnings that it should get in a debug build.
+// What the child does, with the warnings that it should get in a debug build.
 struct deed {
     const char* name;
     std::size_t warnings;

@@ -178,7 +178,8 @@ static void sort_parked(void* argument) {
     ums_fiber_t all[3];
     ums_ordered_queue_t queue = UMS_ORDERED_QUEUE_INIT;
     (void)argument;
-    /* Parked, or new: nothing else uses their links on the one processor that this fiber keeps. */
+    /* They are parked or new, so nothing else uses their links on the one processor that this fiber
+     * keeps. */
     for (int i = 0; i < 3; ++i) CHECK_IS(0, ums_fiber_create(&all[i], NULL, park_once, NULL));
     for (int i = 0; i < 3; ++i) ums_this_fiber_yield();
     ums_ordered_queue_push(&queue, ums_fiber_ref(&all[0]), 7);
@@ -328,7 +329,7 @@ static void a_cluster_has_its_own(void* argument) {
     struct stack_policy* policy = argument;
     ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
     ums_policy_calls_t calls = stack_calls;
-    calls.make = NULL; /* The argument itself. */
+    calls.make = NULL; /* In this case make() gives the argument itself. */
     calls.destroy = NULL;
     calls.steal = NULL;
     stack_make(policy);
@@ -461,7 +462,7 @@ static void ask(void* argument) {
     ums_fiber_t fiber;
     CHECK_IS(0, ums_fiber_create(&fiber, &there, no_wishes, &count));
     join(&fiber);
-    /* Zero is the default in each. */
+    /* Zero means the default in each field. */
     ums_fiber_options_t zeroed = {.size = sizeof zeroed, .cluster = cluster};
     CHECK_IS(0, ums_fiber_create(&fiber, &zeroed, no_wishes, &count));
     join(&fiber);

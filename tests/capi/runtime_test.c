@@ -59,7 +59,7 @@ static void options_that_cannot_be_are_refused(void) {
     CHECK_IS(0, done);
 }
 
-/* As a program built with a later header would call. */
+/* Calls as a program would that was built with a later header. */
 static void a_larger_struct_is_understood_if_its_rest_is_zero(void) {
     struct later {
         ums_options_t options;
@@ -113,7 +113,7 @@ static void stats_count(void) {
     ums_trim();
     stats.size = 1;
     CHECK_IS(-EINVAL, ums_stats_get(&stats));
-    /* An older program's struct: what lies behind it is not touched. */
+    /* The struct of an older program: what lies behind it is not touched. */
     stats.size = offsetof(ums_stats_t, finished);
     stats.finished = 5;
     CHECK_IS(0, ums_stats_get(&stats));

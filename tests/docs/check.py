@@ -35,7 +35,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT_S = 120
 
-# --- pages -----------------------------------------------------------------------------------------
+# --- pages ----------------------------------------------------------------------------------------
 
 
 def pages(root):
@@ -59,7 +59,7 @@ def without_code(lines):
             yield number, line
 
 
-# --- text ------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
@@ -210,26 +210,48 @@ def check_text(root):
     yield from stale_diagrams(root)
 
 
-# --- comments --------------------------------------------------------------------------------------
+# --- comments -------------------------------------------------------------------------------------
 
-# Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED is
-# left out of both.
-COMMENT_ROOTS = ["include/ums"]
+# Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED
+# is left out of both.
+COMMENT_ROOTS = ["bench", "cmake", "compat", "examples", "include/ums", "src", "tests", "tools"]
 CONTRACT_ROOTS = ["include/ums"]
 UNCHECKED = ["include/ums/compat/windows"]
+# These change on other branches at present.
+UNCHECKED += [
+    "bench/common/detector.hpp",
+    "cmake/test_surroundings.cmake",
+    "src/carry/turn.hpp",
+    "src/os/topology.cpp",
+    "src/rt/environment.cpp",
+    "src/rt/environment.hpp",
+    "src/sched/blocking.cpp",
+    "src/sched/carrier.cpp",
+    "src/sched/carrier.hpp",
+    "src/sched/cluster.cpp",
+    "src/sched/cluster.hpp",
+    "src/sched/processor.hpp",
+    "src/sched/spawn.cpp",
+    "src/sched/stop.hpp",
+    "src/sched/wake.hpp",
+    "src/sched/watching.hpp",
+    "src/sync/mutex.cpp",
+    "tests/capi/cluster_test.c",
+]
 
 # Pages with a list of bad examples.
 SHOW_MISTAKES = ["docs/style.md"]
 
 COMMENT_COLUMNS = 100
 SOURCE = (".c", ".cpp", ".h", ".hpp")
+SCRIPT = (".cmake", ".py", "CMakeLists.txt")
 HEADER = (".h", ".hpp")
 
 # Strings come along so that what looks like a comment in one is none.
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 
-# A clause that begins with "who" and has no noun before it: at the start of a sentence or clause, or
-# right after a preposition or a conjunction. A question may begin so.
+# A clause that begins with "who" and has no noun before it: at the start of a sentence or clause,
+# or right after a preposition or a conjunction. A question may begin so.
 BARE_WHO = re.compile(r"""(?:^|[.;:!?(]\s+|[(]|\b(?:and|as|because|but|by|for|from|if|of|or|so|than|that|to|
                           unless|until|when|where|while|with)\s+)(who\b)(?![^.;]*[?])""",
                       re.IGNORECASE | re.VERBOSE)
@@ -240,7 +262,7 @@ GUARD = re.compile(r"\s*#\s*(?:pragma once|ifndef \w+|define \w+|include [^\n]*)
 def sources(root, folders, endings):
     for folder in folders:
         for path in sorted(glob.glob(folder + "/**/*", root_dir=root, recursive=True)):
-            if path.endswith(endings) and not any(path.startswith(f"{u}/") for u in UNCHECKED):
+            if path.endswith(endings) and not any(f"{path}/".startswith(f"{u}/") for u in UNCHECKED):
                 yield path
 
 
@@ -262,6 +284,24 @@ def comments(text):
     return [one[:3] for one in found]
 
 
+# In a script: a line that is a comment, or the end of one, set off by two spaces.
+SCRIPT_COMMENT = re.compile(r"^(\s*)#(?: (.*))?$|  # (.*)$")
+
+
+def script_comments(text):
+    """The same of a script. Lines of # right below each other are one."""
+    found, alone = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := SCRIPT_COMMENT.search(line):
+            words = " " + (match[2] or match[3] or "")
+            if alone and match[1] is not None and found[-1][1] == number - 1:
+                found[-1] = (found[-1][0], number, found[-1][2] + "\n" + words)
+            else:
+                found.append((number, number, words))
+            alone = match[1] is not None
+    return found
+
+
 def bare_clauses(first, words):
     """Paragraph by paragraph, so that an empty line ends a sentence. Code in ` ` or indented is none."""
     line = first
@@ -275,10 +315,10 @@ def bare_clauses(first, words):
 
 
 def bad_comments(root):
-    for path in sources(root, COMMENT_ROOTS, SOURCE):
+    for path in sources(root, COMMENT_ROOTS, SOURCE + SCRIPT):
         text = read(root, path)
         lines = text.splitlines()
-        for first, last, words in comments(text):
+        for first, last, words in comments(text) if path.endswith(SOURCE) else script_comments(text):
             for number in range(first, last + 1):
                 if len(lines[number - 1]) > COMMENT_COLUMNS:
                     yield path, number, f"a comment wider than {COMMENT_COLUMNS} columns"
@@ -301,7 +341,7 @@ def missing_contracts(root):
             yield path, 1, "opens without a contract: two sentences at least, before the first declaration"
 
 
-# --- examples --------------------------------------------------------------------------------------
+# --- examples -------------------------------------------------------------------------------------
 
 PRELUDE = """
 #include <algorithm>
@@ -511,7 +551,7 @@ def check_examples(root, compiler, library, flags):
     return count, wrong
 
 
-# --- programs --------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 
 def promised_output(text):
@@ -529,7 +569,7 @@ def check_program(source, program):
     return run(block, [program])
 
 
-# --- self-test -------------------------------------------------------------------------------------
+# --- self-test ------------------------------------------------------------------------------------
 
 GOOD_PAGE = """# A page
 
@@ -590,7 +630,8 @@ GOOD_HEADER = """// SPDX-License-Identifier: MIT
 #include <cstddef>
 """
 
-# Each case: a file under include/ums/, its text, and a part of the one complaint it must cause, or None.
+# Each case: a file under include/ums/, its text, and a part of the one complaint it must cause, or
+# None.
 HEADERS = [
     ("x.hpp", GOOD_HEADER, None),
     ("x.h", "/* SPDX-License-Identifier: MIT */\n#ifndef X\n#define X\n/* ums/x.h: a thing. It is\n"
@@ -614,6 +655,11 @@ HEADERS = [
     ("x.cpp", "// Who waits is woken.", "x.cpp:1: a clause"),
     ("x.cpp", "int x;", None),
     ("compat/windows/x.hpp", "// Who waits is woken.", None),
+    ("x.py", "#!/x\n# " + 98 * "x", None),
+    ("x.py", "#!/x\n# " + 99 * "x", "x.py:2: a comment wider"),
+    ("x.py", "x = 1 " " # It is\n# freed.\n# It is freed by\n# who waits.", "x.py:4: a clause"),
+    ("x.cmake", "set(x 1) " " # Freed by who waits.", "x.cmake:1: a clause"),
+    ("CMakeLists.txt", "set(" + 100 * "x" + ")\n# Fine.", None),
 ]
 
 

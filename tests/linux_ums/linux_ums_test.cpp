@@ -73,7 +73,7 @@ struct scheduler {
     std::atomic<int> executed{0}, taken{0};
 };
 
-// Runs what it is given, first come first served.
+// Runs the workers it is given, first come, first served.
 int in_order(void* of) {
     auto& s = *static_cast<scheduler*>(of);
     completion_list_data* const items = dequeue_ums_completion_list_items(s.handle);
@@ -174,8 +174,8 @@ TEST_F(linux_names, a_worker_that_blocks_gives_its_scheduler_back) {
 
 int does_nothing(void*) { return 0; }
 
-// The shape of the published report's test: threads of two handles share a list, and execute one worker each time they
-// ask. Nobody goes on before all threads have run one.
+// The shape of the published report's test: threads of two handles share a list, and execute one
+// worker each time they ask. No thread continues before all threads have run a worker.
 struct crowd {
     std::atomic<int> ran{0}, arrived{0};
     int everybody = 0;
@@ -268,8 +268,8 @@ TEST_F(linux_names, twenty_thousand_ready_workers_on_two_lists_and_eight_threads
     EXPECT_EQ(ums_close(handle), 0);
 }
 
-// A worker adds another, for which a second thread is made, which begins late. Meanwhile the first worker ends, and its
-// thread runs the other.
+// A worker adds another, for which a second thread is made, which begins late. Meanwhile the first
+// worker ends, and its thread runs the other.
 struct late_thread {
     int handle = 0;
     ums_pid_t list = 0;
@@ -385,7 +385,8 @@ TEST_F(linux_names, workers_end_by_returning_by_exit_and_by_pthread_exit) {
 
 int leave_at_once(void*) { return -1; }
 
-// The calling thread, and those it starts, on one CPU: who ends goes on to its end after who waits for it was woken.
+// Confines the calling thread, and those it starts, to one CPU: then a thread that ends continues
+// to its end after it has woken the waiter.
 class on_one_cpu {
 public:
     on_one_cpu() {
@@ -456,10 +457,10 @@ TEST_F(linux_names, a_list_is_closed_while_others_enter_with_it) {
     }
 }
 
-// In the child: the kernel refuses new threads once `bodies` workers have begun. Eight workers that yield: each gets its
-// turn once others have ended.
+// Runs in the child: the kernel refuses new threads once `bodies` workers have begun. Of eight
+// workers that yield, each gets its turn once others have ended.
 int run_with_few_threads() {
-    ::alarm(120);  // Instead of a wait without end.
+    ::alarm(120);  // Instead of an endless wait.
     const int handle = ums_init();
     scheduler s{handle, create_completion_list(handle)->id};
     std::vector<job> jobs(8);
@@ -505,7 +506,7 @@ TEST_F(linux_names, workers_wait_for_threads_that_the_kernel_refuses) {
     EXPECT_EQ(end.code, 0) << end;
 }
 
-// In the child: no thread at all.
+// Runs in the child: there is no thread at all.
 int run_without_threads() {
     const int handle = ums_init();
     const ums_pid_t list = create_completion_list(handle)->id;
@@ -540,7 +541,7 @@ std::string text_of(const std::filesystem::path& at) {
     return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// In the child: a worker looks at the files that its own execution brings up to date.
+// Runs in the child: a worker looks at the files that its own execution brings up to date.
 struct look {
     int handle = 0, tid = 0, wrong = 0;
     std::filesystem::path root;

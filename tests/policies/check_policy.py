@@ -57,7 +57,8 @@ def main():
             test, words = BROKEN[name]
             expect(name, code == 1 and said[test].startswith("BROKEN: ") and words in said[test])
         elif name == "example-c":
-            # By that policy a fiber with a tag comes first, always: the others starve, and that is all that is said of it.
+            # Under that policy a fiber with a tag always comes first: the others starve, and that
+            # is the only complaint about it.
             starve = said.pop("liveness")
             expect(name, code == 1 and "starves" in starve and set(said.values()) == {"ok"})
         else:

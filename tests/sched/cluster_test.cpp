@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: mprotect migrate fifo nomembarrier nosync
 
-// Clusters: their processors come and go while fibers run, and fibers go from one to another.
+// Clusters: their processors come and go while fibers run, and fibers move from one cluster to
+// another.
 
 #include <algorithm>
 #include <array>
@@ -42,8 +43,8 @@ namespace this_fiber = ums::this_fiber;
 
 class cluster_test : public conserving_test {};
 
-// The kernel thread the caller runs on now; without a detector a processor stays with the one it began with.
-// Not inlined: the address of a thread-local must not outlive a switch.
+// The kernel thread that the caller runs on now; without a detector a processor stays with the one
+// it began with. Not inlined, because the address of a thread-local must not outlive a switch.
 [[gnu::noinline]] std::thread::id carrier_now() { return std::this_thread::get_id(); }
 
 TEST_F(cluster_test, a_fiber_runs_only_in_its_cluster) {
@@ -148,8 +149,8 @@ TEST_F(cluster_test, the_last_processor_cannot_be_removed) {
 TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_runs_on) {
     ums::run({.processors = 1}, [] {
         ums::cluster other{{.processors = 4}};
-        // Often: its joins of kernel threads block, so it loses its processor and is stopped, anywhere in there, and
-        // those threads may be new ones.
+        // Repeated often: its joins of kernel threads block, so it loses its processor and is
+        // stopped, anywhere in there, and those threads may be new ones.
         for (int round = 0; round < scaled(12, 4); ++round)
             ums::fiber{{.pinned = round % 2 == 1, .cluster = &other},
                        [&] {

@@ -47,7 +47,7 @@ public:
             all.emplace_back(some_options(i), [this, i] { live(i); });
         for (unsigned i = 0; i < count; ++i) refs_[i] = all[i].ref();
         can_unpark_ = true;
-        // From outside, too: until all have ended, everybody is unparked again and again.
+        // From outside, too: until all have ended, every fiber is unparked again and again.
         std::atomic<bool> stop{false};
         plain_thread outside{[&] {
             std::mt19937_64 random{seed_ + count};
@@ -146,7 +146,7 @@ private:
         }
         runs_[i] = false;
         ++ended_;
-        // Others may still unpark it.
+        // Other fibers may still unpark it.
         while (ended_ != count) this_fiber::park_until(ums::deadline_after(std::chrono::milliseconds{1}));
     }
 

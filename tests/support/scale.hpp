@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// support/scale.hpp: a sanitizer makes everything ten times slower and a fiber a hundred times larger.
+// support/scale.hpp: a sanitizer makes everything ten times slower and a fiber a hundred times
+// larger.
 
 #include <cstdio>
 #include <cstdlib>
@@ -28,10 +29,10 @@ inline constexpr bool under_asan = true;
 inline constexpr bool under_asan = false;
 #endif
 
-// Fibers are not stopped by a signal there: docs/hand-off.md.
+// There a signal does not stop fibers: docs/hand-off.md.
 inline constexpr bool never_stops = under_tsan || under_asan;
 
-// How many: in an ordinary build, and under a sanitizer.
+// The number for an ordinary build, or that for a sanitizer.
 constexpr int scaled(int ordinary, int sanitized) noexcept {
     return under_tsan || under_asan ? sanitized : ordinary;
 }

@@ -38,7 +38,7 @@ namespace this_fiber = ums::this_fiber;
 
 class deadlock_test : public conserving_test {};
 
-// --- Children: a fiber in a deadlock can end with its process only ---
+// --- Children, because a fiber in a deadlock can end only with its process ---
 
 #define CHECK(condition, ...)                                                    \
     do {                                                                         \
@@ -50,7 +50,7 @@ class deadlock_test : public conserving_test {};
         }                                                                        \
     } while (false)
 
-// Any of the mutexes, as one.
+// Any of the mutex types, in one type.
 struct any_mutex {
     explicit any_mutex(unsigned kind) noexcept : kind_{kind % 6} {}
     void lock() {
@@ -91,7 +91,7 @@ struct any_mutex {
                 break;
         }
     }
-    // As lock(), or as a reader.
+    // Like lock(), or as a reader.
     void want() { kind_ == 5 ? shared_.lock_shared() : lock(); }
     bool holds(const void* address) const noexcept { return address >= this && address < this + 1; }
 
@@ -179,7 +179,7 @@ std::unique_ptr<ring> make_ring(int number, unsigned n, std::mt19937_64& random,
     return r;
 }
 
-// The cycles of one process stay, so each case must find its own among those of all before it.
+// The cycles of one process stay, so each case must find its own cycle among all earlier ones.
 const child_program rings{
     "rings", [](const child_arguments& a) {
         const int cases = std::stoi(a.at(0));
@@ -206,7 +206,7 @@ const child_program rings{
                 all.push_back(make_ring(i, 2 + static_cast<unsigned>(random() % 15), random,
                                         random() % 4 == 0));
                 ring& r = *all.back();
-                // Bystanders: who waits for a member, who waits for somebody who runs, who gives
+                // Bystanders: one waits for a member, one waits for a fiber that runs, one gives
                 // up.
                 while (r.ready < r.mutexes.size()) this_fiber::yield();
                 if (random() % 2 == 0) {
@@ -264,7 +264,7 @@ TEST_F(deadlock_test, cycles_of_2_to_16_are_found_with_names_and_stacks) {
     }
 }
 
-// A reader among its holders is not known, so there is no cycle to find; and nothing else is taken
+// A reader among the holders is not known, so there is no cycle to find; and nothing else is taken
 // for one.
 TEST_F(deadlock_test, who_waits_for_readers_is_in_no_cycle) {
     ums::run({.processors = 2}, [] {
@@ -323,7 +323,7 @@ TEST_F(deadlock_test, the_option_abort_ends_a_program_that_stands_still) {
         EXPECT_NE(end.err.find(part), std::string::npos) << part << ": " << end;
 }
 
-// Its own standard error tells it when the report has come.
+// The child's own standard error tells it when the report has come.
 const child_program goes_on{
     "goes on", [](const child_arguments&) {
         int ends[2];
@@ -339,7 +339,7 @@ const child_program goes_on{
                 text += byte;
         };
         read_until("ums: deadlock: ");
-        // It stands still again and again, and has nothing new to tell.
+        // The program stands still again and again, and has nothing new to report.
         for (int i = 0; i < 20; ++i) {
             fiber{[] { this_fiber::yield(); }}.join();
             std::this_thread::yield();
@@ -384,7 +384,7 @@ TEST_F(deadlock_test, a_cycle_across_clusters_is_found_at_a_standstill) {
     EXPECT_NE(end.err.find("\"there\" waits for mutex"), std::string::npos) << end;
 }
 
-// --- What is none ---
+// --- What is not a deadlock ---
 
 TEST_F(deadlock_test, nothing_is_found_without_a_runtime) {
     EXPECT_TRUE(ums::find_deadlocks().empty());
@@ -415,7 +415,7 @@ TEST_F(deadlock_test, a_chain_of_waiters_is_no_cycle) {
     });
 }
 
-// A circle in which one has a deadline, or can be stopped, comes apart by itself.
+// A circle in which one member has a deadline, or can be stopped, comes apart by itself.
 TEST_F(deadlock_test, a_wait_that_ends_by_itself_breaks_the_circle) {
     ums::run({.processors = 2}, [] {
         for (const bool timed : {true, false}) {
@@ -444,7 +444,8 @@ TEST_F(deadlock_test, a_wait_that_ends_by_itself_breaks_the_circle) {
     });
 }
 
-// Hand-overs, barging, mutexes that come and go, and owners that run, while two look all the time.
+// Hand-overs, barging, mutexes that come and go, and owners that run, while two fibers look for
+// deadlocks all the time.
 TEST_F(deadlock_test, nothing_is_found_where_all_lock_in_one_order) {
     const std::uint64_t seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -471,7 +472,7 @@ TEST_F(deadlock_test, nothing_is_found_where_all_lock_in_one_order) {
                     mutexes[second]->unlock();
                 }
                 mutexes[first]->unlock();
-                if (random() % 16 == 0) {  // One that is gone as soon as it was waited for.
+                if (random() % 16 == 0) {  // A mutex that is destroyed as soon as its wait is over.
                     auto brief = std::make_unique<ums::fair_mutex>();
                     brief->lock();
                     fiber f{[&] { brief->lock(), brief->unlock(); }};

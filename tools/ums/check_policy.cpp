@@ -23,7 +23,7 @@ namespace tool {
 
 namespace {
 
-// A policy of C functions, by the same way that a C program has: a cluster's options.
+// A policy of C functions, made the same way as in a C program: through a cluster's options.
 class policy_of_c final : public ums::policy {
 public:
     explicit policy_of_c(const ums_policy_calls_t& calls)
@@ -69,7 +69,7 @@ private:
         std::memcpy(&known, &given, std::min(given.size, sizeof known));
         return known;
     }
-    // Both are one pointer to the same thing.
+    // Both are one pointer to the same object.
     static_assert(sizeof(ums_ref_t) == sizeof(ums::fiber_ref));
     static ums_ref_t to_c(ums::fiber_ref f) noexcept {
         ums_ref_t to;
@@ -108,7 +108,7 @@ std::function<std::unique_ptr<ums::policy>()> maker_of(const std::string& what) 
                                   "docs/write-a-policy.md", what)};
 }
 
-// What a test broke; empty: nothing.
+// Returns what a test broke; empty: nothing.
 std::string run_apart(const policy_trial& trial, const policy_subject& subject, unsigned seconds) {
     int ends[2];
     if (pipe(ends) != 0) throw std::runtime_error{fmt::format("pipe: {}", std::strerror(errno))};

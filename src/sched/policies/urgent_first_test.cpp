@@ -33,7 +33,7 @@ using sched::urgent_first_policy;
 
 class urgent_first_test : public conserving_test {};
 
-// In known turns, and whatever UMS_POLICY says.
+// Runs it with a known order of turns, and whatever UMS_POLICY says.
 void run_by(policy_kind kind, const auto& function) {
     run(one_processor, [&] {
         cluster own{{.name = "own", .policy = kind, .time_slice_us = 0}};
@@ -52,7 +52,7 @@ TEST_F(urgent_first_test, the_most_urgent_run_first_and_equals_in_turn) {
         }
         for (fiber& f : all) f.join();
         ASSERT_EQ(order.size(), all.size());
-        // Within the budget: at most one in 64 is out of its order.
+        // Within the budget: at most one in 64 is out of order.
         std::size_t out_of_order = 0;
         for (std::size_t i = 1; i < order.size(); ++i) out_of_order += order[i] < order[i - 1];
         EXPECT_LE(out_of_order, order.size() / urgent_first_policy::budget * 7);
@@ -83,8 +83,8 @@ TEST_F(urgent_first_test, the_less_urgent_have_the_turns_of_the_budget) {
     });
 }
 
-// How many of 100 others run between an urgent fiber's wake-up and its run, in 1,000 times; the
-// 990th.
+// How many of 100 others run between an urgent fiber's wake-up and its run, in 1,000 times; returns
+// the 990th.
 int overtaken(policy_kind kind) {
     int p99 = 0;
     run_by(kind, [&] {
@@ -168,7 +168,7 @@ int turns_until_the_urgent_has_it(int low, bool ready_already) {
 
 TEST_F(urgent_first_test, the_holder_of_a_mutex_inherits_the_priority_of_its_waiter) {
     for (const bool ready_already : {false, true}) {
-        // Alone, the holder would come once in the budget: after some 6,400 turns.
+        // Alone, the holder would run once in the budget: after some 6,400 turns.
         EXPECT_LE(turns_until_the_urgent_has_it<mutex>(-4, ready_already), 10);
         EXPECT_LE(turns_until_the_urgent_has_it<timed_mutex>(-1, ready_already), 10);
         EXPECT_LE(turns_until_the_urgent_has_it<fair_mutex>(-2, ready_already), 10);
@@ -176,8 +176,8 @@ TEST_F(urgent_first_test, the_holder_of_a_mutex_inherits_the_priority_of_its_wai
     }
 }
 
-// Fibers of these priorities wait for a mutex in this order. Returns their priority, and their
-// effective one, in the order in which they get it.
+// Fibers of these priorities wait for a mutex in this order. Returns their priorities, and their
+// effective ones, in the order in which they get it.
 template <class Mutex>
 std::vector<std::pair<int, int>> order_of(const std::vector<int>& priorities) {
     std::vector<std::pair<int, int>> order;
@@ -192,7 +192,7 @@ std::vector<std::pair<int, int>> order_of(const std::vector<int>& priorities) {
                 const std::lock_guard guard{m};
                 order.emplace_back(priority, this_fiber::ref().effective_priority());
             });
-            while (came != all.size()) this_fiber::yield();  // It goes on until it waits.
+            while (came != all.size()) this_fiber::yield();  // It continues until the fiber waits.
         }
         EXPECT_TRUE(order.empty());
         m.unlock();
@@ -237,7 +237,8 @@ TEST_F(urgent_first_test, a_waiter_of_a_cluster_without_priorities_has_none) {
     });
 }
 
-// The holder leaves its cluster, which goes, while another cluster's fiber raises it.
+// The holder leaves its cluster, which is then destroyed, while another cluster's fiber raises the
+// holder.
 TEST_F(urgent_first_test, a_holder_is_raised_while_it_leaves_its_cluster_and_that_goes) {
     run_by(policy_kind::priority, [] {
         cluster other{{.name = "other", .policy = policy_kind::priority}};
