@@ -31,12 +31,12 @@ protected:
             "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
         put("/proc/self/cgroup", "0::/job\n");
         set_quota("max 100000\n");
-        ::setenv("UMS_SYSTEM_ROOT", root_.c_str(), 1);
+        ::setenv("UMS_DEBUG", ("system_root=" + root_).c_str(), 1);
         ums::rt::cpu_follower::period = 1'000'000;
     }
     ~cpu_follower_test() override {
         ums::rt::cpu_follower::period = 1'000'000'000;
-        ::unsetenv("UMS_SYSTEM_ROOT");
+        ::unsetenv("UMS_DEBUG");
         std::filesystem::remove_all(root_);
     }
     void put(const std::string& name, const std::string& text) const {
