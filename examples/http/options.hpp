@@ -16,6 +16,7 @@ namespace http {
 struct options {
     std::vector<ums::net::endpoint> listen;  // Empty: port 8080 of every address.
     std::string root;                        // Empty: no files.
+    bool metrics = false;                    // Serve /metrics.
     unsigned processors = 0;                 // 0: one for each CPU.
     unsigned max_connections = 100'000;
     std::chrono::milliseconds header_timeout{

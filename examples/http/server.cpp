@@ -14,6 +14,7 @@ constexpr std::size_t file_piece = 256 * 1024;  // Sent under one write time-out
 server::server(const options& chosen)
     : options_(chosen), places_(static_cast<std::ptrdiff_t>(chosen.max_connections)) {
     site_.limits = chosen.limits;
+    site_.has_metrics = chosen.metrics;
     if (!chosen.root.empty()) site_.root = std::make_unique<files>(chosen.root);
     for (const ums::net::endpoint& at : chosen.listen) listeners_.emplace_back(at);
 }

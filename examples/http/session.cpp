@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <ums/metrics.hpp>
 
 namespace http {
 
@@ -285,6 +286,9 @@ void session::answer(const request& r, std::string_view body, output& to) {
         if (reads) return refuse(r, 405, to, "Allow: POST, OPTIONS\r\n");
         if (const unsigned refused = check_conditions(r, false)) return refuse(r, refused, to);
         send(r, 200, "application/octet-stream", body, to);
+    } else if (site_.has_metrics && r.path == "/metrics") {
+        if (!reads) return refuse(r, 405, to, "Allow: GET, HEAD, OPTIONS\r\n");
+        send(r, 200, ums::metrics_type, ums::metrics(), to);
     } else if (site_.root == nullptr) {
         refuse(r, 404, to);
     } else if (!reads) {

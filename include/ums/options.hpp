@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "ums/deadline.hpp"
@@ -103,8 +104,18 @@ struct options {
     // wins over both.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
 
-    // Confines each processor to one CPU. [UMS_PIN=0|1]
+    // Lets the default cluster have more or fewer processors when the process's affinity mask,
+    // cpuset or control group's quota changes while fibers run: a kernel thread looks once a second
+    // then. Never more than `processors`, unless that is 0, nor than `cpus` names. Needs a detector
+    // (`block`): refused without one. [UMS_FOLLOW_CPUS=0|1]
+    bool follow_cpus = false;
+
+    // Confines each processor to one CPU, of those that `cpus` names. [UMS_PIN=0|1]
     bool pin = false;
+
+    // The CPUs that the default cluster's kernel threads may use, as cluster_options::cpus. With
+    // `processors` 0 there is a processor for each of them. [UMS_CPUS=LIST|node:NUMBER|auto]
+    std::string cpus = {};
 
     // How long a processor that finds no work spins for it while others run, before it sleeps, in
     // nanoseconds. At most 1 s. [UMS_SPIN_NS]

@@ -44,6 +44,7 @@ int to_options(const ums_options_t* given, options& out) noexcept {
         out.carriers = o.carriers;
         out.time_slice_us = o.time_slice_us;
         out.signal = o.signal;
+        out.cpus = o.cpus != nullptr ? o.cpus : "";
     });
 }
 

@@ -44,6 +44,11 @@ int ums_this_fiber_migrate(ums_cluster_t* to) {
     return 0;
 }
 
+int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor) {
+    if (this_fiber::get_id() == fiber_id{}) return -EPERM;
+    return call([&] { this_fiber::migrate(*reinterpret_cast<cluster*>(to), processor); });
+}
+
 size_t ums_this_fiber_stack_high_water_bytes() { return this_fiber::stack_high_water_bytes(); }
 
 int ums_last_error() { return last_error(); }

@@ -29,6 +29,7 @@
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "base/cache_line.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "os/no_stop.hpp"
@@ -107,12 +108,16 @@ private:
     }
 
     using count = base::atomic<std::uint32_t>;
+    // Each release reads one of them: in a line of its own, so that no other lock's sleepers write to that.
+    struct alignas(base::cache_line) place {
+        count sleepers;
+    };
     static constexpr std::size_t places = 64;
-    static inline constinit count counts_[places];
+    static inline constinit place counts_[places];
 
     static count& sleepers(const void* address) noexcept {
         const auto at = reinterpret_cast<std::uintptr_t>(address);
-        return counts_[at / 64 % places];
+        return counts_[at / 64 % places].sleepers;
     }
 
     // Counts the caller as a sleeper while it exists.

@@ -4,6 +4,8 @@
 // os/topology.hpp: which CPUs this process may use, and which of them are near each other.
 
 #include <sched.h>
+#include <string>
+#include <vector>
 
 namespace ums::os {
 
@@ -14,6 +16,8 @@ unsigned usable_cpus() noexcept;
 // Confines the calling thread to the n-th usable CPU (modulo their number). Returns that CPU, or
 // -1.
 int pin_this_thread(unsigned n) noexcept;
+// Confines it to those CPUs. None: nothing is done.
+void confine_this_thread(const std::vector<int>& cpus) noexcept;
 
 // Lets the calling thread, which may have inherited the mask of a pinned one, use all CPUs.
 void unpin_this_thread() noexcept;
@@ -34,5 +38,8 @@ int nth_usable_cpu(unsigned n) noexcept;
 // How far two CPUs are apart: 0 the same CPU, 1 they share the core's caches, 2 they share the
 // last-level cache, 3 neither.
 int cpu_distance(int a, int b) noexcept;
+
+// The first CPU of those that share `cpu`'s last-level cache; -1: the kernel does not say. `root`: see os/cpu_choice.hpp.
+int first_of_last_cache(int cpu, const std::string& root = "");
 
 }  // namespace ums::os

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "rt/runtime.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/assert.hpp"
@@ -18,6 +19,7 @@
 #include "sched/plain_join.hpp"
 #include "sched/spawn.hpp"
 #include "sched/trace.hpp"
+#include "sched/watching.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
@@ -49,6 +51,20 @@ void begin_trace() {
     sched::tracing.wanted.store(1, base::relaxed);
 }
 
+// The last step of the start that can fail.
+void follow_cpus(running_runtime& r) {
+    if (!sched::watching::is_on())
+        throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
+                                "ums: options::follow_cpus: no detector of blocking works here"};
+    const std::size_t named =
+        r.set.cpus.empty() ? sched::cluster::max_processors : r.set.cpus.size();
+    const unsigned asked =
+        r.set.is_number_asked ? r.set.chosen.processors : sched::cluster::max_processors;
+    const char* const root = environment::system_root();
+    r.follower.emplace(*r.standard, std::min(static_cast<unsigned>(named), asked),
+                       root != nullptr ? root : "");
+}
+
 void start(const options& asked) {
     auto made = std::make_unique<running_runtime>();
     made->set = settle(asked);
@@ -70,6 +86,7 @@ void start(const options& asked) {
                              .processors = o.processors,
                              .policy = make_policy(o.policy, o.make_policy),
                              .pin = o.pin,
+                             .cpus = made->set.cpus,
                              .scatter = o.migrate,
                              .spin = o.spin_ns,
                              .carriers = o.carriers,
@@ -80,6 +97,7 @@ void start(const options& asked) {
     sched::report_terminate();
     try {
         made->standard->start();
+        if (o.follow_cpus) follow_cpus(*made);
     } catch (...) {
         made->standard->stop();
         sched::stop_reporting_terminate();
@@ -137,6 +155,7 @@ void runtime::stop() noexcept {
     UMS_ASSERT(sched::this_carrier() == nullptr, "a fiber cannot stop the runtime");
     rt::running_runtime* r = rt::current();
     r->standard->drain();
+    if (r->follower) r->follower->end();
     UMS_ASSERT(r->clusters.load(base::acquire) == 0,
                "the runtime was stopped before a cluster was destroyed");
     sched::default_cluster.store(nullptr, base::release);

@@ -8,6 +8,7 @@
 
 #include "io/engine.hpp"
 #include "rt/carrier_watch.hpp"
+#include "rt/cpu_follower.hpp"
 #include "rt/settings.hpp"
 #include "sched/cluster.hpp"
 #include "ums/cluster.hpp"
@@ -19,6 +20,7 @@ struct running_runtime {
     std::optional<carrier_watch> watch;  // Made before the clusters, and destroyed after them.
     std::unique_ptr<sched::cluster> standard;
     base::atomic<unsigned> clusters;  // The application's own.
+    std::optional<cpu_follower> follower;  // Ends before `standard` is stopped, and goes after.
 };
 
 // Null if no runtime runs.

@@ -55,6 +55,19 @@ TEST_F(settings_test, by_default_there_is_a_processor_for_each_cpu) {
     EXPECT_NE(settle({.processors = 7}).processors_reason.find("asked for"), std::string::npos);
 }
 
+TEST_F(settings_test, by_default_there_is_a_processor_for_each_cpu_that_is_named) {
+    const std::string first = std::to_string(os::nth_usable_cpu(0));
+    const rt::settings one = settle({.cpus = first});
+    EXPECT_EQ(one.chosen.processors, 1u);
+    EXPECT_EQ(one.cpus, std::vector{os::nth_usable_cpu(0)});
+    EXPECT_EQ(one.processors_reason, "1 CPUs by \"" + first + "\"");
+    EXPECT_EQ(settle({.processors = 3, .cpus = first}).chosen.processors, 3u);
+    EXPECT_EQ(settle({.cpus = "auto"}).cpus.size(), os::usable_cpus());
+    EXPECT_TRUE(settle({}).cpus.empty());
+    EXPECT_EQ(error_of({.cpus = "some"}), std::errc::invalid_argument);
+    EXPECT_EQ(error_of({.cpus = "1023"}), std::errc::operation_not_supported);
+}
+
 TEST_F(settings_test, by_default_there_are_no_more_processors_than_the_quota_of_the_control_group) {
     char root[] = "/tmp/ums-root-XXXXXX";
     ASSERT_NE(::mkdtemp(root), nullptr);
@@ -114,6 +127,10 @@ TEST_F(settings_test, each_variable_overrides_its_option) {
     }
     EXPECT_TRUE(with("UMS_PIN", "1").pin);
     EXPECT_FALSE(with("UMS_PIN", "0", {.pin = true}).pin);
+    EXPECT_TRUE(with("UMS_FOLLOW_CPUS", "1").follow_cpus);
+    EXPECT_EQ(error_of({.follow_cpus = true, .block = block_detection::off}),
+              std::errc::operation_not_supported);
+    EXPECT_EQ(with("UMS_CPUS", "auto", {.cpus = "0"}).cpus, "auto");
     EXPECT_EQ(with("UMS_SPIN_NS", "0").spin_ns, 0u);
     EXPECT_EQ(with("UMS_SPIN_NS", "123").spin_ns, 123u);
     EXPECT_EQ(with("UMS_CARRIERS", "2").carriers, 2u);
@@ -180,6 +197,8 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_BLOCK", {"", "on", "MONITOR", "perf", "off "}},
         {"UMS_POLICY", {"", "lifo", "own"}},
         {"UMS_PIN", {"", "2", "yes"}},
+        {"UMS_CPUS", {"", "all", "0-", "node:", "1 2"}},
+        {"UMS_FOLLOW_CPUS", {"", "2", "yes"}},
         {"UMS_SPIN_NS", {"", "-1", "1000000001", "5us"}},
         {"UMS_CARRIERS", {"", "0", "1", "1000001", "some"}},
         {"UMS_TIME_SLICE_US", {"", "-1", "1", "99", "60000001", "10ms"}},
@@ -216,6 +235,8 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
                                      {"UMS_STACK_BYTES", "128K"},
                                      {"UMS_POLICY", "fifo"},
                                      {"UMS_PIN", "1"},
+                                     {"UMS_CPUS", "auto"},
+                                     {"UMS_FOLLOW_CPUS", "1"},
                                      {"UMS_SPIN_NS", "1000"},
                                      {"UMS_CARRIERS", "64"},
                                      {"UMS_TIME_SLICE_US", "0"},

@@ -86,7 +86,7 @@ void carrier::run() noexcept {
 void carrier::follow_processor() noexcept {
     UMS_ASSERT(proc.get() != nullptr, "a carrier follows no processor");
     const int place = static_cast<int>(proc.get()->index());
-    if (pool.home().pins() && place != pinned_to) os::pin_this_thread(static_cast<unsigned>(place));
+    if (place != pinned_to) pool.home().place_thread(static_cast<unsigned>(place), pinned_to < 0);
     pinned_to = place;
 }
 
@@ -123,7 +123,8 @@ void carrier::run_fibers() noexcept {
         running.set(f);
         watching::runs();
         arch::start_switch(loop_shadow, f->shadow);
-        const arch::arrival a = arch::switch_context(loop, f->context, this, p->trace);
+        after_switch* const traced = p->trace != nullptr ? &p->trace->from_loop : nullptr;
+        const arch::arrival a = arch::switch_context(loop, f->context, this, traced);
         arch::finish_switch(loop_shadow);
         if (a.after != nullptr) {
             const auto* h = static_cast<const after_switch*>(a.after);

@@ -48,7 +48,7 @@ cluster::~cluster() {
     }
     if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
     // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
-    urgency::wait_for_raisers();
+    urgency::wait_for_sections();
     delete_processors();
 }
 
@@ -64,10 +64,9 @@ processor* cluster::make_processor(unsigned index) {
     if (policy_ != nullptr) p->ready.always_look();
     if (setup_.pin) {
         p->distance = std::make_unique<unsigned char[]>(index + 1);
-        const int cpu = os::nth_usable_cpu(index);
+        const int cpu = cpu_of(index);
         for (unsigned i = 0; i < index; ++i)
-            p->distance[i] =
-                static_cast<unsigned char>(os::cpu_distance(cpu, os::nth_usable_cpu(i)));
+            p->distance[i] = static_cast<unsigned char>(os::cpu_distance(cpu, cpu_of(i)));
     }
     if (policy_ != nullptr) policy_->attach(index);
     // sync(cluster.all): publishes the processor to threads that read the size.
@@ -77,6 +76,25 @@ processor* cluster::make_processor(unsigned index) {
     // by the new processor.
     active_.store(index + 1, base::seq_cst);
     return p;
+}
+
+int cluster::cpu_of(unsigned n) const noexcept {
+    return setup_.cpus.empty() ? os::nth_usable_cpu(n) : setup_.cpus[n % setup_.cpus.size()];
+}
+
+void cluster::place_thread(unsigned n, bool is_its_first) const noexcept {
+    if (setup_.pin)
+        os::confine_this_thread({cpu_of(n)});
+    else if (is_its_first)
+        os::confine_this_thread(setup_.cpus);
+}
+
+std::vector<int> cluster::cpus_in_use() {
+    const os::lock_guard guard{list_lock};
+    std::vector<int> all;
+    for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+        all.insert(all.end(), c->setup_.cpus.begin(), c->setup_.cpus.end());
+    return all;
 }
 
 // add, remove, start and stop exclude each other. They wait by parking: a fiber that waited in a lock
@@ -300,6 +318,29 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
     else
         shared_inbox.push(f);
     wake_for_work();
+}
+
+void cluster::make_all_ready_from_outside(fiber* list) noexcept {
+    const os::no_stop pushed_and_nobody_woken;
+    const visit registered{*this};
+    fiber* newest = nullptr;
+    fiber* oldest = nullptr;
+    bool for_policy = false;
+    while (fiber* const f = list) {
+        list = f->link.get();
+        if (f->pinned_to.get() != nullptr || setup_.scatter) {
+            make_ready_from_outside(*f);
+        } else if (policy_ != nullptr) {
+            policy_->ready(access::ref(f), policy::outside);
+            for_policy = true;
+        } else {
+            f->link.set(newest);
+            newest = f;
+            if (oldest == nullptr) oldest = f;
+        }
+    }
+    if (newest != nullptr) shared_inbox.push_all(*newest, *oldest);
+    if (newest != nullptr || for_policy) wake_for_work();
 }
 
 void cluster::wake_for_work() noexcept {

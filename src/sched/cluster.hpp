@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
@@ -30,6 +31,7 @@ struct cluster_setup {
     unsigned processors = 1;
     std::unique_ptr<ums::policy> policy;  // Null: work stealing.
     bool pin = false;                     // Each processor to one CPU.
+    std::vector<int> cpus = {};           // Those it may use; none: all.
     bool scatter = false;                 // Debug: migrate at every park and yield.
     os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
     unsigned carriers = 10'000;           // At most this many; more than there are processors.
@@ -70,6 +72,8 @@ public:
     // For a fiber that the caller owns and that belongs to this cluster; may be called from
     // anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
+    // The same for many, linked, in order. One processor is woken for all that are not pinned.
+    void make_all_ready_from_outside(fiber* list) noexcept;
     // Wakes an idle processor, if none is searching, for what was made visible: a carrier on the list of the stopped,
     // for one.
     void wake_for_work() noexcept;
@@ -110,6 +114,12 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
+    // Where the n-th processor is, if they are pinned.
+    [[nodiscard]] int cpu_of(unsigned n) const noexcept;
+    // By a carrier's thread that has come to hold the n-th processor.
+    void place_thread(unsigned n, bool is_its_first) const noexcept;
+    // Those that the clusters there are were given by name.
+    static std::vector<int> cpus_in_use();
     // How long a processor with nothing to run looks for work before it sleeps.
     [[nodiscard]] os::nanoseconds spin() const noexcept { return setup_.spin; }
     // The application's policy, or null: work stealing.
@@ -127,8 +137,8 @@ public:
     // Owned by the watcher; an earlier watcher may reset it.
     base::owned<os::nanoseconds> sample_period;
 
-    // Fibers made by threads that hold no processor of this cluster.
-    base::atomic<std::uint64_t> spawned_outside;
+    // Fibers made by threads that hold no processor of this cluster. In a line of its own: each of them writes it.
+    alignas(base::cache_line) base::atomic<std::uint64_t> spawned_outside;
 
 private:
     friend struct ums::look_inside;
@@ -142,8 +152,9 @@ private:
 
     static constinit cluster* all_clusters_;
 
-    cluster_setup setup_;
-    const unsigned cpus_ = os::usable_cpus();
+    alignas(base::cache_line) cluster_setup setup_;  // This, and what follows, is hardly ever written.
+    const unsigned cpus_ = setup_.cpus.empty() ? os::usable_cpus()
+                                               : static_cast<unsigned>(setup_.cpus.size());
     std::unique_ptr<ums::policy> policy_;
     std::optional<carry::maker::use> maker_;  // While it runs.
 
@@ -162,14 +173,14 @@ private:
     static constexpr std::uint32_t stopper_waits = 1u << 31;
     class visit;
     void wait_for_visitors() noexcept;
-    base::atomic<std::uint32_t> visitors_;
+    alignas(base::cache_line) base::atomic<std::uint32_t> visitors_;
 
     class change;
     struct waiter {
         parkable* who;
         waiter* next;
     };
-    bool running_ = false;  // Guarded by `change`.
+    alignas(base::cache_line) bool running_ = false;  // Guarded by `change`.
 
     os::lock change_lock_{os::lock_rank::change};
     // Guarded by change_lock_:

@@ -36,6 +36,9 @@ public:
     // starts anew when the ring grows.
     [[nodiscard]] std::uint32_t head() const noexcept { return head_.get(); }
 
+    // Requires: there is one.
+    [[nodiscard]] fiber* back() const noexcept { return slots_[(tail_.get() - 1) & mask_]; }
+
     UMS_ALWAYS_INLINE void push_back(fiber& f) noexcept {
         if (size() > mask_ || slots_ == nullptr) [[unlikely]]
             grow();

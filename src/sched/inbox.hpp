@@ -27,6 +27,15 @@ public:
         } while (!first_.compare_exchange(first, &f, base::seq_cst, base::relaxed));
     }
 
+    // Fibers that are linked, from `newest` to `oldest`. Of a batch, the oldest came first.
+    void push_all(fiber& newest, fiber& oldest) noexcept {
+        fiber* first = first_.load(base::relaxed);
+        do {
+            oldest.link.set(first);
+            // sync(inbox): as in push().
+        } while (!first_.compare_exchange(first, &newest, base::seq_cst, base::relaxed));
+    }
+
     // seq_cst: pairs with push() as described above.
     [[nodiscard]] bool empty() const noexcept { return first_.load(base::seq_cst) == nullptr; }
 

@@ -60,6 +60,8 @@ public:
     }
     // How many slices have begun. A hint.
     [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
+    // The switches of all slices but the present one: never decreases. A hint.
+    [[nodiscard]] std::uint64_t past_switches() const noexcept { return in_past_slices_.get(); }
     // A number that changes with each switch. A hint.
     [[nodiscard]] std::uint64_t switches() const noexcept {
         return slices_.get() * 64 + ticks_left_.get();
@@ -98,6 +100,8 @@ public:
         if (f != nullptr) ticks_left_.set(left - 1);
         return f;
     }
+    // The last of the queue. Requires: rotate() has just put it there.
+    [[nodiscard]] fiber* back() const noexcept { return ring_.back(); }
     // A pinned one. At a slice's end only each second time, so that the others have theirs.
     [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
     [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {

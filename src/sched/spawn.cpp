@@ -7,6 +7,7 @@
 #include <cxxabi.h>
 #include <exception>
 #include <system_error>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "os/errno.hpp"
@@ -15,6 +16,7 @@
 #include "sched/end.hpp"
 #include "sched/exit_request.hpp"
 #include "sched/here.hpp"
+#include "sched/ready_all.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -314,6 +316,41 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     p->make_ready(*f, true);
     at.leave();
     p->wake_help();
+}
+
+void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {
+    f->joiner.store(sched::fiber::detached, base::relaxed);  // Nobody else knows it yet.
+    spawn_commit(f, run, callable, when);
+}
+
+void spawn_batch::add(sched::fiber* f, void (*run)(void*), void* callable) noexcept {
+    f->run = run;
+    f->callable = callable;
+    f->joiner.store(sched::fiber::detached, base::relaxed);  // As above.
+    f->link.set(nullptr);
+    last_ != nullptr ? last_->link.set(f) : void(first_ = f);
+    last_ = f;
+}
+
+sched::fiber* spawn_batch::take(void (*&run)(void*), void*& callable) noexcept {
+    sched::fiber* const f = first_;
+    if (f == nullptr) return nullptr;
+    first_ = f->link.get();
+    if (first_ == nullptr) last_ = nullptr;
+    run = f->run;
+    callable = f->callable;
+    return f;
+}
+
+void spawn_batch::commit() noexcept {
+    const bool is_traced = is_trace_wanted();
+    for (sched::fiber* f = first_; f != nullptr; f = f->link.get()) {
+        f->race.create(f->name[0] != 0 ? f->name : "fiber");
+        if (is_traced) [[unlikely]]
+            trace_new_outside(*f);
+    }
+    last_ = nullptr;
+    ready_all(std::exchange(first_, nullptr));
 }
 
 void spawn_abort(sched::fiber* f) noexcept {

@@ -30,11 +30,20 @@ constinit base::atomic<trace_ring*> outside_ring;
 
 char file_path[PATH_MAX];  // A longer path is refused, see rt/environment.cpp.
 
-// What a switch without an action of its own leaves to do while somebody traces.
-void finish_plain(const after_switch& h, carrier& c) noexcept {
-    const fiber* const f = c.running.get();
+std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
+
+// What the shortest yield leaves to do while somebody traces. The fiber that has yielded is the
+// last of the queue.
+void finish_yield(const after_switch& h, carrier& c) noexcept {
     auto& ring = static_cast<trace_ring&>(const_cast<after_switch&>(h));
-    ring.write(trace_event::run, f != nullptr ? f->id.get() : 0);
+    if (is_probed()) [[unlikely]]
+        probe(ring.processor, trace_event::yield, id_of(c.proc.get()->ready.back()), 0, 0);
+    ring.write(trace_event::run, id_of(c.running.get()));
+}
+
+// What a switch from a carrier's loop leaves to do.
+void finish_start(const after_switch& h, carrier& c) noexcept {
+    static_cast<trace_ring*>(h.other)->write(trace_event::run, id_of(c.running.get()));
 }
 
 void copy_name(char (&to)[16], const char* from) noexcept {
@@ -52,6 +61,8 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
         if (r->is_free == 0 || r->processor != processor || std::strncmp(r->cluster, cluster, 15) != 0)
             continue;
         r->is_free = 0;
+        // relaxed: count is its own from now on. A reader sees the records that follow it.
+        r->begun_at.store(r->count.load(base::relaxed), base::relaxed);
         return r;
     }
     std::uint32_t bytes = least_ring_bytes;
@@ -61,7 +72,9 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     // This saves page faults, if the kernel can do it.
     os::system.madvise(at, sizeof(trace_ring) + bytes, MADV_HUGEPAGE);
     auto* const ring = new (at) trace_ring;
-    ring->finish = &finish_plain;
+    ring->finish = &finish_yield;
+    ring->from_loop.finish = &finish_start;
+    ring->from_loop.other = ring;
     ring->records = reinterpret_cast<trace_record*>(ring + 1);
     ring->mask = bytes / sizeof(trace_record) - 1;
     ring->processor = processor;
@@ -74,8 +87,6 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     tracing.rings.store(ring, base::release);  // sync(trace): publishes the ring to readers.
     return ring;
 }
-
-std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
 
 // The ring of the threads without a processor, locked. A stop is forbidden meanwhile: the lock sees
 // to that.
@@ -98,6 +109,8 @@ private:
 void trace_ring::write_text(trace_event e, std::uint64_t id, std::string_view text) noexcept {
     constexpr std::size_t most = 64;
     text = text.substr(0, most);
+    if (e == trace_event::mark && is_probed()) [[unlikely]]
+        probe_mark(id, text);
     do {
         std::uint64_t piece[2] = {};
         const std::size_t n = text.size() < sizeof piece ? text.size() : sizeof piece;
@@ -141,6 +154,8 @@ void trace_new(trace_ring& ring, const fiber& f) noexcept {
     const std::uint64_t id = f.id.get();
     ring.write(trace_event::spawn, id, reinterpret_cast<std::uintptr_t>(f.run), f.spawner);
     if (f.name[0] != 0) ring.write_text(trace_event::name, id, f.name);
+    if (is_probed()) [[unlikely]]
+        probe_spawn(f);
 }
 
 void trace_park(trace_ring& ring, const fiber& self, const fiber* next, trace_wait otherwise,

@@ -3,8 +3,8 @@
 
 // sched/wait_mark.hpp: what a fiber waits for, in one word of its descriptor.
 //
-// A mark for readers from outside (rt/root.hpp): no code of the library reads it. The wait's slow
-// path stores it right before the fiber parks, and clears it when the fiber runs again. Cost: two
+// A mark for readers from outside (rt/root.hpp), for ums::fibers() and for the records of a trace:
+// nothing depends on it. The wait's slow path stores it right before the fiber parks, and clears it when the fiber runs again. Cost: two
 // plain stores for each wait, into a cache line that the fiber's waker touches anyway.
 //
 // There is no mark for a join (the joined fiber's joiner word names the waiter), for a public park

@@ -12,10 +12,14 @@ namespace ums::sched {
 
 namespace {
 
+[[gnu::cold, gnu::noinline]] void trace_unpark_outside(const fiber& f, const fiber* by) noexcept {
+    trace_outside_slow(trace_event::unpark, f.id.get(), static_cast<std::uint64_t>(::gettid()),
+                       by != nullptr ? by->id.get() : 0);
+}
+
 [[gnu::noinline]] void ready_from_outside(fiber& f, const fiber* by) noexcept {
     if (is_trace_wanted()) [[unlikely]]
-        trace_outside_slow(trace_event::unpark, f.id.get(), static_cast<std::uint64_t>(::gettid()),
-                           by != nullptr ? by->id.get() : 0);
+        trace_unpark_outside(f, by);
     f.home_cluster.get()->make_ready_from_outside(f);
 }
 
@@ -62,6 +66,16 @@ UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
         os::futex_wake(target.word.address());
 }
 
+// The fiber, if the caller owns it now.
+template <std::uint32_t parked, std::uint32_t token>
+fiber* claim_or_wake_thread(parkable& target) noexcept {
+    const bool is_fiber = target.is_fiber;
+    if (!claim_or_leave_token<parked, token>(target)) return nullptr;
+    if (is_fiber) return static_cast<fiber*>(&target);
+    os::futex_wake(target.word.address());
+    return nullptr;
+}
+
 template <std::uint32_t parked, std::uint32_t token>
 UMS_ALWAYS_INLINE void wake_or_leave_token(parkable& target) noexcept {
     const bool is_fiber = target.is_fiber;
@@ -75,11 +89,14 @@ void wake(parkable& target) noexcept {
 }
 
 fiber* claim_for_wake(parkable& target) noexcept {
-    const bool is_fiber = target.is_fiber;
-    if (!claim_or_leave_token<parkable::parked, parkable::token>(target)) return nullptr;
-    if (is_fiber) return static_cast<fiber*>(&target);
-    os::futex_wake(target.word.address());
-    return nullptr;
+    return claim_or_wake_thread<parkable::parked, parkable::token>(target);
+}
+
+fiber* claim_for_unpark(parkable& target) noexcept {
+    fiber* const f = claim_or_wake_thread<parkable::parked_user, parkable::token_user>(target);
+    if (f != nullptr && is_trace_wanted()) [[unlikely]]
+        trace_unpark_outside(*f, here{}.self);
+    return f;
 }
 
 void unpark(parkable& target) noexcept {

@@ -15,6 +15,9 @@ struct watching {
     static inline constinit carry::detector* by = nullptr;
     [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
 
+    // Called by the detector now and then while anything runs; not concurrently. Null: nobody asks for it.
+    static inline constinit base::atomic<void (*)(os::nanoseconds now) noexcept> on_look;
+
     // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
     UMS_ALWAYS_INLINE static void runs() noexcept {
         if (by != nullptr) by->nudge();
@@ -23,6 +26,7 @@ struct watching {
     // How long after a block its processor went on: see runtime_stats::notice_us. Also for readers
     // from outside.
     static inline constinit base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets] = {};
+    static inline constinit base::atomic<std::uint64_t> notice_ns{0};  // Their sum.
 
     // Adds what was found since forget(), which must be called while no runtime runs.
     static void add_to(runtime_stats& s) noexcept;

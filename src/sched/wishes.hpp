@@ -16,6 +16,8 @@
 
 namespace ums::sched {
 
+struct donor;
+
 // Written by anybody; a policy reads them when the fiber becomes ready.
 struct wishes {
     static constexpr int least = least_priority, most = most_priority;
@@ -25,10 +27,12 @@ struct wishes {
     base::owned<std::int8_t> priority;
     base::owned<std::uint8_t> group;
 
-    // How many contended mutexes the fiber holds whose waiters are more urgent, and, in the low
-    // byte, how urgent the most urgent of them was: 0 is none, else a priority + 16. See
-    // sched/urgency.hpp.
+    // The priority of the most urgent that waits for a mutex the fiber holds, + lent_zero; 0: nobody
+    // does. See sched/urgency.hpp, whose lock guards this and the next two. Others read this one.
+    static constexpr int lent_zero = 16;
     base::atomic<std::uint32_t> inherited;
+    donor* waits = nullptr;    // The fiber's own wait for a mutex.
+    donor* lenders = nullptr;  // Those that wait for a mutex it holds.
 
     void set_deadline(ums::deadline when) noexcept {
         // A deadline at or before the clock's zero is as overdue as one right after it.
@@ -38,10 +42,13 @@ struct wishes {
     }
 
     [[nodiscard]] int effective_priority() const noexcept {
-        const int own = priority.get();
+        return urgency_beside(priority.get());
+    }
+    // What it inherits, or `own` if that is higher.
+    [[nodiscard]] int urgency_beside(int own) const noexcept {
         // relaxed: a fiber that is raised while it is ready is moved by policy::raised().
-        const std::uint32_t lent = inherited.load(base::relaxed) & 0xff;
-        return lent == 0 ? own : std::max(own, static_cast<int>(lent) - 16);
+        const std::uint32_t lent = inherited.load(base::relaxed);
+        return lent == 0 ? own : std::max(own, static_cast<int>(lent) - lent_zero);
     }
     [[nodiscard]] unsigned effective_weight() const noexcept {
         const std::uint32_t own = weight.get();

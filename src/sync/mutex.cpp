@@ -6,9 +6,10 @@
 //   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
 //                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
 //                that waiter, when it takes the mutex or under the list's lock.
-//   raised       the holder was raised to the priority of a waiter (sched/urgency.hpp). Set under the list's lock,
+//   raised       the waiters lend their priority to the holder (sched/urgency.hpp). Set under the list's lock,
 //                with the holder in the word: from then on its unlock() comes into the list's lock before the
-//                word changes, so whoever holds that lock may touch the holder. Cleared there by the holder.
+//                word changes, so whoever holds that lock may touch the holder, and a donor may name it. Cleared
+//                there by the holder.
 //
 // So under the list's lock the owner may store the word: meanwhile other threads change it only by
 // taking a free mutex, or by setting flags under that lock.
@@ -42,6 +43,7 @@ namespace ums::impl {
 namespace {
 
 using namespace sync;
+using sched::urgency;
 using word = base::atomic_ref<std::uintptr_t>;
 
 constexpr std::uintptr_t has_waiters = 1, one_woken = 2, raised = 4, flags = 7;
@@ -64,6 +66,7 @@ struct lock_waiter : waiter {
     unsigned overtaken = 0;    // How often it was woken and somebody else was faster.
     unsigned passed_over = 0;  // Guarded by the list's lock: how often one behind it was woken before it.
     bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
+    sched::donor lends;     // Guarded by both locks (sched/urgency.hpp). Ended by whoever takes it out of the list.
 };
 
 // Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
@@ -109,9 +112,21 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
     }
 }
 
-// Under the list's lock, with `one` among the waiters: as urgent as the most urgent of them. A holder that was raised before is
-// as urgent as all but `one`, the last that came.
-[[gnu::cold, gnu::noinline]] void raise_holder(mutex_state& m, const waiter& one) noexcept {
+// Calls each() with the donor of each waiter that has begun to lend, or could.
+void for_each_donor(wait_list& list, auto each) noexcept {
+    if (empty(list)) return;
+    waiter* w = list.first;
+    do {
+        if (auto& d = static_cast<lock_waiter*>(w)->lends; d.who != nullptr) each(d);
+        w = w->next;
+    } while (w != list.first);
+}
+
+// Under the list's lock: the waiters lend to the holder. `newest`: the one that came last, and
+// begins with this; null: the holder is new.
+[[gnu::cold, gnu::noinline]] void lend_to_holder(mutex_state& m, lock_waiter* newest) noexcept {
+    const urgency::section all_lists;
+    if (newest != nullptr) urgency::begin(newest->lends, *newest->who);
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
     do {
@@ -121,14 +136,28 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
         // may not be touched.
         // sync(mutex): acquire sees the fiber.
     } while (!owner.compare_exchange(seen, seen | raised, base::acq_rel, base::relaxed));
-    auto& holder = *reinterpret_cast<parkable*>(owner_of(seen));
+    auto& it = *reinterpret_cast<parkable*>(owner_of(seen));
+    if (!it.is_fiber) return;
+    auto& holder = static_cast<sched::fiber&>(it);
+    if (newest != nullptr && (seen & raised) != 0)
+        urgency::lend(newest->lends, holder);
+    else
+        for_each_donor(m.waiters, [&](sched::donor& d) { urgency::lend(d, holder); });
+    urgency::settle(&holder);
+}
+
+// Under the list's lock, by the holder, which is about to release what was lent to it for.
+[[gnu::cold, gnu::noinline]] void give_back(mutex_state& m, parkable& holder) noexcept {
     if (!holder.is_fiber) return;
-    const bool is_first = (seen & raised) == 0;
-    int most = sched::urgency::of(*one.who);
-    if (is_first)
-        for (const waiter* w = one.next; w != &one; w = w->next)
-            most = std::max(most, sched::urgency::of(*w->who));
-    sched::urgency::raise(static_cast<sched::fiber&>(holder), most, is_first);
+    const urgency::section all_lists;
+    for_each_donor(m.waiters, [](sched::donor& d) { urgency::take_back(d); });
+    urgency::settle(static_cast<sched::fiber*>(&holder));
+}
+
+// Under the list's lock: `w` has left the list.
+[[gnu::cold, gnu::noinline]] void end_lending(lock_waiter& w) noexcept {
+    const urgency::section all_lists;
+    urgency::settle(urgency::end(w.lends));
 }
 
 // Requires: the list's lock. Pops the most urgent waiter, of equals the first; but before that, the
@@ -144,7 +173,7 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
             most = w;
             break;
         }
-        if (const int its = sched::urgency::of(*w->who); its > highest) {
+        if (const int its = urgency::of(*w->who); its > highest) {
             most = w;
             highest = its;
         }
@@ -173,9 +202,10 @@ template <handover kind>
         list_guard guard{m.waiters};
         if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
         clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
-        if (sched::urgency::counts()) [[unlikely]]
-            raise_holder(m, w);
+        if (urgency::counts()) [[unlikely]]
+            lend_to_holder(m, &w);
         if (park_on(guard, w, until, stop) != reason::wake) {
+            if (w.lends.who != nullptr) end_lending(w);
             // relaxed: nothing is published.
             if (empty(m.waiters)) owner.fetch_and(~has_waiters, base::relaxed);
             return false;
@@ -201,13 +231,12 @@ template <handover kind>
     // relaxed: the flag is set under this lock.
     if ((owner.load(base::relaxed) & raised) != 0) [[unlikely]] {
         owner.fetch_and(~raised, base::relaxed);
-        auto& holder = *reinterpret_cast<parkable*>(me);
-        if (holder.is_fiber) sched::urgency::end(static_cast<sched::fiber&>(holder));
+        give_back(m, *reinterpret_cast<parkable*>(me));
         guard.unlock();
         mutex_calls<kind>::unlock(m);
         return;
     }
-    const bool by_priority = sched::urgency::counts();
+    const bool by_priority = urgency::counts();
     auto* w = static_cast<lock_waiter*>(kind == handover::barging && by_priority
                                             ? pop_most_urgent(m.waiters)
                                             : pop(m.waiters));
@@ -217,6 +246,8 @@ template <handover kind>
         mutex_calls<kind>::unlock(m);
         return;
     }
+    if (w->lends.who != nullptr) [[unlikely]]
+        end_lending(*w);
     parkable& who = *w->who;
     const std::uintptr_t more = empty(m.waiters) ? 0 : has_waiters;
     w->is_owner = kind == handover::fair || w->overtaken >= overtakes_most;
@@ -226,7 +257,7 @@ template <handover kind>
     // Waiters that stay may be more urgent than the new holder. It has not been woken, so the mutex
     // stays alive.
     if (by_priority && w->is_owner && more != 0) [[unlikely]]
-        raise_holder(m, *m.waiters.first);
+        lend_to_holder(m, nullptr);
     guard.unlock();
     sched::wake(who);
 }

@@ -47,6 +47,18 @@ public:
     void left(ums::fiber_ref f, unsigned p) noexcept override {
         if (calls_.left != nullptr) calls_.left(self_, to_c(f), p);
     }
+    bool has_priorities() const noexcept override {
+        return calls_.has_priorities != nullptr && calls_.has_priorities(self_);
+    }
+    void raised(ums::fiber_ref f) noexcept override {
+        if (calls_.raised != nullptr) calls_.raised(self_, to_c(f));
+    }
+    bool set_group_weight(unsigned group, unsigned weight) noexcept override {
+        return calls_.set_group_weight != nullptr && calls_.set_group_weight(self_, group, weight);
+    }
+    void placed(ums::fiber_ref f, unsigned p) noexcept override {
+        if (calls_.placed != nullptr) calls_.placed(self_, to_c(f), p);
+    }
 
 private:
     // It may have been compiled with a header in which the last functions were not yet there.

@@ -60,6 +60,10 @@ public:
         f->kept.place.set(thief + 1);
         return access::ref(f);
     }
+    // If the processor is removed before the fiber is ready, ready() finds it another one.
+    void placed(fiber_ref f, unsigned processor) noexcept override {
+        access::fiber_of(f)->kept.place.set(processor + 1);
+    }
     bool empty(unsigned processor) const noexcept override {
         const unsigned n = queues_.made();
         for (unsigned i = 0; i < n; ++i)
