@@ -18,8 +18,7 @@ namespace {
 
 // Without a detector nobody would notice: the processor goes now.
 void give_up_at_once(carrier& c) noexcept {
-    // The spare that is taken belongs to the caller alone, which keeps it if its processor leaves
-    // meanwhile.
+    // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
     carrier* spare = c.pool.take_spare(&c);
     // If there is no spare, the maker makes one, and that one takes the processor.
     if (processor* const p = spare != nullptr ? c.enter() : nullptr) {

@@ -8,17 +8,17 @@
 // mutex, the donor is in that fiber's list of lenders. What the fiber inherits is the highest
 // priority among its lenders, computed anew whenever one comes, goes or changes. If the fiber waits
 // for a mutex itself, its own donor has changed then, and so the holder of that mutex is next:
-// along the whole chain. In the same way all of them fall back when a lender gives up, or when the
+// along the whole chain. In the same way everybody falls back when a lender gives up, or when the
 // holder releases the mutex.
 //
 // A fiber that takes a mutex past the waiters is lent nothing until the next one begins to wait.
 // The mutex has a flag that says whether its waiters lend to the holder, so that the holder's
 // unlock() takes the slow path and ends that (sync/mutex.cpp).
 //
-// The lists of all fibers are guarded by one lock, `section`, which is taken only when a fiber or
-// thread waits for a mutex while a cluster with priorities exists. It is taken under the lock of a
-// mutex's list. A chain is followed for at most `longest` steps, and no further than priorities
-// change: in a circle of fibers that wait for each other, it ends once the change has gone round.
+// The lists of all fibers are guarded by one lock, `section`, which is taken only where somebody
+// waits for a mutex while a cluster with priorities exists. It is taken under the lock of a mutex's
+// list. A chain is followed for at most `longest` steps, and no further than priorities change: in
+// a circle of fibers that wait for each other that ends once the change has gone round.
 
 #include "os/lock.hpp"
 #include "sched/fiber.hpp"
@@ -27,8 +27,8 @@ namespace ums::sched {
 
 // One wait for a mutex.
 struct donor {
-    parkable* who = nullptr;  // Null: it does not wait, or priorities did not count when it began.
-    fiber* to = nullptr;      // The holder to which it lends.
+    parkable* who = nullptr;  // Null: it does not wait, or nobody counted priorities when it began.
+    fiber* to = nullptr;      // The holder, whose lender it is.
     donor* next = nullptr;
     donor* previous = nullptr;
 };
@@ -46,11 +46,11 @@ public:
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 
-    // The priority of a waiter. It is the usual one for a plain thread. The wishes of a fiber in a
-    // cluster without priorities must not count elsewhere, but what it was lent does.
+    // Of one that waits. The usual one if it is a plain thread. What a fiber of a cluster without
+    // priorities asks for must not count elsewhere, but what it was lent does.
     [[nodiscard]] static int of(const parkable& who) noexcept;
 
-    // Holds the lock. The caller also holds that of the mutex's list.
+    // The lock. The caller holds that of the mutex's list, too.
     class section {
     public:
         section() noexcept : guard_{lock_} {}
@@ -62,25 +62,26 @@ public:
     // --- Inside a section ---
     // `who` begins to wait, and lends nothing yet.
     static void begin(donor& d, parkable& who) noexcept;
-    // It no longer waits. Returns the fiber that it lent to, or null; settle() follows for that.
+    // It does not wait any more. settle() follows for the fiber that it lent to, which is returned,
+    // or null.
     static fiber* end(donor& d) noexcept;
     // It waits for what `holder` holds. settle() follows.
     static void lend(donor& d, fiber& holder) noexcept;
-    // It no longer lends anything. settle() follows for the fiber that it lent to.
+    // It lends nothing any more. settle() follows for the fiber that it lent to.
     static void take_back(donor& d) noexcept;
-    // Call when the lenders of `f` have changed. Does nothing for null.
+    // The lenders of `f` have changed. Null: nothing is done.
     static void settle(fiber* f) noexcept;
 
-    // Called by a cluster that is drained, before it is destroyed: settle() looks at the cluster of
-    // a fiber that is lent to, which may be on its way to another one. A settle() that comes after
-    // this sees where the fibers went.
+    // By a cluster that is drained, before it goes: settle() looks at the cluster of a fiber that
+    // is lent to, which may be on its way to another one. Whatever settles after this sees where
+    // the fibers went.
     static void wait_for_sections() noexcept { const section last; }
 
 private:
     static constexpr int lent_zero = wishes::lent_zero;
 
     static inline constinit base::atomic<unsigned> clusters_;
-    // It is taken before a policy's lock, for raised().
+    // Before a policy's lock, for raised().
     static inline constinit os::lock lock_{os::lock_rank::idle};
 };
 
