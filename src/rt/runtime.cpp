@@ -60,9 +60,8 @@ void follow_cpus(running_runtime& r) {
         r.set.cpus.empty() ? sched::cluster::max_processors : r.set.cpus.size();
     const unsigned asked =
         r.set.is_number_asked ? r.set.chosen.processors : sched::cluster::max_processors;
-    const char* const root = environment::system_root();
     r.follower.emplace(*r.standard, std::min(static_cast<unsigned>(named), asked),
-                       root != nullptr ? root : "");
+                       environment::system_root());
 }
 
 void start(const options& asked) {
