@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Read by ctest before it runs a test: the settings of whoever calls it (UMS_PROCESSORS=1) are not the
-# tests'. They choose their own, or their variants do, see unit_test.cmake. The seed alone stays
-# (UMS_DEBUG=seed=7), which repeats a run, where no variant sets UMS_DEBUG itself.
+# ctest reads this before it runs a test: the caller's settings (UMS_PROCESSORS=1) do not apply to
+# the tests. They choose their own, or their variants do, see unit_test.cmake. Only the seed stays
+# (UMS_DEBUG=seed=7), because it repeats a run, unless a variant sets UMS_DEBUG itself.
 execute_process(COMMAND env OUTPUT_VARIABLE surroundings)
 string(REGEX MATCHALL "(^|\n)UMS_[A-Za-z0-9_]+=" settings "${surroundings}")
 foreach(setting IN LISTS settings)

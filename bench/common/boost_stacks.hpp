@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/common/boost_stacks.hpp: the stack allocators of Boost.Fiber, which are the caller's choice;
-// the driver tries them and keeps the fastest.
+// bench/common/boost_stacks.hpp: the stack allocators of Boost.Fiber, among which the caller
+// chooses; the driver tries them and keeps the fastest.
 
 #include <boost/fiber/fixedsize_stack.hpp>
 #include <boost/fiber/pooled_fixedsize_stack.hpp>

@@ -25,8 +25,8 @@ struct on_threads {
 
     static void choose(cell&) {}
 
-    // While a process has never had a second thread, the C library locks without atomic operations:
-    // a price that no program which needs a lock ever pays.
+    // While a process has never had a second thread, the C library locks without atomic operations,
+    // a price that no program pays that needs a lock.
     template <class Body>
     static void run(std::uint64_t, Body body) {
         std::latch over{1};

@@ -21,8 +21,9 @@ struct on_ums {
         ums::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
     }
 
-    // What the cell asks of this runtime alone: the detector of blocking. Before the runtime starts.
-    // The environment's, or the best there is, if the cell names none.
+    // What the cell asks of this runtime alone: the detector of blocking. Call it before the
+    // runtime starts. If the cell names none, the environment's detector counts, or the best there
+    // is.
     static void choose(cell& in) {
         const auto detector = in.word("detector", {"", "auto", "monitor", "off"});
         if (!detector.empty()) setenv("UMS_BLOCK", detector.c_str(), 1);

@@ -15,8 +15,8 @@ namespace bench {
 constexpr std::uint64_t fan_out = 10;
 
 // Joins the children, and adds up what they left in its array. `how` comes before the body in the
-// runner's constructor. Static, as a program's own function is: where other files could call it,
-// g++ inlines differently, and a fiber takes 27 instructions more.
+// runner's constructor. Static, like a program's own function, because g++ inlines differently if
+// other files could call it, and a fiber then takes 27 instructions more.
 template <class Runner, class... How>
 static void skynet(std::uint64_t& result, std::uint64_t first, std::uint64_t leaves,
                    const How&... how) {

@@ -4,8 +4,8 @@
 // bench/spawn/nursery.hpp: the workload of all spawn peers: way=one makes a runner and joins it,
 // again and again; way=batch makes N, then joins all.
 //
-// `how` are functions. What they return comes before the body in the runner's constructor, and is
-// made anew for each runner, as a program would write it.
+// `how` are functions. Their results come before the body in the runner's constructor, and are made
+// anew for each runner, as a program would write it.
 
 #include <vector>
 
@@ -58,7 +58,8 @@ void measure_spawns(const nursery& plan, line& out, How... how) {
             return plan.is_batch ? spawn_batch<runner>(plan.runners, how...)
                                  : spawn_one_by_one<runner>(times, how...);
         };
-        round();  // Not measured: the first stacks come from the kernel, the next ones from a cache.
+        // Not measured: the first stacks come from the kernel, the next ones from a cache.
+        round();
         sum = repeat(plan.min_ms, round);
     });
     out.add("ops", sum.ops).add("ns", sum.ns);

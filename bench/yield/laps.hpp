@@ -16,8 +16,8 @@ namespace bench {
 template <class Runtime, class Step>
 tally lap(std::uint64_t runners, std::uint64_t yields, Step step) {
     race race{runners};
-    // Threads sleep until all exist: if they yielded at the start line from the first moment on,
-    // creating the last would have to compete with all the others.
+    // Threads sleep until all exist: if they yielded at the start line from the beginning, the
+    // creation of the last would have to compete with all the others.
     std::latch created{1};
     std::vector<typename Runtime::runner> all;
     all.reserve(runners);

@@ -8,16 +8,20 @@
 //           has run on and comes back                                  given: a processor that has come to its place
 //                                                                      shall_end: the pool
 // holds     runs                             runs, or none             waits: itself, as a spare
-//                                                                      stopped: itself, in the signal's handler
-//                                                                      shall_end: itself, as it retires
+//                                                                      stopped: itself, in the
+//                                                                      signal's handler shall_end:
+//                                                                      itself, as it retires
 // stopped   sleeps in the signal's handler   in a queue, or on the     given: whoever has come to its place, or takes it
 //                                            pool's list of stopped      off that list for a processor
-//                                                                      holds: whoever takes it off that list to release it
-//                                                                      runs_on: whoever releases it from a queue
+//                                                                      holds: whoever takes it off
+//                                                                      that list to release it
+//                                                                      runs_on: whoever releases it
+//                                                                      from a queue
 // given     sleeps, or wakes                 is about to run           holds: whoever gives it the processor
 // runs_on   runs, without a processor        runs; its place in the    holds: a processor that has come to its place, or
 //                                            queue or list stays         whoever takes it off the list
-//                                                                      waits: itself, when it needs a processor
+//                                                                      waits: itself, when it needs
+//                                                                      a processor
 // shall_end ends                             none                      waits, holds: a new kernel thread
 //
 // waits      sleeps: it is a spare, or its fiber has run on and comes back. Its fiber: none, or in

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int most_cpus = CPU_SETSIZE;
 
-// A decimal number at `at`, which goes on behind it. -1: there is none, or it is too large.
+// Takes a decimal number at `at`, which moves behind it. -1: there is none, or it is too large.
 int take_number(const char*& at, const char* end) noexcept {
     int value = -1;
     const auto [behind, error] = std::from_chars(at, end, value);
@@ -75,16 +75,16 @@ std::vector<int> near_cpus(unsigned n, const std::vector<int>& usable,
     const auto is_taken = [&](int cpu) {
         return std::find(taken.begin(), taken.end(), cpu) != taken.end();
     };
-    // By last-level cache, named by its first CPU; the free ones first. Where the kernel says
-    // nothing, one for all.
+    // By last-level cache, named by its first CPU; the free CPUs come first. If the kernel says
+    // nothing, there is one for all.
     std::map<int, std::vector<int>> caches;
     for (const int cpu : usable) caches[first_of_last_cache(cpu, root)].push_back(cpu);
     const auto free_of = [&](const std::vector<int>& cache) {
         return static_cast<unsigned>(
             std::count_if(cache.begin(), cache.end(), [&](int cpu) { return !is_taken(cpu); }));
     };
-    // The cache with the fewest free CPUs that still suffices, so that the larger ones stay whole;
-    // else the one with the most. From there on to the others.
+    // Begins with the cache with the fewest free CPUs that still suffices, so that the larger ones
+    // stay whole; if none suffices, with the one that has the most. Then the others follow.
     std::vector<const std::vector<int>*> order;
     for (const auto& [first, cache] : caches) order.push_back(&cache);
     std::sort(order.begin(), order.end(), [&](const auto* a, const auto* b) {

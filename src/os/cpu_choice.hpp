@@ -14,16 +14,17 @@ namespace ums::os {
 // Those that this process may use, in ascending order.
 std::vector<int> usable_cpu_list();
 
-// As the kernel writes it: "0-3,8". In ascending order, each once. Empty: that is no such list, or
-// names no CPU.
+// Parses a list as the kernel writes it: "0-3,8". In ascending order, each once. Empty: this is no
+// such list, or it names no CPU.
 std::optional<std::vector<int>> parse_cpu_list(const std::string& text);
 
-// Of the NUMA node with that number. Empty: that is no number. None: there is no such node.
+// The CPUs of the NUMA node with that number. Empty: this is no number. None: there is no such
+// node.
 std::optional<std::vector<int>> cpus_of_node(const std::string& number,
                                              const std::string& root = "");
 
-// `n` of the usable ones, or as many as there are, which are near each other; rather such as are
-// not in `taken`. Of one last-level cache if any has as many.
+// Returns `n` of the usable CPUs, or as many as there are, which are near each other; preferably
+// such as are not in `taken`. All of them share one last-level cache if any has that many.
 std::vector<int> near_cpus(unsigned n, const std::vector<int>& usable,
                            const std::vector<int>& taken, const std::string& root = "");
 

@@ -16,7 +16,7 @@ namespace {
 using namespace ums::os;
 using cpus = std::vector<int>;
 
-// A file system's root with these files.
+// The root of a file system with these files.
 class fake_root {
 public:
     explicit fake_root(const std::map<std::string, std::string>& files) {
@@ -72,11 +72,11 @@ TEST(cpu_choice, near_cpus_are_of_one_cache_if_one_has_as_many) {
     const fake_root root{two_nodes()};
     EXPECT_EQ(near_cpus(2, all_eight, {}, root.path), (cpus{0, 1}));
     EXPECT_EQ(near_cpus(4, {1, 2, 3, 4, 5, 6, 7}, {}, root.path), (cpus{4, 5, 6, 7}));
-    // The smaller one that suffices.
+    // Takes the smaller one that suffices.
     EXPECT_EQ(near_cpus(2, {0, 1, 2, 3, 5, 6}, {}, root.path), (cpus{5, 6}));
-    // More than either has: all of the larger one first.
+    // More than either has, so all of the larger one come first.
     EXPECT_EQ(near_cpus(5, {2, 3, 4, 5, 6, 7}, {}, root.path), (cpus{4, 5, 6, 7, 2}));
-    // More than there are.
+    // There are not that many.
     EXPECT_EQ(near_cpus(9, all_eight, {}, root.path).size(), 8u);
 }
 
@@ -84,7 +84,7 @@ TEST(cpu_choice, near_cpus_keep_off_those_that_are_taken) {
     const fake_root root{two_nodes()};
     EXPECT_EQ(near_cpus(2, all_eight, {0, 1}, root.path), (cpus{2, 3}));
     EXPECT_EQ(near_cpus(3, all_eight, {0, 1}, root.path), (cpus{4, 5, 6}));
-    // All taken: again.
+    // All are taken, so it begins again.
     EXPECT_EQ(near_cpus(2, all_eight, all_eight, root.path), (cpus{0, 1}));
 }
 

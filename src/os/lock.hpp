@@ -108,7 +108,8 @@ private:
     }
 
     using count = base::atomic<std::uint32_t>;
-    // Each release reads one of them: in a line of its own, so that no other lock's sleepers write to that.
+    // Each release reads one of these. Each lies in a cache line of its own, so that no other
+    // lock's sleepers write to that line.
     struct alignas(base::cache_line) place {
         count sleepers;
     };

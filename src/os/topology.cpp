@@ -15,8 +15,8 @@ namespace ums::os {
 
 namespace {
 
-// The CPUs that share the cache `index` of the kernel's numbering (3 is the last level of most)
-// with `cpu`. None: there is no such cache.
+// Returns the CPUs that share the cache `index` with `cpu`, in the kernel's numbering (on most
+// machines 3 is the last level). Empty: there is no such cache.
 std::vector<int> sharers(int cpu, int index, const std::string& root) {
     std::ifstream file{root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" +
                        std::to_string(index) + "/shared_cpu_list"};

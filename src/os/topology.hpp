@@ -16,7 +16,7 @@ unsigned usable_cpus() noexcept;
 // Confines the calling thread to the n-th usable CPU (modulo their number). Returns that CPU, or
 // -1.
 int pin_this_thread(unsigned n) noexcept;
-// Confines it to those CPUs. None: nothing is done.
+// Confines the calling thread to those CPUs. Does nothing if the list is empty.
 void confine_this_thread(const std::vector<int>& cpus) noexcept;
 
 // Lets the calling thread, which may have inherited the mask of a pinned one, use all CPUs.
@@ -39,7 +39,8 @@ int nth_usable_cpu(unsigned n) noexcept;
 // last-level cache, 3 neither.
 int cpu_distance(int a, int b) noexcept;
 
-// The first CPU of those that share `cpu`'s last-level cache; -1: the kernel does not say. `root`: see os/cpu_choice.hpp.
+// The first of the CPUs that share `cpu`'s last-level cache; -1: the kernel does not say. `root`:
+// see os/cpu_choice.hpp.
 int first_of_last_cache(int cpu, const std::string& root = "");
 
 }  // namespace ums::os

@@ -42,7 +42,7 @@ protected:
     void put(const std::string& name, const std::string& text) const {
         const std::filesystem::path path{root_ + name};
         std::filesystem::create_directories(path.parent_path());
-        // In one step: somebody may read it meanwhile.
+        // In one step, because another thread may read it meanwhile.
         std::ofstream{path.string() + ".new"} << text;
         std::filesystem::rename(path.string() + ".new", path);
     }
@@ -53,7 +53,7 @@ protected:
                ums::carry::detector_kind::none;
     }
 
-    // Something runs meanwhile: else nobody looks.
+    // Something runs meanwhile, because otherwise the follower does not look.
     static void wait_for(unsigned processors) {
         while (ums::cluster::standard().processors() != processors) ums::this_fiber::yield();
     }
@@ -90,7 +90,7 @@ TEST_F(cpu_follower_test, there_are_never_more_processors_than_asked_for) {
     if (ums::os::usable_cpus() < 2) GTEST_SKIP() << "one CPU only";
     ums::run({.processors = 1, .follow_cpus = true}, [&] {
         EXPECT_EQ(ums::cluster::standard().processors(), 1u);
-        // One more than may be: the next look takes it away.
+        // One more than allowed: the next look takes it away.
         ums::cluster::standard().add_processor();
         wait_for(1);
     });

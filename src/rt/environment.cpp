@@ -42,7 +42,7 @@ bool parse(const char* first, const char* last, std::uint64_t& value) {
     return error == std::errc{} && end == last && first != last;
 }
 
-// In [least, most], or `besides`.
+// A value in [least, most], or `besides`.
 std::uint64_t decimal(const char* variable, const char* value, std::uint64_t otherwise,
                       std::uint64_t least, std::uint64_t most, std::uint64_t besides) {
     if (value == nullptr) return otherwise;
@@ -65,8 +65,8 @@ int one_of(const char* variable, const char* value, int otherwise,
     refuse(variable, value, expected);
 }
 
-// Calls each(name, value) for each word of UMS_DEBUG; the value is null where the word is alone. An empty list
-// has no words.
+// Calls each(name, value) for each word of UMS_DEBUG; the value is null if the word is alone. An
+// empty list has no words.
 template <class F>
 void each_debug_word(F&& each) {
     const char* const list = ::secure_getenv("UMS_DEBUG");
@@ -128,7 +128,8 @@ void reject_former(const std::string& name, const char* value) {
     }
 }
 
-// How many letters must be inserted, removed, replaced or exchanged with their neighbour to make `b` of `a`.
+// How many letters must be inserted, removed, replaced or exchanged with their neighbour to turn
+// `a` into `b`.
 std::size_t edits(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i)

@@ -62,7 +62,8 @@ const char* word_of(std::uint64_t mark) noexcept {
     return "";
 }
 
-// What its owner may write in the same moment. On x86-64 a load sees what was stored before the id.
+// Reads what its owner may write at the same moment. On x86-64 a load sees what was stored before
+// the id.
 template <class T>
 UMS_UNINSTRUMENTED UMS_ALWAYS_INLINE T peek(const T* at) noexcept {
     return __atomic_load_n(at, __ATOMIC_ACQUIRE);
@@ -81,8 +82,9 @@ struct seen {
     char name[257] = {};
 };
 
-// A name lies on the fiber's stack, which stays mapped and may be another fiber's by now, or it is
-// a constant of the library. No sanitizer watches: the caller drops what has changed meanwhile.
+// A name lies on the fiber's stack, which stays mapped and may belong to another fiber by now; or
+// it is a constant of the library. No sanitizer watches, because the caller drops what has changed
+// meanwhile.
 UMS_UNINSTRUMENTED void copy_name(const fiber& f, const char* from, seen& to) noexcept {
     const auto* const head = reinterpret_cast<const char*>(&f);
     if (from == nullptr) return;
@@ -95,7 +97,7 @@ UMS_UNINSTRUMENTED void copy_name(const fiber& f, const char* from, seen& to) no
     }
 }
 
-// False: there is no fiber, or it has changed meanwhile.
+// Returns false if there is no fiber, or it has changed meanwhile.
 UMS_UNINSTRUMENTED bool look_at(const fiber& f, seen& one) noexcept {
     one.id = peek_word<std::uint64_t>(&f.id);
     if (one.id == 0) return false;
@@ -147,7 +149,7 @@ std::vector<fiber_info> fibers() {
             all.push_back(describe(one));
         }
     }
-    // The joiner word of a fiber names the one that waits for its end, or a plain thread.
+    // The joiner word of a fiber names the fiber that waits for its end, or a plain thread.
     if (!joins.empty()) std::sort(numbers.begin(), numbers.end());
     for (const auto& [joiner, of] : joins) {
         const auto found =

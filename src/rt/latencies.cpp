@@ -17,7 +17,7 @@ using sched::tracing;
 
 namespace {
 
-// Of all rings, at once: some milliseconds' work.
+// For all rings together: some milliseconds of work.
 constexpr std::uint64_t most_at_once = 64 * 1024;
 
 bool is_lock(std::uint64_t waits) {
@@ -38,7 +38,7 @@ double measure_stamps() {
 
 }  // namespace
 
-// The records from `first` on, as far as they were not overwritten meanwhile.
+// Copies the records from `first` on, as far as they were not overwritten meanwhile.
 void latencies::copy(const trace_ring& r, place& at, std::uint64_t first, std::uint64_t count) {
     const std::size_t before = new_.size();
     for (std::uint64_t i = first; i < count; ++i) {
@@ -54,11 +54,11 @@ void latencies::copy(const trace_ring& r, place& at, std::uint64_t first, std::u
     new_.erase(begin, begin + static_cast<std::ptrdiff_t>(torn));
 }
 
-// Whether nothing is missing between what was read before and now.
+// Returns whether nothing is missing between what was read before and now.
 bool latencies::read(const trace_ring& r, place& at, std::uint64_t most) {
     const std::uint64_t count = r.count.load(base::acquire);     // sync(trace)
     const std::uint64_t begun = r.begun_at.load(base::relaxed);  // relaxed: ordered by count.
-    if (count == begun) return true;  // It begins, and has no record of it yet.
+    if (count == begun) return true;  // The ring begins, and has no record of it yet.
     // The ring of the threads without a processor is made for its first record.
     const bool begins = r.processor != trace_ring::outside && (at.is_new || at.begun_at != begun);
     const std::uint64_t wanted = std::max(at.next, begun);
@@ -73,7 +73,7 @@ bool latencies::read(const trace_ring& r, place& at, std::uint64_t most) {
     return false;
 }
 
-// Likewise, of all rings.
+// The same for all rings.
 bool latencies::read_all() {
     // sync(trace): sees the rings.
     const trace_ring* const newest = tracing.rings.load(base::acquire);
@@ -139,7 +139,7 @@ void latencies::add(const event& e) {
     const std::uint64_t id = e.what & ((std::uint64_t{1} << trace_record::event_shift) - 1);
     switch (what) {
         case trace_event::run:
-            // What ran before has yielded, or a record has said otherwise.
+            // The fiber that ran before has yielded, or a record has said otherwise.
             if (const std::uint64_t before = e.at->running; before != 0 && before != id)
                 fibers_[before] = {.ready = e.when};
             return runs(*e.at, id, e.when);

@@ -49,7 +49,7 @@ private:
 class latencies_test : public testing::Test {
 protected:
     latencies_test() {
-        // As if a stamp were a nanosecond.
+        // Treats a stamp as a nanosecond.
         tracing.began_ns.store(os::now() - 1'000'000'000, base::relaxed);
         tracing.began_stamp.store(arch::time_stamp() - 1'000'000'000, base::relaxed);
     }
@@ -129,14 +129,15 @@ TEST_F(latencies_test, what_is_overwritten_is_not_guessed) {
     a.add(100, trace_event::run, 1);
     b.add(100, trace_event::run, 9);
     all.follow();
-    b.add(110, trace_event::unpark, 5, 9);  // It runs at once, on the other; that is lost.
+    // The fiber runs at once, on the other processor; that record is lost.
+    b.add(110, trace_event::unpark, 5, 9);
     a.add(111, trace_event::park, 1, 5);
     a.add(112, trace_event::park, 5, 1);
     for (std::uint64_t i = 0; i < ring::capacity; ++i) a.add(200 + i, trace_event::mark, 1);
     a.add(300, trace_event::park, 1, 5);
     all.follow();
     expect(0, 0, 0);
-    // Those of the ring that are lost, the one that is written next, and that of the other ring.
+    // The lost records of the ring, the one that is written next, and that of the other ring.
     EXPECT_EQ(all.missed, 2u + 1 + 1 + 1);
     a.add(400, trace_event::unpark, 1, 5);
     a.add(410, trace_event::park, 5, 1);

@@ -73,10 +73,11 @@ void add_hand_offs(rt::openmetrics& to, const runtime_stats& s) {
              "From a block in the kernel until the processor went on.", h);
 }
 
-// Of the process, not of one runtime.
+// These count for the process, not for one runtime.
 void add_recorded(rt::openmetrics& to) {
     static constinit mutex lock;
-    static rt::latencies& all = *new rt::latencies;  // For the last moments of the process, too.
+    // Not destroyed, so that it also serves the last moments of the process.
+    static rt::latencies& all = *new rt::latencies;
     const std::lock_guard guard{lock};
     all.follow();
     to.gauge("ums_recording", "1: a trace is recorded, and what follows is measured.",

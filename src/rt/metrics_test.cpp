@@ -39,14 +39,14 @@ double growth(const std::string& before, const std::string& after, const std::st
     return value(after, sample) - value(before, sample);
 }
 
-// Recording, until the end of the scope.
+// Records until the end of the scope.
 struct recorded {
     recorded() { sched::tracing.wanted.store(1, base::relaxed); }
     ~recorded() { sched::tracing.wanted.store(0, base::relaxed); }
 };
 
 class metrics_test : public conserving_test {};
-// Rings stay mapped, so these do not look for what is left.
+// Rings stay mapped, so these tests do not check what is left.
 class recorded_metrics_test : public testing::Test {
     const recorded now_;
 };
@@ -62,7 +62,7 @@ TEST_F(metrics_test, without_a_runtime_counters_are_zero_and_there_are_no_fibers
 TEST_F(metrics_test, what_a_program_does_is_counted) {
     run({.processors = 2}, [] {
         for (int i = 0; i < 100; ++i) fiber{[] { this_fiber::yield(); }}.join();
-        while (stats().finished < 100) this_fiber::yield();  // A join may return before.
+        while (stats().finished < 100) this_fiber::yield();  // A join may return before that.
         const std::string all = metrics();
         EXPECT_EQ(value(all, "ums_fibers_spawned_total"), 101);
         EXPECT_EQ(value(all, "ums_fibers_finished_total"), 100);
@@ -81,7 +81,7 @@ TEST_F(metrics_test, switches_of_past_slices_are_counted) {
         const std::string before = metrics();
         for (int i = 0; i < 10'000; ++i) fiber{[] {}}.join();
         const double n = growth(before, metrics(), "ums_switches_total{processor=\"0\"}");
-        // Each fiber is a switch to it and one back.
+        // Each fiber means a switch to it and one back.
         EXPECT_GE(n, 2 * 10'000 - 2 * 61);
         EXPECT_LE(n, 2 * 10'000 + 2 * 61);
     });
@@ -121,7 +121,7 @@ TEST_F(recorded_metrics_test, each_wake_up_is_one_time_from_wake_to_run) {
                 back.release();
             }
         }};
-        this_fiber::yield();  // Until it waits.
+        this_fiber::yield();  // Until the fiber waits.
         const std::string before = metrics();
         for (int i = 0; i < 100; ++i) {
             ready.release();
@@ -217,7 +217,7 @@ TEST_F(recorded_metrics_test, it_may_be_asked_for_by_several_at_once) {
     });
 }
 
-// By name.
+// The fibers by name.
 std::map<std::string, fiber_info> named() {
     std::map<std::string, fiber_info> all;
     for (fiber_info& f : fibers()) {

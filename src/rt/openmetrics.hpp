@@ -3,8 +3,8 @@
 
 // rt/openmetrics.hpp: text in the OpenMetrics format, version 1.0.0.
 //
-// A family is its head (name without suffix, type, unit, help), then its samples. The name of a
-// family with a unit ends in that unit.
+// A family is its head (name without suffix, type, unit, help), followed by its samples. If a
+// family has a unit, its name ends in that unit.
 
 #include <array>
 #include <bit>
@@ -19,7 +19,7 @@ namespace ums::rt {
 template <std::size_t n>
 struct histogram {
     static constexpr std::size_t buckets = n;
-    std::uint64_t shortest = 1;  // In ns, as all of it.
+    std::uint64_t shortest = 1;  // In ns, like everything here.
     std::array<std::uint64_t, n> count{};
     std::uint64_t sum = 0;
 
@@ -33,15 +33,15 @@ struct histogram {
 
 class openmetrics {
 public:
-    // Of one sample without labels.
+    // A counter with one sample, without labels.
     void counter(const char* name, const char* help, std::uint64_t value);
     void gauge(const char* name, const char* help, std::uint64_t value, const char* unit = nullptr);
-    // Of a constant 1 whose label is the information.
+    // A constant 1 whose label is the information.
     void info(const char* name, const char* help, const char* label, const char* value);
-    // A head, and the samples of a counter with a label, one by one.
+    // A head, and then the samples of a counter with a label, one by one.
     void counter_head(const char* name, const char* help) { head(name, "counter", nullptr, help); }
     void counter_sample(const char* name, const char* label, const char* of, std::uint64_t value);
-    // In seconds.
+    // Written in seconds.
     template <std::size_t n>
     void times(const char* name, const char* help, const histogram<n>& h) {
         head(name, "histogram", "seconds", help);
@@ -50,7 +50,7 @@ public:
             bucket(name, limit, so_far += h.count[i]);
         finish_times(name, so_far + h.count[n - 1], h.sum);
     }
-    // Ends the text and gives it away.
+    // Ends the text and returns it.
     [[nodiscard]] std::string end() &&;
 
 private:

@@ -52,10 +52,10 @@ void read_debug_words(options& o) {
                    {{"report", static_cast<int>(deadlock_check::report)},
                     {"abort", static_cast<int>(deadlock_check::abort)},
                     {"off", static_cast<int>(deadlock_check::off)}}));
-    o.lock_order = debug_switch("lock_order", o.lock_order);  // Only debug builds heed it.
+    o.lock_order = debug_switch("lock_order", o.lock_order);  // Only debug builds use it.
     o.membarrier = debug_switch("membarrier", o.membarrier);
     o.seed = debug_number("seed", o.seed);
-    static_cast<void>(times());  // Heeded by the UMS API.
+    static_cast<void>(times());  // The UMS API uses it.
     static_cast<void>(system_root());
     [[maybe_unused]] const int syncs = debug_word("tsan", 1, {{"sync", 1}, {"no_sync", 0}});
 #if defined(UMS_TSAN)
@@ -103,10 +103,10 @@ void read_environment(options& o) {
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
                                         {"uring", static_cast<int>(io_engine::uring)}}));
-    // Heeded by the UMS API, which may be used later or never.
+    // The UMS API uses it, perhaps later, perhaps never.
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());
-    static_cast<void>(trace());  // Checked with the others; heeded by start().
+    static_cast<void>(trace());  // Checked together with the others; start() uses it.
     read_debug_words(o);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// rt/version.hpp: the version of the library. CMakeLists.txt has it; cmake/library.cmake hands it to the files that
-// include this.
+// rt/version.hpp: the version of the library. It is written in CMakeLists.txt; cmake/library.cmake
+// passes it to the files that include this.
 
 namespace ums::rt {
 

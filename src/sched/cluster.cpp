@@ -97,8 +97,8 @@ std::vector<int> cluster::cpus_in_use() {
     return all;
 }
 
-// add, remove, start and stop exclude each other. They wait by parking: a fiber that waited in a lock
-// would hold the processor that is to go.
+// add, remove, start and stop exclude each other. They wait by parking, because a fiber that waited
+// in a lock would hold the processor that is to leave.
 class cluster::change {
 public:
     explicit change(cluster& c) noexcept : cluster_{c} {

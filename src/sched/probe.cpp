@@ -91,12 +91,12 @@ void probe_event(std::uint32_t processor, trace_event e, std::uint64_t id, std::
         case trace_event::stop:
             STAP_PROBE1(libums, stop, id);
             break;
-        default:  // The others have functions of their own, or are only for the rings.
+        default:  // The other events have functions of their own, or are only for the rings.
             break;
     }
 }
 
-// The fiber that the record says runs from now on; 0: none.
+// Returns the fiber that runs from now on, according to the record; 0: none.
 std::uint64_t runs_next(trace_event e, std::uint64_t id, std::uint64_t other) noexcept {
     switch (e) {
         case trace_event::run:

@@ -5,11 +5,11 @@
 // gdb. docs/look-inside.md lists them with their arguments.
 //
 // A tool that attaches to a probe counts up the probe's semaphore. All probes have the same one,
-// and while it is not zero the processors record. So the word of the processor that says whether
-// somebody traces is the only branch here, too, and a yield costs what it costs without probes.
+// and while it is not zero the processors record. So the word of the processor that says whether a
+// tool traces is the only branch here, too, and a yield costs the same as without probes.
 //
 // Rejected: probes without a semaphore at the places of the events. They fire without rings, but
-// their arguments have to be computed on the paths that nobody watches.
+// their arguments would have to be computed on every path, even if no tool watches it.
 
 #include <cstdint>
 #include <string_view>
@@ -31,17 +31,17 @@ enum class trace_event : std::uint8_t;
 extern "C" unsigned short ums_probe_users;
 
 [[nodiscard]] UMS_ALWAYS_INLINE bool is_probed() noexcept {
-    // relaxed: in the end. The kernel writes it, or a debugger does.
+    // relaxed: it only has to be seen in the end. The kernel writes it, or a debugger does.
     return __atomic_load_n(&ums_probe_users, __ATOMIC_RELAXED) != 0;
 }
 #else
 [[nodiscard]] constexpr bool is_probed() noexcept { return false; }
 #endif
 
-// What a record says, as one probe or several. `processor`: whose ring it is.
+// What a record says, as one probe or several. `processor` says whose ring it is in.
 [[gnu::noinline]] void probe(std::uint32_t processor, trace_event e, std::uint64_t id,
                              std::uint64_t argument, std::uint64_t other) noexcept;
-// What no record says, or not as a whole.
+// What no record says, or only in parts.
 [[gnu::noinline]] void probe_spawn(const fiber& f) noexcept;
 [[gnu::noinline]] void probe_mark(std::uint64_t id, std::string_view text) noexcept;
 

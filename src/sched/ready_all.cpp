@@ -22,7 +22,7 @@ fiber* take_of_one_cluster(fiber*& list) noexcept {
     return first;
 }
 
-// Gives the caller's processor those that may run there. Returns the others.
+// Gives the caller's processor the fibers that may run there. Returns the others.
 fiber* take_in_here(fiber* list) noexcept {
     const here at;
     processor* const p = at.self != nullptr ? at.enter() : nullptr;

@@ -12,7 +12,7 @@ namespace ums::sched {
 int urgency::of(const parkable& who) noexcept {
     if (!who.is_fiber) return 0;
     const auto& f = static_cast<const fiber&>(who);
-    // It waits, so it does not migrate.
+    // The fiber waits, so it does not migrate.
     const policy* const order = f.home_cluster.get()->policy();
     return order != nullptr && order->has_priorities() ? f.wanted.effective_priority()
                                                        : f.wanted.urgency_beside(0);
@@ -56,7 +56,7 @@ void urgency::settle(fiber* f) noexcept {
         for (const donor* d = f->wanted.lenders; d != nullptr; d = d->next)
             lent = std::max(lent, static_cast<std::uint32_t>(of(*d->who) + lent_zero));
         const int before = f->wanted.effective_priority();
-        // relaxed: changed inside a section only; the policy's lock orders what raised() does.
+        // relaxed: changed only inside a section; the policy's lock orders what raised() does.
         if (f->wanted.inherited.load(base::relaxed) == lent) return;
         f->wanted.inherited.store(lent, base::relaxed);
         // acquire, by take(): sees the cluster that it migrated to.

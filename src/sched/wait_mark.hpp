@@ -4,8 +4,9 @@
 // sched/wait_mark.hpp: what a fiber waits for, in one word of its descriptor.
 //
 // A mark for readers from outside (rt/root.hpp), for ums::fibers() and for the records of a trace:
-// nothing depends on it. The wait's slow path stores it right before the fiber parks, and clears it when the fiber runs again. Cost: two
-// plain stores for each wait, into a cache line that the fiber's waker touches anyway.
+// nothing depends on it. The wait's slow path stores it right before the fiber parks, and clears it
+// when the fiber runs again. Cost: two plain stores for each wait, into a cache line that the
+// fiber's waker touches anyway.
 //
 // There is no mark for a join (the joined fiber's joiner word names the waiter), for a public park
 // (parkable::parked_user says so) nor for a sleep (a timer and no mark).

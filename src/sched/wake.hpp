@@ -17,11 +17,11 @@ struct fiber;
 void wake(parkable& target) noexcept;
 void unpark(parkable& target) noexcept;
 
-// As unpark(), but a parked fiber is only claimed, as by claim_for_wake().
+// Like unpark(), but a parked fiber is only claimed, as by claim_for_wake().
 [[nodiscard]] fiber* claim_for_unpark(parkable& target) noexcept;
 
-// As wake(), but a parked fiber is only claimed: the caller owns it and must make it ready. Null: nothing is left
-// to do.
+// Like wake(), but a parked fiber is only claimed: the caller owns it and must make it ready. Null:
+// nothing is left to do.
 [[nodiscard]] fiber* claim_for_wake(parkable& target) noexcept;
 
 // Takes a parked waiter, of either kind, for a deadline or a stop; if the waiter has not completed

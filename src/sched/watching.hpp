@@ -15,10 +15,12 @@ struct watching {
     static inline constinit carry::detector* by = nullptr;
     [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
 
-    // Called by the detector now and then while anything runs; not concurrently. Null: nobody asks for it.
+    // The detector calls this now and then while anything runs, one call at a time. Null: no code
+    // asks for it.
     static inline constinit base::atomic<void (*)(os::nanoseconds now) noexcept> on_look;
 
-    // A carrier that had nothing to run runs a fiber, or one that was stopped with its fiber goes on.
+    // A carrier that had nothing to run now runs a fiber, or one that was stopped with its fiber
+    // continues.
     UMS_ALWAYS_INLINE static void runs() noexcept {
         if (by != nullptr) by->nudge();
     }

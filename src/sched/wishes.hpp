@@ -18,7 +18,7 @@ namespace ums::sched {
 
 struct donor;
 
-// Written by anybody; a policy reads them when the fiber becomes ready.
+// Any thread may write them; a policy reads them when the fiber becomes ready.
 struct wishes {
     static constexpr int least = least_priority, most = most_priority;
 
@@ -27,8 +27,9 @@ struct wishes {
     base::owned<std::int8_t> priority;
     base::owned<std::uint8_t> group;
 
-    // The priority of the most urgent that waits for a mutex the fiber holds, + lent_zero; 0: nobody
-    // does. See sched/urgency.hpp, whose lock guards this and the next two. Others read this one.
+    // The priority of the most urgent waiter for a mutex that the fiber holds, plus lent_zero; 0:
+    // there is none. See sched/urgency.hpp, whose lock guards this and the next two. Other threads
+    // read this one.
     static constexpr int lent_zero = 16;
     base::atomic<std::uint32_t> inherited;
     donor* waits = nullptr;    // The fiber's own wait for a mutex.
@@ -44,9 +45,9 @@ struct wishes {
     [[nodiscard]] int effective_priority() const noexcept {
         return urgency_beside(priority.get());
     }
-    // What it inherits, or `own` if that is higher.
+    // Returns what it inherits, or `own` if that is higher.
     [[nodiscard]] int urgency_beside(int own) const noexcept {
-        // relaxed: a fiber that is raised while it is ready is moved by policy::raised().
+        // relaxed: policy::raised() moves a fiber that is raised while it is ready.
         const std::uint32_t lent = inherited.load(base::relaxed);
         return lent == 0 ? own : std::max(own, static_cast<int>(lent) - lent_zero);
     }

@@ -108,7 +108,8 @@ int begin_watch(scheduler_thread& s) {
     const std::lock_guard hold{change};
     if (entered == 0) {
         const preference what = wanted();
-        // A worker's coming in and a yield have the light side, with a detector or without.
+        // A worker's coming in and its yield have the light side of the fence, with a detector or
+        // without.
         if (!os::asymmetric() && rt::environment::debug_switch("membarrier", true))
             os::enable_asymmetric_fence(true);
         if (what != preference::off) {

@@ -3,13 +3,13 @@
 // The owner's word holds the address of the holder (0: there is none) and three flags.
 //
 //   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
-//   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
-//                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
-//                that waiter, when it takes the mutex or under the list's lock.
-//   raised       the waiters lend their priority to the holder (sched/urgency.hpp). Set under the list's lock,
-//                with the holder in the word: from then on its unlock() comes into the list's lock before the
-//                word changes, so whoever holds that lock may touch the holder, and a donor may name it. Cleared
-//                there by the holder.
+//   one_woken    barging: a waiter was woken to try again and has not tried yet; other waiters need
+//                not be woken meanwhile. Set with the release that wakes it, under the list's lock;
+//                cleared by that waiter, when it takes the mutex or under the list's lock.
+//   raised       the waiters lend their priority to the holder (sched/urgency.hpp). Set under the
+//                list's lock, with the holder in the word: from then on the holder's unlock() takes
+//                the list's lock before the word changes, so code that holds that lock may touch
+//                the holder, and a donor may name it. The holder clears the flag there.
 //
 // So under the list's lock the owner may store the word: meanwhile other threads change it only by
 // taking a free mutex, or by setting flags under that lock.
@@ -63,10 +63,12 @@ std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
 
 struct lock_waiter : waiter {
     using waiter::waiter;
-    unsigned overtaken = 0;    // How often it was woken and somebody else was faster.
-    unsigned passed_over = 0;  // Guarded by the list's lock: how often one behind it was woken before it.
-    bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
-    sched::donor lends;     // Guarded by both locks (sched/urgency.hpp). Ended by whoever takes it out of the list.
+    unsigned overtaken = 0;    // How often it was woken and another fiber was faster.
+    // Guarded by the list's lock: how often a waiter behind this one was woken before it.
+    unsigned passed_over = 0;
+    bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
+    // Guarded by both locks (sched/urgency.hpp). The code that takes it out of the list ends it.
+    sched::donor lends;
 };
 
 // Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
@@ -122,8 +124,8 @@ void for_each_donor(wait_list& list, auto each) noexcept {
     } while (w != list.first);
 }
 
-// Under the list's lock: the waiters lend to the holder. `newest`: the one that came last, and
-// begins with this; null: the holder is new.
+// Requires: the list's lock. Makes the waiters lend to the holder. `newest` is the waiter that came
+// last and begins to lend with this; null: the holder is new.
 [[gnu::cold, gnu::noinline]] void lend_to_holder(mutex_state& m, lock_waiter* newest) noexcept {
     const urgency::section all_lists;
     if (newest != nullptr) urgency::begin(newest->lends, *newest->who);
@@ -146,7 +148,8 @@ void for_each_donor(wait_list& list, auto each) noexcept {
     urgency::settle(&holder);
 }
 
-// Under the list's lock, by the holder, which is about to release what was lent to it for.
+// Requires: the list's lock. The holder calls this when it is about to release the mutex for which
+// it was lent something.
 [[gnu::cold, gnu::noinline]] void give_back(mutex_state& m, parkable& holder) noexcept {
     if (!holder.is_fiber) return;
     const urgency::section all_lists;
@@ -154,7 +157,7 @@ void for_each_donor(wait_list& list, auto each) noexcept {
     urgency::settle(static_cast<sched::fiber*>(&holder));
 }
 
-// Under the list's lock: `w` has left the list.
+// Requires: the list's lock. `w` has left the list.
 [[gnu::cold, gnu::noinline]] void end_lending(lock_waiter& w) noexcept {
     const urgency::section all_lists;
     urgency::settle(urgency::end(w.lends));

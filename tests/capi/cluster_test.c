@@ -172,7 +172,7 @@ static void unpark_some(void* argument) {
 }
 static void many_fibers_are_unparked_at_once(void) { on_a_fiber_and_on_a_thread(unpark_some, NULL); }
 
-/* --- A policy of one's own: the last made ready runs first, or the first -------------------------- */
+/* --- A user's own policy: what became ready last runs first, or what became ready first --- */
 
 static void sort_parked(void* argument) {
     ums_fiber_t all[3];
@@ -418,7 +418,7 @@ static void a_policy_of_c_functions_hears_of_priorities_groups_and_places(void) 
     CHECK_IS(1, listening.queue.destroyed);
 }
 
-/* --- The built-in policies ---------------------------------------------------------------------- */
+/* --- The built-in policies --- */
 
 static void no_wishes(void* argument) {
     const ums_ref_t self = ums_this_fiber_ref();

@@ -103,7 +103,8 @@ class MetricsTest(unittest.TestCase):
         for name in asked:
             self.assertIn(name, known)
         labels = {label for family in families(self.plain).values() for s in family.samples for label in s.labels}
-        shown = set(re.findall(r"\{\{(\w+)\}\}", json.dumps(board))) - {"instance"}  # Prometheus adds that one.
+        # Prometheus adds that one.
+        shown = set(re.findall(r"\{\{(\w+)\}\}", json.dumps(board))) - {"instance"}
         self.assertLessEqual(shown, labels)
 
     def test_the_page_lists_every_name(self):

@@ -66,9 +66,10 @@ class ProbesTest(unittest.TestCase):
         run, park, yielded, end, unpark, timer, spawn = self.hits("run", "park", "yield", "end", "unpark", "timer",
                                                                   "spawn")
         self.assertGreaterEqual(park, 200 + 20)
-        # Each fiber that stops lets another run, or the processor idles first; all have ended at last.
+        # Each fiber that stops lets another run, or the processor idles first; all have ended at
+        # last.
         self.assertEqual(run, park + yielded + end)
-        # What waited was woken; who joins a fiber that ends just then goes on without.
+        # What waited was woken; a joiner of a fiber that ends just then continues without.
         self.assertLessEqual(unpark + timer, park)
         self.assertGreaterEqual(unpark + timer, park - spawn)
 

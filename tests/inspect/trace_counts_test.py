@@ -94,8 +94,8 @@ class TraceCountsTest(unittest.TestCase):
             self.assertLessEqual(counts[name], ended[1][statistics] - began[0].get(statistics, 0), name)
         self.assertGreaterEqual(counts["spawns"], CONNECTIONS)
         self.assertGreaterEqual(counts["ends"], CONNECTIONS)
-        # Whatever waited was woken, or waits still: the fibers that were there before, and joiners that go on
-        # right after the fiber they wait for.
+        # Whatever waited was woken, or waits still: the fibers that were there before, and joiners
+        # that go on right after the fiber they wait for.
         wakes = counts["wake-ups"] + counts["deadlines"] + counts["events"]
         self.assertLessEqual(abs(counts["waits"] - wakes), self.alone + counts["ends"])
         trace = Trace(path)
@@ -121,7 +121,8 @@ class TraceCountsTest(unittest.TestCase):
             path = os.path.join(folder, "a.pftrace")
             with subprocess.Popen([UMS, "trace", "-o", path, str(server.pid)], stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) as tracer:
-                # The flight recorder says when recording has begun. A processor that sleeps begins when it wakes.
+                # The flight recorder says when recording has begun. A processor that sleeps begins
+                # when it wakes.
                 while subprocess.run([UMS, "trace", "--last", "1", "-o", path + ".b", str(server.pid)], timeout=240,
                                      capture_output=True, check=False).returncode != 0:
                     pass

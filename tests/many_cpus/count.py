@@ -22,12 +22,13 @@ import tempfile
 
 SKIPPED = 77
 PROCESSORS = (2, 8, 64)
-# Operations of the shorter run, and how many more locked instructions each may need with 64 processors than with 2: a
-# tenth of one, as the runs differ in how often a cache of stacks runs empty and the like.
+# Operations of the shorter run, and how many more locked instructions each may need with 64
+# processors than with 2: a tenth of one, as the runs differ in how often a cache of stacks runs
+# empty and the like.
 KINDS = {"yield": 60_000, "spawn": 30_000, "park": 30_000, "post": 10_000, "batch": 10_000}
 ALLOWED = 0.1
-# The work of processors that have nothing to run, and of those that they take fibers from: how much there is of it depends
-# on the order in which valgrind runs the threads.
+# The work of processors that have nothing to run, and of those that they take fibers from: how much
+# there is of it depends on the order in which valgrind runs the threads.
 IDLE = re.compile(r"(search|idle_set|driver|ownership|membarrier)\.[ch]pp")
 FENCE = "heavy_fence"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A program for count.py: so many operations of one kind, spread over so many processors.
+// A program for count.py: makes COUNT operations of one kind, spread over PROCESSORS processors.
 //
 //   operations KIND PROCESSORS COUNT
 
@@ -20,7 +20,7 @@ namespace {
 
 namespace this_fiber = ums::this_fiber;
 
-// `each` on `fibers` fibers, as often as makes `count` in all.
+// Runs `each` on `fibers` fibers, so often that it is `count` times in all.
 void spread(unsigned fibers, unsigned count, const std::function<void(unsigned)>& each) {
     std::vector<ums::fiber> all;
     for (unsigned i = 0; i < fibers; ++i) all.emplace_back([&] { each(count / fibers); });
@@ -57,7 +57,7 @@ void parks(unsigned processors, unsigned count) {
     });
 }
 
-// From outside: what has to wake processors.
+// From outside, so this has to wake processors.
 void posts(unsigned, unsigned count) {
     ums::wait_group done;
     for (unsigned i = 0; i < count; i += 100) {
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
         if (std::strcmp(kind.name, argv[1]) != 0) continue;
         const ums::options chosen{
             .processors = processors, .time_slice_us = 0, .block = ums::block_detection::off};
-        // The plain thread: it holds no processor, so that its posts come from outside.
+        // The main thread holds no processor, so its posts come from outside.
         if (kind.run == posts || kind.run == batches) {
             const ums::runtime running{chosen};
             kind.run(processors, count);

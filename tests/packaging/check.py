@@ -38,9 +38,10 @@ def minor(version):
     return version.rsplit(".", 1)[0]
 
 
-# --- versions ----------------------------------------------------------------------------------------
+# --- versions -------------------------------------------------------------------------------------
 
-# Each place that repeats the version, with a pattern whose group is the version, and which part it repeats.
+# Each place that repeats the version, with a pattern whose group is the version, and which part it
+# repeats.
 PLACES = [
     ("CHANGELOG.md", r"^## (\d+\.\d+\.\d+)", "full"),
     ("packaging/debian/changelog", r"^libums \(([^)-]+)-[^)-]+\) ", "full"),
@@ -73,13 +74,14 @@ def check_versions(root):
                 yield f"{path}: has {one}, CMakeLists.txt has {version}"
     if not os.path.exists(os.path.join(root, f"docs/release-notes-{version}.md")):
         yield f"docs/release-notes-{version}.md is not there"
-    # The recipe for Conan, version.hpp and the tools read CMakeLists.txt; none of them has a number.
+    # The recipe for Conan, version.hpp and the tools read CMakeLists.txt; none of them has a
+    # number.
     for path in ("packaging/conan/conanfile.py", "src/rt/version.hpp", "packaging/build-deb"):
         if re.search(r"\b\d+\.\d+\.\d+\b", read(root, path)):
             yield f"{path}: has a version of its own"
 
 
-# --- names -------------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------
 
 
 def nodes_of(root):
@@ -138,7 +140,7 @@ def check_names(root):
             yield f"packaging/debian/libums0.symbols: {one} of {node} is said to be since {since}"
 
 
-# --- packages ----------------------------------------------------------------------------------------
+# --- packages -------------------------------------------------------------------------------------
 
 
 def packages(root):
@@ -174,7 +176,7 @@ def check_files(root):
     yield from check_packages(root)
 
 
-# --- what needs tools ----------------------------------------------------------------------------------
+# --- what needs tools -----------------------------------------------------------------------------
 
 
 def check_library(root, library, package):
@@ -211,7 +213,7 @@ def check_debian(root):
             yield f"debian/rules clean would run {got}"
 
 
-# --- self-test -----------------------------------------------------------------------------------------
+# --- self-test ------------------------------------------------------------------------------------
 
 # Each case: a file, what is replaced there by what, and a part of a complaint that follows.
 CASES = [

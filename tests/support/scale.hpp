@@ -48,7 +48,7 @@ inline int sized(const char* variable, int ordinary, int sanitized) noexcept {
     std::exit(2);
 }
 
-// Whether each park and yield moves the fiber to another processor. Where fibers go on in turn this
-// costs a wake-up of a kernel thread each time, and, with more of these than CPUs, often a whole
-// time slice.
+// Whether each park and yield moves the fiber to another processor. Where fibers take turns, this
+// costs a wake-up of a kernel thread each time, and, if there are more of these than CPUs, often a
+// whole time slice.
 inline bool is_scattered() noexcept { return has_debug_word("migrate"); }
