@@ -1,38 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "os/cpu_choice.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "os/topology.hpp"
+#include "support/fake_root.hpp"
 
 namespace {
 
 using namespace ums::os;
 using cpus = std::vector<int>;
-
-// The root of a file system with these files.
-class fake_root {
-public:
-    explicit fake_root(const std::map<std::string, std::string>& files) {
-        char made[] = "/tmp/ums-root-XXXXXX";
-        path = ::mkdtemp(made);
-        for (const auto& [name, text] : files) {
-            std::filesystem::create_directories(std::filesystem::path{path + name}.parent_path());
-            std::ofstream{path + name} << text;
-        }
-    }
-    ~fake_root() { std::filesystem::remove_all(path); }
-    fake_root(const fake_root&) = delete;
-    fake_root& operator=(const fake_root&) = delete;
-
-    std::string path;
-};
 
 // Two nodes of four CPUs, each with one last-level cache.
 std::map<std::string, std::string> two_nodes() {

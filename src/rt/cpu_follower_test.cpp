@@ -3,8 +3,6 @@
 
 #include <atomic>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +12,7 @@
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
+#include "support/fake_root.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
@@ -25,28 +24,15 @@ namespace {
 class cpu_follower_test : public conserving_test {
 protected:
     cpu_follower_test() {
-        char made[] = "/tmp/ums-root-XXXXXX";
-        root_ = ::mkdtemp(made);
-        put("/proc/self/mountinfo",
-            "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
-        put("/proc/self/cgroup", "0::/job\n");
         set_quota("max 100000\n");
-        ::setenv("UMS_DEBUG", ("system_root=" + root_).c_str(), 1);
+        ::setenv("UMS_DEBUG", ("system_root=" + root_.path).c_str(), 1);
         ums::rt::cpu_follower::period = 1'000'000;
     }
     ~cpu_follower_test() override {
         ums::rt::cpu_follower::period = 1'000'000'000;
         ::unsetenv("UMS_DEBUG");
-        std::filesystem::remove_all(root_);
     }
-    void put(const std::string& name, const std::string& text) const {
-        const std::filesystem::path path{root_ + name};
-        std::filesystem::create_directories(path.parent_path());
-        // In one step, because another thread may read it meanwhile.
-        std::ofstream{path.string() + ".new"} << text;
-        std::filesystem::rename(path.string() + ".new", path);
-    }
-    void set_quota(const std::string& text) const { put("/sys/fs/cgroup/job/cpu.max", text); }
+    void set_quota(const std::string& text) const { root_.put("/sys/fs/cgroup/job/cpu.max", text); }
 
     static bool detects() {
         return ums::carry::would_choose(ums::carry::preference::automatic).kind !=
@@ -59,7 +45,9 @@ protected:
     }
 
 private:
-    std::string root_;
+    fake_root root_{{{"/proc/self/mountinfo",
+                      "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"},
+                     {"/proc/self/cgroup", "0::/job\n"}}};
 };
 
 TEST_F(cpu_follower_test, the_processors_follow_the_quota_and_no_fiber_is_lost) {
