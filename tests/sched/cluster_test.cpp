@@ -309,8 +309,8 @@ TEST_F(cluster_test, under_load_it_comes_there_by_every_policy) {
                             ums::policy_kind::local_mpsc, ums::policy_kind::priority}) {
         SCOPED_TRACE(ums::name_of(kind));
         ums::run({.processors = 1}, [&] {
-            ums::cluster busy{{.processors = 3, .policy = kind}};
             std::atomic<bool> stop{false};
+            ums::cluster busy{{.processors = 3, .policy = kind}};  // Its end waits for the posted.
             for (int i = 0; i < 20; ++i)
                 busy.post([&] {
                     while (!stop.load(std::memory_order_relaxed)) this_fiber::yield();
@@ -472,9 +472,9 @@ TEST_F(cluster_test, of_a_batch_that_fails_nothing_runs_and_nothing_is_left) {
 
 TEST_F(cluster_test, a_batch_spreads_over_the_processors) {
     ums::run({.processors = 1}, [] {
-        ums::cluster other{{.processors = 2}};
         std::atomic<int> there{0};
         ums::latch done{2};
+        ums::cluster other{{.processors = 2}};
         // Each waits for the other, without giving its processor up.
         other.post_each(std::vector<std::function<void()>>(2, [&] {
             ++there;
