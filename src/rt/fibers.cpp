@@ -65,11 +65,11 @@ const char* word_of(std::uint64_t mark) noexcept {
 // Reads what its owner may write at the same moment. On x86-64 a load sees what was stored before
 // the id.
 template <class T>
-UMS_UNINSTRUMENTED UMS_ALWAYS_INLINE T peek(const T* at) noexcept {
+UMS_UNINSTRUMENTED T peek(const T* at) noexcept {
     return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 template <class T, class Word>
-UMS_UNINSTRUMENTED UMS_ALWAYS_INLINE T peek_word(const Word* at) noexcept {
+UMS_UNINSTRUMENTED T peek_word(const Word* at) noexcept {
     static_assert(sizeof(T) == sizeof(Word));
     return __atomic_load_n(reinterpret_cast<const T*>(at), __ATOMIC_ACQUIRE);
 }
