@@ -208,7 +208,7 @@ def check_debian(root):
         got = run("dpkg-parsechangelog", "-S", "Version")
         if [one.rsplit("-", 1)[0] for one in got] != [version_of(root)]:
             yield f"dpkg-parsechangelog says {got}"
-        got = run("make", "-n", "-f", "debian/rules", "clean")
+        got = run("env", "MAKELEVEL=1", "make", "--no-print-directory", "-n", "-f", "debian/rules", "clean")
         if not got or got[0] != "dh":
             yield f"debian/rules clean would run {got}"
 
