@@ -33,4 +33,6 @@ bench::tally rally() {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::run_rally_peer<bench::on_boost>(argc, argv, rally); }
+int main(int argc, char** argv) {
+    return bench::run_rally_peer<bench::on_boost>(argc, argv, rally);
+}

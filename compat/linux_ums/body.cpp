@@ -119,7 +119,8 @@ void body_pool::end_one(body& b) {
     dying_.insert(&b);
     const int failed = ums_worker_terminate(b.thread, 0);
     // -ESRCH: the program ended the thread by the native names.
-    compat::check(failed == 0 || failed == -ESRCH, "an idle thread that runs workers has no handle");
+    compat::check(failed == 0 || failed == -ESRCH,
+                  "an idle thread that runs workers has no handle");
 }
 
 void body_pool::end_all(locked& hold) {

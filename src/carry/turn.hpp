@@ -3,26 +3,7 @@
 
 // carry/turn.hpp: what a carrier's kernel thread waits for while it has no processor.
 //
-// state     the thread                       its fiber                 the next state, and who sets it
-// waits     sleeps: a spare, or its fiber    none, or in a queue       holds: whoever gives it a processor
-//           has run on and comes back                                  given: a processor that has come to its place
-//                                                                      shall_end: the pool
-// holds     runs                             runs, or none             waits: itself, as a spare
-//                                                                      stopped: itself, in the
-//                                                                      signal's handler shall_end:
-//                                                                      itself, as it retires
-// stopped   sleeps in the signal's handler   in a queue, or on the     given: whoever has come to its place, or takes it
-//                                            pool's list of stopped      off that list for a processor
-//                                                                      holds: whoever takes it off
-//                                                                      that list to release it
-//                                                                      runs_on: whoever releases it
-//                                                                      from a queue
-// given     sleeps, or wakes                 is about to run           holds: whoever gives it the processor
-// runs_on   runs, without a processor        runs; its place in the    holds: a processor that has come to its place, or
-//                                            queue or list stays         whoever takes it off the list
-//                                                                      waits: itself, when it needs
-//                                                                      a processor
-// shall_end ends                             none                      waits, holds: a new kernel thread
+// Each state, what the thread and its fiber do in it, and what may follow, with its setter.
 //
 // waits      sleeps: it is a spare, or its fiber has run on and comes back. Its fiber: none, or in
 //            a queue.

@@ -245,7 +245,8 @@ TEST_P(foreign_fault_test, has_its_default_effect_without_a_handler) {
         const child_end end =
             run_child("faults", {GetParam(), handler}, without_sanitizers_handlers);
         EXPECT_EQ(end.signal, SIGSEGV) << handler << ": " << end;
-        EXPECT_EQ(end.err.find("ums: SIGSEGV in fiber ") != end.err.npos, in_a_fiber()) << handler << ": " << end;
+        EXPECT_EQ(end.err.find("ums: SIGSEGV in fiber ") != end.err.npos, in_a_fiber())
+            << handler << ": " << end;
     }
 }
 

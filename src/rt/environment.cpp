@@ -270,8 +270,9 @@ trace_wish trace() {
     if (what[0] == '/' && std::strlen(what) < PATH_MAX)
         wish.file = what;
     else if (std::strcmp(what, "on") != 0)
-        refuse(variable, value, "off, on or an absolute path (of less than " + std::to_string(PATH_MAX) +
-                                    " bytes), with the rings' size and a colon in front if you like");
+        refuse(variable, value,
+               "off, on or an absolute path (of less than " + std::to_string(PATH_MAX) +
+                   " bytes), with the rings' size and a colon in front if you like");
     return wish;
 }
 

@@ -96,7 +96,8 @@ TEST_F(debug_test, words_that_are_not_there_are_left_alone) {
 }
 
 TEST_F(debug_test, a_word_is_found_at_every_place_of_the_list) {
-    for (const char* words : {"mode=b", "mode=b,x", "x,mode=b", "x,mode=b,y=mode", "mode=a,mode=b"}) {
+    for (const char* words :
+         {"mode=b", "mode=b,x", "x,mode=b", "x,mode=b,y=mode", "mode=a,mode=b"}) {
         list(words);
         EXPECT_EQ(mode(), 2) << words;
     }
@@ -169,8 +170,8 @@ TEST_F(debug_test, a_bad_value_of_a_word_ends_the_program_with_one_line) {
         const child_end end =
             run_child("reads", {c.kind}, {{"UMS_DEBUG", "y,x=" + std::string{c.value} + ",z"}});
         EXPECT_EQ(end.code, 2) << end;
-        EXPECT_EQ(end.err, "ums: UMS_DEBUG: x=" + std::string{c.value} + ": expected " + c.expected +
-                               "\n");
+        EXPECT_EQ(end.err,
+                  "ums: UMS_DEBUG: x=" + std::string{c.value} + ": expected " + c.expected + "\n");
     }
     EXPECT_EQ(run_child("reads", {"debug number"}, {{"UMS_DEBUG", "x"}}).code, 2);
     EXPECT_EQ(run_child("reads", {"root"}, {{"UMS_DEBUG", "system_root=here"}}).err,
@@ -261,7 +262,8 @@ TEST_F(environment_test, a_program_with_the_rights_of_another_user_ignores_all_o
     EXPECT_EQ(environment::system_root(), "");
     ::unsetenv("UMS_DEBUG");
     has_foreign_rights = false;
-    const child_end end = run_child("checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}, {"UMS_SEED", "1"}, {"UMS_DEBUG", "y"}});
+    const child_end end = run_child(
+        "checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}, {"UMS_SEED", "1"}, {"UMS_DEBUG", "y"}});
     EXPECT_EQ(end.code, 0) << end;
 }
 

@@ -91,8 +91,8 @@ void start(const options& asked) {
                              .carriers = o.carriers,
                              .time_slice = made->watch->slice(o.time_slice_us),
                              .seed = o.seed});
-    mem::install_overflow_report(&describe_stack,
-                                 {&sched::report_signal, &sched::mention_signal, &sched::dump_at_crash});
+    mem::install_overflow_report(
+        &describe_stack, {&sched::report_signal, &sched::mention_signal, &sched::dump_at_crash});
     sched::report_terminate();
     try {
         made->standard->start();

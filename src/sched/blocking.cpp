@@ -18,7 +18,8 @@ namespace {
 
 // Without a detector nobody would notice: the processor goes now.
 void give_up_at_once(carrier& c) noexcept {
-    // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
+    // The spare that is taken is the caller's alone. The caller keeps it if its processor goes to
+    // another carrier meanwhile.
     carrier* spare = c.pool.take_spare(&c);
     // If there is no spare, the maker makes one, and that one takes the processor.
     if (processor* const p = spare != nullptr ? c.enter() : nullptr) {

@@ -114,8 +114,8 @@ void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
     if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
-    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
-    // for hand-offs or preemptions, no slice may ever end by its count.
+    // A slice has ended, so the inboxes and the pinned fibers have their turn. Where processors
+    // often change their carrier, for hand-offs or preemptions, no slice may ever end by its count.
     fiber* f = p->pick_at_slice_end();
     for (;;) {
         if (f == nullptr) f = search::find(*p, *this);

@@ -105,7 +105,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     fiber* brings = nullptr;
     os::kernel_thread thread;
 
-    // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
+    // --- Stopping its fiber (sched/stop.hpp). Owned by its thread; others arm `interrupt`. ---
     carry::interrupt interrupt;
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for
     // it. Then no thread may take the processor: the carrier looks blocked, but is not.

@@ -72,20 +72,21 @@ public:
     // For a fiber that the caller owns and that belongs to this cluster; may be called from
     // anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
-    // The same for many, linked, in order. One processor is woken for all that are not pinned.
+    // The same for a linked list of fibers, in order. One processor is woken for all that are not
+    // pinned.
     void make_all_ready_from_outside(fiber* list) noexcept;
-    // Wakes an idle processor, if none is searching, for what was made visible: a carrier on the list of the stopped,
-    // for one.
+    // Wakes an idle processor, if none is searching, for work that was made visible, such as a
+    // carrier on the list of stopped ones.
     void wake_for_work() noexcept;
 
     // The processor that takes the place of a retired one.
     [[nodiscard]] processor& successor() const noexcept;
 
-    // Whether a fiber is queued at some other processor that an idle one could take. A hint.
+    // Whether another processor has a queued fiber that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
-    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
-    // the cluster.
+    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from
+    // outside the cluster.
     void drain() noexcept;
     // For a fiber that was counted as made and never became one. May be called from anywhere, as
     // the last access.
@@ -137,7 +138,8 @@ public:
     // Owned by the watcher; an earlier watcher may reset it.
     base::owned<os::nanoseconds> sample_period;
 
-    // Fibers made by threads that hold no processor of this cluster. In a line of its own: each of them writes it.
+    // Fibers made by threads that hold no processor of this cluster. It has a cache line of its
+    // own, because each of those threads writes it.
     alignas(base::cache_line) base::atomic<std::uint64_t> spawned_outside;
 
 private:
@@ -152,7 +154,8 @@ private:
 
     static constinit cluster* all_clusters_;
 
-    alignas(base::cache_line) cluster_setup setup_;  // This, and what follows, is hardly ever written.
+    // This, and what follows, is hardly ever written.
+    alignas(base::cache_line) cluster_setup setup_;
     const unsigned cpus_ = setup_.cpus.empty() ? os::usable_cpus()
                                                : static_cast<unsigned>(setup_.cpus.size());
     std::unique_ptr<ums::policy> policy_;

@@ -592,7 +592,8 @@ ums::tso::mutation_test all() {
 
 TEST(hand_off_model_test, loses_nothing) {
     if (under_tsan)
-        GTEST_SKIP() << "its builds tell ThreadSanitizer of an order, not the processor (ownership::let_go())";
+        GTEST_SKIP() << "its builds tell ThreadSanitizer of an order, not the processor "
+                        "(ownership::let_go())";
     all().text_is_correct();
 }
 TEST(hand_off_model_test, finds_each_mutant) { all().finds_each_mutant(); }

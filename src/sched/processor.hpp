@@ -105,8 +105,8 @@ public:
     [[nodiscard]] fiber* pick_for_yield(fiber& self) noexcept {
         return ready.is_slice_over() ? pick_at_slice_end(&self) : pick_counted();
     }
-    // A new slice: everything is visited before. Null also where the processor shall retire. `yielder`: who yields, if
-    // that is why.
+    // Begins a new slice, and visits everything before that. Returns null also if the processor is
+    // to retire. `yielder`: the fiber that yields; null if none does.
     [[gnu::noinline]] fiber* pick_at_slice_end(fiber* yielder = nullptr) noexcept;
     // Whether the processor may switch to a fiber past the queues: not if a policy of the
     // application's decides, or if the slice is over. Counts the switch.
@@ -216,11 +216,15 @@ public:
         return retirement.is_asked.load(base::relaxed);
     }
 
-    base::owned<int> last_cpu{-1};  // Where it last ran, -1 if it is idle. Others read it as a hint.
-    bool is_watched = false;        // By the detector. Of whoever changes the cluster.
-    std::uint64_t watched = 0;      // Its activity as the cluster's watcher last saw it. The watcher's.
-    base::random random;            // Its carrier's.
-    // Set before others see the processor: to each processor of a lower index, as os::cpu_distance(). Null: not pinned.
+    // The CPU where it last ran, -1 if it is idle. Other threads read it as a hint.
+    base::owned<int> last_cpu{-1};
+    // Whether the detector watches it. Owned by the thread that changes the cluster.
+    bool is_watched = false;
+    // Its activity as the cluster's watcher last saw it. Owned by the watcher.
+    std::uint64_t watched = 0;
+    base::random random;  // Owned by its carrier.
+    // The distance to each processor of a lower index, as os::cpu_distance() has it. Set before
+    // other threads see the processor. Null: not pinned.
     std::unique_ptr<unsigned char[]> distance;
 
     // For debugging: every ready fiber goes to another processor. Call it once, before anything

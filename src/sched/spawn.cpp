@@ -209,8 +209,9 @@ void finish_dispatch(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->wake_help();
 }
 
-// Runs `f` at once, as a call would. Its creator goes to the queue's front, so it goes on when `f` stops:
-// a tree of dispatched fibers is walked depth first, with as many stacks as it is deep.
+// Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it goes on
+// when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
+// deep.
 void dispatch(fiber* f) noexcept {
     const here at;
     if (at.on->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });

@@ -3,9 +3,9 @@
 
 // sched/stop.hpp: stopping a fiber at an arbitrary instruction.
 //
-// Two reasons: it runs on without a processor, because that was handed on while a call of it was blocked in the kernel,
-// unmarked; or its time slice is over (an option of its cluster). The signal comes in user mode only
-// (os/user_interrupt.hpp), so no system call sees it.
+// There are two reasons. The fiber runs on without a processor, because an unmarked call of it was
+// blocked in the kernel and the processor was handed on; or its time slice is over. The signal
+// comes in user mode only (os/user_interrupt.hpp), so no system call sees it.
 //
 // The fiber may be inside malloc, in the middle of a thread-local access, or hold a lock that knows
 // its owner's thread id, so it must never resume on another kernel thread. It is stopped together
@@ -30,9 +30,10 @@
 // The handler calls neither the policy nor the allocator: the carrier that takes its processor
 // makes a stopped fiber ready, or, if it had none, the fiber lies in the pool's list.
 //
-// Not stopped: in the scheduler (ownership::is_inside), in sections that others need on the way to giving it a processor
-// (os/no_stop.hpp), in ums::uninterruptible(). Put off for a while: in the C library, the loader and the C++ runtime,
-// for there it probably holds a lock that many want.
+// A fiber is not stopped in the scheduler (ownership::is_inside), in sections that other threads
+// need before they can give it a processor (os/no_stop.hpp), and in ums::uninterruptible(). A stop
+// is put off for a while in the C library, the loader and the C++ runtime, because there the fiber
+// probably holds a lock that many want.
 
 #include <csignal>
 #include <cstddef>

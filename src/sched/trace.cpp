@@ -258,7 +258,8 @@ bool dump_trace() noexcept {
         one.capacity = r->mask + 1;
         std::memcpy(one.cluster, r->cluster, sizeof one.cluster);
         file.add(&one, sizeof one);
-        file.add(r->records, (one.count < one.capacity ? one.count : one.capacity) * sizeof(trace_record));
+        file.add(r->records,
+                 (one.count < one.capacity ? one.count : one.capacity) * sizeof(trace_record));
         // Records that were overwritten meanwhile are not trusted.
         const std::uint64_t after = r->count.load(base::acquire);  // sync(trace)
         file.add(&after, sizeof after);

@@ -26,8 +26,8 @@ class creation : public conserving_test {};
 #if !defined(UMS_ASAN) && !defined(UMS_TSAN)
 // Replaces the C library's function. The sanitizers have their own: there no thread is held up, and
 // ThreadSanitizer judges.
-extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes, void* (*function)(void*),
-                              void* argument) noexcept {
+extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
+                              void* (*function)(void*), void* argument) noexcept {
     using call = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
     static call* const real = reinterpret_cast<call*>(::dlsym(RTLD_NEXT, "pthread_create"));
     const int failed = real(made, attributes, function, argument);

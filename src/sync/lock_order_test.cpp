@@ -194,7 +194,8 @@ TEST_F(lock_order_test, the_warning_names_both_fibers) {
 }
 
 TEST_F(lock_order_test, the_variable_turns_it_off) {
-    EXPECT_EQ(run_child("does", {"0"}, {{"UMS_DEBUG", with_debug_words("lock_order=off")}}).err, "");
+    EXPECT_EQ(run_child("does", {"0"}, {{"UMS_DEBUG", with_debug_words("lock_order=off")}}).err,
+              "");
 }
 
 }  // namespace

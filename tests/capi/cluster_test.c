@@ -170,7 +170,9 @@ static void unpark_some(void* argument) {
     ums_ref_unpark_all(refs, 0);
     for (int i = 0; i < 50; ++i) join(&all[i]);
 }
-static void many_fibers_are_unparked_at_once(void) { on_a_fiber_and_on_a_thread(unpark_some, NULL); }
+static void many_fibers_are_unparked_at_once(void) {
+    on_a_fiber_and_on_a_thread(unpark_some, NULL);
+}
 
 /* --- A user's own policy: what became ready last runs first, or what became ready first --- */
 

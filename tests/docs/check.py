@@ -217,17 +217,6 @@ def check_text(root):
 COMMENT_ROOTS = ["bench", "cmake", "compat", "examples", "include/ums", "src", "tests", "tools"]
 CONTRACT_ROOTS = ["include/ums"]
 UNCHECKED = ["include/ums/compat/windows"]
-# These change on other branches at present.
-UNCHECKED += [
-    "src/carry/turn.hpp",
-    "src/sched/blocking.cpp",
-    "src/sched/carrier.cpp",
-    "src/sched/carrier.hpp",
-    "src/sched/cluster.hpp",
-    "src/sched/processor.hpp",
-    "src/sched/spawn.cpp",
-    "src/sched/stop.hpp",
-]
 
 # Pages with a list of bad examples.
 SHOW_MISTAKES = ["docs/style.md"]

@@ -75,7 +75,8 @@ TEST(race_test, in_sync_mode_the_processor_orders_them) {
 
 TEST(race_test, what_the_library_orders_is_no_race_in_any_mode) {
     for (const char* mode : {"sync", "no_sync"}) {
-        const child_end end = run_child("takes_turns", {}, {{"UMS_DEBUG", std::string{"tsan="} + mode}});
+        const child_end end =
+            run_child("takes_turns", {}, {{"UMS_DEBUG", std::string{"tsan="} + mode}});
         EXPECT_EQ(end.code, 0) << mode << ": " << end;
         EXPECT_EQ(end.err, "") << mode;
     }

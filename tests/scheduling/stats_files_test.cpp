@@ -189,7 +189,8 @@ protected:
         struct stat here{};
         ASSERT_EQ(::stat("/proc/self/ns/pid", &here), 0);
         fs::create_directories(directory / "ums" / number / "schedulers/0");
-        std::ofstream{directory / "ums" / number / ".pid_namespace"} << here.st_ino + further << '\n';
+        std::ofstream{directory / "ums" / number / ".pid_namespace"} << here.st_ino + further
+                                                                     << '\n';
     }
     fs::path directory;
 };

@@ -42,7 +42,8 @@ public:
     }
     bool empty(unsigned p) const noexcept override { return calls_.empty(self_, p); }
     ums::fiber_ref instead_of(ums::fiber_ref f, unsigned p) noexcept override {
-        return calls_.instead_of != nullptr ? from_c(calls_.instead_of(self_, to_c(f), p)) : next(p);
+        return calls_.instead_of != nullptr ? from_c(calls_.instead_of(self_, to_c(f), p))
+                                            : next(p);
     }
     void left(ums::fiber_ref f, unsigned p) noexcept override {
         if (calls_.left != nullptr) calls_.left(self_, to_c(f), p);
@@ -64,7 +65,8 @@ private:
     // It may have been compiled with a header in which the last functions were not yet there.
     static ums_policy_calls_t known_part(const ums_policy_calls_t& given) {
         if (given.size < offsetof(ums_policy_calls_t, instead_of))
-            throw usage_error{"ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT"};
+            throw usage_error{
+                "ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT"};
         ums_policy_calls_t known = UMS_POLICY_CALLS_INIT;
         std::memcpy(&known, &given, std::min(given.size, sizeof known));
         return known;

@@ -228,7 +228,8 @@ void test_liveness(const policy_subject& subject) {
                     // At the end, wait only for fibers whose wait was already suspicious. With a
                     // policy that shares time out there may always be some, and this would never
                     // end.
-                    if (step >= subject.steps && t.step + fiber_count * patience > subject.steps) continue;
+                    if (step >= subject.steps && t.step + fiber_count * patience > subject.steps)
+                        continue;
                     if (!t.is_ready || step - t.step <= fiber_count * patience) continue;
                     is_suspicious = true;
                     if (now - t.time > longest * longest_turns)

@@ -136,7 +136,8 @@ void print_summary(const trace_request& asked, const summary& s) {
 // Turns recording on, and restores its state in all cases.
 class switched_on {
 public:
-    switched_on(const live_rings& rings, std::uint64_t ring_bytes) : rings_{rings}, is_over_{rings.is_on()} {
+    switched_on(const live_rings& rings, std::uint64_t ring_bytes)
+        : rings_{rings}, is_over_{rings.is_on()} {
         rings.switch_on(static_cast<std::uint32_t>(ring_bytes));
     }
     ~switched_on() {

@@ -202,13 +202,15 @@ std::vector<std::pair<int, int>> order_of(const std::vector<int>& priorities) {
 }
 
 TEST_F(urgent_first_test, of_the_waiters_of_a_mutex_the_most_urgent_has_it_first) {
-    EXPECT_EQ(order_of<mutex>({-4, 1, 0, 3, 1, -1}),
-              (std::vector<std::pair<int, int>>{{3, 3}, {1, 1}, {1, 1}, {0, 0}, {-1, -1}, {-4, -4}}));
+    EXPECT_EQ(
+        order_of<mutex>({-4, 1, 0, 3, 1, -1}),
+        (std::vector<std::pair<int, int>>{{3, 3}, {1, 1}, {1, 1}, {0, 0}, {-1, -1}, {-4, -4}}));
 }
 
 TEST_F(urgent_first_test, a_fair_mutex_goes_to_the_first_which_is_as_urgent_as_those_behind_it) {
-    EXPECT_EQ(order_of<fair_mutex>({-4, 1, 0, 3, 1, -1}),
-              (std::vector<std::pair<int, int>>{{-4, 3}, {1, 3}, {0, 3}, {3, 3}, {1, 1}, {-1, -1}}));
+    EXPECT_EQ(
+        order_of<fair_mutex>({-4, 1, 0, 3, 1, -1}),
+        (std::vector<std::pair<int, int>>{{-4, 3}, {1, 3}, {0, 3}, {3, 3}, {1, 1}, {-1, -1}}));
 }
 
 TEST_F(urgent_first_test, a_waiter_of_a_mutex_is_passed_over_a_bounded_number_of_times) {
@@ -244,8 +246,8 @@ TEST_F(urgent_first_test, a_holder_is_raised_while_it_leaves_its_cluster_and_tha
         cluster other{{.name = "other", .policy = policy_kind::priority}};
         for (int round = 0; round < 200; ++round) {
             mutex m;
-            std::optional<cluster> first{std::in_place,
-                                         cluster_options{.name = "first", .policy = policy_kind::priority}};
+            std::optional<cluster> first{
+                std::in_place, cluster_options{.name = "first", .policy = policy_kind::priority}};
             std::atomic<bool> is_held = false;
             fiber holder{{.cluster = &*first, .priority = -4}, [&] {
                              m.lock();
