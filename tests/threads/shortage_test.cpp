@@ -38,7 +38,7 @@
 namespace {
 
 // The kernel threads from the `first_refused`th to the `last_refused`th request are refused.
-std::atomic<int> threads_wanted{0}, first_refused{0}, last_refused{0};
+[[maybe_unused]] std::atomic<int> threads_wanted{0}, first_refused{0}, last_refused{0};
 
 // While this is set, a thread that was started since has no memory.
 std::atomic<bool> new_threads_starve{false};
