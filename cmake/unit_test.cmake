@@ -45,6 +45,9 @@ function(ums_register_test name target)  # ARGN: environment
     add_test(NAME ${name} COMMAND ${target})
     set_tests_properties(${name} PROPERTIES
         TIMEOUT 600 ENVIRONMENT "${ums_test_environment};${ARGN}")
+    if(name MATCHES "_model$")
+        ums_runs_beside(${name})
+    endif()
 endfunction()
 
 function(ums_unit_test source)
