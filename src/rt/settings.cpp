@@ -86,7 +86,7 @@ void read_environment(options& o) {
     o.follow_cpus = word("UMS_FOLLOW_CPUS", o.follow_cpus, {{"0", 0}, {"1", 1}}) != 0;
     o.pin = word("UMS_PIN", o.pin, {{"0", 0}, {"1", 1}}) != 0;
     if (const char* const cpus = ::secure_getenv("UMS_CPUS")) {
-        if (!names_cpus(cpus)) refuse("UMS_CPUS", cpus, "a list as 0-3,8 or node:NUMBER or auto");
+        if (!names_cpus(cpus)) refuse("UMS_CPUS", cpus, "a list such as 0-3,8, or node:NUMBER, or auto");
         o.cpus = cpus;
     }
     o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
@@ -160,7 +160,7 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
     auto named = is_node ? os::cpus_of_node(wanted.substr(5), root) : os::parse_cpu_list(wanted);
     if (!named)
         refuse(std::errc::invalid_argument,
-               "ums: cpus: expected a list as \"0-3,8\", \"node:\" and a number, or \"auto\"");
+               "ums: cpus: expected a list such as \"0-3,8\", \"node:\" and a number, or \"auto\"");
     const auto may_use = [&](int cpu) {
         return std::binary_search(usable.begin(), usable.end(), cpu);
     };
