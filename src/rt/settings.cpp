@@ -86,7 +86,8 @@ void read_environment(options& o) {
     o.follow_cpus = word("UMS_FOLLOW_CPUS", o.follow_cpus, {{"0", 0}, {"1", 1}}) != 0;
     o.pin = word("UMS_PIN", o.pin, {{"0", 0}, {"1", 1}}) != 0;
     if (const char* const cpus = ::secure_getenv("UMS_CPUS")) {
-        if (!names_cpus(cpus)) refuse("UMS_CPUS", cpus, "a list such as 0-3,8, or node:NUMBER, or auto");
+        if (!names_cpus(cpus))
+            refuse("UMS_CPUS", cpus, "a list such as 0-3,8, or node:NUMBER, or auto");
         o.cpus = cpus;
     }
     o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
@@ -230,7 +231,8 @@ settings settle(const options& asked) {
         case guard_kind::lightweight:
             if (!can)
                 refuse(std::errc::operation_not_supported,
-                       "ums: lightweight guards (MADV_GUARD_INSTALL) need Linux 6.13");
+                       "ums: lightweight guards (MADV_GUARD_INSTALL) need Linux 6.13; "
+                       "guard_kind::automatic uses what there is");
             s.guard = mem::guard_kind::lightweight;
             s.guard_reason = "asked for";
             break;
