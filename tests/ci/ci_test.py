@@ -27,7 +27,7 @@ one CPU
 TESTS = f"""
 add_test(src/x printf "%s" [==[{GOOGLE_TEST}]==])
 add_test(src/x@p1 printf "%s" [==[{GOOGLE_TEST}]==])
-add_test(tests/y echo "test_page (y.Y.test_page) ... skipped 'no pyte here'")
+add_test(tests/y printf "test_page (y.Y.test_page)\nShows it. ... skipped 'no pyte here'\n")
 add_test(tests/part echo "skipped in part: no mandoc")
 add_test(tests/code sh -c "echo 'skipped: no gdb'; exit 77")
 set_tests_properties(tests/code PROPERTIES SKIP_RETURN_CODE 77)
