@@ -169,7 +169,8 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
     if (is_node) std::erase_if(*named, [&](int cpu) { return !may_use(cpu); });
     if (named->empty() || !std::all_of(named->begin(), named->end(), may_use))
         refuse(std::errc::operation_not_supported,
-               "ums: cpus: this process may not use those CPUs, or there is no such node");
+               "ums: cpus: this process may not use these CPUs, or there is no such node (see "
+               "Cpus_allowed_list in /proc/self/status)");
     return *std::move(named);
 }
 

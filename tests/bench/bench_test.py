@@ -68,6 +68,7 @@ BAD_INPUT = [
     (["bank"], "bank"),
     (["--frobnicate"], "--frobnicate"),
     (["info", "extra"], "extra"),
+    (["profile"], "see ums profile --help"),
     (["bench"], "bench"),
     (["bench", "yeild"], "yield"),
     (["bench", "yeild"], "yeild"),
@@ -437,6 +438,12 @@ class Words(unittest.TestCase):
         self.assertEqual(info.returncode, 0, info.stderr)
         for what in ("ums ", "cpu: ", "kernel: ", "processors: "):
             self.assertIn(what, info.stdout)
+
+    def test_an_error_of_the_library_has_one_prefix(self):
+        done = subprocess.run([UMS, "info"], env=dict(os.environ, UMS_CPUS="1023"), capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^ums: cpus: [^\n]+\n$")
 
     def test_a_full_disk_is_an_error(self):
         if not os.path.exists("/dev/full"):
