@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# Tests take turns, because most of them keep all CPUs busy or look at the whole machine. A test that
-# computes on one CPU without looking at anything else runs beside the others: ums_runs_beside(NAME).
-# So the models, a third of the time of the whole suite, cost next to none of it.
+# Tests take turns, because most of them keep all CPUs busy or look at the whole machine. A test
+# that computes on one CPU without looking at anything else runs beside the others:
+# ums_runs_beside(NAME). So the models, a third of the suite's time, cost next to none of it.
 
 # In place of CMake's command.
 function(add_test)

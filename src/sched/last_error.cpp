@@ -6,7 +6,8 @@
 namespace ums {
 
 // Never inlined, not even by a linker that optimises, because otherwise a caller would keep the
-// address. ThreadSanitizer leaves them out: errno is the kernel thread's, and its fibers take turns.
+// address. ThreadSanitizer leaves these out: errno is the kernel thread's, and its fibers take
+// turns.
 #define UMS_OF_THE_THREAD __attribute__((noinline, no_sanitize("thread")))
 
 UMS_OF_THE_THREAD int last_error() noexcept {
