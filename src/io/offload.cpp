@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <list>
 #include <mutex>
+#include <new>
 #include <pthread.h>
 #include <thread>
 #include <utility>
