@@ -4,10 +4,13 @@
 // rt/latencies.hpp: how long fibers wait, added up from the records of a trace (sched/trace.hpp).
 //
 // follow() reads what was recorded since the last time, and adds nothing to the cost of a record.
+//
 // It reads one ring after another. Meanwhile a fiber may be woken on a ring that was read already,
 // and run and end on one that was not. So records that are newer than the beginning of follow() are
-// kept for the next time; of all others none is missing, because a record is in its ring before
-// what it says takes effect. It misses what the rings have overwritten by then, and what is more than it reads at once. Waits
+// kept for the next time. Of the others none is missing, because a record is in its ring before
+// what it says takes effect.
+//
+// It misses what the rings have overwritten by then, and what is more than it reads at once. Waits
 // whose begin or end is missing must not be guessed, so it then forgets all waits that were under
 // way, and what other rings hold of the time before. So the times are a sample, and each of them is
 // right.
