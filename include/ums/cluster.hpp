@@ -49,8 +49,9 @@ struct cluster_options {
     bool pin = false;
     // The CPUs that the cluster's kernel threads may use. Empty: all that the process may. A list
     // as the kernel writes it: "0-3,8"; those of a NUMA node: "node:1"; or "auto": one for each
-    // processor, near each other (the same last-level cache, if that has as many), which other
-    // clusters with "auto" do not use yet. With fewer CPUs than processors several share one.
+    // processor, near each other (the same last-level cache, if that has as many), and if possible
+    // none that another cluster got by its `cpus`. With fewer CPUs than processors several share
+    // one.
     std::string cpus = {};
     // Most kernel threads, as options::carriers.
     std::uint32_t carriers = 10'000;

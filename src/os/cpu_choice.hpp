@@ -11,15 +11,15 @@
 
 namespace ums::os {
 
-// Those that this process may use, in ascending order.
+// Returns the CPUs that this process may use, in ascending order.
 std::vector<int> usable_cpu_list();
 
-// Parses a list as the kernel writes it: "0-3,8". In ascending order, each once. Empty: this is no
-// such list, or it names no CPU.
+// Parses a list as the kernel writes it: "0-3,8". Returns the CPUs in ascending order, each once;
+// std::nullopt if this is no such list, or names no CPU.
 std::optional<std::vector<int>> parse_cpu_list(const std::string& text);
 
-// The CPUs of the NUMA node with that number. Empty: this is no number. None: there is no such
-// node.
+// Returns the CPUs of the NUMA node with that number: an empty list if there is no such node, and
+// std::nullopt if this is no number.
 std::optional<std::vector<int>> cpus_of_node(const std::string& number,
                                              const std::string& root = "");
 
