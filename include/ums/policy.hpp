@@ -102,8 +102,9 @@ public:
     }
 
     // `f`, which runs, has gone to `processor` by this_fiber::migrate(cluster, processor). A policy
-    // by which each fiber belongs to a processor lets it belong to that one. Called by the fiber,
-    // which is not the policy's. Not called for a pinned fiber.
+    // by which each fiber belongs to a processor lets it belong to that one; if that processor has
+    // been removed since, to any. Called by the fiber, which is not the policy's. Not called for a
+    // pinned fiber.
     virtual void placed(fiber_ref f, unsigned processor) noexcept { (void)f, (void)processor; }
 };
 

@@ -95,7 +95,8 @@ typedef struct ums_policy_calls {
     /* What ums_cluster_set_group_weight() was told. Returns whether the policy has groups. NULL: it
      * has none. */
     bool (*set_group_weight)(void* self, unsigned group, unsigned weight);
-    /* The fiber, which runs, went there by ums_this_fiber_migrate_to(). */
+    /* The fiber, which runs, went there by ums_this_fiber_migrate_to(). The processor may have been
+     * removed since. */
     void (*placed)(void* self, ums_ref_t fiber, unsigned processor);
 } ums_policy_calls_t;
 

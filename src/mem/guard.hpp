@@ -4,7 +4,7 @@
 // mem/guard.hpp: pages that must not be touched, below each stack.
 //
 // lightweight: MADV_GUARD_INSTALL (Linux 6.13). Page-table markers, without a mapping of its own: a
-// million guards in one mapping.
+//              million guards in one mapping.
 // mprotect:    PROT_NONE pages. Each guard splits the mapping, and the kernel allows 65,530
 //              mappings (vm.max_map_count): about 32,700 stacks.
 

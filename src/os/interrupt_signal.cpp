@@ -30,7 +30,7 @@ void pass_on(int number, siginfo_t* info, void* context) noexcept {
     const struct sigaction& before = all[number].before;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) {
-        // The thread dies the same death. The signal comes when this handler returns, which
+        // The program dies the same death. The signal comes when this handler returns, which
         // unblocks it.
         sigaction(number, &before, nullptr);
         ::syscall(SYS_tgkill, ::getpid(), static_cast<int>(::syscall(SYS_gettid)), number);

@@ -57,7 +57,7 @@ int pin_this_thread(unsigned n) noexcept {
     return sched_setaffinity(0, sizeof only, &only) == 0 ? cpu : -1;
 }
 
-void confine_this_thread(const std::vector<int>& cpus) noexcept {
+void confine_this_thread(std::span<const int> cpus) noexcept {
     if (cpus.empty()) return;
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -4,6 +4,7 @@
 // os/topology.hpp: which CPUs this process may use, and which of them are near each other.
 
 #include <sched.h>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,9 @@ unsigned usable_cpus() noexcept;
 // Confines the calling thread to the n-th usable CPU (modulo their number). Returns that CPU, or
 // -1.
 int pin_this_thread(unsigned n) noexcept;
-// Confines the calling thread to those CPUs. Does nothing if the list is empty.
-void confine_this_thread(const std::vector<int>& cpus) noexcept;
+// Confines the calling thread to those CPUs. Does nothing if the list is empty. Does not allocate,
+// because a carrier may call it in the handler of a signal.
+void confine_this_thread(std::span<const int> cpus) noexcept;
 
 // Lets the calling thread, which may have inherited the mask of a pinned one, use all CPUs.
 void unpin_this_thread() noexcept;

@@ -10,12 +10,12 @@
 // instruction; if not, the clock tries again later. Two clocks can do that:
 //
 // perf   a software clock event of the thread with exclude_kernel, whose overflow signals its
-// owner. It is an hrtimer: precise to some 10 us, and repeated with the same period until it comes
-// in user mode. Not on PREEMPT_RT kernels, which send the signal later, from a thread.
+//        owner. It is an hrtimer: precise to some 10 us, and repeated with the same period until it
+//        comes in user mode. Not on PREEMPT_RT kernels, which send the signal later, from a thread.
 // timer  a POSIX timer on the thread's *user* CPU time, which passes in whole scheduler ticks (1 to
-// 10 ms), at ticks that come in user mode. It works where perf is refused. Not with full dynticks
-// (nohz_full), where the kernel counts user time exactly: there a tick in the middle of a system
-// call may find the timer expired.
+//        10 ms), at ticks that come in user mode. It works where perf is refused. Not with full
+//        dynticks (nohz_full), where the kernel counts user time exactly: there a tick in the
+//        middle of a system call may find the timer expired.
 //
 // Rejected: tgkill() to a thread seen running in /proc, because the thread may enter a system call
 // before the signal arrives; a timer that ticks all the time, because it costs even when no thread

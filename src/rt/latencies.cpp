@@ -69,7 +69,7 @@ bool latencies::read(const trace_ring& r, place& at, std::uint64_t most) {
     at = {.next = count, .begun_at = begun, .running = at.running, .is_new = false};
     missed += count - wanted - n;
     if (!begins && n == count - wanted) return true;
-    if (n != 0) known_from_ = std::max(known_from_, new_[before].when);
+    known_from_ = std::max(known_from_, n != 0 ? new_[before].when : arch::time_stamp());
     return false;
 }
 
@@ -82,8 +82,7 @@ bool latencies::read_all() {
         places_[r];
     if (rings == 0) return true;
     const std::uint64_t most = most_at_once / rings + 1;
-    new_.clear();
-    new_.reserve(rings * most);
+    new_.reserve(new_.size() + rings * most);
     bool is_whole = true;
     for (const trace_ring* r = newest; r != nullptr; r = r->next.load(base::relaxed))
         if (!read(*r, places_[r], most)) is_whole = false;
@@ -95,21 +94,24 @@ void latencies::forget() {
     for (auto& [ring, at] : places_) at.running = 0;
 }
 
-void latencies::follow() {
+void latencies::follow(std::uint64_t until) {
     ns_per_stamp_ = measure_stamps();
     if (ns_per_stamp_ == 0) return;
     if (!std::exchange(is_whole_, false)) {
         known_from_ = arch::time_stamp();
+        new_.clear();
         forget();
     }
     if (!read_all()) forget();
     std::sort(new_.begin(), new_.end(),
               [](const event& a, const event& b) { return a.when < b.when; });
-    for (const event& e : new_) {
-        const bool is_known = e.when >= known_from_;
+    auto e = new_.cbegin();
+    for (; e != new_.cend() && e->when <= until; ++e) {
+        const bool is_known = e->when >= known_from_;
         ++(is_known ? records : missed);
-        if (is_known) add(e);
+        if (is_known) add(*e);
     }
+    new_.erase(new_.cbegin(), e);
     is_whole_ = true;
 }
 

@@ -4,6 +4,12 @@
 // rt/latencies.hpp: how long fibers wait, added up from the records of a trace (sched/trace.hpp).
 //
 // follow() reads what was recorded since the last time, and adds nothing to the cost of a record.
+//
+// It reads one ring after another. Meanwhile a fiber may be woken on a ring that was read already,
+// and run and end on one that was not. So records that are newer than the beginning of follow() are
+// kept for the next time. Of the others none is missing, because a record is in its ring before
+// what it says takes effect.
+//
 // It misses what the rings have overwritten by then, and what is more than it reads at once. Waits
 // whose begin or end is missing must not be guessed, so it then forgets all waits that were under
 // way, and what other rings hold of the time before. So the times are a sample, and each of them is
@@ -12,10 +18,12 @@
 // Rejected: a time stamp in each descriptor, and histograms in each processor. That is one more
 // store and increment for each event, also for users that want only the trace.
 
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
+#include "arch/time_stamp.hpp"
 #include "rt/openmetrics.hpp"
 #include "sched/trace.hpp"
 
@@ -27,7 +35,11 @@ public:
     using times = histogram<28>;  // From 128 ns to 8.6 s.
 
     // May throw std::bad_alloc; then some records are missed.
-    void follow();
+    void follow() { follow(arch::time_stamp()); }
+    // `until`: of now, or earlier.
+    void follow(std::uint64_t until);
+    // Of how many fibers something is remembered: those that were seen and have not ended.
+    [[nodiscard]] std::size_t remembered() const noexcept { return fibers_.size(); }
 
     times in_queue{128};  // From ready to running.
     // The same, for fibers that a wake-up, a deadline, an event or a spawn made ready.
@@ -62,7 +74,7 @@ private:
 
     std::unordered_map<const sched::trace_ring*, place> places_;  // Rings are never unmapped.
     std::unordered_map<std::uint64_t, state> fibers_;
-    std::vector<event> new_;
+    std::vector<event> new_;  // Those that were read and not added yet.
     std::uint64_t known_from_ = 0;  // Before this moment not everything is known.
     bool is_whole_ = true;           // Otherwise an exception ended the last follow().
     double ns_per_stamp_ = 0;

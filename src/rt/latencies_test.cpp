@@ -171,6 +171,38 @@ TEST_F(latencies_test, the_ring_of_plain_threads_may_begin_late) {
     expect(1, 1, 1);
 }
 
+TEST_F(latencies_test, what_is_recorded_during_the_reading_is_kept_for_the_next_time) {
+    ring a{0}, b{1};
+    a.add(100, trace_event::run, 1);
+    b.add(100, trace_event::run, 9);
+    all.follow();
+    // Ring a is read before these, ring b after them: the fiber is woken, runs and ends.
+    b.add(130, trace_event::park, 9, 5);
+    b.add(140, trace_event::end, 5, 9);
+    all.follow(110);
+    expect(0, 0, 0);
+    a.add(120, trace_event::unpark, 5, 1);
+    all.follow(200);
+    expect(1, 1, 0);
+    EXPECT_EQ(all.remembered(), 2u);
+    EXPECT_EQ(all.records, 5u);
+    EXPECT_EQ(all.missed, 0u);
+}
+
+TEST_F(latencies_test, a_fiber_that_has_ended_is_not_remembered) {
+    ring a{0};
+    a.add(100, trace_event::run, 1);
+    a.add(110, trace_event::spawn, 2, 1);
+    a.add(120, trace_event::park, 1, 2);
+    a.add(130, trace_event::unpark, 1, 2);
+    a.add(140, trace_event::end, 2, 1);
+    all.follow();
+    EXPECT_EQ(all.remembered(), 1u);
+    a.add(150, trace_event::end, 1);
+    all.follow();
+    EXPECT_EQ(all.remembered(), 0u);
+}
+
 TEST_F(latencies_test, time_in_the_kernel_is_not_time_in_the_queue) {
     ring a{0}, threads{trace_ring::outside};
     a.add(100, trace_event::run, 1);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "rt/openmetrics.hpp"
 
+#include <charconv>
 #include <cstdarg>
 #include <cstdio>
 #include <utility>
@@ -13,7 +14,17 @@ namespace {
 
 using number = unsigned long long;
 
-double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
+// A time as text. printf() would write the decimal point of the program's locale.
+struct seconds {
+    char text[32];
+    explicit seconds(std::uint64_t ns) noexcept {
+        const auto [end, error] = std::to_chars(text, text + sizeof text - 1,
+                                                static_cast<double>(ns) * 1e-9,
+                                                std::chars_format::general, 12);
+        UMS_ASSERT(error == std::errc{}, "a number of metrics is too long");
+        *end = 0;
+    }
+};
 
 }  // namespace
 
@@ -55,13 +66,14 @@ void openmetrics::info(const char* name, const char* help, const char* label, co
 }
 
 void openmetrics::bucket(const char* name, std::uint64_t limit_ns, std::uint64_t so_far) {
-    line("%s_bucket{le=\"%.12g\"} %llu\n", name, seconds(limit_ns), static_cast<number>(so_far));
+    line("%s_bucket{le=\"%s\"} %llu\n", name, seconds{limit_ns}.text,
+         static_cast<number>(so_far));
 }
 
 void openmetrics::finish_times(const char* name, std::uint64_t count, std::uint64_t sum_ns) {
     line("%s_bucket{le=\"+Inf\"} %llu\n", name, static_cast<number>(count));
     line("%s_count %llu\n", name, static_cast<number>(count));
-    line("%s_sum %.12g\n", name, seconds(sum_ns));
+    line("%s_sum %s\n", name, seconds{sum_ns}.text);
 }
 
 std::string openmetrics::end() && {

@@ -135,10 +135,6 @@ carry::preference detection_of(const options& o) noexcept {
     return carry::preference::automatic;
 }
 
-namespace {
-
-}  // namespace
-
 available available_processors(const std::string& root) {
     const unsigned usable = os::usable_cpus();
     available found{usable, std::to_string(usable) + " CPUs usable"};

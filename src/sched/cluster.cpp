@@ -83,10 +83,12 @@ int cluster::cpu_of(unsigned n) const noexcept {
 }
 
 void cluster::place_thread(unsigned n, bool is_its_first) const noexcept {
-    if (setup_.pin)
-        os::confine_this_thread({cpu_of(n)});
-    else if (is_its_first)
+    if (setup_.pin) {
+        const int only = cpu_of(n);
+        os::confine_this_thread({&only, 1});
+    } else if (is_its_first) {
         os::confine_this_thread(setup_.cpus);
+    }
 }
 
 std::vector<int> cluster::cpus_in_use() {

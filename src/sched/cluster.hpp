@@ -119,7 +119,8 @@ public:
     [[nodiscard]] int cpu_of(unsigned n) const noexcept;
     // By a carrier's thread that has come to hold the n-th processor.
     void place_thread(unsigned n, bool is_its_first) const noexcept;
-    // Those that the clusters there are were given by name.
+    // The CPUs of all clusters that were given some (cluster_setup::cpus). One that several have
+    // occurs several times.
     static std::vector<int> cpus_in_use();
     // How long a processor with nothing to run looks for work before it sleeps.
     [[nodiscard]] os::nanoseconds spin() const noexcept { return setup_.spin; }

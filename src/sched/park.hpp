@@ -4,10 +4,10 @@
 // sched/park.hpp: the one way a fiber, or a plain kernel thread, stops.
 //
 // internal: for the library's own waits, ended by wake(). One rule makes it exact: a waiter that
-// publishes itself to a waker parks until that waker's wake() has come, once for each (a timed wait
-// that gives up withdraws its publication under the waker's lock, or parks again if it is too
-// late). So no wake() is ever stale, a waker may touch the waiter until its wake() returns, and an
-// internal park never returns without a reason.
+//           publishes itself to a waker parks until that waker's wake() has come, once for each (a
+//           timed wait that gives up withdraws its publication under the waker's lock, or parks
+//           again if it is too late). So no wake() is ever stale, a waker may touch the waiter
+//           until its wake() returns, and an internal park never returns without a reason.
 // user:     the public this_fiber::park(), ended by unpark().
 //
 // Blocking: parks the fiber, never its processor; a plain thread waits on a futex.

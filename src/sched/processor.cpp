@@ -81,8 +81,9 @@ fiber* processor::pick_after_visits(fiber* yielder) noexcept {
     return pick_elsewhere_instead_of(yielder);
 }
 
-// Returned, not queued: a fiber that needs it to continue (sched/carrier_pool.hpp) could find it in
-// no queue. While there are more, each second switch is theirs.
+// Returned, not queued: a carrier that is refused a permit may need this fiber to continue, and
+// finds it in the pool's list, but in no queue (sched/carrier_pool.hpp). While there are more, each
+// second switch is theirs.
 fiber* processor::pick_stopped() noexcept {
     carrier_pool& pool = home_.carriers;
     if (!pool.has_stopped()) return nullptr;

@@ -50,11 +50,16 @@ void urgency::take_back(donor& d) noexcept {
     d.to = nullptr;
 }
 
+void urgency::settle_lent(const donor& d) noexcept {
+    // relaxed: as in settle().
+    if (lent_by(d) > d.to->wanted.inherited.load(base::relaxed)) settle(d.to);
+}
+
 void urgency::settle(fiber* f) noexcept {
     for (unsigned step = 0; f != nullptr && step < longest; ++step) {
         std::uint32_t lent = 0;
         for (const donor* d = f->wanted.lenders; d != nullptr; d = d->next)
-            lent = std::max(lent, static_cast<std::uint32_t>(of(*d->who) + lent_zero));
+            lent = std::max(lent, lent_by(*d));
         const int before = f->wanted.effective_priority();
         // relaxed: changed only inside a section; the policy's lock orders what raised() does.
         if (f->wanted.inherited.load(base::relaxed) == lent) return;

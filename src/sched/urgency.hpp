@@ -69,8 +69,11 @@ public:
     static void lend(donor& d, fiber& holder) noexcept;
     // It lends nothing any more. settle() follows for the fiber that it lent to.
     static void take_back(donor& d) noexcept;
-    // The lenders of `f` have changed. Null: nothing is done.
+    // The lenders of `f` have changed. Null: nothing is done. Cost: a look at each lender.
     static void settle(fiber* f) noexcept;
+    // The same after one lend(), of `d`. Looks at no other lender unless `d` is the most urgent, so
+    // that a crowd of waiters can come.
+    static void settle_lent(const donor& d) noexcept;
 
     // By a cluster that is drained, before it goes: settle() looks at the cluster of a fiber that
     // is lent to, which may be on its way to another one. Whatever settles after this sees where
@@ -79,6 +82,11 @@ public:
 
 private:
     static constexpr int lent_zero = wishes::lent_zero;
+
+    // What it lends, as wishes::inherited has it.
+    [[nodiscard]] static std::uint32_t lent_by(const donor& d) noexcept {
+        return static_cast<std::uint32_t>(of(*d.who) + lent_zero);
+    }
 
     static inline constinit base::atomic<unsigned> clusters_;
     // Before a policy's lock, for raised().

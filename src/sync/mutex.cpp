@@ -142,10 +142,11 @@ void for_each_donor(wait_list& list, auto each) noexcept {
     auto& it = *reinterpret_cast<parkable*>(owner_of(seen));
     if (!it.is_fiber) return;
     auto& holder = static_cast<sched::fiber&>(it);
-    if (newest != nullptr && (seen & raised) != 0)
+    if (newest != nullptr && (seen & raised) != 0) {
         urgency::lend(newest->lends, holder);
-    else
-        for_each_donor(m.waiters, [&](sched::donor& d) { urgency::lend(d, holder); });
+        return urgency::settle_lent(newest->lends);
+    }
+    for_each_donor(m.waiters, [&](sched::donor& d) { urgency::lend(d, holder); });
     urgency::settle(&holder);
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+#include <cstdlib>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "os/topology.hpp"
+#include "sched/cluster.hpp"
+
+namespace {
+thread_local unsigned allocations = 0;
+}
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* const made = std::malloc(bytes)) return made;
+    throw std::bad_alloc{};
+}
+[[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
+[[gnu::noinline]] void operator delete(void* at, std::size_t) noexcept { std::free(at); }
+
+namespace {
+
+using namespace ums;
+
+// A fiber may be stopped inside the allocator, with its lock. When the fiber has its turn again its
+// carrier, in the handler of the signal, follows the processor that it was given.
+void expect_no_allocation(bool pin, std::vector<int> cpus) {
+    const sched::cluster one{
+        {.name = "one", .processors = 1, .policy = nullptr, .pin = pin, .cpus = std::move(cpus)}};
+    std::thread{[&one] {
+        const unsigned before = allocations;
+        one.place_thread(0, true);
+        one.place_thread(1, false);
+        EXPECT_EQ(allocations, before);
+    }}.join();
+}
+
+TEST(place_thread_test, a_carrier_of_a_pinned_cluster_does_not_allocate) {
+    expect_no_allocation(true, {});
+}
+
+TEST(place_thread_test, a_carrier_of_a_cluster_with_cpus_does_not_allocate) {
+    expect_no_allocation(false, {os::nth_usable_cpu(0)});
+}
+
+}  // namespace
