@@ -76,10 +76,25 @@ class PsTest(unittest.TestCase):
     def test_stop_shows_the_same(self):
         with Crowd(20) as crowd:
             crowd.settle()
-            self.check_all(json.loads(ums("ps", crowd.pid, "--json", "--stop").stdout), crowd.fibers)
+            done = ums("ps", crowd.pid, "--json", "--stop")
+            self.check_all(json.loads(done.stdout), crowd.fibers)
+            self.assertRegex(done.stderr, rf"\Aprocess {crowd.pid} stood still for \d+\.\d ms\n\Z")
             # And it goes on: it still obeys.
             crowd.tell("end")
             self.assertEqual(crowd.process.returncode, 0)
+
+    def test_a_stopped_process_goes_on_before_the_list_is_written(self):
+        with Crowd(100) as crowd:
+            for what in ("ps", "stack"):
+                # The list is longer than the pipe, so the command waits for its reader.
+                words = [programs.UMS, what, str(crowd.settle().pid), "--stop"] + ["--each"] * (what == "stack")
+                with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tool:
+                    self.assertEqual(len(tool.stdout.read(1)), 1)
+                    folder = f"/proc/{crowd.pid}/task"
+                    for tid in os.listdir(folder):
+                        with open(f"{folder}/{tid}/status", encoding="utf-8") as file:
+                            self.assertIn("TracerPid:\t0\n", file.read())
+                    self.assertIn(b"stood still for", tool.communicate()[1])
 
     def test_prints_lines_and_counts(self):
         with Crowd(2) as crowd:

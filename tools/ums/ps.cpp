@@ -196,6 +196,7 @@ int ps(const ps_request& asked) {
     const auto target = open_process(asked.target, asked.stop);
     const layout how{*target};
     const snapshot s{*target, how};
+    let_go(*target);
     symbols names_from{*target};
     start_names names{names_from};
     descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
