@@ -125,6 +125,16 @@ class GdbTest(unittest.TestCase):
             crowd.tell("end")
             self.assertEqual(crowd.process.returncode, 0)
 
+    def test_the_command_looks_at_a_program_that_a_debugger_holds(self):
+        with Crowd(1) as crowd:
+            crowd.settle()
+            out = gdb(["-p", str(crowd.pid)], f"shell cat /proc/{crowd.pid}/status",
+                      f"shell {programs.UMS} ps --match semaphore-0 {crowd.pid}",
+                      f"shell {programs.UMS} stack --match semaphore-0 {crowd.pid}")
+            self.assertIn("State:\tt (tracing stop)", out)
+            self.assertRegex(out, r"\n +4 parked .* semaphore-0 +semaphore 0x")
+            self.assertRegex(out, r'fiber 4 "semaphore-0": parked, semaphore 0x.*\n(    .*\n)+    ums_fiber_entry')
+
     def test_a_breakpoint_for_one_fiber(self):
         out = gdb([programs.CROWD], "break obey if $_fiber() == 1", "run 1", "print $_fiber()")
         self.assertRegex(out, r"Breakpoint 1, .*obey")

@@ -10,6 +10,7 @@ Python package prometheus_client is missing (tools/setup).
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,28 @@ class MetricsTest(unittest.TestCase):
             self.assertNotEqual(wrong, self.plain)
             with self.assertRaises(ValueError):
                 families(wrong)
+
+    def test_promtool_reads_every_sample(self):
+        """The parser of Prometheus itself. (`promtool check metrics` knows only the older format.)"""
+        if shutil.which("promtool") is None:
+            self.skipTest("no promtool here (Debian: prometheus)")
+        with tempfile.TemporaryDirectory() as folder:
+            def read(text):
+                path = os.path.join(folder, "metrics")
+                with open(path, "w", encoding="utf-8") as file:
+                    # It makes a data base of them, and there each sample has a time.
+                    file.write(re.sub(r"(?m)^(?!#)(.+)$", r"\1 1700000000", text))
+                return subprocess.run(["promtool", "tsdb", "create-blocks-from", "openmetrics", path, folder],
+                                      capture_output=True, text=True, check=False)
+
+            for text in (self.plain, self.traced):
+                done = read(text)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                lines = done.stdout.splitlines()
+                said = dict(zip(re.split(r"\s{2,}", lines[0].strip()), re.split(r"\s{2,}", lines[1].strip())))
+                samples = sum(not line.startswith("#") for line in text.splitlines())
+                self.assertEqual(said["NUM SAMPLES"], str(samples), done.stdout)
+            self.assertNotEqual(read(self.plain.replace("# EOF\n", "")).returncode, 0)
 
     def test_the_dashboard_asks_for_what_there_is(self):
         known = {s.name for family in families(self.plain).values() for s in family.samples}

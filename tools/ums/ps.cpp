@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "inspect/selection.hpp"
@@ -60,17 +61,23 @@ void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, st
     fmt::print("\n{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}\n", "ID", "STATE", "PROC",
                "STACK", "CLUSTER", "NAME", "WAITS FOR", "START");
     bool any_moved = false;
-    std::string line;
+    std::map<address, std::string> starts;
+    fmt::memory_buffer line;
     for (const std::uint32_t i : chosen) {
         const fiber_record& f = s.fibers[i];
         any_moved |= f.has_moved;
+        const auto [start, is_new] = starts.try_emplace(f.run);
+        if (is_new) start->second = shortened(names.of(f.run));
+        std::string state = name_of(f.state);
+        if (f.has_moved) state += '~';
         line.clear();
-        fmt::format_to(std::back_inserter(line), "{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}",
-                       f.id, fmt::format("{}{}", name_of(f.state), f.has_moved ? "~" : ""),
-                       processor_of(s, f), bytes_in_words(f.stack_used), cluster_of(s, f), f.name,
-                       wait_in_words(s, f, fds), shortened(names.of(f.run)));
-        line.erase(line.find_last_not_of(' ') + 1);
-        line += '\n';
+        fmt::format_to(fmt::appender{line}, "{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}",
+                       f.id, state, processor_of(s, f), bytes_in_words(f.stack_used),
+                       cluster_of(s, f), f.name, wait_in_words(s, f, fds), start->second);
+        std::size_t length = line.size();
+        while (length != 0 && line[length - 1] == ' ') --length;
+        line.resize(length);
+        line.push_back('\n');
         std::fwrite(line.data(), 1, line.size(), stdout);
     }
     if (any_moved)
@@ -189,6 +196,7 @@ int ps(const ps_request& asked) {
     const auto target = open_process(asked.target, asked.stop);
     const layout how{*target};
     const snapshot s{*target, how};
+    let_go(*target);
     symbols names_from{*target};
     start_names names{names_from};
     descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};

@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <utility>
 
 #include "inspect/lock_graph.hpp"
 #include "inspect/selection.hpp"
@@ -57,9 +58,12 @@ void print(const snapshot& s, const stack_group& g, symbols& names, descriptors&
     fmt::print("\n");
 }
 
-// The workers of the UMS API. A running worker is on its scheduler's kernel thread.
-void print_workers(const snapshot& s, symbols& names, unwinder& by) {
-    std::map<std::pair<call_stack, std::string>, std::vector<std::uint64_t>> groups;
+// The workers of the UMS API, equal stacks together. A running worker is on its scheduler's kernel
+// thread.
+using worker_groups = std::map<std::pair<call_stack, std::string>, std::vector<std::uint64_t>>;
+
+worker_groups groups_of_workers(const snapshot& s, unwinder& by) {
+    worker_groups groups;
     for (const worker_record& w : s.workers) {
         registers r;
         if (w.ip != 0) {
@@ -73,6 +77,10 @@ void print_workers(const snapshot& s, symbols& names, unwinder& by) {
         groups[{by.unwind(r, {}), state_of(w) + (why.empty() ? "" : ", " + why)}].push_back(
             w.handle);
     }
+    return groups;
+}
+
+void print(const worker_groups& groups, symbols& names) {
     for (const auto& [key, workers] : groups) {
         fmt::print("{} worker{} of the UMS API: {}: {:#x}{}\n", workers.size(),
                    workers.size() == 1 ? "" : "s", key.second, workers.front(),
@@ -126,6 +134,7 @@ int stack(const stack_request& asked) {
     const snapshot s{*target, how};
     if (!s.warning.empty()) fmt::print(stderr, "ums: {}\n", s.warning);
     if (asked.locks) {
+        let_go(*target);
         fmt::print("{}", lock_graph{s}.in_words());
         return 0;
     }
@@ -133,7 +142,12 @@ int stack(const stack_request& asked) {
     descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
     const std::vector<std::uint32_t> chosen = chosen_of(s, asked, names);
     unwinder by{*target, names};
-    std::vector<stack_group> groups = grouped(s, chosen, stacks_of(s, chosen, by), asked.each);
+    std::vector<call_stack> stacks = stacks_of(s, chosen, by);
+    const bool is_all = chosen.size() == s.fibers.size();
+    worker_groups workers;
+    if (is_all && !asked.json) workers = groups_of_workers(s, by);
+    let_go(*target);
+    std::vector<stack_group> groups = grouped(s, chosen, std::move(stacks), asked.each);
     if (asked.top != 0 && groups.size() > asked.top) groups.resize(asked.top);
     if (asked.json) {
         nlohmann::json all = nlohmann::json::array();
@@ -141,7 +155,7 @@ int stack(const stack_request& asked) {
         fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
     } else {
         for (const stack_group& g : groups) print(s, g, names, fds);
-        if (chosen.size() == s.fibers.size()) print_workers(s, names, by);
+        print(workers, names);
     }
     return 0;
 }

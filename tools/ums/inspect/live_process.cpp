@@ -82,8 +82,15 @@ live_process::live_process(int pid, bool stop) : pid_{pid} {
         fmt::format("process {} has no memory: it has ended, or is the kernel's", pid)};
 }
 
-live_process::stopped_threads::~stopped_threads() {
+void live_process::stopped_threads::let_go() {
     for (const int tid : *this) ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+    clear();
+}
+
+std::int64_t live_process::let_go() {
+    if (stopped_.empty()) return 0;
+    stopped_.let_go();
+    return now() - stopped_at_;
 }
 
 std::string live_process::proc(const std::string& rest) const {
@@ -91,6 +98,7 @@ std::string live_process::proc(const std::string& rest) const {
 }
 
 void live_process::stop_all() {
+    stopped_at_ = now();
     // Catches threads that are made meanwhile: repeats until a look finds none that still runs.
     for (bool found = true; found;) {
         found = false;

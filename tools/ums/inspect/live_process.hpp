@@ -5,8 +5,8 @@
 //
 // It is read by process_vm_readv(2), which needs the kernel's permission to trace it and nothing
 // else. The process is not stopped and does not notice, unless `stop` is asked for: then all its
-// threads stand still as long as this object exists. (A stop ends some waits in the kernel with
-// EINTR: see ptrace(2).)
+// threads stand still until let_go(), or as long as this object exists. (A stop ends some waits in
+// the kernel with EINTR: see ptrace(2).)
 
 #include <functional>
 
@@ -29,6 +29,7 @@ public:
     [[nodiscard]] std::string file_of(const mapping& m) const override;
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
     [[nodiscard]] std::int64_t now() const override;
+    std::int64_t let_go() override;
 
     // Stops one thread for some microseconds and calls `look` meanwhile. Use it for a thread that
     // is in no system call, because then nothing is interrupted. Returns false if the thread cannot
@@ -39,7 +40,8 @@ private:
     // They continue when this is destroyed, also by an exception from the constructor.
     struct stopped_threads : std::vector<int> {
         stopped_threads() = default;
-        ~stopped_threads();
+        ~stopped_threads() { let_go(); }
+        void let_go();
         stopped_threads(const stopped_threads&) = delete;
         stopped_threads& operator=(const stopped_threads&) = delete;
     };
@@ -49,6 +51,7 @@ private:
     const int pid_;
     std::vector<mapping> mappings_;
     stopped_threads stopped_;
+    std::int64_t stopped_at_ = 0;
 };
 
 }  // namespace tool::inspect

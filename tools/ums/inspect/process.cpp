@@ -20,4 +20,10 @@ std::unique_ptr<process> open_process(const std::string& target, bool stop) {
     return std::make_unique<live_process>(std::stoi(target), stop);
 }
 
+void let_go(process& of) {
+    if (const std::int64_t ns = of.let_go(); ns != 0)
+        fmt::print(stderr, "process {} stood still for {:.1f} ms\n", of.pid(),
+                   static_cast<double>(ns) / 1e6);
+}
+
 }  // namespace tool::inspect

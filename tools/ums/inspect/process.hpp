@@ -52,10 +52,17 @@ public:
     [[nodiscard]] virtual std::optional<thread_state> thread(int tid) const = 0;
     // CLOCK_MONOTONIC; 0: not known.
     [[nodiscard]] virtual std::int64_t now() const = 0;
+    // Lets a process that was stopped for the look run on. Returns for how long it stood still, in
+    // nanoseconds; 0: it was not stopped.
+    virtual std::int64_t let_go() { return 0; }
 };
 
 // Names a process by its number, or a core file by its path. Throws std::runtime_error with one
 // line.
 [[nodiscard]] std::unique_ptr<process> open_process(const std::string& target, bool stop);
+
+// Call this when all that has to fit together is read. Says on stderr for how long the process
+// stood still.
+void let_go(process& of);
 
 }  // namespace tool::inspect

@@ -21,21 +21,17 @@ constexpr std::size_t slabs_most = 4096, fibers_most = 50'000'000, clusters_most
                       processors_most = 1024, carriers_most = 1'000'000, list_most = 20'000'000;
 constexpr std::size_t name_most = 256;
 
+// How many descriptors are read together.
+constexpr std::size_t batch = 256;
+
 }  // namespace
 
 snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how} {
     taken_at = of.now();
     read_slabs();
-    std::vector<char> before, is_read(descriptors_.size());
-    read_descriptors(before, is_read);
+    const first_look before = read_descriptors();
     read_clusters();
-    std::vector<char> after;
-    if (of.is_live())
-        read_descriptors(after, is_read);
-    else
-        after = before;
-    build(before, after, is_read);
-    read_names();
+    read_fibers(before);
     find_joins();
     classify();
     look_at_threads();
@@ -94,15 +90,22 @@ address snapshot::descriptor_at(const slab& s, std::uint64_t index) const {
     return (top - index * factor % colours * 64 - s.head_bytes) & ~address{63};
 }
 
-void snapshot::read_descriptors(std::vector<char>& into, std::vector<char>& is_read) const {
+snapshot::first_look snapshot::read_descriptors() const {
     const std::size_t size = how_.value("fiber.size");
     if (size < 64 || size > 4096) throw std::runtime_error{"the size of a fiber makes no sense"};
-    into.resize(descriptors_.size() * size);
-    std::vector<piece> pieces(descriptors_.size());
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-        pieces[i] = {descriptors_[i], into.data() + i * size, size, false};
-    of_.read(pieces);
-    for (std::size_t i = 0; i < pieces.size(); ++i) is_read[i] = pieces[i].is_read ? 1 : 0;
+    first_look look;
+    look.bytes = std::make_unique_for_overwrite<char[]>(descriptors_.size() * size);
+    look.is_read.resize(descriptors_.size());
+    std::vector<piece> pieces;
+    for (std::size_t first = 0; first < descriptors_.size(); first += batch) {
+        const std::size_t n = std::min(batch, descriptors_.size() - first);
+        pieces.clear();
+        for (std::size_t i = first; i < first + n; ++i)
+            pieces.push_back({descriptors_[i], look.bytes.get() + i * size, size, false});
+        of_.read(pieces);
+        for (std::size_t i = 0; i < n; ++i) look.is_read[first + i] = pieces[i].is_read;
+    }
+    return look;
 }
 
 void snapshot::read_clusters() {
@@ -251,10 +254,13 @@ void snapshot::read_timers(address processor) {
                              at_offset<std::int64_t>(all, i * size + how_.value("timer.at")));
 }
 
-void snapshot::build(const std::vector<char>& before, const std::vector<char>& after,
-                     const std::vector<char>& is_read) {
-    const std::size_t size = how_.value("fiber.size");
+// In batches, whose memory is used again: fresh pages cost more than what is read into them.
+void snapshot::read_fibers(const first_look& before) {
+    const std::size_t size = how_.value("fiber.size"), room = name_most + 1;
     fiber_of_number_.assign(descriptors_.size(), nobody);
+    fibers.reserve(descriptors_.size());
+    std::vector<char> bytes(batch * (room + size));
+    std::vector<piece> pieces;
     std::size_t unread = 0;
     const std::size_t id = how_.value("fiber.id"), sp = how_.value("fiber.sp"),
                       ip = how_.value("fiber.ip"), bp = how_.value("fiber.bp"),
@@ -264,59 +270,61 @@ void snapshot::build(const std::vector<char>& before, const std::vector<char>& a
                       pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name"),
                       spawned_at = how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
     for (const slab& s : slabs_) {
-        for (std::uint32_t i = 0; i < s.carved; ++i) {
-            const std::size_t number = s.first + i;
-            if (is_read[number] == 0) {
-                ++unread;
-                continue;
+        const auto stack_begin = [&](std::size_t i) { return s.stacks + i * s.stride + s.guard; };
+        for (std::size_t first = 0; first < s.carved; first += batch) {
+            const std::size_t n = std::min<std::size_t>(batch, s.carved - first);
+            pieces.clear();
+            for (std::size_t i = first; i < first + n; ++i) {
+                // A name lies right below its fiber's descriptor.
+                const address at = descriptors_[s.first + i];
+                const std::size_t below =
+                    at > stack_begin(i) ? std::min<std::uint64_t>(room, at - stack_begin(i)) : 0;
+                pieces.push_back({at - below, bytes.data() + (i - first) * (room + size),
+                                  below + size, false});
             }
-            const std::span<const char> d{after.data() + number * size, size};
-            fiber_record f;
-            f.id = at_offset<std::uint64_t>(d, id);
-            if (f.id == 0) continue;
-            f.at = descriptors_[number];
-            f.stack_begin = s.stacks + i * s.stride + s.guard;
-            f.stack_end = s.stacks + (i + std::uint64_t{1}) * s.stride;
-            f.sp = at_offset<address>(d, sp);
-            f.ip = at_offset<address>(d, ip);
-            f.bp = at_offset<address>(d, bp);
-            f.run = at_offset<address>(d, run);
-            f.word = at_offset<std::uint32_t>(d, word);
-            f.spawner = at_offset<std::uint64_t>(d, spawner);
-            f.spawned_at = at_offset<address>(d, spawned_at);
-            f.mark = at_offset<std::uint64_t>(d, mark);
-            f.cluster = at_offset<address>(d, cluster);
-            f.pinned_to = at_offset<address>(d, pinned);
-            f.joiner = at_offset<address>(d, joiner);
-            f.has_moved = std::memcmp(before.data() + number * size, d.data(), size) != 0;
-            f.name.assign(1, '\0');  // For read_names(): until then the address is in waits_in.
-            f.waits_in = at_offset<address>(d, name);
-            fiber_of_number_[number] = static_cast<std::uint32_t>(fibers.size());
-            fibers.push_back(std::move(f));
+            of_.read(pieces);
+            for (std::size_t i = first; i < first + n; ++i) {
+                const piece& p = pieces[i - first];
+                if (!p.is_read) {
+                    ++unread;
+                    continue;
+                }
+                const std::size_t number = s.first + i, below = p.bytes - size;
+                const char* const text = static_cast<const char*>(p.into);
+                const std::span<const char> d{text + below, size};
+                fiber_record f;
+                f.id = at_offset<std::uint64_t>(d, id);
+                if (f.id == 0) continue;
+                f.at = descriptors_[number];
+                f.stack_begin = stack_begin(i);
+                f.stack_end = s.stacks + (i + 1) * s.stride;
+                f.sp = at_offset<address>(d, sp);
+                f.ip = at_offset<address>(d, ip);
+                f.bp = at_offset<address>(d, bp);
+                f.run = at_offset<address>(d, run);
+                f.word = at_offset<std::uint32_t>(d, word);
+                f.spawner = at_offset<std::uint64_t>(d, spawner);
+                f.spawned_at = at_offset<address>(d, spawned_at);
+                f.mark = at_offset<std::uint64_t>(d, mark);
+                f.cluster = at_offset<address>(d, cluster);
+                f.pinned_to = at_offset<address>(d, pinned);
+                f.joiner = at_offset<address>(d, joiner);
+                f.has_moved =
+                    !before.is_read[number] ||
+                    std::memcmp(before.bytes.get() + number * size, d.data(), size) != 0;
+                // One that lies elsewhere counts as empty.
+                const address named = at_offset<address>(d, name);
+                if (named < f.at && f.at - named <= below) {
+                    const std::size_t most = f.at - named;
+                    f.name.assign(text + below - most, strnlen(text + below - most, most));
+                }
+                fiber_of_number_[number] = static_cast<std::uint32_t>(fibers.size());
+                fibers.push_back(std::move(f));
+            }
         }
     }
     if (unread != 0 && warning.empty())
         warning = fmt::format("{} of {} stacks cannot be read", unread, descriptors_.size());
-}
-
-// A name lies right below its fiber's descriptor; one that does not counts as empty.
-void snapshot::read_names() {
-    std::vector<piece> pieces;
-    std::vector<std::array<char, name_most + 1>> texts(fibers.size());
-    std::vector<std::uint32_t> whose;
-    for (std::uint32_t i = 0; i < fibers.size(); ++i) {
-        fiber_record& f = fibers[i];
-        const address at = std::exchange(f.waits_in, 0);
-        f.name.clear();
-        if (at >= f.at || f.at - at > name_most + 1) continue;
-        whose.push_back(i);
-        pieces.push_back({at, texts[i].data(), f.at - at, false});
-    }
-    of_.read(pieces);
-    for (std::size_t i = 0; i < pieces.size(); ++i)
-        if (pieces[i].is_read)
-            fibers[whose[i]].name.assign(texts[whose[i]].data(),
-                                         strnlen(texts[whose[i]].data(), pieces[i].bytes));
 }
 
 std::uint32_t snapshot::number_on(address at) const {
@@ -470,7 +478,7 @@ void snapshot::read_objects() {
     };
     for (const fiber_record& f : fibers)
         if (const address at = word_of(f); at != 0)
-            objects.emplace(at, std::array<std::uint64_t, 3>{});
+            objects.try_emplace(at);
     const std::size_t capacity = how_.value("channel.capacity") - how_.value("channel.count");
     std::vector<piece> pieces;
     for (auto& [at, words] : objects) {

@@ -110,7 +110,12 @@ private:
 
     void read_slabs();
     [[nodiscard]] address descriptor_at(const slab& s, std::uint64_t index) const;
-    void read_descriptors(std::vector<char>& into, std::vector<char>& is_read) const;
+    // The descriptors as they were before the queues were read, by number.
+    struct first_look {
+        std::unique_ptr<char[]> bytes;
+        std::vector<bool> is_read;
+    };
+    [[nodiscard]] first_look read_descriptors() const;
     void read_clusters();
     void read_carriers(std::uint32_t cluster, address first);
     void read_processor(std::uint32_t cluster, address at);
@@ -118,9 +123,7 @@ private:
     void read_list(std::uint32_t p, address first_at);
     void read_timers(address processor);
     void note_ready(address fiber, std::uint32_t p);
-    void build(const std::vector<char>& before, const std::vector<char>& after,
-               const std::vector<char>& is_read);
-    void read_names();
+    void read_fibers(const first_look& before);
     void find_joins();
     void classify();
     void note_stack_used(fiber_record& f) const;

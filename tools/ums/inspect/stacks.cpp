@@ -16,7 +16,7 @@ namespace {
 
 // Deeper frames are read one by one.
 constexpr std::size_t copied_most = 32 * 1024;
-constexpr std::size_t batch_bytes = 64 * 1024 * 1024;
+constexpr std::size_t batch_bytes = 1024 * 1024;
 
 registers saved(const fiber_record& f) {
     registers r;

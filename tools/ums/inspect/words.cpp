@@ -42,15 +42,19 @@ std::string bytes_in_words(std::uint64_t n) {
 }
 
 name_counts by_state(const snapshot& s) {
+    std::map<fiber_state, std::size_t> counts;
+    for (const fiber_record& f : s.fibers) ++counts[f.state];
     name_counts c;
-    for (const fiber_record& f : s.fibers) ++c[name_of(f.state)];
+    for (const auto& [state, n] : counts) c[name_of(state)] += n;
     return c;
 }
 
 name_counts by_wait(const snapshot& s) {
-    name_counts c;
+    std::map<wait, std::size_t> counts;
     for (const fiber_record& f : s.fibers)
-        if (f.waits != wait::none) ++c[name_of(f.waits)];
+        if (f.waits != wait::none) ++counts[f.waits];
+    name_counts c;
+    for (const auto& [kind, n] : counts) c[name_of(kind)] += n;
     return c;
 }
 
