@@ -5,12 +5,17 @@
 //
 // One thread uses round_robin, the library's default and its fastest scheduler. Several use
 // work_stealing, which the library documents for this; it needs to know their number and waits
-// until all have registered. Rejected: shared_work, which runs a thread's main fiber only when no
-// other is ready, so a main fiber that opens the start line for yielding fibers never gets to it.
+// until all have registered.
+//
+// shared_work is only for the workloads that compare policies. It runs a thread's main fiber, and
+// its dispatcher, which ends sleeps, only when no other fiber is ready. So the body runs on a fiber
+// of its own there: a main fiber that opens the start line for yielding fibers never gets to it.
 
 #include <boost/fiber/algo/round_robin.hpp>
+#include <boost/fiber/algo/shared_work.hpp>
 #include <boost/fiber/algo/work_stealing.hpp>
 #include <boost/fiber/condition_variable.hpp>
+#include <boost/fiber/fiber.hpp>
 #include <boost/fiber/mutex.hpp>
 #include <boost/fiber/operations.hpp>
 
@@ -21,11 +26,17 @@
 
 namespace bench {
 
+enum class boost_scheduler { usual, shared_work };
+
 template <class Body>
-void run_boost(std::uint64_t processors, Body body) {
+void run_boost(std::uint64_t processors, Body body,
+               boost_scheduler scheduler = boost_scheduler::usual) {
     namespace fibers = boost::fibers;
+    const bool is_shared = scheduler == boost_scheduler::shared_work;
     const auto join_pool = [=] {
-        if (processors == 1)
+        if (is_shared)
+            fibers::use_scheduling_algorithm<fibers::algo::shared_work>();
+        else if (processors == 1)
             fibers::use_scheduling_algorithm<fibers::algo::round_robin>();
         else
             fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(
@@ -43,7 +54,10 @@ void run_boost(std::uint64_t processors, Body body) {
             stopped.wait(held, [&] { return stop; });
         });
     join_pool();
-    body();
+    if (is_shared)
+        fibers::fiber{body}.join();
+    else
+        body();
     {
         const std::lock_guard held{lock};
         stop = true;

@@ -24,7 +24,7 @@ std::uint64_t run_crew(std::uint64_t runners, Work work) {
     std::vector<typename Runtime::runner> crew;
     crew.reserve(runners);
     for (std::uint64_t i = 0; i < runners; ++i)
-        crew.emplace_back([&line, &created, &work, i] {
+        crew.emplace_back([&, i] {
             if constexpr (Runtime::is_native) created.wait();
             line.start(Runtime::yield);
             work(i);

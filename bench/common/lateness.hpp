@@ -4,6 +4,7 @@
 // bench/common/lateness.hpp: how late each sleeper woke, and that none woke early.
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
@@ -13,12 +14,23 @@
 
 namespace bench {
 
-// The same sequence in every runtime, so that all sleep the same times (splitmix64).
-inline std::uint64_t sleep_ns(std::uint64_t index, std::uint64_t longest_ns) noexcept {
+// A random number for each index, the same in every runtime (splitmix64).
+inline std::uint64_t scramble(std::uint64_t index) noexcept {
     std::uint64_t z = (index + 1) * 0x9e3779b97f4a7c15U;
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return (z ^ (z >> 31U)) % (longest_ns + 1);
+    return z ^ (z >> 31U);
+}
+
+// So that all sleep the same times.
+inline std::uint64_t sleep_ns(std::uint64_t index, std::uint64_t longest_ns) noexcept {
+    return scramble(index) % (longest_ns + 1);
+}
+
+// The nearest rank: of two waits, the longer one is the 99th of 100. Requires: sorted, not empty.
+inline double quantile_us(const std::vector<std::uint64_t>& sorted_ns, double part) {
+    const auto rank = std::ceil(part * static_cast<double>(sorted_ns.size()));
+    return static_cast<double>(sorted_ns[static_cast<std::size_t>(rank) - 1]) / 1000;
 }
 
 // Adds the figures for `late_ns` (woken minus deadline). Throws if a sleeper woke before its

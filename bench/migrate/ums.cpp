@@ -4,9 +4,8 @@
 // goes to the other and back, ten times in all. (This is uThreads' experiment, with any number of
 // fibers.)
 
-#include <ums/ums.hpp>
+#include "../common/on_ums.hpp"
 
-#include <string>
 #include <vector>
 
 #include "../common/peer.hpp"
@@ -37,10 +36,7 @@ int main(int argc, char** argv) {
         const auto processors = in.number("processors", 1, 1, 1024);
         const auto fibers = in.number("fibers", 10'000);
         const auto min_ms = in.number("min_ms", 300, 0);
-        const auto policy = ums::policy_named(
-            in.word("policy", {"work_stealing", "global_fifo", "local_locked", "local_mpsc",
-                               "local_mpsc_intrusive", "priority", "earliest_deadline_first",
-                               "fair_share"}));
+        const auto policy = bench::on_ums::choose_policy(in).policy;
         in.done();
 
         bench::tally sum;
@@ -48,7 +44,7 @@ int main(int argc, char** argv) {
             const auto some = [&](const char* name) {
                 return ums::cluster_options{.name = name,
                                             .processors = static_cast<unsigned>(processors),
-                                            .policy = *policy};
+                                            .policy = policy};
             };
             ums::cluster first{some("first")}, second{some("second")};
             const auto round = [&] { return lap(first, second, fibers); };

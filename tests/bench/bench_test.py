@@ -30,6 +30,8 @@ SERVING = {"ops_per_s", "cpu_us_per_request", "p50_us", "p99_us", "p999_us", "by
 POLICIES = {"ums"} | {"ums " + policy for policy in (
     "global_fifo", "local_locked", "local_mpsc", "local_mpsc_intrusive", "priority", "earliest_deadline_first",
     "fair_share")}
+# The peers of the policies.
+SCHEDULERS = BOTH_BOOSTS | {one + " shared_work" for one in BOTH_BOOSTS - {"go"}}
 BENCHES = {
     "yield": (NATIVE, BOTH_BOOSTS, SPEED),
     "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
@@ -56,7 +58,9 @@ BENCHES = {
     "workers": (NATIVE | {"ums-worker"}, BOTH_BOOSTS, SPEED),
     "completion": ({"std::thread", "thread pool", "ums-worker"}, set(), SPEED),
     "migrate": (POLICIES, set(), SPEED),
-    "policies": (POLICIES, set(), SPEED | {"wake_p50_us", "wake_p99_us"}),
+    "policies": (POLICIES, SCHEDULERS, SPEED | {"wake_p50_us", "wake_p99_us"}),
+    "jobs": (POLICIES, SCHEDULERS, {"short_p50_us", "short_p99_us", "long_p99_us", "late"}),
+    "shares": ({"ums", "ums fair_share"}, set(), {"share_error"}),
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
@@ -110,6 +114,10 @@ BAD_INPUT = [
     (["bench", "skynet", "--fibers", "15"], "'15'"),
     (["bench", "channel", "--fibers", "2,3"], "3"),
     (["bench", "semaphore", "--fibers", "3"], "--fibers"),
+    (["bench", "policies", "--fibers", "15"], "15"),
+    (["bench", "shares", "--fibers", "6"], "--fibers"),
+    (["bench", "jobs", "--fibers", "10,1"], "--fibers"),
+    (["bench", "migrate", "--runtimes", "go"], "'go'"),
     (["bench", "select", "--fibers", "4"], "4"),
     (["bench", "condvar", "--runtimes", "ums fair"], "'ums fair'"),
     (["bench", "blocking", "--yields", "3"], "--yields"),
@@ -147,7 +155,7 @@ def has_peer(bench, runtime):
     if runtime in ("nginx", "memcached", "node"):
         return shutil.which(runtime, path=os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin") is not None
     bench = {"connections": "echo", "workers": "yield"}.get(bench, bench)
-    peer = runtime.replace("::", "_").replace(".", "_").replace(" ", "_")
+    peer = runtime.removesuffix(" shared_work").replace("::", "_").replace(".", "_").replace(" ", "_")
     return (pathlib.Path(UMS).resolve().parent / "bench" / f"{bench}-{peer}").exists()
 
 
@@ -292,6 +300,52 @@ class Rows(unittest.TestCase):
             if row["runtime"] == "ums-worker":
                 self.assertGreater(row["switch_us"], 0, row)
                 self.assertLessEqual(row["switch_us"], row["worst_switch_us"], row)
+
+    def test_policies_and_their_peers_do_the_same_shapes_of_work(self):
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("one CPU")
+        done = run("bench", "policies", "--quick", "--processors", "1,2", "--fibers", "20", "--repetitions", "1",
+                   "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        document = json.loads(done.stdout)
+        self.check_document(document, "policies")
+        shapes = {"cycle", "yield", "churn", "locality", "locks", "load", "outside"}
+        for runtime in {row["runtime"] for row in document["rows"]}:
+            found = {(row["processors"], row["way"]) for row in document["rows"] if row["runtime"] == runtime}
+            expected = {(n, shape) for n in (1, 2) for shape in shapes} | {(2, "transfer")}
+            if runtime in BOTH_BOOSTS - {"go"}:
+                expected -= {(2, "transfer")}
+                self.assertIn(f"{runtime} has no transfer", done.stderr)
+            if runtime == "go":
+                expected -= {(1, "outside"), (2, "outside")}
+                self.assertIn("go has no outside", done.stderr)
+            self.assertEqual(found, expected)
+        for row in document["rows"]:
+            # Work is never left out: 10 us, 600 ns, on each processor.
+            least = {"load": 10_000, "locks": 600}.get(row["way"], 0) / row["processors"]
+            self.assertGreater(row["ns_per_op"], least / 2, row)
+        self.assertIn("transfer takes two processors", done.stderr)
+
+    def test_migrate_says_why_it_has_no_peers(self):
+        done = run("bench", "migrate", "--quick", "--runtimes", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_row(json.loads(done.stdout)["rows"][0], SPEED)
+        self.assertIn("Boost.Fiber and Go have no clusters", done.stderr)
+
+    def test_jobs_take_at_least_their_work_and_shares_follow_weights(self):
+        done = run("bench", "jobs", "--quick", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for row in json.loads(done.stdout)["rows"]:
+            self.assertGreaterEqual(row["late_min"], 0, row)
+            self.assertLessEqual(row["late_max"], 1, row)
+            if row["way"] == "requests":
+                self.assertGreater(row["short_p50_us_min"], 10, row)
+                self.assertGreater(row["long_p99_us_min"], 1000, row)
+        done = run("bench", "shares", "--repetitions", "1", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        error = {(row["runtime"], row["way"]): row["share_error"] for row in json.loads(done.stdout)["rows"]}
+        for way in ("fibers", "groups"):
+            self.assertLess(error["ums fair_share", way], error["ums", way])
 
     def test_ways_that_a_runtime_does_not_have_are_no_rows(self):
         done = run("bench", "channel", "--quick", "--json", "-")

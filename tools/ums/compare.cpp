@@ -91,6 +91,44 @@ table by_figure(const result& got, std::string title, const std::vector<label>& 
     return made;
 }
 
+table by_way(const result& got, std::string title, const std::string& figure, const filter& which) {
+    table made;
+    made.title = std::move(title);
+    made.header = {"runtime"};
+    const bool is_by_fibers = !got.options.fibers.empty();
+    if (is_by_fibers) made.header.push_back("fibers");
+    made.labels = made.header.size();
+    std::vector<std::pair<const cell*, std::size_t>> found;  // Each with its column.
+    const auto column_of = [&](const std::string& way) {
+        const auto at = std::find(made.header.begin(), made.header.end(), way);
+        if (at == made.header.end()) {
+            made.header.push_back(way);
+            return made.header.size() - 1;
+        }
+        return static_cast<std::size_t>(at - made.header.begin());
+    };
+    for_each(got, which, [&](const setting& group) {
+        for (const auto& one : group)
+            found.push_back({&one, column_of(one.settings["way"].get<std::string>())});
+    });
+    for (const auto& runtime : runtimes_of(got, which))
+        for (const auto& [one, column] : found) {
+            if (one->runtime != runtime) continue;
+            std::vector<entry> labels{{runtime, "", false}};
+            if (is_by_fibers) labels.push_back({human(one->fibers()), "", false});
+            const auto at = std::find_if(made.rows.begin(), made.rows.end(), [&](const auto& row) {
+                return std::equal(labels.begin(), labels.end(), row.begin(),
+                                  [](const entry& a, const entry& b) { return a.text == b.text; });
+            });
+            auto& row = at != made.rows.end()
+                            ? *at
+                            : made.rows.emplace_back(made.header.size(), entry{"-", "", false});
+            std::copy(labels.begin(), labels.end(), row.begin());
+            row[column] = entry_of(*one, figure);
+        }
+    return made;
+}
+
 std::vector<std::string> ratios(const result& got, const std::string& figure,
                                 const std::string& key, const std::string& unit,
                                 const filter& which) {

@@ -37,6 +37,10 @@ table by_runtime(const result& got, std::string title, std::vector<label> labels
 table by_figure(const result& got, std::string title, const std::vector<label>& labels,
                 const std::vector<figure>& figures, const filter& which);
 
+// One row for each runtime, and number of fibers if the user chose that, one column for each way:
+// for many runtimes.
+table by_way(const result& got, std::string title, const std::string& figure, const filter& which);
+
 // "ums / boost.fiber   0.22": for each other runtime one line, with a ratio of medians for each
 // value of the setting `key`; where several settings have that value, the median of their ratios.
 std::vector<std::string> ratios(const result& got, const std::string& figure,

@@ -100,7 +100,7 @@ const std::vector<std::unique_ptr<workload>>& all_workloads() {
               make_sleepers,  make_scaling, make_mutex,       make_channel,    make_condvar,
               make_semaphore, make_select,  make_blocking,    make_preemption, make_http,
               make_memcached, make_echo,    make_connections, make_workers,    make_completion,
-              make_migrate,   make_policies})
+              make_migrate,   make_policies, make_jobs,       make_shares})
             made.push_back(make());
         return made;
     }();

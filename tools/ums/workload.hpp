@@ -96,6 +96,8 @@ std::unique_ptr<workload> make_workers();
 std::unique_ptr<workload> make_completion();
 std::unique_ptr<workload> make_migrate();
 std::unique_ptr<workload> make_policies();
+std::unique_ptr<workload> make_jobs();
+std::unique_ptr<workload> make_shares();
 
 // The user's numbers, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
