@@ -80,6 +80,10 @@ unsigned cluster::add_processor() { return impl_->add_processor(); }
 
 void cluster::remove_processor() { impl_->remove_processor(); }
 
+void cluster::pause() { impl_->pause(); }
+
+void cluster::resume() { impl_->resume(); }
+
 unsigned cluster::move_processor(cluster& to) {
     if (&to == this || to.impl_ == impl_)
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),

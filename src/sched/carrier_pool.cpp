@@ -506,7 +506,8 @@ void carrier_pool::end_waiting(carrier& c) noexcept {
 
 os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
     const std::uint64_t activity = home_.activity();
-    if (std::exchange(seen_activity_, activity) != activity) seen_since_ = now;
+    // While the cluster is paused nothing switches, and all shall wait.
+    if (std::exchange(seen_activity_, activity) != activity || home_.is_paused()) seen_since_ = now;
     // sync(pool.waiting): sees who waits.
     if (waiting_.load(base::acquire) == 0) {
         seen_since_ = now;

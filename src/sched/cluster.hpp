@@ -85,6 +85,18 @@ public:
     // Whether another processor has a queued fiber that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
+    // --- Pause (ums/cluster.hpp) --- Returns once each processor rests: its carrier waits in
+    // rest(), between two fibers. A running fiber is stopped, where fibers can be (sched/stop.hpp),
+    // or switches. Calls are counted. Throws std::system_error.
+    void pause();
+    // Throws std::system_error if it is not paused.
+    void resume();
+    [[nodiscard]] bool is_paused() const noexcept {
+        return pauses_.load(base::seq_cst) != 0;  // seq_cst: see rest().
+    }
+    // By a carrier's loop, outside: until the cluster is resumed, or the processor shall retire.
+    void rest(processor& p) noexcept;
+
     // Waits until every fiber of the cluster has ended or left it. One caller at a time, from
     // outside the cluster.
     void drain() noexcept;
@@ -152,6 +164,10 @@ private:
     void check_drained() noexcept;
     void wake(processor& p) noexcept;
 
+    [[nodiscard]] bool rests() const noexcept;
+    void interrupt_all() noexcept;
+    void wake_resting() noexcept;
+
     static constinit cluster* all_clusters_;
 
     // This, and what follows, is hardly ever written.
@@ -169,6 +185,10 @@ private:
     base::atomic<processor*> all_[max_processors];
     base::atomic<unsigned> size_;    // Slots of all_ in use.
     base::atomic<unsigned> active_;  // The first active_ of them are not retired.
+
+    base::atomic<std::uint32_t> pauses_;        // How often it is paused.
+    base::atomic<std::uint32_t> rests_;         // Changes when a processor begins to rest.
+    base::atomic<std::uint32_t> rest_changes_;  // Changes when one that rests shall look again.
 
     base::atomic<parkable*> drainer_;
 
