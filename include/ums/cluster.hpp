@@ -89,7 +89,8 @@ public:
     //           without a processor for a while. docs/fork-and-pause.md has the details.
     // Ordering: what the fibers did happens before pause() returns; what the caller did before
     //           resume() happens before what they do after it.
-    // Errors:   resource_deadlock_would_occur: a fiber of this cluster called.
+    // Errors:   resource_deadlock_would_occur: a fiber of this cluster called. no_such_process:
+    //           fork() has left the cluster behind.
     // Cost:     some microseconds for each processor, and a signal for each fiber that computes.
     void pause();
     // Undoes one pause(). Does not wait. Errors: operation_not_permitted: it is not paused.

@@ -2,6 +2,7 @@
 #include "sched/cluster.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -218,6 +219,51 @@ void cluster::remove_processor() {
     at(0).notify();
 }
 
+void cluster::leave_all_behind() noexcept {
+    for (cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_) c->carriers.leave_behind();
+    all_clusters_ = nullptr;
+    list_lock.leave_behind();
+    forks_.fetch_add(1, base::relaxed);  // relaxed: there is one thread.
+}
+
+// As after a migration: what another cluster's policy kept of it is forgotten.
+bool cluster::adopt(fiber& f) {
+    maker_.emplace();
+    carrier& c = carriers.adopt(at(0));
+    running_ = true;
+    f.pin(f.is_pinned.get() ? &at(0) : nullptr);
+    f.home_cluster.set(this);
+    f.kept.forget();
+    spawned_outside.store(1, base::relaxed);  // relaxed, here and below: there is one thread.
+    if (f.blocks.holds_permit()) carriers.take_permit();
+    ends_process_ = this;
+    return c.adopt(f);
+}
+
+// Every processor looks here before it waits, so the one that ran the last fiber does. Of two last
+// fibers that end at the same time, the fence lets at least one of their processors see both
+// counts. The ends are read first, and a fiber that migrates is counted in before it is counted
+// out: if the sums are equal, no fiber was left when the last end was read.
+//
+// exit() runs on a carrier of the default cluster, which is never stopped, so that the destructors
+// of static objects may stop and join the carriers of other clusters. The caller's thread is a
+// plain one from then on.
+void cluster::end_process_after_last() const noexcept {
+    base::full_fence();
+    {
+        const os::lock_guard guard{list_lock};
+        std::uint64_t ended = 0, begun = 0;
+        for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+            ended += c->finished();
+        for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+            begun += c->spawned();
+        if (ended != begun) return;
+    }
+    if (this != ends_process_) return ends_process_->at(0).notify();
+    os::set_thread_slot(nullptr);
+    std::exit(0);
+}
+
 void cluster::drain() noexcept {
     parkable& me = this_parkable();
     UMS_ASSERT(drainer_.load(base::relaxed) == nullptr, "a cluster is drained twice at a time");
@@ -394,6 +440,8 @@ void cluster::resume() {
 }
 
 void cluster::make_ready_from_outside(fiber& f) noexcept {
+    if (is_left_behind()) [[unlikely]]
+        return;
     const os::no_stop pushed_and_nobody_woken;
     const visit registered{*this};
     if (processor* only = f.pinned_to.get()) {
@@ -423,6 +471,8 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
 }
 
 void cluster::make_all_ready_from_outside(fiber* list) noexcept {
+    if (is_left_behind()) [[unlikely]]
+        return;
     const os::no_stop pushed_and_nobody_woken;
     const visit registered{*this};
     fiber* newest = nullptr;

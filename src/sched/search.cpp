@@ -204,6 +204,7 @@ bool search::nothing_can_run(const cluster& home) noexcept {
 bool search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
+    home.end_process_if_over();
     // A wake-up that comes meanwhile is kept by the driver.
     if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
         on_standstill();

@@ -107,6 +107,7 @@ namespace {
 
 // `there`: null: any of its processors.
 void go_to(sched::cluster* target, processor* there) noexcept {
+    UMS_ASSERT(!target->is_left_behind(), "migrate() to a cluster that fork() has left behind");
     carrier* c = this_carrier();
     if (c->exceptions->active())
         return keeping_exceptions([target, there] { go_to(target, there); });
