@@ -5,8 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstddef>
 #include <list>
 #include <mutex>
+#include <new>
 #include <pthread.h>
 #include <thread>
 #include <utility>
@@ -43,9 +45,10 @@ struct pool {
         .calls = 0, .waited = 0, .threads = 0, .busy = 0, .queued = 0, .most = 64};
 };
 
-// Never destroyed: threads may outlive main().
 pool*& place_of_pool() noexcept {
-    static pool* p = new pool;
+    // Never destroyed: threads may outlive main(). Not allocated: it is there without memory, too.
+    alignas(pool) static std::byte place[sizeof(pool)];
+    static pool* p = ::new (place) pool;
     return p;
 }
 pool& the_pool() noexcept { return *place_of_pool(); }
