@@ -76,6 +76,27 @@ public:
     // switching delays the removal.
     void remove_processor();
 
+    // Stops the world of this cluster: returns once none of its fibers runs. Each is then ready,
+    // parked, stopped at some instruction, or in a call outside of its processor (see Blocking).
+    // What becomes ready meanwhile waits, deadlines too. Calls are counted: the fibers continue
+    // after as many calls of resume(). The caller is a plain thread, or a fiber of another cluster.
+    //
+    // Blocking: waits until each running fiber has switched or was stopped. A fiber is stopped
+    //           where there is a detector of blocking and a clock, and not inside the C library, so
+    //           that the caller may allocate. Elsewhere a fiber that never switches keeps pause()
+    //           waiting, and so does, without a detector, one that is blocked in the kernel. Not
+    //           covered: a call inside ums::blocking() or ums::offload(); a fiber that was blocked
+    //           in the kernel without a mark, or that was released (docs/hand-off.md), and runs
+    //           without a processor for a while. docs/fork-and-pause.md has the details.
+    // Ordering: what the fibers did happens before pause() returns; what the caller did before
+    //           resume() happens before what they do after it.
+    // Errors:   resource_deadlock_would_occur: a fiber of this cluster called. no_such_process:
+    //           fork() has left the cluster behind.
+    // Cost:     some microseconds for each processor, and a signal for each fiber that computes.
+    void pause();
+    // Undoes one pause(). Does not wait. Errors: operation_not_permitted: it is not paused.
+    void resume();
+
     // Moves a processor from this cluster to another one: adds one there and removes one here, as
     // the two functions above do. If either fails nothing has changed. Returns its index there.
     unsigned move_processor(cluster& to);

@@ -13,7 +13,9 @@
 //
 // Blocking: run() and stop() block the calling plain thread until every fiber has ended, including
 //           the detached ones. A fiber that never ends keeps them waiting.
-// Lifetime: before the stop, join or detach every handle of a fiber and destroy every cluster.
+// Lifetime: before the stop, join or detach every handle of a fiber and destroy every cluster. The
+//           child of a fiber's fork() has a runtime with one processor and that fiber alone, which
+//           ends with the process; the child of a plain thread has none (docs/fork-and-pause.md).
 // Errors:   std::system_error: device_or_resource_busy (a runtime is running), invalid_argument (an
 //           option), operation_not_supported (the kernel cannot make the requested guards, the
 //           requested detector does not work, or the requested time slices have no detector),

@@ -380,6 +380,14 @@ UMS_API UMS_CHECK int ums_cluster_post_each(ums_cluster_t* cluster,
                                             const ums_fiber_options_t* options,
                                             void (*function)(void*), void* const* arguments,
                                             size_t count);
+/* Returns once no fiber of the cluster runs: each is ready, parked, stopped, or in a call outside
+ * of its processor. What becomes ready meanwhile waits, deadlines too. Calls are counted. Waits
+ * until each running fiber has switched or was stopped. -EDEADLK: by a fiber of this cluster.
+ * -ESRCH: the cluster was left behind by fork(). */
+UMS_API UMS_CHECK int ums_cluster_pause(ums_cluster_t* cluster);
+/* The cluster goes on after as many calls as there were of ums_cluster_pause(). -EPERM: it is not
+ * paused. */
+UMS_API int ums_cluster_resume(ums_cluster_t* cluster);
 
 /* Sets how much the fibers of a group get together: a weight of 1 to 10000, 100 unless set.
  * -EINVAL: a value out of range. -EOPNOTSUPP: the cluster's policy has no groups. */

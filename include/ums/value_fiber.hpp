@@ -18,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -42,7 +43,13 @@ public:
         fiber_.join();
         const auto result = std::move(outcome_);
         if (result->error) std::rethrow_exception(result->error);
-        if constexpr (!std::is_void_v<T>) return std::move(*result->value);
+        if constexpr (!std::is_void_v<T>) {
+            // In the child of a fork() that another fiber made: it has not ended, nor will it.
+            if (!result->value)
+                throw std::system_error{std::make_error_code(std::errc::no_such_process),
+                                        "ums: the fiber was left behind by fork()"};
+            return std::move(*result->value);
+        }
     }
     // Lets the fiber run on alone and drops its outcome.
     void detach() {

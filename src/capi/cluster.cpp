@@ -60,6 +60,14 @@ int ums_cluster_remove_processor(ums_cluster_t* c) {
     return call([&] { cluster_of(c).remove_processor(); });
 }
 
+int ums_cluster_pause(ums_cluster_t* c) {
+    return call([&] { cluster_of(c).pause(); });
+}
+
+int ums_cluster_resume(ums_cluster_t* c) {
+    return call([&] { cluster_of(c).resume(); });
+}
+
 int ums_cluster_move_processor(ums_cluster_t* from, ums_cluster_t* to, unsigned* index) {
     return call([&] {
         const unsigned moved = cluster_of(from).move_processor(cluster_of(to));

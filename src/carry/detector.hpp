@@ -37,6 +37,9 @@ public:
     // nothing is left of it.
     [[nodiscard]] virtual std::string start() = 0;
     virtual void stop() noexcept = 0;
+    // In the child of a fork(), where its threads are not there: closes its descriptors. It is
+    // never used again.
+    virtual void leave_behind() noexcept {}
 
     virtual void add(load& w) = 0;  // Throws std::bad_alloc.
     // When it returns, no function of `w` runs any more, and none will be called again.

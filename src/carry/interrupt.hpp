@@ -64,6 +64,11 @@ public:
         if (is_open()) clock_.disarm();
     }
     void close() noexcept;
+    // In the child of a fork(), where the thread is not there: closes the clock's descriptor. It is
+    // never used again.
+    void leave_behind() noexcept {
+        if (is_open()) clock_.close();
+    }
 
     // The upper end of the small stack. Requires: the clock was armed once.
     [[nodiscard]] char* stack() const noexcept { return stack_ + stack_bytes_; }

@@ -2,7 +2,9 @@
 #include "carry/maker.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
+#include <new>
 #include <pthread.h>
 #include <system_error>
 #include <thread>
@@ -12,6 +14,7 @@
 #include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "os/futex.hpp"
+#include "os/say.hpp"
 
 namespace ums::carry {
 
@@ -41,12 +44,23 @@ order* orders = nullptr;
 crew* asking = nullptr;
 bool stopping = false;
 
+// After a fork(): the thread is to be started when it is needed.
+base::atomic<bool> is_missing;
+
 base::atomic<crew*> working_for;  // Set under `lock`; changes to null are waited for.
 base::atomic<std::uint32_t> works_done;
 
 void wish() noexcept {
     // Requires: the lock. relaxed: the thread takes the lock before it looks.
     wishes.store(wishes.load(base::relaxed) + 1, base::relaxed);
+}
+
+std::thread* start_thread(void (*body)() noexcept) {
+    try {
+        return new std::thread{body};
+    } catch (const std::system_error& e) {
+        throw std::system_error{e.code(), "ums: no kernel thread for another processor"};
+    }
 }
 
 }  // namespace
@@ -115,8 +129,40 @@ void maker::remove(crew& c) noexcept {
     if (std::exchange(c.is_asking_, false)) base::chain::remove(asking, c, &crew::next_asking_);
 }
 
+void maker::leave_behind() noexcept {
+    new (&uses_lock) std::mutex;
+    uses = 1;  // So nobody starts the thread, or ends it.
+    lock.leave_behind();
+    orders = nullptr;
+    asking = nullptr;
+    stopping = false;
+    working_for.store(nullptr, base::relaxed);  // relaxed, both: there is one thread.
+    is_missing.store(true, base::relaxed);
+}
+
+// 0, or the error number: it is tried again when the maker is next asked.
+int maker::make_up() noexcept {
+    // sync(maker.late): sees the thread.
+    if (!is_missing.load(base::acquire)) [[likely]]
+        return 0;
+    const std::lock_guard only{uses_lock};
+    if (!is_missing.load(base::relaxed)) return 0;
+    try {
+        thread = start_thread(&maker::run);
+    } catch (const std::exception&) {  // No thread, or no memory.
+        static constinit bool has_complained = false;
+        if (!std::exchange(has_complained, true))
+            os::say("after fork(): no kernel thread could be made: a fiber that blocks stops its "
+                    "processor");
+        return EAGAIN;
+    }
+    is_missing.store(false, base::release);  // sync(maker.late)
+    return 0;
+}
+
 // One that was refused a thread is not worked for before its pause is over.
 void maker::ask(crew& c) noexcept {
+    static_cast<void>(make_up());  // Without it the wish is kept.
     lock.acquire();
     if (!c.is_asking_ || (c.again_at_ != 0 && c.pause_ == 0)) {
         put(c, 0);
@@ -144,11 +190,7 @@ maker::use::use() {
     const std::lock_guard only{uses_lock};
     if (uses == 0) {
         stopping = false;
-        try {
-            thread = new std::thread{&maker::run};
-        } catch (const std::system_error& e) {
-            throw std::system_error{e.code(), "ums: no kernel thread for another processor"};
-        }
+        thread = start_thread(&maker::run);
     }
     ++uses;
 }
@@ -168,6 +210,7 @@ maker::use::~use() {
 }
 
 int maker::start(os::kernel_thread& made, void* (*body)(void*), void* argument) noexcept {
+    if (const int error = make_up(); error != 0) return error;
     order mine{.thread = made, .body = body, .argument = argument, .done = {}};
     lock.acquire();
     base::chain::push_front(orders, mine, &order::next);

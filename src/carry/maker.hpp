@@ -68,11 +68,17 @@ public:
     // Makes the maker call work(). Does not wait.
     static void ask(crew& c) noexcept;
 
+    // In the child of a fork(), which has neither the thread nor a crew: counts as used from then
+    // on, and starts its thread when it is first asked for something. So a child that makes no
+    // kernel thread has none.
+    static void leave_behind() noexcept;
+
     // Waits until the crew is not being worked for, and takes its wishes back.
     static void forget(crew& c) noexcept;
 
 private:
     static void run() noexcept;
+    static int make_up() noexcept;
     static void work_for(crew& c) noexcept;
     static crew* first_due(os::nanoseconds& until) noexcept;
     static void put(crew& c, os::nanoseconds when) noexcept;

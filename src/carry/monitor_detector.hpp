@@ -39,6 +39,7 @@ public:
 
     [[nodiscard]] std::string start() override;
     void stop() noexcept override;
+    void leave_behind() noexcept override { states_.close(); }
     void add(load& w) override {
         all_.add(w);
         nudge();

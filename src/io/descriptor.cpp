@@ -78,6 +78,11 @@ public:
         const std::uint64_t one = 1;
         os::io_call(SYS_write, bell_, &one, sizeof one);
     }
+    static void leave_all_behind() noexcept {
+        list_lock_.leave_behind();
+        first_ = nullptr;
+        count_.store(0, base::relaxed);  // relaxed: there is one thread.
+    }
     static void ring_all(int fd) noexcept {
         // seq_cst: comes after the generation is raised.
         if (count_.load(base::seq_cst) == 0) return;
@@ -181,6 +186,23 @@ void descriptor::expel(side s) noexcept {
         sched::wake(*w->who);
         w = next;
     }
+}
+
+// Writes only where there is something: each page that is written is copied.
+void descriptor::leave_behind() noexcept {
+    // relaxed, all: there is one thread.
+    for (word& w : words_)
+        if (w.load(base::relaxed) != maybe) w.store(maybe, base::relaxed);
+    for (base::atomic<bool>* was : {&is_registered_, &was_armed_})
+        if (was->load(base::relaxed)) was->store(false, base::relaxed);
+    if (lock_ != 0) lock_ = 0;
+}
+
+void descriptor::leave_all_behind() noexcept {
+    lone_waiter::leave_all_behind();
+    for (base::atomic<descriptor*>& block : table_)
+        if (descriptor* const first = block.load(base::relaxed); first != nullptr)
+            for (unsigned i = 0; i < block_size; ++i) first[i].leave_behind();
 }
 
 long descriptor::close(int fd) noexcept {

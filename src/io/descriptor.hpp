@@ -116,6 +116,10 @@ public:
     // There is no engine any more: waits of plain threads try again, registrations are gone.
     static void forget_all() noexcept;
 
+    // In the child of a fork(), before it has an engine: nobody waits, and nothing is registered.
+    // What is known of the files stays true.
+    static void leave_all_behind() noexcept;
+
     // As far as they are known: all of them, or none.
     [[nodiscard]] std::uint32_t known_traits() const noexcept {
         return traits_.load(base::acquire);  // sync(io.descriptor)
@@ -215,6 +219,7 @@ private:
     void edge(side s, fiber_list& woken) noexcept;
     void expel(side s) noexcept;
     void renew(int fd) noexcept;
+    void leave_behind() noexcept;
 
     word words_[2];
     // The last waiter: a hint for warm_waiter(), which does not read what is there.

@@ -8,6 +8,7 @@
 #include "io/descriptor.hpp"
 #include "io/epoll_engine.hpp"
 #include "io/offload.hpp"
+#include "io/shortage.hpp"
 #include "io/uring_engine.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
@@ -120,6 +121,22 @@ void stop() noexcept {
         delete gone;
     }
     offload_pool::stop();
+}
+
+// The engine's descriptors are the parent's, too. Closing ours takes nothing out of its set, nor
+// out of its ring; asking them to forget a descriptor would.
+void leave_behind() {
+    offload_pool::leave_behind();
+    engine_lock.leave_behind();
+    users.store(0, base::relaxed);  // relaxed, here and below: there is one thread.
+    engine::waiting_once::leave_all_behind();
+    sched::driver::leave_behind();
+    descriptor::leave_all_behind();
+    shortage::leave_behind();
+    engine_in_use.store(nullptr, base::relaxed);
+    has_one_processor = true;
+    delete the_engine.exchange(nullptr, base::relaxed);
+    leave_signals_behind();
 }
 
 engine_use::engine_use() noexcept : is_counted_{sched::this_carrier() == nullptr} {

@@ -47,6 +47,8 @@ public:
         ~waiting_once() { count_.fetch_sub(1, base::relaxed); }
         waiting_once(const waiting_once&) = delete;
         waiting_once& operator=(const waiting_once&) = delete;
+        // In the child of a fork(): nobody else waits.
+        static void leave_all_behind() noexcept { count_.store(0, base::relaxed); }
     };
 
     [[nodiscard]] virtual const char* name() const noexcept = 0;
@@ -81,6 +83,13 @@ engine* obtain_engine(long& error) noexcept;
 // without the engine.
 void start() noexcept;
 void stop() noexcept;
+// In the child of a fork() that goes on with a runtime: the parent's engine is closed, without a
+// call that would change what it waits for, and the first wait makes another. Throws
+// std::bad_alloc.
+void leave_behind();
+
+// The same for ums/signals.hpp: its part of leave_behind().
+void leave_signals_behind() noexcept;
 
 // Holds the engine for a plain thread, which may call while the engine is stopped; a fiber keeps
 // the runtime, and so the engine, alive anyhow. Hold it briefly: stop() waits for the holders.

@@ -40,16 +40,18 @@ struct pool {
     std::thread ended;  // The last thread that ended, to be joined.
     unsigned idle = 0;  // Includes threads that were started but have not run yet.
     bool is_stopping = false;
+    pool* parents = nullptr;  // Of the process that this one is a fork() of. Never deleted.
     offload_statistics stats{
         .calls = 0, .waited = 0, .threads = 0, .busy = 0, .queued = 0, .most = 64};
 };
 
-pool& the_pool() noexcept {
+pool*& place_of_pool() noexcept {
     // Never destroyed: threads may outlive main(). Not allocated: it is there without memory, too.
     alignas(pool) static std::byte place[sizeof(pool)];
-    static pool* const p = ::new (place) pool;
-    return *p;
+    static pool* p = ::new (place) pool;
+    return p;
 }
+pool& the_pool() noexcept { return *place_of_pool(); }
 
 enum class starter : unsigned char { clean_thread, fiber };
 void start_thread(pool& p, starter by);
@@ -188,6 +190,14 @@ void offload_pool::stop() noexcept {
                "the pool has stopped with calls or threads left");
     p.is_stopping = false;
     p.stats.calls = p.stats.waited = 0;
+}
+
+// The old one stays as it is: its mutex may be held by a thread that is not there.
+void offload_pool::leave_behind() {
+    auto* const made = new pool;
+    made->parents = place_of_pool();
+    made->stats.most = made->parents->stats.most;
+    place_of_pool() = made;
 }
 
 }  // namespace ums::io

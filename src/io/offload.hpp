@@ -26,6 +26,9 @@ struct offload_pool {
     static void submit(offload_task& task);
     // Runs what is queued and ends the threads. Called by a plain thread.
     static void stop() noexcept;
+    // In the child of a fork(), which has no thread of the pool: an empty one with the same limit.
+    // Calls that were in it are not made. Throws std::bad_alloc.
+    static void leave_behind();
 };
 
 }  // namespace ums::io

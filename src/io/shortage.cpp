@@ -71,4 +71,10 @@ void end() noexcept {
     sched::wake(*who);
 }
 
+void leave_behind() noexcept {
+    list_lock.leave_behind();
+    first = nullptr;
+    count.store(0, base::relaxed);  // relaxed: there is one thread.
+}
+
 }  // namespace ums::io::shortage

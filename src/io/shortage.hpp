@@ -20,4 +20,7 @@ long wait(const limits& l) noexcept;
 // Call when a descriptor was closed.
 void end() noexcept;
 
+// In the child of a fork(): nobody waits.
+void leave_behind() noexcept;
+
 }  // namespace ums::io::shortage

@@ -13,6 +13,7 @@
 
 #include "base/atomic.hpp"
 #include "io/descriptor.hpp"
+#include "io/engine.hpp"
 #include "os/errno.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
@@ -37,6 +38,12 @@ void ring(int bell) noexcept {
 }
 
 }  // namespace
+
+// No handler is at work: the only thread is in fork().
+void io::leave_signals_behind() noexcept {
+    owners_lock.leave_behind();
+    in_handlers.store(0, base::relaxed);
+}
 
 void signal_events::note(int number) noexcept {
     in_handlers.fetch_add(1, base::seq_cst);

@@ -69,6 +69,10 @@ public:
 
     [[nodiscard]] depot_stats stats() noexcept;
 
+    // Around a fork(), on both sides of it: nobody changes the depot meanwhile.
+    void begin_fork() noexcept { lock_.acquire(); }
+    void end_fork() noexcept { lock_.release(); }
+
 private:
     static constexpr std::uint32_t classes = 17;
 

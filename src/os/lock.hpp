@@ -72,6 +72,11 @@ struct lock_states {
             futex_wake(address);
     }
 
+    // In the child of a fork(): the sleepers are not there. By the only thread there is.
+    static void leave_behind() noexcept {
+        for (auto& p : counts_) p.sleepers.store(0, base::relaxed);
+    }
+
     // The word if it was biased and is the caller's now. Else held.
     template <class Word>
     static std::uint32_t take_bias(Word& word, const void* address) noexcept {
@@ -153,6 +158,8 @@ public:
         lock_states::release(word_, word_.address());
         permit_stop();
     }
+    // In the child of a fork(): its holder is not there. By the only thread there is.
+    void leave_behind() noexcept { word_.store(lock_states::free, base::relaxed); }
 
 #if defined(UMS_DEBUG)
     // Not inlined, here and below: after a park the caller may continue on another kernel thread,

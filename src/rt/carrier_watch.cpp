@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "arch/sanitizer.hpp"
+#include "carry/no_detector.hpp"
 #include "os/system.hpp"
 #include "sched/stop.hpp"
 #include "sched/watching.hpp"
@@ -29,6 +30,15 @@ carrier_watch::carrier_watch(const settings& chosen) {
     sched::stop::learn_where_to_wait();
     sched::watching::forget();
     if (detects()) sched::watching::by = detector_.is.get();
+}
+
+carrier_watch::carrier_watch(after_fork, carrier_watch& parents)
+    : detector_{std::make_unique<carry::no_detector>(), "in the child of a fork()"},
+      no_slices_{why_no_slices(carry::detector_kind::none, detector_.reason)} {
+    parents.detector_.is->leave_behind();
+    sched::watching::by = nullptr;
+    sched::watching::forget();
+    sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
 }
 
 carrier_watch::~carrier_watch() {

@@ -21,6 +21,10 @@ public:
     // Throws std::system_error if a detector that was asked for does not work, or is missing for
     // time slices; or if the signal number is in use.
     explicit carrier_watch(const settings& chosen);
+    // In the child of a fork(): no detector, and no stops. The signal's handler stays installed.
+    // The parent's watch is never used again. Throws std::bad_alloc.
+    struct after_fork {};
+    carrier_watch(after_fork, carrier_watch& parents);
     ~carrier_watch();
     carrier_watch(const carrier_watch&) = delete;
     carrier_watch& operator=(const carrier_watch&) = delete;

@@ -25,6 +25,18 @@ ums::cluster& standard_name() noexcept {
     return the_standard.value;
 }
 
+namespace {
+
+// Throws std::system_error if it belongs to the parent of this process.
+sched::cluster& here_not_left(sched::cluster* c) {
+    if (c->is_left_behind())
+        throw std::system_error{std::make_error_code(std::errc::no_such_process),
+                                "ums: the cluster was left behind by fork()"};
+    return *c;
+}
+
+}  // namespace
+
 }  // namespace rt
 
 cluster::cluster(const cluster_options& options) : impl_{nullptr} {
@@ -65,7 +77,7 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
 }
 
 cluster::~cluster() {
-    if (impl_ == nullptr) return;
+    if (impl_ == nullptr || impl_->is_left_behind()) return;
     const sched::here at;
     UMS_ASSERT(at.self == nullptr || at.self->home_cluster.get() != impl_,
                "a cluster was destroyed by one of its own fibers, which would wait for itself");
@@ -76,11 +88,17 @@ cluster::~cluster() {
     rt::current()->clusters.fetch_sub(1, base::acq_rel);
 }
 
-unsigned cluster::add_processor() { return impl_->add_processor(); }
+unsigned cluster::add_processor() { return rt::here_not_left(impl_).add_processor(); }
 
-void cluster::remove_processor() { impl_->remove_processor(); }
+void cluster::remove_processor() { rt::here_not_left(impl_).remove_processor(); }
+
+void cluster::pause() { rt::here_not_left(impl_).pause(); }
+
+void cluster::resume() { rt::here_not_left(impl_).resume(); }
 
 unsigned cluster::move_processor(cluster& to) {
+    rt::here_not_left(impl_);
+    rt::here_not_left(to.impl_);
     if (&to == this || to.impl_ == impl_)
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster::move_processor: expected another cluster"};
@@ -119,7 +137,9 @@ void cluster::set_group_weight(unsigned group, unsigned weight) {
                                 "ums: the cluster's policy has no groups"};
 }
 
-unsigned cluster::processors() const noexcept { return impl_->active(); }
+unsigned cluster::processors() const noexcept {
+    return impl_->is_left_behind() ? 0 : impl_->active();
+}
 
 std::string_view cluster::name() const noexcept { return impl_->name(); }
 

@@ -9,6 +9,7 @@
 #include "mem/overflow.hpp"
 #include "os/membarrier.hpp"
 #include "rt/environment.hpp"
+#include "rt/fork.hpp"
 #include "rt/root.hpp"
 #include "sched/carrier.hpp"
 #include "sched/crash.hpp"
@@ -66,6 +67,7 @@ void follow_cpus(running_runtime& r) {
 }
 
 void start(const options& asked) {
+    handle_forks();
     auto made = std::make_unique<running_runtime>();
     made->set = settle(asked);
     const options& o = made->set.chosen;
@@ -124,6 +126,13 @@ running_runtime* current() noexcept {
     return the_runtime.load(base::acquire);  // sync(runtime)
 }
 
+void replace(running_runtime* by) noexcept {
+    sched::cluster_access::set(standard_name(), by->standard.get());
+    // relaxed, both: there is one thread.
+    sched::default_cluster.store(by->standard.get(), base::relaxed);
+    the_runtime.store(by, base::relaxed);
+}
+
 std::unique_ptr<ums::policy> make_policy(policy_kind kind,
                                          const std::function<std::unique_ptr<ums::policy>()>& own) {
     return own ? own() : ums::make_policy(kind);
@@ -152,8 +161,9 @@ runtime::runtime(const options& chosen) {
 
 void runtime::stop() noexcept {
     if (!running_) return;
-    UMS_ASSERT(sched::this_carrier() == nullptr, "a fiber cannot stop the runtime");
     rt::running_runtime* r = rt::current();
+    if (r->parents != nullptr) return;  // fork() has made it: it ends with the process.
+    UMS_ASSERT(sched::this_carrier() == nullptr, "a fiber cannot stop the runtime");
     r->standard->drain();
     if (r->follower) r->follower->end();
     UMS_ASSERT(r->clusters.load(base::acquire) == 0,

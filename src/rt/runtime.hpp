@@ -21,10 +21,14 @@ struct running_runtime {
     std::unique_ptr<sched::cluster> standard;
     base::atomic<unsigned> clusters;  // The application's own.
     std::optional<cpu_follower> follower;  // Ends before `standard` is stopped, and goes after.
+    // If fork() has made it (rt/fork.cpp): that of the process that did. Never deleted.
+    running_runtime* parents = nullptr;
 };
 
 // Null if no runtime runs.
 running_runtime* current() noexcept;
+// For rt/fork.cpp, in the child: it takes the place of the parent's.
+void replace(running_runtime* by) noexcept;
 
 // The name that the engines use.
 io::engine_kind io_kind(io_engine kind) noexcept;

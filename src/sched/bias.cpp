@@ -69,6 +69,11 @@ void bias::remove(processor& p) noexcept {
     base::chain::remove(all, p, &processor::next_biased);
 }
 
+void bias::leave_behind() noexcept {
+    all_lock.leave_behind();
+    all = nullptr;
+}
+
 std::uint32_t bias::mine() noexcept {
     const here at;
     if (at.self == nullptr) return none;

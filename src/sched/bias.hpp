@@ -83,6 +83,8 @@ struct bias {
     static void add(processor& p) noexcept;
     static void renew(processor& p) noexcept;
     static void remove(processor& p) noexcept;
+    // In the child of a fork(): no processor is there, so whoever finds a bias may take it.
+    static void leave_behind() noexcept;
 
     // The bias of the calling fiber's processor, or none.
     static std::uint32_t mine() noexcept;

@@ -9,6 +9,7 @@
 
 #include "base/assert.hpp"
 #include "os/membarrier.hpp"
+#include "os/memory.hpp"
 #include "os/signal_stack.hpp"
 #include "os/slice.hpp"
 #include "os/topology.hpp"
@@ -38,7 +39,8 @@ carrier::carrier(carrier_pool& p) noexcept
     own.vacate();
 }
 
-void carrier::run() noexcept {
+// What a carrier knows of its kernel thread. By that.
+void carrier::begin() noexcept {
     char name[16];
     const processor* first = proc.get();
     if (first != nullptr)
@@ -53,10 +55,13 @@ void carrier::run() noexcept {
     pinned_to = -1;
     deferrals = 0;
     stop::source.unblock();
-
-    const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     errno_at = &errno;
     exceptions = arch::exception_state_of_thread();
+}
+
+void carrier::run() noexcept {
+    begin();
+    const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     race.adopt_current();
 #if defined(UMS_ASAN)
     pthread_attr_t attributes;
@@ -81,6 +86,25 @@ void carrier::run() noexcept {
     cpu.end();
     interrupt.close();
     os::set_thread_slot(nullptr);
+}
+
+// The thread's alternate signal stack stays what it was.
+bool carrier::adopt(fiber& f) noexcept {
+    UMS_ASSERT(proc.get() != nullptr, "a carrier adopts a thread, and holds no processor");
+    constexpr std::size_t bytes = os::page_bytes + os::kernel_thread::stack_bytes;
+    auto* const stack = static_cast<char*>(os::map(bytes));
+    if (stack == nullptr) return false;
+    os::system.mprotect(stack, os::page_bytes, PROT_NONE);
+    char* const bottom = stack + os::page_bytes;
+    arch::register_stack(bottom, stack + bytes);
+    arch::set_bounds(loop_shadow, bottom, bytes - os::page_bytes);
+    arch::make_context(loop, stack + bytes, &begin_adopted, this);
+    begin();
+    race.create("carrier");
+    is_adopted = true;
+    running.set(&f);
+    os::set_thread_slot(this);
+    return true;
 }
 
 void carrier::follow_processor() noexcept {
@@ -109,14 +133,9 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     if (remover != nullptr) wake(*remover);
 }
 
-// Until the processor is gone: taken while a fiber was blocked, or retired.
-void carrier::run_fibers() noexcept {
-    processor* p = enter();
-    UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
-    if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
-    // A slice has ended, so the inboxes and the pinned fibers have their turn. Where processors
-    // often change their carrier, for hand-offs or preemptions, no slice may ever end by its count.
-    fiber* f = p->pick_at_slice_end();
+// Inside. Inlined: as retire().
+UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
+    processor* p = proc.get();
     for (;;) {
         if (f == nullptr) f = search::find(*p, *this);
         if (f == nullptr) return retire();
@@ -135,6 +154,33 @@ void carrier::run_fibers() noexcept {
         if (p == nullptr) return;
         UMS_ASSERT(own.is_inside(), "a carrier's loop goes on outside of its processor");
         f = nullptr;
+    }
+}
+
+// Until the processor is gone: taken while a fiber was blocked, or retired.
+void carrier::run_fibers() noexcept {
+    processor* p = enter();
+    UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
+    if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
+    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors
+    // change their carrier often, for hand-offs or preemptions, no slice may ever end by its count.
+    run_on(p->pick_at_slice_end());
+}
+
+// The first time that the fiber that was adopted leaves the processor to nobody, and from then on.
+UMS_UNINSTRUMENTED void carrier::begin_adopted(void*, void* after, void* self_) noexcept {
+    auto& self = *static_cast<carrier*>(self_);
+    arch::finish_switch(self.loop_shadow);
+    if (const auto* h = static_cast<const after_switch*>(after)) h->finish(*h, self);
+    if (self.proc.get() != nullptr) self.run_on(nullptr);
+    for (;;) {
+        while (self.pool.wait_for_processor(self)) {
+            self.wake_place.end();
+            if (self.proc.get() == nullptr) continue;  // Put back.
+            self.follow_processor();
+            self.run_fibers();
+        }
+        self.turn.set(turn_word::holds);  // Its processor has retired: a spare from now on.
     }
 }
 

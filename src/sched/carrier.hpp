@@ -104,6 +104,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // that was stopped there.
     fiber* brings = nullptr;
     os::kernel_thread thread;
+    // Its thread is the first of a process that fork() has made: adopt(). It is nobody's to join,
+    // and never ends.
+    bool is_adopted = false;
 
     // --- Stopping its fiber (sched/stop.hpp). Owned by its thread; others arm `interrupt`. ---
     carry::interrupt interrupt;
@@ -127,11 +130,20 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // The kernel thread's function.
     void run() noexcept;
 
+    // In the child of a fork(): the calling thread is this carrier's from now on, and runs `f`, the
+    // caller. Requires: it holds a processor. Its loop gets a stack of its own, for the thread's
+    // belongs to the carrier that was left behind. False: there is no memory, and nothing has
+    // happened.
+    [[nodiscard]] bool adopt(fiber& f) noexcept;
+
     // To the CPU of the processor it holds, if the cluster wants that.
     void follow_processor() noexcept;
 
 private:
+    void begin() noexcept;
     void run_fibers() noexcept;
+    UMS_ALWAYS_INLINE void run_on(fiber* first) noexcept;
+    static void begin_adopted(void* by, void* after, void* self) noexcept;
     UMS_ALWAYS_INLINE void retire() noexcept;
 };
 

@@ -128,7 +128,20 @@ void carrier_pool::hold(processor& p) {
                             "ums: no kernel thread for another processor"};
 }
 
+carrier& carrier_pool::adopt(processor& p) {
+    carrier& c = new_carrier();
+    lock_.acquire();
+    count_new();
+    lock_.release();
+    c.turn.set(turn_word::holds);
+    c.proc.set(&p);
+    p.set_holder(&c);
+    c.own.occupy();
+    return c;
+}
+
 void carrier_pool::join(carrier& c) noexcept {
+    if (c.is_adopted) return;  // It is a spare from now on.
     UMS_ASSERT(c.proc.get() == nullptr && c.running.get() == nullptr,
                "a carrier has ended that carries something");
     c.thread.join();  // The thread was started, and has been told to end or ends by itself.
@@ -353,7 +366,7 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
         if (now == turn_word::shall_end) return false;
         if (self.turn.wait_while(turn_word::waits, until)) continue;
         lock_.acquire();
-        const bool is_last = counters_.spare == 1;
+        const bool is_last = counters_.spare == 1 || self.is_adopted;
         const bool mine = !is_last && base::chain::try_remove(spares_, self, &carrier::next);
         if (mine) {
             --counters_.spare;
@@ -365,7 +378,8 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
             carry::maker::ask(*this);
             return false;
         }
-        // The last spare stays. Or somebody has taken this one, and is about to say what for.
+        // The last spare stays, and an adopted one. Or somebody has taken this one, and is about to
+        // say what for.
         until = os::never;
     }
 }
@@ -506,7 +520,8 @@ void carrier_pool::end_waiting(carrier& c) noexcept {
 
 os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
     const std::uint64_t activity = home_.activity();
-    if (std::exchange(seen_activity_, activity) != activity) seen_since_ = now;
+    // While the cluster is paused nothing switches, and all shall wait.
+    if (std::exchange(seen_activity_, activity) != activity || home_.is_paused()) seen_since_ = now;
     // sync(pool.waiting): sees who waits.
     if (waiting_.load(base::acquire) == 0) {
         seen_since_ = now;

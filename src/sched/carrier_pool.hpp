@@ -67,6 +67,13 @@ public:
     // Makes a carrier that holds `p`. Throws std::system_error, std::bad_alloc. Called by the
     // thread that changes the cluster.
     void hold(processor& p);
+    // In the child of a fork(): one for the calling thread, which holds `p`. Throws std::bad_alloc.
+    carrier& adopt(processor& p);
+    // The same, of a pool that the child does not go on with: closes the descriptors of its
+    // carriers.
+    void leave_behind() noexcept {
+        for (carrier* c = all_; c != nullptr; c = c->next_made) c->interrupt.leave_behind();
+    }
     // After a hold(), once no carrier holds the processor any more.
     static void forget(processor& p) noexcept {
         if (std::exchange(p.is_watched, false)) watching::by->remove(p);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sched/cluster.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -13,8 +15,10 @@
 #include "sched/access.hpp"
 #include "sched/here.hpp"
 #include "sched/park.hpp"
+#include "sched/stop.hpp"
 #include "sched/urgency.hpp"
 #include "sched/wake.hpp"
+#include "ums/blocking.hpp"
 
 namespace ums::sched {
 
@@ -140,6 +144,7 @@ void cluster::stop() noexcept {
     change turn{*this};
     for (unsigned i = 0; i < active(); ++i) at(i).retirement.is_asked.store(true, base::seq_cst);
     for (unsigned i = 0; i < active(); ++i) at(i).notify();
+    wake_resting();
     carriers.stop();
     for (unsigned i = 0; i < active(); ++i) carriers.forget(at(i));
     maker_.reset();
@@ -198,6 +203,7 @@ void cluster::remove_processor() {
     p.retirement.remover = &me;  // sync(retire): published by the store below.
     p.retirement.is_asked.store(true, base::seq_cst);
     p.notify();
+    wake_resting();
     park(park_kind::internal);
     p.retirement.remover = nullptr;
     UMS_ASSERT(p.holder() == nullptr, "a removed processor is held");
@@ -213,6 +219,51 @@ void cluster::remove_processor() {
     // From now on the deadlines of the fibers that sleep there are the first processor's.
     if (!at(0).is_idle.get()) return;
     at(0).notify();
+}
+
+void cluster::leave_all_behind() noexcept {
+    for (cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_) c->carriers.leave_behind();
+    all_clusters_ = nullptr;
+    list_lock.leave_behind();
+    forks_.fetch_add(1, base::relaxed);  // relaxed: there is one thread.
+}
+
+// As after a migration: what another cluster's policy kept of it is forgotten.
+bool cluster::adopt(fiber& f) {
+    maker_.emplace();
+    carrier& c = carriers.adopt(at(0));
+    running_ = true;
+    f.pin(f.is_pinned.get() ? &at(0) : nullptr);
+    f.home_cluster.set(this);
+    f.kept.forget();
+    spawned_outside.store(1, base::relaxed);  // relaxed, here and below: there is one thread.
+    if (f.blocks.holds_permit()) carriers.take_permit();
+    ends_process_ = this;
+    return c.adopt(f);
+}
+
+// Every processor looks here before it waits, so the one that ran the last fiber does. Of two last
+// fibers that end at the same time, the fence lets at least one of their processors see both
+// counts. The ends are read first, and a fiber that migrates is counted in before it is counted
+// out: if the sums are equal, no fiber was left when the last end was read.
+//
+// exit() runs on a carrier of the default cluster, which is never stopped, so that the destructors
+// of static objects may stop and join the carriers of other clusters. The caller's thread is a
+// plain one from then on.
+void cluster::end_process_after_last() const noexcept {
+    base::full_fence();
+    {
+        const os::lock_guard guard{list_lock};
+        std::uint64_t ended = 0, begun = 0;
+        for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+            ended += c->finished();
+        for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+            begun += c->spawned();
+        if (ended != begun) return;
+    }
+    if (this != ends_process_) return ends_process_->at(0).notify();
+    os::set_thread_slot(nullptr);
+    std::exit(0);
 }
 
 void cluster::drain() noexcept {
@@ -293,7 +344,106 @@ void cluster::wait_for_visitors() noexcept {
     visitors_.store(0, base::relaxed);
 }
 
+// --- Pause ---
+//
+// Why no fiber runs once pause() has returned: a processor runs a fiber only after its carrier's
+// loop has found pauses_ to be 0 since it last rested. A processor that leaves its rest clears
+// is_resting, then reads pauses_. A pauser raises pauses_, then reads is_resting. All of this is
+// sequentially consistent: if the pauser still finds the processor resting, the processor sees the
+// pause, and rests again. A processor without a holder runs nothing; a carrier that comes to hold
+// it begins in the loop.
+//
+// Why pause() returns: an idle processor is notified, and driver keeps a notification that comes
+// too early. One that switches reads pauses_ at its slice's end. One that computes is interrupted,
+// again and again, since an interrupt may be put off. The rester sets is_resting, then changes
+// rests_; the pauser reads rests_, looks, then sleeps only if rests_ is still the same. The end of
+// a retiring processor changes nothing there, but the pauser looks again after `wait` anyway.
+//
+// Why no rest is for ever: resume(), and whatever asks a processor to retire, changes the state
+// first and rest_changes_ then; the rester reads rest_changes_, looks at the state, then sleeps
+// only if rest_changes_ is still the same.
+//
+// Why no work is lost: a processor that leaves its rest goes through the whole search. Whatever
+// was made ready during the pause was made so before, and an idle processor that was woken for it
+// rests, or searches.
+void cluster::rest(processor& p) noexcept {
+    for (;;) {
+        // sync(pause): before what wake_resting() is about is read.
+        const std::uint32_t seen = rest_changes_.load(base::seq_cst);
+        if (!is_paused() || p.retirement.is_asked.load(base::seq_cst)) break;
+        if (!p.is_resting.load(base::relaxed)) {
+            p.is_resting.store(true, base::seq_cst);
+            // sync(pause): the pauser sees what the fibers of this processor did.
+            rests_.fetch_add(1, base::seq_cst);
+            os::futex_wake(rests_.address(), 1 << 30);
+        }
+        os::futex_wait(rest_changes_, seen);
+    }
+    p.is_resting.store(false, base::seq_cst);
+}
+
+void cluster::wake_resting() noexcept {
+    rest_changes_.fetch_add(1, base::seq_cst);  // sync(pause)
+    os::futex_wake(rest_changes_.address(), 1 << 30);
+}
+
+// Without a holder nothing runs there: it is retired, or is being made, and its first carrier will
+// see the pause.
+bool cluster::rests() const noexcept {
+    for (unsigned i = 0; i < size(); ++i) {
+        const processor& p = at(i);
+        if (!p.is_resting.load(base::seq_cst) && p.holder() != nullptr) return false;
+    }
+    return true;
+}
+
+void cluster::interrupt_all() noexcept {
+    for (unsigned i = 0; i < size(); ++i) {
+        processor& p = at(i);
+        if (!p.is_resting.load(base::relaxed)) stop::end_slice(p, p.activity());
+    }
+}
+
+void cluster::pause() {
+    const here at_call;
+    if (at_call.self != nullptr && at_call.self->home_cluster.get() == this)
+        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "ums: a fiber cannot pause its own cluster"};
+    pauses_.fetch_add(1, base::seq_cst);
+    for (unsigned i = 0; i < size(); ++i) at(i).notify();  // The idle ones.
+    if (rests()) return;
+    const ums::blocking_region elsewhere;  // The caller's processor goes on meanwhile.
+    // Those that switch soon need no signal. One that was put off, or lost, is sent again.
+    for (os::nanoseconds wait = 50'000;; wait = std::min(2 * wait, os::nanoseconds{10'000'000})) {
+        const os::nanoseconds until = os::now() + wait;
+        for (;;) {
+            // sync(pause): sees what was done there, before rests() looks.
+            const std::uint32_t seen = rests_.load(base::seq_cst);
+            if (rests()) return;
+            if (!os::futex_wait(rests_, seen, until)) break;
+        }
+        interrupt_all();
+    }
+}
+
+// The fibers that continue may be the last, and the thread that waited for them may delete the
+// cluster.
+void cluster::resume() {
+    const os::no_stop registered_here;
+    const visit registered{*this};
+    std::uint32_t seen = pauses_.load(base::relaxed);
+    do {
+        if (seen == 0)
+            throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
+                                    "ums: a cluster was resumed that is not paused"};
+        // sync(pause): what the pauser did is visible to the fibers that go on.
+    } while (!pauses_.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
+    if (seen == 1) wake_resting();
+}
+
 void cluster::make_ready_from_outside(fiber& f) noexcept {
+    if (is_left_behind()) [[unlikely]]
+        return;
     const os::no_stop pushed_and_nobody_woken;
     const visit registered{*this};
     if (processor* only = f.pinned_to.get()) {
@@ -323,6 +473,8 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
 }
 
 void cluster::make_all_ready_from_outside(fiber* list) noexcept {
+    if (is_left_behind()) [[unlikely]]
+        return;
     const os::no_stop pushed_and_nobody_woken;
     const visit registered{*this};
     fiber* newest = nullptr;

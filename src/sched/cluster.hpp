@@ -85,6 +85,35 @@ public:
     // Whether another processor has a queued fiber that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
+    // --- Pause (ums/cluster.hpp) --- Returns once each processor rests: its carrier waits in
+    // rest(), between two fibers. A running fiber is stopped, where fibers can be (sched/stop.hpp),
+    // or switches. Calls are counted. Throws std::system_error.
+    void pause();
+    // Throws std::system_error if it is not paused.
+    void resume();
+    [[nodiscard]] bool is_paused() const noexcept {
+        return pauses_.load(base::seq_cst) != 0;  // seq_cst: see rest().
+    }
+    // By a carrier's loop, outside: until the cluster is resumed, or the processor shall retire.
+    void rest(processor& p) noexcept;
+
+    // --- fork() (rt/fork.cpp) --- In the child, of a new cluster: its one processor is the calling
+    // thread's, which goes on with `f`. It is the default cluster, and the process ends with its
+    // last fiber. False: no memory. Throws std::bad_alloc.
+    [[nodiscard]] bool adopt(fiber& f);
+    // In the child: of all clusters there are.
+    static void leave_all_behind() noexcept;
+    // A cluster of the parent's: nothing runs it, and fibers that become ready there are forgotten.
+    [[nodiscard]] bool is_left_behind() const noexcept {
+        // relaxed: it changes while there is one thread.
+        return born_after_ != forks_.load(base::relaxed);
+    }
+    // In the child: ends the process if no fiber is left in it. By an idle processor, outside.
+    void end_process_if_over() const noexcept {
+        if (ends_process_ != nullptr) [[unlikely]]
+            end_process_after_last();
+    }
+
     // Waits until every fiber of the cluster has ended or left it. One caller at a time, from
     // outside the cluster.
     void drain() noexcept;
@@ -153,7 +182,16 @@ private:
     void check_drained() noexcept;
     void wake(processor& p) noexcept;
 
+    void end_process_after_last() const noexcept;
+    [[nodiscard]] bool rests() const noexcept;
+    void interrupt_all() noexcept;
+    void wake_resting() noexcept;
+
     static constinit cluster* all_clusters_;
+    // How many forks of fibers led to this process.
+    static inline constinit base::atomic<std::uint32_t> forks_;
+    // In the child of a fork(), its default cluster. Set before another thread is there.
+    static inline constinit cluster* ends_process_ = nullptr;
 
     // This, and what follows, is hardly ever written.
     alignas(base::cache_line) cluster_setup setup_;
@@ -170,6 +208,12 @@ private:
     base::atomic<processor*> all_[max_processors];
     base::atomic<unsigned> size_;    // Slots of all_ in use.
     base::atomic<unsigned> active_;  // The first active_ of them are not retired.
+
+    const std::uint32_t born_after_ = forks_.load(base::relaxed);
+
+    base::atomic<std::uint32_t> pauses_;        // How often it is paused.
+    base::atomic<std::uint32_t> rests_;         // Changes when a processor begins to rest.
+    base::atomic<std::uint32_t> rest_changes_;  // Changes when one that rests shall look again.
 
     base::atomic<parkable*> drainer_;
 

@@ -98,6 +98,13 @@ void driver::set_source(event_source* s) noexcept {
     if (s != nullptr) send_a_standby();
 }
 
+void driver::leave_behind() noexcept {
+    standby_lock.leave_behind();
+    first_standby = nullptr;
+    inside_.store(nullptr, base::relaxed);  // relaxed, both: there is one thread.
+    source_.store(nullptr, base::relaxed);
+}
+
 void driver::notify() noexcept {
     // sync(driver): publishes to the waiter. The exchange saves a second notify a second system
     // call.

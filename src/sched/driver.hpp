@@ -74,6 +74,8 @@ public:
 
     // The engine appears while a runtime runs, and is taken away (null) when no processor is left.
     static void set_source(event_source* s) noexcept;
+    // In the child of a fork(): nobody waits or polls, and there is no engine.
+    static void leave_behind() noexcept;
 
 private:
     static constexpr std::uint32_t nothing = 0, notified = 1, in_source = 2;

@@ -62,6 +62,9 @@ void wait_for_end(parkable& self, fiber* target) noexcept {
 UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
     // sync(join): sees the fiber's end.
     if (f->joiner.load(base::acquire) != fiber::finished) {
+        // It will never end. Its stack is not used again: others may still name it.
+        if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
+            return;
         if (at.self != nullptr)
             wait_for_end(at.on, f);
         else

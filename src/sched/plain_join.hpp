@@ -39,6 +39,9 @@ public:
         joins.fetch_and(~stop_waits, base::relaxed);
     }
 
+    // In the child of a fork(): no plain thread is there.
+    static void leave_behind() noexcept { joins.store(0, base::relaxed); }
+
     // Hints, for tests.
     [[nodiscard]] static bool any() noexcept {
         return (joins.load(base::relaxed) & ~stop_waits) != 0;

@@ -66,7 +66,9 @@ fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
     look_around();
     note_cpu();
     visit_inboxes();
-    if (is_retiring()) return nullptr;  // The caller goes to the loop, which retires.
+    // The caller goes to the loop, which retires or rests.
+    if (is_retiring() || home_.is_paused()) [[unlikely]]
+        return nullptr;
     fiber* f = pick_after_visits(yielder);
     offer_rest();
     return f;

@@ -106,7 +106,7 @@ public:
         return ready.is_slice_over() ? pick_at_slice_end(&self) : pick_counted();
     }
     // Begins a new slice, and visits everything before that. Returns null also if the processor is
-    // to retire. `yielder`: the fiber that yields; null if none does.
+    // to retire or rest. `yielder`: the fiber that yields; null if none does.
     [[gnu::noinline]] fiber* pick_at_slice_end(fiber* yielder = nullptr) noexcept;
     // Whether the processor may switch to a fiber past the queues: not if a policy of the
     // application's decides, or if the slice is over. Counts the switch.
@@ -215,6 +215,9 @@ public:
         // relaxed: it only has to be seen in the end.
         return retirement.is_asked.load(base::relaxed);
     }
+
+    // Whether its carrier waits in cluster::rest(), between two fibers. Written by that carrier.
+    base::atomic<bool> is_resting;
 
     // The CPU where it last ran, -1 if it is idle. Other threads read it as a hint.
     base::owned<int> last_cpu{-1};

@@ -33,6 +33,13 @@ fiber* search::find(processor& p, carrier& c) noexcept {
             if (searching) stop_searching(p);
             return nullptr;
         }
+        if (home.is_paused()) [[unlikely]] {
+            if (std::exchange(searching, false)) stop_searching(p);
+            c.leave(c.race);
+            home.rest(p);
+            static_cast<void>(c.enter());  // As below.
+            continue;
+        }
         if (rescue) fire_timers_of_others(p);
         fiber* f = p.pick_counted();
         if (f == nullptr && home.active() > 1) {
@@ -197,6 +204,7 @@ bool search::nothing_can_run(const cluster& home) noexcept {
 bool search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
+    home.end_process_if_over();
     // A wake-up that comes meanwhile is kept by the driver.
     if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
         on_standstill();
@@ -223,7 +231,7 @@ bool search::wait(processor& p) noexcept {
 bool search::watch(processor& p) noexcept {
     cluster& home = p.home();
     sees_stuck_work(p);  // Takes the first sample.
-    while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed)) {
+    while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
         home.is_sampling.store(true, base::seq_cst);
         bool sampling = others_run(home);
         if (!sampling) {

@@ -150,6 +150,8 @@ std::uint64_t caller_id() noexcept {
     if (home == nullptr)
         throw_error(std::errc::operation_not_permitted,
                     "ums: no runtime is running: create fibers inside ums::run()");
+    if (home->is_left_behind())
+        throw_error(std::errc::no_such_process, "ums: the cluster was left behind by fork()");
     const std::size_t wanted = options != nullptr ? options->stack_bytes : 0;
     if (wanted > mem::stack_depot::max_bytes)
         throw_error(std::errc::invalid_argument, "ums: a fiber's stack is at most 1 GiB");

@@ -136,8 +136,9 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     if (c.turn.now() != turn_word::holds) return false;
     const processor* p = c.proc.get();
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
-    if (c.pool.time_slice == 0) return false;            // A late signal.
-    return p->activity() == c.ends_slice_of.get() && p->is_wanted();
+    const bool is_paused = c.pool.home().is_paused();
+    if (c.pool.time_slice == 0 && !is_paused) return false;  // A late signal.
+    return p->activity() == c.ends_slice_of.get() && (is_paused || p->is_wanted());
 }
 
 }  // namespace
@@ -178,7 +179,8 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
         } else if (c->own.is_inside() || c->unstoppable.get() != 0) {
             // It finds out by itself, or is out again soon.
             again = deferral;
-        } else if (better_later.has(instruction(context)) && ++c->deferrals < stop::most_deferrals) {
+        } else if (better_later.has(instruction(context)) &&
+                   (++c->deferrals < stop::most_deferrals || c->pool.home().is_paused())) {
             again = deferral;
         } else {
             c->deferrals = 0;

@@ -3,9 +3,10 @@
 
 // sched/stop.hpp: stopping a fiber at an arbitrary instruction.
 //
-// There are two reasons. The fiber runs on without a processor, because an unmarked call of it was
-// blocked in the kernel and the processor was handed on; or its time slice is over. The signal
-// comes in user mode only (os/user_interrupt.hpp), so no system call sees it.
+// There are three reasons. The fiber's cluster is paused (cluster::pause()); it runs on without a
+// processor, because an unmarked call of it was blocked in the kernel and the processor was handed
+// on; or its time slice is over. The signal comes in user mode only (os/user_interrupt.hpp), so no
+// system call sees it.
 //
 // The fiber may be inside malloc, in the middle of a thread-local access, or hold a lock that knows
 // its owner's thread id, so it must never resume on another kernel thread. It is stopped together
@@ -33,7 +34,8 @@
 // A fiber is not stopped in the scheduler (ownership::is_inside), in sections that other threads
 // need before they can give it a processor (os/no_stop.hpp), and in ums::uninterruptible(). A stop
 // is put off for a while in the C library, the loader and the C++ runtime, because there the fiber
-// probably holds a lock that many want.
+// probably holds a lock that many want; for a pause it is put off until the fiber is out of there,
+// so that the pauser may allocate.
 
 #include <csignal>
 #include <cstddef>

@@ -71,7 +71,7 @@ void this_fiber::yield() noexcept {
     if (next != nullptr) [[likely]]
         return switch_to(c, self, next, p->trace);
     next = p->pick_for_yield(*self);
-    if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
+    if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return c->leave(self->race);
     if (p->trace != nullptr) [[unlikely]]
         trace_leave(*p->trace, sched::trace_event::yield, *self, next);
     switch_to(c, self, next, c->leave_behind(&finish_yield, self));
@@ -107,6 +107,7 @@ namespace {
 
 // `there`: null: any of its processors.
 void go_to(sched::cluster* target, processor* there) noexcept {
+    UMS_ASSERT(!target->is_left_behind(), "migrate() to a cluster that fork() has left behind");
     carrier* c = this_carrier();
     if (c->exceptions->active())
         return keeping_exceptions([target, there] { go_to(target, there); });

@@ -106,6 +106,13 @@ private:
 
 }  // namespace
 
+void leave_trace_behind() noexcept {
+    tracing.wanted.store(0, base::relaxed);  // relaxed: there is one thread.
+    rings_lock.leave_behind();
+    outside_lock.leave_behind();
+    file_path[0] = 0;  // The parent writes it.
+}
+
 void trace_ring::write_text(trace_event e, std::uint64_t id, std::string_view text) noexcept {
     constexpr std::size_t most = 64;
     text = text.substr(0, most);

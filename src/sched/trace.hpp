@@ -134,6 +134,9 @@ extern constinit trace_control tracing;
 // Called at a slice's end, inside: begins or stops recording, as tools want it. Changes the word of
 // the processor.
 void follow_trace_control(processor& p) noexcept;
+// In the child of a fork(): it is not traced unless somebody asks for it.
+void leave_trace_behind() noexcept;
+
 [[nodiscard]] UMS_ALWAYS_INLINE bool is_trace_wanted() noexcept {
     return tracing.wanted.load(base::relaxed) != 0 || is_probed();  // relaxed: in the end.
 }

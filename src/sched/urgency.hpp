@@ -80,6 +80,11 @@ public:
     // the fibers went.
     static void wait_for_sections() noexcept { const section last; }
 
+    // Around a fork(), on both sides of it: nobody changes a list of lenders meanwhile, since those
+    // of the fiber that forks are used on.
+    static void begin_fork() noexcept { lock_.acquire(); }
+    static void end_fork() noexcept { lock_.release(); }
+
 private:
     static constexpr int lent_zero = wishes::lent_zero;
 

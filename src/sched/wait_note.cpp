@@ -33,6 +33,11 @@ void thread_wait::end() noexcept {
     if (next != nullptr) next->previous = previous;
 }
 
+void leave_thread_waits_behind() noexcept {
+    list_lock.leave_behind();
+    thread_waits = nullptr;
+}
+
 void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), void* context) {
     const os::lock_guard guard{list_lock};
     for (const thread_wait* w = thread_waits; w != nullptr; w = w->next) each(*w, context);

@@ -52,6 +52,9 @@ struct thread_wait {
 // The first of the waiting threads, for readers from outside (rt/root.hpp).
 extern constinit thread_wait* thread_waits;
 
+// In the child of a fork(): no other thread waits.
+void leave_thread_waits_behind() noexcept;
+
 // Calls each() for every note of a plain thread. They stay while it runs, which must be short.
 void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), void* context);
 

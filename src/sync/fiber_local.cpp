@@ -18,6 +18,7 @@
 #include "base/assert.hpp"
 #include "os/lock.hpp"
 #include "sched/exit_hooks.hpp"
+#include "sync/local_keys.hpp"
 #include "ums/impl/at_exit.hpp"
 
 namespace ums::impl {
@@ -140,3 +141,9 @@ void destroy_local(const local_key& key) noexcept {
 }
 
 }  // namespace ums::impl
+
+namespace ums::sync {
+
+void leave_local_keys_behind() noexcept { impl::keys_lock.leave_behind(); }
+
+}  // namespace ums::sync

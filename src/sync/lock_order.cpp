@@ -101,6 +101,8 @@ void note_edge(const held_locks::one& held, const held_locks::one& locked) noexc
 
 }  // namespace
 
+void leave_lock_order_behind() noexcept { table_lock.leave_behind(); }
+
 void check_lock_order(bool on) noexcept { is_on.store(on, base::relaxed); }
 
 void before_lock(const void* lock, wait_list& list) noexcept {

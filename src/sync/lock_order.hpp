@@ -29,12 +29,15 @@ namespace ums::sync {
 
 #if defined(UMS_DEBUG)
 void check_lock_order(bool on) noexcept;
+// In the child of a fork(): nobody else is at the table.
+void leave_lock_order_behind() noexcept;
 // `lock`: what its user knows it by; `list` has the spare word.
 void before_lock(const void* lock, impl::wait_list& list) noexcept;
 void after_lock(const void* lock, impl::wait_list& list) noexcept;
 void before_unlock(impl::wait_list& list) noexcept;
 #else
 inline void check_lock_order(bool) noexcept {}
+inline void leave_lock_order_behind() noexcept {}
 inline void before_lock(const void*, impl::wait_list&) noexcept {}
 inline void after_lock(const void*, impl::wait_list&) noexcept {}
 inline void before_unlock(impl::wait_list&) noexcept {}

@@ -37,6 +37,18 @@ static void use_one(void* argument) {
     CHECK_IS(0, ums_fiber_create(&fiber, &there, add_one, argument));
     join(&fiber);
 
+    CHECK_IS(0, ums_cluster_pause(cluster));
+    atomic_int* const count = argument;
+    const int before = *count;
+    CHECK_IS(0, ums_fiber_create(&fiber, &there, add_one, argument));
+    CHECK_IS(0, ums_cluster_pause(cluster));
+    CHECK_IS(0, ums_cluster_resume(cluster));
+    ums_this_fiber_yield();
+    CHECK_IS(before, *count);
+    CHECK_IS(0, ums_cluster_resume(cluster));
+    CHECK_IS(-EPERM, ums_cluster_resume(cluster));
+    join(&fiber);
+
     while (ums_cluster_processors(cluster) > 1) CHECK_IS(0, ums_cluster_remove_processor(cluster));
     CHECK_IS(-EINVAL, ums_cluster_remove_processor(cluster));
     CHECK_IS(-EINVAL, ums_cluster_destroy(ums_cluster_standard()));
@@ -49,7 +61,7 @@ static void use_one(void* argument) {
 static void clusters_come_and_go(void) {
     atomic_int count = 0;
     on_a_fiber_and_on_a_thread(use_one, &count);
-    CHECK_IS(2, count);
+    CHECK_IS(4, count);
 }
 
 static void refuse(void* argument) {

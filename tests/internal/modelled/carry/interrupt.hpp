@@ -19,6 +19,7 @@ public:
     void again(os::nanoseconds) noexcept {}
     void disarm() noexcept {}
     void close() noexcept {}
+    void leave_behind() noexcept {}
     [[nodiscard]] char* stack() noexcept { return nullptr; }
 };
 

@@ -18,6 +18,7 @@ public:
     [[nodiscard]] unsigned active() const noexcept { return processors_; }
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     [[nodiscard]] bool pins() const noexcept { return false; }
+    [[nodiscard]] bool is_paused() const noexcept { return false; }
     [[nodiscard]] std::uint64_t activity() const noexcept {
         std::uint64_t all = 0;
         for (const processor* p : at)
