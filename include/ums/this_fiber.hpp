@@ -13,7 +13,8 @@
 //           own decides otherwise.
 // Ordering: what happens before an unpark() is visible after the park() that it ends. What happens
 //           before a request_stop() is visible after the park that it ends.
-// Errors:   none. migrate() on a plain thread ends the program with a message.
+// Errors:   none. migrate() on a plain thread, or inside ums::keep_carrier, ends the program with a
+//           message.
 // Cost:     yield() about 10 ns; a park at least an atomic read-modify-write and a switch.
 
 #include <chrono>

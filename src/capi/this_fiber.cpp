@@ -4,6 +4,7 @@
 
 #include "capi/call.hpp"
 #include "os/clock.hpp"
+#include "sched/here.hpp"
 #include "ums/cluster.hpp"
 
 using namespace ums;
@@ -39,7 +40,9 @@ void ums_this_fiber_sleep_until(int64_t deadline) {
 }
 
 int ums_this_fiber_migrate(ums_cluster_t* to) {
-    if (this_fiber::get_id() == fiber_id{}) return -EPERM;
+    const sched::here at;
+    if (at.self == nullptr) return -EPERM;
+    if (at.on->is_kept.get()) return -EBUSY;
     this_fiber::migrate(*reinterpret_cast<cluster*>(to));
     return 0;
 }

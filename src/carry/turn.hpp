@@ -4,9 +4,9 @@
 // carry/turn.hpp: what a carrier's kernel thread waits for while it has no processor.
 //
 // state     the thread                       its fiber                 the next state, and who sets it
-// waits     sleeps: a spare, or its fiber    none, or in a queue       holds: whoever gives it a processor
-//           has run on and comes back                                  given: a processor that has come to its place
-//                                                                      shall_end: the pool
+// waits     sleeps: a spare, or its fiber    none, or in a queue, or   holds: whoever gives it a processor
+//           has run on and comes back, or    parked, if it keeps its   given: a processor that has come to its place
+//           it stands by (sched/keep.hpp)    carrier                   shall_end: the pool
 // holds     runs                             runs, or none             waits: itself, as a spare
 //                                                                      stopped: itself, in the signal's handler
 //                                                                      shall_end: itself, as it retires

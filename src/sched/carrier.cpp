@@ -15,6 +15,7 @@
 #include "sched/bias.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/search.hpp"
 #include "sched/stop.hpp"
 #include "sched/switch.hpp"
@@ -113,20 +114,38 @@ void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
     if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
+    if (const after_switch* const h = begun.get()) {
+        begun.set(nullptr);
+        h->finish(*h, *this);
+    }
+    fiber* f = runs_first.get();
+    runs_first.set(nullptr);
     // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
     // for hand-offs or preemptions, no slice may ever end by its count.
-    fiber* f = p->pick_at_slice_end();
+    if (f == nullptr) f = p->pick_at_slice_end();
     for (;;) {
         if (f == nullptr) f = search::find(*p, *this);
         if (f == nullptr) return retire();
         running.set(f);
         watching::runs();
         arch::start_switch(loop_shadow, f->shadow);
-        const arch::arrival a = arch::switch_context(loop, f->context, this, p->trace);
+        // A fiber that comes back to the carrier that it keeps ran already, in the trace.
+        const arch::arrival a =
+            arch::switch_context(loop, f->context, this, is_kept.get() ? nullptr : p->trace);
         arch::finish_switch(loop_shadow);
         if (a.after != nullptr) {
             const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *this);
+        }
+        if (stands_by.get()) [[unlikely]] {
+            // Null: rejoin(), without a processor. And once it is given away, another may come at once.
+            if (carrier* const to = gives_to.get()) {
+                gives_to.set(nullptr);
+                hand_off::move(*this, *to);
+                leave(race);
+                pool.run(*to);
+            }
+            return;
         }
         // Inside its processor again, or (rejoin()) without one.
         p = proc.get();

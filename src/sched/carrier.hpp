@@ -74,6 +74,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     base::owned<fiber*> running;   // Written by the thread itself. Null: the loop.
     // Set once at the thread's start:
     int* errno_at = nullptr;
+    // Its thread's; while its fiber keeps it, the constant that is always active (sched/keep.hpp).
     arch::exception_state* exceptions = nullptr;
 
     arch::context loop{};
@@ -100,6 +101,17 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     fiber* brings = nullptr;
     os::kernel_thread thread;
 
+    // --- Kept by its fiber (sched/keep.hpp) ---
+    base::owned<bool> is_kept;      // Its thread's.
+    // Takes the processor over when the fiber waits. Inside, or with a claim; without a processor, the thread's.
+    base::owned<carrier*> relief;
+    base::owned<bool> stands_by;    // Waits to be given a processor, and is no spare. Its thread's.
+    base::owned<carrier*> gives_to; // Gets the processor as soon as the loop runs. Its thread's.
+    // What it goes on with once it has the processor that it is being given: an action that another carrier has left, and
+    // a fiber. Inside that processor.
+    base::owned<const after_switch*> begun;
+    base::owned<fiber*> runs_first;
+
     // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
     carry::interrupt interrupt;
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for it. Nobody may take the
@@ -115,6 +127,12 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     [[nodiscard]] std::uint64_t activity() const noexcept {
         const processor* p = proc.get();
         return p != nullptr ? p->activity() : 0;
+    }
+
+    // By its thread: from now on it waits to be given a processor, and is no spare.
+    void stand_by() noexcept {
+        turn.set(turn_word::waits);
+        stands_by.set(true);
     }
 
     // The kernel thread's function.

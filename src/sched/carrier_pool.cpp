@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sched.h>
 #include <system_error>
 #include <utility>
 
@@ -317,7 +318,54 @@ void carrier_pool::serve_refused() noexcept {
     if (ask) carry::maker::ask(*this);
 }
 
+int carrier_pool::take_relief(carrier*& relief) noexcept {
+    if (!permits_.try_take(most_permits())) return EAGAIN;
+    // The permit says that there may be one more. If there are as many as may be, one is a spare that has been counted and is
+    // about to come into the list.
+    while ((relief = take_ready_spare()) == nullptr) {
+        lock_.acquire();
+        const bool may_make = counters_.now < bound();
+        if (may_make) count_new();
+        lock_.release();
+        if (!may_make) {
+            sched_yield();
+            continue;
+        }
+        const int error = make_relief(relief);
+        if (error != 0) give_permit();
+        return error;
+    }
+    return 0;
+}
+
+// One that is counted already.
+int carrier_pool::make_relief(carrier*& relief) noexcept {
+    try {
+        relief = &new_carrier();
+    } catch (const std::bad_alloc&) {
+        const os::lock_guard guard{lock_};
+        --counters_.now;
+        return ENOMEM;
+    }
+    relief->stand_by();
+    const int error = carry::maker::start(relief->thread, &run_carrier, relief);
+    if (error == 0) return 0;
+    relief->stands_by.set(false);
+    discard(*relief);
+    return error;
+}
+
+void carrier_pool::give_relief(carrier* relief) noexcept {
+    if (relief != nullptr) put_back(*relief);
+    give_permit();
+}
+
 bool carrier_pool::wait_for_processor(carrier& self) noexcept {
+    if (self.stands_by.get()) {
+        self.stands_by.set(false);
+        while (self.turn.now() == turn_word::waits) self.turn.wait_while(turn_word::waits);
+        return true;  // With a processor, or put back.
+    }
     if (self.proc.get() != nullptr) return true;  // Made to hold it.
     // Its own to read as long as it is in no list.
     const turn_word::state was = self.turn.now();

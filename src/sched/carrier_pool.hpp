@@ -86,6 +86,11 @@ public:
     // A spare that was given a processor goes to work.
     void run(carrier& spare) noexcept;
 
+    // For a fiber that is to keep its carrier: a permit, and a carrier that stands by (sched/keep.hpp). Makes one if there
+    // is no spare, and blocks the kernel thread meanwhile. An error number: EAGAIN also where there is no permit.
+    [[nodiscard]] int take_relief(carrier*& relief) noexcept;
+    void give_relief(carrier* relief) noexcept;
+
     // A carrier without a processor, and without a fiber, waits here. False: its thread shall end.
     bool wait_for_processor(carrier& self) noexcept;
 
@@ -153,6 +158,7 @@ private:
 
     // Lets the fiber of a carrier that was stopped run on without a processor, if it still waits for its turn.
     void release(carrier& c) noexcept;
+    [[nodiscard]] int make_relief(carrier*& relief) noexcept;
     carrier& new_carrier();
     void discard(carrier& c) noexcept;
     void put_unused(carrier& c) noexcept;

@@ -304,6 +304,10 @@ parkable& this_parkable() noexcept { never_here(); }
 void park(park_kind) noexcept { never_here(); }
 void wake(parkable&) noexcept { never_here(); }
 void carrier::run() noexcept { never_here(); }
+// No fiber keeps its carrier here.
+carrier* keep::take_relief(carrier&) noexcept { return nullptr; }
+void keep::wait_for_fiber(carrier&) noexcept { never_here(); }
+void keep::leave_and_return(carrier&, fiber&, after_switch*) noexcept { never_here(); }
 
 void switch_to(carrier* c, fiber* self, fiber*, after_switch* after) noexcept {
     tso::model& m = tso::model::running();

@@ -8,6 +8,7 @@
 #include "sched/cluster.hpp"
 #include "sched/depot.hpp"
 #include "sched/hand_off.hpp"
+#include "sched/keep.hpp"
 #include "sched/park.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -39,6 +40,20 @@ void finish_migration(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->count_end();
 }
 
+// yield() of a fiber that keeps its carrier.
+[[gnu::noinline]] void yield_with_carrier(carrier* c) noexcept {
+    sched::fiber* const self = c->running.get();
+    processor* const p = c->enter();
+    if (p == nullptr) return static_cast<void>(rejoin(c));
+    if (sched::fiber* const next = p->ready.rotate(*self))
+        return keep::switch_to(*c, *self, next, nullptr);
+    sched::fiber* const next = p->pick_for_yield(*self);
+    if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::yield, *self, nullptr);
+    keep::switch_to(*c, *self, next, c->leave_behind(&finish_yield, self));
+}
+
 wake_reason to_public(parkable::reason why) noexcept {
     return why == parkable::reason::wake       ? wake_reason::unparked
            : why == parkable::reason::deadline ? wake_reason::deadline_passed
@@ -56,7 +71,7 @@ void this_fiber::yield() noexcept {
         return;
     }
     if (c->exceptions->active()) [[unlikely]]
-        return keeping_exceptions([] { yield(); });
+        return c->is_kept.get() ? yield_with_carrier(c) : keeping_exceptions([] { yield(); });
     sched::fiber* self = c->running.get();
     processor* p = c->enter();
     if (p == nullptr) [[unlikely]]
@@ -103,12 +118,15 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     UMS_ASSERT(c != nullptr && c->running.get() != nullptr,
                "migrate() was called by a plain thread");
     if (c->running.get()->home_cluster.get() == target) return;
+    UMS_ASSERT(!c->is_kept.get(), "migrate() was called inside ums::keep_carrier: a kernel thread "
+                                  "does not leave its cluster");
     if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
     sched::fiber* self = c->running.get();
     // A marked region goes on with a permit of the new cluster's: each pool counts its own.
     const std::uint32_t depth = self->blocks.depth.get();
     if (depth != 0) {
         self->blocks.depth.set(0);
+        self->blocks.has_permit.set(false);
         self->home_cluster.get()->carriers.give_permit();
     }
     processor* p = enter_surely(c);
@@ -118,6 +136,7 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     switch_to(c, self, next, c->leave_behind(&finish_migration, self, target));
     if (depth == 0) return;
     target->carriers.take_permit();
+    self->blocks.has_permit.set(true);
     self->blocks.depth.set(depth);
 }
 
