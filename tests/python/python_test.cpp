@@ -24,7 +24,7 @@ namespace {
 using namespace std::chrono_literals;
 using python_test = conserving_test;
 
-constexpr int fibers = 100, rounds = 16, kinds = 8, depth = 2;
+constexpr int fibers = 100, rounds = 8, kinds = 8, depth = 2;
 
 const char* const script = R"(
 import threading, host
