@@ -4,20 +4,22 @@
 PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 FUZZ_SECONDS ?= 60
-# Regular expressions: which tests to run (TESTS=^src/sched), and which not (SKIP=@ leaves the variants out).
+# Regular expressions: which tests to run (TESTS=^src/sched), and which not (SKIP=@ leaves the
+# variants out).
 TESTS ?=
 SKIP ?=
 chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install fmt clean
+.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install deb fmt clean
 .NOTPARALLEL:
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
 		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
 
-# $(call compile,PRESET[,TARGETS]). Configures only when it has to: ninja sees changed CMake files and new sources by itself.
+# $(call compile,PRESET[,TARGETS]). Configures only when it has to: ninja sees changed CMake files
+# and new sources by itself.
 define compile
 @tools/setup $(filter-out release,$1)
 @if ! [ build/$1/build.ninja -nt CMakePresets.json ]; then \
@@ -32,8 +34,8 @@ docs: ## the documentation as a site with a search; the page is build/docs/index
 	@tools/setup docs
 	@tools/docs/build
 
-# The servers and libraries of others and the second compiler, for the benchmarks and the tests that need them; both do
-# without those that are missing, and ctest lists the tests that it skipped.
+# Other projects' servers and libraries, and the second compiler, for the benchmarks and tests that
+# need them. Both do without those that are missing, and ctest lists the tests that it skipped.
 peers:
 	@tools/setup bench clients clang || echo 'Going on without what is missing.' >&2
 
@@ -74,6 +76,9 @@ install: build ## install the release build under PREFIX (/usr/local), staged in
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null
 	@if [ -z '$(DESTDIR)' ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
 	@echo 'installed under $(DESTDIR)$(PREFIX)'
+
+deb: ## the Debian packages of the last commit, in build/deb, with lintian
+	@packaging/build-deb build/deb
 
 fmt: ## format the C++ files that git knows
 	@tools/setup fmt

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# The names of others over the public headers: Windows' (windows.h) and those of the Linux modules. Users
-# link with ums::windows, which also finds windows.h, or with ums::compat or ums::compat_shared.
+# Other systems' names on the public headers: those of Windows (windows.h) and of the Linux modules.
+# Users link with ums::windows, which also finds windows.h, or with ums::compat or
+# ums::compat_shared.
 
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/compat/*/*.cpp)
 add_library(ums_compat_objects OBJECT ${sources})
@@ -17,7 +18,8 @@ target_link_options(ums_compat_shared
     PRIVATE LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/compat.map)
 set_target_properties(ums_compat_shared PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/compat.map
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
-    # It finds libums beside itself: a program's own RUNPATH does not count for what its libraries need.
+    # It finds libums beside itself: a program's own RUNPATH is not searched for what its libraries
+    # need.
     INSTALL_RPATH "$ORIGIN")
 set_target_properties(ums_compat ums_compat_shared PROPERTIES OUTPUT_NAME ums_compat LINKER_LANGUAGE CXX)
 set_target_properties(ums_compat PROPERTIES EXPORT_NAME compat)

@@ -23,8 +23,9 @@ add_library(example-support-parts STATIC ${sources})
 target_link_libraries(example-support-parts PUBLIC ums::ums)
 target_include_directories(example-support-parts PUBLIC ${PROJECT_SOURCE_DIR}/examples/support)
 
-# Every folder examples/NAME becomes the program examples/NAME-server: its main.cpp, and a library of the
-# rest, which the tests beside the sources (NOUN_test.cpp) use too. Test programs: examples/NAME/.
+# Every folder examples/NAME becomes the program examples/NAME-server: its main.cpp, and a library
+# of the rest, which the tests beside the sources (NOUN_test.cpp) use too. Test programs:
+# examples/NAME/.
 function(ums_example_server name)  # ARGN: libraries
     set(folder ${PROJECT_SOURCE_DIR}/examples/${name})
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
@@ -43,7 +44,8 @@ endfunction()
 
 ums_example_server(memcached)
 
-# llhttp, Node's parser, from its C sources (Debian: node-llhttp); strict mode is a choice at compile time.
+# llhttp, Node's parser, from its C sources (Debian: node-llhttp); strict mode is a choice at
+# compile time.
 set(UMS_LLHTTP_DIR /usr/share/llhttp CACHE PATH "C sources of llhttp")
 set(UMS_LLHTTP_INCLUDE_DIR /usr/share/include/llhttp CACHE PATH "Folder of llhttp.h")
 if(EXISTS ${UMS_LLHTTP_DIR}/llhttp.c AND EXISTS ${UMS_LLHTTP_INCLUDE_DIR}/llhttp.h)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Libraries, headers, CMake package and the files of pkg-config. All paths are relative: the tree may be moved.
+# Libraries, headers, CMake package and the files of pkg-config. All paths are relative: the tree
+# may be moved.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS ums_static ums_shared ums_compat ums_compat_shared ums_windows EXPORT ums-targets

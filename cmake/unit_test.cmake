@@ -1,29 +1,31 @@
 # SPDX-License-Identifier: MIT
 # ums_unit_test(SOURCE): one test program, and its variants.
 #
-# SOURCE is src/X/NOUN_test.cpp, tests/X/NOUN_test.cpp or examples/X/NOUN_test.cpp, from the root of the
-# project. The program lands at the same path in the build folder; its test is called src/X/NOUN.
+# SOURCE is src/X/NOUN_test.cpp, tests/X/NOUN_test.cpp or examples/X/NOUN_test.cpp, from the root of
+# the project. The program lands at the same path in the build folder; its test is called
+# src/X/NOUN.
 #
 # The variant clang is the program compiled by the other compiler, see ums_clang_test().
 #
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
 # src/X/NOUN@p1. A variant is an environment variable:
 
-set(ums_variant_mprotect UMS_GUARD=mprotect)
-set(ums_variant_migrate UMS_MIGRATE=1)
+set(ums_variant_mprotect UMS_DEBUG=guard=mprotect)
+set(ums_variant_migrate UMS_DEBUG=migrate)
 set(ums_variant_fifo UMS_POLICY=fifo)
 foreach(policy IN ITEMS local_locked local_mpsc local_mpsc_intrusive priority earliest_deadline_first fair_share)
     set(ums_variant_${policy} UMS_POLICY=${policy})
 endforeach()
-# `policies` stands for these. Not for fair_share: by that a yield goes on unless another fiber has run less.
+# `policies` stands for these. It leaves out fair_share, under which a yield continues unless
+# another fiber has run less.
 set(ums_variants_policies local_locked local_mpsc local_mpsc_intrusive priority earliest_deadline_first)
 set(ums_variant_monitor UMS_BLOCK=monitor)
 set(ums_variant_p1 UMS_PROCESSORS=1)
-set(ums_variant_deadlock UMS_DEADLOCK=abort)
-set(ums_variant_nomembarrier UMS_MEMBARRIER=off)
+set(ums_variant_deadlock UMS_DEBUG=deadlock=abort)
+set(ums_variant_nomembarrier UMS_DEBUG=membarrier=off)
 set(ums_variant_epoll UMS_IO=epoll)
 set(ums_variant_uring UMS_IO=uring)
-set(ums_variant_nosync UMS_TSAN=no_sync)  # Only where TSan is.
+set(ums_variant_nosync UMS_DEBUG=tsan=no_sync)  # Only where TSan is.
 
 # The options the sanitizers run with. There are no suppressions.
 set(ums_test_environment "")
@@ -55,7 +57,8 @@ function(ums_unit_test source)
     target_link_libraries(${target} PRIVATE ums::ums GTest::gtest_main)
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
-    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)  # For support/ and internal/.
+    # For support/ and internal/.
+    target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     if(source MATCHES "^src/")  # tests/ sees the public headers only.
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
     endif()
@@ -71,7 +74,8 @@ function(ums_unit_test source)
     endif()
     if(source MATCHES "^tests/windows/")
         target_link_libraries(${target} PRIVATE ums::windows)
-    elseif(source MATCHES "^(tests/linux_ums/|src/scheduling/availability)")  # The latter also asks as Windows does.
+    elseif(source MATCHES "^(tests/linux_ums/|src/scheduling/availability)")
+        # The latter also asks in Windows' way.
         target_link_libraries(${target} PRIVATE ums::compat)
     endif()
     if(source MATCHES "^tests/clients/")
@@ -85,7 +89,8 @@ function(ums_unit_test source)
     ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${target})
 endfunction()
 
-# The library's text for a model, with the mutants that tests/internal/modelled/PROGRAM.mutants lists.
+# The library's text for a model, with the mutants that tests/internal/modelled/PROGRAM.mutants
+# lists.
 function(ums_model_text target program)
     set(from ${PROJECT_SOURCE_DIR}/tests/internal/modelled)
     set(list ${from}/${program}.mutants)
@@ -124,8 +129,9 @@ function(ums_variants source name target)
     endforeach()
 endfunction()
 
-# NAME@clang: the test program TARGET with its SOURCE (absolute) compiled by clang, where the rest is compiled by another.
-# A clang that is missing shows as a skipped test. Nothing to do where all is compiled by clang.
+# NAME@clang: the test program TARGET with its SOURCE (absolute) compiled by clang, where the rest
+# is compiled by another. A clang that is missing shows as a skipped test. Nothing to do where all
+# is compiled by clang.
 find_program(UMS_CLANGXX NAMES clang++-19 clang++)
 function(ums_clang_test source name target)
     if(CMAKE_CXX_COMPILER_ID MATCHES Clang)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// c_fibers: the C API. Fibers add to a sum under a mutex, and a wait group tells when all have.
+// c_fibers: the C API. Fibers add to a sum under a mutex, and a wait group reports when all have
+// done so.
 //
 // Output:
 //   1000 fibers added up to 500500
@@ -30,7 +31,7 @@ static void first(void* argument) {
     for (int i = 0; i < FIBERS; ++i) {
         ums_fiber_t fiber;
         numbers[i] = i + 1;
-        // 0, or a negative error number; errno is never used.
+        // Returns 0, or a negative error number; errno is never used.
         if (ums_fiber_create(&fiber, NULL, add, &numbers[i]) != 0) abort();
         ums_fiber_detach(&fiber);
     }

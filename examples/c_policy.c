@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// c_policy: a scheduling policy of one's own in C: first come, first served, but a tag comes first.
+// c_policy: your own scheduling policy in C: first come, first served, but a tag comes first.
 //
 // Output:
 //   third
@@ -37,7 +37,7 @@ static bool empty(void* self, unsigned processor) {
     pthread_mutex_unlock(&lock);
     return size == 0;
 }
-// Of this name for `ums check-policy`, where this file is a shared object.
+// `ums check-policy` looks for this name when this file is a shared object.
 const ums_policy_calls_t ums_policy_functions = {
     .size = sizeof(ums_policy_calls_t), .attach = ignore, .detach = ignore,
     .ready = ready, .next = next, .empty = empty};

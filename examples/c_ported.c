@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// c_ported: a program written for threads runs on fibers. New are the first two lines of code, and the two calls that
-// start and stop the runtime.
+// c_ported: a program written for threads runs on fibers. Only the first two lines of code are new,
+// and the two calls that start and stop the runtime.
 //
 // Output:
 //   ping 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// clusters: two sets of processors. A fiber goes to the other one for a long computation, so that it keeps
-// no processor of its own cluster from the fibers there, and comes back.
+// clusters: two sets of processors. A fiber goes to the other one for a long computation and then
+// comes back, so that the other fibers of its own cluster keep their processors.
 //
 // Output:
 //   begins on a kernel thread of "main"
@@ -17,8 +17,9 @@
 
 namespace {
 
-// The runtime names its kernel threads after their cluster and processor: "ums main/0". Asked by a system
-// call: compilers take pthread_self() for a constant, and keep the one from before the switch.
+// The runtime names its kernel threads after their cluster and processor: "ums main/0". This asks
+// by a system call, because compilers take pthread_self() for a constant, and keep the one from
+// before the switch.
 void show_where(const char* what) {
     char name[16] = "";
     prctl(PR_GET_NAME, name);
@@ -42,5 +43,5 @@ int main() {
             show_where("ends");
         });
         sum.join();
-    });  // The cluster went before: its destructor waits until no fiber is left in it.
+    });  // The cluster was destroyed before: its destructor waits until it has no fiber left.
 }

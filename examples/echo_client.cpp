@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// echo_client [ADDRESS:PORT | unix:PATH]: sends the lines of standard input to a server, and prints what comes back.
+// echo_client [ADDRESS:PORT | unix:PATH]: sends the lines of standard input to a server, and prints
+// what comes back.
 //
-// Reading and writing go on at the same time, each in a fiber. Without an address it speaks to a peer in the
-// same program.
+// Reading and writing go on at the same time, each in a fiber. Without an address it speaks to a
+// peer in the same program.
 //
 // Output:
 //   one
@@ -17,7 +18,7 @@
 
 namespace {
 
-// What comes back, until the server hangs up.
+// Prints what comes back, until the server hangs up.
 void print_all(ums::net::stream& server) {
     char buffer[4096];
     for (;;) {

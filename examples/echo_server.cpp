@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// echo_server [ADDRESS:PORT | unix:PATH]: sends back what comes, a fiber for each connection.
+// echo_server [ADDRESS:PORT | unix:PATH]: sends back what it receives, with a fiber for each
+// connection.
 //
 // Without an address it serves on a free port, speaks to itself once, and ends.
 //
@@ -20,7 +21,7 @@ void serve(ums::net::stream peer) {
     char buffer[16 * 1024];
     for (;;) {
         const auto n = peer.read(buffer, sizeof buffer);
-        if (!n || *n == 0) return;  // It has hung up.
+        if (!n || *n == 0) return;  // The client has hung up.
         if (!peer.write_all(buffer, *n)) return;
     }
 }
@@ -29,10 +30,12 @@ void accept_all(ums::net::listener& door) {
     while (auto peer = door.accept()) {
         try {
             ums::fiber{serve, std::move(*peer)}.detach();
-        } catch (const std::system_error& error) {  // No stack: this one is turned away.
+        } catch (const std::system_error& error) {
+            // There is no stack: this client is turned away.
             std::cerr << "echo_server: " << error.what() << '\n';
             (void)peer->close();
-            ums::this_fiber::sleep_for(std::chrono::milliseconds{100});  // Others may end.
+            // Meanwhile other connections may end.
+            ums::this_fiber::sleep_for(std::chrono::milliseconds{100});
         }
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The names of the Linux modules for user-mode scheduling: one handle, one list, a scheduler that runs what could run.
+// The names of the Linux modules for user-mode scheduling: one handle, one list, and a scheduler
+// that runs whatever is ready.
 //
 // Output:
 //   worker 1: step 1

@@ -19,8 +19,9 @@ namespace {
 class event {
 public:
     void set() {
-        // unpark() never blocks, so it may be called under the mutex. It has to be: a waiter needs the
-        // mutex to see that the event is set, so none can return, and end, while its reference is in use.
+        // unpark() never blocks, so it may be called under the mutex. It must be called there: a
+        // waiter needs the mutex to see that the event is set, so no waiter can return, and end,
+        // while its reference is in use.
         const std::lock_guard guard{mutex_};
         is_set_ = true;
         for (const ums::fiber_ref waiter : waiters_) waiter.unpark();
@@ -30,7 +31,8 @@ public:
     void wait() {
         std::unique_lock lock{mutex_};
         if (!is_set_) waiters_.push_back(ums::this_fiber::ref());
-        while (!is_set_) {  // An older unpark(), meant for something else, may end a park.
+        // An older unpark(), meant for something else, may end a park, hence the loop.
+        while (!is_set_) {
             lock.unlock();  // Never park with a std::mutex held: it belongs to the kernel thread.
             ums::this_fiber::park();
             lock.lock();

@@ -14,8 +14,8 @@
 
 #include <ums/ums.hpp>
 
-// The most urgent ready fiber first; among equals, first come, first served. A fiber's urgency is its
-// tag, 0 (what a new fiber has) to 7.
+// The most urgent ready fiber first; among equals, first come, first served. A fiber's urgency is
+// its tag, 0 (what a new fiber has) to 7.
 class priority_policy final : public ums::policy {
 public:
     // One queue for all processors: nothing belongs to one of them.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// sleepers: 10,000 fibers sleep at once, for different times. It takes as long as the longest sleep.
+// sleepers: 10,000 fibers sleep at once, for different times. The program takes as long as the
+// longest sleep.
 //
 // Output:
 //   10000 fibers slept, 0 woke early

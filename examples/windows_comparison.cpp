@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernel threads, user-mode scheduled threads and fibers that yield to each other, written for Windows: nothing in here
-// knows of Linux. The arguments are the number of threads and of yields. The times go to standard error.
+// Kernel threads, user-mode scheduled threads and fibers that yield to each other, written for
+// Windows: nothing here knows of Linux. The arguments are the number of threads and the number of
+// yields. The times go to standard error.
 //
 // Output:
 //   kernel threads: 10 threads yielded 1000 times

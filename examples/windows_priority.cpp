@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A priority scheduler by the Windows names: of the workers that could run, one with the highest priority does. The
-// priority lies in the user data of the worker's context.
+// A priority scheduler by the Windows names: of the workers that could run, one with the highest
+// priority does. The priority lies in the user data of the worker's context.
 //
 // Output:
 //   high: 3 left

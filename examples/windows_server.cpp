@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A server whose handlers call library code that blocks, by the Windows names. Each connection has a worker, written as
-// a thread is: it waits for a request, asks a data base that takes its time, and answers. While one waits, the
-// scheduler runs the others on the same thread.
+// A server whose handlers call library code that blocks, by the Windows names. Each connection has
+// a worker, written as a thread is: it waits for a request, asks a data base that takes its time,
+// and answers. While one waits, the scheduler runs the others on the same thread.
 //
 // Output:
 //   8 clients got 24 answers
@@ -61,7 +61,8 @@ static PUMS_COMPLETION_LIST list;
 static std::atomic<int> alive{0};
 
 static VOID NTAPI Schedule(UMS_SCHEDULER_REASON, ULONG_PTR, PVOID) {
-    static PUMS_CONTEXT batch;  // What is left of the last one. Handlers block, they do not yield.
+    // What is left of the last batch. Handlers block, they do not yield.
+    static PUMS_CONTEXT batch;
     while (alive > 0 || batch != nullptr) {
         if (batch == nullptr) DequeueUmsCompletionListItems(list, INFINITE, &batch);
         const PUMS_CONTEXT context = batch;

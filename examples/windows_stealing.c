@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Schedulers that share a completion list and steal from each other, in C by the Windows names. What comes on the list
-// goes to whoever dequeues first; what yielded stays with its scheduler, until another has nothing to do.
+// Schedulers that share a completion list and steal from each other, in C by the Windows names. A
+// worker on the list goes to the scheduler that dequeues it first; a worker that yielded stays with
+// its scheduler, until another scheduler has nothing to do.
 //
 // Output:
 //   120 workers ended, 120 counted to 50
@@ -34,7 +35,7 @@ static PUMS_CONTEXT Pop(Queue* queue) {
     PUMS_CONTEXT context = NULL;
     AcquireSRWLockExclusive(&queue->lock);
     if (queue->count > 0) {
-        /* The oldest first, so that all get on. */
+        /* The oldest first, so that all workers advance. */
         context = queue->items[0];
         MoveMemory(&queue->items[0], &queue->items[1],
                    (size_t)--queue->count * sizeof queue->items[0]);
@@ -75,7 +76,7 @@ static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
         PUMS_CONTEXT context = Pop(&queues[self]);
         if (context == NULL) context = Steal();
         if (context == NULL) {
-            TakeNew(1); /* Nothing anywhere. */
+            TakeNew(1); /* There is nothing anywhere. */
             continue;
         }
         while (!ExecuteUmsThread(context) && GetLastError() == ERROR_RETRY) YieldProcessor();

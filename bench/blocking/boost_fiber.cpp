@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// blocking: fibers of Boost.Fiber. One that blocks in the kernel blocks its kernel thread.
+// blocking: fibers of Boost.Fiber. A fiber that blocks in the kernel blocks its kernel thread.
 
 #include "../common/on_boost.hpp"
 #include "../common/peer.hpp"

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/blocking/office.hpp: some compute while others block: the workload of all blocking peers that are written in C++.
+// bench/blocking/office.hpp: some runners compute while others block: the workload of all blocking
+// peers that are written in C++.
 //
-// Four runners compute: 10 us, then a yield. As many as asked for block in the kernel, over and over, each for the same
-// time. Phases in which the four are alone take turns with those in which the others block, within one process, so that
-// whatever disturbs the machine meets both.
+// Four runners compute: 10 us, then a yield. As many as asked for block in the kernel, over and
+// over, each for the same time, and yield before each block. Phases in which the four are alone
+// take turns with those in which the others block, within one process, so that whatever disturbs
+// the machine meets both.
 //
-// throughput_kept  what the four did per second beside the others, as a share of what they did alone.
-// p50_us, p99_us   from the moment a runner is about to block until one of the four runs again.
+// throughput_kept  what the four did per second beside the others, as a share of what they did
+//                  alone.
+// p50_us, p99_us   from the moment a runner is about to block until another comes back from its
+//                  yield.
 // blocks_per_s     what the others did.
 
 #include <algorithm>
@@ -50,7 +54,8 @@ public:
         delays_ns_.resize(most_delays);
     }
 
-    // Returns the figures. `call` does what it is given, in the runtime's way to mark a call that blocks.
+    // Returns the figures. `call` calls its argument, in the runtime's way to mark a call that
+    // blocks.
     template <class Call>
     void run(line& out, Call call) {
         Runtime::run(plan_.processors, [&] {
@@ -81,7 +86,8 @@ private:
 
     template <class Call>
     void phase(tally& sum, std::uint64_t blockers, Call call) {
-        // Making the runners is not counted, nor are the first blocks, which are spread over the time of one.
+        // Making the runners is not counted, nor are the first blocks, which are spread over the
+        // length of one block.
         begin_ns_ = now_ns() + plan_.block_ns / 4 + (blockers != 0 ? plan_.block_ns : 0);
         end_ns_ = begin_ns_ + (blockers != 0 ? plan_.phase_ns : plan_.phase_ns / 2);
         steps_done_ = 0;
@@ -98,7 +104,7 @@ private:
         sum.ns += last_ns_ - begin_ns_;
     }
 
-    // Not before one has been seen to block.
+    // A phase is not over before a block has been seen.
     [[nodiscard]] bool is_over(std::uint64_t now) const {
         return now >= end_ns_ && delay_count_ >= shall_see_;
     }
@@ -106,12 +112,12 @@ private:
     void compute_on() {
         std::uint64_t x = 0;
         for (;;) {
+            note_delay(now_ns());
             x = compute(steps_, x);
             const auto now = now_ns();
-            note_delay(now);
             if (now >= begin_ns_) ++steps_done_;
             if (is_over(now)) {
-                // Without preemption one may be back much later than the phase was to end.
+                // Without preemption, a runner may be back much later than the phase was to end.
                 auto last = last_ns_.load();
                 while (last < now && !last_ns_.compare_exchange_weak(last, now)) {
                 }
@@ -133,8 +139,14 @@ private:
     void block_on(std::uint64_t i, Call call) {
         auto length = plan_.block_ns * (i + 1) / plan_.blockers;
         for (;;) {
+            // A runner that comes back from a block may run on beside the four for a while, and no
+            // other would have to make room when it blocks again. After this yield it has a
+            // processor to lose.
+            Runtime::yield();
             const auto now = now_ns();
-            // One at least: where nobody moves on, one block may take longer than the phase.
+            note_delay(now);
+            // At least one block: with a runtime that does not move on, one block may take longer
+            // than the phase.
             if (now >= end_ns_ && blocks_ != blocks_before_) return;
             std::uint64_t nobody = 0;
             waiting_since_ns_.compare_exchange_strong(nobody, now);
@@ -159,7 +171,7 @@ private:
     std::atomic<std::uint64_t> last_ns_{0};  // When the last of the four stopped.
     std::atomic<std::uint64_t> blocks_{0};
     std::atomic<std::uint64_t> waiting_since_ns_{
-        0};  // The first block that no one has computed after.
+        0};  // The first block after which no runner has computed yet.
     std::atomic<std::uint64_t> delay_count_{0};
     std::vector<std::uint64_t> delays_ns_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// blocking: kernel threads, which the kernel schedules whatever they block in.
+// blocking: kernel threads, which the kernel schedules wherever they block.
 
 #include "../common/on_threads.hpp"
 #include "../common/peer.hpp"

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// blocking: workers of the UMS API, on one scheduler thread for each processor. "marked": no detector, and the calls are
-// between ums_worker_blocking_enter() and leave().
+// blocking: workers of the UMS API, on one scheduler thread for each processor. "marked": no
+// detector, and the calls are between ums_worker_blocking_enter() and leave().
 //
-// told_p50_us, told_p99_us  from the moment a worker is about to block until its scheduler's procedure is called.
+// told_p50_us, told_p99_us  from the moment a worker is about to block until its scheduler's
+//                           procedure is called. If the worker was stopped in between, from the
+//                           moment the scheduler executed it again.
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,10 +34,11 @@ void check(int failed) {
 
 struct job {
     std::function<void()> body;
-    std::atomic<std::uint64_t> blocks_since_ns{0};  // 0: it runs, or its block has been told.
+    // 0: it runs, or the scheduler was told of its block.
+    std::atomic<std::uint64_t> blocks_since_ns{0};
 };
 
-// The caller's, in a worker.
+// The caller's job, in a worker.
 job& own_job() {
     void* own = nullptr;
     check(ums_context_query(ums_context_current(), UMS_INFORMATION_USER_CONTEXT, &own, sizeof own,
@@ -45,7 +48,7 @@ job& own_job() {
 
 std::vector<std::uint64_t> told_ns;
 
-// One thread. Its workers take turns; those that come back go to the end.
+// One thread. Its workers take turns; workers that come back go to the end.
 class scheduler {
 public:
     scheduler() {
@@ -115,14 +118,14 @@ private:
         }
     }
 
-    // Without the heap, whose lock a worker may hold that does not run.
+    // Does not use the heap, whose lock may be held by a worker that does not run.
     void add_ready(ready one) { ring_[end_++ % ring_.size()] = one; }
 
     void note_block() {
         if (running_.of == nullptr) return;
         const std::uint64_t since = running_.of->blocks_since_ns.exchange(0);
         if (since != 0 && told_ns_.size() < told_ns_.capacity())
-            told_ns_.push_back(bench::now_ns() - since);
+            told_ns_.push_back(bench::now_ns() - std::max(since, executed_ns_));
     }
 
     static void decide(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
@@ -136,6 +139,7 @@ private:
             while (s.first_ == s.end_ && !s.is_over_) s.take(UMS_NEVER);
             if (s.first_ == s.end_) return;
             s.running_ = s.ring_[s.first_++ % s.ring_.size()];
+            s.executed_ns_ = bench::now_ns();
             int failed = 0;
             do failed = ums_worker_execute(s.running_.context);
             while (failed == -EAGAIN);
@@ -147,6 +151,7 @@ private:
     std::vector<ready> ring_{std::size_t{1} << 14};  // More than an office has runners.
     std::size_t first_ = 0, end_ = 0;
     ready running_{0, nullptr};
+    std::uint64_t executed_ns_ = 0;
     job last_job_;
     std::atomic<job*> last_{nullptr};
     bool is_over_ = false;
@@ -155,11 +160,11 @@ private:
 };
 
 std::vector<std::unique_ptr<scheduler>> schedulers;
-// A scheduler looks at the job of the last worker it executed, also after that has been joined.
+// A scheduler looks at the job of the last worker it executed, even after that was joined.
 std::vector<std::unique_ptr<job>> jobs;
 
 struct on_workers {
-    // As std::thread: the body, then a join.
+    // Like std::thread: runs the body, then is joined.
     class runner {
     public:
         template <class Body>
@@ -206,7 +211,7 @@ int main(int argc, char** argv) {
             if (is_marked) ums_worker_blocking_enter();
             block();
             if (is_marked) ums_worker_blocking_leave();
-            own.blocks_since_ns = 0;  // What did not block is not told.
+            own.blocks_since_ns = 0;  // A call that did not block is not reported.
         });
         std::sort(told_ns.begin(), told_ns.end());
         const auto at = [](std::size_t percent) {

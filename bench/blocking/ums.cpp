@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// blocking: fibers, with each way to find out that one has blocked. "marked": no detector, and the calls are marked by
-// ums::blocking().
+// blocking: fibers, with each way to find out that a fiber has blocked. "marked": no detector, and
+// ums::blocking() marks the calls.
 
 #include <cstdlib>
 
@@ -14,7 +14,8 @@ int main(int argc, char** argv) {
         const auto plan = bench::office_plan_of(in);
         const auto detector = in.word("detector", {"auto", "monitor", "off", "marked"});
         in.done();
-        // The variable wins over options, so that one which is set for the whole run must not get its way.
+        // The variable takes precedence over options, so one that is set for the whole run must be
+        // overwritten.
         setenv("UMS_BLOCK", detector == "marked" ? "off" : detector.c_str(), 1);
         bench::office<bench::on_ums> all{plan};
         if (detector == "marked")

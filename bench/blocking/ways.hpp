@@ -3,15 +3,15 @@
 
 // bench/blocking/ways.hpp: ways to block in the kernel for a given time.
 //
-// What ends a block is a plain thread, so that it comes whatever the measured runtime does. It runs while nobody blocks,
-// too: what it costs is in both halves of the comparison.
+// A plain thread ends each block, so that the end comes whatever the measured runtime does. It also
+// runs while no runner blocks, so its cost is in both halves of the comparison.
 //
-// nanosleep    by its number, past whatever a runtime may put in the place of the C library's.
+// nanosleep    called by number, past whatever a runtime may put in the place of the C library's.
 // read         of an empty pipe. A thread writes after the time; it looks once a millisecond.
 // fault        of a page that userfaultfd holds. A thread resolves it after the time.
 // getaddrinfo  of a name that a name server on loopback denies after the time.
-// fsync        of a file in TMPDIR, /tmp by default, with a new page. It takes what it takes; the caller waits the rest of
-//              the time in the way of its runtime.
+// fsync        of a file in TMPDIR, /tmp by default, with a new page. It takes as long as it takes;
+//              the caller waits the rest of the time in the way of its runtime.
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -151,7 +151,7 @@ private:
     };
 
     void resolve_when_due() {
-        std::deque<held> all;  // The next comes first, but for the first round's.
+        std::deque<held> all;  // Sorted by their ends, except in the first round.
         for (;;) {
             int wait_ms = -1;
             const auto now = now_ns();
@@ -204,8 +204,8 @@ public:
     }
     void block(std::uint64_t, std::uint64_t ns) override {
         length_ns_ = ns;
-        // The resolver's state belongs to the kernel thread. That of a new thread may be what another left when it
-        // ended, servers and all, but for RES_INIT.
+        // The resolver's state belongs to the kernel thread. A new thread may get the state that
+        // another left when it ended, including its servers, but without RES_INIT.
         if ((_res.options & RES_INIT) == 0 || _res.nscount != 1 ||
             _res.nsaddr_list[0].sin_port != here_.sin_port) {
             checked(res_init(), "res_init");
@@ -241,8 +241,8 @@ private:
             const auto now = now_ns();
             while (!all.empty() && all.front().due_ns <= now) {
                 auto& one = all.front();
-                one.text[2] |= 0x80;  // A response:
-                // no such name.
+                one.text[2] |= 0x80;  // This is a response:
+                // there is no such name.
                 one.text[3] = static_cast<unsigned char>((one.text[3] & 0xf0) | 3);
                 sendto(fd_, one.text.data(), one.text.size(), 0,
                        reinterpret_cast<sockaddr*>(&one.from), sizeof one.from);

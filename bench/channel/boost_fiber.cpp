@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// channel: the two of Boost.Fiber. Its buffered one holds one item less than its size, which must
-// be a power of two.
+// channel: the two channels of Boost.Fiber. The buffered one holds one item less than its size,
+// which must be a power of two.
 
 #include <boost/fiber/buffered_channel.hpp>
 #include <boost/fiber/unbuffered_channel.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // channel: what programs without channels use: a queue under a std::mutex with two condition
-// variables. The one without places is a queue of one place: what it passes on was sent, not yet
+// variables. The one without places is a queue of one place. What it passes on was sent but not yet
 // received, so it does a little less than the others.
 
 #include <condition_variable>

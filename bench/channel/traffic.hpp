@@ -53,13 +53,13 @@ tally stream(std::uint64_t pairs) {
     const auto ns = run_crew<Runtime>(2 * pairs, [&](std::uint64_t i) {
         if (i < pairs) {
             for (std::uint64_t n = 0; n < each; ++n) channel.send(1);
-            // sync(last_sender): all that was sent comes before the end.
+            // sync(last_sender): everything that was sent comes before the end.
             if (sending.fetch_sub(1, std::memory_order_acq_rel) == 1) channel.close();
             return;
         }
         std::uint64_t sum = 0;
         for (int item = 0; channel.receive(item);) sum += static_cast<std::uint64_t>(item);
-        // relaxed: read after everybody was joined.
+        // relaxed: read after all runners were joined.
         received.fetch_add(sum, std::memory_order_relaxed);
     });
     if (received != each * pairs) throw std::runtime_error{"items were lost"};

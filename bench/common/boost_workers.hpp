@@ -4,9 +4,9 @@
 // bench/common/boost_workers.hpp: Boost.Fiber on one kernel thread, or on several.
 //
 // One thread uses round_robin, the library's default and its fastest scheduler. Several use
-// work_stealing, which the library documents for this; it wants to know their number and waits
-// until all have registered. Rejected: shared_work runs a thread's main fiber only when no other is
-// ready, so a main fiber that opens the start line for yielding fibers never gets to it.
+// work_stealing, which the library documents for this; it needs to know their number and waits
+// until all have registered. Rejected: shared_work, which runs a thread's main fiber only when no
+// other is ready, so a main fiber that opens the start line for yielding fibers never gets to it.
 
 #include <boost/fiber/algo/round_robin.hpp>
 #include <boost/fiber/algo/work_stealing.hpp>

@@ -3,10 +3,10 @@
 
 // bench/common/cell.hpp: the key=value arguments of a peer.
 //
-// A peer runs one cell of a workload once: `yield-ums processors=1 fibers=10 yields=1000`. When a
-// key is given twice the later one counts, so that the driver can append what a probe changes.
-// Every key must be asked for before done() is called; one that was not is an error, so that a
-// misspelt setting cannot silently measure something else.
+// A peer runs one cell of a workload once: `yield-ums processors=1 fibers=10 yields=1000`. If a key
+// is given twice, the later one counts, so that the driver can append what a probe changes. The
+// peer must ask for every key before it calls done(); a key that it did not ask for is an error, so
+// that a misspelt setting cannot silently measure something else.
 
 #include <charconv>
 #include <cstdint>
@@ -46,7 +46,7 @@ public:
         return value;
     }
 
-    // One of `words`, of which the first is the default.
+    // Returns one of `words`, of which the first is the default.
     std::string word(const std::string& key, std::initializer_list<std::string_view> words) {
         const auto found = given_.find(key);
         if (found == given_.end()) return std::string{*words.begin()};

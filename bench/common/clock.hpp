@@ -20,7 +20,8 @@ inline std::uint64_t read_ns(clockid_t clock) noexcept {
 inline std::uint64_t now_ns() noexcept { return read_ns(CLOCK_MONOTONIC); }
 inline std::uint64_t cpu_ns() noexcept { return read_ns(CLOCK_PROCESS_CPUTIME_ID); }
 
-// Not serialised, as in the published programs: the pair's own cost is measured and taken off.
+// Not serialised, as in the published programs: the cost of a pair of readings is measured and
+// subtracted.
 inline std::uint64_t cycles() noexcept { return __rdtsc(); }
 
 // Operations done and the time they took, summed over rounds.

@@ -3,8 +3,8 @@
 
 // bench/common/crew.hpp: N runners of some runtime that start together.
 //
-// A Runtime is on_ums, on_boost or on_threads: the same names for what the workloads of the
-// synchronisation types use, so that one workload is one text for all of them.
+// A Runtime is on_ums, on_boost or on_threads. They give the same names to what the workloads of
+// the synchronisation types use, so that one text serves all of them.
 
 #include <cstdint>
 #include <latch>
@@ -14,8 +14,8 @@
 
 namespace bench {
 
-// Runs work(0) to work(runners - 1), each on a runner of its own, and returns the ns from the start
-// of all to the end of the last.
+// Runs work(0) to work(runners - 1), each on a runner of its own, and returns the ns from the
+// common start to the end of the last.
 template <class Runtime, class Work>
 std::uint64_t run_crew(std::uint64_t runners, Work work) {
     race line{runners};

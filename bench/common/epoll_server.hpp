@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/common/epoll_server.hpp: a hand-written epoll loop on one thread, as fast as it goes.
+// bench/common/epoll_server.hpp: a hand-written epoll loop on one thread, as fast as possible.
 //
-// Level-triggered, so that a request takes three system calls, shared by all that came in
-// meanwhile: epoll_wait, recv, send. What the kernel does not take at once is kept, and nothing
-// more is read from that client until it went out.
+// It is level-triggered, so that a request takes three system calls, shared by all requests that
+// came in meanwhile: epoll_wait, recv, send. What the kernel does not take at once is kept, and the
+// loop reads nothing more from that client until it went out.
 //
-// A Session is the state of a connection: answer(received, out) appends what is to be sent.
+// A Session is the state of a connection: answer(received, out) appends what to send.
 
 #include <sys/epoll.h>
 #include <unistd.h>

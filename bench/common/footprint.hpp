@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/common/footprint.hpp: what N blocked runners occupy, and what it took to create them.
+// bench/common/footprint.hpp: what N blocked runners occupy, and how long it took to create them.
 //
 // The clock and the memory figures start before the first is created and end when the last has
-// blocked. The peer allocates and touches its own arrays before, so that only the runtime's memory
-// is counted.
+// blocked. The peer allocates and touches its own arrays before that, so that only the runtime's
+// memory is counted.
 
 #include <cstdint>
 

@@ -21,7 +21,7 @@ inline std::uint64_t sleep_ns(std::uint64_t index, std::uint64_t longest_ns) noe
     return (z ^ (z >> 31U)) % (longest_ns + 1);
 }
 
-// Adds the figures for `late_ns` (woken minus deadline). Throws if anybody woke before its
+// Adds the figures for `late_ns` (woken minus deadline). Throws if a sleeper woke before its
 // deadline.
 inline void add_lateness(line& out, std::vector<std::int64_t>& late_ns) {
     std::sort(late_ns.begin(), late_ns.end());

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/common/listen.hpp: what every hand-written server starts with.
+// bench/common/listen.hpp: the start of every hand-written server.
 //
-// A server listens on 127.0.0.1 at a port that the kernel chooses, says so in one line, and serves
-// until it is killed.
+// A server listens on 127.0.0.1 at a port that the kernel chooses, prints the port in one line, and
+// serves until it is killed.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -26,7 +26,7 @@ inline int checked(int result, const char* call) {
     return result;
 }
 
-// As many descriptors as the process is allowed to have.
+// Allows as many descriptors as the process may have.
 inline std::uint64_t raise_descriptor_limit() {
     rlimit limit{};
     checked(getrlimit(RLIMIT_NOFILE, &limit), "getrlimit");
@@ -35,13 +35,13 @@ inline std::uint64_t raise_descriptor_limit() {
     return limit.rlim_cur;
 }
 
-// The line that servers/measure.py waits for.
+// Prints the line that servers/measure.py waits for.
 inline void announce(std::uint16_t port) {
     std::printf("listening on 127.0.0.1:%u\n", unsigned{port});
     if (std::fflush(stdout) != 0) throw std::runtime_error{"cannot write to stdout"};
 }
 
-// A listening socket. `flags`: SOCK_NONBLOCK, or 0.
+// Returns a listening socket. `flags` is SOCK_NONBLOCK or 0.
 inline int listen_on_loopback(int flags) {
     raise_descriptor_limit();
     const int listener = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket");

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "boost_workers.hpp"
+#include "cell.hpp"
 
 namespace bench {
 
@@ -19,6 +20,8 @@ struct on_boost {
     static void sleep_ns(std::uint64_t ns) {
         boost::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
     }
+
+    static void choose(cell&) {}
 
     template <class Body>
     static void run(std::uint64_t processors, Body body) {

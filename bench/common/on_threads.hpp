@@ -11,6 +11,8 @@
 #include <latch>
 #include <thread>
 
+#include "cell.hpp"
+
 namespace bench {
 
 struct on_threads {
@@ -21,8 +23,10 @@ struct on_threads {
         std::this_thread::sleep_for(std::chrono::nanoseconds{ns});
     }
 
-    // While a process has never had a second thread, the C library locks without atomic operations:
-    // a price that no program which needs a lock ever pays.
+    static void choose(cell&) {}
+
+    // While a process has never had a second thread, the C library locks without atomic operations,
+    // a price that no program pays that needs a lock.
     template <class Body>
     static void run(std::uint64_t, Body body) {
         std::latch over{1};

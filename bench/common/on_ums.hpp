@@ -7,6 +7,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
+
+#include "cell.hpp"
 
 namespace bench {
 
@@ -16,6 +19,14 @@ struct on_ums {
     static void yield() { ums::this_fiber::yield(); }
     static void sleep_ns(std::uint64_t ns) {
         ums::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
+    }
+
+    // What the cell asks of this runtime alone: the detector of blocking. Call it before the
+    // runtime starts. If the cell names none, the environment's detector counts, or the best there
+    // is.
+    static void choose(cell& in) {
+        const auto detector = in.word("detector", {"", "auto", "monitor", "off"});
+        if (!detector.empty()) setenv("UMS_BLOCK", detector.c_str(), 1);
     }
 
     template <class Body>

@@ -21,14 +21,14 @@ public:
 
     template <class Yield>
     void start(Yield yield) {
-        // sync(race_arrive): all that a runner did before the start is visible to open().
+        // sync(race_arrive): open() sees everything that a runner did before the start.
         arrived_.fetch_add(1, std::memory_order_release);
         // sync(race_go): pairs with the store in open().
         while (!go_.load(std::memory_order_acquire)) yield();
     }
 
     void finish() {
-        // sync(race_finish): the last runner's clock reading comes after everybody's work.
+        // sync(race_finish): the last runner reads the clock after the work of all.
         if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) end_ns_ = now_ns();
     }
 

@@ -4,9 +4,9 @@
 // bench/common/switch_clock.hpp: the cycles from one runner's yield to the next runner's return
 // from its own.
 //
-// The method of the public ContextSwitchTests programs: the start is shared, so the interval spans
-// exactly one switch; beside every switch an empty pair of reads is timed, and its mean is taken
-// off. Only meaningful when all runners share one CPU.
+// This is the method of the public ContextSwitchTests programs. The start is shared, so the
+// interval spans exactly one switch; beside every switch an empty pair of readings is timed, and
+// its mean is subtracted. It is meaningful only if all runners share one CPU.
 
 #include <atomic>
 #include <cstdint>
@@ -36,9 +36,9 @@ public:
 
 private:
     using counter = std::atomic<std::uint64_t>;
-    // relaxed: one CPU, so program order is all there is. A native thread preempted between the
-    // load and the store loses one sample of a million; a locked addition would cost more than a
-    // fiber switch.
+    // relaxed: there is one CPU, so program order is all that is needed. A native thread preempted
+    // between the load and the store loses one sample of a million; a locked addition would cost
+    // more than a fiber switch.
     static constexpr auto relaxed = std::memory_order_relaxed;
     static void add(counter& to, std::uint64_t n) noexcept {
         to.store(to.load(relaxed) + n, relaxed);

@@ -4,8 +4,8 @@
 // bench/common/work.hpp: computing for a given time without looking at a clock.
 //
 // A section that reads the clock until its time is over costs at least two readings, and a runner
-// that lost its CPU meanwhile would be let off the rest. So the work is a number of steps, each of
-// which needs the one before, counted out once per process.
+// that lost its CPU meanwhile would be spared the rest. So the work is a number of steps, each of
+// which needs the one before, measured once per process.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace bench {
 
-// Give it what the caller's last call returned: the CPU would otherwise run two at the same time.
+// Pass the result of the caller's last call; otherwise the CPU would run two calls at the same
+// time.
 [[gnu::noinline]] inline std::uint64_t compute(std::uint64_t steps, std::uint64_t x) noexcept {
     for (std::uint64_t i = 0; i < steps; ++i) {
         x = x * 6364136223846793005U + 1442695040888963407U;
@@ -23,8 +24,8 @@ namespace bench {
     return x;
 }
 
-// The steps that take `ns`. The fastest of many tries: whatever interrupts one only makes it
-// longer.
+// The number of steps that take `ns`. Takes the fastest of many tries, because an interruption only
+// makes a try longer.
 inline std::uint64_t steps_of(std::uint64_t ns) {
     static const double steps_per_ns = [] {
         constexpr std::uint64_t steps = 20'000;

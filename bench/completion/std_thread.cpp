@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// completion: a kernel thread for each task; the number of schedulers means nothing.
+// completion: one kernel thread for each task; the number of schedulers has no meaning here.
 
 #include <sched.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// completion: `schedulers` kernel threads that take the tasks from one queue under a mutex. A task has no stack of
-// its own here: its yield puts it back into the queue.
+// completion: `schedulers` kernel threads that take the tasks from one queue under a mutex. A task
+// has no stack of its own here: its yield puts it back into the queue.
 
 #include <pthread.h>
 

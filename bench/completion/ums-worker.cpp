@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// completion: the report's own test by the Linux modules' names. Two UMS schedulers with half of the scheduler threads
-// each, one list that all share; an entry point that asks for the ready workers and executes one. A switch is timed from
-// the call of execute_ums_thread() to the worker's next instruction.
+// completion: the report's own test by the Linux modules' names. Two UMS schedulers with half of
+// the scheduler threads each, and one list that all share; an entry point asks for the ready
+// workers and executes one. A switch is timed from the call of execute_ums_thread() to the worker's
+// next instruction.
 
 #include <algorithm>
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// completion: N tasks that each count `steps` steps, after a yield if `yields`. From before the first task is made until
-// the last has ended.
+// completion: N tasks that each count `steps` steps, after a yield if `yields`. Timed from before
+// the first task is made until the last has ended.
 
 #include <cstdint>
 
@@ -25,7 +25,7 @@ void run_task(const completion_cell& c, Yield yield) {
     count_steps(c.steps);
 }
 
-// `lap(cell)` runs all tasks once; `figures(line)` adds what else there is to say.
+// `lap(cell)` runs all tasks once; `figures(line)` adds other figures.
 template <class Lap, class Figures>
 int run_completion(int argc, char** argv, Lap lap, Figures figures) {
     return run_peer(argc, argv, [&](cell& in, line& out) {

@@ -7,8 +7,8 @@
 // textbook. One operation is a round trip.
 //
 // way=notify_all: `fibers` runners wait for the next round; the caller begins it with notify_all as
-// soon as all wait. One operation is one of them woken, with the mutex it must take again and the
-// way back into waiting; the last of each round wakes the caller.
+// soon as all wait. One operation is one runner woken, including the mutex it must take again and
+// the way back into waiting; the last runner of each round wakes the caller.
 
 #include <mutex>
 #include <vector>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// echo: Boost.Fiber over Boost.Asio, a fiber for each connection, all on one thread.
+// echo: Boost.Fiber over Boost.Asio, one fiber for each connection, all on one thread.
 //
-// When no fiber is ready the scheduler waits in the I/O context instead of on a condition variable;
-// what completes there makes its fiber ready. So the thread has one place to wait in, and nothing
-// polls.
+// When no fiber is ready, the scheduler waits in the I/O context instead of on a condition
+// variable, and each operation that completes there makes its fiber ready. So the thread has one
+// place to wait in, and nothing polls.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -56,7 +56,7 @@ public:
             if (waiter_ != nullptr) fibers::context::active()->schedule(waiter_);
         };
     }
-    // The bytes that were moved; 0 after an error.
+    // Returns the number of bytes that were moved; 0 after an error.
     std::size_t wait() {
         if (!is_done_) {
             waiter_ = fibers::context::active();
@@ -89,7 +89,7 @@ void serve(tcp::socket socket) {
 void run() {
     bench::raise_descriptor_limit();
     asio::io_context context{1};
-    // An idle context has to wait, not to say that it is out of work.
+    // Without this an idle context would say that it is out of work instead of waiting.
     const auto always = asio::make_work_guard(context);
     fibers::use_scheduling_algorithm<in_context>(context);
     tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};

@@ -15,7 +15,7 @@
 
 namespace {
 
-// One processor: of what the fibers share, only one at a time is in use.
+// There is one processor, so only one fiber at a time uses what they share.
 class fiber_load {
 public:
     explicit fiber_load(const bench::load_settings& how)
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    // What is wrong with one connection is wrong with the load.
+    // An error of one connection is an error of the load.
     [[noreturn]] static void give_up(const std::string& why) {
         std::fprintf(stderr, "%s\n", why.c_str());
         std::_Exit(1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// http: the load: the request that wrk sends. How long a response is differs from server to server,
-// but not from one to the next: the first one says it.
+// http: the load: the request that wrk sends. The length of a response differs from server to
+// server, but not from one response to the next: the first one tells it.
 
 #include "../servers/load.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// http: the hand-written epoll loop, with the parser and the answers of http-server (examples/http): what
-// differs from that one is only that no fiber serves a connection.
+// http: the hand-written epoll loop, with the parser and the answers of http-server
+// (examples/http). The only difference from that server is that no fiber serves a connection.
 
 #include "../common/epoll_server.hpp"
 #include "session.hpp"
@@ -9,11 +9,11 @@
 namespace {
 
 http::site all;
-http::output out;  // Of the one thread.
+http::output out;  // For the single thread.
 
 struct session {
     http::session client{all};
-    std::string rest;  // Of a request that is not complete.
+    std::string rest;  // The rest of a request that is not complete.
 
     void answer(std::string_view received, std::string& to) {
         if (!rest.empty()) received = rest.append(received);

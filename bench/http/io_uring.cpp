@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 
 // http: a hand-written io_uring loop on one thread: multishot accept, multishot receive into a ring
-// of shared buffers, and all that was prepared in one turn submitted with the wait for the next.
+// of shared buffers; everything prepared in one turn is submitted with the wait for the next.
 //
 // Every response is the same, so sends need no buffers of their own: they all read one text of many
-// responses. A send asks for all of its bytes (MSG_WAITALL), and the next of a connection begins
-// when the one before has ended: sends of one socket that are under way together may mix.
+// responses. A send asks for all of its bytes (MSG_WAITALL), and the next send of a connection
+// begins when the one before has ended, because sends of one socket that are under way together may
+// mix.
 
 #include <liburing.h>
 #include <unistd.h>
@@ -52,7 +53,7 @@ private:
 
     struct connection {
         bench::request_ends ends;
-        std::size_t owed = 0;  // Responses.
+        std::size_t owed = 0;  // In responses.
         bool is_sending = false;
         bool is_receiving = false;
     };
@@ -151,7 +152,7 @@ private:
             case what::send:
                 at(socket).is_sending = false;
                 if (done.res < 0)
-                    shutdown(socket, SHUT_RDWR);  // The receive ends it.
+                    shutdown(socket, SHUT_RDWR);  // This ends the receive.
                 else
                     send_on(socket);
                 close_if_over(socket);
@@ -174,7 +175,7 @@ private:
         close_if_over(socket);
     }
 
-    // A descriptor is free again only when nothing under way names it.
+    // A descriptor is free again only when no operation under way names it.
     void close_if_over(int socket) {
         const auto& one = at(socket);
         if (!one.is_receiving && !one.is_sending) close(socket);

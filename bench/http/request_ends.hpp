@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/http/request_ends.hpp: HTTP as far as the hand-written loops know it: a request without a
-// body ends with an empty line, and every one gets the same response. It is the least that can
-// serve the load, a bound for what does more.
+// bench/http/request_ends.hpp: the part of HTTP that the hand-written loops know: a request without
+// a body ends with an empty line, and every request gets the same response. It is the least that
+// can serve the load, and so a bound for servers that do more.
 
 #include <cstring>
 #include <string_view>
@@ -15,7 +15,7 @@ inline constexpr std::string_view response =
 
 class request_ends {
 public:
-    // How many requests end in these bytes, the next of the stream.
+    // Returns how many requests end in these bytes, which are the next of the stream.
     std::size_t count(std::string_view bytes) noexcept {
         std::size_t found = 0;
         std::size_t at = 0;

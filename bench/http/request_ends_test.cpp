@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What the hand-written HTTP loops count must be right however the bytes arrive, or their rows
+// The hand-written HTTP loops must count correctly however the bytes arrive. Otherwise their rows
 // would be those of a server that answers too often or never.
 
 #include "request_ends.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // memcached: the load: gets or sets of 10,000 keys of 16 bytes, with values of 100 bytes. All keys
-// are set before, so that every get finds its value.
+// are set first, so that every get finds its value.
 
 #include "../servers/load.hpp"
 

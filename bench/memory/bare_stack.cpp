@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// memory: the limit. N stacks laid out as those of ums are, each with its guard and one page in use,
-// and nobody on them. What one costs is what the kernel takes for a guard and a page.
+// memory: the limit. N stacks laid out as those of ums are, each with its guard and one page in
+// use, and with nothing running on them. One of them costs what the kernel takes for a guard and a
+// page.
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -30,8 +31,9 @@ std::runtime_error failure(const char* call) {
     return std::runtime_error{std::string{call} + ": " + std::strerror(errno)};
 }
 
-// One system call for up to 64 guards, where the kernel has it, else one for each; on a kernel without
-// lightweight guards by mprotect, which takes a mapping each. The choices of ums.
+// Takes one system call for up to 64 guards, where the kernel has it, otherwise one for each; on a
+// kernel without lightweight guards it uses mprotect, which takes a mapping each. These are the
+// choices of ums.
 void guard(char* stacks, std::uint64_t n) {
     iovec guards[64];
     for (std::uint64_t i = 0; i < n; ++i) guards[i] = {stacks + i * stride, guard_bytes};
@@ -55,7 +57,8 @@ int main(int argc, char** argv) {
         void* const all = mmap(nullptr, stacks * stride, PROT_READ | PROT_WRITE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (all == MAP_FAILED) throw failure("mmap");
-        madvise(all, stacks * stride, MADV_NOHUGEPAGE);  // Fails where there are none.
+        // This fails on kernels without huge pages.
+        madvise(all, stacks * stride, MADV_NOHUGEPAGE);
         auto* const first = static_cast<volatile char*>(all);
         for (std::uint64_t i = 0; i < stacks;) {
             const auto n = std::min<std::uint64_t>(stacks - i, 64);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // memory: N fibers of Boost.Fiber with its default stacks, all blocked on one condition variable.
-// Each runs up to there before the next is made; launch=post makes all first.
+// Each runs up to there before the next is made; launch=post makes all of them first.
 
 #include <boost/fiber/fiber.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// memory: N kernel threads, all blocked on one futex. What the kernel keeps for a thread is not in
-// VmRSS.
+// memory: N kernel threads, all blocked on one futex. VmRSS does not include what the kernel keeps
+// for a thread.
 
 #include <sched.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// memory: N fibers, all parked at once. Each runs up to there before the next is made, which needs one pass
-// over the stacks instead of two; launch=post makes all first.
+// memory: N fibers, all parked at once. Each runs up to there before the next is made, which needs
+// one pass over the stacks instead of two; launch=post makes all of them first.
 
 #include <ums/ums.hpp>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// migrate: two clusters of one policy, `processors` each. All fibers begin in the first; each goes
-// to the other and back, ten times in all. (uThreads' experiment, with as many fibers as asked
-// for.)
+// migrate: two clusters of one policy, with `processors` each. All fibers begin in the first; each
+// goes to the other and back, ten times in all. (This is uThreads' experiment, with any number of
+// fibers.)
 
 #include <ums/ums.hpp>
 

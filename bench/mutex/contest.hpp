@@ -6,19 +6,21 @@
 // way=uncontended: one runner locks and unlocks.
 //
 // way=contended: each runner locks, computes for section_ns, unlocks, and computes outside for a
-// quarter of that, until the time is up. With more than one processor the lock is what everybody
-// waits for. On one, a runtime that does not preempt never has two runners at the lock at once, and
-// its figure is that of an uncontended lock; hence the next way, and the figure `sharers`.
+// quarter of that, until the time is up. With more than one processor, all runners wait for the
+// lock. On one processor, a runtime that does not preempt never has two runners at the lock at
+// once, and its figure is that of an uncontended lock; hence the next way, and the figure
+// `sharers`.
 //
 // way=contended_yield: the same, and the holder gives up the processor inside every 16th section,
-// as one does that logs or allocates: all others run into the lock and queue.
+// as a holder does that logs or allocates: all others run into the lock and queue.
 //
 // The runners stop when the time is up and not after a number of operations each: those that come
 // first would otherwise be gone, and the contention with them, before the last have started. They
 // are counted under the lock itself. The first quarter is not counted: queues form in it.
 //
-// sharers is among how many runners the lock really went round: (sum of n)^2 / (sum of n^2), where
-// n is how often each had it. All runners if all as often, 1 if one of them always.
+// `sharers` is the number of runners that really shared the lock: (sum of n)^2 / (sum of n^2),
+// where n is how often each runner had it. That is the number of runners if all had it equally
+// often, and 1 if one of them always had it.
 
 #include <cstdint>
 #include <vector>
@@ -55,7 +57,7 @@ public:
         }
     }
 
-    // Requires: everybody has returned.
+    // Requires: all runners have returned.
     tally result() const { return {ops_, end_ns_ - begin_ns_}; }
 
 private:
@@ -106,7 +108,7 @@ tally lock_and_unlock() {
     const auto begin = now_ns();
     for (std::uint64_t i = 0; i < ops; ++i) {
         lock.lock();
-        // Without it the compiler may see through a lock that it can inline.
+        // Without this the compiler may see through a lock that it can inline.
         asm volatile("" ::: "memory");
         lock.unlock();
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// mutex: ums::mutex, which lets a running fiber overtake those that wait.
+// mutex: ums::mutex, which lets a running fiber overtake the waiters.
 
 #include "../common/on_ums.hpp"
 #include "contest.hpp"

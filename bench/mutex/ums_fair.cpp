@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// mutex: ums::fair_mutex, which always goes to whoever waits longest.
+// mutex: ums::fair_mutex, which always goes to the longest waiter.
 
 #include "../common/on_ums.hpp"
 #include "contest.hpp"

@@ -3,11 +3,10 @@
 // pingpong: two fibers of Boost.Fiber pass a token through two unbuffered channels. One operation
 // is a round trip.
 
-#include <boost/fiber/fiber.hpp>
 #include <boost/fiber/unbuffered_channel.hpp>
 
-#include "../common/boost_workers.hpp"
-#include "../common/peer.hpp"
+#include "../common/on_boost.hpp"
+#include "../common/rally.hpp"
 
 namespace {
 
@@ -35,14 +34,5 @@ bench::tally rally() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
-        const auto processors = in.number("processors", 1, 1, 1024);
-        in.number("fibers", 2, 2, 2);
-        const auto min_ms = in.number("min_ms", 100, 0);
-        in.done();
-
-        bench::tally sum;
-        bench::run_boost(processors, [&] { sum = bench::repeat(min_ms, rally); });
-        out.add("ops", sum.ops).add("ns", sum.ns);
-    });
+    return bench::run_rally_peer<bench::on_boost>(argc, argv, rally);
 }

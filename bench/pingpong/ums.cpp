@@ -5,19 +5,18 @@
 
 #include <optional>
 
-#include <ums/ums.hpp>
-
-#include "../common/detector.hpp"
-#include "../common/peer.hpp"
+#include "../common/on_ums.hpp"
+#include "../common/rally.hpp"
 
 namespace {
 
 constexpr std::uint64_t trips = 10'000;
+bool is_kept = false;  // Set once, before the runtime starts.
 
 // The caller is ping.
-bench::tally rally(bool is_kept) {
+bench::tally rally() {
     const auto ping = ums::this_fiber::ref();
-    ums::fiber pong{[ping, is_kept] {
+    ums::fiber pong{[ping] {
         std::optional<ums::keep_carrier> kept;
         if (is_kept) kept.emplace();
         for (std::uint64_t i = 0; i < trips; ++i) {
@@ -39,19 +38,7 @@ bench::tally rally(bool is_kept) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
-        const auto processors = in.number("processors", 1, 1, 1024);
-        in.number("fibers", 2, 2, 2);
-        const bool is_kept = in.number("kept", 0, 0, 1) != 0;
-        const auto min_ms = in.number("min_ms", 100, 0);
-        bench::use_detector(in);
-        in.done();
-
-        bench::tally sum;
-        ums::run(ums::options{.processors = static_cast<unsigned>(processors)}, [&] {
-            sum = bench::repeat(min_ms, [is_kept] { return rally(is_kept); });
-            return 0;
-        });
-        out.add("ops", sum.ops).add("ns", sum.ns);
+    return bench::run_rally_peer<bench::on_ums>(argc, argv, rally, [](bench::cell& in) {
+        is_kept = in.number("kept", 0, 0, 1) != 0;
     });
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 
-// policies: `fibers` fibers under a policy, in one of several ways, and meanwhile an urgent fiber
-// that a plain thread wakes every now and then: how long after that does it run?
+// policies: `fibers` fibers under a policy, in one of several ways. Meanwhile a plain thread wakes
+// an urgent fiber every now and then: how long after that does it run?
 //
 //   cycle     a ring: each wakes the next and waits
 //   yield     each yields
 //   churn     each spawns a fiber and joins it
 //   locality  each reads its own 16 KiB, and yields
 //   transfer  pairs pass a value to and fro
-//   locks     each works 500 ns outside of a mutex and 100 ns inside, one mutex for eight (threadtest)
+//   locks     each works 500 ns outside of a mutex and 100 ns inside, one mutex for eight
+//             (threadtest)
 
 #include <ums/ums.hpp>
 
@@ -37,7 +38,7 @@ void work_ns(std::uint64_t ns) {
     }
 }
 
-// Woken by a plain thread, with all that makes it urgent under one policy or another.
+// A plain thread wakes it; it has everything that makes it urgent under one policy or another.
 class probe {
 public:
     probe() {
@@ -46,7 +47,7 @@ public:
             while (!stop_) {
                 std::this_thread::sleep_for(std::chrono::microseconds{200});
                 if (woken_at_.load(std::memory_order_acquire) != 0) continue;  // Still on its way.
-                // Of a fiber that is ready nobody changes the place: due at once from the start.
+                // The place of a ready fiber does not change, so it is due at once from the start.
                 woken_at_.store(now_ns(), std::memory_order_release);
                 fiber_.ref().unpark();
             }
@@ -129,7 +130,7 @@ bench::tally cycle(std::uint64_t fibers, std::uint64_t ns) {
             }
         }};
     go.count_down();
-    // The last one wakes the first, which may have ended by then: joined from the end.
+    // The last one wakes the first, which may have ended by then, so they are joined from the end.
     for (std::uint64_t i = fibers; i-- > 0;) all[i].join();
     return {ops, now_ns() - begin};
 }

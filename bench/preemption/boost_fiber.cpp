@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// preemption: fibers of Boost.Fiber, which nobody preempts.
+// preemption: fibers of Boost.Fiber, which are not preempted.
 
 #include "../common/on_boost.hpp"
 #include "../common/peer.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// bench/preemption/loops.hpp: some compute in endless loops, without a word to their runtime, while four others sleep for
-// half a millisecond to one and a half, over and over, and note how late they run: the workload of all peers of
-// preemption that are written in C++.
+// bench/preemption/loops.hpp: some runners compute in endless loops that never call their runtime.
+// Meanwhile four others sleep for half a millisecond to one and a half, over and over, and note how
+// late they run. This is the workload of all peers of preemption that are written in C++.
 
 #include <atomic>
 #include <chrono>
@@ -37,7 +37,7 @@ void measure_loops(const loops_plan& plan, line& out) {
     std::atomic<std::uint64_t> turns{0};
     std::vector<std::vector<std::int64_t>> late_ns(sleepers);
     const auto begun = now_ns();
-    // A kernel thread ends it: with a runtime that does not preempt nobody else could.
+    // A kernel thread ends it, because with a runtime that does not preempt nothing else could.
     std::thread ender{[&] {
         std::this_thread::sleep_for(std::chrono::milliseconds{plan.ms});
         is_over = true;

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
             static_cast<std::uint32_t>(in.number("slice_us", 1000, 100, 10'000'000));
         const auto detector = in.word("detector", {"auto", "monitor"});
         in.done();
-        // The variable wins over options, so that one which is set for the whole run must not get its way.
+        // The variable takes precedence over options, so one that is set for the whole run must be
+        // overwritten.
         setenv("UMS_BLOCK", detector.c_str(), 1);
         bench::measure_loops<preemptive>(plan, out);
     });

@@ -2,7 +2,7 @@
 
 // scaling: the limit. N stacks laid out as those of ums are, switched round robin by nothing but
 // the instructions that the ABI demands: callee-saved registers, MXCSR, x87 control word, stack
-// pointer. No queue, no states, no scheduler. What this costs at N fibers is what the memory it
+// pointer. There is no queue, no state, no scheduler. At N fibers this costs what the memory it
 // touches costs.
 
 #include <sys/mman.h>
@@ -56,8 +56,8 @@ bare_switch:
 namespace {
 
 // 64 KiB of stack and 64 KiB of guard, as ums lays them out; other values show what the geometry
-// costs. A stride that is an even number of pages folds all stacks into a few sets of the TLB: 128
-// KiB costs twice what 132 KiB does at 10 to 100 fibers.
+// costs. A stride that is an even number of pages folds all stacks into a few sets of the TLB: at
+// 10 to 100 fibers, 128 KiB costs twice what 132 KiB does.
 constexpr std::uint64_t default_stride_kib = 132;
 
 // The stack pointers, in order of index; the ring that runs them; and where the clock is read.
@@ -65,8 +65,8 @@ std::vector<void*> stacks;
 void* main_stack;
 std::uint64_t rounds_left;
 
-// Every fiber runs the same endless loop; the first one counts the rounds. One call site for all, so
-// that the return predictor is right about every switch.
+// Every fiber runs the same endless loop; the first one counts the rounds. There is one call site
+// for all, so that the return predictor is right about every switch.
 extern "C" void bare_start(std::uint64_t self) {
     void** const here = &stacks[self];
     void* const* const next = &stacks[self + 1 == stacks.size() ? 0 : self + 1];
@@ -123,7 +123,8 @@ public:
     arena(const arena&) = delete;
     arena& operator=(const arena&) = delete;
 
-    // Coloured: stacks of equal alignment would all compete for the same sets of the L1 cache.
+    // Coloured, because stacks of equal alignment would all compete for the same sets of the L1
+    // cache.
     void* prepare(std::uint64_t index) const {
         char* const top = base_ + (index + 1) * stride_bytes_ - (index * 7 % 48) * 64;
         auto* const first = reinterpret_cast<frame*>(top - sizeof(frame));

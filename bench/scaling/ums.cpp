@@ -13,7 +13,7 @@
 namespace {
 
 // Counts the fibers that a round has yet to wake. On one processor a locked instruction would cost
-// as much as the wake-up that is measured, and nothing needs it.
+// as much as the wake-up that is measured, and it is not needed there.
 class countdown {
 public:
     explicit countdown(bool alone) : alone_{alone} {}
@@ -23,7 +23,7 @@ public:
     }  // relaxed: ordered by unpark().
 
     void arrive() {
-        // sync(countdown): what the fiber did before is visible to the main fiber that sees zero.
+        // sync(countdown): the main fiber that sees zero sees what the fiber did before.
         if (alone_)
             left_.store(left_.load(std::memory_order_relaxed) - 1, std::memory_order_release);
         else

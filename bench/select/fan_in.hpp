@@ -2,11 +2,13 @@
 #pragma once
 
 // bench/select/fan_in.hpp: the workload of all select peers that are written in C++: one receiver
-// takes what comes first out of 2 or 8 channels, each fed by a sender of its own.
+// takes whatever comes first from 2 or 8 channels, each of which has a sender of its own.
 //
-// way=unbuffered: channels without places. way=buffered: of 64 places. One operation is an item.
+// way=unbuffered: channels without places. way=buffered: channels of 64 places. One operation is an
+// item.
 //
-// A peer's Inputs<N> are N channels: send(i, int), and receive(), which takes one item of any.
+// A peer's Inputs<N> are N channels: send(i, int), and receive(), which takes one item from any of
+// them.
 
 #include <cstddef>
 #include <stdexcept>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// select: what programs without it use: several queues under one std::mutex, one condition variable
-// for "any has an item", and one for "there is a place" in each. A queue without places is one of
-// one place. The receiver looks through the queues in turn, so that none starves.
+// select: what programs without select use: several queues under one std::mutex, one condition
+// variable for "any has an item", and one for "there is a place" in each. A queue without places is
+// a queue of one place. The receiver looks through the queues in turn, so that none starves.
 
 #include <array>
 #include <condition_variable>
@@ -54,7 +54,7 @@ private:
     std::condition_variable has_item_;
     std::array<std::condition_variable, N> has_place_;
     std::array<std::deque<int>, N> items_;
-    std::size_t next_ = 0;  // The receiver's.
+    std::size_t next_ = 0;  // Owned by the receiver.
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// semaphore: Boost.Fiber has none; this is the one its users write, a count under its mutex with
-// its condition variable.
+// semaphore: Boost.Fiber has none. This is the one that its users write: a count under its mutex
+// with its condition variable.
 
 #include <boost/fiber/condition_variable.hpp>
 #include <boost/fiber/mutex.hpp>
@@ -23,7 +23,8 @@ public:
         --permits_;
     }
 
-    // Notifies with the lock held: whoever acquires the permit may destroy the semaphore.
+    // Notifies with the lock held, because the fiber that acquires the permit may destroy the
+    // semaphore.
     void release() {
         const std::lock_guard held{lock_};
         ++permits_;

@@ -4,7 +4,7 @@
 // bench/semaphore/rally.hpp: the workload of all semaphore peers: two runners wake each other in
 // turn over two semaphores. One operation is a round trip.
 
-#include "../common/peer.hpp"
+#include "../common/rally.hpp"
 
 namespace bench {
 
@@ -31,16 +31,7 @@ tally rally() {
 
 template <class Runtime, class Semaphore>
 int run_semaphore_peer(int argc, char** argv) {
-    return run_peer(argc, argv, [](cell& in, line& out) {
-        const auto processors = in.number("processors", 1, 1, 1024);
-        in.number("fibers", 2, 2, 2);
-        const auto min_ms = in.number("min_ms", 100, 0);
-        in.done();
-
-        tally sum;
-        Runtime::run(processors, [&] { sum = repeat(min_ms, rally<Runtime, Semaphore>); });
-        out.add("ops", sum.ops).add("ns", sum.ns);
-    });
+    return run_rally_peer<Runtime>(argc, argv, rally<Runtime, Semaphore>);
 }
 
 }  // namespace bench

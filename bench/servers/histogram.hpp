@@ -18,7 +18,7 @@ public:
 
     std::uint64_t count() const noexcept { return all_; }
 
-    // The time that `share` of all were not above. Requires: count() > 0, 0 < share <= 1.
+    // The time that a `share` of all values did not exceed. Requires: count() > 0, 0 < share <= 1.
     double us_at(double share) const noexcept {
         const double wanted = share * static_cast<double>(all_);
         std::uint64_t seen = 0;
@@ -33,7 +33,8 @@ private:
     static constexpr unsigned bits = 6;  // After the leading one.
     static constexpr std::size_t steps = std::size_t{1} << bits;
 
-    // Below `steps` each has its own; above, those with the same leading bits share one.
+    // Below `steps` each value has its own index; above, values with the same leading bits share
+    // one.
     static std::size_t index(std::uint64_t ns) noexcept {
         if (ns < steps) return static_cast<std::size_t>(ns);
         const auto shift = static_cast<unsigned>(std::bit_width(ns)) - bits - 1;

@@ -2,19 +2,19 @@
 #pragma once
 
 // bench/servers/load.hpp: the load of a server: N connections, each of which sends a batch of
-// requests, waits for all responses, and sends the next.
+// requests, waits for all responses, and sends the next batch.
 //
 // First all connections are made, a bounded number at a time (more than the server's backlog would
-// be answered with SYN cookies and then with resets), and each is served once. Then all run, and
-// after a warm-up the window is open for `ms`, and until as many batches have ended as there are
-// connections: only what ends in it is counted, and the server's CPU time is taken at its two ends.
-// The time of a request is that of its batch.
+// be answered with SYN cookies and then with resets), and each is served once. Then all run. After
+// a warm-up the window is open for `ms`, and until as many batches have ended as there are
+// connections. Only batches that end in the window are counted, and the server's CPU time is taken
+// at its two ends. The time of a request is that of its batch.
 //
 // Connections have addresses of 127.0.0.0/8 as their sources, some thousands each, because an
-// address has only so many ports. It is an epoll loop on one thread, not fibers: what loads ums
-// must not have the faults of ums.
+// address has only so many ports. The load is an epoll loop on one thread, not fibers, because the
+// load of ums must not have the faults of ums.
 //
-// A Dialogue says what is sent: batch(n, out) appends a batch of n requests, response_bytes() is
+// A Dialogue says what to send: batch(n, out) appends a batch of n requests, response_bytes() is
 // the length of a response, which is always the same, and check(first, last) sees the first and the
 // last bytes of what came back.
 
@@ -41,9 +41,10 @@ inline sockaddr_in loopback(std::uint32_t host, std::uint16_t port) {
     return address;
 }
 
-// A socket with the address that is the turn of `index`.
+// Makes a socket with the address whose turn it is at `index`.
 inline int make_socket(std::uint64_t index, int flags) {
-    // Less than half of the ports there are: with more in use connect() searches for milliseconds.
+    // Less than half of the ports there are, because with more in use connect() searches for
+    // milliseconds.
     constexpr std::uint64_t each = 10'000;
     const int socket = checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket");
     const auto from = loopback(static_cast<std::uint32_t>(index / each), 0);
@@ -55,7 +56,8 @@ inline int make_socket(std::uint64_t index, int flags) {
     return socket;
 }
 
-// A connection that is being made to 127.0.0.1; made, if the flags have no SOCK_NONBLOCK.
+// Returns a connection to 127.0.0.1, still being made; already made if the flags have no
+// SOCK_NONBLOCK.
 inline int connect_to(std::uint16_t port, std::uint64_t index, int flags) {
     const int socket = make_socket(index, flags);
     const auto to = loopback(0, port);
@@ -67,11 +69,11 @@ inline int connect_to(std::uint16_t port, std::uint64_t index, int flags) {
 
 struct load_settings {
     std::uint16_t port;
-    std::uint64_t server;  // Its process.
+    std::uint64_t server;  // The id of its process.
     std::uint64_t connections;
     std::uint64_t pipeline;
     std::uint64_t window_ns;
-    bool is_idle;  // Nothing is sent once every connection was served.
+    bool is_idle;  // Nothing more is sent once every connection was served.
 
     explicit load_settings(cell& in)
         : port{static_cast<std::uint16_t>(in.number("port", 0, 1, 65535))},
@@ -96,7 +98,8 @@ public:
     explicit window(const watched_process& server)
         : server_{server}, cpu_ns_{server.cpu_ns()}, begin_ns_{now_ns()} {}
 
-    // `times`: of the batches that ended in the window, of `pipeline` requests each; at least one.
+    // `times` are those of the batches that ended in the window, at least one, of `pipeline`
+    // requests each.
     void add_to(line& out, const histogram& times, std::uint64_t pipeline) const {
         const auto ns = now_ns() - begin_ns_;
         const auto cpu_ns = server_.cpu_ns() - cpu_ns_;
@@ -113,7 +116,7 @@ private:
     std::uint64_t begin_ns_;
 };
 
-// Whether what came back is what the dialogue expects. `at`: how much had come before.
+// Whether the dialogue expects what came back. `at` is how much had come before.
 template <class Dialogue>
 bool is_right(const Dialogue& dialogue, std::size_t at, std::size_t expected,
               std::string_view bytes) {
@@ -149,7 +152,7 @@ private:
         int socket = -1;
         bool is_connected = false;
         std::uint64_t sent_ns = 0;
-        std::size_t received = 0;  // Of the batch.
+        std::size_t received = 0;  // The bytes of the batch that came.
     };
 
     static constexpr std::size_t most_at_once = 128;
@@ -240,7 +243,7 @@ private:
         dialogue_.batch(how_.pipeline, batch_);
         one.received = 0;
         one.sent_ns = now_ns();
-        // All that was sent before has been answered, so the socket is empty and takes this.
+        // Everything sent before has been answered, so the socket is empty and takes this.
         const auto sent = send(one.socket, batch_.data(), batch_.size(), MSG_NOSIGNAL);
         if (sent != static_cast<ssize_t>(batch_.size()))
             throw std::system_error{sent < 0 ? errno : ENOBUFS, std::generic_category(), "send"};
@@ -283,7 +286,7 @@ private:
     std::vector<char> input_ = std::vector<char>(std::size_t{64} << 10U);
     std::vector<connection> connections_;
     std::string batch_;
-    std::size_t expected_ = 0;  // Bytes that answer a batch.
+    std::size_t expected_ = 0;  // How many bytes answer a batch.
     std::size_t served_ = 0;
     std::uint64_t connecting_ns_ = 0;
     bool is_running_ = false;

@@ -340,7 +340,7 @@ def measure(cell):
 
 
 def main():
-    # A signal ends it as an exception does, so that the folder is removed and the children are ended.
+    # A signal ends it like an exception, so that the folder is removed and the children end.
     def stop(number, _):
         raise SystemExit(128 + number)
 

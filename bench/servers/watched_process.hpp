@@ -2,7 +2,7 @@
 #pragma once
 
 // bench/servers/watched_process.hpp: what another process has used: the CPU time of all its
-// threads, also of those that have ended, and the memory that is resident.
+// threads, including those that have ended, and its resident memory.
 
 #include <time.h>
 #include <unistd.h>

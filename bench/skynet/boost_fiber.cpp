@@ -1,29 +1,25 @@
 // SPDX-License-Identifier: MIT
 
-// skynet: as Boost.Fiber's own published program does it: detached children with small stacks push
-// their sums into the parent's buffered channel. Measured and rejected: joining the children (half
-// the speed, three times the memory) and launch::post (a million stacks at once).
+// skynet: as in Boost.Fiber's own published program: detached children with small stacks push their
+// sums into the parent's buffered channel. Measured and rejected: joining the children (half the
+// speed, three times the memory) and launch::post (a million stacks at once).
 
 #include <boost/fiber/buffered_channel.hpp>
-#include <boost/fiber/fiber.hpp>
-#include <boost/fiber/fixedsize_stack.hpp>
-#include <boost/fiber/pooled_fixedsize_stack.hpp>
 
 #include <memory>
-#include <stdexcept>
 
-#include "../common/boost_workers.hpp"
-#include "../common/peer.hpp"
-#include "../common/process.hpp"
+#include "../common/boost_stacks.hpp"
+#include "../common/on_boost.hpp"
+#include "tree.hpp"
 
 namespace {
 
 using boost::fibers::launch;
 using channel = boost::fibers::buffered_channel<std::uint64_t>;
-constexpr std::uint64_t fan_out = 10;
+using bench::fan_out;
 
-// The published program uses two pages; here the dynamic linker's first call through a lazily bound
-// symbol, which saves the vector registers, would overflow that.
+// The published program uses two pages. Here that would overflow at the dynamic linker's first call
+// through a lazily bound symbol, which saves the vector registers.
 constexpr std::size_t stack_bytes = 16384;
 
 template <class Stacks>
@@ -60,24 +56,13 @@ int main(int argc, char** argv) {
     return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
         const auto processors = in.number("processors", 1, 1, 1024);
         const auto leaves = in.number("fibers", 1'000'000);
-        const bool pooled = in.word("stack", {"fixed", "pooled"}) == "pooled";
+        const bool is_pooled = bench::wants_pooled_stacks(in, processors);
         in.done();
-        if (pooled && processors > 1)
-            throw std::invalid_argument{"stack=pooled: the pool is not thread-safe"};
-
-        std::uint64_t sum = 0;
-        std::uint64_t ns = 0;
-        bench::run_boost(processors, [&] {
-            const auto begin = bench::now_ns();
-            if (pooled)
-                sum = run(boost::fibers::pooled_fixedsize_stack{stack_bytes}, leaves);
-            else
-                sum = run(boost::fibers::fixedsize_stack{stack_bytes}, leaves);
-            ns = bench::now_ns() - begin;
+        bench::measure_skynet<bench::on_boost>(processors, leaves, out, [&] {
+            std::uint64_t sum = 0;
+            bench::with_boost_stacks(is_pooled, stack_bytes,
+                                     [&](auto stacks) { sum = run(stacks, leaves); });
+            return sum;
         });
-        if (sum != leaves * (leaves - 1) / 2)
-            throw std::runtime_error{"wrong sum " + std::to_string(sum)};
-        out.add("ops", leaves).add("ns", ns).add("total_ns", ns);
-        out.add("peak_rss_bytes", bench::status_bytes("VmHWM"));
     });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// workers: N workers of the UMS API on one scheduler thread for each processor, each yields M times. A round-robin
-// scheduler, as in the published comparison. After each yield a worker looks whether its thread_local variable, its
-// errno and its pthread_self() are its own.
+// workers: N workers of the UMS API on one scheduler thread for each processor, each of which
+// yields M times. A round-robin scheduler, as in the published comparison. After each yield a
+// worker checks that its thread_local variable, its errno and its pthread_self() are its own.
 
 #include <cerrno>
 #include <pthread.h>
@@ -26,7 +26,7 @@ void check(int failed) {
 
 void yield() { (void)ums_worker_yield(nullptr); }
 
-// What the C library answers now: its headers let the compiler ask once for all.
+// What the C library answers now. Its headers let the compiler ask only once.
 [[gnu::noinline]] pthread_t this_thread() {
     asm volatile("");
     return pthread_self();
@@ -40,7 +40,7 @@ struct job {
     bench::race* race;
     std::uint64_t yields;
     int id;
-    bool opens;  // Instead: opens the race.
+    bool opens;  // This one opens the race instead.
     std::uint64_t wrong = 0;
 };
 
@@ -66,7 +66,7 @@ std::intptr_t work(void* argument) {
     return 0;
 }
 
-// One thread's. Contexts that can run, in a ring with room for all.
+// For one thread. Contexts that can run, in a ring with room for all.
 struct scheduler {
     ums_completion_list_t list = 0;
     std::vector<ums_context_t> ring;
@@ -99,7 +99,7 @@ void wait_for_workers(scheduler& s) {
 void decide(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
     if (reason == UMS_REASON_STARTUP) {
         mine = static_cast<scheduler*>(parameter);
-        // All, before any: those that wait for the start yield for ever.
+        // Waits for all of them first, because workers that wait for the start yield for ever.
         while (mine->count() < mine->left) wait_for_workers(*mine);
     }
     scheduler& s = *mine;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// base/check.hpp: misuse that leaves no way on ends the program with one line.
+// base/check.hpp: ends the program with one line of text after misuse that leaves no way to
+// continue.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// base/futex.hpp: the clock, and how a thread waits for a 32-bit word to change. errno stays.
+// base/futex.hpp: the clock, and waiting until a 32-bit word changes. None of this changes errno.
 
 #include <atomic>
 #include <cerrno>
@@ -24,8 +24,8 @@ inline nanoseconds now() noexcept {
     return t.tv_sec * 1'000'000'000L + t.tv_nsec;
 }
 
-// Waits while *word == expected, until `limit`. May return early without a reason (a signal, a stray
-// wake-up): callers test their condition again. Returns false once `limit` has passed.
+// Waits while *word == expected, until `limit`. May return early for no reason (a signal, a stray
+// wake-up), so callers test their condition again. Returns false once `limit` has passed.
 inline bool futex_wait(const void* word, std::uint32_t expected,
                        nanoseconds limit = never) noexcept {
     const int kept = errno;
@@ -38,7 +38,7 @@ inline bool futex_wait(const void* word, std::uint32_t expected,
     return !is_late;
 }
 
-// The word may already be gone when this runs: the kernel only compares addresses.
+// The word may already be gone when this runs: the kernel compares only addresses.
 inline void futex_wake(const void* word, int waiters = 1) noexcept {
     const int kept = errno;
     ::syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, waiters);

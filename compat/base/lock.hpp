@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// base/lock.hpp: a lock in one word: 0 free, 1 held, 2 held and somebody may wait.
+// base/lock.hpp: a lock in one word: 0 free, 1 held, 2 held and a thread may wait.
 //
 // A waiter sets 2 before it sleeps and takes the lock with 2, so the release after a wait wakes the
 // next waiter and none is forgotten. The word may be gone as soon as it is free.
 //
-// The holder must not be stopped, suspended or terminated: hold it in critical regions only.
+// The holder must not be stopped, suspended or terminated: hold the lock in critical regions only.
 
 #include <cstdint>
 

@@ -10,19 +10,20 @@ namespace ums::linux_names {
 
 namespace {
 
-// A body more ends. So many threads that have ended may wait to be joined.
+// With this many idle bodies, one more ends. So this many ended threads may wait to be joined.
 constexpr std::size_t most_idle = 64;
 
 thread_local body* own = nullptr;
 
-// The function of a body's thread: one worker after the other.
+// The function of a body's thread: it runs one worker after the other.
 std::intptr_t live(void* argument) {
     auto& b = *static_cast<body*>(argument);
     own = &b;
     for (;;) {
         if (_setjmp(b.start) == 0) (void)b.runs->shown.work(b.runs->shown.args);
         b.has_returned = true;
-        // Not in a marked region or a critical one, where a worker cannot yield: the thread ends.
+        // The yield fails in a marked or a critical region, where a worker cannot yield: the thread
+        // ends.
         if (ums_worker_yield(nullptr) != 0) return 0;
     }
 }
@@ -71,7 +72,7 @@ body* body_pool::take(locked& hold) {
             self.arm();
             collect_new();
             if (!idle_.empty()) break;
-            // Somebody may have taken the thread that was made for this call.
+            // Another caller may have taken the thread that was made for this call.
             if (unborn_ < wanted_ && !try_make(hold)) break;
             if (unborn_ < wanted_) continue;
             hold.unlock();
@@ -96,6 +97,7 @@ bool body_pool::try_make(locked& hold) {
     --alive_;
     --unborn_;
     is_starved_ = idle_.empty();
+    born_.became_ready.notify_all();  // end_all() waits for it, too.
     return false;
 }
 
@@ -108,20 +110,30 @@ void body_pool::add_idle(body& b) {
     b.has_returned = false;
     if (std::exchange(b.is_new, false)) --unborn_;
     is_starved_ = false;
+    born_.became_ready.notify_all();  // A thread that waits for one of its own making takes this.
     if (idle_.size() >= most_idle) return end_one(b);
     idle_.push_back(&b);
-    born_.became_ready.notify_all();  // Whoever waits for one of its own making takes this.
 }
 
 void body_pool::end_one(body& b) {
     dying_.insert(&b);
     const int failed = ums_worker_terminate(b.thread, 0);
-    // -ESRCH: the program ended it, by the native names.
-    compat::check(failed == 0 || failed == -ESRCH, "an idle thread that runs workers has no handle");
+    // -ESRCH: the program ended the thread by the native names.
+    compat::check(failed == 0 || failed == -ESRCH,
+                  "an idle thread that runs workers has no handle");
 }
 
-void body_pool::end_idle() {
-    for (body* const one : std::exchange(idle_, {})) end_one(*one);
+void body_pool::end_all(locked& hold) {
+    event::waiter self{born_.became_ready};
+    for (;;) {
+        self.arm();
+        collect_new();
+        for (body* const one : std::exchange(idle_, {})) end_one(*one);
+        if (unborn_ == 0) return;
+        hold.unlock();
+        self.wait();
+        hold.lock();
+    }
 }
 
 void body_pool::bury(body& b) {

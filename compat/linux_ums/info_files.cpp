@@ -71,7 +71,7 @@ std::vector<thread_files> look() {
     return all_of_them;
 }
 
-// The process's own directory, which libums makes and removes; empty: there is none, or no longer.
+// The process's own directory, which libums makes and removes. Empty: there is none, or no longer.
 fs::path root() {
     const std::string directory = ums_scheduling_stats_directory();
     if (directory.empty()) return {};
@@ -81,7 +81,7 @@ fs::path root() {
 }
 
 void put(const fs::path& at, const std::string& text) {
-    // Aside first, so that a reader finds the old text or the new one.
+    // Writes a file beside it first, so that a reader finds either the old text or the new one.
     const fs::path aside = at.string() + ".new";
     std::FILE* out = std::fopen(aside.c_str(), "we");
     if (out == nullptr) return;
@@ -104,13 +104,13 @@ void write() {
     }
 }
 
-// `below`: from the root.
+// `below` is relative to the root.
 void remove_folder(const std::string& below) noexcept {
     try {
         std::error_code ignored;
         const std::lock_guard hold{one_at_a_time};
         if (const fs::path at = root(); !at.empty()) fs::remove_all(at / below, ignored);
-    } catch (const std::exception&) {  // No memory: it stays until the process ends.
+    } catch (const std::exception&) {  // No memory: the folder stays until the process ends.
     }
 }
 
@@ -118,7 +118,7 @@ void remove_folder(const std::string& below) noexcept {
 
 void write_if_old(std::int64_t now) noexcept {
     std::int64_t last = written_at.load(compat::relaxed);
-    // relaxed: one of the threads that find them old writes them.
+    // relaxed: of the threads that find the files old, one wins the exchange and writes them.
     if (now - last < 1'000'000'000 ||
         !written_at.compare_exchange_strong(last, now, compat::relaxed))
         return;

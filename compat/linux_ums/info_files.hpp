@@ -2,15 +2,17 @@
 #pragma once
 
 // linux_ums/info_files.hpp: the module's tree of information, as files below the directory of the
-// process's statistics. docs/linux-ums.md says which and when.
+// process's statistics. docs/linux-ums.md says which files there are and when they are written.
 
 #include <cstdint>
 
 namespace ums::linux_names::info_files {
 
-// If they are older than a second. By a scheduler thread, without the lock; `now` in nanoseconds.
+// Writes the files if they are older than a second. A scheduler thread calls this without the lock;
+// `now` is in nanoseconds.
 void write_if_old(std::int64_t now) noexcept;
-// A scheduler thread has left; a handle is closed. It is not found any more.
+// Removes the files of a scheduler thread that has left, or of a handle that is closed and can no
+// longer be found.
 void forget(int handle, int thread) noexcept;
 void forget(int handle) noexcept;
 

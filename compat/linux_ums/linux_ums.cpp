@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The modules' names on ums/ums_scheduling.h: handles, lists, adding workers, release and close. What a
-// scheduler thread does is in scheduler.cpp.
+// The modules' names on ums/ums_scheduling.h: handles, lists, adding workers, release and close.
+// What a scheduler thread does is in scheduler.cpp.
 
 #include "ums/compat/linux_ums.h"
 
@@ -83,7 +83,7 @@ int destroy_comp_list(int number, ums_pid_t list_number) {
 
 namespace {
 
-// Its workers have ended, and those that its scheduler threads look after.
+// Whether its workers have ended, and those that its scheduler threads look after.
 bool is_done(const handle& h) {
     for (const auto& [number, l] : all().lists) collect(*l);
     bodies().collect_new();
@@ -118,7 +118,7 @@ int release_ums(int number) {
 
 namespace {
 
-// Held by a worker at home only, where it is not stopped.
+// A worker holds this only in a marked region, where no scheduler stops it.
 class closing {
 public:
     closing() {
@@ -136,7 +136,8 @@ private:
     static inline constinit std::mutex one_at_a_time;
 };
 
-// Whether scheduler threads or workers of another handle use a list of this one. Requires: the lock.
+// Whether scheduler threads or workers of another handle use a list of this one. Requires: the
+// lock.
 bool has_users(const handle& h) {
     for (const auto& [id, l] : all().lists)
         if (l->owner == &h && (l->left != 0 || l->schedulers != 0)) return true;
@@ -158,20 +159,21 @@ std::vector<std::unique_ptr<list>> take_lists(const handle& h) {
 
 }  // namespace
 
-// A thread that ends comes to the list of the scheduler that executed it last. So those that do are
-// joined first; after that they are on the lists. One close at a time: the lists stay meanwhile.
+// A thread that ends comes to the list of the scheduler that executed it last. So the threads that
+// do end are joined first; after that they are on the lists. Only one close runs at a time, so the
+// lists stay meanwhile.
 int ums_close(int number) {
     return guarded([&] {
         const closing region;
         std::vector<ums_worker_t> dead;
         handle* h = nullptr;
         {
-            const locked hold;
+            locked hold;
             h = all().find_handle(number);
             if (h == nullptr) return -EBADF;
             if (!h->is_released || !h->schedulers.empty() || has_users(*h)) return -EBUSY;
             h->is_closing = true;
-            if (all().handles.size() == 1) bodies().end_idle();
+            if (all().handles.size() == 1) bodies().end_all(hold);
             dead = bodies().take_dead();
         }
         for (const ums_worker_t one : dead) (void)ums_worker_join(one, nullptr);

@@ -101,11 +101,11 @@ void collect(list& l) {
 }
 
 void watch(list& l) {
-    // By whoever queues: takes no lock.
+    // Called by whichever thread queues an item, so it takes no lock.
     const auto notify = [](void* of) {
         static_cast<list*>(of)->became_ready.notify(1);
-        // A thread that ended counted itself before it was queued. Perhaps no scheduler is left to
-        // collect it: release_ums() does.
+        // A thread that ended counted itself before it was queued. There may be no scheduler left
+        // to collect it; then release_ums() does.
         if (all().ending.load() != 0) all().ended.notify_all();
     };
     ums_completion_list_set_notify(l.items, notify, &l);

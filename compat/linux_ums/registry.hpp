@@ -3,8 +3,8 @@
 
 // linux_ums/registry.hpp: handles, lists and workers by their numbers, under one lock.
 //
-// The lock is held for a few map operations at a time, never while a worker runs or a thread is made.
-// A worker takes it in critical regions only, so its holder is never stopped.
+// A thread holds the lock for a few map operations at a time, never while a worker runs or a thread
+// is made. A worker takes it in critical regions only, so its holder is never stopped.
 
 #include <atomic>
 #include <cerrno>
@@ -27,11 +27,12 @@ struct handle;
 struct list;
 struct scheduler;
 
-// A word that changes when something happened that somebody may wait for.
+// A word that changes when something happens that a thread may be waiting for.
 //
-// Why no wake-up is lost. A waiter counts itself, reads the word, looks, and sleeps only while the word
-// is what it read. A notifier does its deed first, then looks at the count. sync(linux-ums): both sides
-// are sequentially consistent, so either the waiter's look finds the deed or the notifier the waiter.
+// Why no wake-up is lost: a waiter counts itself, reads the word, looks for the deed, and sleeps
+// only while the word is what it read. A notifier does its deed first, then looks at the count.
+// sync(linux-ums): both sides are sequentially consistent, so either the waiter's look finds the
+// deed or the notifier's look finds the waiter.
 class event {
 public:
     class waiter {
@@ -40,9 +41,9 @@ public:
         ~waiter() { of_.waiters_.fetch_sub(1); }
         waiter(const waiter&) = delete;
         waiter& operator=(const waiter&) = delete;
-        // Before the look.
+        // Call before the look.
         void arm() noexcept { seen_ = of_.word_.load(); }
-        // After a look in vain.
+        // Call after a look that found nothing.
         void wait() noexcept { compat::futex_wait(&of_.word_, seen_); }
 
     private:
@@ -68,12 +69,13 @@ struct worker {
     body* in = nullptr;  // The thread that runs it; null: it has not begun.
     list* from = nullptr;
     handle* adder = nullptr;
-    // While it is ready: its place in the list's order, and the number of this readiness.
+    // Valid while the worker is ready: its place in the list's order, and the number of this
+    // readiness.
     worker *before = nullptr, *after = nullptr;
     std::uint64_t ticket = 0;  // 0: not ready.
     // Figures:
     std::uint64_t switches = 0, running_ns = 0;
-    int executed_by = 0;  // Last, the thread's id; 0: it has not begun.
+    int executed_by = 0;  // The id of the thread that executed it last; 0: it has not begun.
 };
 
 struct list {
@@ -82,8 +84,8 @@ struct list {
     event became_ready;
     bool is_marked = false;
     handle* owner = nullptr;
-    std::size_t left = 0;        // Workers whose list it is.
-    std::size_t schedulers = 0;  // Threads that serve it.
+    std::size_t left = 0;        // How many workers have this list.
+    std::size_t schedulers = 0;  // How many threads serve it.
     // The ready workers, in the order of their tickets.
     worker *first = nullptr, *last = nullptr;
     std::size_t ready = 0;
@@ -91,9 +93,9 @@ struct list {
 
 struct handle {
     int number = 0;
-    std::size_t left = 0;  // Workers that it added.
+    std::size_t left = 0;  // How many of the workers it added are left.
     bool is_released = false;
-    bool is_closing = false;  // Nobody finds it any more, nor its lists.
+    bool is_closing = false;  // Neither it nor its lists can be found any more.
     std::vector<scheduler*> schedulers;
 };
 
@@ -104,8 +106,8 @@ struct registry {
     int next_handle = 1;
     ums_pid_t next_list = 1, next_worker = 1;
     std::uint64_t next_ticket = 1;
-    event ended;                 // The last worker of a handle or a list has, or a thread.
-    std::atomic<int> ending{0};  // Threads that have ended and were not collected yet.
+    event ended;  // The last worker of a handle or of a list has ended, or a thread has.
+    std::atomic<int> ending{0};  // Threads that have ended but were not collected yet.
 
     handle* find_handle(int number);
     list* find_list(ums_pid_t number);
@@ -114,7 +116,7 @@ struct registry {
 
 registry& all();
 
-// Holds the lock; may let go of it in between.
+// Holds the lock; may release it in between.
 class locked {
 public:
     locked() noexcept { lock(); }
@@ -130,21 +132,23 @@ private:
     bool is_held_ = false;
 };
 
-// Requires, all: the lock.
+// All of these require the lock.
+// Puts the worker at the end of the list.
 
-// Puts it at the end of the list.
+// Puts the worker at the end of the list.
 void make_ready(worker& w, list& in);
-// From ready to running.
+// Takes the worker from ready to running.
 void take(worker& w);
-// It is forgotten.
+// Forgets the worker.
 void end(worker& w);
-// Takes over what came to the completion list: workers that can go on, and threads that have ended.
+// Takes over what came to the completion list: workers that can continue, and threads that have
+// ended.
 void collect(list& l);
 
-// Has the list's events told when something comes to its completion list.
+// Notifies the list's events whenever something comes to its completion list.
 void watch(list& l);
 
-// What f() returns, and in errno too if it is an error.
+// Returns what f() returns, and stores an error in errno as well.
 template <class F>
 int guarded(F f) noexcept {
     int got = -ENOMEM;

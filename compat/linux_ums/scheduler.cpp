@@ -13,7 +13,8 @@ namespace {
 
 thread_local scheduler* own = nullptr;
 
-// The figures of a switch that is about to end. relaxed: of slightly different moments for a reader.
+// Notes the figures of a switch that is about to end. relaxed: a reader may get figures of slightly
+// different moments.
 void note_switch(scheduler& s, ums_pid_t pid, compat::nanoseconds called) {
     auto& f = s.figures;
     s.since = compat::now();
@@ -29,11 +30,11 @@ void run_entry(void* of, void*) {
     while (s.entry(s.argument) >= 0) {
     }
     s.is_over = true;
-    ums_stack_switch(s.stack, s.procedures, nullptr);  // For good.
+    ums_stack_switch(s.stack, s.procedures, nullptr);  // Does not return.
 }
 
-// What the worker did that was executed. If it blocked it may be ready again, or run elsewhere, or have
-// ended: what collect() noted is newer.
+// Notes what the executed worker did. If it blocked, it may be ready again by now, or run
+// elsewhere, or have ended: then what collect() noted is newer and stands.
 void come_back(scheduler& s, bool has_yielded) {
     // relaxed: the thread's own figure.
     const ums_pid_t pid = s.figures.worker.exchange(0, compat::relaxed);
@@ -53,7 +54,8 @@ void come_back(scheduler& s, bool has_yielded) {
     }
 }
 
-// The scheduler's procedure: its frames go with each execution; those of entry() stay on their stack.
+// The scheduler's procedure. Its frames are discarded at each execution; those of entry() stay on
+// their stack.
 void procedure(ums_reason_t reason, std::uintptr_t, void* parameter) {
     if (reason == UMS_REASON_STARTUP) own = static_cast<scheduler*>(parameter);
     scheduler& s = *own;
@@ -86,18 +88,19 @@ int run(scheduler& s) {
     return failed;
 }
 
-// Ready, or an error. Requires: the lock.
+// Finds a ready worker, or returns an error. Requires: the lock.
 int find_ready(ums_pid_t pid, worker*& found) {
     found = all().find_worker(pid);
     if (found == nullptr) return -EBADF;
     return found->is == worker::state::ready ? 0 : -EACCES;
 }
 
-// A thread for the worker, which is not ready any more. Requires: the lock, let go of meanwhile.
+// Gives a thread to the worker, which then is no longer ready. Requires: the lock, which this
+// releases meanwhile.
 int begin(worker& w, locked& hold) {
     body* const b = bodies().may_take() ? bodies().take(hold) : nullptr;
     if (b == nullptr) {
-        // To the end, so that those with a thread come first.
+        // The worker goes to the end, so that workers that already have a thread come first.
         make_ready(w, *w.from);
         return bodies().has_any() ? -EACCES : -EAGAIN;
     }
@@ -128,7 +131,7 @@ int execute(int number, ums_pid_t pid) {
     ums_stack_switch(s->stack, s->procedures, nullptr);  // The procedure executes it.
     if (s->outcome == 0) return 0;
     s->figures.worker.store(0, compat::relaxed);  // relaxed: as above.
-    // Somebody suspended or ended its thread by the native names.
+    // The program suspended or ended its thread by the native names.
     if (s->outcome != -EACCES) return -EBADF;
     const locked hold;
     if (s->executes->runs != nullptr) make_ready(*s->executes->runs, *s->serves);
@@ -162,7 +165,8 @@ int enter_ums_scheduling_mode(int number, int (*entry)(void*), void* argument,
             const locked hold;
             std::erase(s.of->schedulers, &s);
             --s.serves->schedulers;
-            s.serves->became_ready.notify_all();  // It may have been woken for a worker it left there.
+            // Another scheduler may have been woken for a worker that this one left there.
+            s.serves->became_ready.notify_all();
         }
         info_files::forget(number, s.tid);
         return failed;

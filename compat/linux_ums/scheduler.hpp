@@ -16,20 +16,21 @@ struct scheduler {
     int tid = 0;
     int (*entry)(void*) = nullptr;
     void* argument = nullptr;
-    // entry() runs on `stack`, by turns with the procedure, whose frames are discarded at each execution.
+    // entry() runs on `stack`, alternating with the procedure, whose frames are discarded at each
+    // execution.
     ums_stack_t* stack = nullptr;
     ums_stack_t* procedures = nullptr;
 
-    // The thread's own:
+    // Used by the thread alone:
     view seen;
-    body* executes = nullptr;  // What the procedure is to execute, and has.
+    body* executes = nullptr;  // The body that the procedure is to execute, or has executed.
     int outcome = 0;
     bool is_over = false;
-    // Of what it executes: since when, and how often that was.
+    // When that execution began, and how many there have been.
     compat::nanoseconds since = 0;
     std::uint64_t turn = 0;
 
-    // Written by the thread, read by whoever writes the files:
+    // Written by the thread, read by the thread that writes the files:
     struct {
         std::atomic<std::uint64_t> worker{0}, switches{0}, last_ns{0}, all_ns{0};
     } figures;

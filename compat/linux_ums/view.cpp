@@ -6,7 +6,7 @@ namespace ums::linux_names {
 void view::unlink(item& i) {
     (i.before != nullptr ? i.before->after : first_) = i.after;
     (i.after != nullptr ? i.after->before : last_) = i.before;
-    // What the program sees of it still leads on.
+    // The program's copy of the item still leads on to the next one.
     if (i.before != nullptr) i.before->shown.next = i.shown.next;
 }
 

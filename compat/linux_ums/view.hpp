@@ -3,11 +3,11 @@
 
 // linux_ums/view.hpp: what a scheduler thread was given when it last asked for the ready workers.
 //
-// The program gets all of them each time, though it often executes one and asks again. So the thread
-// keeps what it was given, and only what became ready since is added: the list's workers are in the
-// order of their tickets, and the view knows the last one it has seen. What other threads have executed
-// since is found out of date when it comes to the head, or is tried. A view that is mostly out of date
-// is made anew.
+// The program gets all of them each time, though it often executes one and asks again. So the
+// thread keeps what it was given and only adds what has become ready since: the list's workers are
+// in the order of their tickets, and the view knows the last one it has seen. A worker that another
+// thread has executed since is found to be out of date when it comes to the head, or when the
+// program tries it. A view that is mostly out of date is made anew.
 
 #include <unordered_map>
 #include <vector>
@@ -18,9 +18,10 @@ namespace ums::linux_names {
 
 class view {
 public:
-    // Null: no worker is ready. Requires: the lock.
+    // Returns null if no worker is ready. Requires: the lock.
     completion_list_data* refresh(const list& of);
-    // The worker is executed, or was found not to be ready. The program may still walk over it.
+    // Leaves out a worker that is executed, or was found not to be ready. The program may still
+    // walk over it.
     void leave_out(ums_pid_t pid);
 
 private:

@@ -15,7 +15,7 @@ VOID Sleep(DWORD milliseconds) { SleepEx(milliseconds, FALSE); }
 
 DWORD SleepEx(DWORD milliseconds, BOOL) {
     if (milliseconds == 0) {
-        ::sched_yield();  // The rest of the time slice, as on Windows; not a wait.
+        ::sched_yield();  // Gives up the rest of the time slice, as on Windows; this is not a wait.
         return 0;
     }
     const compat::nanoseconds limit = deadline_of(milliseconds);
@@ -40,7 +40,7 @@ DWORD GetTickCount() { return static_cast<DWORD>(GetTickCount64()); }
 VOID GetSystemTimeAsFileTime(LPFILETIME time) {
     timespec now;
     ::clock_gettime(CLOCK_REALTIME, &now);
-    // In 100 ns since 1601.
+    // The start of the Unix epoch, in units of 100 ns since 1601.
     constexpr unsigned long from_1601 = 11'644'473'600;
     const unsigned long ticks = (static_cast<unsigned long>(now.tv_sec) + from_1601) * 10'000'000 +
                                 static_cast<unsigned long>(now.tv_nsec) / 100;

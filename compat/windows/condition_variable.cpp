@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// A condition variable: an epoch that every wake-up moves on, and how many sleep. A sleeper counts itself and reads
-// the epoch while it holds the lock, and sleeps only while the epoch is what it read. A wake-up after the
-// lock was let go moves the epoch, so the sleeper does not fall asleep, or is woken. Whoever changes the condition
-// with the lock held does so before the sleeper looked at it, or after the sleeper was counted: then it
+// A condition variable: an epoch that every wake-up advances, and the number of sleepers. A sleeper
+// counts itself and reads the epoch while it holds the lock, and sleeps only while the epoch is
+// what it read. A wake-up after the sleeper released the lock advances the epoch, so the sleeper
+// does not fall asleep, or is woken. A thread that changes the condition with the lock held either
+// does so before the sleeper looked at the condition, or after the sleeper was counted, and then it
 // sees the count.
 
 #include "windows/last_error.hpp"

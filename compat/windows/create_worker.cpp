@@ -23,11 +23,11 @@ std::intptr_t run(void* record) {
     auto& t = *static_cast<thread*>(record);
     t.begin();
     const DWORD code = t.start(t.argument);
-    // Of its own, so as on Windows: a fiber that the worker became does not outlive it.
+    // The worker ends by itself, as on Windows: a fiber that it became does not outlive it.
     return static_cast<std::intptr_t>(code);
 }
 
-// On the worker's own thread, which may never have begun.
+// Runs on the worker's own thread, which may never have begun.
 void ended(void* record, std::intptr_t code) {
     auto& t = *static_cast<thread*>(record);
     t.begin();
@@ -71,19 +71,19 @@ HANDLE create_worker(const UMS_CREATE_THREAD_ATTRIBUTES& as, SIZE_T stack_bytes,
     if (!made) return fail(ERROR_NOT_ENOUGH_MEMORY);
     made->start = start;
     made->argument = argument;
-    made->is_joined = true;  // Until there is one.
+    made->is_joined = true;  // Until it has a thread to join.
     const HANDLE handle = open_handle(*made);
     if (handle == nullptr) return nullptr;
     {
         const guard hold{dispatcher};
-        made->share();  // The thread's own.
+        made->share();  // The thread's own reference.
     }
 
     ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
     options.list = reinterpret_cast<ums_completion_list_t>(as.UmsCompletionList);
     options.context = reinterpret_cast<ums_context_t>(as.UmsContext);
     options.stack_bytes = stack_bytes != 0 ? stack_to_reserve(stack_bytes, flags) : 0;
-    // Queued below, when all is known that the worker's end needs.
+    // Queued below, once everything is known that the worker's end needs.
     options.suspended = true;
     options.ended = ended;
     options.ended_argument = made.get();
@@ -99,7 +99,7 @@ HANDLE create_worker(const UMS_CREATE_THREAD_ATTRIBUTES& as, SIZE_T stack_bytes,
     made->is_joined = false;
     const auto tid = static_cast<std::uint32_t>(ums_worker_tid(worker));
     note_thread(tid, *made);
-    // sync(windows.thread): who finds it by a handle sees the id.
+    // sync(windows.thread): a thread that finds it by a handle sees the id.
     made->id.store(tid, compat::release);
     if (id != nullptr) *id = tid;
     if ((flags & CREATE_SUSPENDED) == 0) ums_worker_resume(worker, nullptr);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// A critical section: 0 free, 1 held, 2 held and somebody may wait. Who waits has set 2 with the section held, and takes
-// it with 2, so that the release after a wait wakes the next: no waiter is forgotten.
+// A critical section: 0 free, 1 held, 2 held and a thread may wait. A waiter sets 2 while the
+// section is held, and takes it with 2, so that the release after a wait wakes the next: no waiter
+// is forgotten.
 
 #include "windows/thread.hpp"
 #include "windows/word.hpp"
@@ -19,7 +20,7 @@ bool try_take(word& state) noexcept {
     return state.compare_exchange_strong(expected, is_held, compat::acquire, compat::relaxed);
 }
 
-// relaxed: only its owner writes its own id, so who reads its own id is the owner.
+// relaxed: only the owner writes its own id, so a thread that reads its own id is the owner.
 bool is_owner(CRITICAL_SECTION& s, DWORD id) noexcept {
     return word{s.OwningThreadId}.load(compat::relaxed) == id;
 }

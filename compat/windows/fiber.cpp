@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 
-// A fiber runs on at most one thread; is_running says so. It is set by who switches to the fiber and cleared
-// on the stack that is switched to, once the fiber's registers are saved: a fiber that is free can be
-// continued by any thread. What a switch must not assume is that it returns on the thread it was called on.
+// A fiber runs on at most one thread; is_running says so. The thread that switches to the fiber
+// sets it. The code that runs next on the other stack clears it once the fiber's registers are
+// saved, so any thread can continue a free fiber. A switch must not assume that it returns on the
+// thread that called it.
 
 #include "windows/fiber.hpp"
 
@@ -21,7 +22,7 @@ namespace ums::windows {
 
 struct fiber {
     ums_stack_t* stack = nullptr;
-    LPFIBER_START_ROUTINE start = nullptr;  // Null: a thread that became a fiber.
+    LPFIBER_START_ROUTINE start = nullptr;  // Null: it is a thread that became a fiber.
     void* parameter = nullptr;
     bool is_deleted = false;
     std::atomic<bool> is_running{false};
@@ -37,14 +38,14 @@ void destroy(fiber* f) noexcept {
     delete f;
 }
 
-// On the stack that was switched to, by the thread `now`.
+// Runs on the stack that was switched to, on the thread `now`.
 void arrive(void* now_) {
     auto& now = *static_cast<thread*>(now_);
     fiber* const left = now.left;
     if (left->is_deleted)
         destroy(left);
     else
-        // sync(windows.fiber): the registers are saved; who takes the fiber sees them.
+        // sync(windows.fiber): the registers are saved; the thread that takes the fiber sees them.
         left->is_running.store(false, compat::release);
     if (now.leaves_fiber) now.exit(now.exit_code_asked);
 }
@@ -107,7 +108,7 @@ LPVOID ConvertThreadToFiber(LPVOID parameter) { return ConvertThreadToFiberEx(pa
 BOOL ConvertFiberToThread() {
     thread& t = thread::current();
     if (t.running == nullptr) return fail(ERROR_ALREADY_THREAD);
-    // Only on its own stack can a thread be without fibers.
+    // A thread can stop being a fiber only on its own stack.
     if (t.running != t.own) return fail(ERROR_INVALID_PARAMETER);
     forget_fiber(t);
     return TRUE;
@@ -152,7 +153,7 @@ VOID DeleteFiber(LPVOID of) {
     thread& t = thread::current();
     auto* const f = static_cast<fiber*>(of);
     if (f == t.running) {
-        if (f != t.own) f->is_deleted = true;  // As soon as it is left.
+        if (f != t.own) f->is_deleted = true;  // It is freed as soon as it is left.
         t.exit(1);
     }
     if (f == t.own) t.own = nullptr;

@@ -7,7 +7,7 @@
 
 namespace ums::windows {
 namespace {
-// Written by the thread and by its signal handler only.
+// Written only by the thread and its signal handler.
 thread_local constinit volatile int depth = 0;
 thread_local constinit volatile bool is_deferred = false;
 }  // namespace

@@ -3,10 +3,11 @@
 
 // windows/guard.hpp: two kinds of sections.
 //
-// uninterrupted: nobody suspends or terminates the calling thread inside (who tries waits for the
-//                end), and blocking inside is hidden from a worker's scheduler. So a lock that is only held in
-//                such sections is never held by somebody who does not run. Short, and may be nested.
-// blocking:      the opposite: the caller is about to wait, and a worker's scheduler is told.
+// uninterrupted: no thread suspends or terminates the calling thread inside (one that tries waits
+// for the end of the section), and blocking inside is hidden from a worker's scheduler. So the
+// holder of a lock that is only held in such sections always runs. Keep them short; they may be
+// nested.
+// blocking:      the opposite: the caller is about to wait, and its worker's scheduler is told.
 
 #include <cstdint>
 
@@ -22,7 +23,7 @@ public:
     uninterrupted(const uninterrupted&) = delete;
     uninterrupted& operator=(const uninterrupted&) = delete;
 
-    // For the signal handler of suspension: whether to act later, which it then notes.
+    // For the signal handler of suspension: whether it must act later; if so, the section notes it.
     static bool defer() noexcept;
 };
 
@@ -34,8 +35,8 @@ public:
     blocking& operator=(const blocking&) = delete;
 };
 
-// Holds a lock of base/lock.hpp, in an uninterrupted section. Under it nothing of the UMS API is called,
-// which may itself call out to us with a lock of its own held (ums_completion_list_set_notify()).
+// Holds a lock of base/lock.hpp in an uninterrupted section. Do not call the UMS API under it: that
+// may itself call us with a lock of its own held (ums_completion_list_set_notify()).
 class guard {
 public:
     explicit guard(std::uint32_t& lock) noexcept : lock_{lock} { compat::lock_word(lock_); }

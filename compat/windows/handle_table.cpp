@@ -34,7 +34,7 @@ HANDLE to_handle(std::uint32_t index, std::uint32_t use) noexcept {
     return reinterpret_cast<HANDLE>(value << 2);
 }
 
-// Under the lock.
+// Requires: the lock.
 place* find_place(HANDLE handle) noexcept {
     const auto value = reinterpret_cast<std::uintptr_t>(handle);
     const std::uintptr_t index = ((value >> 2) & ((1u << index_bits) - 1)) - 1;

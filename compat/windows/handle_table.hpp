@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// windows/handle_table.hpp: from handles to objects.
+// windows/handle_table.hpp: maps handles to objects.
 //
-// A handle is a multiple of four that fits into 31 bits: an index and how often the place was used, so
-// that a handle that was closed is refused, for 511 uses of its place at least.
+// A handle is a multiple of four that fits into 31 bits. It holds an index and how often that place
+// was used, so that a closed handle is refused for at least 511 uses of its place.
 
 #include "ums/compat/windows/windows.h"
 #include "windows/object.hpp"
 
 namespace ums::windows {
 
-// A handle that shares `o`, or null (NOT_ENOUGH_MEMORY).
+// Returns a handle that shares `o`, or null (NOT_ENOUGH_MEMORY).
 HANDLE open_handle(object& o) noexcept;
 
-// A reference to what a handle stands for; none (INVALID_HANDLE). Pseudo-handles included.
+// Returns a reference to what a handle stands for, or none (INVALID_HANDLE). Accepts
+// pseudo-handles.
 ref<object> find_object(HANDLE handle) noexcept;
 
-// The same, of a kind only.
+// The same, but only for objects of one kind.
 template <class T>
 ref<T> find(HANDLE handle) noexcept {
     ref<object> found = find_object(handle);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// Heaps, on the C library's memory. A heap of one's own knows its blocks, so that all of them go when it is destroyed.
+// Heaps, on the C library's memory. A heap that the program creates knows its blocks, so that
+// HeapDestroy() frees them all.
 //
-// In uninterrupted sections: a thread that is stopped inside the C library's heap would stop all
-// others.
+// The calls run in uninterrupted sections: a thread that is stopped inside the C library's heap
+// would stop all others.
 
 #include <cstdlib>
 #include <new>
@@ -18,7 +19,7 @@ namespace {
 
 struct heap {
     std::uint32_t lock = 0;
-    std::set<void*> blocks;  // Guarded by it. Not the process's.
+    std::set<void*> blocks;  // Guarded by the lock. The process's heap has none.
 };
 
 heap process_heap;
@@ -42,7 +43,7 @@ BOOL HeapDestroy(HANDLE handle) {
     return TRUE;
 }
 
-// As documented, these do not set the last error, except for a heap that is not there.
+// As documented, these do not set the last error, except for a heap that does not exist.
 LPVOID HeapAlloc(HANDLE handle, DWORD flags, SIZE_T bytes) {
     auto* const h = static_cast<heap*>(handle);
     if (h == nullptr) return fail(ERROR_INVALID_HANDLE);

@@ -2,7 +2,7 @@
 #include "windows/last_error.hpp"
 
 namespace {
-// A worker's own too: it runs with the thread-locals of the thread behind it.
+// A worker has its own too: it runs with the thread-locals of the thread behind it.
 thread_local constinit DWORD last_error = 0;
 }  // namespace
 

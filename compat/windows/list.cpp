@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Interlocked singly linked lists, behind a lock of one word each: what pops needs no care for an entry that comes back.
+// Interlocked singly linked lists, each behind a lock of one word, so popping need not care about
+// an entry that comes back.
 
 #include "ums/compat/windows/windows.h"
 #include "windows/guard.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Message queues of threads. There are no windows: what is posted to a thread is all there is.
+// Message queues of threads. There are no windows, so a queue holds only what was posted to the
+// thread.
 
 #include <climits>
 #include <new>
@@ -31,7 +32,8 @@ BOOL post(thread& to, UINT message, WPARAM wparam, LPARAM lparam) noexcept {
     }
 }
 
-// What is signalled once something has come since the caller looked. By the thread itself.
+// Returns a handle that is signalled once a message has come since the caller looked. Called by the
+// thread itself.
 HANDLE arrivals(thread& self) {
     if (self.arrived == nullptr) {
         const HANDLE made = CreateEventA(nullptr, FALSE, FALSE, nullptr);
@@ -41,7 +43,7 @@ HANDLE arrivals(thread& self) {
     return self.arrived;
 }
 
-// The first in the range (0 to 0: of any), or the one to quit.
+// Finds the first message in the range (0 to 0 means any), or the one that quits.
 bool find(LPMSG into, UINT first, UINT last, bool is_taken) noexcept {
     if (first == 0 && last == 0) last = UINT_MAX;
     thread& self = thread::current();
@@ -62,7 +64,7 @@ BOOL PeekMessageA(LPMSG message, HWND, UINT first, UINT last, UINT remove) {
 }
 BOOL GetMessageA(LPMSG message, HWND, UINT first, UINT last) {
     const HANDLE arrived = arrivals(thread::current());
-    // The event stays set for a message that comes between the look and the wait.
+    // A message that comes between the look and the wait leaves the event set.
     while (!find(message, first, last, true))
         if (WaitForSingleObject(arrived, INFINITE) != WAIT_OBJECT_0) return -1;
     return message->message != WM_QUIT ? TRUE : FALSE;

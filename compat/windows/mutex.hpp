@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// windows/mutex.hpp: a mutex with a handle: recursive, and it tells when its owner ended without releasing it.
+// windows/mutex.hpp: a mutex with a handle. It is recursive, and reports when its owner ended
+// without releasing it.
 
 #include "windows/object.hpp"
 #include "windows/thread.hpp"
@@ -28,7 +29,7 @@ public:
         return std::exchange(was_abandoned_, false);
     }
 
-    // False: it is not the caller's.
+    // Returns false if the mutex is not the caller's.
     bool release(const thread& who) noexcept {
         if (owner_ != &who) return false;
         if (--depth_ == 0) {
@@ -37,7 +38,7 @@ public:
         }
         return true;
     }
-    // Its owner has ended.
+    // Its owner has ended without releasing it.
     void abandon() noexcept {
         was_abandoned_ = true;
         depth_ = 0;
@@ -58,7 +59,7 @@ private:
     }
 
     thread* owner_ = nullptr;
-    mutex* next_ = nullptr;  // Of those with the same owner.
+    mutex* next_ = nullptr;  // The next mutex of the same owner.
     unsigned depth_ = 0;
     bool was_abandoned_ = false;
 };

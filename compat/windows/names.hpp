@@ -3,7 +3,7 @@
 
 // windows/names.hpp: the names of events, semaphores and mutexes, in this process.
 //
-// "Global\" and "Local\" in front are left out. All functions: under the dispatcher's lock.
+// A "Global\" or "Local\" in front is dropped. All functions require the dispatcher's lock.
 
 #include <optional>
 #include <string>
@@ -16,7 +16,7 @@ object* find_name(const std::string& name) noexcept;
 void give_name(const std::string& name, object& o);
 void forget_name(object& o) noexcept;
 
-// Without its prefix; empty: none.
+// The name without its prefix; empty if there is none.
 std::string plain_name(const char* given);
 std::string plain_name(const wchar_t* given);
 

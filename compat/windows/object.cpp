@@ -55,7 +55,7 @@ void object::changed() noexcept {
     for (wait_place* at = first_; at != nullptr;) {
         thread& who = *at->by;
         waiter& w = who.wait;
-        at = at->next;  // Another's: a wait queues once on an object.
+        at = at->next;  // Another thread's place: a wait queues only once on an object.
         const unsigned result = w.try_take(who);
         if (result == timed_out) continue;
         w.serve(result);
@@ -86,7 +86,7 @@ unsigned waiter::wait(thread& self, compat::nanoseconds limit) noexcept {
         const guard hold{dispatcher};
         result = try_take(self);
         if (result != timed_out || limit <= 0) return result;
-        // relaxed: under the lock.
+        // relaxed: written under the lock.
         is_served.store(0, compat::relaxed);
         places.assign(count, {});
         for (std::size_t i = 0; i < count; ++i) {
@@ -107,7 +107,7 @@ unsigned waiter::wait(thread& self, compat::nanoseconds limit) noexcept {
         }
     }
     const guard hold{dispatcher};
-    // relaxed: under the lock.
+    // relaxed: read under the lock.
     if (is_served.load(compat::relaxed) == 0) unqueue();
     places.clear();
     return result;

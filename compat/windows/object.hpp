@@ -4,15 +4,14 @@
 // windows/object.hpp: what a handle stands for, and waiting for it.
 //
 // One lock, the dispatcher's, guards the state of every object, the handle table, the names and the
-// lists of waiters: a wait for any or all of several objects is then one step, and nothing of this is
-// on a path where that costs (what programs call often are critical sections and SRW locks, which have
-// no handle).
+// lists of waiters. So a wait for any or all of several objects is one step. The cost does not
+// matter here: what programs call often are critical sections and SRW locks, which have no handle.
 //
-// No wake-up is lost: a wait looks at the objects and, if it must wait, queues itself on each, in one
-// section of the lock. Who changes an object calls object::changed() in the same section, which takes
-// the object on behalf of every waiter that can go on, removes that waiter from all lists, and only then
-// sets its word. So a waiter whose word is set has been served exactly once, and one whose time is up
-// finds under the lock whether it was.
+// No wake-up is lost. A wait looks at the objects and, if it must wait, queues itself on each, in
+// one section of the lock. A thread that changes an object calls object::changed() in the same
+// section. That takes the object on behalf of every waiter that can continue, removes that waiter
+// from all lists, and only then sets its word. So a waiter whose word is set has been served
+// exactly once, and a waiter whose time is up finds out under the lock whether it was served.
 
 #include <atomic>
 #include <cstddef>
@@ -49,11 +48,12 @@ public:
     const kind what;
 
     // Guarded by the dispatcher's lock:
-    // Whether `who` need not wait.
+    // Whether thread `who` need not wait.
     [[nodiscard]] virtual bool is_ready(const thread& who) const noexcept = 0;
-    // Takes what `who` waited for. True: it was abandoned by its last owner. Requires: is_ready(who).
+    // Takes what thread `who` waited for, which must be ready for it. True: its last owner
+    // abandoned it.
     virtual bool take(thread& who) noexcept = 0;
-    // Serves the waiters that can go on now, first come first served.
+    // Serves the waiters that can continue now, first come first served.
     void changed() noexcept;
 
     void queue(wait_place& place) noexcept;
@@ -62,13 +62,13 @@ public:
     virtual void vanish() noexcept {}
 
     void share() noexcept { ++references_; }
-    // Drops a reference. Returns who must be deleted, outside the lock, or null.
+    // Drops a reference. Returns the object that the caller must delete, outside the lock, or null.
     [[nodiscard]] object* unshare() noexcept;
 
     bool has_name = false;
 
 protected:
-    explicit object(kind k) noexcept : what{k} {}  // With one reference: the maker's.
+    explicit object(kind k) noexcept : what{k} {}  // Starts with one reference: the maker's.
     virtual ~object() = default;
 
 private:
@@ -78,10 +78,10 @@ private:
     unsigned references_ = 1;
 };
 
-// Drops a reference; null: nothing. Not under the lock.
+// Drops a reference; does nothing for null. Not under the lock.
 void drop(object* o) noexcept;
 
-// Owns a reference.
+// Owns one reference.
 template <class T>
 class ref {
 public:
@@ -106,29 +106,32 @@ private:
 
 inline constexpr unsigned timed_out = 0x102, abandoned = 0x80, failed = ~0u;
 
-// A thread's wait. It is part of the thread's record: a thread that is terminated while it waits leaves its
-// stack as it is.
+// A thread's wait. It is part of the thread's record, because a thread that is terminated while it
+// waits leaves its stack as it is.
 struct waiter {
     std::vector<ref<object>> objects;  // What it waits for, each with a reference.
-    // Guarded by the dispatcher's lock, and with it what others read of the rest: none but while it waits.
+    // Guarded by the dispatcher's lock. The lock also guards what other threads read of the rest,
+    // which they read only during a wait.
     std::vector<wait_place> places;
     bool all = false;
     bool is_over = false;  // A worker was terminated: a wait that begins now ends at once.
     unsigned result = timed_out;
     std::atomic<std::uint32_t> is_served{0};
 
-    // Waits for any, or all, of the objects (at most MAXIMUM_WAIT_OBJECTS), until `limit`. The index of the
-    // one, or 0; plus `abandoned` if one was abandoned; `timed_out`; `failed` if the thread is to end. By the thread itself.
+    // Waits for any, or all, of the objects (at most MAXIMUM_WAIT_OBJECTS), until `limit`. Returns
+    // the index of the signalled object, or 0 for all; adds `abandoned` if one was abandoned. Or
+    // returns `timed_out`, or `failed` if the thread is to end. Called by the thread itself.
     [[nodiscard]] unsigned wait(thread& self, compat::nanoseconds limit) noexcept;
 
-    // Under the dispatcher's lock: takes what `who` waits for if it can go on now. The result, or `timed_out`.
+    // Under the dispatcher's lock: takes what thread `who` waits for if it can continue now.
+    // Returns the result, or `timed_out`.
     unsigned try_take(thread& who) noexcept;
-    // Likewise: sets the result of a wait that is under way.
+    // Likewise under the lock: sets the result of a wait in progress.
     void serve(unsigned with) noexcept;
     void unqueue() noexcept;
 };
 
-// The deadline of Windows' milliseconds.
+// The deadline for a time-out in Windows' milliseconds.
 inline compat::nanoseconds deadline_of(unsigned milliseconds) noexcept {
     return milliseconds == 0xFFFFFFFFu ? compat::never : compat::now() + milliseconds * 1'000'000L;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-// One-time initialisation: 0 not done, 1 under way, 2 under way and somebody may wait, 3 done. Who waits has set 2, or found
-// it, while it is under way; the end exchanges the state, and wakes if it was 2.
+// One-time initialisation: 0 not done, 1 under way, 2 under way and a thread may wait, 3 done. A
+// waiter sets 2, or finds it, while the initialisation is under way; the thread that ends it
+// exchanges the state, and wakes the waiters if it was 2.
 
 #include "windows/last_error.hpp"
 #include "windows/word.hpp"
@@ -23,7 +24,7 @@ BOOL InitOnceExecuteOnce(PINIT_ONCE once, PINIT_ONCE_FN function, PVOID paramete
         std::uint32_t seen = state.load(compat::acquire);
         if (seen == is_done) break;
         if (seen == is_new) {
-            // sync(windows.once): sees what an attempt that failed did.
+            // sync(windows.once): sees what a failed attempt did.
             if (!state.compare_exchange_strong(seen, is_under_way, compat::acquire, compat::relaxed)) continue;
             const bool is_right = function(once, parameter, &once->Context) != FALSE;
             // sync(windows.once): publishes what the function did.

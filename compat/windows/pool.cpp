@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// The thread pool, and timers, whose functions run on it. Its threads are those of CreateThread(). They have one
-// schedule; those that are idle wait for its earliest time.
+// The thread pool, and timers, whose functions run on it. CreateThread() makes its threads. They
+// share one schedule, and the idle ones wait for its earliest time.
 
 #include <atomic>
 #include <functional>
@@ -20,14 +20,14 @@ using namespace ums;
 using namespace ums::windows;
 using compat::nanoseconds;
 
-// Also a timer, and a function that runs once. Guarded by the pool's lock.
+// Also used for a timer, and for a function that runs once. Guarded by the pool's lock.
 struct _TP_WORK {
     std::function<void(_TP_WORK&)> function;
     nanoseconds period = 0;
-    std::set<_TP_WORK*>* queue = nullptr;  // A timer's; null: the process's own.
-    bool is_closed = false;                // The end frees it, and sets `told`.
+    std::set<_TP_WORK*>* queue = nullptr;  // The queue of a timer; null: the process's own.
+    bool is_closed = false;                // When it ends it is freed, and `told` is set.
     HANDLE told = nullptr;
-    std::atomic<std::uint32_t> unfinished{0};  // How often it is in the schedule or runs.
+    std::atomic<std::uint32_t> unfinished{0};  // How many times it is in the schedule or running.
 };
 
 namespace {
@@ -41,7 +41,7 @@ constexpr nanoseconds patience = 1'000 * ms;
 
 constinit std::uint32_t lock = 0;
 
-// Guarded by the lock, but for the word that threads wait on. Never destroyed.
+// Guarded by the lock, except for the word that threads wait on. Never destroyed.
 struct pool {
     std::multimap<nanoseconds, job*> schedule;
     unsigned threads = 0, idle = 0;
@@ -52,7 +52,8 @@ pool& the_pool() {
     return *made;
 }
 
-// `n` times it has ended, or never will begin. Whether that was all, and it is freed.
+// The job has ended `n` times, or will never begin that often. Returns whether those were all, in
+// which case the job is freed.
 bool finish(job& j, std::size_t n, bool closes = false, HANDLE event = nullptr) {
     HANDLE told = nullptr;
     {
@@ -70,7 +71,8 @@ bool finish(job& j, std::size_t n, bool closes = false, HANDLE event = nullptr) 
     return true;
 }
 
-// Takes back what has not begun. How often that was; the caller finishes as many.
+// Takes the job's runs that have not begun out of the schedule. Returns how many; the caller
+// finishes as many.
 std::size_t forget(const job& j) {
     const guard hold{lock};
     return std::erase_if(the_pool().schedule, [&](const auto& at) { return at.second == &j; });
@@ -85,7 +87,8 @@ void wait_for(const job& j) {
     }
 }
 
-// The next that is due, or null: the thread ends. One of the idle stays while anything is in the schedule.
+// The next job that is due, or null: then the thread ends. One idle thread stays while the schedule
+// is not empty.
 job* next() {
     pool& p = the_pool();
     const nanoseconds end = compat::now() + patience;
@@ -119,7 +122,7 @@ job* next() {
 
 DWORD serve(void*);
 
-// An idle thread looks at the schedule, or a new one. False: there is no thread at all.
+// Makes an idle thread, or a new one, look at the schedule. False: there is no thread at all.
 bool attend() {
     pool& p = the_pool();
     {
@@ -157,7 +160,7 @@ BOOL run(job& j, nanoseconds at, nanoseconds period = 0) noexcept {
     }
     if (attend()) return TRUE;
     const std::size_t n = forget(j);
-    if (n == 0) return TRUE;  // A thread came after all.
+    if (n == 0) return TRUE;  // A thread has come after all.
     finish(j, n);
     return fail(ERROR_NOT_ENOUGH_MEMORY);
 }
@@ -196,7 +199,8 @@ PTP_WORK CreateThreadpoolWork(PTP_WORK_CALLBACK function, PVOID context, PTP_CAL
     return make([=](job& work) { function(nullptr, context, &work); });
 }
 
-// It cannot fail on Windows: what it needs is made with the work. Here a program without memory ends.
+// On Windows this cannot fail: what it needs is made with the work. Here a program that runs out of
+// memory ends.
 VOID SubmitThreadpoolWork(PTP_WORK work) {
     compat::check(run(*work, 0) != FALSE, "SubmitThreadpoolWork(): no memory");
 }
@@ -222,7 +226,7 @@ BOOL CreateTimerQueueTimer(PHANDLE timer, HANDLE in, WAITORTIMERCALLBACK functio
     job* const made = make([=](job&) { function(context, TRUE); });
     if (made == nullptr) return FALSE;
     made->queue = static_cast<queue*>(in);
-    *timer = made;  // Its function may look.
+    *timer = made;  // Stored first: its function may read it.
     try {
         const guard hold{lock};
         if (in != nullptr) made->queue->insert(made);
@@ -239,7 +243,7 @@ BOOL ChangeTimerQueueTimer(HANDLE, HANDLE timer, ULONG due, ULONG period) {
     if (timer == nullptr) return fail(ERROR_INVALID_PARAMETER);
     job& t = *static_cast<job*>(timer);
     const std::size_t n = forget(t);
-    if (n == 0) return TRUE;  // It had to run once, and that is over: as on Windows.
+    if (n == 0) return TRUE;  // It had to run once, and has: as on Windows.
     const BOOL is_set = run(t, compat::now() + due * ms, period * ms);
     finish(t, n);
     return is_set;
@@ -267,7 +271,7 @@ BOOL DeleteTimerQueueEx(HANDLE deleted, HANDLE event) {
         return fail(ERROR_INVALID_PARAMETER);
     auto* const q = static_cast<queue*>(deleted);
     BOOL is_done = TRUE;
-    while (!q->empty())  // Only its owner changes it.
+    while (!q->empty())  // No lock: only its owner changes it.
         if (DeleteTimerQueueTimer(q, *q->begin(), event) == FALSE) is_done = FALSE;
     const uninterrupted section;
     delete q;

@@ -20,7 +20,7 @@ public:
         --count_;
         return false;
     }
-    // False: more than the maximum.
+    // Returns false if the count would exceed the maximum.
     bool release(int n, int* previous) noexcept {
         if (n > maximum_ - count_) return false;
         if (previous != nullptr) *previous = count_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Thread-local slots. A value is valid for one use of its slot: TlsAlloc() counts the uses, so that a slot that is
-// used again is zero in every thread without anybody touching another thread's values.
+// Thread-local slots. A value is valid for one use of its slot: TlsAlloc() counts the uses, so a
+// slot that is used again is zero in every thread, and no thread touches another thread's values.
 
 #include <new>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr DWORD slot_count = 1088;  // As many as Windows has.
 
-// Odd: in use.
+// An odd count means: in use.
 std::atomic<std::uint32_t> slot_uses[slot_count];
 
 }  // namespace
@@ -23,7 +23,7 @@ std::atomic<std::uint32_t> slot_uses[slot_count];
 DWORD TlsAlloc() {
     for (DWORD i = 0; i < slot_count; ++i) {
         std::uint32_t use = slot_uses[i].load(compat::relaxed);  // relaxed: the exchange decides.
-        // relaxed: who gets the index from the caller is ordered by that.
+        // relaxed: the caller passes the index on in an ordered way.
         if ((use & 1) == 0 &&
             slot_uses[i].compare_exchange_strong(use, use + 1, compat::relaxed, compat::relaxed))
             return i;
@@ -33,7 +33,7 @@ DWORD TlsAlloc() {
 }
 
 LPVOID TlsGetValue(DWORD index) {
-    // relaxed: who knows the index came after TlsAlloc().
+    // relaxed: a caller that knows the index came after TlsAlloc().
     const std::uint32_t use = index < slot_count ? slot_uses[index].load(compat::relaxed) : 0;
     if ((use & 1) == 0) return fail(ERROR_INVALID_PARAMETER);
     SetLastError(NO_ERROR);
@@ -60,7 +60,8 @@ BOOL TlsFree(DWORD index) {
     // relaxed: as above.
     std::uint32_t use = index < slot_count ? slot_uses[index].load(compat::relaxed) : 0;
     if ((use & 1) == 0 ||
-        !slot_uses[index].compare_exchange_strong(use, use + 1, compat::relaxed, compat::relaxed))  // relaxed.
+        // relaxed.
+        !slot_uses[index].compare_exchange_strong(use, use + 1, compat::relaxed, compat::relaxed))
         return fail(ERROR_INVALID_PARAMETER);
     return TRUE;
 }

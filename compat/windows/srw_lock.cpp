@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// A slim reader-writer lock in one word: how many readers hold it, or that a writer does, and whether somebody
-// waits. New readers queue behind waiters, so that readers that overlap for ever do not keep a writer
-// out. The bit of the waiters is set, by compare-and-swap, only while the lock is held, and a waiter sleeps only while the
-// word is as it left it. The release that makes the lock free clears the bit with the same step and
-// wakes all who sleep, who try again: nobody sleeps on a free lock.
+// A slim reader-writer lock in one word, which says how many readers hold it, or that a writer
+// does, and whether any thread waits. New readers queue behind waiters, so that readers that
+// overlap for ever do not keep a writer out. A waiter sets the waiters' bit, by compare-and-swap,
+// only while the lock is held, and sleeps only while the word is as it left it. The release that
+// frees the lock clears the bit in the same step and wakes all sleepers, which try again: so no
+// thread sleeps on a free lock.
 
 #include "windows/last_error.hpp"
 #include "windows/word.hpp"
@@ -64,8 +65,8 @@ VOID ReleaseSRWLockShared(PSRWLOCK lock) {
     std::uint32_t seen = state.load(compat::relaxed);  // relaxed: the exchange decides.
     for (;;) {
         const bool is_last = (seen & ~waiters) == 1;
-        // sync(windows.srw): what readers did comes before the next writer; acquire, so that the last reader's
-        // release covers the others'.
+        // sync(windows.srw): what readers did comes before the next writer. It is an acquire too,
+        // so that the last reader's release covers the other readers'.
         if (state.compare_exchange_strong(seen, is_last ? 0 : seen - 1, compat::acq_rel, compat::relaxed)) {
             if (is_last) free_lock(*lock, seen);
             return;

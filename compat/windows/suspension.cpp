@@ -21,7 +21,7 @@ void on_signal(int) {
     errno = kept;
 }
 
-// The highest real-time signal that nobody handles; 0: there is none.
+// The highest real-time signal without a handler; 0 if there is none.
 int take_signal() noexcept {
     for (int number = SIGRTMAX - 1; number > SIGRTMIN; --number) {
         struct sigaction now {};
@@ -30,7 +30,7 @@ int take_signal() noexcept {
             continue;
         struct sigaction mine {};
         mine.sa_handler = on_signal;
-#if !defined(UMS_TSAN)  // There the wait must return: see obey_late_signals().
+#if !defined(UMS_TSAN)  // Under ThreadSanitizer the wait must return: see obey_late_signals().
         mine.sa_flags = SA_RESTART;
 #endif
         sigemptyset(&mine.sa_mask);
@@ -54,12 +54,13 @@ void obey_suspension() noexcept {
         }
         const std::uint32_t count = own->count.load(compat::acquire);
         if (count == 0) break;
-        // sync(windows.suspend): who suspended it sees what it did before.
+        // sync(windows.suspend): the thread that suspended it sees what it did before.
         own->is_stopped.store(1, compat::release);
         compat::futex_wake(&own->is_stopped, 64);
         compat::futex_wait(&own->count, count);
     }
-    // relaxed: a late reader of 1 is right too: the signal it sent stops the thread before its next step.
+    // relaxed: a late reader of 1 is right too, because the signal it sent stops the thread before
+    // its next step.
     own->is_stopped.store(0, compat::relaxed);
 }
 
@@ -67,11 +68,13 @@ bool interrupt(pthread_t thread) noexcept {
     static const int number = take_signal();
     if (number == 0) return false;
     const int error = ::pthread_kill(thread, number);
-    return error == 0 || error == ESRCH;  // Not there: it has seen by itself that it is to leave.
+    // ESRCH: the thread is not there, so it has seen by itself that it is to leave.
+    return error == 0 || error == ESRCH;
 }
 
 void wait_until_stopped(suspension& of) noexcept {
-    // sync(windows.suspend): see above. It may have been resumed meanwhile, or be on its way out.
+    // sync(windows.suspend): as above. The thread may have been resumed meanwhile, or be about to
+    // end.
     while (of.is_stopped.load(compat::acquire) == 0 && of.count.load(compat::acquire) != 0)
         compat::futex_wait(&of.is_stopped, 0);
 }
@@ -83,7 +86,7 @@ void wait_until_gone(suspension& of) noexcept {
 }
 
 void let_go(suspension& of) noexcept {
-    // Not a private futex: the kernel's own wake-up is none.
+    // Not a private futex, because the kernel's own wake-up is not private either.
     ::syscall(SYS_futex, &of.is_there, FUTEX_WAKE, 64, nullptr, nullptr, 0);
     compat::futex_wake(&of.count, 64);
     compat::futex_wake(&of.is_stopped, 64);

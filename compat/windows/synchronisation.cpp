@@ -17,8 +17,8 @@ using namespace ums::windows;
 
 namespace {
 
-// The object of that kind and name, a reference; or none, with FILE_NOT_FOUND, or INVALID_HANDLE if the name is
-// another kind's. Under the lock.
+// Returns a reference to the object of that kind and name. If there is none, the error is
+// FILE_NOT_FOUND, or INVALID_HANDLE if an object of another kind has the name. Under the lock.
 template <class T>
 object* find_named(const std::string& name) noexcept {
     object* const found = name.empty() ? nullptr : find_name(name);
@@ -28,7 +28,7 @@ object* find_named(const std::string& name) noexcept {
     return found;
 }
 
-// A handle of the object with the name, which a new one of make() gets if there is none.
+// Returns a handle of the object with the name, which make() makes if there is none.
 template <class T, class Text, class Make>
 HANDLE create(const Text* given, Make make) noexcept {
     const uninterrupted section;
@@ -99,10 +99,11 @@ HANDLE create_mutex(BOOL is_owned, const Text* name) noexcept {
     });
 }
 
-// f() under the lock, with the object of a handle.
+// Calls f() under the lock with the object of a handle.
 template <class T, class F>
 BOOL with(HANDLE handle, F f) noexcept {
-    const uninterrupted section;  // Who is terminated has given its reference back.
+    // A thread that is terminated has given its reference back by then.
+    const uninterrupted section;
     const ref<T> found = find<T>(handle);
     if (!found) return FALSE;
     const guard hold{dispatcher};

@@ -20,7 +20,7 @@ struct text_of {
     const char* text;
 };
 
-// In our own words.
+// In our own words, not in those of Windows.
 constexpr text_of texts[] = {
     {ERROR_SUCCESS, "No error."},
     {ERROR_FILE_NOT_FOUND, "There is nothing of that name."},
@@ -43,18 +43,18 @@ constexpr text_of texts[] = {
     {ERROR_TIMEOUT, "The time is over."},
 };
 
-// The whole text; empty: there is none, and the last error says why.
+// Returns the whole text; if it is empty there is none, and the last error says why.
 std::string find_text(DWORD flags, DWORD message, const void* buffer) {
     if (buffer == nullptr || (flags & FORMAT_MESSAGE_FROM_SYSTEM) == 0)
         return SetLastError(ERROR_INVALID_PARAMETER), "";
     for (const text_of& one : texts)
-        if (one.error == message)  // With the widest lines asked for: without line ends.
+        if (one.error == message)  // FORMAT_MESSAGE_MAX_WIDTH_MASK asks for text without line ends.
             return one.text +
                    std::string{(flags & FORMAT_MESSAGE_MAX_WIDTH_MASK) != 0 ? "" : "\r\n"};
     return SetLastError(ERROR_MR_MID_NOT_FOUND), "";
 }
 
-// Into the caller's buffer, or one that is made. Characters written.
+// Writes into the caller's buffer, or into a new one. Returns the number of characters.
 template <class Char>
 DWORD give(DWORD flags, const std::basic_string<Char>& text, Char* buffer, DWORD size) noexcept {
     if (text.empty()) return 0;

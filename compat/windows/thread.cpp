@@ -22,8 +22,8 @@ pthread_key_t end_key() noexcept {
         pthread_key_t made;
         const int error = ::pthread_key_create(&made, [](void* record) {
             auto* const t = static_cast<thread*>(record);
-            // The last round but one: other keys' destructors may still call these functions; the
-            // last is when sanitizers forget the thread.
+            // Acts in the last round but one: other keys' destructors may still call these
+            // functions until then, and in the last round sanitizers forget the thread.
             if (++end_rounds < PTHREAD_DESTRUCTOR_ITERATIONS - 1) {
                 ::pthread_setspecific(end_key(), record);
                 return;
@@ -66,13 +66,13 @@ void thread::begin() noexcept {
     set_suspension(&stop);
     const auto own_id = static_cast<std::uint32_t>(ums_thread_id());
     note_thread(own_id, *this);
-    // sync(windows.thread): who made the thread waits for its id.
+    // sync(windows.thread): the thread that made this one waits for its id.
     id.store(own_id, compat::release);
     compat::futex_wake(&id);
 }
 
 void thread::note_worker_end(DWORD code) noexcept {
-    // Not `uninterrupted`: the UMS API may not be called at this place.
+    // Not an `uninterrupted` section: here the UMS API may not be called.
     compat::lock_word(dispatcher);
     set_exit_code(code);
     compat::unlock_word(dispatcher);
@@ -88,13 +88,14 @@ void thread::end() noexcept {
     wait.places.clear();
     if (waited_on != nullptr) compat::futex_wake(waited_on);
     while (owned != nullptr) owned->abandon();
-    // relaxed: under the lock; who waits for it to stop looks at the count again.
+    // relaxed: under the lock; a thread that waits for this one to stop looks at the count again.
     stop.count.store(0, compat::relaxed);
-    // sync(windows.suspend): who terminates it sees that it has ended by itself.
+    // sync(windows.suspend): a thread that terminates this one sees that it has ended by itself.
     stop.is_there.store(0, compat::release);
     let_go(stop);
     changed();
-    forget_thread(id.load(compat::relaxed), *this);  // relaxed: this thread, or one that joined it.
+    // relaxed: written by this thread, or the caller joined it.
+    forget_thread(id.load(compat::relaxed), *this);
 }
 
 void thread::exit(DWORD code) {

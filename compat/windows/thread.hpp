@@ -3,13 +3,13 @@
 
 // windows/thread.hpp: a thread as its handles see it.
 //
-// made:    by CreateThread(): a pthread that is joined when the last reference goes after its end, or
-//          detached if that is the thread itself.
+// made:    by CreateThread(): a pthread that is joined when its last reference is dropped after its
+//          end, or detached if the thread itself drops it.
 // adopted: any other thread that called one of these functions.
-// worker:  of the UMS API.
+// worker:  a worker of the UMS API.
 //
-// The record is held by handles and, until its end, by the thread. The end is the last round of the
-// destructors of pthread keys: all thread_local objects are gone by then, as on Windows.
+// Handles hold the record, and so does the thread until its end. The end is the last round of the
+// destructors of pthread keys: by then all thread_local objects are gone, as on Windows.
 
 #include <csetjmp>
 #include <cstdint>
@@ -38,7 +38,7 @@ public:
     static constexpr kind own_kind = kind::thread;
     enum class origin : unsigned char { made, adopted, worker };
 
-    // The caller's, without another reference.
+    // The calling thread's record, without a new reference.
     static thread& current() noexcept;
 
     explicit thread(origin o) noexcept : object{own_kind}, from{o} {}
@@ -46,22 +46,24 @@ public:
     bool is_ready(const thread&) const noexcept override { return has_ended; }
     bool take(thread&) noexcept override { return false; }
 
-    // By the thread itself: from here on it is `current()`, and its end is noticed. Takes over a reference.
+    // Called by the thread itself: from here on it is `current()`, and its end is noticed. Takes
+    // over a reference.
     void begin() noexcept;
-    // The worker has a result. On its own thread, which may not have begun; under no lock.
+    // The worker has a result. Runs on its own thread, which may not have begun, and under no lock.
     void note_worker_end(DWORD code) noexcept;
-    // Ends the calling thread, which this is.
+    // Ends the calling thread, which must be this one.
     [[noreturn]] void exit(DWORD code);  // pthread_exit() unwinds an adopted thread.
-    // Under the lock: it has a result; signals its end and gives up what it owns.
+    // Under the lock: stores the result, signals the thread's end and gives up what it owns.
     void set_exit_code(DWORD code) noexcept;
     void end() noexcept;
 
-    // It has ended: waits until the kernel has nothing of it either. Not under the lock.
+    // The thread has ended: waits until the kernel has nothing of it left either. Not under the
+    // lock.
     void join() noexcept;
 
     const origin from;
 
-    // Set before it runs, then read-only:
+    // Set before the thread runs, then read-only:
     pthread_t handle{};
     ums_worker_t worker = 0;
     LPTHREAD_START_ROUTINE start = nullptr;
@@ -71,30 +73,31 @@ public:
 
     // Guarded by the dispatcher's lock:
     bool has_ended = false;
-    bool is_joined = false;  // Or gone in another way.
+    bool is_joined = false;  // Joined, or gone in another way.
     bool is_scheduler = false;
     DWORD exit_code = STILL_ACTIVE;
     bool has_exit_code = false;
     int priority = THREAD_PRIORITY_NORMAL;
     mutex* owned = nullptr;
     std::deque<MSG> posted;    // Its messages.
-    HANDLE arrived = nullptr;  // An event, once it has waited for one.
-    waiter wait;  // What the thread alone uses, but for what waiters share.
+    HANDLE arrived = nullptr;  // An event, once the thread has waited for a message.
+    waiter wait;  // Used by the thread alone, except for what waiters share.
     suspension stop;
 
-    // The thread's own:
+    // Used by the thread alone:
     PUMS_SCHEDULER_ENTRY_POINT procedure = nullptr;
     // EnterUmsSchedulingMode() ends the thread with `exit_code_asked`.
     bool exits_scheduling = false;
     DWORD exit_code_asked = 0;
-    // The last word of a lock or the like that it waited on: its end wakes another, for a wake-up that it took with it.
+    // The last word of a lock or the like that the thread waited on. When the thread ends, it wakes
+    // another waiter of that word, in case it had taken a wake-up with it.
     const void* waited_on = nullptr;
-    fiber* running = nullptr;   // If it is a fiber.
-    fiber* own = nullptr;       // The one that it became.
-    fiber* left = nullptr;      // By its last switch.
-    bool leaves_fiber = false;  // It ends as soon as it is on its own stack.
+    fiber* running = nullptr;   // The fiber that runs, if the thread is one.
+    fiber* own = nullptr;       // The fiber that the thread became.
+    fiber* left = nullptr;      // The fiber that its last switch left.
+    bool leaves_fiber = false;  // The thread ends as soon as it is on its own stack.
     std::unique_ptr<slot_value[]> slots;
-    std::jmp_buf bottom;  // Where exit() goes. `made` only.
+    std::jmp_buf bottom;  // Where exit() jumps to; for `made` threads only.
 
 private:
     ~thread() override;

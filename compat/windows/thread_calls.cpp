@@ -40,7 +40,7 @@ void* run(void* record) {
     return nullptr;
 }
 
-// Starts the pthread; 0 or an error number.
+// Starts the pthread; returns 0 or an error number.
 int start_thread(thread& t, SIZE_T stack_bytes, DWORD flags) noexcept {
     pthread_attr_t attributes;
     if (const int error = ::pthread_attr_init(&attributes); error != 0) return error;
@@ -63,13 +63,13 @@ HANDLE create_thread(SIZE_T stack_bytes, LPTHREAD_START_ROUTINE start, LPVOID ar
     made->argument = argument;
     // relaxed: published by the start of the thread.
     if ((flags & CREATE_SUSPENDED) != 0) made->stop.count.store(1, compat::relaxed);
-    made->is_joined = true;  // Until there is one.
+    made->is_joined = true;  // Until it has a thread to join.
     const HANDLE handle = open_handle(*made);
     if (handle == nullptr) return nullptr;
     made->is_joined = false;
     {
         const guard hold{dispatcher};
-        made->share();  // The thread's own.
+        made->share();  // The thread's own reference.
     }
     if (const int error = start_thread(*made, stack_bytes, flags); error != 0) {
         made->is_joined = true;
@@ -77,7 +77,7 @@ HANDLE create_thread(SIZE_T stack_bytes, LPTHREAD_START_ROUTINE start, LPVOID ar
         CloseHandle(handle);
         return fail(error == EINVAL ? ERROR_INVALID_PARAMETER : ERROR_NOT_ENOUGH_MEMORY);
     }
-    // sync(windows.thread): its id is known.
+    // sync(windows.thread): waits until the thread's id is known.
     while (made->id.load(compat::acquire) == 0) compat::futex_wait(&made->id, 0);
     if (id != nullptr) *id = made->id.load(compat::relaxed);  // relaxed: read above.
     return handle;
@@ -92,7 +92,7 @@ DWORD fail_count(DWORD error) noexcept {
     return bad_count;
 }
 
-// What a worker's suspension returned.
+// Translates what a worker's suspension returned.
 DWORD worker_count(int error, unsigned previous, bool is_resume) noexcept {
     if (error == 0) return previous;
     if (error == -EINVAL && is_resume) return 0;
@@ -141,21 +141,21 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
     ref<thread> t = find<thread>(handle);
     if (!t) return FALSE;
     if (t.get() == &thread::current()) {
-        t = {};  // Nothing of this frame is destroyed.
+        t = {};  // Dropped now: nothing of this frame will be destroyed.
         ExitThread(code);
     }
     if (t->from == thread::origin::worker) {
-        const uninterrupted section;  // The worker is told, and its wait.
+        const uninterrupted section;  // Covers telling the worker and ending its wait.
         const int error = ums_worker_terminate(t->worker, static_cast<intptr_t>(code));
         {
-            // A wait for handles ends at once, and the worker with it; other calls end first.
+            // A wait for handles ends at once, and the worker with it; other calls return first.
             const guard hold{dispatcher};
             if (error == 0) t->wait.is_over = true, t->wait.serve(failed);
         }
-        // It has ended, and was joined.
+        // These errors say that it has ended and was joined.
         return error == 0 || error == -ESRCH || error == -EBADF ? TRUE : fail(ERROR_GEN_FAILURE);
     }
-    // Of a thread that we did not make, nobody could tell when it is gone.
+    // For a thread that we did not make, nothing would tell when it is gone.
     const uninterrupted section;
     {
         const guard hold{dispatcher};
@@ -165,38 +165,39 @@ BOOL TerminateThread(HANDLE handle, DWORD code) {
         t->stop.is_condemned.store(1, compat::release);
         let_go(t->stop);
         if (!interrupt(t->handle)) {
-            t->stop.is_condemned.store(0, compat::relaxed);  // relaxed: nobody was told.
+            t->stop.is_condemned.store(0, compat::relaxed);  // relaxed: no other thread was told.
             return fail(ERROR_NO_SYSTEM_RESOURCES);
         }
     }
     wait_until_gone(t->stop);
-    std::vector<ref<object>> left;  // What it waited for.
+    std::vector<ref<object>> left;  // What it was waiting for.
     {
         const guard hold{dispatcher};
-        if (t->has_ended) return TRUE;  // By itself, or by another who terminated it.
+        if (t->has_ended) return TRUE;  // It ended by itself, or another thread terminated it.
         t->is_joined = true;
         t->set_exit_code(code);
         t->end();
         left.swap(t->wait.objects);
     }
     ::pthread_detach(t->handle);
-    drop(t.get());  // Its own reference.
+    drop(t.get());  // Drops the reference that the thread itself held.
     return TRUE;
 }
 
 DWORD SuspendThread(HANDLE handle) {
-    const thread& self = thread::current();  // Before the lock, which a new record needs.
+    // Before the lock, because making a new record takes it.
+    const thread& self = thread::current();
     ref<thread> t = find<thread>(handle);
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
         if (t.get() != &self) {
-            const uninterrupted section;  // The worker's lock.
+            const uninterrupted section;  // For the worker's lock.
             const int error = ums_worker_suspend(t->worker, &previous);
             return worker_count(error, previous, false);
         }
         const ums_worker_t worker = t->worker;
-        t = {};  // It may be terminated in there.
+        t = {};  // Dropped now: the thread may be terminated in there.
         const int error = ums_worker_suspend(worker, &previous);
         return worker_count(error, previous, false);
     }
@@ -211,12 +212,12 @@ DWORD SuspendThread(HANDLE handle) {
         // sync(windows.suspend): see obey_suspension().
         t->stop.count.store(previous + 1, compat::release);
         if (t.get() != &self && !interrupt(t->handle)) {
-            t->stop.count.store(previous, compat::relaxed);  // relaxed: nobody was told.
+            t->stop.count.store(previous, compat::relaxed);  // relaxed: no other thread was told.
             return fail_count(ERROR_NO_SYSTEM_RESOURCES);
         }
     }
     if (t.get() == &self) {
-        t = {};  // As above.
+        t = {};  // Dropped now, as above.
         obey_suspension();
     } else {
         wait_until_stopped(t->stop);
@@ -229,7 +230,7 @@ DWORD ResumeThread(HANDLE handle) {
     if (!t) return bad_count;
     if (t->from == thread::origin::worker) {
         unsigned previous = 0;
-        const uninterrupted section;  // It may queue the worker: the list's lock.
+        const uninterrupted section;  // This may queue the worker, which takes the list's lock.
         const int error = ums_worker_resume(t->worker, &previous);
         return worker_count(error, previous, true);
     }
@@ -247,7 +248,8 @@ BOOL GetExitCodeThread(HANDLE handle, LPDWORD code) {
     const ref<thread> t = find<thread>(handle);
     if (!t) return FALSE;
     const guard hold{dispatcher};
-    // Not while its thread-locals are being destroyed; a worker's is known when its context is terminated.
+    // The code is not known while the thread-locals are being destroyed; a worker's is known once
+    // its context is terminated.
     const bool is_known = t->has_ended || t->from == thread::origin::worker;
     *code = is_known ? t->exit_code : STILL_ACTIVE;
     return TRUE;
@@ -255,7 +257,7 @@ BOOL GetExitCodeThread(HANDLE handle, LPDWORD code) {
 
 DWORD GetThreadId(HANDLE handle) {
     const ref<thread> t = find<thread>(handle);
-    // sync(windows.thread): set before anybody has a handle.
+    // sync(windows.thread): the id is set before any thread has a handle.
     return t ? t->id.load(compat::acquire) : 0;
 }
 
@@ -286,7 +288,7 @@ int GetThreadPriority(HANDLE handle) {
 
 namespace {
 
-// Both of CPUs 0 to 63.
+// Converts between the two masks of CPUs 0 to 63.
 cpu_set_t set_of(DWORD_PTR mask) noexcept {
     cpu_set_t made{};
     for (unsigned cpu = 0; cpu < 64; ++cpu)
@@ -300,7 +302,7 @@ DWORD_PTR mask_of(const cpu_set_t& set) noexcept {
     return made;
 }
 
-// The mask before, or 0. `wanted` null: it stays.
+// Returns the mask that was set before, or 0. If `wanted` is null, the mask stays.
 DWORD_PTR change_affinity(HANDLE handle, const cpu_set_t* wanted) noexcept {
     const ref<thread> t = find<thread>(handle);
     if (!t) return 0;
@@ -351,6 +353,6 @@ BOOL SetProcessAffinityMask(HANDLE process, DWORD_PTR mask) {
 DWORD SetThreadIdealProcessor(HANDLE handle, DWORD processor) {
     const ref<thread> t = find<thread>(handle);
     if (!t) return bad_count;
-    constexpr DWORD most = 64;  // MAXIMUM_PROCESSORS: asks only.
+    constexpr DWORD most = 64;  // MAXIMUM_PROCESSORS only asks for the current one.
     return processor <= most ? 0 : fail_count(ERROR_INVALID_PARAMETER);
 }

@@ -9,11 +9,11 @@
 
 namespace ums::windows {
 
-// From the time it has an id; not under the dispatcher's lock.
+// Call once the thread has an id; not under the dispatcher's lock.
 void note_thread(std::uint32_t id, thread& t) noexcept;
-// At its end; under the lock. Nothing, if the id is another's.
+// Call at the thread's end, under the lock. Does nothing if the id is another thread's.
 void forget_thread(std::uint32_t id, const thread& t) noexcept;
-// A reference, or none.
+// Returns a reference, or none.
 ref<thread> find_thread(std::uint32_t id) noexcept;
 
 }  // namespace ums::windows

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 
-// The calls of user-mode scheduling, on ums/ums_scheduling.h: names, values and errors are translated.
+// The calls of user-mode scheduling, on ums/ums_scheduling.h: this file translates names, values
+// and errors.
 //
-// Contexts and lists are numbers there and pointers here; both refuse what they did not give out. What takes a lock
-// there is an uninterrupted section here.
+// Contexts and lists are numbers there and pointers here; both sides refuse what they did not give
+// out. A call that takes a lock there runs in an uninterrupted section here.
 
 #include <cerrno>
 #include <map>
@@ -53,7 +54,8 @@ DWORD error_of(int error) noexcept {
 }
 BOOL result(int error) noexcept { return error == 0 ? TRUE : BOOL{fail(error_of(error))}; }
 
-// Held while a list gets its event or loses it: comes before the list's own lock, and that before the dispatcher's.
+// Held while a list gets or loses its event. It is taken before the list's own lock, and that one
+// before the dispatcher's.
 constinit std::uint32_t events_lock = 0;
 
 // The events that GetUmsCompletionListEvent() made. Guarded by events_lock. Never destroyed.
@@ -63,7 +65,8 @@ list_events& events() {
     return *all;
 }
 
-// By whoever queues: on no thread in particular, so not an uninterrupted section.
+// Called by whichever thread queues an item, on no thread in particular, so this is not an
+// uninterrupted section.
 void list_has_items(void* of) {
     compat::lock_word(dispatcher);
     static_cast<event*>(of)->set();
@@ -71,7 +74,7 @@ void list_has_items(void* of) {
 }
 
 void call_procedure(ums_reason_t reason, std::uintptr_t payload, void* parameter) {
-    // The scheduler's own: its thread-locals are in place here.
+    // Calls the scheduler's own procedure: its thread-locals are in place here.
     thread::current().procedure(static_cast<UMS_SCHEDULER_REASON>(reason), payload, parameter);
 }
 
@@ -93,7 +96,7 @@ BOOL DeleteUmsCompletionList(PUMS_COMPLETION_LIST list) {
     const guard hold{events_lock};
     const auto found = events().find(of);
     if (found == events().end()) return result(ums_completion_list_destroy(of));
-    // First: a call that is under way must not find the event gone.
+    // This comes first: a call in progress must not find the event gone.
     ums_completion_list_set_notify(of, nullptr, nullptr);
     const int error = ums_completion_list_destroy(of);
     if (error == 0) {
@@ -188,7 +191,7 @@ BOOL EnterUmsSchedulingMode(PUMS_SCHEDULER_STARTUP_INFO info) {
     options.list = number(info->CompletionList);
     options.procedure = call_procedure;
     options.parameter = info->SchedulerParam;
-    // Of a scheduler that calls this in its procedure, it must stay what it was.
+    // If a scheduler calls this in its procedure, the procedure must not change.
     if (ums_context_current() == 0) self.procedure = info->SchedulerProc;
     {
         const guard hold{dispatcher};
@@ -211,7 +214,7 @@ BOOL ExecuteUmsThread(PUMS_CONTEXT context) {
         case EBUSY:
         case EACCES:
         case ESRCH:
-            return fail(ERROR_GEN_FAILURE);  // Runs elsewhere, suspended, ended.
+            return fail(ERROR_GEN_FAILURE);  // It runs elsewhere, is suspended, or has ended.
         default:
             return result(error);
     }
@@ -224,7 +227,7 @@ BOOL GetUmsSystemThreadInformation(HANDLE handle, PUMS_SYSTEM_THREAD_INFORMATION
         return fail(ERROR_INVALID_PARAMETER);
     const ref<thread> t = find<thread>(handle);
     if (!t) return FALSE;
-    // sync(windows.thread): set before anybody has a handle.
+    // sync(windows.thread): the id is set before any thread has a handle.
     const int tid = static_cast<int>(t->id.load(compat::acquire));
     const int kind = t->from == thread::origin::worker ? UMS_THREAD_WORKER : ums_thread_kind(tid);
     const ULONG flags = kind == UMS_THREAD_SCHEDULER ? 1 : kind == UMS_THREAD_WORKER ? 2 : 0;

@@ -24,7 +24,8 @@ ums::compat::nanoseconds limit_of(DWORD milliseconds) noexcept {
     return milliseconds == 0 ? 0 : deadline_of(milliseconds);
 }
 
-// Waits for what `self.wait.objects` names. Who was told that a thread has ended finds nothing of it.
+// Waits for what `self.wait.objects` names. A thread that was told that another has ended finds
+// nothing left of it.
 DWORD wait(thread& self, bool all, DWORD milliseconds) noexcept {
     waiter& w = self.wait;
     w.all = all;
@@ -37,14 +38,14 @@ DWORD wait(thread& self, bool all, DWORD milliseconds) noexcept {
     return result;
 }
 
-// Refuses to wait for what was added.
+// Fails the wait and drops the objects that were added.
 DWORD refuse(waiter& w) noexcept {
     const uninterrupted section;
     w.objects.clear();
     return WAIT_FAILED;
 }
 
-// Adds what a handle stands for. False: it is none.
+// Adds the object of a handle. False: the handle stands for none.
 bool add(waiter& w, HANDLE handle) noexcept {
     const uninterrupted section;
     ref<object> found = find_object(handle);
@@ -63,7 +64,7 @@ DWORD WaitForMultipleObjectsEx(DWORD count, const HANDLE* handles, BOOL all, DWO
     auto& objects = self.wait.objects;
     for (DWORD i = 0; i < count; ++i) {
         if (!add(self.wait, handles[i])) return WAIT_FAILED;
-        // All of them at once: none twice.
+        // Waiting for all of them at once allows none twice.
         for (DWORD k = 0; all != FALSE && k < i; ++k)
             if (objects[k].get() == objects[i].get())
                 return SetLastError(ERROR_INVALID_PARAMETER), refuse(self.wait);

@@ -16,11 +16,12 @@ namespace ums::windows {
 
 using word = std::atomic_ref<std::uint32_t>;
 
-// Waits while the word has that value, until `limit`; a worker's scheduler is told. May return early. False: the limit
-// has passed.
+// Waits while the word has that value, until `limit`, and tells a worker's scheduler about the
+// wait. May return early. Returns false if the limit has passed.
 inline bool wait_while(const std::uint32_t& at, std::uint32_t value,
                        compat::nanoseconds limit = compat::never) noexcept {
-    // It stays: who is terminated after the wait has not acted on its wake-up either.
+    // It is not cleared afterwards: a thread that is terminated after the wait has not acted on its
+    // wake-up either.
     thread::current().waited_on = &at;
     const blocking wait;
     const bool in_time = compat::futex_wait(&at, value, limit);

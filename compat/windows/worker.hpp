@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// windows/worker.hpp: what a call does about a calling worker. Nothing on other threads.
+// windows/worker.hpp: what a call does about a calling worker. These do nothing on other threads.
 
 #include "ums/ums_scheduling.h"
 

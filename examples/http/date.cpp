@@ -37,7 +37,7 @@ std::string date_text(std::time_t t) {
 
 namespace {
 
-// An obsolete form in today's; what is none becomes what is no date.
+// Turns an obsolete form into today's; turns what is no date into another text that is no date.
 std::string modern(std::string_view text) {
     std::string made;
     const auto add = [&made](auto... parts) { (made.append(parts), ...); };
@@ -55,7 +55,7 @@ std::string modern(std::string_view text) {
     if (std::find(std::begin(names), std::end(names), name) == std::end(names) || rest[4] != '-' ||
         rest[8] != '-')
         return "";
-    // Of a year with two digits: not more than 50 years from now.
+    // Means a year with two digits that is not more than 50 years from now.
     const std::time_t now = date_line::now();
     std::tm parts{};
     gmtime_r(&now, &parts);
@@ -74,7 +74,7 @@ std::time_t parse_date(std::string_view text) {
         const std::string made = modern(text);
         return made.size() == 29 ? parse_date(made) : -1;
     }
-    // Comparing the whole shows that nothing else came.
+    // Comparing the whole text shows that there is nothing else in it.
     static constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
     if (text.size() != 29) return -1;
     const auto number = [text](std::size_t at, std::size_t digits) {

@@ -49,9 +49,11 @@ unsigned files::open(std::string_view path, file& opened, std::string& name) con
     std::string relative = name.substr(1);
     if (relative.empty() || relative.ends_with('/')) relative += "index.html";
     open_how how{};
-    how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // A pipe in there must not block us.
+    // Non-blocking, because a pipe in the folder must not block us.
+    how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-    // EAGAIN: a rename at the same time; or another process has a lease of the file, for many seconds.
+    // EAGAIN means a rename at the same time; or that another process has had a lease of the file
+    // for many seconds.
     long fd = -1;
     for (int tries = 10; fd < 0 && tries > 0; --tries) {
         fd = syscall(SYS_openat2, root_, relative.c_str(), &how, sizeof how);

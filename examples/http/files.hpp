@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// files: what lies under the root folder. Nothing outside can be reached, not by "..", nor by a
+// files: the files under the root folder. Nothing outside can be reached, neither by ".." nor by a
 // symbolic link: the kernel resolves each path beneath the root (openat2).
 
 #include <sys/types.h>
@@ -40,25 +40,25 @@ private:
 
 class files {
 public:
-    // Throws std::system_error if `root` is no folder.
+    // Throws std::system_error if `root` is not a folder.
     explicit files(const std::string& root);
     ~files();
     files(const files&) = delete;
     files& operator=(const files&) = delete;
 
-    // The file at the path of a request, still percent-encoded; of a path that ends in '/', the index.html there.
-    // Returns 200; 301 for a folder whose '/' is missing; or the status to refuse with. `name` becomes the
-    // decoded path.
+    // Opens the file at the path of a request, which is still percent-encoded; for a path that ends
+    // in '/', the index.html there. Returns 200; 301 for a folder whose '/' is missing; or the
+    // status to refuse with. `name` becomes the decoded path.
     unsigned open(std::string_view path, file& opened, std::string& name) const;
 
-    // The Content-Type of a file of that name.
+    // The Content-Type for a file of that name.
     static std::string_view type(std::string_view name) noexcept;
 
 private:
     int root_;
 };
 
-// False for what is no valid encoding.
+// Returns false if the encoding is not valid.
 bool percent_decode(std::string_view in, std::string& out);
 
 }  // namespace http

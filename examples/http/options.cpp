@@ -20,6 +20,7 @@ constexpr const char* help =
                              may be given several times (default: every address)
   -p, --port=PORT            for addresses without one (default 8080; 0: any free one)
   -r, --root=FOLDER          serve the files in it (default: Hello, World! at /)
+      --metrics              serve what the runtime does at /metrics, for Prometheus
   -t, --processors=N         kernel threads that run fibers (default: one for each CPU)
   -c, --max-connections=N    at once; more wait to be accepted (default 100000)
       --header-timeout=S     seconds from a request's first byte to the end of its headers (10)
@@ -67,11 +68,13 @@ options read_options(int count, char** words) {
         write_timeout,
         grace,
         header_bytes,
-        body_bytes
+        body_bytes,
+        metrics
     };
     static constexpr option all[] = {{"listen", required_argument, nullptr, 'l'},
                                      {"port", required_argument, nullptr, 'p'},
                                      {"root", required_argument, nullptr, 'r'},
+                                     {"metrics", no_argument, nullptr, metrics},
                                      {"processors", required_argument, nullptr, 't'},
                                      {"max-connections", required_argument, nullptr, 'c'},
                                      {"header-timeout", required_argument, nullptr, header_timeout},
@@ -108,6 +111,9 @@ options read_options(int count, char** words) {
             case 'c':
                 chosen.max_connections =
                     static_cast<unsigned>(number("max-connections", optarg, 1, 10'000'000));
+                continue;
+            case metrics:
+                chosen.metrics = true;
                 continue;
             case header_timeout:
                 chosen.header_timeout = time("header-timeout", optarg);

@@ -16,6 +16,7 @@ namespace http {
 struct options {
     std::vector<ums::net::endpoint> listen;  // Empty: port 8080 of every address.
     std::string root;                        // Empty: no files.
+    bool metrics = false;                    // Serve /metrics.
     unsigned processors = 0;                 // 0: one for each CPU.
     unsigned max_connections = 100'000;
     std::chrono::milliseconds header_timeout{
@@ -27,7 +28,8 @@ struct options {
     http::limits limits;
 };
 
-// Reads them. Ends the program after --help, or with one line that says what is wrong (exit code 2).
+// Reads the options. Ends the program after --help, or with one line that says what is wrong (exit
+// code 2).
 options read_options(int count, char** words);
 
 }  // namespace http

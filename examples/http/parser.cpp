@@ -10,7 +10,7 @@ namespace http {
 
 namespace {
 
-// Which bytes are of a kind.
+// The bytes of one kind.
 class byte_set {
 public:
     constexpr explicit byte_set(std::string_view others) noexcept {
@@ -35,14 +35,15 @@ private:
 constexpr byte_set token_bytes{"!#$%&'*+-.^_`|~"};
 constexpr byte_set host_bytes{"-._~%!$&'()*+,;="};
 constexpr byte_set bracketed_bytes{"-._~%!$&'()*+,;=:[]"};
-// More than RFC 3986 allows, for old clients' sake; but no blank, no control and no '#'.
+// More than RFC 3986 allows, for the sake of old clients; but no blank, no control character and no
+// '#'.
 constexpr byte_set target_bytes{"!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"};
 
 bool is_token(std::string_view s) noexcept { return !s.empty() && token_bytes.holds(s); }
 
 bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
-// uri-host [ ":" port ], roughly: what could be none is refused, no name is looked up.
+// Roughly uri-host [ ":" port ]: this refuses what cannot be a host, and looks up no name.
 bool is_authority(std::string_view s) noexcept {
     std::size_t host = 0;
     if (s.starts_with('[')) {
@@ -57,7 +58,7 @@ bool is_authority(std::string_view s) noexcept {
     return s[host] == ':' && port.size() <= 5 && std::all_of(port.begin(), port.end(), is_digit);
 }
 
-// Whether it is among the values, which commas separate.
+// Whether the option is among the values, which commas separate.
 bool has_option(std::string_view values, std::string_view option) noexcept {
     while (true) {
         const std::size_t comma = values.find(',');
@@ -84,7 +85,7 @@ struct parser::calls {
         return 0;
     }
     static int headers_complete(llhttp_t* p) noexcept {
-        p->upgrade = 0;  // The offer is not taken up.
+        p->upgrade = 0;  // The server does not take up the offer.
         return 0;
     }
     static int complete(llhttp_t* p) noexcept {
@@ -105,8 +106,8 @@ struct parser::calls {
         return settings;
     }
 
-    // llhttp where a request line ends. Those that come are read here, at least as strictly; nothing of theirs
-    // matters to how llhttp takes what follows them.
+    // The state of llhttp after a request line. We read request lines here, at least as strictly as
+    // llhttp, and nothing in them matters to how it takes what follows.
     static const llhttp_t& behind_request_line() noexcept {
         static const llhttp_t behind = [] {
             constexpr std::string_view line = "GET / HTTP/1.1\r\n";
@@ -129,7 +130,7 @@ parser::progress parser::find_end(std::string_view input, std::size_t& end) noex
         if (found == nullptr) {
             scanned_ = input.size();
             if (input.size() <= limits_.head_bytes) return progress::incomplete;
-            // Of the request line not even the target may have ended.
+            // Not even the target of the request line may have ended.
             return fail(line_begin_ == head_begin_ ? 414 : 431);
         }
         const auto feed = static_cast<std::size_t>(static_cast<const char*>(found) - input.data());
@@ -144,7 +145,7 @@ parser::progress parser::find_end(std::string_view input, std::size_t& end) noex
                 end = scanned_;
                 return progress::complete;
             }
-            head_begin_ = scanned_;  // An empty line in front of the request.
+            head_begin_ = scanned_;  // There is an empty line in front of the request.
             if (head_begin_ > 16) return fail(400);
         } else if (first == ' ' || first == '\t' || first == ':') {
             return fail(400);  // A folded header, or one without a name.
@@ -155,7 +156,7 @@ parser::progress parser::find_end(std::string_view input, std::size_t& end) noex
 }
 
 unsigned parser::read_request_line(std::string_view line, request& r) const noexcept {
-    // What nearly all requests begin and end with, found without a search.
+    // Nearly all requests begin and end with these, so they are found without a search.
     constexpr std::string_view get = "GET ", http_1_1 = " HTTP/1.1";
     if (line.size() > get.size() + http_1_1.size() && line.starts_with(get) &&
         line.ends_with(http_1_1)) {
@@ -197,7 +198,7 @@ unsigned parser::read_other_line(std::string_view line, request& r) noexcept {
 
 unsigned parser::read_target(request& r) noexcept {
     std::string_view rest = r.target;
-    std::size_t mark = rest.size();  // The first '?'.
+    std::size_t mark = rest.size();  // The position of the first '?'.
     for (std::size_t i = rest.size(); i-- > 0;) {
         if (!target_bytes.holds(rest[i])) return 400;
         if (rest[i] == '?') mark = i;
@@ -209,7 +210,7 @@ unsigned parser::read_target(request& r) noexcept {
     r.query = rest.substr(std::min(mark + 1, rest.size()));
     rest = rest.substr(0, mark);
     if (!rest.starts_with('/')) {
-        // As to a proxy: scheme://authority/path. The Host is this one's.
+        // The form that goes to a proxy: scheme://authority/path. The Host is this one's.
         const std::size_t scheme = rest.find("://");
         if (scheme == std::string_view::npos) return 400;
         const std::string_view name = rest.substr(0, scheme);
@@ -248,7 +249,8 @@ unsigned parser::check_headers(request& r) const noexcept {
                 break;
             case 17:
                 if (!equal_ignoring_case(name, "Transfer-Encoding")) break;
-                // With HTTP/1.0 the framing is faulty; other codings are not understood.
+                // With HTTP/1.0 the framing is faulty; this server does not understand other
+                // codings.
                 if (!r.is_http_1_1) return 400;
                 if (!equal_ignoring_case(value, "chunked")) return 501;
                 break;
@@ -277,7 +279,8 @@ parser::progress parser::head(std::string_view input, request& r, std::size_t& t
     const llhttp_errno_t error = llhttp_execute(&llhttp_, headers.data(), headers.size());
     request_ = nullptr;
     if (error == HPE_INVALID_TRANSFER_ENCODING) {
-        // Chunked is not the last: its end cannot be known. Or it is a coding not known here.
+        // Chunked is not the last coding, so the end of the body cannot be known. Or this server
+        // does not know the coding.
         const std::string_view coding = r.find("Transfer-Encoding");
         const bool names_chunked = coding.find("chunked") != std::string_view::npos;
         return fail(names_chunked || !is_token(coding) ? 400 : 501);
@@ -326,7 +329,7 @@ parser::progress parser::body(std::string_view input, std::string& body, std::si
 
 namespace {
 
-// Takes what is of the kind off the front of `s`.
+// Takes the bytes of that kind off the front of `s`.
 std::string_view take_token(std::string_view& s) noexcept {
     std::size_t end = 0;
     while (end < s.size() && token_bytes.holds(s[end])) ++end;
@@ -386,7 +389,7 @@ parser::progress parser::framing_line(std::string_view line, std::size_t body_by
         expected_ = data_bytes_ == 0 ? part::trailer : part::data;
     } else {
         if (line.empty()) return progress::complete;
-        // A field; nobody asks for it.
+        // A field, which this server does not use.
         if (take_token(line).empty() || !line.starts_with(':')) return fail(400);
     }
     return progress::incomplete;

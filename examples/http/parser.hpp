@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// parser: HTTP/1.x requests, by llhttp (Node's parser), with the checks that RFC 9112 demands beyond it.
+// parser: HTTP/1.x requests, by llhttp (Node's parser), with the checks that RFC 9112 demands
+// beyond it.
 //
 // llhttp tolerates what old clients send: lines that end without a carriage return, folded headers,
-// blanks in odd places, several Hosts. Each of those lets two servers in a row see different requests
-// in the same bytes (request smuggling), so here they are errors. What is wrong with a request comes
-// back as the status to answer with; after an error nothing more can be read from the connection.
+// blanks in odd places, several Hosts. Each of those lets two servers in a row see different
+// requests in the same bytes (request smuggling), so here they are errors. The parser reports what
+// is wrong with a request as the status to answer with; after an error nothing more can be read
+// from the connection.
 //
-// The request line and the framing of bodies are read here. A head is parsed once it is there as a whole,
-// a body as it comes.
+// The parser itself reads the request line and the framing of bodies. It parses a head once it is
+// there as a whole, and a body as it comes.
 
 #include <cstdint>
 #include <string>
@@ -34,17 +36,19 @@ public:
         failed,      // status() says why.
     };
 
-    // Looks for a head at the beginning of `input`, which begins where it began in the last call, and
-    // parses it. Complete: `taken` bytes make it up and `r` describes it, by views of `input`.
+    // Looks for a head at the beginning of `input`, which begins where it began in the last call,
+    // and parses it. If complete, the head is the first `taken` bytes, and `r` describes it, by
+    // views of `input`.
     progress head(std::string_view input, request& r, std::size_t& taken);
 
-    // After a head that has_body: takes some of `input`, and appends what is the body to `body`.
+    // Call after a head that has_body: takes some of `input`, and appends the part that is the body
+    // to `body`.
     progress body(std::string_view input, std::string& body, std::size_t& taken);
 
-    // What to answer when it failed.
+    // The status to answer with after a failure.
     [[nodiscard]] unsigned status() const noexcept { return status_; }
 
-    // Nothing of a request has come since the last one was complete.
+    // Whether nothing of a request has come since the last one was complete.
     [[nodiscard]] bool is_between_requests() const noexcept { return scanned_ == 0 && !in_body_; }
 
 private:
@@ -62,24 +66,25 @@ private:
     static unsigned read_other_line(std::string_view line, request& r) noexcept;
     static unsigned read_target(request& r) noexcept;
     unsigned check_headers(request& r) const noexcept;
-    // Takes a line of the framing of chunks, without its end; false if it is not to be understood.
+    // Takes a line of the framing of chunks, without its end; fails if it cannot be understood.
     progress framing_line(std::string_view line, std::size_t body_bytes) noexcept;
 
     const limits& limits_;
     llhttp_t llhttp_;
 
-    std::size_t scanned_ = 0;        // Of the head that is not complete.
-    std::size_t line_begin_ = 0;     // Of the line that scanned_ is in.
-    std::size_t head_begin_ = 0;     // Behind the empty lines.
-    std::size_t headers_begin_ = 0;  // Behind the request line.
+    std::size_t scanned_ = 0;        // Bytes looked at of the head that is not complete.
+    std::size_t line_begin_ = 0;     // The beginning of the line that scanned_ is in.
+    std::size_t head_begin_ = 0;     // After the empty lines.
+    std::size_t headers_begin_ = 0;  // After the request line.
     bool in_body_ = false;
 
-    // Of the body:
+    // For the body:
     enum class part { data, data_end, size, trailer };
     part expected_ = part::data;
     bool is_chunked_ = false;
-    std::uint64_t data_bytes_ = 0;   // That are to come, of the chunk if there are chunks.
-    std::size_t framing_bytes_ = 0;  // In a row.
+    // The bytes that are still to come; if there are chunks, of the chunk.
+    std::uint64_t data_bytes_ = 0;
+    std::size_t framing_bytes_ = 0;  // The number of bytes in a row.
 
     // While llhttp runs:
     request* request_ = nullptr;

@@ -5,7 +5,7 @@ namespace http {
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept {
     if (a.size() != b.size()) return false;
-    if (a == b) return true;  // As a rule.
+    if (a == b) return true;  // This is the usual case.
     const auto lower = [](char c) {
         return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
     };

@@ -14,23 +14,23 @@ struct header {
     std::string_view name, value;
 };
 
-// The methods this server knows; the rest of the tokens that are valid are `other`.
+// The methods this server knows; `other` stands for the rest of the valid tokens.
 enum class method { get, head, post, options, other };
 
 struct request {
     static constexpr std::size_t headers_max = 100;
 
     http::method method = http::method::other;
-    std::string_view target;  // As it came.
-    std::string_view path;    // Of the target: begins with '/', or is "*".
-    std::string_view query;   // Behind the '?'.
-    bool is_http_1_1 = true;  // Or HTTP/1.0.
+    std::string_view target;  // As the client sent it.
+    std::string_view path;    // The path of the target: begins with '/', or is "*".
+    std::string_view query;   // What follows the '?'.
+    bool is_http_1_1 = true;  // Otherwise HTTP/1.0.
     bool keep_alive = true;
     bool expects_continue = false;
     bool has_body = false;
-    bool has_conditions = false;  // If-...
+    bool has_conditions = false;  // A header that begins with "If-".
 
-    // As new; the headers' memory is not touched.
+    // Makes it as new, but does not touch the headers' memory.
     void clear() noexcept {
         method = http::method::other;
         target = path = query = {};
@@ -47,7 +47,7 @@ struct request {
         return {{e.name, e.name_bytes}, {e.value, e.value_bytes}};
     }
 
-    // For the parser. False: there are too many.
+    // For the parser. Returns false if there are too many headers.
     bool add_name(std::string_view name) noexcept;
     void set_value(std::string_view value) noexcept {
         headers_[count_ - 1].value = value.data();
@@ -55,7 +55,7 @@ struct request {
     }
 
 private:
-    // Not string_views: nothing is to be written to those that are not used.
+    // Not string_views, because nothing is to be written to the unused ones.
     struct entry {
         const char* name;
         const char* value;
@@ -65,9 +65,9 @@ private:
     std::size_t count_ = 0;
 };
 
-// Names of headers, of schemes, and the like: ASCII letters of both cases are equal.
+// Compares names of headers, schemes, and the like: ASCII letters of both cases are equal.
 [[nodiscard]] bool equal_ignoring_case(std::string_view a, std::string_view b) noexcept;
-// Without the blanks around it.
+// The text without the blanks around it.
 [[nodiscard]] std::string_view trimmed(std::string_view s) noexcept;
 
 }  // namespace http

@@ -14,6 +14,7 @@ constexpr std::size_t file_piece = 256 * 1024;  // Sent under one write time-out
 server::server(const options& chosen)
     : options_(chosen), places_(static_cast<std::ptrdiff_t>(chosen.max_connections)) {
     site_.limits = chosen.limits;
+    site_.has_metrics = chosen.metrics;
     if (!chosen.root.empty()) site_.root = std::make_unique<files>(chosen.root);
     for (const ums::net::endpoint& at : chosen.listen) listeners_.emplace_back(at);
 }
@@ -30,10 +31,11 @@ void server::run() {
     std::vector<ums::fiber> acceptors;
     for (auto& l : listeners_) acceptors.emplace_back([this, &l] { accept(l); });
     for (auto& a : acceptors) a.join();
-    for (auto& l : listeners_) (void)l.close();  // Whoever comes now is refused, not kept waiting.
+    // A client that comes now is refused, not kept waiting.
+    for (auto& l : listeners_) (void)l.close();
     connections_.stop();
     if (!connections_.wait_until_empty(options_.grace)) connections_.end_all();
-    fibers_.wait();  // The last one may be on its way out.
+    fibers_.wait();  // The last fiber may be on its way out.
 }
 
 void server::stop() {
@@ -44,12 +46,13 @@ void server::stop() {
 void server::accept(ums::net::listener& at) {
     const std::stop_token stop = stops_.get_token();
     while (places_.acquire(stop)) {
-        // At the limit of descriptors it waits until one is free.
+        // At the limit of descriptors, accept() waits until one is free.
         auto peer = at.accept(ums::limits{stop});
         if (!peer) {
             places_.release();
             if (stop.stop_requested()) return;
-            // Of one connection (aborted before it was accepted), or for good.
+            // The error concerns one connection (aborted before it was accepted), or accepting
+            // fails for good.
             if (peer.error() == std::errc::connection_aborted) continue;
             std::fprintf(stderr, "http-server: accept: %s\n", peer.error().message().c_str());
             return;
@@ -71,10 +74,11 @@ void server::serve(ums::net::stream peer) {
     pool<workplace>::loan work;
     enum class phase { idle, head, body };
     phase now = phase::idle;
-    std::uint64_t parts = 0;  // That were complete when `now` began.
+    std::uint64_t parts = 0;  // How many parts were complete when `now` began.
     c.set_idle(true);
     c.allow(options_.idle_timeout, false);
-    // Whoever stops the server ends the waits of those it finds idle; the others see it here.
+    // The caller that stops the server ends the waits of the connections that it finds idle; the
+    // others see the stop here.
     while (!(now == phase::idle && c.must_end())) {
         const bool holds_nothing = work == nullptr;
         if (holds_nothing) {
@@ -84,7 +88,7 @@ void server::serve(ums::net::stream peer) {
         input_buffer& in = work->in;
         output& out = work->out;
         const auto space = in.space(site_.limits.head_bytes * 2);
-        // Nothing there after all: it waits without a workplace.
+        // There is nothing to read after all, so it waits without a workplace.
         const auto got = c.stream().read(space.data(), space.size(),
                                          holds_nothing ? ums::deadline{} : ums::deadline::max());
         if (holds_nothing && !got && got.error() == std::errc::timed_out) {
@@ -107,11 +111,11 @@ void server::serve(ums::net::stream peer) {
             if (taken == 0 && !sends) break;
         }
         if (in.data().empty()) work.reset();
-        // A time begins with the phase, not with each byte of it: or a byte now and then would hold
-        // the connection for ever. Another part in the same phase is that of the next request of a client that
-        // pipelines; a large answer between the two has had a time of its own. What came and was answered at
-        // once was idle all the time: a stop meanwhile ends the reading, and neither what is here nor its
-        // answer.
+        // A time-out covers the phase, not each byte of it, because otherwise a byte now and then
+        // would hold the connection for ever. Another part in the same phase belongs to the next
+        // request of a client that pipelines; a large answer between the two has had a time-out of
+        // its own. A connection whose request came and was answered at once was idle all the time:
+        // a stop meanwhile ends the reading, but neither what has arrived nor its answer.
         const phase next = client.is_between_requests() ? phase::idle
                            : client.is_in_body()        ? phase::body
                                                         : phase::head;
@@ -128,7 +132,7 @@ void server::serve(ums::net::stream peer) {
 }
 
 bool server::send(connection& c, output& what) {
-    // An answer of a usual size goes out at once; the time-out of the last read still covers it.
+    // An answer of the usual size goes out at once; the time-out of the last read still covers it.
     const bool is_large = what.from || what.text.size() > input_buffer::large / 4;
     if (is_large) c.allow(options_.write_timeout, true);
     ums::net::stream& to = c.stream();
@@ -150,7 +154,7 @@ bool server::send(connection& c, output& what) {
     return true;
 }
 
-// Of its own frame, for its buffer would make that of serve() larger.
+// This has a frame of its own, because its buffer would make that of serve() larger.
 [[gnu::noinline]] void server::linger(connection& c) {
     if (!c.stream().shutdown(SHUT_WR)) return;
     c.allow(std::chrono::seconds{2}, false);

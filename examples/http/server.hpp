@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// server: connections to the sessions of a site, a fiber for each.
+// server: connects connections to the sessions of a site, with a fiber for each.
 
 #include <memory>
 #include <vector>
@@ -21,7 +21,8 @@ namespace http {
 
 class server {
 public:
-    // Listens. Throws std::system_error if an address or the root cannot be had. On a fiber.
+    // Listens. Throws std::system_error if it cannot have an address or the root. Call it on a
+    // fiber.
     explicit server(const options& chosen);
     ~server();
 
@@ -30,11 +31,11 @@ public:
 
     // Serves until stop(), and then until what is in progress is finished.
     void run();
-    // From any thread, at any time.
+    // May be called by any thread, at any time.
     void stop();
 
 private:
-    // What the serving of a request needs, and an idle connection does not.
+    // What serving a request needs, and an idle connection does not.
     struct workplace {
         input_buffer in;
         output out;
@@ -56,7 +57,7 @@ private:
     connections connections_;
     pool<workplace> workplaces_;
     connection_fibers fibers_;
-    ums::counting_semaphore<> places_;  // Of max_connections.
+    ums::counting_semaphore<> places_;  // There are max_connections of them.
     std::stop_source stops_;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: p1 migrate nosync
 
-// The server and its clients, over sockets, in one runtime. When it has stopped nothing is left of either.
+// The server and its clients, over sockets, in one runtime. After it has stopped, nothing of either
+// is left.
 
 #include "server.hpp"
 
@@ -37,7 +38,7 @@ const std::string end_of_hello = "\r\n\r\nHello, World!";
 
 class server_test : public conserving_test {
 protected:
-    // Runs `body` with a server on any free port, then stops that.
+    // Runs `body` with a server on any free port, then stops the server.
     void serve(std::function<void(server&, const ums::net::endpoint&)> body) {
         ums::run(runtime, [&] {
             chosen.listen = {ums::net::endpoint::loopback(0)};
@@ -124,7 +125,7 @@ TEST_F(server_test, of_pipelined_requests_each_has_its_own_time) {
     serve([this](server&, const ums::net::endpoint& at) {
         using clock = std::chrono::steady_clock;
         test_client client{at};
-        // There always is half a head.
+        // At every moment half a head is there.
         const std::string begin = request.substr(0, 10), rest = request.substr(10);
         client.send(begin);
         auto sent = clock::now();
@@ -135,7 +136,8 @@ TEST_F(server_test, of_pipelined_requests_each_has_its_own_time) {
                 (void)client.is_silent_for(10ms);
                 continue;
             }
-            // A machine so slow that this one request took too long is no mistake of the server's.
+            // If the machine is so slow that this one request took too long, the server has made no
+            // mistake.
             EXPECT_GE(clock::now() - before, chosen.header_timeout * 3 / 4);
             return;
         }
@@ -158,7 +160,7 @@ TEST_F(server_test, who_is_slow_behind_a_file_has_the_time_for_headers) {
         EXPECT_TRUE(client.receive_to("text").starts_with("HTTP/1.1 200 OK\r\n"));
         client.send(file.substr(10) + file.substr(0, 10));
         std::string said = client.receive_to("text");
-        if (!said.starts_with("HTTP/1.1 408 ")) {  // As on a machine that is very slow.
+        if (!said.starts_with("HTTP/1.1 408 ")) {  // This can happen on a very slow machine.
             EXPECT_TRUE(said.starts_with("HTTP/1.1 200 OK\r\n")) << said;
             said = client.receive_all();
         }
@@ -188,7 +190,7 @@ TEST_F(server_test, who_does_not_read_is_let_go) {
         const std::string body(32 << 20, 'x');
         client.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: " +
                     std::to_string(body.size()) + "\r\n\r\n" + body);
-        // It does not read, and sends until that fails.
+        // The client does not read, and sends until that fails.
         while (client.stream().write(body.data(), body.size())) {
         }
     });
@@ -256,7 +258,8 @@ TEST_F(server_test, a_file_is_sent_whole) {
             client.receive_to("\r\n\r\n");
             EXPECT_EQ(client.receive(content.size()), content);
         }
-        // Killed in the middle of it, again and again; TEST_KILLS=10000 is the long form.
+        // Kills the client in the middle of a request, again and again; TEST_KILLS=10000 is the
+        // long form.
         for (int i = 0; i < sized("TEST_KILLS", 500, 50); ++i) {
             test_client victim{at};
             victim.send("GET /file HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -271,10 +274,11 @@ TEST_F(server_test, a_file_is_sent_whole) {
     std::filesystem::remove_all(folder);
 }
 
-// Of the heap in use; of the stacks as many stay as were needed at once.
+// The size of the heap in use. Stacks are not counted: as many stay as were needed at once.
 long heap_kib() { return static_cast<long>(mallinfo2().uordblks / 1024); }
 
-// Neither a fiber nor a descriptor, which the fixture sees, nor memory. TEST_KILLS=100000 is the long form.
+// They leave no fiber and no descriptor, which the fixture checks, and no memory. TEST_KILLS=100000
+// is the long form.
 TEST_F(server_test, killed_clients_leave_nothing) {
     serve([](server&, const ums::net::endpoint& at) {
         std::string many;
@@ -319,7 +323,9 @@ TEST_F(server_test, without_a_stack_for_one_more_it_turns_the_client_away_and_go
 TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) {
     serve([](server&, const ums::net::endpoint& at) {
         test_client before{
-            at};  // The engine has its own descriptors now. It stays: it would free one.
+            // The engine has its own descriptors now. This one stays, because closing it would free
+            // a descriptor.
+            at};
         before.send(request);
         before.receive_to(end_of_hello);
         const int waits = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

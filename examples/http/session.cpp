@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <ums/metrics.hpp>
 
 namespace http {
 
@@ -61,15 +62,15 @@ void append(std::string& out, std::uint64_t n) {
     out.append(digits, std::to_chars(digits, digits + sizeof digits, n).ptr);
 }
 
-// One range "bytes=FIRST-LAST", "FIRST-" or "-LENGTH" of `bytes`. None: ignore it; empty: there is no such
-// part.
+// The part of `bytes` that one range "bytes=FIRST-LAST", "FIRST-" or "-LENGTH" selects. No value:
+// ignore the range; empty: there is no such part.
 struct range {
     off_t offset, bytes;
 };
 std::optional<range> parse_range(std::string_view text, off_t bytes) {
     constexpr std::string_view unit = "bytes=";
     if (!equal_ignoring_case(text.substr(0, unit.size()), unit)) return {};
-    // A list, with empty elements perhaps; several ranges are ignored.
+    // This is a list, which may have empty elements; several ranges are ignored.
     std::string_view one;
     for (text.remove_prefix(unit.size()); !text.empty();) {
         const std::size_t comma = std::min(text.find(','), text.size());
@@ -81,7 +82,7 @@ std::optional<range> parse_range(std::string_view text, off_t bytes) {
     }
     const std::size_t dash = one.find('-');
     if (dash == std::string_view::npos) return {};
-    // What is too large for a number is as good as the largest.
+    // A number that is too large counts as the largest.
     const auto number = [](std::string_view s, off_t& n) {
         if (s.empty() || s.find_first_not_of("0123456789") != std::string_view::npos) return false;
         if (std::from_chars(s.data(), s.data() + s.size(), n).ec != std::errc{}) n = INT64_MAX;
@@ -104,8 +105,8 @@ std::optional<range> parse_range(std::string_view text, off_t bytes) {
     return range{first, first < bytes ? last - first + 1 : 0};
 }
 
-// RFC 9110, 13.2.2, for what has no tag: the status to answer with instead of going on, or 0. `modified` is
-// -1 for what has no time, either.
+// RFC 9110, 13.2.2, for a resource without a tag: returns the status to answer with instead of
+// continuing, or 0. `modified` is -1 if there is no time, either.
 unsigned check_conditions(const request& r, bool exists, std::time_t modified = -1) {
     if (!r.has_conditions) return 0;
     const bool reads = r.method == method::get || r.method == method::head;
@@ -115,7 +116,7 @@ unsigned check_conditions(const request& r, bool exists, std::time_t modified = 
                t != -1 && modified > t) {
         return 412;
     }
-    // Where there are tags, a time is for those who do not know them.
+    // If there are tags, a time is for servers that do not know them.
     if (const std::string_view tags = r.find("If-None-Match"); !tags.empty())
         return tags == "*" && exists ? (reads ? 304 : 412) : 0;
     const std::time_t t = parse_date(r.find("If-Modified-Since"));
@@ -150,8 +151,8 @@ std::size_t session::take(std::string_view input, output& to) {
             continue;
         }
         if (r.expects_continue) {
-            // An answer that the body cannot change for the better comes at once; as it is not known whether
-            // the body does, too, it is the last.
+            // If the body cannot improve the answer, the answer is sent at once; because it is not
+            // known whether the body is sent, too, it is the last answer.
             const std::size_t before = to.text.size();
             const bool keeps = std::exchange(r.keep_alive, false);
             answer(r, {}, to);
@@ -201,7 +202,8 @@ void session::finish_upload(output& to) {
 }
 
 void session::begin(const request& r, unsigned status, std::string_view type, output& to) {
-    // relaxed: whoever sets it also wakes those that wait; a late answer more does no harm.
+    // relaxed: the thread that sets it also wakes the waiting connections; one late answer more
+    // does no harm.
     if (!r.keep_alive || site_.closes.load(std::memory_order_relaxed)) over_ = true;
     status_ = status;
     std::string& out = to.text;
@@ -284,6 +286,9 @@ void session::answer(const request& r, std::string_view body, output& to) {
         if (reads) return refuse(r, 405, to, "Allow: POST, OPTIONS\r\n");
         if (const unsigned refused = check_conditions(r, false)) return refuse(r, refused, to);
         send(r, 200, "application/octet-stream", body, to);
+    } else if (site_.has_metrics && r.path == "/metrics") {
+        if (!reads) return refuse(r, 405, to, "Allow: GET, HEAD, OPTIONS\r\n");
+        send(r, 200, ums::metrics_type, ums::metrics(), to);
     } else if (site_.root == nullptr) {
         refuse(r, 404, to);
     } else if (!reads) {
@@ -304,7 +309,7 @@ void session::answer_file(const request& r, output& to) {
     }
     if (status != 200) return refuse(r, status, to);
 
-    // Of a file whose time is yet to come: now.
+    // For a file whose time is in the future, it is now.
     const std::string stamp = "Last-Modified: " + date_text(std::min(opened.modified(), second_)) +
                               "\r\nAccept-Ranges: bytes\r\n";
     if (const unsigned refused = check_conditions(r, true, opened.modified()))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// session: one client's connection. It takes bytes and gives answers, and knows nothing of sockets, so
-// that the server, the tests and the fuzzer drive the same code. Pipelined requests are answered
+// session: one client's connection. It takes bytes and gives answers, and knows nothing of sockets,
+// so that the server, the tests and the fuzzer drive the same code. Pipelined requests are answered
 // together.
 //
-// What there is: /plaintext; /echo, which sends a POST's body back; and the files under the root, or,
+// It serves /plaintext; /echo, which sends a POST's body back; and the files under the root, or,
 // without one, a greeting at /.
 
 #include <atomic>
@@ -28,19 +28,22 @@ struct site {
     http::limits limits;
     std::unique_ptr<files> root;  // None: no files.
     date_line date;
+    bool has_metrics = false;  // At /metrics.
     std::atomic<bool> closes = false;  // The server stops: each connection after its next answer.
 };
 
-// What is to be sent: the text, then a piece of a file.
+// What to send: the text, then a piece of a file.
 struct output {
     std::string text;
     std::optional<file> from;
     off_t offset = 0;
     off_t bytes = 0;
-    request current;  // What take() is at: too large for the stacks of ten thousand fibers.
+    // The request that take() works on. It is here because it is too large for the stacks of ten
+    // thousand fibers.
+    request current;
 
     [[nodiscard]] bool empty() const noexcept { return text.empty() && !from; }
-    // As new; keeps the text's memory if it is not much.
+    // Makes it as new; keeps the text's memory if it is not much.
     void clear() noexcept {
         if (text.capacity() > 16 * 1024) text = {};
         text.clear();
@@ -53,32 +56,33 @@ class session {
 public:
     explicit session(site& of) noexcept : site_(of), parser_(of.limits) {}
 
-    // Takes the requests that are complete in `input` and adds the answers. Returns the bytes it took; call
-    // it again with the rest and more, when the answers have been sent.
+    // Takes the complete requests in `input` and adds the answers. Returns the bytes it took. When
+    // the answers have been sent, call it again with the rest and more.
     std::size_t take(std::string_view input, output& to);
 
-    // Send what is there, then close.
+    // If true, send what is there, then close.
     [[nodiscard]] bool is_over() const noexcept { return over_; }
     [[nodiscard]] bool is_between_requests() const noexcept {
         return upload_ == nullptr && parser_.is_between_requests();
     }
     [[nodiscard]] bool is_in_body() const noexcept { return upload_ != nullptr; }
-    // How many heads and bodies are complete so far: what is in progress is another when it has grown.
+    // How many heads and bodies are complete so far. If the number has grown, what is in progress
+    // is a different one.
     [[nodiscard]] std::uint64_t parts() const noexcept { return parts_; }
-    // The client took too long: answers a request that has begun, and is over.
+    // The client took too long: answers a request that has begun, and ends the session.
     void time_out(output& to);
 
     static constexpr std::size_t much = 64 * 1024;  // Bytes of answers after which take() stops.
 
 private:
-    // A request whose body is being read.
+    // A request whose body is arriving.
     struct upload {
         http::method method;
         std::string path, query;
         bool is_http_1_1;
         bool keep_alive;
         bool has_conditions;
-        std::vector<std::pair<std::string, std::string>> headers;  // Conditions and Range.
+        std::vector<std::pair<std::string, std::string>> headers;  // The conditions and the Range.
         std::string body;
     };
 
@@ -87,7 +91,7 @@ private:
 
     void answer(const request& r, std::string_view body, output& to);
     void answer_file(const request& r, output& to);
-    // Status line and headers but Content-Length's and what follows.
+    // Adds the status line and the headers, except Content-Length and what follows it.
     void begin(const request& r, unsigned status, std::string_view type, output& to);
     void send(const request& r, unsigned status, std::string_view type, std::string_view body,
               output& to, std::string_view headers = {});
@@ -98,9 +102,9 @@ private:
     site& site_;
     parser parser_;
     std::unique_ptr<upload> upload_;
-    std::time_t second_ = 0;  // Of the last take().
+    std::time_t second_ = 0;  // The second of the last take().
     std::uint64_t parts_ = 0;
-    unsigned status_ = 0;  // Of the last answer.
+    unsigned status_ = 0;  // The status of the last answer.
     bool over_ = false;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Any bytes: nothing breaks, and the answers do not depend on how the bytes arrive. The first byte chooses the pieces.
+// Checks for any bytes that nothing breaks, and that the answers do not depend on how the bytes
+// arrive. The first byte chooses the pieces.
 
 #include <cstdint>
 #include <cstdlib>
@@ -28,13 +29,14 @@ std::string talk(http::site& where, std::string_view input, std::size_t step) {
     http::output out;
     if (!client.is_over()) client.time_out(out);
     said += out.text;
-    // Each answer has a Date, and whether 100 Continue comes depends on what had arrived.
+    // These differ: each answer has a Date, and whether 100 Continue comes depends on what had
+    // arrived.
     for (std::size_t at = 0; (at = said.find("Date: ", at)) != std::string::npos;)
         said.erase(at, http::date_line::date_bytes);
     constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
     for (std::size_t at = 0; (at = said.find(interim, at)) != std::string::npos;)
         said.erase(at, interim.size());
-    // Of several things that are wrong another may be seen first.
+    // If several things are wrong, another one may be seen first.
     const std::size_t last = said.rfind("HTTP/1.1 4");
     if (last != std::string::npos && said.find("Connection: close", last) != std::string::npos)
         said.replace(last, std::string::npos, "refused");

@@ -149,7 +149,8 @@ TEST_F(session_test, who_expects_it_is_told_to_continue) {
         "POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n";
     EXPECT_EQ(say(head), "HTTP/1.1 100 Continue\r\n\r\n");
     EXPECT_TRUE(say("abc").ends_with("\r\n\r\nabc"));
-    EXPECT_TRUE(say(head + "abc").starts_with("HTTP/1.1 200 OK\r\n"));  // It did not wait.
+    // The answer did not wait for the rest.
+    EXPECT_TRUE(say(head + "abc").starts_with("HTTP/1.1 200 OK\r\n"));
     EXPECT_TRUE(say("POST /echo HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: "
                     "9999999\r\n\r\n")
                     .starts_with("HTTP/1.1 413 "));
@@ -294,7 +295,7 @@ TEST_F(session_test, no_file_was_modified_later_than_now) {
     const std::string modified = said.substr(begin + 15, 29);
     EXPECT_GE(parse_date(modified), before);
     EXPECT_LE(parse_date(modified), date_line::now());
-    // That time says nothing about the file.
+    // A time in the future says nothing about the file.
     EXPECT_TRUE(get("/a", "If-Modified-Since: " + modified + "\r\n").ends_with("text"));
     EXPECT_TRUE(get("/a", "Range: bytes=0-0\r\nIf-Range: " + modified + "\r\n").ends_with("text"));
 }
@@ -304,7 +305,7 @@ TEST_F(session_test, a_file_that_another_program_has_a_lease_of_is_not_waited_fo
     write("a", "text");
     const int holder = open((folder() + "/a").c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_GE(holder, 0);
-    const auto usual = std::signal(SIGIO, SIG_IGN);  // Somebody else wants it.
+    const auto usual = std::signal(SIGIO, SIG_IGN);  // Other code wants the signal.
     if (fcntl(holder, F_SETLEASE, F_WRLCK) != 0) {
         close(holder);
         GTEST_SKIP() << "no leases here: " << std::strerror(errno);

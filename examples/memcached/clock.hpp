@@ -3,8 +3,8 @@
 
 // clock: seconds since shortly before the start of the server, and what an expiry time means.
 //
-// It follows CLOCK_MONOTONIC: a change of the wall clock expires nothing. Nothing ticks; a session
-// reads it once for each piece of input.
+// It follows CLOCK_MONOTONIC, so a change of the wall clock expires nothing. Nothing ticks; a
+// session reads the clock once for each piece of input.
 
 #include <ctime>
 
@@ -18,19 +18,19 @@ namespace memcached {
 class clock {
 public:
     clock() noexcept : monotonic_start_(monotonic()), wall_start_(std::time(nullptr)) {}
-    // One that stands still but for advance(), for tests.
+    // A clock that stands still except for advance(), for tests.
     static clock stopped() noexcept { return clock{true}; }
 
     // Never 0, which means "never" as an expiry, nor 1, which has always passed.
     [[nodiscard]] seconds now() const noexcept {
-        // relaxed: only tests move it, and they wait for the reply.
+        // relaxed: only tests move the clock, and they wait for the reply.
         const auto ahead = ahead_.load(std::memory_order_relaxed);
         const std::int64_t passed = stands_ ? 0 : monotonic() - monotonic_start_;
         return static_cast<seconds>(passed) + first + ahead;
     }
 
-    // The time `exptime` of a command stands for: 0 never; up to 30 days from now; above that a Unix
-    // time; negative: has passed.
+    // The time that the `exptime` of a command stands for: 0 means never; up to 30 days counts from
+    // now; above that it is a Unix time; a negative one has passed.
     [[nodiscard]] seconds expiry(std::int64_t exptime, seconds now) const noexcept {
         if (exptime == 0) return 0;
         if (exptime < 0) return 1;

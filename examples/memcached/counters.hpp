@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// counters: what `stats` shows of the commands. Each shard has its own, guarded by its lock, so that
-// counting costs no atomic operation; `stats` adds them up.
+// counters: what `stats` shows about the commands. Each shard has its own, guarded by its lock, so
+// that counting costs no atomic operation; `stats` adds them up.
 
 #include <array>
 #include <bit>
@@ -47,7 +47,7 @@ struct counters {
     }
 
     counters& operator+=(const counters& other) noexcept {
-        // Nothing but these words: added one by one.
+        // The struct has nothing but these words, which are added one by one.
         using words = std::array<std::uint64_t, sizeof(counters) / sizeof(std::uint64_t)>;
         auto sum = std::bit_cast<words>(*this);
         const auto more = std::bit_cast<words>(other);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// item: a key with its value, one block of memory. The value ends in the "\r\n" that follows it on
-// the wire, so that a reply is sent straight from here.
+// item: a key with its value, in one block of memory. The value ends in the "\r\n" that follows it
+// on the wire, so that a reply is sent straight from here.
 //
-// Lifetime: counted. The store holds one reference while the item is linked, each reply that is
-// being sent from it one more. Whoever holds a reference may read key and value without a lock; the
-// value of a linked item is written (by incr, in place) only while nobody else holds one.
+// Lifetime: counted. The store holds one reference while the item is linked, and each reply that is
+// being sent from it holds another. The holder of a reference may read key and value without a
+// lock; the value of a linked item is written (by incr, in place) only while no other reference
+// exists.
 
 #include <atomic>
 #include <cstddef>
@@ -27,7 +28,9 @@ struct item {
     item* older = nullptr;
     std::uint64_t cas = 0;
     std::int64_t order =
-        0;  // The time of the last use in ns: of all shards' items the least goes first.
+        // The time of the last use in ns. The item with the least value of all shards is evicted
+        // first.
+        0;
     seconds used_at = 0;
     seconds expires_at = 0;
     bool linked = false;
@@ -42,7 +45,7 @@ struct item {
     std::atomic<std::uint32_t> references = 1;
     std::uint32_t hash = 0;
     std::uint32_t flags = 0;
-    std::uint32_t value_bytes = 0;  // With the "\r\n".
+    std::uint32_t value_bytes = 0;  // Includes the "\r\n".
 
     [[nodiscard]] char* key_begin() noexcept { return reinterpret_cast<char*>(this + 1); }
     [[nodiscard]] const char* key_begin() const noexcept {
@@ -50,12 +53,13 @@ struct item {
     }
     [[nodiscard]] char* value_begin() noexcept { return key_begin() + key_bytes; }
     [[nodiscard]] std::string_view key() const noexcept { return {key_begin(), key_bytes}; }
-    [[nodiscard]] std::string_view value() const noexcept {  // With the "\r\n".
+    [[nodiscard]] std::string_view value() const noexcept {  // Includes the "\r\n".
         return {key_begin() + key_bytes, value_bytes};
     }
 };
 
-// What memcached would need for the item. It decides what is too large, and is what `me` shows.
+// How many bytes memcached would need for the item. This number decides what is too large, and `me`
+// shows it.
 inline std::uint64_t nominal_bytes(std::size_t key_bytes, std::uint32_t flags,
                                    std::uint64_t value_bytes) noexcept {
     return 48 + 8 + key_bytes + 1 + (flags != 0 ? 4 : 0) + value_bytes;
@@ -67,7 +71,7 @@ class store;
 class item_ref {
 public:
     item_ref() = default;
-    // Takes over the reference that the caller holds.
+    // Takes over the caller's reference.
     item_ref(store& of, item* it) noexcept : store_(&of), item_(it) {}
     item_ref(item_ref&& other) noexcept
         : store_(other.store_), item_(std::exchange(other.item_, nullptr)) {}

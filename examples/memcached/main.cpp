@@ -13,7 +13,7 @@
 
 namespace {
 
-// For whoever started the server on any free port.
+// For the program that started the server on any free port.
 void write_ports(const memcached::server& server) {
     const char* const path = std::getenv("MEMCACHED_PORT_FILENAME");
     if (path == nullptr) return;

@@ -2,7 +2,7 @@
 
 // The meta protocol: mg ms md ma mn me.
 //
-// A reply repeats some of the command's flags in the command's order, so that the flags are walked
+// A reply repeats some of the command's flags in the command's order. So the flags are walked
 // twice: once for what they ask, once for the reply.
 
 #include <cstring>
@@ -18,12 +18,12 @@ namespace {
 constexpr std::string_view bad_format = "CLIENT_ERROR bad command line format";
 constexpr std::string_view opaque_too_long = "CLIENT_ERROR opaque token too long";
 constexpr std::string_view bad_token = "CLIENT_ERROR bad token in command line format";
-constexpr unsigned flags_max = 20;  // Words, with the command, and one more.
+constexpr unsigned flags_max = 20;  // The number of words, including the command, and one more.
 constexpr std::size_t opaque_max = 32;
 
 // What the flags ask for.
 struct request {
-    char key_space[session::key_bytes_max];  // Of a decoded key.
+    char key_space[session::key_bytes_max];  // Holds a decoded key.
     std::string_view key;
     bool key_is_base64 = false;
     bool wants_value = false;
@@ -31,8 +31,8 @@ struct request {
     bool sets_ttl = false;
     bool creates = false;
     bool invalidates = false;
-    bool keeps_order = false;  // Reading it is no use of it.
-    bool looks_first = false;  // The use counts behind the reply, not before.
+    bool keeps_order = false;  // Reading the item does not count as use.
+    bool looks_first = false;  // The use counts after the reply, not before it.
     char mode = 0;
     std::uint32_t flags = 0;
     seconds expires_at = 0;
@@ -44,7 +44,7 @@ struct request {
     std::uint64_t delta = 1;
     std::string_view mistake = bad_format;
 
-    // Reads the flags from word `first` on. False: `mistake` says why.
+    // Reads the flags from word `first` on. Returns false if they are wrong; `mistake` says why.
     bool read(const words& line, unsigned first, const clock& time, seconds now);
 
 private:
@@ -235,7 +235,7 @@ void session::meta_get(const words& line, replies& to) {
             return mistake(to, "SERVER_ERROR out of memory writing get response");
         std::memcpy(made->value_begin(), "\r\n", 2);
         held.link(*made, nullptr);
-        it = made.get();  // The store keeps it.
+        it = made.get();  // The store keeps it alive.
         created = true;
     }
     if (it == nullptr) {
@@ -285,7 +285,7 @@ void session::meta_get(const words& line, replies& to) {
             case 'h':
                 say_number(to, 'h', it->fetched ? 1 : 0);
                 break;
-            case 'O':  // The flags before it have had their effect.
+            case 'O':  // The flags before it have already had their effect.
                 if (line[i].size() > opaque_max) {
                     if (!asked.keeps_order && !asked.looks_first) held.bump(*it);
                     to.take_back(before);
@@ -455,7 +455,7 @@ void session::meta_arithmetic(const words& line, replies& to) {
             std::memcpy(made->value_begin(), digits, length);
             std::memcpy(made->value_begin() + length, "\r\n", 2);
             held.link(*made, nullptr);
-            it = made.get();  // The store keeps it.
+            it = made.get();  // The store keeps it alive.
             created = true;
         }
     }

@@ -60,7 +60,7 @@ unsigned mode(const char* name, std::string_view word) {
     return n;
 }
 
-// With k or m behind it.
+// Reads a size, which may end in k or m.
 std::uint64_t size(const char* name, std::string_view word) {
     const char unit = word.empty() ? '\0' : static_cast<char>(word.back() | 0x20);
     const std::uint64_t factor = unit == 'k' ? 1024 : unit == 'm' ? 1024 * 1024 : 1;
@@ -69,7 +69,7 @@ std::uint64_t size(const char* name, std::string_view word) {
     return number(name, word.substr(0, word.size() - 1), 1, most / factor) * factor;
 }
 
-// 0: none; -1: any free one.
+// Reads a port: 0 means none, -1 any free one.
 std::optional<std::uint16_t> port(const char* name, std::string_view word) {
     if (word == "-1") return 0;
     const auto n = static_cast<std::uint16_t>(number(name, word, 0, 65535));

@@ -40,7 +40,7 @@ TEST(options_test, what_cannot_be_used_is_named_in_one_line) {
                              {{"-p", "0"}, "nothing to listen on"},
                              {{"-p", "0", "-U", "0"}, "nothing to listen on"},
                              {{"--frobnicate"}, "--frobnicate"},
-                             // memcached's that would do nothing here.
+                             // Options of memcached that would do nothing here.
                              {{"-C"}, "there is no option -C"},
                              {{"-d"}, "there is no option -d"},
                              {{"-v"}, "there is no option -v"},

@@ -133,7 +133,8 @@ def memcached():
     if path is None:
         return None
     version = subprocess.run([path, "-V"], capture_output=True, text=True, check=True).stdout
-    # Under load decr sometimes gave a shorter value instead of one padded with blanks: presumably a background thread held the item.
+    # Under load decr sometimes gave a shorter value instead of one padded with blanks: presumably a
+    # background thread held the item.
     quiet = ["-o", "no_lru_maintainer,no_lru_crawler"]
     return [path, "-u", "nobody", "-a", "777", *quiet] if version == "memcached 1.6.18\n" else None
 

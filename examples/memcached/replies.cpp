@@ -13,7 +13,7 @@ void replies::take_back(mark to) {
 
 unsigned replies::pieces(iovec* into, unsigned most) const noexcept {
     unsigned filled = 0;
-    std::size_t skip = sent_ - before_first_;  // Of what follows.
+    std::size_t skip = sent_ - before_first_;  // How much of what follows was sent.
     const auto add = [&](const char* begin, std::size_t bytes) {
         if (bytes <= skip) {
             skip -= bytes;

@@ -21,7 +21,7 @@ item_ref item_of(store& s, std::string_view value) {
     return made;
 }
 
-// Sends all, `most_pieces` and `most_bytes` at a time.
+// Sends everything, `most_pieces` and `most_bytes` at a time.
 std::string sent(replies& r, unsigned most_pieces, std::size_t most_bytes) {
     std::string said;
     iovec pieces[8];
@@ -49,7 +49,7 @@ TEST(replies_test, text_and_values_come_in_order_however_much_is_sent_at_once) {
         for (std::size_t most_bytes = 1; most_bytes <= 20; ++most_bytes) {
             all.clear();
             for (int i = 0; i < 10; ++i) {
-                // Sometimes no text between two values, and no value between two texts.
+                // Sometimes there is no text between two values, and no value between two texts.
                 const std::string text(static_cast<std::size_t>(i % 3) * 4, 't');
                 const std::string value(static_cast<std::size_t>(i * 7 % 5) + 2, '0' + char(i));
                 r.text(text);
@@ -72,7 +72,7 @@ TEST(replies_test, text_and_values_come_in_order_however_much_is_sent_at_once) {
         }
 }
 
-// Once for each piece that is sent all before it was looked at: minutes.
+// If each piece that is sent looked at all pieces before it, this would take minutes.
 TEST(replies_test, many_values_cost_no_more_each_than_few) {
     store items;
     store::access held{items, "key", 1};

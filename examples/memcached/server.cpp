@@ -36,7 +36,7 @@ server::server(const options& chosen)
     ums::net::listen_options how{.backlog = static_cast<int>(chosen.backlog)};
     if (!chosen.unix_path.empty()) {
         how.unix_mode = chosen.unix_mode;
-        // Left behind by a server that was killed. Nothing but a socket is removed.
+        // The socket was left behind by a server that was killed. Nothing but a socket is removed.
         struct stat status {};
         if (lstat(chosen.unix_path.c_str(), &status) == 0 && S_ISSOCK(status.st_mode))
             unlink(chosen.unix_path.c_str());
@@ -67,13 +67,13 @@ void server::run() {
     for (auto& l : listeners_) (void)l.close();
     connections_.stop();
     if (!connections_.wait_until_empty(std::chrono::seconds{2})) connections_.end_all();
-    fibers_.wait();  // The last one may be on its way out.
+    fibers_.wait();  // The last fiber may be on its way out.
 }
 
 void server::accept(ums::net::listener& at) {
     const std::stop_token stop = stops_.get_token();
     while (true) {
-        // At the limit of descriptors it waits until one is free.
+        // At the limit of descriptors, accept() waits until one is free.
         auto peer = at.accept(ums::limits{stop});
         if (!peer) {
             if (stop.stop_requested()) return;
@@ -81,15 +81,15 @@ void server::accept(ums::net::listener& at) {
             std::fprintf(stderr, "memcached-server: accept: %s\n", peer.error().message().c_str());
             return;
         }
-        // Counted here, not by its fiber: many are accepted before the first of these runs.
-        // relaxed, here and below: a number that is compared with a limit.
+        // Counted here, not by the connection's fiber, because many are accepted before the first
+        // of these fibers runs. relaxed, here and below: the number is only compared with a limit.
         const bool has_place =
             open_.fetch_add(1, std::memory_order_relaxed) < options_.max_connections;
         if (has_place && fibers_.start(*peer, [this](ums::net::stream s) { serve(std::move(s)); }))
             continue;
         open_.fetch_sub(1, std::memory_order_relaxed);
         rejected_.fetch_add(1, std::memory_order_relaxed);  // relaxed: a figure.
-        // What there is room for in the socket; nobody waits for this client.
+        // This fits into the socket's buffer, so the server does not wait for this client.
         constexpr std::string_view full = "ERROR Too many open connections\r\n";
         (void)peer->write(full.data(), full.size());
         (void)peer->close();
@@ -99,7 +99,7 @@ void server::accept(ums::net::listener& at) {
 
 void server::serve(ums::net::stream peer) {
     connection c{connections_, std::move(peer)};
-    // Before the socket is closed: who sees that finds the place free.
+    // Comes before the socket is closed: a client that sees the close finds the place free.
     struct place {
         std::atomic<unsigned>& open;
         ~place() { open.fetch_sub(1, std::memory_order_relaxed); }  // relaxed: see accept().
@@ -109,7 +109,7 @@ void server::serve(ums::net::stream peer) {
     replies out;
     c.set_idle(true);
     while (!c.must_end()) {
-        // The rest of a large value is read to where it stays.
+        // The rest of a large value is read straight into its item.
         const std::span<char> value = in.data().empty() ? client.wanted() : std::span<char>{};
         const bool direct = value.size() >= input_buffer::small;
         const std::span<char> space = direct ? value : in.space(line_bytes);
@@ -150,8 +150,9 @@ bool server::send(connection& c, replies& what) {
     return true;
 }
 
-// A datagram is a conversation: eight bytes in front of it (the request's number, this datagram's, how many
-// there are, nothing), and the reply in as many as it takes. As memcached's, requests fit one datagram.
+// A datagram is a conversation. It begins with eight bytes (the request's number, this datagram's
+// number, how many there are, nothing), and the reply takes as many datagrams as it needs. As with
+// memcached, a request fits into one datagram.
 void server::serve_datagrams(ums::net::datagram& at) {
     constexpr std::size_t head = 8, payload = 1400 - head;
     const std::stop_token stop = stops_.get_token();
@@ -162,7 +163,8 @@ void server::serve_datagrams(ums::net::datagram& at) {
         ums::net::endpoint from;
         const auto got = at.receive(buffer.data(), buffer.size(), &from, ums::limits{stop});
         if (!got && stop.stop_requested()) return;
-        // A datagram of several is not for us: which others belong to it cannot be trusted.
+        // A datagram that is one of several is not for us: nothing reliable says which others
+        // belong to it.
         if (!got || *got < head || buffer[4] != 0 || buffer[5] != 1) continue;
         client.take({buffer.data() + head, *got - head}, out);
         std::string reply;

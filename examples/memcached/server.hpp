@@ -21,7 +21,7 @@ namespace memcached {
 
 class server : private service::reporter {
 public:
-    // Listens. Throws std::system_error. On a fiber.
+    // Listens. Throws std::system_error. Call it on a fiber.
     explicit server(const options& chosen);
 
     [[nodiscard]] std::vector<ums::net::endpoint> addresses() const;
@@ -29,7 +29,7 @@ public:
 
     // Serves until stop().
     void run();
-    // From any thread, at any time.
+    // May be called by any thread, at any time.
     void stop() { stops_.request_stop(); }
 
 private:
@@ -49,7 +49,7 @@ private:
     std::vector<ums::net::datagram> datagrams_;
     connections connections_;
     connection_fibers fibers_;
-    // Accepted and not closed yet: what is limited.
+    // Accepted and not closed yet; this number is limited.
     std::atomic<unsigned> open_ = 0;
     std::atomic<std::uint64_t> rejected_ = 0;
     std::stop_source stops_;

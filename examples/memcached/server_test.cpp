@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: p1 migrate nosync
 
-// The server and its clients, over sockets, in one runtime. When it has stopped nothing is left of either.
+// The server and its clients, over sockets, in one runtime. After it has stopped, nothing of either
+// is left.
 
 #include "server.hpp"
 
@@ -69,7 +70,7 @@ TEST_F(server_test, large_values_are_read_and_written_without_a_copy) {
         const std::string part = " 0 " + length + "\r\n" + value + "\r\n";
         EXPECT_EQ(client.receive_to("MN\r\n"),
                   "VALUE a" + part + "VALUE b" + part + "VALUE a" + part + "END\r\nMN\r\n");
-        // Deleted while it is being sent.
+        // The item is deleted while it is being sent.
         test_client other{s.addresses().front()};
         client.send("get a\r\n");
         other.send("delete a\r\n");
@@ -127,19 +128,20 @@ TEST_F(server_test, the_limit_holds_for_connections_that_come_together) {
         server s{chosen};
         const auto at = s.addresses().front();
         std::vector<test_client> all;
-        for (int i = 0; i < 50; ++i) all.emplace_back(at);  // It listens, and does not accept yet.
+        // The server listens, and does not accept yet.
+        for (int i = 0; i < 50; ++i) all.emplace_back(at);
         ums::fiber running{[&s] { s.run(); }};
         std::vector<test_client> served;
         for (test_client& client : all) {
             (void)client.stream().write_all("mn\r\n");
             const std::string said = client.receive_to("\r\n");
             if (said == "MN\r\n") served.push_back(std::move(client));
-            // None: a socket that is written to after it was closed may forget what it had.
+            // No bytes came: a socket that is written to after it was closed may lose what it had.
             else
                 EXPECT_TRUE(said.empty() || said.starts_with("ERROR Too many")) << said;
         }
         EXPECT_EQ(served.size(), 5u);
-        // Whose connection is closed has left a place.
+        // A client whose connection is closed has left a place.
         for (test_client& client : served) {
             client.send("quit\r\n");
             EXPECT_EQ(client.receive_all(), "");
@@ -174,7 +176,7 @@ TEST_F(server_test, it_listens_on_a_unix_socket_also_where_one_was_left_behind) 
             EXPECT_EQ(client.receive_to("\r\n"), "VERSION 1.6.18\r\n");
         });
         EXPECT_FALSE(std::filesystem::exists(chosen.unix_path));
-        // As a server that was killed leaves it.
+        // Leaves a socket as a server does that was killed.
         const int left = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const auto at = ums::net::endpoint::unix_socket(chosen.unix_path).value();
         ASSERT_EQ(bind(left, at.data(), at.size()), 0);
@@ -222,7 +224,7 @@ TEST_F(server_test, without_a_port_there_is_no_tcp) {
 }
 
 TEST_F(server_test, killed_clients_leave_nothing) {
-    // What is half there needs memory, too: nothing is evicted.
+    // A value that is half there needs memory, too; nothing is evicted.
     chosen.store.memory_bytes = 1u << 30;
     serve([](server& s) {
         const auto at = s.addresses().front();

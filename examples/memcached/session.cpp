@@ -7,9 +7,10 @@
 
 namespace memcached {
 
-// A line longer than this without an end is not a command, unless it may be a get of many keys.
+// A line that is longer than this and has no end is not a command, unless it may be a get of many
+// keys.
 constexpr std::size_t line_bytes_max = 2048;
-// But no line is as long as this.
+// But no get is longer than this.
 constexpr std::size_t get_bytes_max = 1 << 20;
 
 bool session::is_hopeless(std::string_view input) const noexcept {
@@ -70,7 +71,7 @@ void session::reset() noexcept {
 
 void session::command(std::string_view text, replies& to) {
     const words line{text};
-    // There is no command of one letter.
+    // No command has one letter.
     if (line.count() == 0 || line[0].size() < 2) return to.text("ERROR\r\n");
     if (line[0].size() == 2 && line[0][0] == 'm') return meta_command(line, text, to);
     text_command(line, to);
@@ -134,7 +135,8 @@ session::result session::store_value(store::access& held) {
                 ++held.count().cas_hits;
             } else if (pending_.may_be_stale && cas != 0 && cas < old->cas) {
                 ++held.count().cas_hits;
-                // Late, but better than nothing: it keeps the marks of the item it replaces.
+                // The value comes late, but it is better than nothing: it keeps the marks of the
+                // item it replaces.
                 it.expires_at = old->expires_at;
                 it.stale = true;
                 it.token_sent = old->token_sent;
@@ -191,7 +193,7 @@ session::delta_result session::apply_delta(store::access& held, std::string_view
     std::memcpy(made->value_begin(), digits, length);
     std::memcpy(made->value_begin() + length, "\r\n", 2);
     held.link(*made, it);
-    it = made.get();  // The store keeps it.
+    it = made.get();  // The store keeps it alive.
     return delta_result::done;
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// session: one client's conversation. It takes bytes and gives replies, and knows nothing of sockets,
-// so that the server, the datagram front, the tests and the fuzzer drive the same code.
+// session: one client's conversation. It takes bytes and gives replies, and knows nothing of
+// sockets, so that the server, the datagram front, the tests and the fuzzer drive the same code.
 //
-// The replies are those of memcached 1.6.18, byte for byte, also for what is wrong with a command.
+// The replies are those of memcached 1.6.18, byte for byte, also for commands that are wrong.
 
 #include <cstdint>
 #include <span>
@@ -37,19 +37,20 @@ class session {
 public:
     explicit session(service& of) noexcept : service_(of) {}
 
-    // Takes the commands that are complete in `input` and adds their replies. Returns the bytes it
-    // took; call it again with the rest and more. Stops early when much is to be sent.
+    // Takes the complete commands in `input` and adds their replies. Returns the bytes it took;
+    // call it again with the rest and more. Stops early when there is much to send.
     std::size_t take(std::string_view input, replies& to);
 
-    // The session is over: send what is there, then close.
+    // If true, send what is there, then close.
     [[nodiscard]] bool is_over() const noexcept { return over_; }
 
-    // While the rest of a large value is awaited: the memory to read it into, instead of a buffer.
+    // While the rest of a large value is on its way: the memory to read it into, instead of a
+    // buffer.
     [[nodiscard]] std::span<char> wanted() noexcept;
-    // So much was read into it.
+    // Call when that many bytes were read into it.
     void filled(std::size_t bytes, replies& to);
 
-    // A new conversation, for the next datagram.
+    // Begins a new conversation, for the next datagram.
     void reset() noexcept;
 
     static constexpr std::size_t much = 256 * 1024;  // Bytes of replies after which take() stops.
@@ -57,14 +58,14 @@ public:
     static constexpr std::string_view version = "1.6.18";
 
 private:
-    // How the value that is being read is stored, and answered.
+    // How the value that is being read is to be stored and answered.
     struct terms {
         storing how = storing::set;
         bool quiet = false;
         bool is_meta = false;
         bool may_be_stale = false;
-        std::uint64_t cas = 0;         // That the item must have; 0: any.
-        std::uint64_t stored_cas = 0;  // That it got.
+        std::uint64_t cas = 0;         // What the item's cas must be; 0: any.
+        std::uint64_t stored_cas = 0;  // The cas that the item got.
     };
     struct pending : terms {
         item_ref it;
@@ -73,16 +74,16 @@ private:
     };
     enum class result { stored, not_stored, exists, not_found };
 
-    // A line that is complete, without its end.
+    // Takes a complete line, without its end.
     void command(std::string_view line, replies& to);
     [[nodiscard]] bool is_hopeless(std::string_view input) const noexcept;
     void finish_value(replies& to);
     result store_value(store::access& held);
     void await_value(item_ref it, const terms& how);
-    // The value that follows is not stored; behind it comes `why`, unless that is empty.
+    // The value that follows is not stored; after it comes `why`, unless that is empty.
     void swallow(std::uint64_t bytes, std::string_view why);
 
-    // text_commands.cpp
+    // In text_commands.cpp:
     void text_command(const words& line, replies& to);
     void get(const words& line, replies& to, bool with_cas, bool touches);
     void update(const words& line, replies& to, storing how);
@@ -92,7 +93,7 @@ private:
     void flush_all(const words& line, replies& to);
     void stats(const words& line, replies& to);
 
-    // meta_commands.cpp
+    // In meta_commands.cpp:
     void meta_command(const words& line, std::string_view text, replies& to);
     void meta_get(const words& line, replies& to);
     void meta_set(const words& line, std::string_view text, replies& to);
@@ -110,8 +111,8 @@ private:
 
     service& service_;
     pending pending_;
-    std::uint64_t swallow_ = 0;  // Bytes of a value that nobody wants.
-    std::string_view refusal_;   // What is said behind them.
+    std::uint64_t swallow_ = 0;  // Bytes of a value to be dropped.
+    std::string_view refusal_;   // What is said after them.
     seconds now_ = 0;
     bool over_ = false;
 };

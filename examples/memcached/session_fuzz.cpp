@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Any bytes: nothing breaks, and the replies do not depend on how the bytes arrive. The first byte chooses the pieces.
+// Checks for any bytes that nothing breaks, and that the replies do not depend on how the bytes
+// arrive. The first byte chooses the pieces.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace {
 
 struct conversation {
     std::string said;
-    bool was_ended;  // By the server, or by a command.
+    bool was_ended;  // The server or a command ended the session.
 };
 
 conversation talk(std::string_view input, std::size_t step) {
@@ -42,7 +43,7 @@ conversation talk(std::string_view input, std::size_t step) {
             goes_on = taken != 0 && !buffer.empty();
             iovec pieces[3];
             while (const unsigned n = out.pieces(pieces, 3)) {
-                // One byte less than there is, as a socket may take it.
+                // Sends one byte less than there is, as a socket may.
                 std::size_t bytes = 0;
                 for (unsigned i = 0; i < n; ++i) bytes += pieces[i].iov_len;
                 if (bytes > 1) --bytes;
@@ -75,10 +76,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t byte
     if (bytes == 0) return 0;
     const std::string_view input{reinterpret_cast<const char*>(data) + 1, bytes - 1};
     const conversation whole = talk(input, input.size() + 1);
-    // Statistics count the pieces' time.
+    // Statistics count the time of the pieces.
     if (input.find("stats") != std::string_view::npos) return 0;
     const conversation pieces = talk(input, data[0] % 61 + 2u);
-    // Too long a line ends the conversation before its end has come, if it comes in pieces.
+    // A line that is too long ends the conversation before the line's end has come, if it comes in
+    // pieces.
     const bool may_be_shorter = pieces.was_ended && has_long_line(input);
     if (may_be_shorter ? !whole.said.starts_with(pieces.said) : whole.said != pieces.said)
         std::abort();

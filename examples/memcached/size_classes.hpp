@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// size_classes: the sizes that items' memory is rounded up to, each 1.25 times the one before. Few
-// sizes keep the heap from fragmenting: a freed block fits the next item of its class.
+// size_classes: the sizes that items' memory is rounded up to, each 1.25 times the one before. A
+// small number of sizes keeps the heap from fragmenting, because a freed block fits the next item
+// of its class.
 //
-// They are memcached's, so that `me` and `stats` show the class numbers that its users know.
+// The sizes are memcached's, so that `me` and `stats` show the class numbers that its users know.
 
 #include <array>
 #include <cstddef>
@@ -40,7 +41,7 @@ public:
         return low + 1;
     }
 
-    // The block an item of `bytes` gets.
+    // The size of the block for an item of `bytes`.
     [[nodiscard]] constexpr std::size_t rounded(std::size_t bytes) const noexcept {
         return bytes > largest ? (bytes + 4095) / 4096 * 4096 : bytes_[of(bytes) - 1];
     }

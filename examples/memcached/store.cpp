@@ -57,8 +57,8 @@ allocation store::allocate(std::string_view key, std::uint32_t flags, seconds ex
     return allocation::done;
 }
 
-// Claims `bytes` of the memory, at the cost of the oldest items. Gives up when there is no item: then
-// replies that are being sent hold the memory.
+// Claims `bytes` of the memory, at the cost of the oldest items. Gives up when there is no item:
+// then replies that are being sent hold the memory.
 bool store::make_room(std::size_t bytes) noexcept {
     // relaxed, all of it: a sum that is compared with a limit. Nothing is read because of it.
     std::size_t used = used_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
@@ -79,7 +79,7 @@ bool store::make_room(std::size_t bytes) noexcept {
         shard& s = shards_[victim];
         {
             const std::lock_guard held{s.lock};
-            // Unless somebody else was faster.
+            // Unless another thread was faster.
             if (s.oldest != nullptr && s.oldest->order == least) {
                 ++s.count.evictions;
                 if (!s.oldest->fetched) ++s.count.evicted_unfetched;
@@ -146,8 +146,8 @@ void store::grow(shard& s) {
 }
 
 bool store::is_flushed(const item& it, seconds now) const noexcept {
-    // relaxed, both: a flush concerns what this shard held when its command came, and a command of the
-    // same client comes later by the order of the connection.
+    // relaxed, both: a flush concerns what this shard held when its command came, and the order of
+    // the connection makes a later command of the same client come later.
     const flush_times times = flush_times_.load(std::memory_order_relaxed);
     return it.cas <= flushed_cas_.load(std::memory_order_relaxed) || it.used_at <= times.past ||
            (times.next <= now && it.used_at <= times.next);
@@ -160,7 +160,7 @@ void store::flush(seconds at, seconds now) noexcept {
     flush_times before = flush_times_.load(std::memory_order_relaxed), after;
     do {
         after = before;
-        // One whose time has come stays in force; one that was still to come does not.
+        // A flush whose time has come stays in force; one whose time had not come does not.
         if (before.next <= now) after.past = std::max(before.past, before.next);
         after.next = is_later ? at - 1 : 0;
     } while (!flush_times_.compare_exchange_weak(before, after, std::memory_order_relaxed));
@@ -187,7 +187,7 @@ item* store::access::find() noexcept {
 }
 
 void store::access::bump(item& it) noexcept {
-    // The time of use is that of the second read on, as memcached has it (`me`, `mg l`).
+    // The time of use is that of the second and later reads, as with memcached (`me`, `mg l`).
     if (!it.fetched) {
         it.fetched = true;
     } else if (!it.active || it.used_at != now_) {

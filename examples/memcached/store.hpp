@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// store: the items by key, with a limit of memory and the least recently used going first.
+// store: the items by key, within a limit of memory; the least recently used item is evicted first.
 //
-// It is split into shards by the hash of the key, each with a lock, a hash table and a list in order
-// of use. All work on a key is done through a store::access, which holds the lock of its shard;
+// It is split into shards by the hash of the key, each with a lock, a hash table and a list in
+// order of use. All work on a key goes through a store::access, which holds the lock of its shard;
 // nothing waits while it is held, so the sections are short.
 //
 // Memory is counted for the store as a whole, in blocks of the size classes. When an item does not
-// fit, the item whose last use is longest ago goes. Each shard says how old its oldest one is, so
-// that finding it takes a look at 64 numbers and one lock.
+// fit, the store evicts the item whose last use is longest ago. Each shard publishes how old its
+// oldest item is, so finding it takes a look at 64 numbers and one lock.
 
 #include <array>
 #include <atomic>
@@ -29,7 +29,7 @@ namespace memcached {
 struct store_options {
     std::size_t memory_bytes = 64u << 20;
     std::size_t item_bytes_max = 1u << 20;  // Nominal bytes of one item.
-    bool evict = true;                      // Or fail to store when the memory is used up.
+    bool evict = true;                      // Otherwise storing fails when the memory is used up.
 };
 
 enum class allocation { done, too_large, no_memory };
@@ -43,12 +43,12 @@ public:
     store(const store&) = delete;
     store& operator=(const store&) = delete;
 
-    // An item that is not linked yet, its value not set. May take locks, so not with an access held.
-    // `value_bytes` includes the "\r\n".
+    // Makes an item that is not linked yet, without setting its value. May take locks, so do not
+    // call it with an access held. `value_bytes` includes the "\r\n".
     allocation make(std::string_view key, std::uint32_t flags, seconds expires_at,
                     std::uint32_t value_bytes, item_ref& made);
 
-    // Gives memory back if more is in use than the limit allows: access::make() may exceed it.
+    // Evicts items if more memory is in use than the limit allows: access::make() may exceed it.
     void trim() noexcept { (void)make_room(0); }
 
     [[nodiscard]] bool fits(std::size_t key_bytes, std::uint32_t flags,
@@ -56,9 +56,9 @@ public:
         return nominal_bytes(key_bytes, flags, value_bytes) <= options_.item_bytes_max;
     }
 
-    // Each is used once.
+    // Each number is used once.
     std::uint64_t next_cas() noexcept {
-        // relaxed: a number; what it orders is ordered by the shard's lock.
+        // relaxed: a number; the shard's lock orders what it stands for.
         return cas_.fetch_add(1, std::memory_order_relaxed) + 1;
     }
 
@@ -67,24 +67,25 @@ public:
     public:
         access(store& of, std::string_view key, seconds now);
 
-        // The item, unless it has expired or was flushed. The pointer is good while the access lives.
+        // Returns the item, unless it has expired or was flushed. The pointer is valid while the
+        // access exists.
         [[nodiscard]] item* find() noexcept;
-        // It was read: fetched, and the most recently used.
+        // Call when the item was read: marks it as fetched, and as the most recently used.
         void bump(item& it) noexcept;
-        // Puts `made` in, in the place of `old` unless that is null, and gives it a new cas.
+        // Links `made`, in the place of `old` unless that is null, and gives it a new cas.
         void link(item& made, item* old) noexcept;
-        // Takes it out.
+        // Takes the item out.
         void unlink(item& it) noexcept;
-        // As store::make(), but evicts nothing; the next store::make() or trim() does.
+        // Like store::make(), but evicts nothing; the next store::make() or trim() does.
         allocation make(std::string_view key, std::uint32_t flags, seconds expires_at,
                         std::uint32_t value_bytes, item_ref& made) {
             return store_.allocate(key, flags, expires_at, value_bytes, false, made);
         }
-        // Its value was changed in place.
+        // Call when the value was changed in place.
         void changed(item& it) noexcept { it.cas = store_.next_cas(); }
-        // Whether nobody else has a reference.
+        // Whether no other reference exists.
         [[nodiscard]] static bool is_mine(const item& it) noexcept {
-            // sync(item): a reader that has let go of it has finished reading.
+            // sync(item): a reader that has dropped its reference has finished reading.
             return it.references.load(std::memory_order_acquire) == 1;
         }
         // One more reference.
@@ -101,7 +102,8 @@ public:
         std::unique_lock<ums::mutex> held_;
     };
 
-    // From `at` on (or now), items stored before are gone. Of those to come only the last one counts.
+    // From `at` on (or now), items stored before are gone. Of several that are still to come, only
+    // the last counts.
     void flush(seconds at, seconds now) noexcept;
 
     // Statistics. Each shard is locked in turn.
@@ -111,7 +113,7 @@ public:
         std::uint64_t items = 0, bytes = 0;  // Nominal bytes.
     };
     [[nodiscard]] use linked();
-    // Of the blocks of all items, linked or not.
+    // The size of the blocks of all items, linked or not.
     [[nodiscard]] std::size_t used_bytes() const noexcept {
         return used_.load(std::memory_order_relaxed);  // relaxed: a figure.
     }
@@ -139,10 +141,10 @@ private:
     }
     [[nodiscard]] bool is_flushed(const item& it, seconds now) const noexcept;
     void unlink(shard& s, item& it) noexcept;
-    // Puts it in as the most recently used, or takes it out of the list in order of use.
+    // These make the item the most recently used, and take it out of the list in order of use.
     void add_newest(shard& s, item& it) noexcept;
     void take_out(shard& s, item& it) noexcept;
-    // For make_room(): behind each change of the oldest.
+    // For make_room(): called after each change of the oldest item.
     void say_oldest(const shard& s) noexcept;
     static void grow(shard& s);
     allocation allocate(std::string_view key, std::uint32_t flags, seconds expires_at,
@@ -152,14 +154,14 @@ private:
 
     const store_options options_;
     std::atomic<std::size_t> used_ = 0;  // Bytes of the blocks of all items, linked or not.
-    // The order of each shard's oldest item; written with its lock held.
+    // The order of each shard's oldest item; written with the shard's lock held.
     static constexpr std::int64_t none = INT64_MAX;
     alignas(64) std::array<std::atomic<std::int64_t>, shards> oldest_;
     std::atomic<std::uint64_t> cas_ = 0;
-    // What was stored with this cas or before is gone...
+    // Items stored with this cas or before are gone...
     std::atomic<std::uint64_t> flushed_cas_ = 0;
-    // ... and what was stored up to `past`; from `next` on, unless that is 0, also what was stored up to
-    // that.
+    // ... and so are items stored up to `past`; and from `next` on, unless that is 0, those stored
+    // up to that.
     struct flush_times {
         seconds past = 0, next = 0;
     };

@@ -72,11 +72,11 @@ TEST_F(store_test, its_memory_stays_within_the_limit_and_the_oldest_go) {
     for (int i = 0; i < 20'000; ++i) {
         ASSERT_EQ(put(s, std::to_string(i), value), allocation::done);
         ASSERT_LE(s.used_bytes(), 4u << 20);
-        ASSERT_EQ(get(s, "hot"), value) << i;  // In use: it never is the oldest for long.
+        ASSERT_EQ(get(s, "hot"), value) << i;  // It is in use, so it is never the oldest for long.
     }
     EXPECT_EQ(get(s, "0"), "");
     EXPECT_EQ(get(s, "19999"), value);
-    EXPECT_GT(s.linked().items, 3000u);  // 1184 bytes each.
+    EXPECT_GT(s.linked().items, 3000u);  // They take 1184 bytes each.
     EXPECT_EQ(s.count().evictions, 20'001 - s.linked().items);
 }
 
@@ -87,7 +87,7 @@ TEST_F(store_test, of_large_items_the_newest_are_kept) {
     for (int i = 0; i < stored; ++i)
         ASSERT_EQ(put(s, "key" + std::to_string(i), value), allocation::done);
     const auto kept = static_cast<int>(s.linked().items);
-    EXPECT_GE(kept, 60);  // With what memory a block needs beyond its item.
+    EXPECT_GE(kept, 60);  // This allows for the memory that a block needs beyond its item.
     for (int i = 0; i < stored; ++i)
         EXPECT_EQ(get(s, "key" + std::to_string(i)).empty(), i < stored - kept) << i;
 }
@@ -97,7 +97,7 @@ TEST_F(store_test, what_was_read_last_is_kept_whatever_its_shard) {
     const std::string value(1000, 'v');
     int stored = 0;
     while (s.count().evictions == 0) put(s, std::to_string(stored++), value);
-    // Read from the last to the first: now the last is the oldest.
+    // Read from the last to the first, so now the last is the oldest.
     for (int i = stored; i-- > 0;) get(s, std::to_string(i));
     const auto kept = static_cast<int>(s.linked().items);
     for (int i = 0; i < kept / 2; ++i) put(s, "new" + std::to_string(i), value);

@@ -49,7 +49,7 @@ void session::text_command(const words& line, replies& to) {
         to.text(version);
         return to.text("\r\n");
     }
-    // A browser, or somebody who makes one send a form here, gets no second chance.
+    // A browser, or an attacker who makes one send a form here, gets no second chance.
     if (name == "quit" || line[n - 1].starts_with("HTTP/")) {
         over_ = true;
         return;
@@ -120,7 +120,8 @@ void session::update(const words& line, replies& to, storing how) {
             swallow(bytes, "SERVER_ERROR out of memory storing object");
         else
             swallow(bytes, quiet ? "" : "SERVER_ERROR object too large for cache");
-        if (how == storing::set) {  // The old value is not the one this client wants others to see.
+        // Other clients must not see the old value after this client wanted to replace it.
+        if (how == storing::set) {
             store::access held{service_.items, key, now_};
             if (item* const old = held.find()) held.unlink(*old);
         }
@@ -192,7 +193,8 @@ void session::touch(const words& line, replies& to) {
 
 void session::flush_all(const words& line, replies& to) {
     const bool quiet = is_quiet(line);
-    ++store::access{service_.items, "", now_}.count().cmd_flush;  // Any shard's.
+    // The counter of any shard will do.
+    ++store::access{service_.items, "", now_}.count().cmd_flush;
     std::int32_t delay = 0;
     if (line.count() != (quiet ? 2u : 1u) && !parse(line[1], delay))
         return answer(to, quiet, bad_exptime);

@@ -31,8 +31,8 @@ namespace {
 
 bool is_blank(char c) noexcept { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-// Blanks, a sign, digits; then the end, or a blank and anything. False if it is no number, or one above
-// 2^64 - 1.
+// Reads blanks, a sign, digits; then the end, or a blank and anything. Returns false if it is no
+// number, or one above 2^64 - 1.
 bool scan(std::string_view word, bool& is_negative, std::uint64_t& magnitude) noexcept {
     const char* at = word.data();
     const char* const last = at + word.size();
@@ -66,7 +66,8 @@ bool parse(std::string_view word, std::uint64_t& number) noexcept {
     std::uint64_t magnitude = 0;
     if (!scan(word, is_negative, magnitude)) return false;
     number = is_negative ? 0 - magnitude : magnitude;
-    // As memcached: a sign counts only in front of or behind what would be negative as a signed number.
+    // As with memcached, a sign counts only in front of or behind what would be negative as a
+    // signed number.
     return static_cast<std::int64_t>(number) >= 0 ||
            word.substr(0, word.find('\0')).find('-') == std::string_view::npos;
 }
@@ -88,7 +89,7 @@ bool parse(std::string_view word, std::int32_t& number) noexcept {
     if (!scan(word, is_negative, magnitude)) return false;
     constexpr std::uint64_t most = INT64_MAX;
     if (magnitude > most + (is_negative ? 1 : 0)) return false;
-    // As memcached: the low 32 bits.
+    // As with memcached, only the low 32 bits count.
     number = static_cast<std::int32_t>(is_negative ? 0 - magnitude : magnitude);
     return true;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// words: a command line in words, and numbers as memcached reads them.
+// words: splits a command line into words, and reads numbers as memcached does.
 
 #include <array>
 #include <cstdint>
@@ -9,7 +9,8 @@
 
 namespace memcached {
 
-// The first words of a line, and what is behind them. Only the space separates; a NUL ends the line.
+// The first words of a line, and what follows them. Only the space separates words; a NUL ends the
+// line.
 class words {
 public:
     static constexpr unsigned most = 23;
@@ -18,7 +19,7 @@ public:
 
     [[nodiscard]] unsigned count() const noexcept { return count_; }
     std::string_view operator[](unsigned i) const noexcept { return words_[i]; }
-    // Behind the last of the words; empty unless there are more than `most`.
+    // What follows the last of the words; empty unless there are more than `most`.
     [[nodiscard]] std::string_view rest() const noexcept { return rest_; }
 
     // Takes the first word off `line`; empty at its end.
@@ -31,13 +32,13 @@ private:
 };
 
 // Each returns false for what is no number, or too large. They accept what strtoul() and its family
-// do: leading blanks, a sign, any number of zeros in front, and anything behind a blank.
+// accept: leading blanks, a sign, any number of zeros in front, and anything after a blank.
 bool parse(std::string_view word, std::uint32_t& number) noexcept;  // These two keep
 bool parse(std::string_view word, std::int32_t& number) noexcept;   // the low 32 bits.
 bool parse(std::string_view word, std::uint64_t& number) noexcept;
 
 // Base64 with padding. decode() returns the bytes written to `out`, 0 if `in` is not valid or too
-// long. As memcached's, it skips other characters and ends at the padding.
+// long. Like memcached's, it skips other characters and ends at the padding.
 std::size_t base64_decode(std::string_view in, char* out, std::size_t capacity) noexcept;
 std::size_t base64_encode(std::string_view in, char* out) noexcept;
 

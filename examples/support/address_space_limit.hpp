@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// address_space_limit: while it lives the process can map only so much more than before. For the servers' tests.
+// address_space_limit: while it exists, the process can map only that much more than before. For
+// the servers' tests.
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -3,9 +3,9 @@
 
 // connection_fibers: the fibers that serve the connections of a server, one for each.
 //
-// There may be no stack for one more: address space is limited, and with mprotect guards the number of mappings
-// (docs/limits.md). That is no reason to end the server: whoever accepted the connection closes it, and
-// goes on when another has ended.
+// There may be no stack for one more fiber: address space is limited, and so is the number of
+// mappings with mprotect guards (docs/limits.md). That is no reason to end the server: the code
+// that accepted the connection closes it, and continues when another connection has ended.
 
 #include <chrono>
 #include <system_error>
@@ -18,7 +18,8 @@
 
 class connection_fibers {
 public:
-    // Calls serve(peer) on a new fiber. False if there is no stack for it: `peer` is as it was.
+    // Calls serve(peer) on a new fiber. Returns false if there is no stack for it; then `peer` is
+    // unchanged.
     template <class Serve>
     [[nodiscard]] bool start(ums::net::stream& peer, Serve serve) {
         running_.add();
@@ -36,9 +37,10 @@ public:
             return false;
         }
     }
-    // Until one has ended since the last time; but not for long: others use stacks, too.
+    // Waits until one has ended since the last time; but not for long, because other code uses
+    // stacks, too.
     void wait_for_stack() { (void)ended_.wait_for(std::chrono::milliseconds{10}); }
-    // Until all have ended.
+    // Waits until all have ended.
     void wait() { running_.wait(); }
 
 private:

@@ -38,22 +38,24 @@ void connection::allow(std::chrono::milliseconds time, bool writes) noexcept {
     if (time > 0ms) {
         until = connections::now() + time.count();
         const std::int64_t late = std::min<std::int64_t>(time.count() / 8, 100);
-        // relaxed, both: nobody else stores them, but for the watch, which has then ended the wait.
+        // relaxed, both: no other fiber stores them, except the watch, and then it has ended the
+        // wait.
         const std::int64_t before = until_.load(std::memory_order_relaxed);
         if (before >= until && before - until <= late &&
             writes_.load(std::memory_order_relaxed) == writes)
             return;
         until += late;
     }
-    // relaxed: the watch reads it after until_, and if it reads an old one the connection has moved on.
+    // relaxed: the watch reads it after until_, and if it reads an old value the connection has
+    // moved on.
     writes_.store(writes, std::memory_order_relaxed);
     until_.store(until, std::memory_order_seq_cst);  // sync(watch): see the top of the header.
     all_.wake_watch(until);
 }
 
 void connection::set_idle(bool idle) noexcept {
-    // sync(stop): stop() sees it, or we see stops_. relaxed when it is over: a wait that is ended for
-    // nothing finds the bytes that came all the same.
+    // sync(stop): either stop() sees it, or we see stops_. relaxed when the idle time is over: a
+    // wait that is ended for nothing still finds the bytes that came.
     idle_.store(idle, idle ? std::memory_order_seq_cst : std::memory_order_relaxed);
 }
 
@@ -68,20 +70,21 @@ bool connection::must_end() const noexcept {
 connections::connections() : watch_([this] { watch(); }) {}
 
 connections::~connections() {
-    ends_.store(true, std::memory_order_seq_cst);  // sync(watch): before it is woken.
+    ends_.store(true, std::memory_order_seq_cst);  // sync(watch): comes before the watch is woken.
     wake_.set();
     watch_.join();
 }
 
 void connections::wake_watch(std::int64_t until) noexcept {
-    // sync(watch): behind the store of until_.
+    // sync(watch): comes after the store of until_.
     if (until < sleeps_until_.load(std::memory_order_seq_cst)) wake_.set();
 }
 
 void connections::watch() {
-    // sync(watch), all of it: what it will sleep for is said before it looks.
+    // sync(watch), all of it: the watch says how long it will sleep before it looks.
     while (!ends_.load(std::memory_order_seq_cst)) {
-        sleeps_until_.store(0, std::memory_order_seq_cst);  // Nobody need wake it: it looks.
+        // It looks now, so it need not be woken.
+        sleeps_until_.store(0, std::memory_order_seq_cst);
         const std::int64_t present = now();
         const std::int64_t next = look(present);
         sleeps_until_.store(next, std::memory_order_seq_cst);
@@ -89,7 +92,7 @@ void connections::watch() {
         if (next == connection::never) {
             wake_.wait();
         } else {
-            // Not more often than ten times a second, however many times there are to wait for.
+            // At most ten times a second, however many times there are to wait for.
             const auto wait = std::max<std::int64_t>(next - present, 100);
             (void)wake_.wait_for(std::chrono::milliseconds{wait});
         }
@@ -106,15 +109,15 @@ std::int64_t connections::look(std::int64_t present) {
             next = std::min(next, until);
             continue;
         }
-        // A second time for the same connection: it does not even get its answer away.
+        // This is the second time for the same connection, so it cannot even send its answer.
         // relaxed: only we set it.
         const bool again = c->timed_out_.load(std::memory_order_relaxed);
-        // relaxed: allow().
+        // relaxed: see allow().
         const bool writes = again || c->writes_.load(std::memory_order_relaxed);
         c->timed_out_.store(true, std::memory_order_release);  // sync(watch)
         std::int64_t expected = until;
         const std::int64_t later = again ? connection::never : present + 5000;
-        // relaxed: the loser is our own guess; the connection's newer time stands.
+        // relaxed: if the exchange fails, the connection's newer time stands.
         if (c->until_.compare_exchange_strong(expected, later, std::memory_order_relaxed))
             next = std::min(next, later);
         (void)c->peer_.shutdown(writes ? SHUT_RDWR : SHUT_RD);
@@ -124,7 +127,8 @@ std::int64_t connections::look(std::int64_t present) {
 
 void connections::stop() {
     stops_.store(true,
-                 std::memory_order_seq_cst);  // sync(stop): before the idle ones are looked for.
+                 // sync(stop): comes before the search for idle connections.
+                 std::memory_order_seq_cst);
     const std::lock_guard held{lock_};
     for (connection* c = first_; c != nullptr; c = c->next_)
         if (c->idle_.load(std::memory_order_seq_cst))

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// connections: the connections of a server, their time-outs, and how they end when the server stops.
+// connections: the connections of a server, their time-outs, and how they end when the server
+// stops.
 //
-// A connection says how long it may go on waiting by storing a time: no timer is set or cancelled for a
-// request. One fiber, the watch, sleeps until the earliest of these times, looks at all, ends the waits that
-// have lasted too long, and sleeps again; while there is no time to wait for it sleeps for good. A wait is ended
-// by shutting the socket down, which wakes whoever reads or writes there; that fiber then sees why.
+// A connection says how long it may wait by storing a time: no timer is set or cancelled for a
+// request. One fiber, the watch, sleeps until the earliest of these times, looks at all, ends the
+// waits that have lasted too long, and sleeps again; while there is no time to wait for it sleeps
+// for good. The watch ends a wait by shutting the socket down, which wakes the fiber that reads or
+// writes there; that fiber then sees why.
 //
-// Lost wake-ups: the watch may sleep while a connection stores an earlier time than it sleeps for. Whoever stores a
-// time compares it with the watch's and wakes it if it is earlier (both in one order, sequentially consistent:
-// either the watch sees the new time before it sleeps, or the storer sees how long the watch will sleep).
+// Why no wake-up is lost: the watch may sleep while a connection stores an earlier time than it
+// sleeps for. So a connection that stores a time compares it with the watch's and wakes the watch
+// if the time is earlier. (Both are in one order, sequentially consistent: either the watch sees
+// the new time before it sleeps, or the connection sees how long the watch will sleep.)
 
 #include <atomic>
 #include <chrono>
@@ -35,15 +38,15 @@ public:
 
     ums::net::stream& stream() noexcept { return peer_; }
 
-    // The next waits may last until so long from now; zero: for ever. Call it again to say something else. They
-    // end up to an eighth, or a tenth of a second, later than that: so a connection that is served again and again
-    // need not store a new time for each request.
+    // The next waits may last until that time from now; zero: for ever. Call it again to change
+    // that. The waits end up to an eighth, or a tenth of a second, later than that, so a connection
+    // that is served again and again need not store a new time for each request.
     void allow(std::chrono::milliseconds time, bool writes) noexcept;
-    // Nothing is asked of the server: when it stops, the wait for more ends at once.
+    // No request is in progress: when the server stops, the wait for more ends at once.
     void set_idle(bool idle) noexcept;
-    // The watch has ended the wait.
+    // Whether the watch has ended the wait.
     [[nodiscard]] bool has_timed_out() const noexcept;
-    // The server stops: no further request is to be served.
+    // Whether the server stops: then no further request is to be served.
     [[nodiscard]] bool must_end() const noexcept;
 
 private:
@@ -69,11 +72,12 @@ public:
     connections(const connections&) = delete;
     connections& operator=(const connections&) = delete;
 
-    // From now on idle connections end, the others after their request. From any thread.
+    // From now on idle connections end, and the others end after their request. May be called by
+    // any thread.
     void stop();
-    // False if some are left when the time has passed.
+    // Returns false if some are left when the time has passed.
     bool wait_until_empty(std::chrono::milliseconds time);
-    // Shuts down those that are left.
+    // Shuts down the connections that are left.
     void end_all();
 
     [[nodiscard]] std::size_t count() const noexcept {
@@ -97,7 +101,7 @@ private:
     ums::condition_variable empty_;
     std::atomic<bool> stops_ = false;
     std::atomic<bool> ends_ = false;
-    std::atomic<std::int64_t> sleeps_until_ = 0;  // The watch.
+    std::atomic<std::int64_t> sleeps_until_ = 0;  // How long the watch sleeps.
     ums::auto_reset_event wake_;
-    ums::fiber watch_;  // Last: it uses the rest.
+    ums::fiber watch_;  // It comes last, because it uses the rest.
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// expect_turned_away: what a server does that has no stack for one more connection. For the servers' tests.
+// expect_turned_away: checks what a server does that has no stack for one more connection. For the
+// servers' tests.
 
 #include <chrono>
 #include <cstddef>
@@ -15,13 +16,14 @@
 #include "address_space_limit.hpp"
 #include "test_client.hpp"
 
-// The server at `at` serves clients until there is address space for none more, turns that one away, goes on
-// with the others, and serves new ones when these have gone. `is_served(test_client&)` tries a request.
+// The server at `at` serves clients until there is no address space for one more. It turns that one
+// away, continues with the others, and serves new clients when these have gone.
+// `is_served(test_client&)` tries a request.
 template <class IsServed>
 void expect_turned_away(const ums::net::endpoint& at, IsServed is_served) {
     using namespace std::chrono_literals;
     {
-        test_client first{at};  // What the server makes once is there.
+        test_client first{at};  // After this, the server has made what it makes once.
         ASSERT_TRUE(is_served(first));
     }
     const address_space_limit limit{1u << 30};
@@ -36,7 +38,7 @@ void expect_turned_away(const ums::net::endpoint& at, IsServed is_served) {
     EXPECT_LT(all.size(), too_many);
     for (test_client& client : all) EXPECT_TRUE(is_served(client));
     all.clear();
-    // As soon as one of the fibers has ended.
+    // True as soon as one of the fibers has ended.
     bool goes_on = false;
     for (const auto end = std::chrono::steady_clock::now() + 60s;
          !goes_on && std::chrono::steady_clock::now() < end;) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// input_buffer: bytes that were received and not consumed yet. Small while little comes, so that an idle
-// connection holds little memory; larger for as long as more is there.
+// input_buffer: bytes that were received and not consumed yet. It is small while little comes, so
+// that an idle connection holds little memory, and larger for as long as more is there.
 
 #include <cstddef>
 #include <cstring>
@@ -19,7 +19,8 @@ public:
         return {bytes_.get() + begin_, end_ - begin_};
     }
 
-    // Room for more, at least one byte, until free_space() says otherwise.
+    // Returns room for more, at least one byte. The buffer grows up to `most` bytes, and beyond if
+    // full.
     [[nodiscard]] std::span<char> space(std::size_t most) {
         if (begin_ == end_) {
             begin_ = end_ = 0;
@@ -32,7 +33,7 @@ public:
                 end_ -= begin_;
                 begin_ = 0;
             }
-            // What did not fit before, or fills half of it, gets more room.
+            // Input that did not fit before, or that fills half of the buffer, gets more room.
             if (end_ > capacity_ / 2 || (was_full_ && capacity_ < large)) {
                 const std::size_t more = capacity_ < large ? large : capacity_ * 2;
                 if (more <= most || end_ == capacity_) resize(more);
@@ -45,7 +46,7 @@ public:
         end_ += bytes;
     }
     void consume(std::size_t bytes) noexcept { begin_ += bytes; }
-    // Forgets what is there, and keeps the memory if it is not much.
+    // Forgets the contents, and keeps the memory if it is not much.
     void clear() noexcept {
         begin_ = end_ = 0;
         was_full_ = false;

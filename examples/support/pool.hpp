@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// pool: things that a fiber needs while it works, not while it waits. The one given back last is taken first: its
-// memory is in the cache, and a thousand idle connections hold none.
+// pool: things that a fiber needs while it works, not while it waits. The thing given back last is
+// taken first, because its memory is in the cache; and a thousand idle connections hold none.
 //
-// T::clear() makes one fit for the next.
+// T::clear() prepares a thing for its next user.
 
 #include <atomic>
 #include <cstddef>
@@ -28,10 +28,10 @@ public:
     explicit pool(std::size_t most_kept = 64) { free_.reserve(most_kept); }
     pool(const pool&) = delete;
     pool& operator=(const pool&) = delete;
-    ~pool() { delete last_.load(std::memory_order_relaxed); }  // relaxed: nobody else is left.
+    ~pool() { delete last_.load(std::memory_order_relaxed); }  // relaxed: no other user is left.
 
     [[nodiscard]] loan take() {
-        // sync(pool): sees what the giver did to it.
+        // sync(pool): sees what the previous user did to it.
         if (T* last = last_.exchange(nullptr, std::memory_order_acquire))
             return loan{last, giver{this}};
         {
@@ -50,7 +50,7 @@ private:
         std::unique_ptr<T> given{thing};
         given->clear();
         T* none = nullptr;
-        // sync(pool). relaxed if there is one: it stays.
+        // sync(pool). relaxed if there is one already, which stays.
         if (last_.compare_exchange_strong(none, thing, std::memory_order_release,
                                           std::memory_order_relaxed)) {
             (void)given.release();
@@ -60,7 +60,7 @@ private:
         if (free_.size() < free_.capacity()) free_.push_back(std::move(given));
     }
 
-    // Without a lock: enough for one that is used by one at a time.
+    // Without a lock: enough for things that are used one at a time.
     std::atomic<T*> last_ = nullptr;
     ums::mutex lock_;
     std::vector<std::unique_ptr<T>> free_;  // Guarded by lock_.

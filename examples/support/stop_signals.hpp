@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// stop_signals: SIGINT and SIGTERM as a call on a thread of its own, rather than a handler that may do nothing.
+// stop_signals: turns SIGINT and SIGTERM into a call on a thread of its own, rather than in a
+// handler, where almost nothing is allowed.
 //
-// Made in main() before any other thread: it blocks the two signals, and threads inherit that.
+// Make it in main() before any other thread: it blocks the two signals, and threads inherit that.
 
 #include <csignal>
 #include <pthread.h>
@@ -24,7 +25,7 @@ public:
     stop_signals& operator=(const stop_signals&) = delete;
     ~stop_signals() { end(); }
 
-    // Calls f() when the first of them comes; once.
+    // Calls f() once, when the first of them comes.
     void call(std::function<void()> f) {
         waiter_ = std::thread{[this, f = std::move(f)] {
             int signal = 0;
@@ -32,7 +33,7 @@ public:
             if (!ended_) f();
         }};
     }
-    // No call any more. Waits for one that has begun.
+    // Calls nothing any more. Waits for a call that has begun.
     void end() {
         if (!waiter_.joinable()) return;
         ended_ = true;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// test_client: what the servers' tests talk with; on a fiber.
+// test_client: the client that the servers' tests use; on a fiber.
 
 #include <sys/socket.h>
 
@@ -20,27 +20,27 @@ public:
 
     void send(std::string_view text) { stream_.write_all(text).value(); }
 
-    // So many bytes, or what came before the end of the connection.
+    // Receives that many bytes, or what came before the end of the connection.
     std::string receive(std::size_t bytes) {
         while (buffer_.size() < bytes && more()) {
         }
         return cut(std::min(bytes, buffer_.size()));
     }
-    // Up to and with `end`, or what came before the end of the connection.
+    // Receives up to and including `end`, or what came before the end of the connection.
     std::string receive_to(std::string_view end) {
         while (buffer_.find(end) == std::string::npos)
             if (!more()) return cut(buffer_.size());
         return cut(buffer_.find(end) + end.size());
     }
     std::string receive_all() { return receive(std::string::npos); }
-    // Nothing comes for that time.
+    // Whether nothing comes for that time.
     bool is_silent_for(std::chrono::milliseconds time) {
         char c = 0;
         return buffer_.empty() &&
                ums::io::recv(stream_.fd(), &c, 1, MSG_PEEK, ums::deadline_after(time)).error() ==
                    std::errc::timed_out;
     }
-    // Without a goodbye: the other side gets a reset.
+    // Closes without a goodbye: the server gets a reset.
     void kill() {
         const linger at_once{.l_onoff = 1, .l_linger = 0};
         ASSERT_EQ(setsockopt(stream_.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);

@@ -7,21 +7,29 @@
 // own processors (hence kernel threads) and its own order of ready fibers. A fiber is made in one
 // cluster (fiber_options::cluster) and may move to another (this_fiber::migrate).
 //
-// Blocking: the constructor and add_processor() start kernel threads. remove_processor() waits
-//           until a processor has stopped; the destructor waits until every fiber of the cluster
-//           has ended or left. Both park a fiber and block a plain thread.
-// Lifetime: destroy a cluster before the runtime stops, and from outside the cluster.
+// Blocking: the constructor and add_processor() start kernel threads. remove_processor() and
+//           move_processor() wait until a processor has stopped; the destructor waits until every
+//           fiber of the cluster has ended or left. They park a fiber and block a plain thread.
+// Lifetime: destroy a cluster before the runtime stops, and from outside the cluster: a fiber of
+//           the cluster that destroyed it would wait for itself, and ends the program with a
+//           message. So does a runtime that is stopped while a cluster exists.
 // Errors:   std::system_error: operation_not_permitted (no runtime is running),
-//           resource_unavailable_try_again (no thread, or add_processor() beyond 1024),
+//           resource_unavailable_try_again (no thread, or more than 1024 processors),
 //           invalid_argument (0 or more than 1024 processors, another option out of range, or the
-//           last processor is removed), operation_not_supported (time slices without a detector).
+//           last processor is removed), operation_not_supported (time slices without a detector,
+//           or CPUs that this process may not use).
 // Cost:     a kernel thread for each processor.
 
+#include <concepts>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 
 #include "ums/export.hpp"
+#include "ums/impl/spawn.hpp"
 #include "ums/options.hpp"
 
 namespace ums {
@@ -37,7 +45,13 @@ struct cluster_options {
     policy_kind policy = policy_kind::work_stealing;
     // Makes a policy of your own; wins over `policy`.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
+    // Confines each processor to one CPU, of those that `cpus` names.
     bool pin = false;
+    // The CPUs that the cluster's kernel threads may use. Empty: all that the process may. A list
+    // as the kernel writes it: "0-3,8"; those of a NUMA node: "node:1"; or "auto": one for each
+    // processor, near each other (the same last-level cache, if that has as many), which other
+    // clusters with "auto" do not use yet. With fewer CPUs than processors several share one.
+    std::string cpus = {};
     // Most kernel threads, as options::carriers.
     std::uint32_t carriers = 10'000;
     // As options::time_slice_us, and refused in the same cases.
@@ -61,6 +75,51 @@ public:
     // switching delays the removal.
     void remove_processor();
 
+    // Moves a processor from this cluster to another one: adds one there and removes one here, as
+    // the two functions above do. If either fails nothing has changed. Returns its index there.
+    unsigned move_processor(cluster& to);
+
+    // Runs f(args...) on a new fiber of this cluster that nobody joins, as ums::fiber and detach()
+    // would, for less. The caller may be any fiber or thread, while the cluster exists. Does not
+    // wait for the fiber. Errors: as ums::fiber's; invalid_argument if the options name another
+    // cluster.
+    template <class F, class... Args>
+    requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>) void post(F&& f,
+                                                                             Args&&... args) {
+        post(fiber_options{}, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+    template <class F, class... Args>
+    void post(const fiber_options& options, F&& f, Args&&... args) {
+        static_assert(impl::is_callable<F, Args...>,
+                      "what is posted must be callable with copies of its arguments, as rvalues");
+        const fiber_options mine = posted(options);
+        impl::start_by([&](sched::fiber* it, void (*run)(void*),
+                           void* at) { impl::spawn_detached(it, run, at, mine.launch); },
+                       &mine, std::forward<F>(f), std::forward<Args>(args)...);
+    }
+
+    // The same for each function of a range. They become ready together, in order, and one idle
+    // processor is woken for all of them (which wakes the next, if there is work left). If there is
+    // no stack for one of them, or copying a function throws, none of them runs. Errors: as post();
+    // invalid_argument if the options say launch::dispatch.
+    template <class Range>
+    void post_each(Range&& functions) {
+        post_each(fiber_options{}, std::forward<Range>(functions));
+    }
+    template <class Range>
+    void post_each(const fiber_options& options, Range&& functions) {
+        using function = std::decay_t<decltype(*std::begin(functions))>;
+        static_assert(impl::is_callable<function>,
+                      "what is posted must be callable without arguments, as an rvalue");
+        const fiber_options mine = posted(options, true);
+        impl::batch_of<function> batch;
+        for (auto&& f : functions)
+            impl::start_by([&](sched::fiber* it, void (*run)(void*),
+                               void* at) { batch.add(it, run, at); },
+                           &mine, std::forward<decltype(f)>(f));
+        batch.commit();
+    }
+
     // Sets how much the fibers of a group (fiber_options::group) get together: a weight of 1 to
     // 10,000, 100 unless set. Errors: std::system_error, invalid_argument if a value is out of
     // range; operation_not_supported if the cluster's policy has no groups.
@@ -74,6 +133,9 @@ public:
     static cluster& standard() noexcept;
 
 private:
+    // What a post() goes by. Throws invalid_argument.
+    [[nodiscard]] fiber_options posted(const fiber_options& given, bool is_batch = false);
+
     friend struct sched::cluster_access;
     // Names an existing cluster. Two parameters, so that cluster{{}} means default options.
     cluster(const sched::cluster_access&, sched::cluster* existing) noexcept : impl_{existing} {}

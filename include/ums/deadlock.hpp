@@ -11,8 +11,8 @@
 // until the process ends: see src/sched/deadlock.cpp. Every cycle that exists when the call begins
 // is found.
 //
-// With options::deadlock (UMS_DEADLOCK) the runtime looks by itself when a cluster has nothing to
-// run and no deadline to wait for. It writes each cycle to standard error once.
+// With options::deadlock (UMS_DEBUG=deadlock) the runtime looks by itself when a cluster has
+// nothing to run and no deadline to wait for. It writes each cycle to standard error once.
 //
 // Blocking:  never parks. Nothing is stopped; the call sets a fiber of a cycle aside while it reads
 //            the fiber's stack. The call waits, by yielding, for a fiber that has yet to park. If

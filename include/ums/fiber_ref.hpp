@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <span>
 #include <string_view>
 
 #include "ums/deadline.hpp"
@@ -97,6 +98,10 @@ private:
     constexpr explicit fiber_ref(sched::parkable* who) noexcept : who_{who} {}
     sched::parkable* who_ = nullptr;
 };
+
+// Calls unpark() on each, but wakes at most one processor of each cluster for all of them; that one
+// wakes the next if there is work left. None may be empty.
+UMS_EXPORT void unpark_all(std::span<const fiber_ref> all) noexcept;
 
 }  // namespace ums
 

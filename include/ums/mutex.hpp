@@ -13,9 +13,11 @@
 //            Where nothing else could run meanwhile, lock() of a barging mutex first looks again
 //            for some microseconds. unlock() and try_lock() never block. Not from a signal handler.
 // Priority:  in a cluster whose policy has priorities (policy_kind::priority), the holder is as
-//            urgent as the most urgent waiter; it does not pass this on if it waits for another.
-//            unlock() of any but a fair_mutex wakes the most urgent first, but after overtakes_most
-//            such passes the one that was passed over. Other clusters' waiters have priority 0.
+//            urgent as the most urgent waiter. If it waits for another mutex itself, so is the
+//            holder of that, and so on. A waiter that gives up takes back what it lent. unlock()
+//            of any but a fair_mutex wakes the most urgent first, but after overtakes_most such
+//            passes the one that was passed over. Waiters of clusters without priorities have
+//            priority 0.
 // Fairness:  mutex: the first waiter is woken, queues in front again if another was faster, and is
 //            handed the lock after overtakes_most such attempts.
 //            fair_mutex: first come, first served.

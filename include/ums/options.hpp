@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "ums/deadline.hpp"
@@ -94,7 +95,7 @@ struct options {
     std::size_t stack_bytes = 64 * 1024;
 
     // How stacks are guarded. Asking for `lightweight` where the kernel lacks it is refused.
-    // [UMS_GUARD=auto|lightweight|mprotect]
+    // [UMS_DEBUG=guard=auto|lightweight|mprotect]
     guard_kind guard = guard_kind::automatic;
 
     // The order of the ready fibers in the default cluster. [UMS_POLICY=work_stealing|...]
@@ -103,8 +104,18 @@ struct options {
     // wins over both.
     std::function<std::unique_ptr<ums::policy>()> make_policy = {};
 
-    // Confines each processor to one CPU. [UMS_PIN=0|1]
+    // Lets the default cluster have more or fewer processors when the process's affinity mask,
+    // cpuset or control group's quota changes while fibers run: a kernel thread looks once a second
+    // then. Never more than `processors`, unless that is 0, nor than `cpus` names. Needs a detector
+    // (`block`): refused without one. [UMS_FOLLOW_CPUS=0|1]
+    bool follow_cpus = false;
+
+    // Confines each processor to one CPU, of those that `cpus` names. [UMS_PIN=0|1]
     bool pin = false;
+
+    // The CPUs that the default cluster's kernel threads may use, as cluster_options::cpus. With
+    // `processors` 0 there is a processor for each of them. [UMS_CPUS=LIST|node:NUMBER|auto]
+    std::string cpus = {};
 
     // How long a processor that finds no work spins for it while others run, before it sleeps, in
     // nanoseconds. At most 1 s. [UMS_SPIN_NS]
@@ -131,23 +142,24 @@ struct options {
     // [UMS_SIGNAL]
     int signal = 0;
 
-    // Debug: moves the fiber to another processor at every park and every yield. [UMS_MIGRATE=0|1]
+    // Debug: moves the fiber to another processor at every park and every yield.
+    // [UMS_DEBUG=migrate]
     bool migrate = false;
 
     // Measures the stack of each fiber that ends (a system call or two per fiber), for
-    // stats().stack_high_water_bytes. [UMS_MEASURE_STACKS=0|1]
+    // stats().stack_high_water_bytes. [UMS_DEBUG=measure_stacks]
     bool measure_stacks = false;
 
     // Whether the runtime looks for deadlocks (ums/deadlock.hpp). Cost: a look at every fiber each
-    // time the cluster comes to rest. [UMS_DEADLOCK=off|report|abort]
+    // time the cluster comes to rest. [UMS_DEBUG=deadlock=report|abort|off]
     deadlock_check deadlock = deadlock_check::off;
 
     // In debug builds of the library, warns on standard error when two mutexes are locked in both
-    // orders. [UMS_LOCK_ORDER=on|off]
+    // orders. [UMS_DEBUG=lock_order=on|off]
     bool lock_order = true;
 
     // Uses membarrier(2); without it each scheduling operation costs a full fence.
-    // [UMS_MEMBARRIER=on|off]
+    // [UMS_DEBUG=membarrier=on|off]
     bool membarrier = true;
 
     // An unavailable detector that was requested by name fails the start.
@@ -157,7 +169,7 @@ struct options {
     // The engine for descriptors. [UMS_IO=auto|epoll|uring]
     io_engine io = io_engine::automatic;
 
-    // Seed of every random choice the scheduler makes. [UMS_SEED]
+    // Seed of every random choice the scheduler makes. [UMS_DEBUG=seed=NUMBER]
     std::uint64_t seed = 1;
 };
 

@@ -85,9 +85,11 @@ public:
     // is blocked in the kernel while its processor goes on: ready() gets such a fiber back.
     virtual void left(fiber_ref f, unsigned processor) noexcept { (void)f, (void)processor; }
 
-    // A more urgent fiber waits for a mutex that `f` holds, and f.effective_priority() has risen.
-    // `f` may be the policy's or not; it may run, wait, or be on its way to another cluster. Called
-    // from any fiber or thread, with the mutex's own lock held.
+    // A more urgent fiber waits for a mutex that `f` holds, or for one whose holder waits for `f`,
+    // and f.effective_priority() has risen. `f` may be the policy's or not; it may run, wait, or be
+    // on its way to another cluster. Called from any fiber or thread, one call at a time, with the
+    // mutex's own lock held. Nobody is told of a priority that falls: it counts from the next
+    // ready().
     virtual void raised(fiber_ref f) noexcept { (void)f; }
     // Whether raised() is wanted. Must not change.
     [[nodiscard]] virtual bool has_priorities() const noexcept { return false; }
@@ -98,6 +100,11 @@ public:
         (void)group, (void)weight;
         return false;
     }
+
+    // `f`, which runs, has gone to `processor` by this_fiber::migrate(cluster, processor). A policy
+    // by which each fiber belongs to a processor lets it belong to that one. Called by the fiber,
+    // which is not the policy's. Not called for a pinned fiber.
+    virtual void placed(fiber_ref f, unsigned processor) noexcept { (void)f, (void)processor; }
 };
 
 // An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. All

@@ -13,8 +13,9 @@
 //           own decides otherwise.
 // Ordering: what happens before an unpark() is visible after the park() that it ends. What happens
 //           before a request_stop() is visible after the park that it ends.
-// Errors:   none. migrate() on a plain thread, or inside ums::keep_carrier, ends the program with a
-//           message.
+// Errors:   none but migrate()'s to a processor that there is not: std::system_error,
+//           invalid_argument. migrate() on a plain thread, or to another cluster or processor inside
+//           ums::keep_carrier, ends the program with a message.
 // Cost:     yield() about 10 ns; a park at least an atomic read-modify-write and a switch.
 
 #include <chrono>
@@ -94,6 +95,14 @@ void sleep_for(const std::chrono::duration<Rep, Period>& d) noexcept {
 // its pin. Inside a marked region the fiber may wait there for a kernel thread, as at the beginning
 // of a region (ums/blocking.hpp). Requires: the caller is a fiber.
 UMS_EXPORT void migrate(cluster& to) noexcept;
+
+// The same, but to the processor of that index, also within the fiber's own cluster: the fiber runs
+// there when this returns. From then on it goes where its cluster's policy wants it, as ever: by
+// the policies with a queue per processor it belongs to that processor, by the others it may run
+// elsewhere after its next switch. A pinned fiber stays pinned, to that processor. If that is
+// removed meanwhile, processor 0 takes its place. It takes until that processor's fibers let it in:
+// at most 61 of their switches. Errors: see above, if `to` has no such processor now.
+UMS_EXPORT void migrate(cluster& to, unsigned processor);
 
 // How deep the stack has ever been used, in bytes, rounded up to whole pages. Unless measure_stacks
 // is on, this includes the use by earlier fibers. 0 on a plain thread. Cost: a system call.

@@ -70,7 +70,7 @@ UMS_API int64_t ums_deadline_after(int64_t ns);
 #define UMS_OUTSIDE (~0u)
 
 /* A policy of your own. `self` is what make() returned, or the argument if make is NULL. destroy,
- * steal, instead_of and left may be NULL; the others may not. The scheduler calls the functions
+ * steal and all behind empty may be NULL; the others may not. The scheduler calls the functions
  * concurrently, between two fibers: they must be thread-safe and short, and must not wait. */
 typedef struct ums_policy_calls {
     size_t size;
@@ -86,10 +86,24 @@ typedef struct ums_policy_calls {
     ums_ref_t (*instead_of)(void* self, ums_ref_t fiber, unsigned processor);
     /* The fiber stops there: it waits, or ends. */
     void (*left)(void* self, ums_ref_t fiber, unsigned processor);
+    /* Whether raised is wanted: whether mutexes shall lend priorities. Asked often; must not
+     * change. NULL: not. */
+    bool (*has_priorities)(void* self);
+    /* ums_ref_effective_priority(fiber) has risen, as it holds a mutex for which a more urgent one
+     * waits. Called from anywhere, also if the policy does not have the fiber. NULL: ignored. */
+    void (*raised)(void* self, ums_ref_t fiber);
+    /* What ums_cluster_set_group_weight() was told. Returns whether the policy has groups. NULL: it
+     * has none. */
+    bool (*set_group_weight)(void* self, unsigned group, unsigned weight);
+    /* The fiber, which runs, went there by ums_this_fiber_migrate_to(). */
+    void (*placed)(void* self, ums_ref_t fiber, unsigned processor);
 } ums_policy_calls_t;
 
-#define UMS_POLICY_CALLS_INIT \
-    { sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL }
+#define UMS_POLICY_CALLS_INIT                                                                     \
+    {                                                                                             \
+        sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,   \
+            NULL, NULL, NULL, NULL                                                                \
+    }
 
 /* An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. Zero is
  * empty. */
@@ -175,12 +189,13 @@ typedef struct ums_options {
     uint32_t carriers;      /* 10000; 2 to 1000000 */
     uint32_t time_slice_us; /* 10000; 0: none; 100 to 60000000. See ums_run() for -EOPNOTSUPP. */
     int signal;             /* 0: one that nobody uses */
+    const char* cpus;       /* NULL or "": any; as in ums_cluster_options_t */
 } ums_options_t;
 
 #define UMS_OPTIONS_INIT                                                                           \
     {                                                                                              \
         sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
-            5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 10000, 0           \
+            5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 10000, 0, NULL     \
     }
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber
@@ -243,6 +258,9 @@ UMS_API unsigned ums_hardware_concurrency(void);
 
 /* Ends the current or next park of the fiber or thread. Never blocks; not from a signal handler. */
 UMS_API void ums_ref_unpark(ums_ref_t who);
+/* The same for each of an array, waking at most one processor of each cluster for all of them. None
+ * may be {NULL}. */
+UMS_API void ums_ref_unpark_all(const ums_ref_t* all, size_t count);
 UMS_API uint64_t ums_ref_id(ums_ref_t who);      /* 0: a plain thread, or {NULL} */
 UMS_API const char* ums_ref_name(ums_ref_t who); /* "": no name. Lives as long as the fiber. */
 /* A word that the fiber keeps for its policy. Requires: `who` names a fiber. */
@@ -285,6 +303,10 @@ UMS_API void ums_this_fiber_sleep_until(int64_t deadline);
 /* Moves the calling fiber to another cluster. -EPERM: the caller is a plain thread. -EBUSY: it is
  * inside ums_keep_carrier_enter(). */
 UMS_API int ums_this_fiber_migrate(ums_cluster_t* to);
+/* The same, but to the processor of that index, also within its own cluster: the fiber runs there
+ * when this returns, and may run elsewhere later, as its policy wants. A pinned one stays pinned,
+ * to that processor. -EPERM: the caller is a plain thread. -EINVAL: there is no such processor. */
+UMS_API UMS_CHECK int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor);
 
 /* How deep the fiber's stack has been used, in bytes, in whole pages; 0 on a plain thread. */
 UMS_API size_t ums_this_fiber_stack_high_water_bytes(void);
@@ -314,18 +336,24 @@ typedef struct ums_cluster_options {
     bool pin;
     uint32_t carriers;      /* 10000; 2 to 1000000 */
     uint32_t time_slice_us; /* 10000; 0: none; 100 to 60000000. */
+    /* The CPUs that its threads may use: "0-3,8", "node:1", "auto". NULL or "": any. */
+    const char* cpus;
 } ums_cluster_options_t;
 
-#define UMS_CLUSTER_OPTIONS_INIT \
-    { sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, 10000 }
+#define UMS_CLUSTER_OPTIONS_INIT                                                                  \
+    {                                                                                             \
+        sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000,  \
+            10000, NULL                                                                           \
+    }
 
 /* Makes a cluster and its kernel threads. -EPERM: no runtime is running. -EINVAL: an option.
- * -EOPNOTSUPP: time slices without a detector. -EAGAIN: no thread. -ENOMEM. */
+ * -EOPNOTSUPP: time slices without a detector, or CPUs that this process may not use. -EAGAIN: no
+ * thread. -ENOMEM. */
 UMS_API UMS_CHECK int ums_cluster_create(ums_cluster_t** made,
                                          const ums_cluster_options_t* options);
 
 /* Waits until every fiber of the cluster has ended or left, then destroys it. -EINVAL: it is the
- * standard cluster. */
+ * standard cluster. -EDEADLK: the caller is one of its fibers. */
 UMS_API int ums_cluster_destroy(ums_cluster_t* cluster);
 
 /* Adds a processor; *index, unless `index` is NULL, gets its index. -EAGAIN: no thread, or 1024
@@ -333,6 +361,24 @@ UMS_API int ums_cluster_destroy(ums_cluster_t* cluster);
 UMS_API int ums_cluster_add_processor(ums_cluster_t* cluster, unsigned* index);
 /* Removes the processor with the highest index and waits for that. -EINVAL: it is the last one. */
 UMS_API int ums_cluster_remove_processor(ums_cluster_t* cluster);
+
+/* Moves a processor to another cluster; *index, unless `index` is NULL, gets its index there.
+ * -EINVAL: it is the last one, or the clusters are the same. -EAGAIN: as in adding one. Nothing has
+ * changed then. */
+UMS_API UMS_CHECK int ums_cluster_move_processor(ums_cluster_t* from, ums_cluster_t* to,
+                                                 unsigned* index);
+
+/* Runs function(argument) on a new fiber of the cluster that nobody joins. Does not wait for it.
+ * `options` may be NULL. Errors: as ums_fiber_create(); -EINVAL: they name another cluster. */
+UMS_API UMS_CHECK int ums_cluster_post(ums_cluster_t* cluster, const ums_fiber_options_t* options,
+                                       void (*function)(void*), void* argument);
+/* Runs function(arguments[i]) on a new fiber for each of `count` arguments. They become ready
+ * together, in order, and one idle processor is woken for all. If it fails, none of them runs.
+ * Errors: as ums_cluster_post(); -EINVAL: UMS_LAUNCH_DISPATCH. */
+UMS_API UMS_CHECK int ums_cluster_post_each(ums_cluster_t* cluster,
+                                            const ums_fiber_options_t* options,
+                                            void (*function)(void*), void* const* arguments,
+                                            size_t count);
 
 /* Sets how much the fibers of a group get together: a weight of 1 to 10000, 100 unless set.
  * -EINVAL: a value out of range. -EOPNOTSUPP: the cluster's policy has no groups. */
@@ -400,6 +446,37 @@ UMS_API const char* ums_version(void);
 /* Adds a mark to the trace if somebody records one, and does nothing otherwise. The text is copied,
  * up to 64 bytes of it. Never blocks; from anywhere but a signal handler. */
 UMS_API void ums_trace_event(const char* text);
+
+/* --- Metrics and fibers (ums/metrics.hpp) ----------------------------------------------------- */
+
+/* The Content-Type of ums_metrics(). */
+#define UMS_METRICS_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+/* Writes what ums::metrics() returns, cut to bytes - 1 characters, and a zero. *length, unless
+ * NULL, gets the length of the whole text, which differs from call to call. -ENOMEM. */
+UMS_API int ums_metrics(char* buffer, size_t bytes, size_t* length);
+
+enum ums_fiber_state {
+    UMS_FIBER_ACTIVE,  /* Runs, is ready, is blocked in the kernel, or was stopped. */
+    UMS_FIBER_WAITING, /* Waits, or was woken and has not run since. */
+    UMS_FIBER_ENDED,   /* Has ended and was not joined yet. */
+};
+
+/* The texts are valid until the function that gets this returns. */
+typedef struct ums_fiber_info {
+    size_t size; /* Of this struct as the library knows it. */
+    uint64_t id;
+    uint64_t made_by;       /* The id of the fiber that spawned it; 0: a plain thread did. */
+    const void* spawned_at; /* Where the code that spawned it goes on. */
+    const char* name;       /* As given, cut to 256 bytes; often "". */
+    const char* waits_for;  /* In the words of `ums ps --waits`; "" unless it waits. */
+    uint64_t waits_in;      /* As in ums::fiber_info. */
+    int state;              /* One of enum ums_fiber_state. */
+} ums_fiber_info_t;
+
+/* Calls each(context, ...) for every fiber that ums::fibers() returns, and stops when that returns
+ * something else than 0. Returns that, or 0. -ENOMEM. */
+UMS_API int ums_fibers(int (*each)(void* context, const ums_fiber_info_t* one), void* context);
 
 /* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
 

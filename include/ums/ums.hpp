@@ -25,6 +25,7 @@
 #include "ums/last_error.hpp"
 #include "ums/latch.hpp"
 #include "ums/limits.hpp"
+#include "ums/metrics.hpp"
 #include "ums/mutex.hpp"
 #include "ums/net.hpp"
 #include "ums/offload.hpp"

@@ -326,7 +326,7 @@ UMS_API bool ums_scheduling_write_stats(void);
 UMS_API const char* ums_scheduling_stats_directory(void);
 
 /* Turns the timing of switches on or off (two readings of the clock for each). It is off at first,
- * unless UMS_TIMES=1. */
+ * unless UMS_DEBUG=times. */
 UMS_API void ums_scheduling_measure(bool on);
 
 #ifdef __cplusplus

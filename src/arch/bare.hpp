@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// arch/bare.hpp: what a kernel thread can do while its thread-local memory is in use elsewhere.
+// arch/bare.hpp: what a kernel thread can do while another uses its thread-local memory.
 //
-// The kernel thread behind a worker (src/scheduling) sleeps while another one runs the worker with its TLS block. Up
-// to that sleep, and after it until the worker is back, it must touch no thread-local variable: not
-// errno, not a stack protector's canary, nothing a sanitizer keeps per thread. So it runs functions that are
-// not instrumented, makes its system call by itself, past the table of os/system.hpp, and uses the compiler's
-// atomics instead of base/atomic.hpp, whose functions may be instrumented. Nothing else does so.
+// The kernel thread behind a worker (src/scheduling) sleeps while another one runs the worker with
+// its TLS block. Up to that sleep, and after it until the worker is back, it must touch no
+// thread-local variable: not errno, not a stack protector's canary, nothing that a sanitizer keeps
+// per thread. So it runs functions that are not instrumented, makes its own system calls, past the
+// table of os/system.hpp, and uses the compiler's atomics instead of base/atomic.hpp, whose
+// functions may be instrumented. No other code does so.
 
 #include <cstdint>
 
@@ -35,7 +36,7 @@ UMS_ALWAYS_INLINE long bare_futex(const std::uint32_t* word, long operation,
     return result;
 }
 
-// Sets the mask, 64 signals.
+// Sets the mask of all 64 signals.
 UMS_ALWAYS_INLINE void bare_signal_mask(const std::uint64_t* mask) noexcept {
     long result = SYS_rt_sigprocmask;
     constexpr long set = 2;  // SIG_SETMASK

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// arch/context.hpp: what is kept of a fiber while it does not run; the switch is one CPU's file.
+// arch/context.hpp: what is kept of a fiber while it does not run. The switch itself is in the file
+// of each CPU.
 
 #include <cstdint>
 
 namespace ums::arch {
 
-// Offsets are known to arch/*/switch.hpp.
+// arch/*/switch.hpp knows the offsets.
 struct context {
     void* sp;
     void* ip;  // Where to continue.

@@ -64,7 +64,7 @@ TEST(context, the_first_switch_calls_the_entry_with_everything_it_needs) {
     EXPECT_EQ(e.seen_after, &after);
     EXPECT_EQ(back.carrier, &e);
     EXPECT_EQ(back.after, &carrier);
-    // rbp of a function that was entered with the stack aligned as the ABI wants it.
+    // The value of rbp in a function that was entered with the stack aligned as the ABI requires.
     EXPECT_EQ(e.frame % 16, 0u);
     const auto bottom = reinterpret_cast<std::uintptr_t>(e.stack.get());
     EXPECT_GT(e.frame, bottom);
@@ -193,8 +193,8 @@ std::uint16_t read_x87() {
 }
 void write_x87(std::uint16_t word) { asm volatile("fldcw %0" : : "m"(word)); }
 
-// Rounding (both units), flush to zero, denormals are zero; the x87 unit's precision. Not the exception
-// masks: a test that traps tells little.
+// Rounding (both units), flush to zero, denormals are zero; and the x87 unit's precision. It leaves
+// out the exception masks: a test that traps tells little.
 struct control_words {
     std::uint32_t mxcsr;
     std::uint16_t x87;
@@ -267,7 +267,7 @@ TEST_F(context_test, a_new_fiber_has_its_creators_control_words) {
             EXPECT_EQ(control_words::current(), threads);
             firsts.set();
             fiber child{[&] { EXPECT_EQ(control_words::current(), firsts); }};
-            // Changed too late for it.
+            // Changed too late for the other fiber.
             control_words::any(rng).set();
             child.join();
             const fiber_options at_once{.launch = launch::dispatch};
@@ -294,7 +294,7 @@ TEST_F(context_test, control_words_do_not_pass_through_an_idle_carrier) {
 
 #endif  // __x86_64__
 
-// As the C library sees it: 1/3 rounded down, or up.
+// Seen through the C library: 1/3 rounded down, or up.
 TEST_F(context_test, each_fiber_rounds_as_it_chose) {
     run({.processors = 2}, [] {
         auto third = [] {

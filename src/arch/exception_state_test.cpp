@@ -30,10 +30,10 @@ class exception_state_test : public conserving_test {};
 // A sanitizer's frames are larger.
 constexpr std::size_t room = scaled(64, 512) * std::size_t{1024};
 
-// Not cached across a switch, as a thread-local would be.
+// Reads the id each time; a thread-local would be cached across a switch.
 [[gnu::noinline]] long kernel_thread() { return ::syscall(SYS_gettid); }
 
-// Every way to stop running and go on, perhaps elsewhere.
+// Every way to stop running and to continue, perhaps elsewhere.
 enum class way { yield, park, sleep, join, migrate };
 constexpr way all_ways[] = {way::yield, way::park, way::sleep, way::join, way::migrate};
 
@@ -61,8 +61,8 @@ void give_way(way how, cluster& elsewhere) {
     }
 }
 
-// Runs the test's body for each way, while others disturb it: they yield inside their own catch blocks and
-// unwinding.
+// Runs the test's body for each way, while other fibers disturb it: they yield inside their own
+// catch blocks and unwinding.
 template <class F>
 void for_each_way(F body) {
     run({.processors = 2}, [&body] {
@@ -297,7 +297,7 @@ TEST_F(exception_state_test, nested_exceptions_unfold_after_switches) {
     });
 }
 
-// --- all of it at once ---
+// --- everything at once ---
 
 struct payload {
     int owner;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// arch/sanitizer.hpp: what AddressSanitizer, ThreadSanitizer and Valgrind must be told.
+// arch/sanitizer.hpp: tells AddressSanitizer, ThreadSanitizer and Valgrind what they must know.
 //
 // ASan keeps the bounds of the running stack and, for use-after-return, a fake stack: each switch
 // announces the target's bounds and saves or frees the fake stack of the side that is left.
@@ -10,7 +10,7 @@
 // a processor, not to the fiber that happens to run there, so each processor has a TSan context of
 // its own, entered and left with the processor's ownership (carry/ownership.hpp). Entering always
 // orders the fiber before the processor. Leaving orders the processor before the fiber only in
-// `sync` mode; in `no_sync` mode (UMS_TSAN=no_sync) two fibers that share a processor are not
+// `sync` mode; in `no_sync` mode (UMS_DEBUG=tsan=no_sync) two fibers that share a processor are not
 // ordered by that alone, so a race between them is reported although they never ran in parallel.
 //
 // A processor's context runs on the stacks of its fibers, hence create_processor().
@@ -42,7 +42,7 @@
 #endif
 #if defined(UMS_TSAN)
 #include <sanitizer/tsan_interface.h>
-// Exported by the runtime, declared by no header of it.
+// The runtime exports these, but none of its headers declares them.
 extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
 extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
 extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
@@ -86,16 +86,16 @@ UMS_ALWAYS_INLINE void start_last_switch(const stack_shadow& to) noexcept {
 UMS_ALWAYS_INLINE void finish_switch(stack_shadow& self) noexcept {
     __sanitizer_finish_switch_fiber(self.fake_stack, nullptr, nullptr);
 }
-// A free stack: any use is reported.
+// Marks a free stack, so that any use is reported.
 inline void poison(const void* bottom, std::size_t size) noexcept {
     __asan_poison_memory_region(bottom, size);
 }
 inline void unpoison(const void* bottom, std::size_t size) noexcept {
     __asan_unpoison_memory_region(bottom, size);
 }
-// The frames below the caller's, up to the stack's top, are about to be discarded.
+// The frames from the caller's up to the stack's top are about to be discarded.
 UMS_ALWAYS_INLINE void forget_frames() noexcept { __asan_handle_no_return(); }
-// What a parked fiber's stack points to is not leaked.
+// Memory that a parked fiber's stack points to is not leaked.
 inline void add_leak_root(const void* bottom, std::size_t size) noexcept {
     __lsan_register_root_region(bottom, size);
 }
@@ -128,9 +128,9 @@ public:
         __tsan_destroy_fiber(context_);
         context_ = nullptr;
     }
-    // A processor's. It runs on the stacks of the fibers it schedules, whose later use of the same
-    // memory it is not ordered with in no_sync mode: there its plain accesses are not checked (they
-    // are in sync mode); its atomics still order.
+    // Makes a processor's context. It runs on the stacks of the fibers that the processor
+    // schedules. In no_sync mode it is not ordered with their later use of the same memory, so
+    // there its plain accesses are not checked (in sync mode they are); its atomics still order.
     void create_processor() noexcept {
         create("processor");
         if (!race_context_syncs)
@@ -148,9 +148,9 @@ public:
         destroy();
     }
     void adopt_current() noexcept { context_ = __tsan_get_current_fiber(); }
-    // Fiber to processor: always ordered.
+    // From fiber to processor: always ordered.
     UMS_ALWAYS_INLINE void enter() const noexcept { __tsan_switch_to_fiber(context_, 0); }
-    // Processor to fiber: ordered in sync mode only.
+    // From processor to fiber: ordered in sync mode only.
     UMS_ALWAYS_INLINE void resume() const noexcept {
         __tsan_switch_to_fiber(context_, race_context_syncs ? 0 : __tsan_switch_to_fiber_no_sync);
     }
@@ -183,7 +183,8 @@ UMS_ALWAYS_INLINE void happens_before(void*) noexcept {}
 UMS_ALWAYS_INLINE void happens_after(void*) noexcept {}
 #endif
 
-// Whether the program runs under Valgrind, which does not know all that the kernel and the CPU can.
+// Whether the program runs under Valgrind, which does not know everything that the kernel and the
+// CPU can do.
 inline bool under_valgrind() noexcept {
 #if defined(UMS_VALGRIND)
     return RUNNING_ON_VALGRIND != 0;
@@ -192,8 +193,8 @@ inline bool under_valgrind() noexcept {
 #endif
 }
 
-// Valgrind must know each stack, or a switch looks like a huge stack change. A handful of
-// instructions outside Valgrind; called when a stack is made, not when it is used.
+// Valgrind must know each stack, or a switch looks to it like a huge stack change. Outside Valgrind
+// this is a handful of instructions; call it when a stack is made, not when it is used.
 inline unsigned register_stack([[maybe_unused]] const void* bottom,
                                [[maybe_unused]] const void* top) noexcept {
 #if defined(UMS_VALGRIND)

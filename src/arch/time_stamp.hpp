@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// arch/time_stamp.hpp: the CPU's own clock, for what is stamped too often for clock_gettime(2).
+// arch/time_stamp.hpp: the CPU's own clock, for time stamps that are too frequent for
+// clock_gettime(2).
 //
-// One rate for all CPUs, whatever their frequency (constant_tsc, nonstop_tsc). Not ordered with the
-// instructions around it.
+// All CPUs have the same rate, whatever their frequency (constant_tsc, nonstop_tsc). Reading it is
+// not ordered with the instructions around it.
 
 #include <cstdint>
 

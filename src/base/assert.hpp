@@ -3,8 +3,9 @@
 
 // base/assert.hpp: assertions that stay on in release.
 //
-// UMS_ASSERT is for cheap core invariants and certain misuse: it prints one line that names what was
-// broken and by which fiber, then aborts. UMS_DEBUG_ASSERT costs too much for release builds.
+// UMS_ASSERT is for cheap core invariants and certain misuse: it prints one line that names what
+// was broken and by which fiber, then aborts. UMS_DEBUG_ASSERT is for checks that cost too much in
+// release builds.
 
 namespace ums::base {
 
@@ -12,10 +13,11 @@ namespace ums::base {
 [[noreturn]] void assertion_failed(const char* message, const char* expression, const char* file,
                                    int line) noexcept;
 
-// Prints "ums: MESSAGE" and aborts. For operating errors that leave no way on.
+// Prints "ums: MESSAGE" and aborts. For operating errors that leave no way to continue.
 [[noreturn]] void fatal(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
 
-// Writes who is running into a buffer, for messages. The scheduler sets it; null before.
+// Writes which fiber or thread is running into a buffer, for messages. The scheduler sets it; null
+// before.
 using describe_caller_fn = void (*)(char* buffer, unsigned long size) noexcept;
 extern describe_caller_fn describe_caller;
 

@@ -3,10 +3,10 @@
 
 // base/atomic.hpp: the only way this library touches shared memory.
 //
-// A thin shim over std::atomic in which every access names its memory order (no defaults, no
-// operators), so that the order is a decision beside the code and the same code can be compiled
-// against a model checker's atomics. `owned` is a plain field that one holder writes and others may
-// read as a hint: relaxed loads and stores, which cost what a plain access costs.
+// A thin shim over std::atomic in which every access names its memory order (there are no defaults
+// and no operators). So the order is a decision beside the code, and the same code can be compiled
+// against a model checker's atomics. `owned` is a plain field that one holder writes and other
+// threads may read as a hint: relaxed loads and stores, which cost what a plain access costs.
 
 #include <atomic>
 
@@ -40,15 +40,15 @@ public:
     T fetch_or(T bits, std::memory_order order) noexcept { return value_.fetch_or(bits, order); }
     T fetch_and(T bits, std::memory_order order) noexcept { return value_.fetch_and(bits, order); }
 
-    // The address a futex waits on. Only for 32-bit words.
+    // The address that a futex waits on. Only for 32-bit words.
     [[nodiscard]] const void* address() const noexcept { return &value_; }
 
 private:
     std::atomic<T> value_;
 };
 
-// The same access to a plain word that lies in a public type, whose header knows no atomics. Every
-// access to it while it is shared goes through one of these.
+// The same access to a plain word that lies in a public type, whose header knows no atomics. While
+// the word is shared, every access to it goes through one of these.
 template <class T>
 class atomic_ref {
 public:
@@ -76,7 +76,8 @@ private:
     std::atomic_ref<T> value_;
 };
 
-// A field with one writer (the holder of a processor, or of a lock) that others may read as a hint.
+// A field with one writer (the holder of a processor, or of a lock) that other threads may read as
+// a hint.
 template <class T>
 class owned {
 public:
@@ -90,8 +91,8 @@ public:
     void set(T value) noexcept { value_.store(value, relaxed); }
     void add(T n) noexcept { set(static_cast<T>(get() + n)); }
 
-    // For a list whose writer and reader share no other order: what the one did before publish() is visible
-    // after the other's take() of that value.
+    // For a list whose writer and reader share no other order: what the writer did before publish()
+    // is visible to the reader after its take() of that value.
     void publish(T value) noexcept { value_.store(value, release); }
     [[nodiscard]] T take() const noexcept { return value_.load(acquire); }
 
@@ -99,7 +100,7 @@ private:
     std::atomic<T> value_;
 };
 
-// Orders the compiler only. The processor's own order is supplied by the other side's membarrier.
+// Orders the compiler only. The other side's membarrier orders the CPU.
 inline void compiler_fence() noexcept { std::atomic_signal_fence(seq_cst); }
 
 inline void full_fence() noexcept { std::atomic_thread_fence(seq_cst); }

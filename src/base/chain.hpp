@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// base/chain.hpp: a list through a link of its members, for lists that are short and under a lock.
+// base/chain.hpp: a list linked through its members, for lists that are short and under a lock.
 //
-// A chain is a pointer to its first member, and names the link: the same type may be in several chains
-// at a time. It owns nothing. push_back() and the removals walk from the front.
+// A chain is a pointer to its first member, and names the link, so one object may be in several
+// chains at a time. It owns nothing. push_back() and the removals walk from the front.
 
 #include "base/assert.hpp"
 
@@ -54,7 +54,7 @@ void remove(T*& first, T& item, T* T::*link) noexcept {
 
 namespace ums::base {
 
-// The same, first come, first served, for lists that may be long: it knows its end.
+// The same as a queue, first come, first served, for lists that may be long: it knows its end.
 template <class T, T* T::*link>
 class fifo {
 public:
@@ -68,7 +68,7 @@ public:
         *end_ = &item;
         end_ = &(item.*link);
     }
-    // Null: it is empty.
+    // Returns null if the queue is empty.
     [[nodiscard]] T* pop() noexcept {
         T* const item = first_;
         if (item == nullptr) return nullptr;
@@ -76,7 +76,7 @@ public:
         if (first_ == nullptr) end_ = &first_;
         return item;
     }
-    // False: the item is not in it. Walks from the front.
+    // Returns false if the item is not in the queue. Walks from the front.
     [[nodiscard]] bool try_remove(T& item) noexcept {
         for (T** at = &first_; *at != nullptr; at = &((*at)->*link)) {
             if (*at != &item) continue;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// base/look_inside.hpp: the friend of every class whose layout a reader from outside needs (rt/root.hpp).
+// base/look_inside.hpp: the friend of every class whose layout a reader from outside needs
+// (rt/root.hpp).
 
 namespace ums {
 

@@ -3,9 +3,9 @@
 
 // base/random.hpp: the one source of randomness in the scheduler.
 //
-// splitmix64 (Steele, Lea, Flood, OOPSLA 2014): eight bytes of state, one multiply-mix per draw. Not
-// for cryptography. Every processor owns one, seeded from the runtime's seed, so that a run can be
-// replayed by seed.
+// splitmix64 (Steele, Lea, Flood, OOPSLA 2014): eight bytes of state, one multiply-mix per draw.
+// Not for cryptography. Every processor owns one, seeded from the runtime's seed, so that a run can
+// be replayed by seed.
 
 #include <cstdint>
 

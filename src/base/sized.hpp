@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// base/sized.hpp: structs of a C interface that begin with their size, so that they can grow. A caller may have been
-// compiled with an older one, or with a newer one of which it sets only what is known here.
+// base/sized.hpp: structs of a C interface that begin with their size, so that they can grow. A
+// caller may have been compiled with an older struct, or with a newer one of which it sets only
+// what is known here.
 
 #include <algorithm>
 #include <cerrno>
@@ -13,8 +14,8 @@ namespace ums::base {
 
 inline constexpr std::size_t largest_size = 4096;
 
-// Copies what the caller gave over `known`, which holds the defaults. 0; -EINVAL: that cannot be its size;
-// -E2BIG: it sets what is not known here.
+// Copies what the caller gave over `known`, which holds the defaults. Returns 0; -EINVAL if that
+// cannot be its size; -E2BIG if it sets what is not known here.
 template <class T>
 int copy_sized(T& known, const T& given, std::size_t smallest) noexcept {
     const std::size_t size = given.size;
@@ -27,7 +28,8 @@ int copy_sized(T& known, const T& given, std::size_t smallest) noexcept {
     return 0;
 }
 
-// Fills the caller's, as much as it has room for; what it has beyond that becomes zero. 0 or -EINVAL, as above.
+// Fills the caller's struct, as far as it has room; what it has beyond that becomes zero. Returns 0
+// or -EINVAL, as above.
 template <class T>
 int give_sized(T& to, T known, std::size_t smallest) noexcept {
     const std::size_t size = to.size;

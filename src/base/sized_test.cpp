@@ -13,7 +13,7 @@ struct options {
     std::size_t size = sizeof(options);
     std::uint64_t first = 1, second = 2;
 };
-// As a caller has it that was compiled with a newer one.
+// The struct of a caller that was compiled with a newer one.
 struct newer {
     options as_known{.size = sizeof(newer)};
     std::uint64_t third = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// capi/call.hpp: between a C call and the C++ one it stands for.
+// capi/call.hpp: connects a C call and the C++ call it stands for.
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +18,7 @@
 #include "ums/deadline.hpp"
 #include "ums/ums.h"
 
-// Opaque to C. Whoever waits holds a token of it, so it may be destroyed meanwhile.
+// Opaque to C. A waiter holds a token of it, so it may be destroyed meanwhile.
 struct ums_stop {
     std::stop_source source;
 };
@@ -47,8 +47,8 @@ inline deadline to_deadline(std::int64_t ns) noexcept {
     return deadline{std::chrono::nanoseconds{ns}};
 }
 
-// The result of a wait that may give up: wait(limit, token) returns whether it succeeded; no token
-// is null.
+// The result of a wait that may give up: wait(limit, token) returns whether it succeeded; a null
+// token means none.
 template <class Wait>
 int wait_until(std::int64_t limit, const ums_stop_t* stop, Wait wait) noexcept {
     return call([&] {
@@ -71,7 +71,7 @@ T& object(C* c) noexcept {
     return *reinterpret_cast<T*>(c);
 }
 
-// Writes text cut to bytes - 1, and a zero. Returns its length.
+// Writes the text, cut to bytes - 1, and a zero. Returns its length.
 inline std::size_t copy_text(std::string_view text, char* buffer, std::size_t bytes) noexcept {
     if (bytes != 0) {
         const std::size_t n = std::min(text.size(), bytes - 1);

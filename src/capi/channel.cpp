@@ -25,13 +25,13 @@ void deliver(void* sink, void* from) {
 
 void destroy(void*) noexcept {}
 
-// Nothing to change in a token that nobody can request.
+// A token that no caller can request needs no change.
 const std::stop_token* token_of(const ums_stop_t* stop, std::stop_token& token) {
     if (stop != nullptr) token = stop->source.get_token();
     return &token;
 }
 
-// How many went through; if none, why.
+// Returns how many elements went through; if none did, why.
 template <class F>
 int64_t many(int64_t deadline, ums_stop_t* stop, F transfer) {
     std::size_t count = 0;

@@ -3,8 +3,8 @@
 
 // capi/channel.hpp: a channel of elements whose size is known only when it is made.
 //
-// The mechanism moves an element by a function that is not told its size, so an element carries it:
-// what lies in the channel, and what a sender shows it, is the size and then the bytes.
+// The mechanism moves an element by a function that is not told its size, so an element carries its
+// size: what lies in the channel, and what a sender shows it, is the size and then the bytes.
 
 #include <cstddef>
 #include <cstring>
@@ -16,17 +16,17 @@ namespace ums::capi {
 
 inline constexpr std::size_t element_head = sizeof(std::size_t);
 
-// What a sender shows.
+// What a sender passes to the mechanism.
 struct packed_element {
     packed_element(const void* element, std::size_t size) noexcept : bytes{size} {
         std::memcpy(data, element, size);
     }
     std::size_t bytes;
-    std::byte data[UMS_CHANNEL_ELEMENT_MAX];  // Only `bytes` of it exist for the channel.
+    std::byte data[UMS_CHANNEL_ELEMENT_MAX];  // For the channel only `bytes` of these exist.
 };
 static_assert(offsetof(packed_element, data) == element_head);
 
-// What a receiver shows.
+// What a receiver passes to the mechanism.
 struct element_sink {
     void* out;
 };

@@ -23,7 +23,8 @@ int ums_cond_wait_until(ums_cond_t* c, ums_mutex_t* m, int64_t deadline, ums_sto
     if (!impl::is_held_by_caller(object<impl::mutex_state>(m))) return -EPERM;
     return wait_until(deadline, stop, [c, m](ums::deadline limit, const std::stop_token* token) {
         const bool notified = calls::wait(state(c), impl::foreign_lock{m, &unlock}, limit, token);
-        // The condition variable may be gone. What the caller held it can hold again.
+        // The condition variable may be gone. The caller held the mutex before, so it can hold it
+        // again.
         (void)ums_mutex_lock(m);
         return notified;
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// What the system tells a program: addresses of hosts, ends of children, signals.
+// What the system reports to a program: addresses of hosts, ends of children, signals.
 
 #include <algorithm>
 #include <cerrno>
@@ -28,7 +28,7 @@ constexpr std::int64_t for_ever = UMS_NEVER;
 
 const char* text(const char* given) noexcept { return given != nullptr ? given : ""; }
 
-// How many there are, or -errno.
+// Returns how many addresses there are, or -errno.
 int store(const net::resolved& found, ums_address_t* into, int most, int* why) noexcept {
     if (found.error.category() == net::resolve_category() && found.error) {
         if (why != nullptr) *why = found.error.value();

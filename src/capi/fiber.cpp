@@ -33,7 +33,8 @@ int ums_fiber_create(ums_fiber_t* made, const ums_fiber_options_t* given, void (
         const impl::new_fiber begun =
             impl::spawn_begin(given != nullptr ? &chosen : nullptr, sizeof(call), alignof(call));
         void* const at = ::new (begun.storage) call(std::in_place, function, argument);
-        made->handle = begun.fiber;  // Before it can run: it may ask for itself.
+        // Set before the fiber can run, because it may ask for its own handle.
+        made->handle = begun.fiber;
         impl::spawn_commit(begun.fiber, &call::run_in_place, at, chosen.launch);
     });
 }
@@ -59,6 +60,11 @@ uint64_t ums_fiber_id(const ums_fiber_t* fiber) { return ums_ref_id(to_c(ref_of(
 unsigned ums_hardware_concurrency() { return fiber::hardware_concurrency(); }
 
 void ums_ref_unpark(ums_ref_t who) { from_c(who).unpark(); }
+void ums_ref_unpark_all(const ums_ref_t* all, size_t count) {
+    static_assert(sizeof(ums_ref_t) == sizeof(fiber_ref) &&
+                  alignof(ums_ref_t) == alignof(fiber_ref));
+    unpark_all({reinterpret_cast<const fiber_ref*>(all), count});
+}
 uint64_t ums_ref_id(ums_ref_t who) { return from_c(who).id().value(); }
 
 const char* ums_ref_name(ums_ref_t who) {

@@ -11,7 +11,7 @@
 
 namespace ums::capi {
 
-// 0, or a negative error number. The name stays the caller's.
+// Returns 0, or a negative error number. The name stays the caller's.
 inline int to_options(fiber_options& to, const ums_fiber_options_t* given) noexcept {
     constexpr std::size_t smallest = offsetof(ums_fiber_options_t, priority);
     ums_fiber_options_t o = UMS_FIBER_OPTIONS_INIT;
@@ -24,7 +24,7 @@ inline int to_options(fiber_options& to, const ums_fiber_options_t* given) noexc
           .launch = o.launch == UMS_LAUNCH_DISPATCH ? launch::dispatch : launch::post,
           .tag = o.tag,
           .priority = o.priority,
-          // Zero in both: a struct that the caller set to zero, but for the size.
+          // Zero in both means: a struct that the caller set to zero, except for the size.
           .deadline = to_deadline(o.deadline != 0 ? o.deadline : UMS_NEVER),
           .weight = o.weight != 0 ? o.weight : usual_weight,
           .group = o.group};

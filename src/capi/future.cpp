@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // A promise and its futures share an outcome: bytes, whose number is known when it is made, or an
-// error number. One that goes without either leaves an exception, as in C++, which here is -EPIPE.
+// error number. A promise that is destroyed without either leaves an exception, as in C++; here it
+// becomes -EPIPE.
 
 #include "ums/future.hpp"
 
@@ -21,7 +22,7 @@ public:
     explicit outcome(std::size_t bytes)
         : bytes_{bytes}, value_{std::make_unique<std::byte[]>(bytes)} {}
 
-    // By who has claimed it:
+    // Called by the claimant:
     void* value() noexcept { return value_.get(); }
     void set_value(const void* from) noexcept {
         if (bytes_ != 0) std::memcpy(value(), from, bytes_);
@@ -76,7 +77,7 @@ struct ums_future {
 
 namespace {
 
-// Who waits may destroy the promise as soon as the outcome is there: the caller holds the state.
+// A waiter may destroy the promise as soon as the outcome is there; the caller holds the state.
 template <class Store>
 int provide(ums_promise_t* promise, Store store) noexcept {
     const outcome_ptr state = promise->state;
@@ -144,7 +145,7 @@ int ums_async(ums_future_t** made, const ums_fiber_options_t* options, size_t va
         auto future = std::make_unique<ums_future>(state);
         fiber{chosen,
               [function, argument](const outcome_ptr& own) {
-                  own->make_ready_at_exit();  // After all the others of that kind.
+                  own->make_ready_at_exit();  // After all the others of its kind.
                   try {
                       own->set_error_number(std::min(0, function(argument, own->value())));
                   } catch (const sched::exit_request&) {

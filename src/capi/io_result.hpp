@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// capi/io_result.hpp: between an operation of I/O and its C face.
+// capi/io_result.hpp: connects an operation of I/O and its C interface.
 
 #include "capi/call.hpp"
 #include "ums/limits.hpp"
@@ -9,7 +9,7 @@
 
 namespace ums::capi {
 
-// What an operation returned, as C says it.
+// The result of an operation, in C's form.
 template <class T>
 long to_c(const result<T>& r) noexcept {
     if (!r) return -r.error().value();
@@ -19,7 +19,7 @@ long to_c(const result<T>& r) noexcept {
         return static_cast<long>(*r);
 }
 
-// operation(limits).
+// Calls operation(limits).
 template <class R, class Operation>
 R until(std::int64_t deadline, const ums_stop_t* stop, Operation operation) noexcept {
     limits l{to_deadline(deadline)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A key is shared by its handle and by each value, so that a value that outlives the key knows it.
+// A key's handle and each of its values share the key, so that a value that outlives the handle
+// still knows it.
 
 #include <memory>
 
@@ -15,7 +16,7 @@ namespace {
 
 struct shared_key {
     impl::local_key local;
-    base::atomic<void (*)(void*)> destructor;  // Null: none, or the key is deleted.
+    base::atomic<void (*)(void*)> destructor;  // Null: there is none, or the key is deleted.
 };
 
 struct value_node : impl::local_node {
@@ -24,7 +25,7 @@ struct value_node : impl::local_node {
 
     static void destroy(impl::local_node& self) noexcept {
         const std::unique_ptr<value_node> gone{static_cast<value_node*>(&self)};
-        // relaxed: a function, which has always been there.
+        // relaxed: a function, which needs no publishing.
         void (*const destructor)(void*) = gone->key->destructor.load(base::relaxed);
         if (gone->value != nullptr && destructor != nullptr) destructor(gone->value);
     }

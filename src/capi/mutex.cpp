@@ -33,7 +33,7 @@ int ums_mutex_init(ums_mutex_t* m, ums_mutex_kind_t kind) {
 }
 
 int ums_mutex_destroy(ums_mutex_t* m) {
-    // relaxed: the answer is old when it is given.
+    // relaxed: the answer may be out of date as soon as it is given.
     return base::atomic_ref<std::uintptr_t>{state(m).owner}.load(base::relaxed) == 0 ? 0 : -EBUSY;
 }
 
@@ -57,7 +57,7 @@ int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
                 case UMS_MUTEX_FAIR:
                     return fair::lock_until(state(m), limit);
                 case UMS_MUTEX_RECURSIVE:
-                    // The one that throws where it is locked too often.
+                    // This is the form that throws if the mutex is locked too often.
                     return recursive::lock_or_stop(nested(m), limit, std::stop_token{});
                 default:
                     return barging::lock_until(state(m), limit);

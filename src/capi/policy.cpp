@@ -42,6 +42,18 @@ public:
     void left(fiber_ref f, unsigned processor) noexcept override {
         if (calls_.left != nullptr) calls_.left(self_, to_c(f), processor);
     }
+    [[nodiscard]] bool has_priorities() const noexcept override {
+        return calls_.has_priorities != nullptr && calls_.has_priorities(self_);
+    }
+    void raised(fiber_ref f) noexcept override {
+        if (calls_.raised != nullptr) calls_.raised(self_, to_c(f));
+    }
+    bool set_group_weight(unsigned group, unsigned weight) noexcept override {
+        return calls_.set_group_weight != nullptr && calls_.set_group_weight(self_, group, weight);
+    }
+    void placed(fiber_ref f, unsigned processor) noexcept override {
+        if (calls_.placed != nullptr) calls_.placed(self_, to_c(f), processor);
+    }
 
 private:
     const ums_policy_calls_t calls_;

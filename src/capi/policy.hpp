@@ -12,14 +12,14 @@
 
 namespace ums::capi {
 
-// 0, or a negative error number.
+// Returns 0, or a negative error number.
 int check_policy(const ums_policy_calls_t* calls, ums_policy_t kind) noexcept;
 
-// Empty if `calls` is null. Requires: they were checked.
+// Empty if `calls` is null. Requires: check_policy() accepted them.
 std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* calls,
                                                       void* argument);
 
-// Requires: it was checked.
+// Requires: check_policy() accepted it.
 inline policy_kind to_kind(ums_policy_t kind) noexcept {
     return static_cast<policy_kind>(kind);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// POSIX names for what the other files here do. Only threads have more to them:
+// POSIX names for what the other files here do. Only threads need more:
 //
-// A record stands for each thread. It is held by the thread itself (as a value of its own,
-// destroyed after all values that its function made) and, until it is joined or detached, by its
-// joinable state. The thread's handle is in the record before it runs, since it may detach itself.
+// A record stands for each thread. The thread itself holds it (as a value of its own, destroyed
+// after all values that its function made) and, until the thread is joined or detached, so does its
+// joinable state. The thread's handle is in the record before the thread runs, because it may
+// detach itself.
 
 #include "ums/ums_pthread.h"
 
@@ -32,16 +33,16 @@ struct ums_pthread {
     void* (*function)(void*) = nullptr;
     void* argument = nullptr;
     void* result = nullptr;
-    base::atomic<sched::fiber*> joinable{nullptr};  // Who takes it joins or detaches.
+    base::atomic<sched::fiber*> joinable{nullptr};  // The caller that takes it joins or detaches.
     base::atomic<unsigned> holders{1};
-    // Set before it runs; null if it was not made here. Lives as long as this.
+    // Set before the thread runs; null if it was not made here. Lives as long as this record.
     sched::fiber* fiber = nullptr;
 };
 
 namespace {
 
 void let_go(ums_pthread_t thread) noexcept {
-    // sync(c-pthread): who is last sees what the other wrote.
+    // sync(c-pthread): the last holder sees what the other wrote.
     if (thread->holders.fetch_sub(1, base::acq_rel) == 1) delete thread;
 }
 
@@ -66,11 +67,12 @@ void run_thread(void* record) {
     }
 }
 
-// As many as the C library's threads have; with the zero.
+// As many as for the C library's threads, including the zero.
 constexpr std::size_t name_bytes = 16;
 
-// The process goes on until the last thread has ended, but the carriers never do: who ends first, the main thread,
-// waits for the fibers. The C library would not run what its thread_local objects do last.
+// The process continues until the last thread has ended, but the carriers never end. So the first
+// thread to end, the main thread, waits for the fibers. The C library would not run what its
+// thread_local objects do last.
 [[noreturn]] void leave_thread(void* result) {
     if (::getpid() == ::gettid()) {
         sched::run_hooks(sched::this_belongings());
@@ -81,7 +83,7 @@ constexpr std::size_t name_bytes = 16;
 
 bool is_on_thread() noexcept { return this_fiber::get_id() == fiber_id{}; }
 
-// What is between processes, or of priorities, is not there.
+// What concerns other processes, or priorities, is not supported.
 int only(int supported, int last, int value) noexcept {
     if (value == supported) return 0;
     return is_kind(value, last) ? ENOTSUP : EINVAL;
@@ -90,7 +92,7 @@ int only_private(int shared) noexcept {
     return only(UMS_PTHREAD_PROCESS_PRIVATE, UMS_PTHREAD_PROCESS_SHARED, shared);
 }
 
-// The address of errno is asked for after the call that may have changed the kernel thread.
+// Reads the address of errno after the call, which may have changed the kernel thread.
 [[gnu::noinline]] int in_errno(int result) noexcept {
     if (result == 0) return 0;
     errno = -result;
@@ -120,7 +122,7 @@ bool has_passed(clockid_t clock, const timespec& limit) noexcept {
     return now_by(clock) >= in_nanoseconds(limit);
 }
 
-// As far from now as `limit` is by its clock.
+// As far from now as `limit` is on its clock.
 std::int64_t deadline_of(clockid_t clock, const timespec& limit) noexcept {
     const std::int64_t at = in_nanoseconds(limit);
     if (clock == CLOCK_MONOTONIC || at == UMS_NEVER) return at;
@@ -128,7 +130,8 @@ std::int64_t deadline_of(clockid_t clock, const timespec& limit) noexcept {
     return at > now ? ums_deadline_after(at - now) : 0;
 }
 
-// wait(deadline), again if it is early because the clock was set back. A negative error number.
+// Calls wait(deadline), and again if it returned early because the clock was set back. Returns a
+// negative error number on failure.
 template <class Wait>
 int wait_by(clockid_t clock, const timespec* limit, Wait wait) {
     if (!is_clock(clock) || !is_time(limit)) return -EINVAL;
@@ -184,10 +187,10 @@ int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
         auto record = std::make_unique<ums_pthread>();
         record->function = function;
         record->argument = argument;
-        static constexpr char room[name_bytes] = {};  // For the name it may be given.
+        static constexpr char room[name_bytes] = {};  // Room for a name that it may be given.
         const fiber_options options{.name = {room, name_bytes - 1},
                                     .stack_bytes = attr != nullptr ? attr->stack_bytes : 0};
-        (void)self_record();  // What may fail, fails here.
+        (void)self_record();  // What can fail fails here.
         const impl::new_fiber made = impl::spawn_begin(&options, 0, 1);
         record->fiber = made.fiber;
         const bool detached = attr != nullptr && attr->detach_state == UMS_PTHREAD_CREATE_DETACHED;
@@ -198,7 +201,7 @@ int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
         *thread = record.release();
         const ums_pthread_t committed = *thread;
         impl::spawn_commit(made.fiber, &run_thread, committed, launch::post);
-        // Its handle is still this call's alone; the record may be gone.
+        // The thread's handle is still this call's alone; the record may be gone.
         if (detached) impl::detach(made.fiber);
     });
     return error == -ENOMEM ? EAGAIN : -error;
@@ -206,7 +209,7 @@ int ums_pthread_create(ums_pthread_t* thread, const ums_pthread_attr_t* attr,
 
 int ums_pthread_join(ums_pthread_t thread, void** result) {
     if (thread == ums_pthread_self()) return EDEADLK;
-    // sync(c-pthread): the handle is the caller's from here on.
+    // sync(c-pthread): from here on the handle is the caller's.
     sched::fiber* const fiber = thread->joinable.exchange(nullptr, base::acq_rel);
     if (fiber == nullptr) return EINVAL;
     const int error = call([&] { impl::join(fiber); });
@@ -241,8 +244,9 @@ int ums_pthread_setname_np(ums_pthread_t thread, const char* name) {
     const std::size_t bytes = std::strlen(name) + 1;
     if (bytes > name_bytes) return ERANGE;
     if (thread->fiber != nullptr) {
-        // sync(c-pthread.name): who sees the name sees what was done before it was given, the use of the name before
-        // too. Who reads it meanwhile may see some of both.
+        // sync(c-pthread.name): a thread that sees the name sees what was done before it was given,
+        // including the use of the name before. One that reads the name meanwhile may see some of
+        // both.
         char* const at = const_cast<char*>(thread->fiber->name);
         for (std::size_t i = 0; i < bytes; ++i)
             base::atomic_ref<char>{at[i]}.store(name[i], base::release);
@@ -324,7 +328,7 @@ int ums_pthread_mutex_trylock(ums_pthread_mutex_t* m) { return -ums_mutex_tryloc
 int ums_pthread_mutex_unlock(ums_pthread_mutex_t* m) { return -ums_mutex_unlock(m); }
 
 int ums_pthread_mutex_clocklock(ums_pthread_mutex_t* m, clockid_t clock, const timespec* limit) {
-    // POSIX: the time is not looked at if there is no need to wait.
+    // POSIX: the time is not looked at unless the caller must wait.
     if (ums_mutex_trylock(m) == 0) return 0;
     return -wait_by(clock, limit, [m](std::int64_t deadline) {
         return ums_mutex_lock_until(m, deadline, nullptr);
@@ -374,7 +378,8 @@ int ums_pthread_cond_clockwait(ums_pthread_cond_t* c, ums_pthread_mutex_t* m, cl
                                const timespec* limit) {
     if (!is_clock(clock) || !is_time(limit)) return EINVAL;
     const int result = ums_cond_wait_until(&c->cond, m, deadline_of(clock, *limit), nullptr);
-    // Early because the clock was set back: as if woken. A second wait might miss a signal.
+    // It is early because the clock was set back: return as if woken. A second wait might miss a
+    // signal.
     return result == -ETIMEDOUT && !has_passed(clock, *limit) ? 0 : -result;
 }
 int ums_pthread_cond_timedwait(ums_pthread_cond_t* c, ums_pthread_mutex_t* m,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A queue is a channel that has room.
+// A queue is a channel with room.
 
 #include "capi/channel.hpp"
 

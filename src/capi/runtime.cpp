@@ -14,7 +14,7 @@ using namespace ums::capi;
 
 namespace {
 
-// Made by ums_runtime_start().
+// The runtime that ums_runtime_start() made.
 constinit base::atomic<runtime*> started;
 
 int to_options(const ums_options_t* given, options& out) noexcept {
@@ -44,13 +44,15 @@ int to_options(const ums_options_t* given, options& out) noexcept {
         out.carriers = o.carriers;
         out.time_slice_us = o.time_slice_us;
         out.signal = o.signal;
+        out.cpus = o.cpus != nullptr ? o.cpus : "";
     });
 }
 
 }  // namespace
 
 bool ums::capi::drain_started() noexcept {
-    // sync(c-runtime): sees the start. Kept, since it is never stopped: its carriers go with the process.
+    // sync(c-runtime): sees the start. Kept, because this runtime is never stopped: its carriers
+    // end with the process.
     static const runtime* const drained = started.exchange(nullptr, base::acq_rel);
     if (drained == nullptr) return false;
     rt::current()->standard->drain();

@@ -13,7 +13,8 @@ struct ums_scope {
         stop.source = children.get_stop_source();
     }
 
-    ums_stop stop{std::stop_source{std::nostopstate}};  // Goes after the children, who use it.
+    // Destroyed after the children, which use it.
+    ums_stop stop{std::stop_source{std::nostopstate}};
     scope children;
 };
 

@@ -33,10 +33,10 @@ public:
 
 private:
     element_sink sink_{nullptr};
-    std::unique_ptr<packed_element> packed_;  // Of a send.
+    std::unique_ptr<packed_element> packed_;  // For a send.
 };
 
-// What it means that one of the cases after the caller's happened.
+// Says what it means if one of the cases after the caller's happened.
 struct last_case {
     std::optional<c_case> at;
     int error;
@@ -73,8 +73,8 @@ int ums_select(const ums_select_case_t* cases, size_t count, size_t* index) {
 
 int ums_select_until(const ums_select_case_t* cases, size_t count, size_t* index, int64_t deadline,
                      ums_stop_t* stop) {
-    // What can happen at once wins over a deadline that has passed; a select alone would choose
-    // any.
+    // A case that can happen at once takes precedence over a deadline that has passed; a select
+    // alone would choose any.
     if (const int error = ums_tryselect(cases, count, index); error != -EAGAIN) return error;
     last_case stopped{std::nullopt, -ECANCELED};
     if (stop != nullptr) stopped.at.emplace(stop->source.get_token());

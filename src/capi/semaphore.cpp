@@ -41,8 +41,8 @@ int ums_semaphore_tryacquire(ums_semaphore_t* s) {
 }
 
 int ums_semaphore_release(ums_semaphore_t* s, uint32_t permits) {
-    // Releases at the same time may go beyond the maximum together; the mechanism's own is much
-    // higher.
+    // Releases at the same time may exceed the maximum together; the mechanism's own maximum is
+    // much higher.
     const std::uint64_t sum = std::uint64_t{ums_semaphore_value(s)} + permits;
     if (sum > UMS_SEMAPHORE_MAX) return -EOVERFLOW;
     calls::release(state(s), static_cast<std::ptrdiff_t>(permits), most);

@@ -22,7 +22,7 @@ struct ums_stack {
     arch::exception_state exceptions;
     ums_stack_function_t function = nullptr;
     void* argument = nullptr;
-    char* mapping = nullptr;  // Null: adopted.
+    char* mapping = nullptr;  // Null: the stack was adopted.
     std::size_t mapped_bytes = 0;
     unsigned valgrind_id = 0;
 };
@@ -31,7 +31,7 @@ namespace {
 
 constexpr std::size_t guard_bytes = 64 * 1024;
 
-// On the stack that was switched to. Returns the message.
+// Runs on the stack that was switched to. Returns the message.
 void* arrive(const arch::arrival& a, ums_stack& self) noexcept {
     arch::finish_switch(self.shadow);
     arch::exception_state_of_thread()->put(self.exceptions);

@@ -5,8 +5,8 @@
 
 namespace ums::capi {
 
-// Takes it away from ums_runtime_stop() for good and waits until its own cluster has no fiber left. False: there
-// is none. From a plain thread, once in a process.
+// Takes the runtime away from ums_runtime_stop() for good and waits until its own cluster has no
+// fiber left. Returns false if there is none. Called by a plain thread, once in a process.
 bool drain_started() noexcept;
 
 }  // namespace ums::capi

@@ -10,7 +10,7 @@ int ums_stop_create(ums_stop_t** made) {
 
 void ums_stop_destroy(ums_stop_t* stop) { delete stop; }
 bool ums_stop_request(ums_stop_t* stop) {
-    // Who sees the request may destroy the stop while this call is returning.
+    // A fiber that sees the request may destroy the stop while this call is returning.
     const std::stop_source own = stop->source;
     return own.request_stop();
 }

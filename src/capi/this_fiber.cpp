@@ -47,6 +47,13 @@ int ums_this_fiber_migrate(ums_cluster_t* to) {
     return 0;
 }
 
+int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor) {
+    const sched::here at;
+    if (at.self == nullptr) return -EPERM;
+    if (at.on->is_kept.get()) return -EBUSY;
+    return call([&] { this_fiber::migrate(*reinterpret_cast<cluster*>(to), processor); });
+}
+
 size_t ums_this_fiber_stack_high_water_bytes() { return this_fiber::stack_high_water_bytes(); }
 
 int ums_last_error() { return last_error(); }

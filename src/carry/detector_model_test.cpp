@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // The text of carry/watch_list, monitor_detector, sentinels and sentinel, run under every execution
-// that x86-TSO allows: nobody looks at a load that has been removed, and nobody sleeps for ever.
+// that x86-TSO allows: no observer looks at a load that has been removed, and no thread sleeps for
+// ever.
 #include <algorithm>
 #include <functional>
 #include <memory>
@@ -30,7 +31,7 @@ static sentinel* the_sentinel = nullptr;
 }  // namespace ums::carry
 #include "carry/monitor_detector.hpp"
 #include "carry/sentinel.hpp"
-// Their functions too:
+// Includes their functions, too:
 #include "carry/monitor_detector.cpp"
 #include "carry/sentinel.cpp"
 #include "carry/sentinels.cpp"
@@ -60,8 +61,8 @@ struct subject final : load {
     model::cell content[2] = {model::running().make(0), model::running().make(0)};
 };
 
-// At one address in every execution, for some words hold pointers. Not destroyed: its words went
-// with the execution.
+// Lies at one address in every execution, because some words hold pointers. Not destroyed, because
+// its words disappeared with the execution.
 template <class T>
 T& remade() {
     alignas(T) static char room[sizeof(T)];
@@ -126,7 +127,7 @@ struct posted {
         one.interesting.store(1, base::relaxed);
         list.add(one);
     }
-    // The strands, in this order: what the agent does, what its sentinel does, what others do.
+    // The strands, in this order: what the agent does, what its sentinel does, what the others do.
     void strands(model& m, std::function<void()> others) {
         m.strand("agent", [this] { agent->run(); });
         m.strand("sentinel", [this] { here.run(); });
@@ -146,7 +147,7 @@ struct posted {
         if (word == sentinel::called) return "an agent sleeps that was called";
         if (sleepers.load(base::relaxed) != (word == sentinel::asleep))
             return "a sleeper is not counted, or one that does not sleep";
-        if (m.is_done(1)) return "";  // It had its turns, and gets the CPU no more.
+        if (m.is_done(1)) return "";  // It had its turns, and gets no more CPU time.
         if (duty == sentinel::watches) return "a sentinel sleeps that shall watch";
         return word == sentinel::watching ? "a sentinel rests that shall watch" : "";
     }
@@ -252,7 +253,7 @@ std::vector<tso::program> programs() {
 
 namespace {
 
-// What the model is too weak for: it is that of x86.
+// Orders that the model is too weak to check, because it is that of x86.
 constexpr const char* loads_in_order = "orders words that x86 stores and loads in order";
 constexpr const char* is_a_fence = "a read-modify-write is a fence on x86, whatever its order";
 

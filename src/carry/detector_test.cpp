@@ -48,7 +48,7 @@ struct pipe_pair {
     void write() const {
         if (::write(ends[1], "x", 1) != 1) std::abort();
     }
-    // By number: nothing in between that could block elsewhere.
+    // Called by number, so that nothing in between can block elsewhere.
     void read() const {
         char byte;
         while (::syscall(SYS_read, ends[0], &byte, 1) != 1) {
@@ -56,7 +56,7 @@ struct pipe_pair {
     }
 };
 
-// Something for a processor to do that touches no new memory and calls nothing.
+// Gives a CPU something to do that touches no new memory and calls nothing.
 void compute(int rounds) {
     for (volatile int i = 0; i < rounds;) i = i + 1;
 }
@@ -76,7 +76,7 @@ protected:
     std::unique_ptr<carry::detector> detector_;
 };
 
-// Blocks by `wait` until the detector has told of it and `end` was called.
+// Blocks by `wait` until the detector has reported it and `end` was called.
 template <class Wait, class End>
 notice found(carry::thread_maker& maker, carry::detector& by, Wait wait, End end) {
     watched_thread t{maker, by, [&](subject& self) { self.busy(by, wait); }};
@@ -221,15 +221,15 @@ TEST_F(detector_test, says_nothing_of_what_is_not_of_interest) {
     }
 }
 
-// Each thread blocks again and again: briefly, or until the detector itself ends it. A block that it
-// misses hangs the test.
+// Each thread blocks again and again: briefly, or until the detector itself ends the block. So a
+// block that the detector misses hangs the test.
 TEST_F(detector_test, finds_every_long_block_of_many_threads) {
     const std::uint64_t seed = test_seed();
     constexpr int threads = 12;
     const int rounds = scaled(150, 40);
     struct one {
         pipe_pair pipe;
-        std::atomic<std::uint64_t> held{0};  // The activity that waits to be ended.
+        std::atomic<std::uint64_t> held{0};  // The activity whose block waits to be ended.
         std::atomic<int> ended{0};
     };
     std::deque<one> ones(threads);
@@ -350,7 +350,7 @@ TEST_F(detector_test, how_long_a_notice_takes) {
               << us.back() << std::endl;
 }
 
-// Two threads that are not of interest wake each other in turn: what an idle wait pays.
+// Two threads that are not of interest wake each other in turn. Returns what each wait costs.
 double ns_per_wait(carry::thread_maker& maker, int rounds) {
     pipe_pair there, back;
     std::thread echo = maker.make([&] {

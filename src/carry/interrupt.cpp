@@ -55,7 +55,7 @@ bool interrupt::open(int tid) noexcept {
         return true;
     }
     static constinit base::atomic<bool> has_complained;
-    // relaxed: only whether it was said.
+    // relaxed: the flag only says whether the message was printed.
     if (!has_complained.exchange(true, base::relaxed))
         os::say("no clock to stop fibers and workers by (%s): those that were blocked in the kernel, and fibers "
                 "that never yield, run on until they next call libums; see ulimit -i and ulimit -n",
@@ -65,7 +65,7 @@ bool interrupt::open(int tid) noexcept {
 
 void interrupt::close() noexcept {
     if (is_open()) {
-        is_open_.store(false, base::relaxed);  // relaxed: nobody else looks any more.
+        is_open_.store(false, base::relaxed);  // relaxed: no other thread looks any more.
         base::compiler_fence();                // A last signal finds it closed.
         clock_.close();
     }

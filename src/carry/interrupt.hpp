@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// carry/interrupt.hpp: the clock that interrupts a carrier's kernel thread in user mode (os/user_interrupt.hpp),
-// so that what runs there can be stopped.
+// carry/interrupt.hpp: the clock that interrupts a carrier's kernel thread in user mode
+// (os/user_interrupt.hpp), so that the code running there can be stopped.
 //
-// It is made when it is first needed, by whoever arms it, without the allocator: what runs there may hold its
-// lock. Most carriers never need one. A clock with a descriptor is precise to some 10 us; a process has at
-// most `os::user_interrupt::most_events` of those, then the carriers get clocks that count in scheduler ticks.
+// The thread that first arms it makes it, without the allocator, whose lock may be held by the code
+// that runs there. Most carriers never need a clock. A clock with a descriptor is precise to some
+// 10 us; a process has at most `os::user_interrupt::most_events` of those, and further carriers get
+// clocks that count in scheduler ticks.
 //
-// With it may come a small stack (`stack_bytes`), made at the same time: what the handler needs to leave
-// the stack of what was stopped (sched/stop.hpp).
+// A small stack (`stack_bytes`) may come with it, made at the same time: the handler needs it to
+// leave the stack of the stopped code (sched/stop.hpp).
 //
-// Threads:  arm() by whoever has a claim on the carrier, or by the carrier's thread while it is inside: one at a
-//           time. again(), disarm() and close() by the carrier's thread: the first in the signal's handler, the others
-//           while the carrier carries nothing, so that nobody has a claim.
+// Threads:  arm() is called by a thread that holds a claim on the carrier, or by the carrier's
+//           thread while it is inside: one at a time. The carrier's thread calls again(), disarm()
+//           and close(): the first in the signal's handler, the others while the carrier carries
+//           nothing, so that no thread holds a claim.
 
 #include <cstddef>
 
@@ -27,13 +29,15 @@ namespace ums::carry {
 // The signal and the kind of clock that carriers of one kind share.
 class interrupt_source {
 public:
-    // Null: nothing is stopped. While no such carrier runs.
+    // Null: nothing is stopped. Call it while no such carrier runs.
     void set(const os::interrupt_signal* signal, os::user_interrupt::way how) noexcept;
-    // Whether anything is stopped: false also once the application has put its own handler in the place of ours.
+    // Whether anything can be stopped. Also false once the application has replaced our handler by
+    // its own.
     [[nodiscard]] bool is_possible() const noexcept;
-    // For a carrier's thread, at its start: the application may have blocked the signal before it started us.
+    // For a carrier's thread, at its start, because the application may have blocked the signal
+    // before it started us.
     void unblock() const noexcept;
-    // 0, or -errno: what is wrong.
+    // Returns 0, or -errno.
     [[nodiscard]] long open(os::user_interrupt& clock, int tid) const noexcept;
 
 private:
@@ -49,8 +53,9 @@ public:
     interrupt(const interrupt&) = delete;
     interrupt& operator=(const interrupt&) = delete;
 
-    // One signal to the thread `tid` as soon as that has run for `after`. Replaces what was armed before. Where no clock is
-    // to be had what runs there runs on until it next calls libums, and one line on standard error says so.
+    // Sends one signal to the thread `tid` as soon as that has run for `after`. Replaces what was
+    // armed before. If there is no clock to be had, the code that runs there runs on until it next
+    // calls libums, and one line on standard error says so.
     void arm(int tid, os::nanoseconds after) noexcept;
     void again(os::nanoseconds after) noexcept {
         if (is_open()) clock_.arm(after);
@@ -60,7 +65,7 @@ public:
     }
     void close() noexcept;
 
-    // The upper end of the small stack. Requires: armed once.
+    // The upper end of the small stack. Requires: the clock was armed once.
     [[nodiscard]] char* stack() const noexcept { return stack_ + stack_bytes_; }
 
 private:

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// carry/load.hpp: something that runs on a kernel thread and moves to another when that thread blocks: a load.
+// carry/load.hpp: a load, which runs on a kernel thread and moves to another when that thread
+// blocks.
 //
-// There are two kinds: a processor (fibers) and a scheduler's seat (the UMS API). Kernel threads that
-// carry nothing, such as those that block with a fiber for an hour, are not watched and cost nothing.
+// There are two kinds: a processor (fibers) and a scheduler's seat (the UMS API). Kernel threads
+// that carry nothing, such as those that block with a fiber for an hour, are not watched and cost
+// nothing.
 //
 // A detector asks is_of_interest() whenever the thread may have blocked, and calls on_block() if it
 // has. All functions run on a detector's threads, perhaps on several at once, at any moment between
 // add() and the return of remove(); they must not block, and must not call add() or remove().
 //
-// on_block() may come more than once for one long block while the load is of interest. It is a hint that
-// was true a moment ago: by the time it is acted upon the thread may run again, or the load may be
-// on another one. notice::tid and notice::activity are there for that: the thread `tid` carried the load and
-// was seen blocked while activity() had this value, so whoever acts compares both, under a claim.
+// on_block() may come more than once for one long block while the load is of interest. It is a hint
+// that was true a moment ago: by the time a thread acts upon it, the kernel thread may run again,
+// or the load may be on another one. notice::tid and notice::activity are there for that: the
+// thread `tid` carried the load and was seen blocked while activity() had this value, so the thread
+// that acts compares both, under a claim.
 
 #include <cstdint>
 
@@ -24,17 +27,18 @@
 namespace ums::carry {
 
 enum class cause : unsigned char {
-    unknown,  // /proc does not tell.
+    unknown,  // /proc does not say.
     system_call,
-    page_fault,  // Or anything else that blocks outside of a system call.
+    page_fault,  // Also anything else that blocks outside of a system call.
 };
 
 struct notice {
     cause why;
-    long call;             // The system call's number, if it is one; else -1.
-    os::nanoseconds when;  // When it left its CPU; or, if only seen blocked, when it was seen.
+    long call;  // The number of the system call, if it is one; otherwise -1.
+    // When the thread left its CPU; or, if it was only seen blocked, when that was.
+    os::nanoseconds when;
     int tid;
-    int free_cpu;  // A CPU that is about to be idle, where the load had best go on; -1: not known.
+    int free_cpu;  // A CPU that is about to be idle, where the load should continue; -1: not known.
     std::uint64_t activity;
 };
 
@@ -47,21 +51,23 @@ public:
     // The kernel thread that carries it now; 0: none.
     [[nodiscard]] virtual int tid() const noexcept = 0;
 
-    // The CPU on which that thread runs or ran last; -1: unknown, then no sentinel looks at it.
+    // The CPU on which that thread runs or ran last; -1: unknown, and then no sentinel looks at it.
     [[nodiscard]] virtual int cpu() const noexcept { return -1; }
 
     // Whether a block would matter now: not while the thread waits because it has nothing to do.
     [[nodiscard]] virtual bool is_of_interest() const noexcept = 0;
 
     // A number that changes at least each time the load becomes of interest, and each time it turns
-    // to something else, never back. Read with acquire.
+    // to something else; it never takes an old value again. Read with acquire.
     [[nodiscard]] virtual std::uint64_t activity() const noexcept = 0;
 
-    // False: it was not blocked any more, or not there, or cannot be looked at just now.
+    // Returns false if the thread was no longer blocked, or not there, or cannot be looked at just
+    // now.
     virtual bool on_block(const notice& what) noexcept = 0;
 
-    // By the monitor alone, at each of its looks, of interest or not: the load's own affairs that take a look now and then.
-    // Returns after how long the next one is needed at the latest; os::never: none is, and the monitor may sleep.
+    // Called only by the monitor, at each of its looks, whether the load is of interest or not: for
+    // the load's own affairs that need a look now and then. Returns after how long the next look is
+    // needed at the latest; os::never: none is, and the monitor may sleep.
     virtual os::nanoseconds look_after([[maybe_unused]] os::nanoseconds now) noexcept {
         return os::never;
     }

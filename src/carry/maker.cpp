@@ -19,7 +19,7 @@ namespace {
 
 constexpr os::nanoseconds shortest_pause = 1'000'000, longest_pause = 1'000'000'000;
 
-// A thread that somebody waits for.
+// A thread whose start another thread waits for.
 struct order {
     os::kernel_thread& thread;
     void* (*body)(void*);
@@ -45,7 +45,7 @@ base::atomic<crew*> working_for;  // Set under `lock`; changes to null are waite
 base::atomic<std::uint32_t> works_done;
 
 void wish() noexcept {
-    // Under the lock. relaxed: the thread takes the lock before it looks.
+    // Requires: the lock. relaxed: the thread takes the lock before it looks.
     wishes.store(wishes.load(base::relaxed) + 1, base::relaxed);
 }
 
@@ -68,7 +68,7 @@ void maker::run() noexcept {
         if (o != nullptr) {
             UMS_ASSERT(!o->thread.is_started(), "a kernel thread is ordered that is there");
             o->error = o->thread.start(o->body, o->argument);
-            // sync(maker.order): what was made. `o` may be gone after it.
+            // sync(maker.order): publishes what was made. `o` may be gone after this.
             o->done.store(1, base::release);
             os::futex_wake(o->done.address());
         } else if (c != nullptr) {
@@ -96,7 +96,8 @@ void maker::work_for(crew& c) noexcept {
     os::futex_wake(works_done.address(), 1 << 30);
 }
 
-// Under the lock, all three. One whose time has come; null: `until` says when there will be one.
+// All three require the lock. Returns a crew whose time has come; null: `until` says when one will
+// be due.
 crew* maker::first_due(os::nanoseconds& until) noexcept {
     if (asking == nullptr) return nullptr;
     const os::nanoseconds now = os::now();
@@ -129,7 +130,7 @@ void maker::forget(crew& c) noexcept {
     lock.acquire();
     remove(c);
     while (working_for.load(base::relaxed) == &c) {
-        // sync(maker.work): sees what was done.
+        // sync(maker.work): sees what the work did.
         const std::uint32_t seen = works_done.load(base::acquire);
         lock.release();
         os::futex_wait(works_done, seen);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 
-// The sleep. A thread that becomes of interest makes that visible, then reads sleeps_ (nudge()). The sampler
-// stores asleep_ and counts itself in sleeps_, executes a heavy fence, then asks everybody once more. By the
-// argument of os/membarrier.hpp one of them sees the other: the sampler stays awake, or it is woken.
-// Whoever sets asleep_ back to zero, which is the word the sampler's futex compares, takes it out of the count.
-// stop() stores ends_, then wakes it the same way, with a fence of its own.
+// The sleep: a thread that becomes of interest makes that visible, then reads sleeps_ (nudge()).
+// The sampler stores asleep_ and counts itself in sleeps_, executes a heavy fence, then asks every
+// load once more. By the argument of os/membarrier.hpp one of them sees the other: the sampler
+// stays awake, or it is woken. asleep_ is the word that the sampler's futex compares; the thread
+// that sets it back to zero takes the sampler out of the count. stop() stores ends_, then wakes the
+// sampler the same way, with a fence of its own.
 #include "carry/monitor_detector.hpp"
 
 #include <algorithm>
@@ -55,9 +56,10 @@ void monitor_detector::wake() noexcept {
 }
 
 void monitor_detector::wake_sampler() noexcept {
-    // sync(block.sleep): what made somebody interesting is seen by the sample after the sleep.
+    // sync(block.sleep): the sample after the sleep sees what made a load interesting.
     if (asleep_.load(base::relaxed) == 0 || asleep_.exchange(0, base::release) == 0) return;
-    sleeps_.fetch_sub(1, base::relaxed);  // relaxed: one too many only makes others look here.
+    // relaxed: a count that is too high only makes other threads look here.
+    sleeps_.fetch_sub(1, base::relaxed);
     os::futex_wake(asleep_.address());
 }
 
@@ -83,10 +85,10 @@ void monitor_detector::run() noexcept {
         if (s.any_blocked) found = begun;
         if (!s.any_of_interest && s.next == os::never && interval == longest) {
             sleep();
-            found = os::now();  // Something begins: be quick again.
+            found = os::now();  // Something begins, so be quick again.
             continue;
         }
-        // Until then or the end, for which ends_ changes.
+        // Sleeps until then or until the end, when ends_ changes.
         const os::nanoseconds next = begun + std::clamp((begun - found) / 16, shortest.load(), longest.load());
         os::futex_wait(ends_, 0, std::min(next, s.next));
     }
@@ -105,7 +107,7 @@ monitor_detector::sample monitor_detector::take(os::nanoseconds now, bool at_onc
         const bool is_same = activity == w.sampled_;
         w.sampled_ = activity;
         if (!is_same && !at_once) return true;
-        const int cpu = w.cpu();  // Before the report: then it is on another.
+        const int cpu = w.cpu();  // Read before the report: after it the load is on another CPU.
         if (!report_if_blocked(w, states_, 0, false)) return true;
         s.any_blocked = true;
         sentinels_.guard(cpu);

@@ -3,19 +3,21 @@
 
 // carry/monitor_detector.hpp: a thread that looks whether others have blocked.
 //
-// It samples all that are of interest: one whose activity has not changed since the last sample is
-// looked up in /proc. The time to the next sample is a sixteenth of the time since a block was last
-// found, between 20 us and 10 ms: where blocks are frequent they are found fast, and where there are
-// none it costs little. Samples that are a millisecond apart or more look at once, changed or not, so
-// 10 ms, and what the kernel's scheduler adds, is the longest a block can stay unseen.
-// The loads may need looks of their own (load::look_after()): time slices that end, say.
-// While nothing is of interest, and none is needed, it takes one sample after the other until they are 10 ms apart,
-// then sleeps until nudge().
+// It samples all loads that are of interest: one whose activity has not changed since the last
+// sample is looked up in /proc. The time to the next sample is a sixteenth of the time since a
+// block was last found, between 20 us and 10 ms: where blocks are frequent they are found fast, and
+// where there are none it costs little. Samples that are at least a millisecond apart look at once,
+// whether the activity changed or not. So 10 ms, plus what the kernel's scheduler adds, is the
+// longest time that a block can stay unseen. The loads may need looks of their own
+// (load::look_after()), for example when time slices end. While nothing is of interest, and no such
+// look is needed, it takes one sample after the other until they are 10 ms apart, then sleeps until
+// nudge().
 //
-// Rejected: Go's way of fifty samples of 20 us, then doubling: after 25 ms each block takes 10 ms.
+// Rejected: Go's way of fifty samples of 20 us, then doubling, because after 25 ms each block takes
+// 10 ms.
 //
-// Cost: up to 2 us a sample for each thread that computes; at 20 us, then, a tenth of a CPU, for as long
-// as blocks are found.
+// Cost: up to 2 us for each sample and each thread that computes. At 20 us that is a tenth of a
+// CPU, for as long as blocks are found.
 
 #include <atomic>
 #include <thread>
@@ -48,14 +50,14 @@ public:
     [[nodiscard]] bool is_asleep() const noexcept {
         return asleep_.load(base::relaxed) != 0;  // relaxed: a hint.
     }
-    // Of the blocks that were found, those that a sentinel has reported.
+    // How many of the blocks that were found a sentinel has reported.
     [[nodiscard]] std::uint64_t found_by_sentinels() const noexcept { return sentinels_.found(); }
 
 private:
     struct sample {
         bool any_of_interest = false;
         bool any_blocked = false;
-        os::nanoseconds next = os::never;  // When a load needs the next look at the latest.
+        os::nanoseconds next = os::never;  // When a load needs the next look, at the latest.
     };
 
     void run() noexcept;

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -14,6 +13,7 @@
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "support/scale.hpp"
 
 namespace {
@@ -27,8 +27,7 @@ using carry::watched_thread;
 class monitor_detector_test : public conserving_test {
 protected:
     monitor_detector_test() {
-        const char* off = std::getenv("UMS_MEMBARRIER");
-        os::enable_asymmetric_fence(off == nullptr || std::strcmp(off, "off") != 0);
+        os::enable_asymmetric_fence(!has_debug_word("membarrier=off"));
         if (::pipe2(ends_, O_CLOEXEC) != 0) std::abort();
     }
     ~monitor_detector_test() override {
@@ -59,7 +58,7 @@ TEST_F(monitor_detector_test, sleeps_while_nothing_is_of_interest) {
         watched_thread t{maker_, detector, [&](subject&) { block(); }};
         wait_asleep(detector);
         const std::uint64_t before = detector.samples();
-        // The one test that lets time pass: what it looks for is what happens in it.
+        // This is the one test that lets time pass: it checks what happens in that time.
         const timespec sample{0, 50'000'000};
         ::nanosleep(&sample, nullptr);
         EXPECT_EQ(detector.samples(), before);
@@ -110,7 +109,7 @@ TEST_F(monitor_detector_test, works_without_descriptors_to_spare) {
                      [&](const notice&) { unblock(); }};
 }
 
-// Each block is ended by its notice alone: one that the sentinel misses hangs the test.
+// Only its notice ends a block, so a block that the sentinel misses hangs the test.
 TEST_F(monitor_detector_test, a_sentinel_finds_what_the_monitor_is_too_slow_for) {
     monitor_detector detector;
     ASSERT_EQ(detector.start(), "");
@@ -133,7 +132,7 @@ TEST_F(monitor_detector_test, a_sentinel_finds_what_the_monitor_is_too_slow_for)
                              if (what.free_cpu != -1) {
                                  EXPECT_EQ(what.free_cpu, cpu);
                              }
-                             // From the first one on, which nobody else can find.
+                             // From the first block on, which no other part can find.
                              monitor_detector::shortest = monitor_detector::longest = 3'600'000'000'000;
                              unblock();
                          }};

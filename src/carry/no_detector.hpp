@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// carry/no_detector.hpp: finds nothing. What the program marks as blocking is known anyhow.
+// carry/no_detector.hpp: finds nothing. What the program marks as blocking is known all the same.
 
 #include "carry/detector.hpp"
 

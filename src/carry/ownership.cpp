@@ -10,7 +10,8 @@ namespace ums::carry {
 bool ownership::enter_slow() noexcept {
     for (;;) {
         busy_.store(1, base::relaxed);
-        // Orders the store before the load when thieves cannot: see `symmetric`, and a thief that is past its fence.
+        // Orders the store before the load where thieves cannot: see `symmetric`, and a thief that
+        // is past its fence.
         base::full_fence();
         // sync(ownership.claim): as in enter().
         std::uint32_t seen = claim_.load(base::acquire);
@@ -38,14 +39,15 @@ bool ownership::try_claim() noexcept {
     // relaxed: nothing is claimed yet.
     if (!claim_.compare_exchange(seen, seen | asked, base::relaxed, base::relaxed)) return false;
     os::heavy_fence();
-    // sync(ownership.claim): sees what an earlier thief did. seq_cst: a full fence before the load of busy.
+    // sync(ownership.claim): sees what an earlier thief did. seq_cst: a full fence before the load
+    // of busy.
     seen = claim_.fetch_or(claimed, base::seq_cst);
     UMS_ASSERT((seen & (asked | claimed)) == asked, "two claim a carrier at a time");
     for (int i = 0; i < 50; ++i) {
         // sync(ownership.busy): sees what the holder did before leave().
         if (busy_.load(base::acquire) == 0) {
-            // sync(ownership.claim): the processor may have gone and come back meanwhile, by occupy(),
-            // and busy says nothing of what was done to it elsewhere.
+            // sync(ownership.claim): the processor may have gone and come back meanwhile, by
+            // occupy(), and busy says nothing of what was done to it elsewhere.
             if ((claim_.load(base::acquire) & vacant) == 0) return true;
             break;
         }

@@ -1,33 +1,38 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// carry/ownership.hpp: a lock biased to the carrier it lies in, over the processor that carrier holds.
+// carry/ownership.hpp: a lock over the processor that a carrier holds, biased to the carrier in
+// which the lock lies.
 //
 // The carrier enters and leaves for the price of two plain stores and a load; a thief pays a system
 // call (os/membarrier.hpp). Everything of a processor that a thief may take (run queue, run-next
 // slot) is touched only between enter() and leave(), or by a thief between try_claim() and
 // unclaim(). A switch happens between enter() by the side that is left and leave() by the side that
-// continues, so a fiber may be put into the queue before its registers are saved: nobody can see it
-// until they are.
+// continues. So a fiber may be put into the queue before its registers are saved: no other thread
+// can see it until they are.
 //
-// The processor itself may be taken too (sched/hand_off.hpp): vacate(), by who is inside or has a claim. From then
-// on enter() fails until somebody gives the carrier a processor: occupy(). That is why the lock is the carrier's
-// and not the processor's: a carrier that comes back from the kernel must find out by its own word, before it
-// touches a processor that has another holder by now.
+// The processor itself may be taken too (sched/hand_off.hpp), by vacate(); the caller must be
+// inside or hold a claim. From then on enter() fails until another thread gives the carrier a
+// processor by occupy(). That is why the lock is the carrier's and not the processor's: a carrier
+// that comes back from the kernel must find out by its own word, before it touches a processor that
+// has another holder by now.
 //
-// Exclusion. A thief first asks: asked := 1, heavy fence; only then it claims: claimed := 1, full fence, load busy. The
-// carrier: busy := 1, compiler fence, load the word. If that is zero, then by the argument in os/membarrier.hpp its busy is
-// visible when the thief's heavy fence returns, for as long as it is inside: the thief that sees busy waits a little, then
-// gives up. Else the carrier enters again, with a full fence between the two: of it and the thief's claim at least one sees
-// the other, and the carrier that sees the claim takes busy back and waits. So never both inside. The carrier alone waits without
-// bound, and only for a thief that is inside, so there is no deadlock. It never waits for a thief's heavy fence, which may sleep:
-// while it is asked, and not claimed yet, it goes in and out, and pays a full fence.
+// Exclusion: a thief first asks: asked := 1, heavy fence. Only then it claims: claimed := 1, full
+// fence, load busy. The carrier: busy := 1, compiler fence, load the word. If the word is zero,
+// then by the argument in os/membarrier.hpp the carrier's busy is visible when the thief's heavy
+// fence returns, for as long as the carrier is inside; a thief that sees busy waits a little, then
+// gives up. If the word is not zero, the carrier enters again, with a full fence between the two:
+// of this and the thief's claim at least one sees the other, and a carrier that sees the claim
+// takes busy back and waits. So both are never inside. Only the carrier waits without bound, and
+// only for a thief that is inside, so there is no deadlock. The carrier never waits for a thief's
+// heavy fence, which may sleep: while the word is asked, and not claimed yet, the carrier goes in
+// and out, and pays a full fence.
 //
 // Without membarrier the word carries `symmetric` forever: the carrier always takes the slow path,
 // which has a full fence.
 //
-// Rejected: a compare-and-swap per operation (11 ns of a 10 ns budget); rseq (a registration that the C
-// library owns, and critical sections in assembly for each queue operation).
+// Rejected: a compare-and-swap per operation (11 ns of a 10 ns budget); rseq (a registration that
+// the C library owns, and critical sections in assembly for each queue operation).
 
 #include <cstdint>
 
@@ -39,13 +44,13 @@ namespace ums::carry {
 
 class ownership {
 public:
-    // Requires: nobody inside.
+    // Requires: no thread is inside.
     void reset(bool asymmetric) noexcept {
         UMS_ASSERT(!is_inside(), "a carrier's lock is made anew while somebody is inside");
         claim_.store(asymmetric ? 0 : symmetric, base::relaxed);
     }
 
-    // False, and nothing was entered: the carrier holds no processor.
+    // Returns false, without entering, if the carrier holds no processor.
     [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept {
         // relaxed: ordered before the load below by the thief's heavy fence.
         busy_.store(1, base::relaxed);
@@ -61,9 +66,10 @@ public:
         let_go();
     }
 
-    // The two halves of leave(), for who changes the TSan context in between. Who holds a claim may give the processor
-    // to another kernel thread, and two in one context are an error of ThreadSanitizer's. So: nobody has a claim before the
-    // processor's context is left; and yet what was done inside is published from there, for in no_sync mode the
+    // The two halves of leave(), for callers that change the TSan context in between. The holder of
+    // a claim may give the processor to another kernel thread, and two threads in one context are
+    // an error for ThreadSanitizer. So no thread may hold a claim before the processor's context is
+    // left. Yet what was done inside is published from that context, because in no_sync mode the
     // fiber's context does not know of it.
     UMS_ALWAYS_INLINE void publish() noexcept { arch::happens_before(&busy_); }
     UMS_ALWAYS_INLINE void let_go() noexcept {
@@ -80,18 +86,19 @@ public:
     // For a signal handler on the carrier's thread.
     [[nodiscard]] bool is_inside() const noexcept { return busy_.load(base::relaxed) != 0; }
 
-    // For a thief. Costs a system call; false if the carrier is inside for long, holds no processor, or another
-    // thief came first.
+    // For a thief. Costs a system call; returns false if the carrier is inside for long, holds no
+    // processor, or another thief came first.
     bool try_claim() noexcept;
     void unclaim() noexcept;
 
-    // The carrier holds no processor any more. By who is inside, or has a claim.
+    // The carrier no longer holds a processor. The caller must be inside or hold a claim.
     void vacate() noexcept {
-        // sync(ownership.claim): what was done to the processor is visible to who claims this carrier later.
+        // sync(ownership.claim): a thief that claims this carrier later sees what was done to the
+        // processor.
         const std::uint32_t before = claim_.fetch_or(vacant, base::release);
         UMS_ASSERT((before & vacant) == 0, "a processor leaves a carrier that holds none");
     }
-    // It holds one. By who gives it.
+    // The carrier holds a processor now. Called by the thread that gives it.
     void occupy() noexcept {
         // sync(ownership.claim): publishes the processor to a thief, and to enter().
         claim_.fetch_and(~vacant, base::release);

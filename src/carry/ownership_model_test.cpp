@@ -14,7 +14,7 @@
 #define os modelled_os
 #define carry modelled
 #include "carry/ownership.hpp"
-// Its functions too:
+// Includes their functions, too:
 #include "carry/ownership.cpp"
 #undef base
 #undef os
@@ -30,7 +30,7 @@ struct program {
     int holder_sections = 2;
     int thieves = 1;
     int thefts = 1;  // Of each.
-    // Somebody takes the processor itself away, and works on it as its new holder.
+    // A thread takes the processor itself away, and works on it as its new holder.
     bool takes = false;
 };
 
@@ -41,7 +41,7 @@ struct shared : ums::tso::guarded_number {
     ums::modelled::ownership own;
 };
 
-// That the search has been where it should: a thief got in at least once.
+// Shows that the search has been where it should: a thief got in at least once.
 bool has_thief_been_inside;
 bool has_processor_been_taken;
 
@@ -86,14 +86,15 @@ model::report explore(const program& p, model& m) {
 
 void is_correct(const program& p) {
     model m;
-    m.without_heavy_fence = !p.asymmetric;  // A full fence of the thief's own is all it is then.
+    // Then the heavy fence is only a full fence of the thief's own.
+    m.without_heavy_fence = !p.asymmetric;
     const auto r = explore(p, m);
     EXPECT_EQ(r.error, "");
     EXPECT_TRUE(has_thief_been_inside);
     std::cout << r.states << " states, " << r.executions << " executions\n";
 }
 
-// The search goes through the same states, and a sanitizer has nothing to look at in them.
+// The search goes through the same states, and there is nothing in them for a sanitizer to check.
 constexpr bool is_instrumented = under_tsan || under_asan;
 constexpr const char* too_long = "a minute, and more, under a sanitizer";
 
@@ -128,7 +129,7 @@ TEST(ownership_model_test, excludes_a_carrier_whose_processor_was_taken_without_
         {.asymmetric = false, .holder_sections = 2, .thieves = 1, .thefts = 1, .takes = true});
 }
 
-// That the search would find a mistake: take away what the proof rests on.
+// Shows that the search would find a mistake: takes away what the proof rests on.
 TEST(ownership_model_test, the_heavy_fence_is_needed) {
     model m;
     m.without_heavy_fence = true;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// On real threads. That no execution breaks it is shown by ownership_model_test.cpp.
+// Runs on real threads. ownership_model_test.cpp shows that no execution breaks the lock.
 #include "carry/ownership.hpp"
 
 #include <atomic>
@@ -126,7 +126,7 @@ TEST_P(ownership_test, the_holder_waits_for_a_thief) {
             own_.leave();
         }};
         while (!coming) std::this_thread::yield();
-        // It spins, then sleeps: let it come to either.
+        // The holder spins, then sleeps: let it get to either.
         for (int i = 0; i < round * 10; ++i) std::this_thread::yield();
         EXPECT_FALSE(inside);
         number = 1;
@@ -136,7 +136,7 @@ TEST_P(ownership_test, the_holder_waits_for_a_thief) {
     }
 }
 
-// A structure that only the lock protects, and that shows if two were at it.
+// A structure that only the lock protects; it shows if two threads used it at the same time.
 struct fragile {
     std::vector<int> stack;
     std::uint64_t first = 0, last = 0;
@@ -157,7 +157,7 @@ TEST_P(ownership_test, holder_and_thieves_change_one_structure) {
     fragile shared;
     std::atomic<std::uint64_t> thefts = 0, sections = 0, torn = 0;
     std::atomic<bool> stop = false;
-    // Both sides have been in often enough, however the kernel shares out its processors.
+    // Both sides have been inside often enough, however the kernel distributes its CPUs.
     constexpr std::uint64_t wanted_sections = scaled(2'000'000, 50'000);
     constexpr std::uint64_t wanted_thefts = scaled(5000, 200);
 

@@ -17,11 +17,11 @@ namespace ums::carry {
 
 namespace {
 
-// The kernel's least. The class keeps it, and it decides how long a thread of the class waits for
-// its share.
+// The shortest slice that the kernel allows. The class keeps it, and it decides how long a thread
+// of the class waits for its share.
 constexpr os::nanoseconds slice = 100'000;
 
-// Those that had not ended when they were stopped.
+// The sentinels that had not ended when they were stopped.
 os::lock lock;
 sentinel* left = nullptr;  // Guarded by it.
 
@@ -45,8 +45,8 @@ sentinel* sentinel::start() noexcept {
 void sentinel::stop() noexcept {
     duty_.store(ends, base::relaxed);  // relaxed: nothing is published.
     os::futex_wake(duty_.address());
-    // In its class it may not get the CPU for seconds. One that was raised on its way into the class
-    // is raised once more.
+    // In its class the thread may not get the CPU for seconds. A thread that was raised on its way
+    // into the class is raised once more.
     bool is_ordinary = false, has_ended = false;
     do {
         is_ordinary = raise();
@@ -70,10 +70,10 @@ bool sentinel::raise() noexcept {
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &any);
     (void)sched_setaffinity(tid, sizeof any, &any);
     const sched_param none{};
-    return sched_setscheduler(tid, SCHED_OTHER, &none) == 0;
+    return sched_setscheduler(tid, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
 }
 
-void sentinel::collect() noexcept {
+bool sentinel::collect() noexcept {
     lock.acquire();
     sentinel* all = std::exchange(left, nullptr);
     lock.release();
@@ -86,22 +86,27 @@ void sentinel::collect() noexcept {
         const os::lock_guard guard{lock};
         one->next_left_ = std::exchange(left, one);
     }
+    const os::lock_guard guard{lock};
+    return left == nullptr;
 }
 
 void sentinel::arm() noexcept {
     std::uint32_t was = rests;
-    // sync(block.sentinel): what the waiter wrote, its word above all, comes before.
+    // sync(block.sentinel): publishes what the waiter wrote, above all its word.
     if (duty_.compare_exchange(was, watches, base::release, base::relaxed))
         os::futex_wake(duty_.address());
 }
 
-// Everything but the end happens in the class: preempted anywhere, perhaps for seconds.
+// Everything but the end runs in the class, where it may be preempted anywhere, perhaps for
+// seconds.
 void sentinel::run() noexcept {
     pthread_setname_np(pthread_self(), "ums sentinel");
     (void)os::ask_for_slice(slice);
     tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
     const sched_param none{};
-    if (sched_setscheduler(0, SCHED_IDLE, &none) != 0 && setpriority(PRIO_PROCESS, 0, 19) != 0)
+    // With the flag that ask_for_slice() has set: only a privileged process may take it back.
+    if (sched_setscheduler(0, SCHED_IDLE | SCHED_RESET_ON_FORK, &none) != 0 &&
+        setpriority(PRIO_PROCESS, 0, 19) != 0)
         return;
     for (;;) {
         std::uint32_t duty = duty_.load(base::acquire);  // sync(block.sentinel)
@@ -111,8 +116,8 @@ void sentinel::run() noexcept {
             continue;
         }
         UMS_ASSERT(duty == watches, "a sentinel's duty is none that there is");
-        // It runs, so nobody else wants the CPU. relaxed, both words: whoever is woken looks for
-        // itself.
+        // It runs, so no other thread wants the CPU. relaxed, both words: the thread that is woken
+        // looks for itself.
         if (!duty_.compare_exchange(duty, rests, base::relaxed, base::relaxed)) continue;
         std::uint32_t was = watching;
         if (word.compare_exchange(was, called, base::relaxed, base::relaxed))

@@ -33,14 +33,15 @@ public:
     agent(const agent&) = delete;
     agent& operator=(const agent&) = delete;
 
-    // By the monitor, once.
+    // Called by the monitor, once.
     void guard(int cpu) noexcept {
         UMS_ASSERT(cpu_ < 0, "an agent is given a second CPU");
         cpu_ = cpu;
         has_post_.store(1, base::release);  // sync(block.post): publishes the CPU.
         os::futex_wake(has_post_.address());
     }
-    // Whatever it sleeps for, its sentinel watches again. Nothing to do if it does.
+    // Makes its sentinel watch again, whatever the agent sleeps for. Does nothing if it already
+    // watches.
     void wake() noexcept {
         sentinel* s = watch();
         if (s == nullptr) return;
@@ -59,7 +60,7 @@ public:
                                                                                  // or wake()
                                                                                  // decides.
     }
-    // By the monitor: since it last asked, no block was found here.
+    // Called by the monitor: since it last asked, no block was found here.
     void let_sleep() noexcept {
         if (std::exchange(found_before_, found_.get()) != found_.get()) return;
         std::uint32_t was = sentinel::asleep;
@@ -70,7 +71,7 @@ public:
             of_.sleepers_.fetch_sub(1, base::relaxed);
     }
 
-    // Once ends_ is set, with a full fence after it.
+    // Call after ends_ is set, with a full fence in between.
     void end() noexcept {
         os::futex_wake(of_.ends_.address(), __INT_MAX__);
         has_post_.store(1, base::release);
@@ -80,8 +81,8 @@ public:
         if (sentinel* s = watch()) s->stop();
     }
 
-    // Set before its own thread takes up its duty; read once that has ended, or by the thread
-    // itself.
+    // Set before its own thread takes up its duty; read after that thread has ended, or by the
+    // thread itself.
     std::unique_ptr<agent> next;
 
 private:
@@ -93,8 +94,8 @@ private:
         if (!take_post()) return;
         sentinel* s = sentinel::start();
         if (s == nullptr) return;
-        // sync(block.sentinel): publishes it. No fence: the word is stored with one before this
-        // thread sleeps, and ends_ is read after it.
+        // sync(block.sentinel): publishes it. No fence is needed: the word is stored with one
+        // before this thread sleeps, and ends_ is read after it.
         sentinel_.store(s, base::release);
         while (!ends()) {
             const seen l = look();
@@ -108,8 +109,8 @@ private:
         }
     }
 
-    // stop() stores ends_, then calls. This thread changes the word, or publishes it, then reads
-    // ends_. seq_cst, all of them: it sees ends_, or is called.
+    // stop() stores ends_, then calls the agent. This thread changes the word, or publishes it,
+    // then reads ends_. seq_cst, all of them: either it sees ends_, or it is called.
     [[nodiscard]] bool ends() const noexcept { return of_.ends_.load(base::seq_cst) != 0; }
 
     [[nodiscard]] sentinel* watch() const noexcept { return sentinel_.load(base::seq_cst); }
@@ -121,7 +122,7 @@ private:
         os::futex_wake(s.word.address());
     }
 
-    // Until the CPU is free.
+    // Watches until the CPU is free.
     void watch_on(sentinel& s) noexcept {
         s.word.store(sentinel::watching, base::seq_cst);  // See ends().
         if (ends()) return;
@@ -137,7 +138,7 @@ private:
         wait_for_call(s);
     }
     static void wait_for_call(const sentinel& s) noexcept {
-        // relaxed: what it sleeps for may change meanwhile, and the loads are looked at anew.
+        // relaxed: the reason for the sleep may change meanwhile, and the loads are looked at anew.
         for (std::uint32_t now; (now = s.word.load(base::relaxed)) != sentinel::called;)
             os::futex_wait(s.word, now);
     }
@@ -169,8 +170,8 @@ private:
         return l;
     }
     [[nodiscard]] bool is_of_interest(load& w) const noexcept {
-        // One that was reported and not handed on (no permit, or a spare is being made) is the
-        // monitor's to repeat.
+        // A load that was reported but not handed off (no permit, or a spare is being made) is for
+        // the monitor to repeat.
         return w.is_of_interest() && w.cpu() == cpu_ && !w.is_reported();
     }
     [[nodiscard]] bool any_of_interest() noexcept {
@@ -197,16 +198,16 @@ private:
     watch_list::observer looks_;
     base::atomic<std::uint32_t> has_post_;
     int cpu_ = -1;
-    base::atomic<sentinel*> sentinel_;     // Stopped once the thread has ended.
+    base::atomic<sentinel*> sentinel_;     // It is stopped once the thread has ended.
     base::owned<std::uint64_t> found_{0};  // Written by its thread.
-    std::uint64_t found_before_ = 0;       // The monitor's.
+    std::uint64_t found_before_ = 0;       // Owned by the monitor.
 
-    // Its thread's:
+    // Owned by its thread:
     unsigned in_vain_ = 0;
     unsigned in_a_row_ = 0;
     os::nanoseconds looked_at_ = 0;
 
-    std::thread thread_;  // Last: it uses the others.
+    std::thread thread_;  // It comes last, because it uses the others.
 };
 
 std::unique_ptr<sentinels::agent> sentinels::make_one() noexcept {
@@ -214,7 +215,7 @@ std::unique_ptr<sentinels::agent> sentinels::make_one() noexcept {
         auto made = std::make_unique<agent>(*this);
         free_.store(made.get(), base::release);  // sync(block.post): publishes it to guard().
         return made;
-    } catch (const std::exception&) {  // No memory, or no thread: then there are no more.
+    } catch (const std::exception&) {  // No memory, or no thread: then no more agents are made.
         return nullptr;
     }
 }
@@ -237,12 +238,12 @@ void sentinels::start() noexcept {
 
 void sentinels::stop() noexcept {
     ends_.store(1, base::seq_cst);  // See agent::ends().
-    // Each has made the next, or will not, once it has ended.
+    // After an agent has ended, it has either made the next one, or never will.
     while (std::unique_ptr<agent> a = std::move(first_)) {
         a->end();
         first_ = std::move(a->next);
     }
-    free_.store(nullptr, base::relaxed);  // relaxed: nobody else is left.
+    free_.store(nullptr, base::relaxed);  // relaxed: no other thread is left.
     on_cpu_.reset();
     cpus_ = 0;
 }
@@ -252,7 +253,7 @@ void sentinels::guard(int cpu) noexcept {
     auto& place = on_cpu_[static_cast<unsigned>(cpu)];
     // relaxed: only the monitor writes it.
     if (agent* a = place.load(base::relaxed)) return a->wake();
-    // sync(block.post): sees how it was made.
+    // sync(block.post): sees the agent as it was made.
     agent* a = free_.exchange(nullptr, base::acquire);
     if (a == nullptr) return;
     a->guard(cpu);
@@ -267,7 +268,7 @@ void sentinels::let_sleep() noexcept {
 void sentinels::wake_here() noexcept {
     const int cpu = os::thread_cpu::here();
     if (cpu < 0 || static_cast<unsigned>(cpu) >= cpus_) return;
-    // sync(block.post): sees how it was made.
+    // sync(block.post): sees the agent as it was made.
     agent* a = on_cpu_[static_cast<unsigned>(cpu)].load(base::acquire);
     if (a != nullptr && a->is_asleep()) a->wake();
 }

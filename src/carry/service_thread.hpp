@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// carry/service_thread.hpp: a kernel thread of the runtime that handles none of the application's signals.
+// carry/service_thread.hpp: a kernel thread of the runtime that handles none of the application's
+// signals.
 
 #include <csignal>
 #include <pthread.h>
@@ -10,7 +11,7 @@
 
 namespace ums::carry {
 
-// `name`: at most 15 characters. Throws std::system_error.
+// `name` has at most 15 characters. Throws std::system_error.
 template <class F>
 std::thread service_thread(const char* name, F body) {
     sigset_t all, before;

@@ -3,26 +3,34 @@
 
 // carry/turn.hpp: what a carrier's kernel thread waits for while it has no processor.
 //
-// state     the thread                       its fiber                 the next state, and who sets it
-// waits     sleeps: a spare, or its fiber    none, or in a queue, or   holds: whoever gives it a processor
-//           has run on and comes back, or    parked, if it keeps its   given: a processor that has come to its place
-//           it stands by (sched/keep.hpp)    carrier                   shall_end: the pool
-// holds     runs                             runs, or none             waits: itself, as a spare
-//                                                                      stopped: itself, in the signal's handler
-//                                                                      shall_end: itself, as it retires
-// stopped   sleeps in the signal's handler   in a queue, or on the     given: whoever has come to its place, or takes it
-//                                            pool's list of stopped      off that list for a processor
-//                                                                      holds: whoever takes it off that list to release it
-//                                                                      runs_on: whoever releases it from a queue
-// given     sleeps, or wakes                 is about to run           holds: whoever gives it the processor
-// runs_on   runs, without a processor        runs; its place in the    holds: a processor that has come to its place, or
-//                                            queue or list stays         whoever takes it off the list
-//                                                                      waits: itself, when it needs a processor
-// shall_end ends                             none                      waits, holds: a new kernel thread
+// Each state, what the thread and its fiber do in it, and what may follow, with its setter.
 //
-// A stopped fiber that gets no turn while nothing else switches is released (sched/stop.hpp): so a stop never
-// deadlocks a program that would not deadlock with kernel threads. It cannot be taken out of whichever queue or
-// policy it is in, so its place stays there: the processor that comes to it finds that the fiber runs, and goes on.
+// waits      sleeps: it is a spare, or stands by (sched/keep.hpp), or its fiber has run on and
+//            comes back. Its fiber: none, or in a queue; parked, if the fiber keeps the carrier.
+//   holds      a thread that gives it a processor
+//   given      a processor that has come to its place
+//   shall_end  the pool
+// holds      runs. Its fiber: runs, or none.
+//   waits      the thread itself, as a spare
+//   stopped    the thread itself, in the signal's handler
+//   shall_end  the thread itself, as it retires
+// stopped    sleeps in the signal's handler. Its fiber: in a queue, or on the pool's list of
+//            stopped ones.
+//   given      a carrier that has come to its place, or takes it off that list for a processor
+//   holds      a thread that takes it off that list to release it
+//   runs_on    a thread that releases it from a queue
+// given      sleeps, or wakes up. Its fiber: is about to run.
+//   holds      the carrier that gives it the processor
+// runs_on    runs, without a processor. Its fiber: runs; its place in the queue or list stays.
+//   holds      a processor that has come to its place, or a thread that takes it off the list
+//   waits      the thread itself, when it needs a processor
+// shall_end  ends. Its fiber: none.
+//   waits, holds  a new kernel thread
+//
+// A stopped fiber that gets no turn while nothing else switches is released (sched/stop.hpp), so a
+// stop never deadlocks a program that would not deadlock with kernel threads. It cannot be taken
+// out of whichever queue or policy it is in, so its place stays there: the processor that comes to
+// it finds that the fiber runs, and goes on.
 
 #include <cstdint>
 
@@ -38,11 +46,12 @@ public:
     enum state : std::uint32_t { waits, holds, stopped, given, runs_on, shall_end };
 
     [[nodiscard]] state now() const noexcept {
-        // sync(carrier.turn): sees the processor that it was given.
+        // sync(carrier.turn): sees the processor that the carrier was given.
         return static_cast<state>(word_.load(base::acquire));
     }
 
-    // For whoever may write the word alone: the thread itself, or the one that has taken it out of a list.
+    // For a thread that alone may write the word: the carrier's own, or the one that has taken the
+    // carrier out of a list.
     void set(state next) noexcept {
         // relaxed: only the order of this one word matters for the check.
         check(static_cast<state>(word_.load(base::relaxed)), next);
@@ -50,7 +59,8 @@ public:
         word_.store(next, base::release);
     }
 
-    // Where two may write: true if it was `from` and is `to`. Else `from` is what it is.
+    // For a word that two threads may write: returns true if it was `from` and is now `to`.
+    // Otherwise stores in `from` what it is.
     [[nodiscard]] bool change(state& from, state to) noexcept {
         check(from, to);
         auto seen = static_cast<std::uint32_t>(from);
@@ -60,7 +70,8 @@ public:
         return done;
     }
 
-    // Sleeps while it is `seen`, at most until `limit`. False: the limit has passed.
+    // Sleeps while the word is `seen`, at most until `limit`. Returns false if the limit has
+    // passed.
     bool wait_while(state seen, os::nanoseconds limit = os::never) const noexcept {
         return os::futex_wait(word_, seen, limit);
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-// Why no observer looks at a load that is gone. The observer stores the pin, then reads the place again; the
-// remover clears the place, then reads the pins. All four are sequentially consistent, so the observer finds the place
-// cleared and takes the pin back, or the remover finds the pin and waits.
+// Why no observer looks at a load that is gone: the observer stores the pin, then reads the place
+// again; the remover clears the place, then reads the pins. All four are sequentially consistent.
+// So either the observer finds the place cleared and takes the pin back, or the remover finds the
+// pin and waits.
 //
-// Why the remover is woken. It counts itself in `removers_`, reads `unpinned_`, then the pins. An observer takes its
-// pin back, then reads `removers_`. If the remover read the pin before it went, the observer's read comes after
-// the remover's count: it changes `unpinned_` after the remover read that, so the wait ends or does not begin.
+// Why the remover is woken: it counts itself in `removers_`, reads `unpinned_`, then the pins. An
+// observer takes its pin back, then reads `removers_`. If the remover read the pin before it was
+// taken back, the observer's read comes after the remover's count. So the observer changes
+// `unpinned_` after the remover read that, and the wait ends or does not begin.
 #include "carry/watch_list.hpp"
 
 #include <utility>
@@ -51,7 +53,7 @@ void watch_list::observer::unpin() noexcept {
 watch_list::~watch_list() {
     UMS_ASSERT(observers_ == nullptr, "a detector was destroyed while it looks");
     for (const auto& place : first_.places)
-        UMS_ASSERT(place.load(base::relaxed) == nullptr,  // relaxed: nobody else is left.
+        UMS_ASSERT(place.load(base::relaxed) == nullptr,  // relaxed: no other thread is left.
                    "a detector was destroyed that still watches a load");
     for (chunk* c = first_.next.load(base::relaxed); c != nullptr;) {
         chunk* const gone = c;
@@ -67,7 +69,7 @@ void watch_list::add(load& w) {
         chunk* last = &first_;
         for (chunk* c = last; c != nullptr; c = c->next.load(base::relaxed)) {
             for (auto& place : c->places) {
-                // relaxed, as above: changed under the lock only.
+                // relaxed, as above: changed only under the lock.
                 const load* const there = place.load(base::relaxed);
                 UMS_ASSERT(there != &w, "a load is watched twice");
                 if (there != nullptr) continue;
@@ -111,7 +113,7 @@ void watch_list::remove(load& w) noexcept {
         if (!is_pinned(w)) break;
         os::futex_wait(unpinned_, seen);
     }
-    // relaxed: one too many only wakes in vain.
+    // relaxed: a count that is too high only causes a useless wake-up.
     const std::uint32_t before = removers_.fetch_sub(1, base::relaxed);
     UMS_ASSERT(before != 0, "a list has lost count of those that remove from it");
 }

@@ -3,10 +3,10 @@
 
 // carry/watch_list.hpp: the loads that a detector watches.
 //
-// An observer visits them without a lock: one whose thread is preempted for long, as a sentinel's may be,
-// keeps no other observer waiting, and of those that remove a load only the one that removes the very
-// load it looks at. It allocates nothing: a thread that blocks inside the allocator must not stop its
-// own detection.
+// An observer visits them without a lock. An observer whose thread is preempted for long, as a
+// sentinel's may be, keeps no other observer waiting; and of the threads that remove a load, it
+// delays only the one that removes the very load it looks at. It allocates nothing, because a
+// thread that blocks inside the allocator must not stop its own detection.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,8 +27,8 @@ public:
         observer(const observer&) = delete;
         observer& operator=(const observer&) = delete;
 
-        // Calls f(load) of each that is there from the begin to the end, and perhaps of others, until one
-        // returns false.
+        // Calls f(load) for each load that is there from beginning to end, and perhaps for others,
+        // until one call returns false.
         template <class F>
         void each(F f) noexcept {
             for (chunk* c = &list_.first_; c != nullptr; c = c->next.load(base::acquire)) {
@@ -61,7 +61,7 @@ public:
 
     // Throws std::bad_alloc.
     void add(load& w);
-    // Returns when no observer looks at it any more.
+    // Returns when no observer looks at the load any more.
     void remove(load& w) noexcept;
 
 private:
@@ -75,8 +75,9 @@ private:
     os::lock lock_;                  // Held to add, to remove, and to change the observers.
     observer* observers_ = nullptr;  // Guarded by lock_.
     chunk first_;
-    base::atomic<std::uint32_t> removers_;  // That wait, or are about to.
-    base::atomic<std::uint32_t> unpinned_;  // Changes when a pin has gone that one of them may wait for.
+    base::atomic<std::uint32_t> removers_;  // Those that wait, or are about to.
+    // Changes when a pin was taken back that a remover may be waiting for.
+    base::atomic<std::uint32_t> unpinned_;
 };
 
 }  // namespace ums::carry

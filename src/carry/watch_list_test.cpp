@@ -62,13 +62,13 @@ TEST(watch_list, a_visit_sees_each_that_stays_while_others_come_and_go) {
     std::multiset<int> numbers;
     o.each([&](const load& w) noexcept {
         if (w.tid() == 1) {
-            list.remove(b);  // The next one.
-            list.add(d);     // In its place, or later.
+            list.remove(b);  // It would be visited next.
+            list.add(d);     // In the place of the removed one, or later.
         }
         numbers.insert(w.tid());
         return true;
     });
-    numbers.erase(4);  // May be seen, or not.
+    numbers.erase(4);  // It may be seen, or not.
     EXPECT_EQ(numbers, (std::multiset<int>{1, 3}));
     list.remove(a);
     EXPECT_EQ(seen_by(o), (std::multiset<int>{3, 4}));
@@ -89,7 +89,7 @@ TEST(watch_list, a_visit_ends_when_it_is_told_to) {
     list.remove(b);
 }
 
-// As a sentinel that another program keeps from its CPU in the middle of a look.
+// Like a sentinel that another program keeps from its CPU in the middle of a look.
 TEST(watch_list, an_observer_that_is_held_up_keeps_nobody_but_the_remover_of_its_load) {
     watch_list list;
     watch_list::observer stuck{list}, other{list};
@@ -132,7 +132,7 @@ TEST(watch_list, a_removal_waits_for_every_observer) {
         watch_list::observer o{list};
         while (!is_over)
             o.each([&](const load& w) noexcept {
-                // Freed memory would be found by a sanitizer.
+                // A sanitizer would find freed memory here.
                 if (w.tid() == 5 && w.is_of_interest()) ++visits;
                 return true;
             });

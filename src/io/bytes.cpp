@@ -22,7 +22,8 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
     const long traits = d->learn(fd);
     if (traits < 0) return number::from(traits);
     if ((traits & descriptor::file) != 0) return number::from(file_read(fd, into, count, -1));
-    // It may be another's blocking one by now: only of a socket can be received without a wait all the same.
+    // Another library's blocking file may have the number by now. Only from a socket can one
+    // receive without a wait all the same.
     if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
         const long n = perform(*d, fd, side::in, wanted, l, [=]() noexcept {
             return os::io_call(SYS_recvfrom, fd, into->iov_base, into->iov_len, MSG_DONTWAIT);
@@ -67,8 +68,8 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
     }));
 }
 
-// To a blocking descriptor, as to any such: all of it, or what could be done within the limits. One that is ready
-// takes PIPE_BUF bytes without a wait.
+// Writes to a blocking descriptor, as to any other: all of it, or what could be done within the
+// limits. A descriptor that is ready takes PIPE_BUF bytes without a wait.
 [[gnu::noinline]] number write_in_parts(int fd, const iovec* from, int count, const limits& l) {
     std::size_t done = 0;
     for (const iovec* v = from; v != from + count; ++v) {

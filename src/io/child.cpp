@@ -15,7 +15,7 @@ result<int> wait_child(pid_t pid, const limits& l) {
     if (made < 0) return result<int>::failure(made == -ESRCH ? ECHILD : static_cast<int>(-made));
     const int fd = static_cast<int>(made);
     io::descriptor::adopt(fd, 0);
-    // A pidfd tells of any process's end.
+    // A pidfd reports the end of any process, so first see whether this one is a child.
     siginfo_t info;
     long r = os::io_call(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, nullptr);
     if (r == 0) {
@@ -26,7 +26,7 @@ result<int> wait_child(pid_t pid, const limits& l) {
     if (r < 0) return result<int>::failure(static_cast<int>(-r));
     int status = 0;
     r = os::io_call(SYS_wait4, pid, &status, WNOHANG, nullptr);
-    // It has ended, and a debugger is told of that first.
+    // It has ended, but a debugger is told of that first.
     if (r == 0)
         r = io::away([&]() noexcept { return os::io_call(SYS_wait4, pid, &status, 0, nullptr); });
     if (r < 0) return result<int>::failure(static_cast<int>(-r));

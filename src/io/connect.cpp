@@ -35,7 +35,7 @@ public:
 
     [[nodiscard]] bool empty() const noexcept { return pending_.empty(); }
 
-    // 0: it answered at once. -EINPROGRESS, or why not.
+    // Returns 0 if the peer answered at once, -EINPROGRESS, or why the attempt failed.
     long start(const endpoint& to) {
         pending_.reserve(pending_.size() + 1);
         const result<int> fd = io::socket(to.family(), SOCK_STREAM);
@@ -50,8 +50,8 @@ public:
         return r == -EINTR ? -EINPROGRESS : r;
     }
 
-    // 0: one answered. -EAGAIN: the time is up. Else an attempt failed, or why the wait was given
-    // up, which `is_over` says.
+    // Returns 0 if one answered, and -EAGAIN if the time is up. Otherwise an attempt failed, or the
+    // wait was given up, which `is_over` says, and the result says why.
     long wait(const limits& l, bool& is_over) {
         const result<std::size_t> n = io::poll(pending_.data(), pending_.size(), l);
         if (!n) return is_over = true, n.number();
@@ -81,7 +81,7 @@ private:
     int winner_ = -1;
 };
 
-// IPv6 and IPv4 in turn, beginning with the kind that the resolver likes best.
+// Takes IPv6 and IPv4 in turn, beginning with the kind that the resolver prefers.
 std::vector<endpoint> interleaved(const std::vector<endpoint>& all, int family) {
     std::vector<endpoint> like, other, mixed;
     for (const endpoint& e : all) {
@@ -121,7 +121,7 @@ connected race(std::span<const endpoint> to, const limits& l, const connect_opti
             if (part.until == l.until) return {{}, code_of(-ETIMEDOUT)};
         } else {
             error = r;
-            next_at = deadline::min();  // The next one need not wait for its moment.
+            next_at = deadline::min();  // The next attempt may start at once.
         }
     }
 }

@@ -28,7 +28,7 @@ bool is_file(const struct stat& is) noexcept {
     return S_ISREG(is.st_mode) || S_ISDIR(is.st_mode) || S_ISBLK(is.st_mode);
 }
 
-// Never 0. Equal ones are the same socket or pipe, or files of one kind.
+// Never 0. If two are equal, they are the same socket or pipe, or files of one kind.
 std::uint64_t identity_of(const struct stat& is) noexcept {
     return (is.st_ino ^ is.st_dev << 40 ^ std::uint64_t{is.st_mode & S_IFMT} << 16) | 1ull << 63;
 }
@@ -40,7 +40,7 @@ int socket_option(int fd, int name) noexcept {
     return value;
 }
 
-// Of what kind a descriptor is: the traits that its file has for its life.
+// The kind of a descriptor: the traits that its file has for its whole life.
 std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
     if (is_file(is)) return descriptor::file;
     if (!S_ISSOCK(is.st_mode)) return 0;
@@ -58,27 +58,29 @@ public:
         : fd_{fd}, bell_{os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC)} {
         const os::lock_guard guard{list_lock_};
         base::chain::push_front(first_, *this, &lone_waiter::next_);
-        count_.fetch_add(1, base::seq_cst);  // seq_cst: before the generation is read.
+        count_.fetch_add(1, base::seq_cst);  // seq_cst: comes before the generation is read.
     }
     ~lone_waiter() {
         {
             const os::lock_guard guard{list_lock_};
             base::chain::remove(first_, *this, &lone_waiter::next_);
-            count_.fetch_sub(1, base::relaxed);  // relaxed: who sees more finds the list.
+            // relaxed: a thread that still sees the old count looks at the list.
+            count_.fetch_sub(1, base::relaxed);
         }
         if (bell_ >= 0) os::io_call(SYS_close, bell_);
     }
     lone_waiter(const lone_waiter&) = delete;
     lone_waiter& operator=(const lone_waiter&) = delete;
 
-    // Or -errno.
+    // The descriptor of the bell, or -errno.
     [[nodiscard]] long bell() const noexcept { return bell_; }
     void ring() const noexcept {
         const std::uint64_t one = 1;
         os::io_call(SYS_write, bell_, &one, sizeof one);
     }
     static void ring_all(int fd) noexcept {
-        if (count_.load(base::seq_cst) == 0) return;  // seq_cst: after the generation is raised.
+        // seq_cst: comes after the generation is raised.
+        if (count_.load(base::seq_cst) == 0) return;
         const os::lock_guard guard{list_lock_};
         for (const lone_waiter* w = first_; w != nullptr; w = w->next_)
             if (w->fd_ == fd) w->ring();
@@ -92,7 +94,7 @@ private:
     static constinit os::lock list_lock_;
     // Guarded by list_lock_:
     static constinit lone_waiter* first_;
-    // The same, for who has no lock:
+    // The number in the list, for threads that do not hold the lock:
     static constinit base::atomic<std::uint32_t> count_;
 };
 constinit os::lock lone_waiter::list_lock_;
@@ -103,7 +105,7 @@ constinit base::atomic<std::uint32_t> lone_waiter::count_;
 
 constinit base::atomic<descriptor*> descriptor::table_[blocks];
 
-// What arm() returns if no runtime runs.
+// What arm() returns while no runtime runs.
 static constexpr long no_engine = 1;
 
 descriptor* descriptor::make_block(base::atomic<descriptor*>& at) noexcept {
@@ -144,10 +146,11 @@ void descriptor::forget(int fd) noexcept {
     renew(fd);
 }
 
-// Under the lock: the file that had the number is gone, or goes.
+// Call under the lock: the file that had the number is gone, or is about to go.
 void descriptor::renew(int fd) noexcept {
     const std::uint32_t old = generation_.load(base::relaxed);
-    // First: who sees the new generation has yet to learn what the number is, and waits for the lock.
+    // This comes first: a thread that sees the new generation must learn again what the number is,
+    // and waits for the lock to do so.
     traits_.store(0, base::relaxed);
     generation_.store(old + 1, base::seq_cst);
     if (is_registered_.load(base::relaxed)) {
@@ -183,10 +186,10 @@ void descriptor::expel(side s) noexcept {
 long descriptor::close(int fd) noexcept {
     const os::word_guard locked{lock_};
     renew(fd);
-    // Under the lock: who asks what the number is between the two would learn of, register, and wait
-    // for, a file that is about to go.
+    // Under the lock, because a thread that asks between the two what the number is would learn of,
+    // register, and wait for a file that is about to go.
     const long result = os::io_call(SYS_close, fd);
-    // Linux has closed it.
+    // Linux has closed it all the same.
     return result == -EINTR ? 0 : result;
 }
 
@@ -197,7 +200,7 @@ long descriptor::verify(int fd) noexcept {
     const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
     if (flags < 0) return flags;
     const bool may_block = (flags & O_NONBLOCK) == 0;
-    // Of ours nothing else can make an operation block.
+    // For a descriptor of ours nothing else can make an operation block.
     if ((t & ours) != 0 && !may_block) return t;
     struct stat is;
     if (const long r = os::io_call(SYS_fstat, fd, &is); r < 0) return r;
@@ -206,7 +209,7 @@ long descriptor::verify(int fd) noexcept {
         return t;
 
     if (identity_ != 0 && identity != identity_) renew(fd);
-    // A duplicate of a standard stream, which io::dup() made, stays as it is.
+    // A duplicate of a standard stream, made by io::dup(), stays blocking.
     t = known | kind_of(fd, is) | (identity_ == 0 ? t & ask_first : 0u);
     if ((t & (file | ask_first)) == 0 && may_block) {
         if (fd <= 2)
@@ -225,7 +228,7 @@ void descriptor::restore(side s) noexcept {
     if (seen == nothing && at(s).compare_exchange(seen, maybe, base::release, base::relaxed))
         return;
     if (seen == maybe) return;
-    // Somebody has begun to wait meanwhile: for what this caller has left, perhaps.
+    // A fiber or thread has begun to wait meanwhile, perhaps for what this caller has left.
     fiber_list woken;
     edge(s, woken);
     for (sched::fiber* f = woken.first; f != nullptr;) {
@@ -254,7 +257,7 @@ void descriptor::edge(side s, fiber_list& woken) noexcept {
 void descriptor::ready(std::uint32_t generation, bool in, bool out, bool hung_up,
                        fiber_list& woken) noexcept {
     if (generation_.load(base::acquire) != generation) return;  // sync(io.descriptor)
-    // Before the word: who takes `maybe` after this sees it.
+    // This comes before the word: a reader that takes `maybe` after this sees it.
     if (hung_up) hung_up_.store(true, base::seq_cst);
     if (in) edge(side::in, woken);
     if (out) edge(side::out, woken);
@@ -262,7 +265,7 @@ void descriptor::ready(std::uint32_t generation, bool in, bool out, bool hung_up
 
 void descriptor::fire(std::uint32_t generation, fiber_list& woken) noexcept {
     if (generation_.load(base::acquire) != generation) return;  // sync(io.descriptor)
-    // Both: what is left of the two is armed again by its waiters.
+    // Both directions: the waiters arm again what is left of the two.
     edge(side::in, woken);
     edge(side::out, woken);
 }
@@ -272,7 +275,7 @@ bool descriptor::has_waiters(side s) const noexcept {
     return seen != maybe && seen != nothing;
 }
 
-// Arms the one registration there is for all that wait now. 0, -errno, or no_engine.
+// Arms the single registration for all waiters of now. Returns 0, -errno, or no_engine.
 long descriptor::arm(int fd, std::uint32_t generation) noexcept {
     const engine_use use;
     long error = 0;
@@ -285,9 +288,11 @@ long descriptor::arm(int fd, std::uint32_t generation) noexcept {
     bool is_new = !was_armed_.load(base::relaxed);
     error = e->arm(fd, generation, in, out, is_new);
     if (error != 0) return error;
-    was_armed_.store(true, base::seq_cst);  // seq_cst: before the waiters are left to forget_all().
+    // seq_cst: comes before forget_all() is trusted to find the waiters.
+    was_armed_.store(true, base::seq_cst);
     if (!is_new) return 0;
-    // The engine has not known this file under this number: nor may what is noted of it be this file's.
+    // The engine did not know this file under this number, so what is noted of the number may
+    // belong to another file, too.
     struct stat is;
     const std::uint32_t t = traits_.load(base::relaxed);
     if ((t & known) != 0 && (os::io_call(SYS_fstat, fd, &is) < 0 || kind_of(fd, is) != (t & kinds)))
@@ -299,7 +304,7 @@ long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
     const engine_use use;
     long error = 0;
     engine* e = obtain_engine(error);
-    if (e == nullptr) return error;  // 0: no runtime.
+    if (e == nullptr) return error;  // 0 means that no runtime runs.
     const os::word_guard locked{lock_};
     if (is_registered_.load(base::relaxed)) return 0;
     if (generation_.load(base::relaxed) != generation) return -EBADF;
@@ -312,7 +317,7 @@ bool descriptor::withdraw(side s, waiter& me) noexcept {
     std::uintptr_t seen = at(s).load(base::acquire);
     do {
         if (seen == maybe || seen == nothing) return false;
-        // sync(io.descriptor): sees the others' fields.
+        // sync(io.descriptor): sees the other waiters' fields.
     } while (!at(s).compare_exchange(seen, nothing, base::acq_rel, base::acquire));
     bool found = false;
     for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
@@ -351,11 +356,12 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
     if (generation_.load(base::seq_cst) != generation) {
         if (!withdraw(s, me)) {
             sched::park(sched::park_kind::internal);
-            restore(s);  // An edge of the next file, perhaps.
+            restore(s);  // The wake-up may have been an edge of the next file.
         }
         return -EBADF;
     }
-    // Registered no more: expel(), or the sweep of forget_all(), may have been here before this waiter was.
+    // It is no longer registered: expel(), or the sweep of forget_all(), may have run before this
+    // waiter was in the word.
     if (!is_registered_.load(base::seq_cst)) {
         if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
         return me.is_closed ? -EBADF : 0;
@@ -365,7 +371,8 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
 
 long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
                            const std::stop_token* stop) noexcept {
-    // seq_cst: before the generation is read again. The closer, and the next file's maker, clean the number.
+    // seq_cst: comes before the generation is read again. The closer, and the maker of the next
+    // file, clean up after this number.
     if (!was_waited_for_.load(base::relaxed)) was_waited_for_.store(true, base::seq_cst);
     const engine::waiting_once counted;
     waiter me{&sched::this_parkable(), nullptr, false};
@@ -382,7 +389,7 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanosec
     return error == no_engine ? wait_alone(fd, s, generation, until, stop) : error;
 }
 
-// The end of a wait: `me` is in the word, or was taken out.
+// The end of a wait: `me` is in the word, or an edge or a closer has taken it out.
 long descriptor::sleep(int fd, side s, waiter& me, os::nanoseconds until,
                        const std::stop_token* stop) noexcept {
     const sched::waiting_for mark{*me.who, s == side::in ? sched::wait_kind::readable
@@ -397,10 +404,11 @@ long descriptor::sleep(int fd, side s, waiter& me, os::nanoseconds until,
     return why == sched::parkable::reason::deadline ? -ETIMEDOUT : -ECANCELED;
 }
 
-// A plain thread, while no runtime runs.
+// How a plain thread waits while no runtime runs.
 long descriptor::wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
                             const std::stop_token* stop) noexcept {
-    // What poll(2) calls ready may have nothing for the caller's attempt: the limits hold all the same.
+    // What poll(2) calls ready may have nothing for the caller's attempt, so the limits are checked
+    // here too.
     if (until != os::never && os::now() >= until) return -ETIMEDOUT;
     const bool stoppable = stop != nullptr && stop->stop_possible();
     if (stoppable && stop->stop_requested()) return -ECANCELED;

@@ -133,7 +133,7 @@ std::string endpoint::text() const {
         const auto a = get<sockaddr_un>(storage_);
         const std::size_t bytes =
             bytes_ - std::min<std::size_t>(bytes_, offsetof(sockaddr_un, sun_path));
-        if (bytes == 0) return "unix:";  // Without a name.
+        if (bytes == 0) return "unix:";  // A Unix socket without a name.
         if (a.sun_path[0] == 0) return "unix:@" + std::string(a.sun_path + 1, bytes - 1);
         return "unix:" + std::string(a.sun_path, strnlen(a.sun_path, bytes));
     }

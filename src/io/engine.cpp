@@ -31,7 +31,7 @@ constinit bool has_one_processor = false;
 constinit base::atomic<std::uint32_t> users;
 constexpr std::uint32_t stop_waits = 1u << 31;
 
-// Guarded by engine_lock: what the one that was asked for said.
+// Guarded by engine_lock: the error of the engine that was asked for.
 constinit long refusal = 0;
 
 std::unique_ptr<engine> make(long& error) noexcept {
@@ -64,7 +64,7 @@ std::string engine_name() {
     const os::lock_guard guard{engine_lock};
     if (wanted != engine_kind::uring)
         return wanted == engine_kind::epoll ? "epoll (asked for)" : "epoll (the default)";
-    // Before the first wait nothing is known yet.
+    // Before the first wait nothing is known, so ask the kernel.
     const long error = the_engine.load(base::relaxed) != nullptr ? refusal : probe_uring();
     return error == 0 ? "io_uring (asked for)" : epoll_because(error);
 }
@@ -103,14 +103,16 @@ void stop() noexcept {
         runs = false;
         engine_in_use.store(nullptr, base::relaxed);  // relaxed: as above.
         sched::driver::set_source(nullptr);
-        // seq_cst: a user that is not seen below, and a waiter that the sweep does not find, see this.
+        // seq_cst: a user that is not seen below, and a waiter that the sweep does not find, see
+        // this store.
         gone = the_engine.exchange(nullptr, base::seq_cst);
     }
     if (gone != nullptr) {
         std::uint32_t seen = users.fetch_or(stop_waits, base::seq_cst) | stop_waits;
         while (seen != stop_waits) {
             os::futex_wait(users, seen);
-            seen = users.load(base::acquire);  // sync(io.users): what they did with the engine.
+            // sync(io.users): sees what they did with the engine.
+            seen = users.load(base::acquire);
         }
         users.fetch_and(~stop_waits,
                         base::relaxed);  // relaxed: the next engine is ordered by its lock.
@@ -121,7 +123,7 @@ void stop() noexcept {
 }
 
 engine_use::engine_use() noexcept : is_counted_{sched::this_carrier() == nullptr} {
-    // seq_cst: before the engine is read.
+    // seq_cst: comes before the engine is read.
     if (is_counted_) users.fetch_add(1, base::seq_cst);
 }
 

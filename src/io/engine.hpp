@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// io/engine.hpp: what waits for the events of descriptors: epoll or io_uring.
+// io/engine.hpp: waits for the events of descriptors, on epoll or io_uring.
 //
-// There is one, made by the first operation that has to wait, so that a program without I/O has no
-// descriptor for it; it goes when the runtime stops. The scheduler sees it as an event_source
-// (sched/driver.hpp): whichever processor idles waits in it. Nothing in an engine depends on which kernel thread
-// calls, because a processor may change its carrier at any time.
+// There is one engine. The first operation that has to wait makes it, so that a program without I/O
+// has no descriptor for it; it goes when the runtime stops. The scheduler sees it as an
+// event_source (sched/driver.hpp): whichever processor idles waits in it. Nothing in an engine
+// depends on which kernel thread calls, because a processor may change its carrier at any time.
 //
-// Readiness. A kept descriptor (io/descriptor.hpp) is added once, at its first wait, for both directions, edge-triggered;
-// each edge goes to ready(). The generation distinguishes the files that have had the same number. A shared one
-// is armed for each wait, for one event, which goes to fire(). The engine keeps no file open by that.
+// Readiness: a kept descriptor (io/descriptor.hpp) is added once, at its first wait, for both
+// directions, edge-triggered; each edge goes to ready(). The generation distinguishes the files
+// that have had the same number. A shared descriptor is armed for each wait, for one event, which
+// goes to fire(). Arming it does not make the engine keep a file open.
 
 #include <cstdint>
 #include <string>
@@ -25,18 +26,20 @@ class engine : public sched::event_source {
 public:
     virtual ~engine() = default;
 
-    // From now on edges of `fd` are reported, also one for what is ready already. 0 or -errno; -EPERM: it is always
-    // ready. One caller at a time for each descriptor, here and in remove().
+    // From now on edges of `fd` are reported, including one for what is ready already. Returns 0 or
+    // -errno; -EPERM: the file is always ready. Only one caller at a time for each descriptor, here
+    // and in remove().
     virtual long add(int fd, std::uint32_t generation) noexcept = 0;
     virtual void remove(int fd, std::uint32_t generation) noexcept = 0;
 
-    // One event once `fd` is readable or writable, as asked for, or hung up; also if it is already. 0 or -errno;
-    // `is_new`: not armed before, as the caller believes; set if the file is another one. One caller at a time for each
+    // Reports one event once `fd` is readable or writable, as asked for, or hung up; also if it
+    // already is. Returns 0 or -errno. `is_new` says whether the caller believes that it was not
+    // armed before; arm() sets it if the file is another one. Only one caller at a time for each
     // descriptor, here and in disarm().
     virtual long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept = 0;
     virtual void disarm(int fd) noexcept = 0;
 
-    // While there is one, events are looked for.
+    // While one exists, processors look for events.
     class waiting_once {
     public:
         // relaxed, both: a hint.
@@ -57,29 +60,30 @@ protected:
     base::atomic<std::uint32_t> added_;
 
 private:
-    static constinit base::atomic<std::uint32_t> count_;  // Of waiting_once.
+    static constinit base::atomic<std::uint32_t> count_;  // How many waiting_once there are.
 };
 
-// --- The one there is ---
+// --- The one engine ---
 
-// Which kind the next one is, and how many processors the runtime begins with. Before it starts.
+// Chooses the kind of the next engine, for the number of processors that the runtime begins with.
+// Call before it starts.
 void choose_engine(engine_kind kind, unsigned processors) noexcept;
 
-// Its name, for readers from outside (rt/root.hpp); null as below.
+// The engine's name, for readers from outside (rt/root.hpp); null as below.
 extern constinit base::atomic<const char*> engine_in_use;
 
-// Null: none yet, or no runtime runs.
+// Null: there is none yet, or no runtime runs.
 engine* current_engine() noexcept;
-// Makes it if there is none. Null: no runtime runs, or `error` says why not.
+// Makes the engine if there is none. Null: no runtime runs, or `error` says why not.
 engine* obtain_engine(long& error) noexcept;
 
-// A runtime begins to run. Its end, when no processor is left: waits of plain threads go on without the
-// engine.
+// A runtime begins to run. And its end, when no processor is left: waits of plain threads continue
+// without the engine.
 void start() noexcept;
 void stop() noexcept;
 
-// The engine, held for a plain thread, which may call while it is stopped; a fiber keeps the runtime, and so the
-// engine, alive anyhow. Short: stop() waits for those that hold it.
+// Holds the engine for a plain thread, which may call while the engine is stopped; a fiber keeps
+// the runtime, and so the engine, alive anyhow. Hold it briefly: stop() waits for the holders.
 class engine_use {
 public:
     engine_use() noexcept;

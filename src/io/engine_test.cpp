@@ -39,7 +39,7 @@ namespace {
 using namespace ums;
 using namespace std::chrono_literals;
 
-// Makes one kind of call fail, every `each`th time, while it exists.
+// While it exists, every `each`th call of one kind fails.
 class failing_io {
 public:
     failing_io(long number, int error, int each = 1) {
@@ -63,7 +63,7 @@ private:
 
 class engine_test : public conserving_test {};
 
-// A byte through a pipe, with a wait.
+// Sends a byte through a pipe, with a wait.
 int waits_for_a_byte() {
     int ends[2];
     io::pipe(ends).value();
@@ -106,7 +106,7 @@ TEST_F(engine_test, info_says_what_was_chosen) {
 }
 
 TEST_F(engine_test, without_a_wait_there_is_no_engine) {
-    // A carrier that a detector's hand-off adds has descriptors of its own.
+    // No detector: a carrier that its hand-off adds would have descriptors of its own.
     run({.processors = 2, .block = block_detection::off}, [] {
         const auto before = conservation::fds();
         int ends[2];
@@ -209,7 +209,7 @@ TEST_F(engine_test, on_one_processor_an_edge_comes_while_another_fiber_only_swit
                 fiber reader = reads_a_byte(ends[0], got);
                 this_fiber::yield();
                 std::thread writer{[&] { ASSERT_EQ(::write(ends[1], "x", 1), 1); }};
-                while (!got) this_fiber::yield();  // No system call but those of the engine.
+                while (!got) this_fiber::yield();  // Makes no system call but the engine's.
                 writer.join();
                 reader.join();
             }
@@ -219,7 +219,7 @@ TEST_F(engine_test, on_one_processor_an_edge_comes_while_another_fiber_only_swit
 }
 
 TEST_F(engine_test, on_one_processor_who_became_ready_first_runs_first) {
-    // Without a detector: a fiber whose processor was handed on in the middle of its read comes later.
+    // No detector: a fiber whose processor was handed off in the middle of its read comes later.
     for (const io_engine engine : {io_engine::epoll, io_engine::uring})
         run({.processors = 1, .block = block_detection::off, .io = engine}, [] {
             if (cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
@@ -241,7 +241,7 @@ TEST_F(engine_test, on_one_processor_who_became_ready_first_runs_first) {
                 });
             while (begun < count) this_fiber::yield();
             std::shuffle(written.begin(), written.end(), std::mt19937_64{test_seed()});
-            // More than one turn of the engine takes in, and nobody else runs meanwhile.
+            // These are more than one turn of the engine takes, and no other fiber runs meanwhile.
             for (const int i : written)
                 io::write_all(pipes[static_cast<std::size_t>(i)][1], "x", 1).value();
             for (fiber& r : readers) r.join();
@@ -269,7 +269,7 @@ TEST_F(engine_test, processors_come_and_go_while_fibers_wait) {
 }
 
 #if defined(__x86_64__)
-// Docker's way to say no.
+// Docker refuses io_uring in this way.
 const child_program refused{"refused", [](const child_arguments& arguments) {
                                 const auto error = static_cast<unsigned>(std::stoi(arguments[0]));
                                 if (!refuse_call(SYS_io_uring_setup, error)) return 3;
@@ -293,6 +293,7 @@ TEST_F(engine_test, a_seccomp_filter_that_refuses_io_uring_means_epoll) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    ::unsetenv("UMS_IO");  // It wins over the option, and each test here is about one engine.
+    // It takes precedence over the option, and each test here is about one engine.
+    ::unsetenv("UMS_IO");
     return child_main(argc, argv);
 }

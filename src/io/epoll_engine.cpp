@@ -62,7 +62,8 @@ long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
     epoll_event on{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
                    {.u64 = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd)}};
     long error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_ADD, fd, &on);
-    // The number's last file was closed elsewhere, and a duplicate keeps it, and this.
+    // The number's last file was closed elsewhere, but a duplicate keeps the file and its
+    // registration.
     if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_MOD, fd, &on);
     if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
     return error;
@@ -82,7 +83,7 @@ void epoll_engine::disarm(int fd) noexcept { one_time_set::disarm(epoll_, fd); }
 
 sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexcept {
     fiber_list woken;
-    // With thousands of connections none of it is in the cache; so it is asked for ahead of time.
+    // With thousands of connections none of this is in the cache, so it is prefetched.
     constexpr long ahead = 8;
     const auto warm = [=](long i, auto how) {
         if (i < count && events[i].data.u64 != bell_data)

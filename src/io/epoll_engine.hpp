@@ -3,8 +3,8 @@
 
 // io/epoll_engine.hpp: the engine on epoll.
 //
-// Cost: one epoll_ctl() for each kept descriptor that ever waits, and one when it is closed; one for each wait for a
-// shared one; one epoll_wait() takes up to 256 edges.
+// Cost: one epoll_ctl() for each kept descriptor that ever waits, and one when it is closed; one
+// epoll_ctl() for each wait for a shared descriptor. One epoll_wait() takes up to 256 edges.
 
 #include <memory>
 
@@ -16,7 +16,7 @@ namespace ums::io {
 
 class epoll_engine final : public engine {
 public:
-    // Null and -errno if the kernel has no descriptor to give.
+    // Returns null and sets -errno if the kernel has no descriptor to give.
     static std::unique_ptr<engine> make(long& error) noexcept;
     ~epoll_engine() override;
 
@@ -36,8 +36,8 @@ private:
 
     const int epoll_;
     const int bell_;  // An eventfd. Edge-triggered, so it is never read.
-    // For poll(), of which there is one at a time (sched/driver.hpp): on the stack of a fiber, where it runs, they would
-    // touch a page more.
+    // For poll(), which runs once at a time (sched/driver.hpp) and on the stack of a fiber, where
+    // the events would touch one more page.
     std::unique_ptr<epoll_event[]> polled_;
     bool has_pwait2_ = true;
 };

@@ -28,8 +28,8 @@ bool lingers(int fd) noexcept {
 result<void> close(int fd) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<void>::failure(EBADF);
-    // The last close of a connection with SO_LINGER waits for the peer. A duplicate waits, when the number is free and the
-    // descriptor's lock is not held any more.
+    // The last close of a connection with SO_LINGER waits for the peer. So a duplicate waits, after
+    // the number is free and the descriptor's lock is released.
     long last = -1;
     if ((d->known_traits() & descriptor::tcp) != 0 && lingers(fd))
         last = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
@@ -71,11 +71,11 @@ number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits&
     if (from == nullptr || to == nullptr) return number::failure(EBADF);
     const long traits = to->learn(out);
     if (traits < 0) return number::from(traits);
-    // A blocking one that is ready takes that much without a wait.
+    // A blocking descriptor that is ready takes that much without a wait.
     if ((traits & descriptor::ask_first) != 0) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
     const std::uint32_t generation = from->generation();
     return number::from(perform(*to, out, side::out, 0, l, [=]() noexcept -> long {
-        if (from->generation() != generation) return -EBADF;  // Closed during the wait.
+        if (from->generation() != generation) return -EBADF;  // It was closed during the wait.
         auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
         return without_sigpipe(bytes, call);
     }));
@@ -106,7 +106,7 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     for (;;) {
         const long n = without_interruption(attempt);
         if (n != -EAGAIN) return number::from(n);
-        // One of the two is not ready, and the call does not say which.
+        // One of the two is not ready; the call does not say which.
         const side s = would_block(in, side::in) ? side::in : side::out;
         const result<short> r = s == side::in ? poll(in, POLLIN, l) : poll(out, POLLOUT, l);
         if (!r) return number::failure(r.error().value());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// What lies in the page cache is read at once (RWF_NOWAIT); the rest goes to the off-load pool.
+// Reads and writes of files: data in the page cache is read at once (RWF_NOWAIT); the rest goes to
+// the off-load pool.
 
 #include "io/file.hpp"
 
@@ -15,9 +16,10 @@ namespace ums::io {
 
 long file_read(int fd, const iovec* into, int count, off_t offset) noexcept {
     long n = os::io_call(SYS_preadv2, fd, into, count, offset, 0, RWF_NOWAIT);
-    // The end, an error that is final, or all of it.
+    // This is the end, a final error, or all of it.
     if (n == 0 || (n > 0 && static_cast<std::size_t>(n) == total(into, count))) return n;
-    if (n > 0 && offset < 0) return n;  // Already moved on: as a signal would have cut it.
+    // The offset has already moved, so return what a signal would have left.
+    if (n > 0 && offset < 0) return n;
     if (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP && n != -ENOSYS && n != -EINTR) return n;
     return away([=]() noexcept { return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0); });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// io/file.hpp: what blocks on a disk, away from the carrier.
+// io/file.hpp: calls that block on a disk, made away from the carrier.
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -29,14 +29,14 @@ long away(Call call) noexcept {
     }
 }
 
-// How many bytes there are.
+// The number of bytes in all pieces.
 inline std::size_t total(const iovec* v, int count) noexcept {
     std::size_t sum = 0;
     for (int i = 0; i < count; ++i) sum += v[i].iov_len;
     return sum;
 }
 
-// Offset -1: the file's own.
+// Offset -1 means the file's own.
 long file_read(int fd, const iovec* into, int count, off_t offset) noexcept;
 long file_write(int fd, const iovec* from, int count, off_t offset) noexcept;
 

@@ -64,7 +64,7 @@ struct pipe_ends {
     void close_out() { io::close(std::exchange(out, -1)); }
 };
 
-// By a wait: it takes its descriptors.
+// Makes the engine by a wait, so that it takes its descriptors now.
 void make_the_engine() {
     int ends[2];
     io::pipe(ends).value();
@@ -74,7 +74,7 @@ void make_the_engine() {
     io::close(ends[1]);
 }
 
-// Ends what would hang: calls f() unless it is gone after twenty seconds.
+// Ends a test that would hang: calls f() unless it is destroyed within twenty seconds.
 class rescue {
 public:
     template <class F>
@@ -92,14 +92,14 @@ private:
     std::jthread thread_;
 };
 
-// Whether what is there is read, and not only when the deadline makes for a last attempt.
+// Whether a byte that is there is read, and not only when the deadline causes a last attempt.
 bool has_byte(int fd) {
     const ums::deadline limit = deadline_after(20s);
     char c;
     return io::read(fd, &c, 1, limit).value_or(0) == 1 && ums::deadline::clock::now() < limit;
 }
 
-// As the standard input, one of the numbers that stay blocking, while it exists.
+// While it exists, `fd` is the standard input, one of the numbers that stay blocking.
 class as_stdin {
 public:
     explicit as_stdin(int fd) : before_{::fcntl(0, F_DUPFD_CLOEXEC, 3)} { put(fd); }
@@ -112,7 +112,7 @@ public:
 
 private:
     static void put(int fd) {
-        io::close(0).value();  // What was known of the number goes, too.
+        io::close(0).value();  // Also drops what was known of the number.
         EXPECT_EQ(::dup2(fd, 0), 0);
     }
     const int before_;
@@ -156,7 +156,7 @@ TEST_F(io_test, a_full_pipe_makes_the_writer_wait) {
     });
 }
 
-// Of a pipe, and of a TCP connection, of which is known when it is empty.
+// For a pipe, and for a TCP connection, of which libums knows when it is empty.
 TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
     on_a_fiber_and_on_a_thread([] {
         pipe_ends p;
@@ -173,7 +173,8 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
                     if (i % 2 == 0) yield_often();
                     io::write_all(out, "x", 1).value();
                 }};
-                // A hint, but what comes is not missed: neither by it nor by the read behind it.
+                // The wait is only a hint, but neither the wait nor the read after it misses what
+                // comes.
                 EXPECT_TRUE(io::wait_readable(in));
                 EXPECT_EQ(io::read(in, c, sizeof c).value(), 1u);
                 writer.join();
@@ -191,7 +192,7 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
             yield_often();
             (void)client.close();
         }};
-        EXPECT_TRUE(peer.wait_readable());  // For its end.
+        EXPECT_TRUE(peer.wait_readable());  // It waits for the end.
         char c;
         EXPECT_EQ(peer.read(&c, 1).value(), 0u);
         closer.join();
@@ -199,12 +200,13 @@ TEST_F(io_test, readiness_is_waited_for_without_a_buffer) {
 }
 
 TEST_F(io_test, a_close_ends_the_wait_for_readiness) {
-    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it.
+    // The waiter that runs after the close must find the number unused, and a carrier that a
+    // detector's hand-off adds would take it.
     const ums::options two{.processors = 2, .block = ums::block_detection::off};
     const auto body = [] {
         auto [here, there] = stream::pair().value();
         char c;
-        // An attempt first, so that it does wait.
+        // Try once first, so that the fiber does wait.
         EXPECT_EQ(here.read(&c, 1, ums::deadline{}).error(), std::errc::timed_out);
         const int fd = here.fd();
         fiber closer{[&] {
@@ -372,7 +374,7 @@ TEST_F(io_test, one_of_several_waiters_gives_up_and_the_others_get_what_comes) {
     });
 }
 
-// libfibre: an error event wakes only the reader.
+// A defect of libfibre: an error event wakes only the reader.
 TEST_F(io_test, a_hang_up_wakes_both_directions) {
     on_a_fiber_and_on_a_thread([] {
         int ends[2];
@@ -392,10 +394,10 @@ TEST_F(io_test, a_hang_up_wakes_both_directions) {
     });
 }
 
-// libfibre, uThreads: close() does not wake a waiter.
+// A defect of libfibre and uThreads: close() does not wake a waiter.
 TEST_F(io_test, a_close_wakes_all_that_wait_in_both_directions) {
-    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it, and so
-    // would the engine, if it had to be made then.
+    // The waiter that runs after the close must find the number unused. A carrier that a detector's
+    // hand-off adds would take it, and so would the engine if it had to be made then.
     ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
         make_the_engine();
         for (int round = 0; round < scaled(200, 40); ++round) {
@@ -422,8 +424,8 @@ TEST_F(io_test, a_close_wakes_all_that_wait_in_both_directions) {
 }
 
 TEST_F(io_test, a_number_that_is_used_again_gets_no_event_of_the_old_file) {
-    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it, and so
-    // would the engine, if it had to be made then.
+    // The waiter that runs after the close must find the number unused. A carrier that a detector's
+    // hand-off adds would take it, and so would the engine if it had to be made then.
     ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
         make_the_engine();
         for (int round = 0; round < scaled(1000, 100); ++round) {
@@ -554,7 +556,7 @@ TEST_F(io_test, poll_and_select_wait_for_the_first_of_many) {
     });
 }
 
-// EPERM of epoll_ctl(): a file is always ready, except for what it is not asked.
+// epoll_ctl() says EPERM: a file is always ready, but only for what it is asked.
 TEST_F(io_test, poll_and_select_wait_for_others_beside_a_file) {
     on_a_fiber_and_on_a_thread([] {
         const int file = io::open("/proc/self/exe", O_RDONLY).value();
@@ -643,7 +645,7 @@ TEST_F(io_test, data_is_not_hidden_by_a_look_at_what_lies_beside_it) {
         msghdr message{};
         message.msg_iov = &piece;
         message.msg_iovlen = 1;
-        // The kernel does not wait for an error either.
+        // The kernel, too, does not wait for an error.
         EXPECT_EQ(io::recvmsg(a.fd(), &message, MSG_ERRQUEUE).error(),
                   std::errc::resource_unavailable_try_again);
         EXPECT_TRUE(has_byte(a.fd()));
@@ -693,7 +695,7 @@ TEST_F(io_test, files_are_read_and_written) {
         EXPECT_EQ(std::string(buffer, 6), "hello!");
         EXPECT_EQ(io::pread(fd, buffer, 6, 100).value(), 0u);
         EXPECT_EQ(io::pread(fd, buffer, 6, -1).error(), std::errc::invalid_argument);
-        // To a socket.
+        // Writes to a socket.
         auto [a, b] = stream::pair().value();
         off_t from = 0;
         EXPECT_EQ(io::sendfile(a.fd(), fd, &from, 100).value(), 11u);
@@ -796,7 +798,8 @@ void wait_for_a_full_receiver() {
 }
 
 TEST_F(io_test, a_message_to_a_full_unix_socket_waits_for_room) {
-    // Who comes after the close finds the number unused: a carrier that a detector's hand-off adds would take it.
+    // The waiter that runs after the close must find the number unused, and a carrier that a
+    // detector's hand-off adds would take it.
     for (const unsigned processors : {1u, 2u})
         ums::run({.processors = processors, .block = ums::block_detection::off},
                  wait_for_a_full_receiver);
@@ -837,7 +840,7 @@ TEST_F(io_test, messages_keep_their_boundaries) {
     });
 }
 
-// A short read of a TCP socket says that it is empty; not so when it was hung up before.
+// A short read of a TCP socket says that it is empty, but not if the socket was hung up before.
 TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
     on_a_fiber_and_on_a_thread([] {
         listener door{endpoint::loopback(0)};
@@ -846,7 +849,7 @@ TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
             stream s = stream::connect(at).value();
             stream t = door.accept().value();
             char buffer[100];
-            // Registers it.
+            // This registers it.
             EXPECT_FALSE(
                 t.read(buffer, sizeof buffer, deadline_after(round % 2 == 0 ? 0us : 20us)));
             s.write_all("bytes").value();
@@ -901,7 +904,7 @@ TEST_F(io_test, urgent_data_does_not_hide_what_follows) {
 
 // EMFILE in accept() must neither fail nor burn the CPU, nor lose the connection.
 TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
-    // A detector opens a file for the moment of each look: what it closes would be free below.
+    // No detector: it opens a file for the moment of each look, whose number would be free below.
     ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
         listener door{endpoint::loopback(0)};
         stream s = stream::connect(door.local().value()).value();
@@ -913,7 +916,7 @@ TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
         int top = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
         const rlimit low{static_cast<rlim_t>(top + 1), before.rlim_max};
         ::close(top);
-        // Fill what is left below.
+        // Use up what is left below the limit.
         setrlimit(RLIMIT_NOFILE, &low);
         std::vector<int> fill;
         for (int fd; (fd = ::dup(0)) >= 0;) fill.push_back(fd);
@@ -935,7 +938,7 @@ TEST_F(io_test, at_the_limit_of_descriptors_accept_waits_for_one) {
 }
 
 TEST_F(io_test, a_close_ends_an_accept_at_the_limit_of_descriptors) {
-    // A carrier that a detector's hand-off adds would take the number.
+    // No detector: a carrier that its hand-off adds would take the number.
     ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
         make_the_engine();
         int door = io::socket(AF_INET, SOCK_STREAM).value();
@@ -969,7 +972,7 @@ TEST_F(io_test, a_close_ends_an_accept_at_the_limit_of_descriptors) {
 }
 
 TEST_F(io_test, a_close_that_lingers_holds_up_nobody) {
-    // A detector would hand the processor on.
+    // No detector: it would hand the processor off.
     ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
         listener door{endpoint::loopback(0)};
         stream client = stream::connect(door.local().value()).value();
@@ -1096,7 +1099,7 @@ TEST_F(io_test, without_a_runtime_a_close_ends_the_wait_of_a_plain_thread) {
     }
 }
 
-// A look behind the bytes that are there: poll(2) says that there is something to read.
+// Waits for more than the bytes that are there, while poll(2) says that there is something to read.
 TEST_F(io_test, without_a_runtime_the_limits_end_a_wait_for_more_than_what_is_ready) {
     auto [here, there] = stream::pair().value();
     const int behind = 1;

@@ -13,7 +13,7 @@ namespace ums::net {
 
 namespace {
 
-// Binds and listens. 0 or -errno.
+// Binds and listens. Returns 0 or -errno.
 long prepare(int fd, const endpoint& at, const listen_options& o) {
     const bool ip = at.family() != AF_UNIX;
     if (ip && o.reuse_address)

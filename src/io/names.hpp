@@ -8,7 +8,7 @@
 
 namespace ums::net {
 
-// `number`: SYS_getsockname or SYS_getpeername.
+// `number` is SYS_getsockname or SYS_getpeername.
 inline result<endpoint> name_of(int fd, long number) {
     endpoint e;
     socklen_t bytes = endpoint::capacity;

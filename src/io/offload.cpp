@@ -22,10 +22,11 @@ namespace ums::io {
 
 namespace {
 
-// A thread that takes a call and leaves no thread idle starts the next one before it makes the call: threads of the pool
-// are started by threads of the pool, and the first by the thread that starts the runtime. So none inherits anything
-// from a carrier: neither the CPU that it is pinned to, nor its scheduler slice, nor the detector's counting. And no
-// fiber waits while the kernel makes a thread. A thread that ends joins the one that ended before it.
+// A thread that takes a call and leaves no thread idle starts the next one before it makes the
+// call. So threads of the pool are started by threads of the pool, and the first one by the thread
+// that starts the runtime. None inherits anything from a carrier: neither the CPU that it is pinned
+// to, nor its scheduler slice, nor the detector's counting. And no fiber waits while the kernel
+// makes a thread. A thread that ends joins the one that ended before it.
 //
 // Fibers hold the mutex for a few instructions only, never across a switch.
 struct pool {
@@ -34,8 +35,8 @@ struct pool {
     offload_task* first = nullptr;
     offload_task** last = &first;
     std::list<std::thread> threads;
-    std::thread ended;  // To be joined.
-    unsigned idle = 0;  // Includes threads that have been started and have not run yet.
+    std::thread ended;  // The last thread that ended, to be joined.
+    unsigned idle = 0;  // Includes threads that were started but have not run yet.
     bool is_stopping = false;
     offload_statistics stats{
         .calls = 0, .waited = 0, .threads = 0, .busy = 0, .queued = 0, .most = 64};
@@ -58,7 +59,8 @@ offload_task& take(pool& p) noexcept {
     return *task;
 }
 
-// Keeps one thread idle, so that the next call finds one; while none can be had, calls wait for those there are.
+// Keeps one thread idle, so that the next call finds one. While the kernel refuses a new one, calls
+// wait for the threads there are.
 void replace_idle_thread(pool& p) noexcept {
     if (p.idle > p.stats.queued || p.stats.threads >= p.stats.most || p.is_stopping) return;
     try {
@@ -67,7 +69,8 @@ void replace_idle_thread(pool& p) noexcept {
     }
 }
 
-// By a fiber, while all threads are busy: the kernel refused the one that should be idle now, or the limit has grown.
+// A fiber calls this while all threads are busy: the kernel refused the one that should be idle
+// now, or the limit has grown.
 void start_what_was_refused(pool& p) {
     try {
         start_thread(p, starter::fiber);
@@ -76,10 +79,10 @@ void start_what_was_refused(pool& p) {
     }
 }
 
-// False: the calling thread shall end.
+// Returns false if the calling thread is to end.
 bool wait_for_work(pool& p, std::unique_lock<std::mutex>& lock) {
     const auto is_over = [&p] { return p.first != nullptr || p.is_stopping; };
-    // relaxed: only tests change it.
+    // relaxed: only tests change the limit.
     const std::chrono::nanoseconds limit{offload_pool::idle_ns.load(base::relaxed)};
     while (!is_over()) {
         if (p.idle == 1)
@@ -111,12 +114,12 @@ void work(std::list<std::thread>::iterator self) noexcept {
     std::thread before = std::exchange(p.ended, std::move(*self));
     p.threads.erase(self);
     lock.unlock();
-    if (before.joinable()) before.join();  // It is past its work.
+    if (before.joinable()) before.join();  // It has finished its work.
 }
 
 void start_thread(pool& p, starter by) {
     const auto at = p.threads.emplace(p.threads.end());
-    // A signal of the process goes to threads of the program's own.
+    // A signal sent to the process then goes to the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -10,21 +10,21 @@
 
 namespace ums::io {
 
-// Runs once; then the pool does not touch it any more. It wakes whoever waits for it by itself.
+// Runs once; then the pool no longer touches it. The task itself wakes whoever waits for it.
 struct offload_task {
     void (*run)(offload_task& self) noexcept;
     offload_task* next = nullptr;
 };
 
 struct offload_pool {
-    // How long a thread waits for work before it ends. Tests set it while no runtime runs.
+    // How long a thread waits for work before it ends. Tests change it while no runtime runs.
     static inline constinit base::atomic<std::int64_t> idle_ns{10'000'000'000};
 
-    // Starts the first thread, if the kernel grants one. From a plain thread.
+    // Starts the first thread, if the kernel grants one. Called by a plain thread.
     static void start() noexcept;
-    // From a fiber. Throws std::system_error if there is no thread and none can be started.
+    // Called by a fiber. Throws std::system_error if there is no thread and none can be started.
     static void submit(offload_task& task);
-    // Runs what is queued and ends the threads. From a plain thread.
+    // Runs what is queued and ends the threads. Called by a plain thread.
     static void stop() noexcept;
 };
 

@@ -27,7 +27,7 @@ std::atomic<bool> refuses_threads{false};
 std::atomic<int> refused{0};
 }  // namespace
 
-// The standard library finds this one before the C library's.
+// The standard library finds this function before the C library's.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*start)(void*), void* argument) noexcept {
     using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
@@ -54,7 +54,7 @@ protected:
         io::offload_pool::idle_ns.store(1, base::relaxed);
     }
 
-    // As many calls at once, all of which block until all have begun.
+    // Makes that many calls at once, each of which blocks until all have begun.
     static void call_at_once(unsigned n) {
         std::latch all_begun{n};
         std::vector<fiber> callers;
@@ -122,7 +122,7 @@ TEST_F(offload_test, a_refused_thread_ends_no_program_whose_pool_was_idle) {
 
 TEST_F(offload_test, a_refused_thread_ends_no_program_whose_pool_was_idle) {
     end_idle_threads_at_once();
-    // Without a detector: a hand-off would want a thread, too.
+    // No detector: its hand-off would need a thread, too.
     run({.block = block_detection::off}, [] {
         for (int round = 0; round < 100; ++round) {
             call_at_once(3);
@@ -146,13 +146,13 @@ TEST_F(offload_test, calls_wait_for_the_threads_there_are_while_no_other_can_be_
         EXPECT_GT(refused, 0);
         EXPECT_EQ(offload_stats().threads, 1u);
         refuses_threads = false;
-        call_at_once(5);  // From now on there are more.
+        call_at_once(5);  // From now on there are more threads.
     });
 }
 
 #endif
 
-// --- what a thread of the pool inherits ---
+// --- What a thread of the pool inherits ---
 
 struct inheritance {
     cpu_set_t cpus;

@@ -3,8 +3,9 @@
 
 // io/one_time_set.hpp: an epoll set in which descriptors are armed for one event at a time.
 //
-// Both engines use it for the numbers that others may close (io/descriptor.hpp): unlike a poll in a ring, it keeps no file
-// open, and it knows its members by file and number, so that it tells when a number has another file.
+// Both engines use it for the numbers that other libraries may close (io/descriptor.hpp). Unlike a
+// poll in a ring, it keeps no file open, and it knows its members by file and number, so it can
+// tell when a number has another file.
 
 #include <cerrno>
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace ums::io::one_time_set {
 
-// In an event's data, beside the descriptor's number and generation.
+// This bit of an event's data stands beside the descriptor's number and generation.
 constexpr std::uint64_t mark = std::uint64_t{1} << 31;
 
 inline long arm(int epoll, int fd, std::uint32_t generation, bool in, bool out,
@@ -27,7 +28,7 @@ inline long arm(int epoll, int fd, std::uint32_t generation, bool in, bool out,
         is_new = true;
         error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, fd, &on);
     }
-    // The number had this file before, and a duplicate has kept it.
+    // The number had this file before, and a duplicate has kept it open.
     if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_MOD, fd, &on);
     return error;
 }

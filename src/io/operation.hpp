@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// io/operation.hpp: how an operation on a descriptor that can wait is carried out.
+// io/operation.hpp: how to carry out an operation that can wait, on a descriptor.
 //
-// perform() makes the system call, and waits and makes it again while it would block.
-// When the wait is given up, the call is made once more, so that what came before the deadline is not lost by being
-// noticed late. A waiter may have been woken before the descriptor was closed, and run after the number was given to the
-// next file: it looks at the generation before it tries again.
+// perform() makes the system call, and waits and repeats it while it would block. When the wait is
+// given up, perform() makes the call once more, so that what came before the deadline is not lost
+// by being noticed late. A waiter may have been woken before the descriptor was closed, and run
+// after the number was given to the next file, so it looks at the generation before it tries again.
 
 #include <algorithm>
 #include <cerrno>
@@ -34,15 +34,16 @@ inline bool would_block(int fd, side s) noexcept {
     return os::io_call(SYS_ppoll, &one, 1, &zero, nullptr, 8) == 0;
 }
 
-// What a successful read leaves: a TCP socket that gave fewer bytes than the call asked for has no more. `wanted`
-// 0: not known.
+// Whether a successful read leaves nothing: a TCP socket that gave fewer bytes than the call asked
+// for has no more. `wanted` is 0 if that is not known.
 inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
                            std::size_t wanted) noexcept {
     return (traits & descriptor::tcp) != 0 && n > 0 && static_cast<std::size_t>(n) < wanted &&
            !d.is_hung_up();
 }
 
-// What poll(2) calls ready has nothing for the attempt: waits a little. -ETIMEDOUT, -ECANCELED or 0.
+// poll(2) says ready, but the attempt finds nothing: waits a little. Returns -ETIMEDOUT, -ECANCELED
+// or 0.
 inline long pause(os::nanoseconds until, const std::stop_token* stop) noexcept {
     const os::nanoseconds soon = os::now() + 10'000'000;
     const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), stop);
@@ -50,12 +51,14 @@ inline long pause(os::nanoseconds until, const std::stop_token* stop) noexcept {
     return until <= soon ? -ETIMEDOUT : 0;
 }
 
-// Of a kept number. `generation`: read before the first attempt. `tried`: that one found nothing to do.
+// For a kept number. `generation` was read before the first attempt. `tried` says that this attempt
+// found nothing to do.
 template <class Call>
 [[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::uint32_t traits,
                                        std::size_t wanted, const limits& l,
                                        std::uint32_t generation, bool tried, Call call) noexcept {
-    // An edge came, or this is the last attempt; or a writer, who has yet to take the mark, tries again.
+    // True if an edge came, or this is the last attempt; or for a writer, which has yet to take the
+    // mark and tries again.
     bool is_due = tried && s == side::out;
     bool take_first = tried || s == side::in;
     long gave_up = 0;
@@ -85,7 +88,8 @@ template <class Call>
     }
 }
 
-// Of a shared number: attempts and waits, without a memory of earlier ones. `attempt`: does not block.
+// For a shared number: attempts and waits, without a memory of earlier ones. `attempt` does not
+// block.
 template <class Attempt>
 [[gnu::noinline]] long perform_shared(descriptor& d, int fd, side s, const limits& l,
                                       Attempt attempt) noexcept {
@@ -96,7 +100,7 @@ template <class Attempt>
         if (n != -EAGAIN) return n;
         if (gave_up != 0) return gave_up;
         const os::nanoseconds until = os::to_nanoseconds(l.until);
-        // An error queue, say, makes it ready again and again, and gives a receive nothing.
+        // An error queue, for example, makes it ready again and again, and gives a receive nothing.
         const bool is_misled = times >= 2 && !would_block(fd, s);
         const long r = is_misled ? pause(until, l.stop)
                                  : d.wait_once(fd, s, generation, until, l.stop);
@@ -108,8 +112,8 @@ template <class Attempt>
     }
 }
 
-// `wanted`: how many bytes the call asks for; 0: not known. The first attempt is made here, where the compiler
-// sees the call: most need no other.
+// `wanted` is how many bytes the call asks for; 0: not known. The first attempt is made here, where
+// the compiler sees the call, because most operations need no other.
 template <class Call>
 long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
              Call call) noexcept {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A wait for one direction of one descriptor is a wait as any other, but leaves the descriptor's flags alone: the library
-// whose it is may rely on calls that block. A wait for more is one for an epoll descriptor, made for the purpose, that
-// watches them all: it becomes readable when one of them is ready.
+// A wait for one direction of one descriptor is like any other wait, but leaves the descriptor's
+// flags alone: the library that owns the descriptor may rely on calls that block. A wait for
+// several is a wait for an epoll descriptor, made for the purpose, that watches them all and
+// becomes readable when one of them is ready.
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +26,7 @@ long poll_now(pollfd* fds, std::size_t count) noexcept {
     return without_interruption(call);
 }
 
-// Waits until one of them is ready, and fills in revents.
+// Waits until one of the descriptors is ready, and fills in revents.
 long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     long n = poll_now(fds, count);
     if (n != 0) return n;
@@ -35,12 +36,12 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     descriptor::adopt(ep, descriptor::ours | descriptor::kept);
     for (std::size_t i = 0; i < count && n == 0; ++i) {
         if (fds[i].fd < 0) continue;
-        std::uint32_t events = 0;  // The same descriptor may be there several times.
+        std::uint32_t events = 0;  // The same descriptor may occur several times.
         for (std::size_t k = 0; k < count; ++k)
             if (fds[k].fd == fds[i].fd) events |= static_cast<std::uint16_t>(fds[k].events);
         epoll_event on{events, {.fd = fds[i].fd}};
         n = os::io_call(SYS_epoll_ctl, ep, EPOLL_CTL_ADD, fds[i].fd, &on);
-        // The same one again, a file, which is always ready, or was closed meanwhile.
+        // The descriptor occurs again, is a file, which is always ready, or was closed meanwhile.
         if (n == -EEXIST || n == -EPERM || n == -EBADF) n = 0;
     }
     if (n == 0) {
@@ -72,7 +73,7 @@ result<void> wait_ready(int fd, side s, const limits& l) {
         const long n = poll_one(*d, one, s, l);
         return result<void>::from(std::min(n, 0l));
     }
-    // The number may be lent to others, and they have read what the mark stands for.
+    // The number may be lent to another library, which has read what the mark stands for.
     if (d->may_be_ready(s) && d->take(s) && !would_block(fd, s)) {
         d->restore(s);
         return d->generation() == generation ? result<void>{} : result<void>::failure(EBADF);
@@ -80,7 +81,7 @@ result<void> wait_ready(int fd, side s, const limits& l) {
     long r = 0;
     if (!d->may_be_ready(s)) {
         r = d->wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
-        // The edge was this wait's; the attempt shall find its mark.
+        // This wait took the edge; the caller's attempt must find its mark.
         if (r == 0) d->restore(s);
     }
     // A close leaves the mark, too.
@@ -103,7 +104,7 @@ result<short> poll(int fd, short events, const limits& l) {
     if (in || events == POLLOUT) {
         n = poll_one(*d, one, in ? side::in : side::out, l);
     } else {
-        // That none of these has come does not say that there is nothing to read, or no room.
+        // If none of these events has come, there may still be something to read, or room to write.
         n = poll_all(&one, 1, l);
     }
     if (n < 0) return result<short>::failure(static_cast<int>(-n));
@@ -146,7 +147,8 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
                 const auto told =
                     std::ranges::count_if(kinds, [&](const kind& k) { return tells(f, k); });
                 bits += static_cast<std::size_t>(told);
-                // An end or an error, of which poll(2) always tells, and the sets it is in do not.
+                // poll(2) always reports an end or an error; the sets that this descriptor is in do
+                // not.
                 if (f.revents != 0 && told == 0) f.fd = -1;
             }
             if (bits != 0 || *n == 0) break;

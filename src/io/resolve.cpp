@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Who gives up leaves the call running in the pool; the state is shared, and the last of the two frees
-// it. The waiter is published under its lock: the task takes it out and wakes it, or the waiter takes itself
-// out, and waits for the wake-up if that comes too late.
+// A caller that gives up leaves the lookup running in the pool. The two share the state, and the
+// last one frees it. The caller publishes itself as the waiter under the state's lock. Either the
+// task takes the waiter out and wakes it; or the waiter takes itself out, and if it is too late for
+// that, waits for the wake-up.
 
 #include "ums/resolve.hpp"
 

@@ -25,10 +25,10 @@ struct waiter {
 constinit os::lock list_lock;
 // Guarded by list_lock:
 constinit waiter* first = nullptr;
-// The same, for who has no lock:
+// The number of waiters, for threads that do not hold the lock:
 constinit base::atomic<std::uint32_t> count;
 
-// Returns whether it was there.
+// Returns whether the waiter was in the list.
 bool remove(waiter& w) noexcept {
     const os::lock_guard guard{list_lock};
     if (!base::chain::try_remove(first, w, &waiter::next)) return false;

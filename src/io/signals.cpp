@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The handler notes the signal in the object that has it, then rings that one's eventfd; wait() empties the eventfd, then
-// takes one of those noted, and rings again if it leaves another: there may be other waiters, whose ring it took.
+// The handler notes the signal in the object that owns the number, then rings that object's
+// eventfd. wait() empties the eventfd, then takes one of the noted signals. If it leaves another,
+// it rings again: there may be other waiters, whose ring it took.
 
 #include "ums/signals.hpp"
 
@@ -23,10 +24,10 @@ namespace {
 
 constexpr int most = 65;
 
-// Who has a number's signals.
+// The owner of each signal number.
 constinit base::atomic<signal_events*> owners[most];
 constinit base::atomic<int> in_handlers;
-constinit os::lock owners_lock;  // Between constructors and destructors.
+constinit os::lock owners_lock;  // Held by constructors and destructors, against each other.
 
 constexpr std::uint64_t bit_of(int number) noexcept { return std::uint64_t{1} << (number - 1); }
 
@@ -40,7 +41,7 @@ void ring(int bell) noexcept {
 void signal_events::note(int number) noexcept {
     in_handlers.fetch_add(1, base::seq_cst);
     if (signal_events* const to = owners[number].load(base::seq_cst); to != nullptr) {
-        to->came_.fetch_or(bit_of(number));  // Before the bell.
+        to->came_.fetch_or(bit_of(number));  // This comes before the bell.
         ring(to->fd_);
     }
     in_handlers.fetch_sub(1, base::seq_cst);
@@ -88,7 +89,8 @@ void signal_events::put_back() noexcept {
             owners[t.number].store(t.owner_before, base::seq_cst);
         }
     }
-    // A handler on another thread may have this object in its hand. It makes one system call that does not wait.
+    // A handler on another thread may still be using this object. It makes one system call, which
+    // does not wait.
     while (in_handlers.load(base::seq_cst) != 0) ::sched_yield();
     io::close(fd_);
 }

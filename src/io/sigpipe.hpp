@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// io/sigpipe.hpp: keeps the kernel from raising SIGPIPE for calls that have no MSG_NOSIGNAL.
+// io/sigpipe.hpp: keeps the kernel from raising SIGPIPE in calls that have no MSG_NOSIGNAL.
 //
-// The signal is sent to the thread that writes, so it is blocked for that thread around the call, and
-// taken away if the call has raised it. The fiber does not switch meanwhile. A call that wrote a part before nobody read
-// any more raises it, too, and returns how much that was.
+// The kernel sends the signal to the thread that writes. So that thread blocks it around the call,
+// and takes it away if the call has raised it. The fiber does not switch meanwhile. A call that
+// wrote a part before the last reader closed raises the signal, too, and returns the size of that
+// part.
 
 #include <cerrno>
 #include <csignal>
@@ -15,7 +16,7 @@
 
 namespace ums::io {
 
-// `wanted`: how many bytes the call asks for.
+// `wanted` is how many bytes the call asks for.
 template <class Call>
 long without_sigpipe(std::size_t wanted, Call& call) noexcept {
     sigset_t only, before, pending;

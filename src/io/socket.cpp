@@ -33,7 +33,8 @@ constexpr std::uint32_t of_type(int type) noexcept {
     return (type & 0xff) == SOCK_STREAM ? any : any | descriptor::messages;
 }
 
-// What accept(2) reports of the new connection, or of the network: the next one may be well.
+// An error that accept(2) reports of the new connection, or of the network: the next accept may
+// succeed.
 bool is_passing(long error) noexcept {
     switch (error) {
         case -ECONNABORTED:
@@ -58,7 +59,8 @@ bool is_unix(const sockaddr* to, std::size_t bytes) noexcept {
     return to != nullptr && bytes >= sizeof to->sa_family && to->sa_family == AF_UNIX;
 }
 
-// A Unix socket whose listener's queue is full: there is nothing to wait for but the call itself.
+// Connects to a Unix socket whose listener's queue is full: there is nothing to wait for but the
+// call itself.
 long connect_blocking(const descriptor& d, std::uint32_t generation, int fd, const sockaddr* to,
                       socklen_t bytes, const limits& l) noexcept {
     const os::nanoseconds until = os::to_nanoseconds(l.until);
@@ -87,12 +89,13 @@ long connect_blocking(const descriptor& d, std::uint32_t generation, int fd, con
     });
 }
 
-// Whether a receive with these flags takes out what it gives.
+// Whether a receive with these flags removes the data that it returns.
 constexpr bool consumes(int flags) noexcept {
     return (flags & ~(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_CMSG_CLOEXEC)) == 0;
 }
 
-// Whether a receive with these flags waits for all. The kernel does so for streams, not for a non-blocking one.
+// Whether a receive with these flags waits for all bytes. The kernel does so for streams, but not
+// on a non-blocking descriptor.
 bool takes_all(int fd, int flags) noexcept {
     if ((flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) return false;
     descriptor* d = descriptor::find(fd);
@@ -102,16 +105,18 @@ bool takes_all(int fd, int flags) noexcept {
 
 template <class Call>
 long receive(int fd, std::size_t wanted, int flags, const limits& l, Call call) noexcept {
-    // These take what lies beside the data, so an attempt says nothing about that; the kernel does not wait for it either.
+    // These take what lies beside the data, so an attempt says nothing about the data; the kernel
+    // does not wait for them either.
     if ((flags & (MSG_ERRQUEUE | MSG_OOB)) != 0) return without_interruption(call);
     return operate(fd, side::in, wanted, l, call);
 }
 
-// Never comes from the kernel here.
+// The kernel never returns this error here.
 constexpr long receiver_is_full = -EXFULL;
 
-// Waits until a Unix socket that keeps messages apart has room. 0: worth another try. Only a socket that is connected to
-// it is told. A twentieth of a second at most: the sender's own may be closed, which is not seen here.
+// Waits until a Unix socket that keeps messages apart has room. Returns 0 if it is worth another
+// try. The kernel tells only a sender that is connected to it, so the wait takes a twentieth of a
+// second at most; the sender's own socket may be closed meanwhile, which is not seen here.
 long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
     const result<int> watch = socket(AF_UNIX, SOCK_DGRAM);
     if (!watch) return shortage::wait(l);
@@ -130,7 +135,8 @@ long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
     return r;
 }
 
-// `name`: of the message's destination, as in a msghdr; it is looked at when the kernel has done so.
+// `name` returns the message's destination, as in a msghdr; it is called after the kernel has
+// looked at it.
 template <class Call, class Name>
 long send_to(int fd, const limits& l, Call call, Name name) noexcept {
     descriptor* d = descriptor::find(fd);
@@ -143,7 +149,7 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
             const long r = call();
             if (r != -EAGAIN) [[likely]]
                 return r;
-            // The receiver has no room, or the sender.
+            // Either the receiver has no room, or the sender.
             const msghdr m = name();
             const auto* to = static_cast<const sockaddr*>(m.msg_name);
             return is_unix(to, m.msg_namelen) && !would_block(fd, side::out) ? receiver_is_full : r;
@@ -274,7 +280,7 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
     const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd);
     const std::uint32_t generation = d->generation();
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
-    // What a connection has of its listener.
+    // What a connection inherits from its listener.
     const auto inherited = static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
     for (;;) {
         const long made = perform(*d, fd, side::in, 0, l, [=]() noexcept {

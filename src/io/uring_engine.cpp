@@ -31,9 +31,9 @@ public:
     long open(bool has_one_processor) noexcept {
         io_uring_params p{};
         long error = set_up(has_one_processor ? cooperative : 0, p);
-        if (error == -EINVAL && has_one_processor) error = set_up(0, p);  // Before Linux 5.19.
+        if (error == -EINVAL && has_one_processor) error = set_up(0, p);  // For Linux before 5.19.
         if (error != 0) return error;
-        // Linux 5.13, as multishot poll.
+        // Linux 5.13 has this, as it has multishot poll.
         return (p.features & IORING_FEAT_RSRC_TAGS) != 0 ? 0 : -ENOSYS;
     }
     ~uring_engine() override {
@@ -77,7 +77,7 @@ public:
     }
 
     long add(int fd, std::uint32_t generation) noexcept override {
-        // An edge-triggered poll accepts what epoll refuses because it is always ready.
+        // An edge-triggered poll accepts a file that is always ready, which epoll refuses.
         const long error = arm_for_good(fd, generation);
         if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
         return error;
@@ -114,7 +114,8 @@ private:
         return error;
     }
 
-    // Whether completions wait for a call that posts them: the queue was full, or nobody was interrupted.
+    // Whether completions wait for a call that posts them: the queue was full, or no thread was
+    // interrupted.
     [[nodiscard]] bool has_pending() const noexcept {
         return (IO_URING_READ_ONCE(*ring_.sq.kflags) &
                 (IORING_SQ_CQ_OVERFLOW | IORING_SQ_TASKRUN)) != 0;
@@ -125,7 +126,8 @@ private:
         os::lock_word::acquire(submission_lock_);
         io_uring_sqe* e = io_uring_get_sqe(&ring_);
         long n = -EBUSY;
-        if (e != nullptr) {  // Each is submitted at once: there is room unless the kernel refused.
+        // Each entry is submitted at once, so there is room unless the kernel refused.
+        if (e != nullptr) {
             prepare(e);
             io_uring_sqe_set_data64(e, data);
         }
@@ -135,7 +137,7 @@ private:
         return e == nullptr ? -EBUSY : n < 0 ? n : 0;
     }
 
-    // The set, which is made when first needed. Or -errno.
+    // Returns the set, which is made when first needed, or -errno.
     long one_time() noexcept {
         if (const int set = set_.load(base::acquire); set >= 0) return set;  // sync(io.uring)
         const os::word_guard locked{set_lock_};
@@ -143,7 +145,7 @@ private:
         const long made = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
         if (made < 0) return made;
         const int set = static_cast<int>(made);
-        // Nothing is in it yet, so its poll does not complete before it is known.
+        // The set is empty, so its poll does not complete before other threads know the set.
         if (const long error = watch(set); error != 0) {
             os::io_call(SYS_close, set);
             return error;
@@ -180,13 +182,13 @@ private:
     }
 
     void cancel(int fd, std::uint32_t generation) noexcept {
-        // Not POLL_REMOVE, which gives up while an edge is being reported: the poll would stay, and with it
-        // the file, and the peer would not see the close.
+        // Not POLL_REMOVE, which gives up while an edge is being reported: the poll would stay, and
+        // with it the file, and the peer would not see the close.
         submit([=](io_uring_sqe* e) { io_uring_prep_cancel64(e, data_of(fd, generation), 0); },
                no_data);
     }
 
-    // Under the completions' lock. Whether there were any.
+    // Requires: the completions' lock. Returns whether there were any completions.
     bool reap(fiber_list& woken, unsigned most) noexcept {
         io_uring_cqe* c;
         unsigned head, n = 0;
@@ -202,7 +204,7 @@ private:
     void deliver(const io_uring_cqe& c, fiber_list& woken) noexcept {
         if (c.user_data == set_data) {
             const int set = set_.load(base::acquire);  // sync(io.uring)
-            // The thread that watched it has ended, or the queue was full.
+            // The thread that watched the set has ended, or the queue was full.
             if ((c.flags & IORING_CQE_F_MORE) == 0) watch(set);
             empty_set(set, woken);
             return;
@@ -216,23 +218,25 @@ private:
             constexpr unsigned over = POLLHUP | POLLERR, odd = POLLRDHUP | POLLPRI;
             d.ready(generation, (e & (POLLIN | over | odd)) != 0, (e & (POLLOUT | over)) != 0,
                     (e & (over | odd)) != 0 || is_over, woken);
-            // A hung-up one would complete at once, again and again, and is ready for ever.
+            // The poll of a hung-up file would complete at once, again and again; and the file is
+            // ready for ever.
             if ((e & over) != 0) return;
         } else if (c.res != -ECANCELED) {
-            d.ready(generation, true, true, true, woken);  // The operation will say why.
+            d.ready(generation, true, true, true, woken);  // The operation will find out why.
             return;
         }
-        // The thread that armed it has ended, or the queue was full.
+        // The thread that armed the poll has ended, or the queue was full.
         if (!is_over || d.generation() != generation) return;
         arm_for_good(fd, generation);
-        // Closed meanwhile, after remove() found none: this one may be of the next file.
+        // The descriptor was closed meanwhile, after remove() found no poll: this poll may be of
+        // the next file.
         if (d.generation() != generation) cancel(fd, generation);
     }
 
     io_uring ring_{};
     bool is_open_ = false;
     base::atomic<int> set_{-1};  // A one_time_set.
-    std::uint32_t set_lock_ = 0;  // Excludes its making.
+    std::uint32_t set_lock_ = 0;  // Excludes two threads that make the set.
     std::uint32_t submission_lock_ = 0;
     std::uint32_t completion_lock_ = 0;
 };

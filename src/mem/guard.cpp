@@ -32,8 +32,8 @@ std::size_t most_guards(guard_kind kind) noexcept {
         if (std::fscanf(file, "%lu", &mappings) != 1) mappings = 65'530;
         std::fclose(file);
     }
-    // A guard and the stack above it are a mapping each. A program without any left cannot even
-    // report that, so some stay free.
+    // A guard and the stack above it are one mapping each. A program without any mappings left
+    // cannot even report that, so some stay free.
     constexpr unsigned long kept_back = 512;
     return mappings > kept_back ? (mappings - kept_back) / 2 : 0;
 }
@@ -46,7 +46,7 @@ long install_guard(guard_kind kind, void* at, std::size_t bytes) noexcept {
 std::size_t install_guards(guard_kind kind, char* at, std::size_t bytes, std::size_t stride,
                            std::size_t n) noexcept {
     std::size_t done = 0;
-    // Valgrind 3.19 complains aloud of a call it does not know.
+    // Valgrind 3.19 complains about a call that it does not know.
     if (kind == guard_kind::lightweight && n > 1 && !arch::under_valgrind()) {
         iovec guards[most_at_once];
         for (std::size_t i = 0; i < n; ++i) guards[i] = {at + i * stride, bytes};

@@ -74,9 +74,9 @@ TEST_P(guard_test, reports_what_the_kernel_says) {
     os::unmap(at, page_bytes);
 }
 
-// --- several at once ---
+// --- several guards at once ---
 
-// `n` guards of a page, every second page.
+// `n` guards of a page each, on every second page.
 struct fenced {
     static constexpr std::size_t n = 10, stride = 2 * page_bytes;
 

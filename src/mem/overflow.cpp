@@ -23,7 +23,7 @@ last_words words;
 describe_stack_fn describe_stack = nullptr;
 bool installed = false;
 
-// The thread that writes the report of a crash; 0: none has, all_said: one did.
+// The thread that writes the report of a crash; 0: none has yet; all_said: one did.
 constexpr int all_said = -1;
 constinit base::atomic<int> reporter{0};
 
@@ -41,8 +41,8 @@ void report(const located& at) noexcept {
                                    "ums: stack overflow in %s: its stack has %zu bytes "
                                    "(fiber_options::stack_bytes gives it more)\n",
                                    who, at.in->usable()));
-    // The frames of the overflow itself, then of who called it: the unwinder walks through the signal
-    // frame onto the fiber's stack.
+    // The frames of the overflow itself, then those of its callers: the unwinder walks through the
+    // signal frame onto the fiber's stack.
     void* frames[48];
     const int n = ::backtrace(frames, 48);
     ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
@@ -60,7 +60,7 @@ bool is_default(const struct sigaction& a) noexcept {
     return is_ignoring(a) || ((a.sa_flags & SA_SIGINFO) == 0 && a.sa_handler == SIG_DFL);
 }
 
-// The program's handler, as the kernel would call it.
+// Calls the program's handler as the kernel would.
 void call(const handled& h, siginfo_t* info, void* context) noexcept {
     const struct sigaction& its = h.before;
     if ((its.sa_flags & SA_RESETHAND) != 0) {
@@ -92,13 +92,14 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
             report(at);
             if (words.dump != nullptr) words.dump();
         }
-        // Return into the fault with the default action: the same death, the same core dump.
+        // Returning into the fault with the default action gives the same death and the same core
+        // dump.
         struct sigaction fatal {};
         fatal.sa_handler = SIG_DFL;
         sigaction(number, &fatal, nullptr);
         return;
     }
-    // One that another process has sent says nothing about the fiber it finds.
+    // A signal that another process has sent says nothing about the fiber it finds.
     const bool is_own = info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
     for (const handled& h : signals) {
         if (h.number != number) continue;
@@ -121,14 +122,15 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
 crash_report::crash_report(bool has_words) noexcept {
     const int self = ::gettid();
     int seen = 0;
-    // relaxed: nothing is handed on by it, and the writes to standard error are system calls.
+    // relaxed: it hands nothing on, and the writes to standard error are system calls.
     if (has_words)
         is_first_ = reporter.compare_exchange(seen, self, base::relaxed, base::relaxed);
     else
         seen = reporter.load(base::relaxed);
     if (is_first_) return;
-    // Nobody may be woken, for the one that writes may have crashed in the allocator, or in a lock: so look again from
-    // time to time. The program is about to die, and its time is of no worth.
+    // This thread cannot wait to be woken, because the one that writes may have crashed in the
+    // allocator, or in a lock. So it looks again from time to time. The program is about to die, so
+    // its time is worth nothing.
     constexpr timespec a_moment{0, 10'000'000};
     for (int n = 0; n < 1'000 && seen != 0 && seen != self && seen != all_said; ++n) {
         ::nanosleep(&a_moment, nullptr);
@@ -145,7 +147,7 @@ void install_overflow_report(describe_stack_fn describe, const last_words& more)
     words = more;
     if (installed) return;
     installed = true;
-    // The first backtrace() loads a library, which a signal handler must not.
+    // The first backtrace() loads a library, which must not happen in a signal handler.
     void* frame;
     ::backtrace(&frame, 1);
     for (handled& h : signals) {
@@ -162,7 +164,8 @@ void remove_overflow_report() noexcept {
     for (const handled& h : signals) {
         struct sigaction current {};
         sigaction(h.number, nullptr, &current);
-        // Somebody's handler on top of ours still passes faults on to us: then stay installed.
+        // If another handler was installed on top of ours, it still passes faults on to us, so stay
+        // installed.
         if ((current.sa_flags & SA_SIGINFO) == 0 || current.sa_sigaction != &handle) return;
     }
     for (const handled& h : signals) sigaction(h.number, &h.before, nullptr);

@@ -33,7 +33,7 @@ ums::guard_kind guard_named(const std::string& name) {
 
 // --- a fiber that uses more than its stack ---
 
-// Frames of `bytes` bytes or so, each written to somewhere.
+// Uses frames of about `bytes` bytes, and writes somewhere into each.
 [[gnu::noinline]] int descend(std::mt19937_64& rng, std::size_t bytes, long depth) {
     auto* frame = static_cast<volatile char*>(__builtin_alloca(bytes));
     frame[rng() % bytes] = static_cast<char>(depth);
@@ -42,13 +42,13 @@ ums::guard_kind guard_named(const std::string& name) {
     return below + frame[0];  // No tail call.
 }
 
-// seed guard stack_bytes frame_bytes
+// Arguments: seed guard stack_bytes frame_bytes
 const child_program overflows{
     "overflows", [](const child_arguments& a) {
         std::mt19937_64 rng{std::stoull(a.at(0))};
         const std::size_t stack = std::stoul(a.at(2)), frame = std::stoul(a.at(3));
         run({.processors = 2, .guard = guard_named(a.at(1))}, [&] {
-            // Others around it, at work and asleep.
+            // Other fibers around it, at work and asleep.
             std::vector<fiber> others;
             std::atomic<bool> done = false;
             for (auto n = rng() % 20; n > 0; --n)
@@ -56,7 +56,7 @@ const child_program overflows{
                     while (!done) this_fiber::yield();
                 });
             fiber deep{{.name = "the deep one", .stack_bytes = stack}, [&] {
-                           // First as deep as is certainly allowed, which must do no harm.
+                           // First goes as deep as is certainly allowed, which must do no harm.
                            if (const std::size_t allowed = stack / 4 / (frame + 512); allowed != 0)
                                descend(rng, frame, static_cast<long>(rng() % allowed));
                            this_fiber::yield();
@@ -103,7 +103,7 @@ TEST_P(overflow_test, an_overflow_dies_by_the_signal_after_a_report_with_name_id
             "ums: stack overflow in " + who + ": its stack has " + std::to_string(stack) + " bytes";
         ASSERT_NE(end.err.find(report), end.err.npos) << report;
         ASSERT_EQ(end.err.find("still alive"), end.err.npos);
-        // The backtrace goes on from the handler's frames to the fiber's, down to its first.
+        // The backtrace continues from the handler's frames to the fiber's, down to its first.
         std::size_t frames = 0;
         for (std::size_t i = 0; (i = end.err.find("[0x", i + 1)) != end.err.npos;) ++frames;
         ASSERT_GE(frames, 6u);
@@ -123,7 +123,7 @@ TEST_P(overflow_test, the_report_of_a_fiber_without_a_name_has_its_id_and_the_de
     EXPECT_EQ(end.signal, SIGSEGV) << end;
     EXPECT_EQ(end.err.find("ums: stack overflow in fiber "), 0u) << end;
     EXPECT_NE(end.err.find(": its stack has 32768 bytes"), end.err.npos) << end;
-    // Where it was spawned.
+    // Where the fiber was spawned.
     const std::size_t at = end.err.find("spawned at\n");
     ASSERT_NE(at, end.err.npos) << end;
     EXPECT_NE(end.err.find("[0x", at), end.err.npos) << end;
@@ -163,7 +163,7 @@ TEST_P(overflow_test, is_reported_although_the_application_has_a_handler_of_its_
     EXPECT_NE(end.err.find("\"deep\": its stack has"), end.err.npos) << end;
 }
 
-// --- faults that are no overflow ---
+// --- faults that are not an overflow ---
 
 void* volatile forbidden_page;
 
@@ -173,7 +173,7 @@ void make_forbidden_page() {
     forbidden_page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-// where handler
+// Arguments: where handler
 const child_program faults{
     "faults", [](const child_arguments& a) {
         make_forbidden_page();
@@ -213,7 +213,7 @@ const child_program faults{
 
 class foreign_fault_test : public ::testing::TestWithParam<const char*> {
 protected:
-    // Then it is reported, or mentioned (sched/crash_test.cpp).
+    // The fault is then reported, or mentioned (sched/crash_test.cpp).
     static bool in_a_fiber() { return std::string{GetParam()} == "in a fiber"; }
 };
 
@@ -245,17 +245,18 @@ TEST_P(foreign_fault_test, has_its_default_effect_without_a_handler) {
         const child_end end =
             run_child("faults", {GetParam(), handler}, without_sanitizers_handlers);
         EXPECT_EQ(end.signal, SIGSEGV) << handler << ": " << end;
-        EXPECT_EQ(end.err.find("ums: SIGSEGV in fiber ") != end.err.npos, in_a_fiber()) << handler << ": " << end;
+        EXPECT_EQ(end.err.find("ums: SIGSEGV in fiber ") != end.err.npos, in_a_fiber())
+            << handler << ": " << end;
     }
 }
 
-// What kill() sends to the process is delivered to its first thread, in the middle of anything. But
-// ThreadSanitizer calls a handler of SIGSEGV at once, even if the thread is in one of its own functions
-// and holds the lock that sigaction() in the handler takes. So under it the first thread, which is no
-// fiber, sends it itself.
+// The kernel delivers what kill() sends to the process to its first thread, in the middle of
+// anything. But ThreadSanitizer calls a handler of SIGSEGV at once, even if the thread is in one of
+// its own functions and holds the lock that sigaction() in the handler takes. So under it the first
+// thread, which is not a fiber, sends the signal itself.
 constexpr bool by_the_first_thread = under_tsan;
 
-// how handler
+// Arguments: how handler
 const child_program sent{"sent", [](const child_arguments& a) {
                              if (a.at(1) == "handled")
                                  std::signal(SIGSEGV, [](int) { ::_exit(42); });
@@ -314,7 +315,7 @@ TEST(overflow_report, does_not_take_away_a_handler_that_was_put_on_top_of_it) {
     run([&] { sigaction(SIGSEGV, &mine, &under); });
     sigaction(SIGSEGV, nullptr, &now);
     EXPECT_EQ(now.sa_handler, mine.sa_handler);
-    // When it goes, the next stop puts back what was there at first.
+    // After it is removed, the next stop puts back what was there at first.
     sigaction(SIGSEGV, &under, nullptr);
     run([] {});
     sigaction(SIGSEGV, nullptr, &now);

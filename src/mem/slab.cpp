@@ -25,9 +25,9 @@ slab* slab::make(std::uint32_t size_class, std::size_t usable_bytes, std::size_t
     s->head_bytes = head_bytes;
     s->count = count;
     s->size_class = size_class;
-    // relaxed: slabs are made under the depot's lock, so nobody else writes the list.
+    // relaxed: slabs are made under the depot's lock, so no other thread writes the list.
     s->next = slab_list.load(base::relaxed);
-    // sync(slab_list): publishes the header to readers without a lock, locate() for one.
+    // sync(slab_list): publishes the header to readers without a lock, such as locate().
     slab_list.store(s, base::release);
     return s;
 }

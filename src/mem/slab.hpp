@@ -5,9 +5,10 @@
 //
 //   | slab header, cold list | guard | stack 0 | guard | stack 1 | ... |
 //
-// A stack grows down towards its guard. At its top, a few cache lines below the very end (the colour: tops at
-// equal offsets of a page would all want the same sets of the L1 cache), lies its head, in which the
-// fiber's descriptor is built: an idle fiber touches one page.
+// A stack grows down towards its guard. Its head lies at its top, a few cache lines below the very
+// end. (The distance is the colour: tops at equal offsets within a page would all compete for the
+// same sets of the L1 cache.) The fiber's descriptor is built in the head, so an idle fiber touches
+// one page.
 //
 // Every slab is linked from slab_list from birth to death, so a debugger, a core-dump reader or the
 // overflow report can find every stack without a lock.
@@ -22,12 +23,13 @@ namespace ums::mem {
 
 struct slab;
 
-// The first member of whatever lives at the top of a stack. Stays valid while the stack is reused.
+// The first member of whatever lives at the top of a stack. It stays valid while the stack is
+// reused.
 struct stack_head {
     slab* home;
     std::uint32_t index;
     unsigned valgrind_id;
-    // Guarded by whoever holds the free stack: a processor's cache or the depot.
+    // Guarded by the owner of the free stack: a processor's cache or the depot.
     stack_head* next_free;
 
     [[nodiscard]] char* bottom() const noexcept;
@@ -35,13 +37,14 @@ struct stack_head {
 };
 
 struct slab {
-    // How far the tops of neighbouring stacks differ: 48 steps of a cache line, all within the top page.
+    // By how much the tops of neighbouring stacks differ: 48 steps of a cache line, all within the
+    // top page.
     static constexpr std::uint32_t colour_factor = 7, colours = 48;
 
     // Set once in make(), then read-only:
     slab* next;         // Older slabs.
     char* stacks;       // Address of the first guard.
-    std::size_t bytes;  // Of the whole mapping.
+    std::size_t bytes;  // The size of the whole mapping.
     std::size_t stride;
     std::size_t guard_bytes;
     std::size_t head_bytes;
@@ -54,7 +57,7 @@ struct slab {
     std::uint32_t cold_count;  // Carved stacks without memory; their indices are in cold().
     std::uint32_t warm_count;
     stack_head* warm;      // Free stacks that still have memory.
-    slab* next_with_free;  // In the depot's list of slabs that can give a stack.
+    slab* next_with_free;  // The next in the depot's list of slabs that can give a stack.
     bool is_listed;
 
     [[nodiscard]] std::uint32_t* cold() noexcept {
@@ -68,7 +71,7 @@ struct slab {
         return warm != nullptr || cold_count != 0 || carved != count;
     }
 
-    // Where the head of stack `index` lies: a function of the index alone, so that a reader from
+    // Where the head of stack `index` lies. It depends on the index alone, so that a reader from
     // outside can compute it.
     [[nodiscard]] stack_head* head(std::uint32_t index) const noexcept {
         const std::size_t colour = (index * colour_factor % colours) * 64u;
@@ -77,7 +80,7 @@ struct slab {
                                              ~std::uintptr_t{63});
     }
 
-    // Null if the kernel gives no more address space.
+    // Returns null if the kernel gives no more address space.
     static slab* make(std::uint32_t size_class, std::size_t usable_bytes, std::size_t guard_bytes,
                       std::size_t head_bytes, std::uint32_t count) noexcept;
 };

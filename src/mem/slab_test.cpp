@@ -21,7 +21,7 @@ using os::page_bytes;
 
 constexpr std::size_t kib = 1024;
 
-// Makes slabs, and gives them all back.
+// Makes slabs, and gives all of them back.
 class slab_test : public ::testing::Test {
 protected:
     ~slab_test() override {
@@ -56,7 +56,7 @@ TEST_F(slab_test, stacks_guards_and_header_do_not_overlap) {
             EXPECT_EQ(s->bottom(i), next_guard + guard);
             char* const top = s->bottom(i) + usable;
             auto* const head = reinterpret_cast<char*>(s->head(i));
-            // Whole and aligned within the last page of its own stack.
+            // The head is whole and aligned, within the last page of its own stack.
             ASSERT_EQ(reinterpret_cast<std::uintptr_t>(head) % 64, 0u);
             ASSERT_LE(head + head_bytes, top);
             ASSERT_GE(head, top - page_bytes);
@@ -77,7 +77,7 @@ TEST_F(slab_test, the_cold_list_has_room_for_every_stack) {
     }
 }
 
-// Tops at equal offsets of a page would all want the same sets of the first-level cache.
+// Tops at equal offsets within a page would all compete for the same sets of the first-level cache.
 TEST_F(slab_test, neighbouring_heads_have_different_colours) {
     slab* s = slab::make(0, 16 * kib, 4 * kib, 256, 512);
     ASSERT_NE(s, nullptr);
@@ -114,7 +114,7 @@ TEST_F(slab_test, none_is_made_without_address_space) {
     EXPECT_EQ(slab::make(0, 16 * kib, 4 * kib, 64, 4), nullptr);
     EXPECT_EQ(mem::slab_list.load(base::acquire), nullptr);
     calls.heal();
-    calls.fail(failing_calls::madvise, 1, 1, EINVAL);  // A kernel without huge pages.
+    calls.fail(failing_calls::madvise, 1, 1, EINVAL);  // As on a kernel without huge pages.
     EXPECT_NE(slab::make(0, 16 * kib, 4 * kib, 64, 4), nullptr);
 }
 

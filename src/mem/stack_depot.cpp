@@ -53,7 +53,7 @@ stack_head* stack_depot::take_one(std::uint32_t size_class, std::uint32_t wanted
         const std::uint32_t index = s->cold()[--s->cold_count];
         --cold_;
         stack_head* head = s->head(index);
-        head->home = s;  // The page is new: write what was lost with the old one.
+        head->home = s;  // The page is new, so write again what was lost with the old one.
         head->index = index;
         return head;
     }
@@ -64,7 +64,7 @@ stack_head* stack_depot::carve(slab& s, std::uint32_t wanted) noexcept {
     if (carved_ >= most_stacks_) return nullptr;
     const std::uint32_t index = s.carved;
     if (index == s.guarded) {
-        // Ahead only where guards are without limit.
+        // Takes more than one only where guards are unlimited.
         const std::size_t ahead = options_.guard == guard_kind::mprotect ? 1 : most_at_once;
         s.guarded += static_cast<std::uint32_t>(
             install_guards(options_.guard, s.bottom(index) - s.guard_bytes, s.guard_bytes, s.stride,
@@ -82,8 +82,8 @@ stack_head* stack_depot::carve(slab& s, std::uint32_t wanted) noexcept {
 }
 
 slab* stack_depot::grow(std::uint32_t size_class) noexcept {
-    // Each slab as large as all before it: few mappings for a million stacks, little address space
-    // for a few. Large stacks come in smaller numbers.
+    // Each slab is as large as all before it: few mappings for a million stacks, little address
+    // space for a few. Slabs of large stacks hold fewer.
     const std::size_t before = stacks_in_class_[size_class];
     const std::size_t most =
         std::max<std::size_t>(1, (std::size_t{512} << 20) / bytes_of(size_class));
@@ -120,7 +120,8 @@ void stack_depot::give(stack_head* head) noexcept {
     }
 }
 
-// One system call for all stacks of a slab if all are free, else one each. Guards survive.
+// Takes one system call for all stacks of a slab if all are free, otherwise one each. Guards
+// survive.
 void stack_depot::chill(slab& s) noexcept {
     if (s.warm == nullptr) return;
     const bool whole = s.warm_count + s.cold_count == s.carved;

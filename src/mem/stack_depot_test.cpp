@@ -27,7 +27,7 @@ using os::page_bytes;
 
 constexpr std::size_t kib = 1024;
 
-// With each kind of guard. Everything the depot maps must be given back by clear().
+// Runs with each kind of guard. Everything the depot maps must be given back by clear().
 class stack_depot_test : public ::testing::TestWithParam<guard_kind> {
 protected:
     void SetUp() override {
@@ -46,7 +46,7 @@ protected:
         depot.configure(options);
     }
 
-    // As many as the depot gives, up to `wanted`.
+    // Takes as many as the depot gives, up to `wanted`.
     std::vector<stack_head*> take(std::uint32_t size_class, std::uint32_t wanted) {
         stack_head* list = nullptr;
         const std::uint32_t n = depot.take(size_class, wanted, list);
@@ -78,7 +78,8 @@ protected:
                                                      : failing_calls::mprotect;
     }
 
-    // Makes guards fail from the nth on. Several are installed one by one, so that each can.
+    // Makes guards fail from the nth on. Several guards are then installed one by one, so that each
+    // can fail.
     void refuse_guards(std::uint64_t nth, std::uint64_t times = ~std::uint64_t{0}) {
         calls.fail(failing_calls::madvise_many, 1);
         calls.fail(guard_call(), nth, times);
@@ -139,7 +140,8 @@ TEST_P(stack_depot_test, a_stack_that_was_given_back_last_is_taken_first) {
     ASSERT_EQ(taken.size(), 3u);
     give({taken[1]});
     give({taken[0]});
-    EXPECT_EQ(take(2, 2), (std::vector{taken[1], taken[0]}));  // The list's front came last.
+    // The front of the list was given back last.
+    EXPECT_EQ(take(2, 2), (std::vector{taken[1], taken[0]}));
     EXPECT_EQ(depot.stats().carved, 3u);
     give(taken);
 }
@@ -185,13 +187,13 @@ TEST_P(stack_depot_test, trimming_takes_the_memory_of_the_free_stacks_only) {
 
 TEST_P(stack_depot_test, beyond_the_warm_limit_a_slab_that_is_wholly_free_loses_its_memory) {
     configure({.warm_limit = 24});
-    // The first slab has 16 stacks, the second too, the third 32.
+    // The first slab and the second have 16 stacks each, the third has 32.
     const auto taken = take(2, 64);
     ASSERT_EQ(taken.size(), 64u);
     ASSERT_EQ(depot.stats().slabs, 3u);
     std::map<mem::slab*, std::vector<stack_head*>> by_slab;
     for (stack_head* h : taken) by_slab[h->home].push_back(h);
-    // One stack of each slab stays in use: nothing can be taken as a whole.
+    // One stack of each slab stays in use, so no slab's memory can be given back as a whole.
     std::vector<stack_head*> last;
     for (auto& [s, heads] : by_slab) {
         last.push_back(heads.back());
@@ -201,11 +203,12 @@ TEST_P(stack_depot_test, beyond_the_warm_limit_a_slab_that_is_wholly_free_loses_
     EXPECT_EQ(depot.stats().warm, 61u);
     EXPECT_EQ(depot.stats().cold, 0u);
     const std::uint64_t before = calls.made(failing_calls::madvise);
-    const std::size_t whole = by_slab[last[0]->home].size() + 1;  // Its head goes, too.
+    // The page with its head is given back, too.
+    const std::size_t whole = by_slab[last[0]->home].size() + 1;
     give({last[0]});
     EXPECT_EQ(depot.stats().cold, whole);
     EXPECT_EQ(depot.stats().warm, 62 - whole);
-    // The slab's memory goes in one system call.
+    // The slab's memory is given back in one system call.
     EXPECT_EQ(calls.made(failing_calls::madvise), before + 1);
     give({last[1]});
     give({last[2]});
@@ -247,7 +250,7 @@ TEST_P(stack_depot_test, clear_forgets_everything) {
     EXPECT_EQ(depot.stats().slabs, 1u);
 }
 
-// Every stack in use is filled with its own number; whoever else wrote there would be noticed.
+// Every stack in use is filled with its own number, so that a write by another would be noticed.
 TEST_P(stack_depot_test, keeps_its_books_under_random_operations) {
     std::mt19937_64 rng{test_seed()};
     configure({.warm_limit = 100});
@@ -326,7 +329,7 @@ TEST_P(stack_depot_test, threads_take_and_give_at_once) {
 // --- the kernel refuses ---
 
 TEST_P(stack_depot_test, without_address_space_take_returns_what_there_is) {
-    // The nth slab is refused. A slab holds as many stacks as all before it, at least 16.
+    // The nth slab is refused. A slab holds as many stacks as all before it, and at least 16.
     std::size_t expected = 0;
     for (std::uint64_t nth = 1; nth <= 5; ++nth) {
         depot.clear();
@@ -336,7 +339,8 @@ TEST_P(stack_depot_test, without_address_space_take_returns_what_there_is) {
         EXPECT_EQ(take(2, 1).size(), 0u);
         expect_none_lost(taken.size());
         give(taken);
-        EXPECT_EQ(take(2, 1'000).size(), expected);  // What was given back is there again.
+        // The stacks that were given back are there again.
+        EXPECT_EQ(take(2, 1'000).size(), expected);
         expected += std::max<std::size_t>(expected, 16);
     }
     calls.heal();
@@ -347,8 +351,8 @@ TEST_P(stack_depot_test, without_a_guard_there_is_no_stack) {
     for (std::uint64_t nth = 1; nth <= 40; ++nth) {
         depot.clear();
         calls.heal();
-        // Each of the 40 first guards in turn. With lightweight ones madvise is also called for each slab, whose
-        // refusal does no harm.
+        // Each of the first 40 guards in turn. With lightweight guards, madvise is also called for
+        // each slab, and its refusal does no harm.
         refuse_guards(nth, 1);
         auto taken = take(2, 40);
         const bool harmless = taken.size() == 40;
@@ -359,7 +363,7 @@ TEST_P(stack_depot_test, without_a_guard_there_is_no_stack) {
             ASSERT_LT(taken.size(), nth);
         }
         expect_none_lost(taken.size());
-        // The next attempt succeeds, also for the one that failed.
+        // The next attempt succeeds, also for the guard that failed.
         const auto more = take(2, static_cast<std::uint32_t>(40 - taken.size()));
         taken.insert(taken.end(), more.begin(), more.end());
         ASSERT_EQ(taken.size(), 40u);
@@ -373,7 +377,8 @@ TEST_P(stack_depot_test, without_a_guard_there_is_no_stack) {
 TEST_P(stack_depot_test, guards_are_installed_for_as_many_stacks_as_are_taken) {
     const bool ahead = GetParam() == guard_kind::lightweight && !arch::under_valgrind();
     std::vector<stack_head*> all;
-    // The slabs of a class hold 16, 16, 32, 64, 128, 256 stacks. At most 64 at once, and never beyond a slab.
+    // The slabs of a class hold 16, 16, 32, 64, 128, 256 stacks. A batch takes at most 64 stacks,
+    // and never crosses the end of a slab.
     const struct {
         std::uint32_t wanted, calls;
     } steps[] = {{1, 0}, {20, 2}, {11, 1}, {32, 1}, {64, 1}, {128, 2}, {1, 0}, {255, 4}};
@@ -386,14 +391,15 @@ TEST_P(stack_depot_test, guards_are_installed_for_as_many_stacks_as_are_taken) {
         all.insert(all.end(), taken.begin(), taken.end());
     }
     for (const stack_head* h : all) ASSERT_FALSE(mem::is_readable(h->bottom() - 1));
-    // The next one to be carved has none yet, nor is it given with none.
+    // The next stack to be carved has no guard yet, and is not given out without one.
     EXPECT_EQ(depot.stats().carved, 512u);
     expect_none_lost(512);
 }
 
-// Some guards were installed, some not: the former need none again, and none goes without.
+// Some guards were installed, some were not: the former are not installed again, and no stack goes
+// without.
 TEST_P(stack_depot_test, a_batch_of_guards_that_is_refused_in_the_middle_loses_nothing) {
-    auto all = take(2, 33);  // The first of the third slab.
+    auto all = take(2, 33);  // The last of these is the first of the third slab.
     for (std::uint32_t granted = 0; granted < 6; ++granted) {
         refuse_guards(granted + 1);
         const auto taken = take(2, 8);
@@ -441,7 +447,7 @@ TEST_P(stack_depot_test, the_high_water_mark_is_the_deepest_page_touched) {
         const auto taken = take(size_class, 20);
         ASSERT_EQ(taken.size(), 20u);
         for (stack_head* h : taken) {
-            EXPECT_EQ(mem::high_water_bytes(*h), page_bytes);  // The head's own.
+            EXPECT_EQ(mem::high_water_bytes(*h), page_bytes);  // Only the head's own page.
             std::size_t deepest = page_bytes;
             for (int i = 0; i < 3; ++i) {
                 // Below the top page, where the head lies.

@@ -10,7 +10,7 @@
 
 namespace ums::os {
 
-// CLOCK_MONOTONIC in nanoseconds; what deadlines are made of. About 20 ns (vdso).
+// CLOCK_MONOTONIC in nanoseconds; deadlines are made of it. A call takes about 20 ns (vdso).
 using nanoseconds = long;
 
 inline constexpr nanoseconds never = __LONG_MAX__;
@@ -21,8 +21,8 @@ inline nanoseconds now() noexcept {
     return t.tv_sec * 1'000'000'000L + t.tv_nsec;
 }
 
-// libstdc++'s and libc++'s steady_clock is CLOCK_MONOTONIC on Linux. What was before its beginning is
-// 0, so that the distance from now fits.
+// libstdc++'s and libc++'s steady_clock is CLOCK_MONOTONIC on Linux. A time before the clock's
+// beginning becomes 0, so that its distance from now fits.
 inline nanoseconds to_nanoseconds(std::chrono::steady_clock::time_point t) noexcept {
     const std::chrono::nanoseconds since = t.time_since_epoch();
     return std::max(since.count(), nanoseconds{0});

@@ -25,8 +25,8 @@ bool contains(const dl_phdr_info& object, std::uintptr_t at) noexcept {
 }
 
 void code_map::begin_learning() noexcept {
-    // relaxed: a handler that has begun goes on with the ranges of before, which are right but for
-    // libraries that came or went.
+    // relaxed: a handler that has begun continues with the earlier ranges, which are right except
+    // for libraries that came or went.
     is_known_.store(false, base::relaxed);
     base::compiler_fence();
     learnt_ = 0;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/code_map.hpp: ranges of machine code, of loaded libraries above all, in which a stop is put off.
+// os/code_map.hpp: ranges of machine code, mostly of loaded libraries, in which a stop is put off.
 //
-// Both schedulers stop code that runs where it has no place any more: a fiber on a carrier without a
-// processor (sched/stop.hpp), a stray worker (scheduling/stray.hpp). Code that was stopped waits for
-// a scheduler, so it must not hold a lock that the scheduler needs: neither puts it to sleep inside
-// the C library and its like.
+// Both schedulers stop code that runs where it no longer belongs: a fiber on a carrier without a
+// processor (sched/stop.hpp), a stray worker (scheduling/stray.hpp). Code that was stopped waits
+// for a scheduler, so it must not hold a lock that the scheduler needs. Therefore neither scheduler
+// stops code inside the C library and similar libraries.
 //
-// A map is learnt by one thread, and read in signal handlers. While it is learnt, and when it has no
-// room for a range, it is not known(), and its readers must assume that any address may be in it.
+// One thread learns a map, and signal handlers read it. While it is being learnt, and when it has
+// no room for a range, it is not known(), and its readers must assume that any address may be in
+// it.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace ums::os {
 
-// Whether the object of that file is the C library, the loader, the C++ runtime or the unwinder.
+// Whether that file's object is the C library, the loader, the C++ runtime or the unwinder.
 [[nodiscard]] bool is_runtime_library(const char* file) noexcept;
 
 // Whether `at` lies in a segment of the object.
@@ -32,18 +33,18 @@ public:
         [[nodiscard]] bool has(std::uintptr_t at) const noexcept { return at >= first && at < end; }
     };
 
-    // Forgets what it knows.
+    // Forgets all ranges.
     void begin_learning() noexcept;
     void add(range code) noexcept;
     // Adds the executable segments of the object.
     void add(const dl_phdr_info& object) noexcept;
-    // `complete`: false if ranges are missing that the caller could not tell.
+    // `complete` is false if ranges are missing that the caller could not find out.
     void end_learning(bool complete) noexcept;
 
     // sync(code_map): sees the ranges.
     [[nodiscard]] bool is_known() const noexcept { return is_known_.load(base::acquire); }
     [[nodiscard]] const range* begin() const noexcept { return ranges_; }
-    // relaxed: is_known() orders; a handler that began before sees ranges of before.
+    // relaxed: is_known() orders; a handler that began before sees the earlier ranges.
     [[nodiscard]] const range* end() const noexcept { return ranges_ + count_.load(base::relaxed); }
     [[nodiscard]] bool has(std::uintptr_t at) const noexcept {
         return std::any_of(begin(), end(), [at](const range& r) { return r.has(at); });

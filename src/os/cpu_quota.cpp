@@ -31,7 +31,7 @@ bool has(const std::vector<std::string>& all, const char* one) {
     return std::find(all.begin(), all.end(), one) != all.end();
 }
 
-// As /proc/self/mountinfo writes blanks and the like: \040.
+// Decodes blanks and the like as /proc/self/mountinfo writes them: \040.
 std::string unescaped(const std::string& text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -46,14 +46,14 @@ std::string unescaped(const std::string& text) {
     return plain;
 }
 
-// Where a hierarchy of groups is mounted, and which of its folders that shows: another one than "/"
-// in a container.
+// Where a hierarchy of groups is mounted, and which of its folders is shown there: in a container
+// it is not "/".
 struct hierarchy {
     std::string shown, at;
     bool is_unified = false;
 };
 
-// 36 35 98:0 /shown /at options [optional ...] - type source options
+// Parses: 36 35 98:0 /shown /at options [optional ...] - type source options
 std::optional<hierarchy> as_hierarchy(const std::string& line) {
     const auto words = split(line, ' ');
     const auto dash = std::find(words.begin(), words.end(), "-");
@@ -63,7 +63,8 @@ std::optional<hierarchy> as_hierarchy(const std::string& line) {
     return hierarchy{unescaped(words[3]), unescaped(words[4]), is_unified};
 }
 
-// The group of this process in that hierarchy: "0::/path", "4:cpu,cpuacct:/path". Empty: none.
+// The group of this process in that hierarchy, from "0::/path" or "4:cpu,cpuacct:/path". Empty:
+// none.
 std::string group_in(const hierarchy& tree, const std::string& root) {
     std::ifstream file{root + "/proc/self/cgroup"};
     for (std::string line; std::getline(file, line);) {
@@ -84,7 +85,7 @@ std::optional<double> number(const std::string& text) {
     return value;
 }
 
-// Of one group; none if it has no limit of its own.
+// The quota of one group; none if the group has no limit of its own.
 cpu_quota quota_of(const std::string& folder, bool is_unified, const std::string& root) {
     const std::string file = folder + (is_unified ? "/cpu.max" : "/cpu.cfs_quota_us");
     std::optional<double> most, period;
@@ -92,7 +93,7 @@ cpu_quota quota_of(const std::string& folder, bool is_unified, const std::string
         const auto words = split(first_line(root + file), ' ');
         if (words.size() == 2) most = number(words[0]), period = number(words[1]);
     } else {
-        most = number(first_line(root + file));  // -1: none.
+        most = number(first_line(root + file));  // -1: there is no limit.
         period = number(first_line(root + folder + "/cpu.cfs_period_us"));
     }
     if (!most || !period) return {};
@@ -108,7 +109,7 @@ cpu_quota find_cpu_quota(const std::string& root) {
         const auto tree = as_hierarchy(line);
         if (!tree) continue;
         std::string group = group_in(*tree, root);
-        // What lies above the folder that is shown cannot be seen.
+        // Folders above the one that is shown cannot be seen.
         if (tree->shown != "/") group = group.starts_with(tree->shown) ? group.substr(tree->shown.size()) : "";
         for (;;) {
             while (group.ends_with('/')) group.pop_back();

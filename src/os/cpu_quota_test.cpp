@@ -1,34 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "os/cpu_quota.hpp"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <map>
+#include <string>
 
 #include <gtest/gtest.h>
+
+#include "support/fake_root.hpp"
 
 namespace {
 
 using namespace ums::os;
-
-// A file system's root with these files.
-class fake_root {
-public:
-    explicit fake_root(const std::map<std::string, std::string>& files) {
-        char made[] = "/tmp/ums-root-XXXXXX";
-        path = ::mkdtemp(made);
-        for (const auto& [name, text] : files) {
-            std::filesystem::create_directories(std::filesystem::path{path + name}.parent_path());
-            std::ofstream{path + name} << text;
-        }
-    }
-    ~fake_root() { std::filesystem::remove_all(path); }
-    fake_root(const fake_root&) = delete;
-    fake_root& operator=(const fake_root&) = delete;
-
-    std::string path;
-};
 
 const std::string unified = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
 const std::string old = "33 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"

@@ -3,9 +3,10 @@
 
 // os/errno.hpp: a kernel thread's errno, which several fibers share in turn.
 //
-// Plain accesses that ThreadSanitizer does not see, as it does not see the C library's: in its no_sync mode
-// fibers are not ordered by the kernel thread they share, and a fiber that asks for its own errno after a
-// system call is no race with the switch that puts the next one's in place.
+// These are plain accesses that ThreadSanitizer does not see, just as it does not see the C
+// library's. In its no_sync mode the kernel thread that fibers share does not order them, and a
+// fiber that reads its own errno after a system call does not race with the switch that puts the
+// next fiber's errno in place.
 
 namespace ums::os {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/futex.hpp: how a kernel thread waits for a 32-bit word to change.
+// os/futex.hpp: waiting until a 32-bit word changes, for kernel threads.
 
 #include <cerrno>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace ums::os {
 
-// Waits while word == expected, until `limit`. May return early without a reason (a signal, a stray
-// wake): callers test their condition again. Returns false once `limit` has passed.
+// Waits while word == expected, until `limit`. May return early for no reason (a signal, a stray
+// wake-up), so callers test their condition again. Returns false once `limit` has passed.
 inline bool futex_wait(const void* word, std::uint32_t expected,
                        nanoseconds limit = never) noexcept {
     if (limit == never) {
@@ -29,7 +29,7 @@ inline bool futex_wait(const base::atomic<std::uint32_t>& word, std::uint32_t ex
     return futex_wait(word.address(), expected, limit);
 }
 
-// The word may already be gone when this runs: the kernel only compares addresses.
+// The word may already be gone when this runs: the kernel compares only addresses.
 inline void futex_wake(const void* word, int waiters = 1) noexcept {
     system.futex_wake(word, waiters);
 }

@@ -17,7 +17,7 @@ namespace ums::os {
 
 namespace {
 
-// Of each signal. Written before the handler is installed, and not while it is.
+// What is kept of each signal. Written before the handler is installed, and not while it is.
 struct installed {
     struct sigaction before;
     interrupt_signal::handler on_interrupt;
@@ -25,12 +25,13 @@ struct installed {
 };
 constinit installed all[_NSIG] = {};
 
-// What would have happened without us.
+// Does what would have happened without us.
 void pass_on(int number, siginfo_t* info, void* context) noexcept {
     const struct sigaction& before = all[number].before;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) {
-        // The same death. It comes when this handler returns, which unblocks the signal.
+        // The thread dies the same death. The signal comes when this handler returns, which
+        // unblocks it.
         sigaction(number, &before, nullptr);
         ::syscall(SYS_tgkill, ::getpid(), static_cast<int>(::syscall(SYS_gettid)), number);
         return;
@@ -58,7 +59,8 @@ void handle_overflow(int number, siginfo_t* info, void* context) noexcept {
     int* const at = &errno;
     const int kept = read_errno(at);
     const bool is_ours = info->si_code == SI_KERNEL && user_interrupt::try_lost_again();
-    // What looks like ours may be from a descriptor of the program's: its handler, if it has one, has a look.
+    // A signal that looks like ours may come from a descriptor of the program's, so its handler, if
+    // there is one, sees it too.
     const struct sigaction& before = all[number].before;
     const bool is_handled = (before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL;
     if (!is_ours || is_handled) pass_on(number, info, context);
@@ -77,7 +79,7 @@ overflow_signal::overflow_signal() noexcept {
     ours.sa_sigaction = &handle_overflow;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
-    // In two steps, as below. It cannot fail: the number is valid.
+    // In two steps, as below. This cannot fail, because the number is valid.
     sigaction(SIGIO, nullptr, &all[SIGIO].before);
     sigaction(SIGIO, &ours, nullptr);
 }
@@ -87,7 +89,7 @@ overflow_signal::~overflow_signal() {
     UMS_ASSERT(overflow_users != 0, "more ends than beginnings");
     if (--overflow_users != 0) return;
     struct sigaction now {};
-    // The application's own stays.
+    // The application's own handler stays.
     if (sigaction(SIGIO, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
         now.sa_sigaction == &handle_overflow)
         sigaction(SIGIO, &all[SIGIO].before, nullptr);
@@ -111,11 +113,12 @@ interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) 
     if (!is_usable(signal))
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: the signal of user interrupts: expected a real-time signal"};
-    // sync(interrupt.signal): one at a time; sees what the last one left.
+    // sync(interrupt.signal): one at a time; sees what the last user left.
     installed& mine = all[signal];
     UMS_ASSERT(!mine.exists.exchange(true, base::acq_rel), "two handlers of user interrupts");
     mine.on_interrupt = on_interrupt;
-    // In two steps: a foreign signal may come as soon as ours is there, and must find the former.
+    // In two steps, because a foreign signal may come as soon as our handler is there, and must
+    // find the former one.
     struct sigaction ours {};
     ours.sa_sigaction = &handle;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | flags;

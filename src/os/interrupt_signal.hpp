@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/interrupt_signal.hpp: the signal that user interrupts come by, and its handler.
+// os/interrupt_signal.hpp: the signal that user interrupts use, and its handler.
 //
-// The number may be the application's, too: what does not come from a user_interrupt goes to the
-// handler that was there before, with its mask; if there was none, the default happens.
+// The application may use the same number: a signal that does not come from a user_interrupt goes
+// to the handler that was there before, with its mask; if there was none, the default happens.
 //
-// While one exists SIGIO is handled, too. The kernel sends it to a thread instead of our signal if that finds no room under
-// RLIMIT_SIGPENDING, and by default it ends the program. A handler that the program has for it is still called; a SIGIO that
-// cannot be ours does what it did before.
+// While an object exists, SIGIO is handled, too. The kernel sends SIGIO to a thread in place of our
+// signal if that finds no room under RLIMIT_SIGPENDING, and by default SIGIO ends the program. A
+// handler that the program has for SIGIO is still called; a SIGIO that cannot be ours does what it
+// did before.
 //
-// Replacing it later is the application's right. Then is_installed() is false, and a handler of its own that
-// knows nothing of ours gets our signals.
+// The application may replace our handler later. Then is_installed() is false, and a handler of the
+// application's that knows nothing of ours gets our signals.
 
 #include <csignal>
 
 namespace ums::os {
 
-// Takes SIGIO while one exists.
+// Handles SIGIO while an object exists.
 class overflow_signal {
 public:
     overflow_signal() noexcept;
@@ -28,21 +29,24 @@ public:
 
 class interrupt_signal {
 public:
-    // Called for a signal of a user_interrupt, on the thread that was stopped; `context`: ucontext_t.
+    // Called for a signal of a user_interrupt, on the thread that was stopped; `context` is a
+    // ucontext_t.
     using handler = void (*)(const siginfo_t& signal, void* context) noexcept;
 
-    // A real-time signal that nobody handles or ignores; 0 if there is none. The highest: programs take
-    // theirs from SIGRTMIN on. Not SIGRTMAX, which Valgrind keeps for itself.
+    // A real-time signal that the program neither handles nor ignores; 0 if there is none. It is
+    // the highest, because programs take theirs from SIGRTMIN on; but not SIGRTMAX, which Valgrind
+    // keeps for itself.
     [[nodiscard]] static int unused() noexcept;
 
     // Whether the number can be used: a real-time signal.
     [[nodiscard]] static bool is_usable(int signal) noexcept;
 
-    // `flags`: SA_ONSTACK, SA_NODEFER. System calls that a stray signal of another sender interrupts are
-    // restarted. Throws std::system_error. One at a time for each signal.
+    // `flags` may have SA_ONSTACK and SA_NODEFER. System calls that a stray signal of another
+    // sender interrupts are restarted. Throws std::system_error. Only one object at a time for each
+    // signal.
     interrupt_signal(int signal, handler on_interrupt, int flags = 0);
-    // Puts the former handler back, unless the application has replaced ours: then that stays, and
-    // our signals must not come any more.
+    // Puts the former handler back, unless the application has replaced ours: then its handler
+    // stays, and our signals must not come any more.
     ~interrupt_signal();
     interrupt_signal(const interrupt_signal&) = delete;
     interrupt_signal& operator=(const interrupt_signal&) = delete;

@@ -91,7 +91,7 @@ TEST_F(interrupt_signal_test, the_applications_own_signals_reach_its_handler) {
         pthread_sigmask(SIG_BLOCK, nullptr, &now);
         EXPECT_FALSE(sigismember(&now, SIGUSR1));
     }
-    send(number_, 78);  // It is back.
+    send(number_, 78);  // The handler is back.
     EXPECT_EQ(their_value, 78);
     sigaction(number_, &before, nullptr);
     EXPECT_EQ(ours, 0);
@@ -137,7 +137,7 @@ TEST_F(interrupt_signal_test, it_sees_that_the_application_has_replaced_it) {
         ASSERT_EQ(sigaction(number_, &mine, &before), 0);
         EXPECT_FALSE(installed.is_installed());
     }
-    raise(number_);  // Theirs has stayed.
+    raise(number_);  // The application's handler has stayed.
     EXPECT_EQ(theirs, 1);
     sigaction(number_, &fallen, nullptr);
 }
@@ -203,7 +203,7 @@ void limit_pending_signals(rlim_t n) {
     ::setrlimit(RLIMIT_SIGPENDING, &limit);
 }
 
-// Armed while no signal finds room; then there is room.
+// The clock is armed while no signal finds room; then there is room.
 const child_program overflows{
     "overflows", [](const child_arguments&) {
         rlimit before{};

@@ -34,7 +34,8 @@ namespace ums::os {
 namespace {
 
 #if defined(UMS_CLOSES_IN_USE)
-// To close a descriptor that others use is allowed here (io/descriptor.hpp), and no race.
+// It is allowed here (io/descriptor.hpp), and no race, to close a descriptor that another thread
+// uses.
 long close_in_use(int fd) noexcept {
     AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
     const long result = ::close(fd);
@@ -51,8 +52,8 @@ T* pointer(long word) noexcept {
     return reinterpret_cast<T*>(word);
 }
 
-// By way of the functions that the sanitizers intercept: they check the memory, and know that what comes
-// out of a descriptor is ordered after what went in.
+// Goes through the functions that the sanitizers intercept: they check the memory, and know that
+// what comes out of a descriptor is ordered after what went in.
 long make(long number, long a, long b, long c, long d, long e, long f) noexcept {
     const int fd = static_cast<int>(a);
     const auto size = [](long n) { return static_cast<std::size_t>(n); };
@@ -115,8 +116,8 @@ long make(long number, long a, long b, long c, long d, long e, long f) noexcept 
 #endif
 
 #if defined(__x86_64__) && !defined(UMS_INTERCEPTED)
-// The instruction itself: the C library's syscall() moves six arguments around and turns the result into an errno,
-// which would have to be turned back.
+// Executes the instruction itself: the C library's syscall() moves six arguments around and turns
+// the result into an errno, which would have to be turned back.
 long call_kernel(long number, long a, long b, long c, long d, long e, long f) noexcept {
     register long fourth asm("r10") = d;
     register long fifth asm("r8") = e;

@@ -3,9 +3,10 @@
 
 // os/io_calls.hpp: the system calls of I/O, by number.
 //
-// One function makes them all, so that tests can put a failing or a counting one in its place. They go around
-// the C library's wrappers, which are cancellation points and write errno; under a sanitizer, which sees only
-// those, through them. Result: a value, or -errno.
+// One function makes them all, so that tests can put a failing or a counting one in its place. It
+// bypasses the C library's wrappers, which are cancellation points and write errno. Under a
+// sanitizer, which sees only those wrappers, it goes through them. The result is a value, or
+// -errno.
 
 #include <sys/syscall.h>
 #include <type_traits>
@@ -18,7 +19,7 @@ struct io_calls {
 
 extern const io_calls kernel_io;
 
-// The one in use. Replace it only while nothing uses it.
+// The function in use. Replace it only while nothing uses it.
 extern io_calls io_system;
 
 namespace impl {

@@ -12,7 +12,8 @@ namespace ums::os {
 
 namespace {
 
-// What the C library puts on top of each stack: the thread-local variables of all objects loaded so far.
+// The size of what the C library puts on top of each stack: the thread-local variables of all
+// objects loaded so far.
 std::size_t thread_local_bytes() noexcept {
     static const std::size_t all = [] {
         std::size_t sum = 0;
@@ -38,7 +39,7 @@ int kernel_thread::start(void* (*body)(void*), void* argument) noexcept {
     bytes_ = page_bytes + round_up(stack_bytes + thread_local_bytes(), page_bytes);
     stack_ = static_cast<char*>(map(bytes_));
     if (stack_ == nullptr) return EAGAIN;
-    int error = EAGAIN;  // As pthread_create() says.
+    int error = EAGAIN;  // pthread_create() says the same.
     if (system.mprotect(stack_, page_bytes, PROT_NONE) == 0) {
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);

@@ -4,12 +4,12 @@
 // os/kernel_thread.hpp: a kernel thread of the runtime, with a small stack and a guard below it.
 //
 // std::thread allocates in the thread that starts it and gives the new one the process's default
-// stack, 8 MiB as a rule. A runtime with thousands of carriers needs neither. The stack is mapped
-// here and not by the C library, which would keep some of them when the thread has gone.
+// stack, usually 8 MiB. A runtime with thousands of carriers wants neither. The stack is mapped
+// here and not by the C library, which would keep some of the stacks after their threads are gone.
 //
 // Lifetime:  joined before it is started again or destroyed.
-// Errors:    start() returns an error number, EAGAIN or ENOMEM as a rule.
-// Memory:    stack_bytes of address space, of which the kernel gives what is touched, plus the
+// Errors:    start() returns an error number, usually EAGAIN or ENOMEM.
+// Memory:    stack_bytes of address space, of which the kernel provides what is touched, plus the
 //            thread-local variables that the program had at its start, plus a guard page.
 
 #include <cstddef>
@@ -36,25 +36,27 @@ public:
     kernel_thread(const kernel_thread&) = delete;
     kernel_thread& operator=(const kernel_thread&) = delete;
 
-    // Calls body(argument) on a new thread. 0, or the error number of pthread_create(3).
+    // Calls body(argument) on a new thread. Returns 0, or the error number of pthread_create(3).
     [[nodiscard]] int start(void* (*body)(void*), void* argument) noexcept;
-    // Waits for the end of the thread. By anybody who knows that it was or is being started, even by a
-    // start() that has not returned yet.
+    // Waits for the end of the thread. May be called by any thread that knows that this one was or
+    // is being started, even by a start() that has not returned yet.
     void join() noexcept;
-    // The same for at most so long. False: it has not ended.
+    // Does the same, but waits at most that long. Returns false if the thread has not ended.
     [[nodiscard]] bool join_within(nanoseconds limit) noexcept;
 
     [[nodiscard]] bool is_started() const noexcept {
-        return is_started_.load(base::relaxed) != 0;  // relaxed: a hint, or the caller is ordered after start().
+        // relaxed: a hint, or the caller is ordered after start().
+        return is_started_.load(base::relaxed) != 0;
     }
 
 private:
     void joined() noexcept;
 
     pthread_t handle_{};
-    char* stack_ = nullptr;  // With its guard, the lowest page.
+    char* stack_ = nullptr;  // Includes its guard, the lowest page.
     std::size_t bytes_ = 0;
-    base::atomic<std::uint32_t> is_started_;  // 1 from the end of start() until it is joined.
+    // 1 from the end of start() until the thread is joined.
+    base::atomic<std::uint32_t> is_started_;
 };
 
 }  // namespace ums::os

@@ -9,8 +9,8 @@ namespace ums::os {
 
 namespace {
 
-// Whether all releases that come later see what was stored before. Not heavy_fence(): locks are
-// also used where no runtime has started, and while one starts or stops.
+// Whether all later releases see what was stored before. Not heavy_fence(), because locks are also
+// used where no runtime has started, and while one starts or stops.
 bool order_releases() noexcept {
     base::full_fence();
     if (system.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0) return true;
@@ -26,7 +26,8 @@ lock_states::sleeper::sleeper(const void* address) noexcept
       is_ordered_{order_releases()} {}
 
 lock_states::sleeper::~sleeper() {
-    count_.fetch_sub(1, base::relaxed);  // relaxed: a release that still sees it wakes nobody.
+    // relaxed: a release that still sees the sleeper wakes no thread.
+    count_.fetch_sub(1, base::relaxed);
 }
 
 }  // namespace ums::os

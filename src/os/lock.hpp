@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/lock.hpp: a mutual exclusion between kernel threads for short sections of the runtime itself.
+// os/lock.hpp: mutual exclusion of kernel threads, for short sections of the runtime itself.
 //
-// Spins briefly, then waits on a futex: a holder that the kernel has preempted must not burn the
-// waiters' time slices. Held across a switch in one place only (sched/park.hpp: park_holding()).
+// A waiter spins briefly, then waits on a futex, because a holder that the kernel has preempted
+// must not burn the waiters' time slices. A lock is held across a switch in one place only
+// (sched/park.hpp: park_holding()).
 //
-// Taking it costs one compare-and-swap, the release a plain store: who goes to sleep pays for the fence. A sleeper
-// counts itself in a table that the hash of the lock's address selects, executes a heavy fence
-// (os/membarrier.hpp), and then sleeps only while the word is held. A release stores "free", then reads that
-// count. By the argument there, the release sees the sleeper and wakes one, or the sleeper sees the lock free.
-// The count is not in the lock because a lock may be gone as soon as it is free. Who is woken
-// stays counted until it has the lock, so whoever overtakes it wakes it again. Where membarrier is refused a sleeper
-// looks again every millisecond.
+// Taking the lock costs one compare-and-swap, releasing it a plain store: the sleeper pays for the
+// fence. A sleeper counts itself in a table that the hash of the lock's address selects, executes a
+// heavy fence (os/membarrier.hpp), and then sleeps only while the word is held. A release stores
+// "free", then reads that count. By the argument there, either the release sees the sleeper and
+// wakes one, or the sleeper sees the lock free. The count is not in the lock, because a lock may be
+// gone as soon as it is free. A sleeper that was woken stays counted until it has the lock, so a
+// thread that overtakes it wakes it again. Where membarrier is refused, a sleeper looks again every
+// millisecond.
 //
-// A word that is neither free nor held is biased (sched/bias.hpp): held for those who know another way in. The slow way of
-// an acquire takes such a bias away.
+// A word that is neither free nor held is biased (sched/bias.hpp): it counts as held, except for
+// code that knows another way in. The slow path of an acquire takes such a bias away.
 //
-// Lock order: each lock has a rank, and a thread that holds one takes only locks of a higher rank. Debug
-// builds check it. lock_word is the same lock as a plain word, for those that lie in a public type
-// (sync/wait_list.hpp); all of them have the lowest rank, and several may be held at once, in the order of their
-// addresses.
+// Lock order: each lock has a rank, and a thread that holds one takes only locks of a higher rank.
+// Debug builds check it. lock_word is the same lock as a plain word, for locks that lie in a public
+// type (sync/wait_list.hpp); all of them have the lowest rank, and a thread may hold several at
+// once, in the order of their addresses.
 
 #include <cstddef>
 #include <cstdint>
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "base/cache_line.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
 #include "os/no_stop.hpp"
@@ -35,16 +38,17 @@ namespace ums::os {
 
 enum class lock_rank : unsigned char { change, depot, timers, idle, policy, carriers, leaf };
 
-// How a lock's word is taken. Word: base::atomic or base::atomic_ref.
+// How a lock's word is taken. Word is base::atomic or base::atomic_ref.
 struct lock_states {
-    static constexpr std::uint32_t free = 0, held = 1;  // All above: biased.
+    static constexpr std::uint32_t free = 0, held = 1;  // All values above are biases.
 
-    // Makes a biased word held, by the caller. Returns what the release may make of it: free, or the bias that was taken
-    // away; or held: not taken, look again. Set before there is a bias.
+    // Makes a biased word held by the caller. Returns what the release may make of it: free, or the
+    // bias that was taken away; or returns held: the word was not taken, look again. Set before
+    // there is a bias.
     using revoker = std::uint32_t (*)(std::uint32_t& word, std::uint32_t seen) noexcept;
     static inline constinit base::atomic<revoker> revoke{nullptr};
 
-    // Returns what to release it with: free, unless the caller shall keep a bias.
+    // Returns what to release the word with: free, unless the caller is to keep a bias.
     template <class Word>
     static std::uint32_t acquire(Word& word, const void* address) noexcept {
         if (!try_acquire(word)) [[unlikely]]
@@ -57,7 +61,7 @@ struct lock_states {
         // sync(os.lock): sees what the last holder wrote before its release.
         return word.compare_exchange(expected, held, base::acquire, base::relaxed);
     }
-    // `next`: free, or a bias.
+    // `next` is free or a bias.
     template <class Word>
     static void release(Word& word, const void* address, std::uint32_t next = free) noexcept {
         // sync(os.lock): publishes the section to the next holder.
@@ -75,15 +79,15 @@ struct lock_states {
         const std::uint32_t seen = word.load(base::relaxed);
         if (seen <= held) return held;
         auto* const at = static_cast<std::uint32_t*>(const_cast<void*>(address));
-        // relaxed: set long before.
+        // relaxed: it was set long before.
         return revoke.load(base::relaxed)(*at, seen);
     }
 
 private:
     template <class Word>
     [[gnu::noinline]] static std::uint32_t wait(Word& word, const void* address) noexcept {
-        // The pauses grow: meanwhile the holder, and whoever comes next on its CPU, has the lock's line, and what lies
-        // beside it, to itself.
+        // The pauses grow. Meanwhile the holder, and the next thread on its CPU, has the lock's
+        // cache line and what lies beside it to itself.
         for (int pauses = 1; pauses <= 32; pauses *= 2) {
             // relaxed: try_acquire() decides.
             const std::uint32_t seen = word.load(base::relaxed);
@@ -104,15 +108,20 @@ private:
     }
 
     using count = base::atomic<std::uint32_t>;
+    // Each release reads one of these. Each lies in a cache line of its own, so that no other
+    // lock's sleepers write to that line.
+    struct alignas(base::cache_line) place {
+        count sleepers;
+    };
     static constexpr std::size_t places = 64;
-    static inline constinit count counts_[places];
+    static inline constinit place counts_[places];
 
     static count& sleepers(const void* address) noexcept {
         const auto at = reinterpret_cast<std::uintptr_t>(address);
-        return counts_[at / 64 % places];
+        return counts_[at / 64 % places].sleepers;
     }
 
-    // Counts the caller for as long as it lives.
+    // Counts the caller as a sleeper while it exists.
     class sleeper {
     public:
         explicit sleeper(const void* address) noexcept;
@@ -146,8 +155,8 @@ public:
     }
 
 #if defined(UMS_DEBUG)
-    // Not inlined, here and below: the caller may go on on another kernel thread after a park, and
-    // must not keep the address of this one's thread-local.
+    // Not inlined, here and below: after a park the caller may continue on another kernel thread,
+    // and must not keep the address of this one's thread-local.
     [[gnu::noinline]] static bool holds_any() noexcept {
         asm volatile("");
         return held_ranks_.get() != 0;
@@ -158,7 +167,7 @@ public:
 
 private:
 #if defined(UMS_DEBUG)
-    // One bit for each rank the thread holds.
+    // One bit for each rank that the thread holds.
     static inline thread_local constinit base::owned<unsigned> held_ranks_{0};
     [[gnu::noinline]] void check_order() noexcept {
         asm volatile("");
@@ -179,13 +188,14 @@ private:
     [[maybe_unused]] const lock_rank rank_;
 };
 
-// A lock as a plain word of a public type; zero is free. After release() has made it free the word is
-// only named to the kernel, which compares addresses: it may be gone by then.
+// A lock as a plain word of a public type; zero is free. After release() has made it free, the word
+// is only named to the kernel, which compares addresses: it may be gone by then.
 //
-// Released on the kernel thread that acquired it, also where that is after a switch (sched/park.hpp): nobody is stopped
-// in between. One who was would wait for its turn behind a multitude that waits for the lock, each on a kernel thread.
+// It is released on the kernel thread that acquired it, also where that happens after a switch
+// (sched/park.hpp), because no thread is stopped in between. A holder that was stopped would wait
+// for its turn behind a multitude that waits for the lock, each on a kernel thread.
 struct lock_word {
-    // Returns what to release it with: see lock_states.
+    // Returns what to release the word with: see lock_states.
     static std::uint32_t acquire(std::uint32_t& word) noexcept {
         UMS_DEBUG_ASSERT(!lock::holds_any(), "a primitive's lock was taken under the runtime's");
         base::atomic_ref<std::uint32_t> ref{word};
@@ -207,7 +217,7 @@ struct lock_word {
     }
 };
 
-// Holds a lock_word to the end of its scope, but for what is between unlock() and lock().
+// Holds a lock_word to the end of its scope, except between unlock() and lock().
 class word_guard {
 public:
     explicit word_guard(std::uint32_t& word) noexcept : word_{word} { lock_word::acquire(word_); }

@@ -44,7 +44,7 @@ TEST(lock, lets_one_thread_in_at_a_time_under_contention) {
     EXPECT_EQ(most_inside, 1);
 }
 
-// The holder waits until the others are in the kernel's queue: nobody may be left there.
+// The holder waits until the others are in the kernel's queue; none may be left there.
 void wake_sleepers(bool has_membarrier) {
     static std::atomic<int> asleep;
     asleep = 0;

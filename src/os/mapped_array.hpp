@@ -3,9 +3,9 @@
 
 // os/mapped_array.hpp: a growable array of plain values in kernel memory.
 //
-// Doubles by mremap, which moves pages instead of copying them. Growing is O(1) system calls;
-// everything else is an array. Running out of memory is fatal: its users are the scheduler's queues,
-// which have no caller to report to.
+// It doubles by mremap, which moves pages instead of copying them. Growing takes O(1) system calls;
+// everything else is an array. Running out of memory is fatal, because its users are the
+// scheduler's queues, which have no caller to report to.
 
 #include <cstddef>
 #include <type_traits>
@@ -37,7 +37,7 @@ public:
     }
     void pop_back() noexcept { --size_; }
 
-    // Gives the memory back if it is more than a page. Requires: empty.
+    // Gives the memory back if it is more than a page. Requires: the array is empty.
     void shrink() noexcept {
         if (capacity_ * sizeof(T) > page_bytes) clear();
     }

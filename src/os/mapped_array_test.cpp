@@ -35,7 +35,7 @@ TEST(mapped_array, keeps_its_values_while_it_grows) {
         ASSERT_EQ(array[i].a, i);
         ASSERT_EQ(array[i].b, ~i);
     }
-    // Doubling from a page of 256 pairs to 131,072.
+    // It doubles from a page of 256 pairs to 131,072.
     EXPECT_EQ(calls.made(failing_calls::mmap), 1u);
     EXPECT_EQ(calls.made(failing_calls::mremap), 9u);
 }

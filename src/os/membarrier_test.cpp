@@ -21,7 +21,8 @@ using os::failing_calls;
 // Lets two threads begin each round together, as nearly as spinning can.
 class start_line {
 public:
-    // Sleeps after a while: on a loaded machine each yield costs a turn of all the others on the CPU.
+    // Sleeps after a while, because on a loaded machine each yield costs a turn of all the others
+    // on the CPU.
     void wait(int round) {
         if (arrived_.fetch_add(1) + 1 == 2 * (round + 1)) return arrived_.notify_all();
         for (int spins = 0;; ++spins) {
@@ -35,7 +36,8 @@ private:
     std::atomic<int> arrived_{0};
 };
 
-// Dekker's store and load on both sides, many times: rounds in which neither saw the other's store.
+// Runs Dekker's store and load on both sides, many times. Returns the number of rounds in which
+// neither saw the other's store.
 int rounds_in_which_both_missed(int rounds) {
     struct flag {
         alignas(64) base::atomic<int> raised;
@@ -72,7 +74,7 @@ int rounds_in_which_both_missed(int rounds) {
     return missed;
 }
 
-// --- before anybody relies on it; so these two come first ---
+// --- before any light side relies on it, so these two tests come first ---
 
 TEST(membarrier, without_it_two_full_fences_do) {
     EXPECT_FALSE(os::enable_asymmetric_fence(false));
@@ -94,7 +96,7 @@ TEST(membarrier, a_kernel_that_refuses_it_is_taken_at_its_word) {
     }
 }
 
-// --- and after ---
+// --- and after that ---
 
 TEST(membarrier, the_light_side_needs_no_fence_of_its_own) {
     if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
@@ -106,7 +108,7 @@ TEST(membarrier, enabling_it_twice_is_harmless) {
     EXPECT_EQ(os::enable_asymmetric_fence(true), os::enable_asymmetric_fence(true));
 }
 
-// As the seats of the UMS API, when a runtime starts that shall do without.
+// As with the seats of the UMS API, when a runtime starts that is to do without membarrier.
 TEST(membarrier, light_sides_made_before_it_was_forbidden_are_still_fenced) {
     if (!os::enable_asymmetric_fence(true)) GTEST_SKIP() << "the kernel refuses membarrier";
     failing_calls calls;

@@ -14,7 +14,7 @@ namespace ums::os {
 
 inline constexpr std::size_t page_bytes = 4096;
 
-// Null on failure. MAP_NORESERVE: address space costs nothing until it is touched.
+// Returns null on failure. MAP_NORESERVE: address space costs nothing until it is touched.
 inline void* map(std::size_t bytes) noexcept {
     const long at = system.mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);

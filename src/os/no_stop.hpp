@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/no_stop.hpp: sections in which a carrier must not be stopped by a signal (sched/stop.hpp), nor a worker
+// os/no_stop.hpp: sections in which a signal must not stop a carrier (sched/stop.hpp) or a worker
 // (scheduling/stray.hpp), which is a plain thread here.
 //
-// Who is stopped waits for a processor. So whatever others need in order to give it one must not be held meanwhile: the
-// runtime's own locks (os/lock.hpp), a processor that was taken out of the idle set and not yet woken.
-// Cost: a load of the thread slot, an addition and a subtraction; on plain threads two calls.
+// Code that was stopped waits for a processor. So it must not hold what other threads need in order
+// to give it one: the runtime's own locks (os/lock.hpp), a processor that was taken out of the idle
+// set and not yet woken. Cost: a load of the thread slot, an addition and a subtraction; on plain
+// threads two calls.
 
 #include <cstdint>
 
@@ -15,9 +16,9 @@
 
 namespace ums::os {
 
-// What the thread slot points to, if it is not null, begins with this.
+// If the thread slot is not null, what it points to begins with this.
 struct slot_head {
-    // How many such sections the thread is in. Its signal handler reads it.
+    // How many such sections the thread is in. The thread's signal handler reads it.
     base::owned<std::uint32_t> unstoppable;
 };
 

@@ -10,10 +10,10 @@ namespace ums::os {
 signal_stack::signal_stack() noexcept : at_{nullptr} {
     stack_t current{};
     sigaltstack(nullptr, &current);
-    // A sanitizer's runtime may have given the thread one: it is as good.
+    // A sanitizer's runtime may have given the thread a stack: that one will do.
     if ((current.ss_flags & SS_DISABLE) == 0) return;
     at_ = map(bytes_);
-    if (at_ == nullptr) return;  // Then an overflow dies without a report.
+    if (at_ == nullptr) return;  // Without a stack, an overflow ends the program without a report.
     stack_t ours{};
     ours.ss_sp = at_;
     ours.ss_size = bytes_;

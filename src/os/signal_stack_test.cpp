@@ -19,7 +19,7 @@ stack_t current() {
 const void* volatile handler_frame;
 
 void note_frame(int) {
-    // Not a variable's address: with use-after-return detection those live elsewhere.
+    // A variable's address would not do: with use-after-return detection variables live elsewhere.
     handler_frame = __builtin_frame_address(0);
 }
 
@@ -31,7 +31,7 @@ TEST(signal_stack, carries_a_handler_while_it_exists) {
     ASSERT_EQ(sigaction(SIGUSR1, &on_alternate, &before), 0);
     std::thread{[] {
         stack_t none{};
-        none.ss_flags = SS_DISABLE;  // Where a sanitizer has set one.
+        none.ss_flags = SS_DISABLE;  // In case a sanitizer has set one.
         sigaltstack(&none, nullptr);
         {
             const signal_stack alternate;

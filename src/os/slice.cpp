@@ -10,7 +10,7 @@ namespace ums::os {
 
 namespace {
 
-// The kernel's struct sched_attr, first version; its header cannot be had beside <sched.h>.
+// The kernel's struct sched_attr, first version; its header cannot be included beside <sched.h>.
 struct attributes {
     std::uint32_t size;
     std::uint32_t policy;
@@ -37,7 +37,7 @@ bool ask_for_slice(nanoseconds length) noexcept {
     a.size = sizeof a;
     a.flags |= reset_on_fork;
     a.runtime = static_cast<std::uint64_t>(length);
-    // An older kernel takes the call, and the value for nothing.
+    // An older kernel accepts the call but ignores the value.
     return ::syscall(SYS_sched_setattr, 0, &a, 0) == 0 && asked_slice() == length;
 }
 

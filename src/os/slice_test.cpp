@@ -68,7 +68,7 @@ TEST(slice_test, threads_and_processes_of_a_thread_with_a_slice_begin_with_the_k
     });
 }
 
-// A child of a thread whose slice it must not inherit would lose it.
+// The thread asks for no slice: a child, which must not inherit it, would lose the nice value.
 TEST(slice_test, a_negative_nice_value_is_worth_more_than_a_slice) {
     on_a_thread([] {
         if (::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), -3) != 0)

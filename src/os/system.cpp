@@ -24,7 +24,7 @@ namespace {
 
 long checked(long result) noexcept { return result == -1 ? -read_errno(&errno) : result; }
 
-// The table's callers may be in the middle of a fiber's errno: keep it.
+// A caller of the table may need the fiber's errno later: keep it.
 struct errno_kept {
     int saved = read_errno(&errno);
     ~errno_kept() { write_errno(&errno, saved); }
@@ -166,7 +166,8 @@ const system_calls kernel_calls = {
         [](const void* at, void* into, std::size_t bytes) noexcept {
             errno_kept keep;
             const iovec from{const_cast<void*>(at), bytes}, to{into, bytes};
-            // As long: of an int on the stack, the kernel would see what lies beside it, too.
+            // Passed as a long: of an int on the stack, the kernel would also read what lies beside
+            // it.
             return checked(
                 ::syscall(SYS_process_vm_readv, long{::getpid()}, &to, 1ul, &from, 1ul, 0ul));
         },
@@ -175,7 +176,7 @@ const system_calls kernel_calls = {
             errno_kept keep;
             int ends[2];
             if (const long error = checked(::pipe2(ends, O_CLOEXEC)); error != 0) return error;
-            // By number: a sanitizer would look at the bytes before write() does.
+            // Called by number: a sanitizer would look at the bytes before write() does.
             long n = checked(::syscall(SYS_write, ends[1], at, bytes));
             if (n > 0) n = checked(::read(ends[0], into, static_cast<std::size_t>(n)));
             ::close(ends[0]);
@@ -190,7 +191,7 @@ const system_calls kernel_calls = {
     .signal_mask =
         [](const std::uint64_t* mask, std::uint64_t* old) noexcept {
             errno_kept keep;
-            // By number: the C library's function leaves its own signals out.
+            // Called by number: the C library's function leaves its own signals out.
             return checked(::syscall(SYS_rt_sigprocmask, SIG_SETMASK, mask, old, sizeof *mask));
         },
     .rseq_unregister =

@@ -12,7 +12,7 @@ namespace ums::os {
 
 namespace {
 
-constexpr unsigned area_bytes = 32, signature = 0x53053053;  // As the C library has it.
+constexpr unsigned area_bytes = 32, signature = 0x53053053;  // The same as in the C library.
 
 }  // namespace
 
@@ -35,12 +35,12 @@ void thread_cpu::end() noexcept {
     if (has_own_) system.rseq_unregister(&own_, area_bytes, signature);
     has_own_ = false;
     at_.store(nullptr, base::seq_cst);  // See get().
-    // A reader counts itself for three instructions, unless it is preempted among them.
+    // A reader counts itself only for three instructions, unless it is preempted there.
     while (readers_.load(base::seq_cst) != 0) sched_yield();
 }
 
-// It reads the area in the TLS block. If that is used on several threads the area is not registered, which the C library
-// sees there.
+// sched_getcpu() reads the area in the TLS block. If several threads use that block, the area is
+// not registered; the C library sees that in the area.
 int thread_cpu::here() noexcept { return sched_getcpu(); }
 
 }  // namespace ums::os

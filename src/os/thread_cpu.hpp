@@ -4,12 +4,13 @@
 // os/thread_cpu.hpp: the CPU on which another kernel thread runs.
 //
 // The kernel writes a thread's CPU into that thread's rseq area whenever it returns to user mode on
-// another one. So anybody who knows where the area lies learns the CPU for a load, and the thread pays nothing. The
-// area belongs to the kernel thread: a UMS worker's own thread pointer does not matter.
+// another one. So any thread that knows where the area lies learns the CPU by a load, and the other
+// thread pays nothing. The area belongs to the kernel thread: a UMS worker's own thread pointer
+// does not matter.
 //
-// The area is the C library's (2.35 and later), in the thread's TLS block, and goes with the thread.
-// Readers count themselves, and end() waits until none is left.
-// A thread whose TLS block others use meanwhile has no such area. It registers one of its own.
+// The area is the C library's (2.35 and later). It lies in the thread's TLS block, and disappears
+// with the thread. Readers count themselves, and end() waits until there are none. A thread whose
+// TLS block other threads use meanwhile has no such area; it registers one of its own.
 
 #include <cstdint>
 
@@ -19,26 +20,26 @@ namespace ums::os {
 
 class thread_cpu {
 public:
-    // By the thread: from now on get() is about it.
+    // Called by the thread: from now on get() tells its CPU.
     void begin() noexcept;
-    // The same for a thread without an area. Where the kernel refuses it one, get() is -1.
+    // The same for a thread without an area. If the kernel refuses it one, get() is -1.
     void begin_own() noexcept;
-    // By the thread, before it ends, if it has called either.
+    // Called by the thread, before it ends, if it has called either.
     void end() noexcept;
 
-    // The CPU on which it runs or ran last; -1: unknown.
+    // The CPU on which the thread runs or ran last; -1: unknown.
     [[nodiscard]] int get() noexcept {
         readers_.fetch_add(1, base::seq_cst);
-        // seq_cst, all four: the reader counts itself, then reads the address; end() takes the address back, then reads the
-        // count. One of them sees the other.
+        // seq_cst, all four: a reader counts itself, then reads the address; end() takes the
+        // address back, then reads the count. One of them sees the other.
         const std::uint32_t* at = at_.load(base::seq_cst);
         // relaxed: a hint, which the kernel may change at any time.
         const int cpu = at != nullptr ? static_cast<int>(__atomic_load_n(at, __ATOMIC_RELAXED)) : -1;
         readers_.fetch_sub(1, base::seq_cst);  // Release: the area has been read.
-        return cpu < 0 ? -1 : cpu;             // Negative: not registered with the kernel.
+        return cpu < 0 ? -1 : cpu;  // A negative number means: not registered with the kernel.
     }
 
-    // Of the calling thread; -1: unknown.
+    // The calling thread's CPU; -1: unknown.
     [[nodiscard]] static int here() noexcept;
 
 private:

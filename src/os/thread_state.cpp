@@ -25,7 +25,7 @@ long thread_states::open() noexcept {
 }
 
 void thread_states::close() noexcept {
-    // relaxed, as all accesses of it: it guards nothing but itself.
+    // relaxed, like all accesses to it: it guards nothing but itself.
     const int reserve = reserve_.exchange(-1, base::relaxed);
     if (reserve >= 0) system.close_fd(reserve);
     if (folder_ >= 0) system.close_fd(folder_);
@@ -82,7 +82,7 @@ thread_states::seen thread_states::parse_syscall(const char* text) noexcept {
 }
 
 thread_states::seen thread_states::parse_stat(const char* text) noexcept {
-    // "TID (name) S ...". The name may contain anything.
+    // The text is "TID (name) S ...". The name may contain anything.
     const char* name_end = std::strrchr(text, ')');
     if (name_end == nullptr || name_end[1] != ' ') return {kind::unknown, 0};
     switch (name_end[2]) {

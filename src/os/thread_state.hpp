@@ -3,17 +3,17 @@
 
 // os/thread_state.hpp: what other kernel threads of this process are doing, from /proc.
 //
-// /proc/self/task/TID/syscall says "running" of a thread that runs or only waits for a CPU, the number
-// of the system call of one that waits in one, and -1 of one that waits outside of any: in a page fault.
-// A kernel without it has stat at least, which tells waiting from running.
+// /proc/self/task/TID/syscall says "running" for a thread that runs or only waits for a CPU; the
+// number of the system call for one that waits in a call; and -1 for one that waits outside of any,
+// in a page fault. A kernel without this file has at least stat, which tells waiting from running.
 //
-// The folder is opened once, so a later chroot() does not matter; each look opens, reads and closes the
-// thread's file in it. A second descriptor is held in reserve: where the process has none left, a look
-// closes the reserve, uses the free place, and takes the reserve back. Only if another thread grabs that
-// place in between does a look say `unknown`, as it does of a thread that has ended.
+// The folder is opened once, so a later chroot() does not matter; each look opens, reads and closes
+// the thread's file in it. The object holds a second descriptor in reserve: where the process has
+// none left, a look closes the reserve, uses the free place, and takes the reserve back. A look
+// says `unknown` only if another thread grabs that place in between, or if the thread has ended.
 //
 // Threads:  any number may look at once.
-// Cost:     two descriptors for the object; look() 2 to 4 us.
+// Cost:     two descriptors for the object; look() takes 2 to 4 us.
 
 #include "base/atomic.hpp"
 
@@ -24,7 +24,7 @@ public:
     enum class kind : unsigned char { unknown, running, in_call, in_fault, waiting };
     struct seen {
         kind what;
-        long call;  // The number, if in_call.
+        long call;  // The number of the call, if in_call.
     };
 
     thread_states() noexcept = default;
@@ -32,14 +32,14 @@ public:
     thread_states(const thread_states&) = delete;
     thread_states& operator=(const thread_states&) = delete;
 
-    // Opens the folder, and looks at the calling thread to see that it works. 0 or -errno.
+    // Opens the folder, and looks at the calling thread to see that it works. Returns 0 or -errno.
     [[nodiscard]] long open() noexcept;
     void close() noexcept;
 
     // Requires: open() has returned 0.
     [[nodiscard]] seen look(int tid) noexcept;
 
-    // What the text of the file says; for tests.
+    // Says what the text of the file means; for tests.
     [[nodiscard]] static seen parse_syscall(const char* text) noexcept;
     [[nodiscard]] static seen parse_stat(const char* text) noexcept;
 
@@ -49,7 +49,7 @@ private:
     void take_reserve() noexcept;
 
     int folder_ = -1;
-    base::atomic<int> reserve_{-1};  // A descriptor. Belongs to the thread that takes it out.
+    base::atomic<int> reserve_{-1};  // A descriptor. It belongs to the thread that takes it out.
 };
 
 }  // namespace ums::os

@@ -90,10 +90,10 @@ TEST_F(thread_state_test, tells_running_from_waiting) {
     {
         failing_calls failing;
         failing.fail(failing_calls::open_at, 1, 1, ENOENT);
-        EXPECT_EQ(states.look(r.tid()).what, kind::waiting);  // By stat.
+        EXPECT_EQ(states.look(r.tid()).what, kind::waiting);  // This look used stat.
     }
     r.end();
-    // The kernel lets go of an ended thread a moment after its join.
+    // The kernel drops an ended thread a moment after its join.
     while (states.look(r.tid()).what != kind::unknown) std::this_thread::yield();
 }
 
@@ -111,7 +111,7 @@ TEST_F(thread_state_test, looks_while_the_process_has_no_descriptor_left) {
     EXPECT_EQ(errno, EMFILE);
     for (int i = 0; i < 10; ++i) EXPECT_EQ(states.look(r.tid()).what, kind::in_call);
     EXPECT_EQ(::dup(0), -1) << "a look has given its reserve away";
-    // Without the reserve, and then with it again.
+    // First without the reserve, and then with it again.
     failing_calls failing;
     failing.fail(failing_calls::open_at, 1, 2, EMFILE);
     EXPECT_EQ(states.look(r.tid()).what, kind::unknown);

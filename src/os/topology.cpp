@@ -1,43 +1,33 @@
 // SPDX-License-Identifier: MIT
 #include "os/topology.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <fstream>
 #include <sched.h>
+#include <string>
 #include <unistd.h>
+#include <vector>
+
+#include "os/cpu_choice.hpp"
 
 namespace ums::os {
 
 namespace {
 
-// Whether `cpu` is in a kernel list such as "0-3,8".
-bool list_has(const char* list, int cpu) noexcept {
-    while (*list != 0) {
-        char* end = nullptr;
-        const long first = std::strtol(list, &end, 10);
-        if (end == list) return false;
-        long last = first;
-        if (*end == '-') last = std::strtol(end + 1, &end, 10);
-        if (cpu >= first && cpu <= last) return true;
-        list = *end == ',' ? end + 1 : end;
-        if (*list == '\n') break;
-    }
-    return false;
+// Returns the CPUs that share the cache `index` with `cpu`, in the kernel's numbering (on most
+// machines 3 is the last level). Empty: there is no such cache.
+std::vector<int> sharers(int cpu, int index, const std::string& root) {
+    std::ifstream file{root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" +
+                       std::to_string(index) + "/shared_cpu_list"};
+    std::string line;
+    if (!std::getline(file, line)) return {};
+    return parse_cpu_list(line).value_or(std::vector<int>{});
 }
 
-// Whether both CPUs share the cache `index` of the kernel's numbering (3 is the last level of most).
-bool share_cache(int a, int b, int index) noexcept {
-    char path[96];
-    std::snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/shared_cpu_list",
-                  a, index);
-    std::FILE* file = std::fopen(path, "re");
-    if (file == nullptr) return false;
-    char list[512] = "";
-    const bool read = std::fgets(list, sizeof list, file) != nullptr;
-    std::fclose(file);
-    return read && list_has(list, b);
+bool share_cache(int a, int b, int index) {
+    const std::vector<int> with_a = sharers(a, index, "");
+    return std::binary_search(with_a.begin(), with_a.end(), b);
 }
 
 }  // namespace
@@ -67,6 +57,14 @@ int pin_this_thread(unsigned n) noexcept {
     return sched_setaffinity(0, sizeof only, &only) == 0 ? cpu : -1;
 }
 
+void confine_this_thread(const std::vector<int>& cpus) noexcept {
+    if (cpus.empty()) return;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    for (const int cpu : cpus) CPU_SET(static_cast<unsigned>(cpu), &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
 void unpin_this_thread() noexcept {
     cpu_set_t set;
     if (sched_getaffinity(getpid(), sizeof set, &set) == 0) sched_setaffinity(0, sizeof set, &set);
@@ -92,10 +90,11 @@ bool visit_all_cpus() noexcept {
         CPU_ZERO(&only);
         CPU_SET(cpu, &only);
         bool is_there = false;
-        // Again: somebody else may change the mask at the same time.
+        // It tries again, because other code may change the mask at the same time.
         for (int tries = 0; !is_there && tries < 10; ++tries) {
             if (sched_setaffinity(0, sizeof only, &only) != 0) {
-                is_there = errno == EINVAL;  // No such CPU, or off line, or not of the cpuset.
+                // There is no such CPU, or it is off line, or not in the cpuset.
+                is_there = errno == EINVAL;
                 break;
             }
             is_there = sched_getcpu() == cpu;
@@ -111,6 +110,13 @@ int cpu_distance(int a, int b) noexcept {
     if (a == b) return 0;
     if (share_cache(a, b, 2)) return 1;
     return share_cache(a, b, 3) ? 2 : 3;
+}
+
+int first_of_last_cache(int cpu, const std::string& root) {
+    for (int index = 3; index >= 2; --index)
+        if (const std::vector<int> all = sharers(cpu, index, root); !all.empty())
+            return all.front();
+    return -1;
 }
 
 }  // namespace ums::os

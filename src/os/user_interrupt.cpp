@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 
-// One signal for each arm(), though the event runs on: PERF_EVENT_IOC_REFRESH(1) lets it overflow once
-// and then disables it. The kernel's count of overflows left cannot be read, and to refresh an event
-// that is armed already would leave two. So an event that was armed and has not fired is never
-// disabled by us: disarm() gives it a period of decades, arm() a new one, and both leave the count at
-// one. due_ says whether it may be one: 1 since the refresh, 0 since the handler took the signal.
+// There is one signal for each arm(), though the event runs on: PERF_EVENT_IOC_REFRESH(1) lets it
+// overflow once and then disables it. The kernel's count of overflows left cannot be read, and
+// refreshing an event that is already armed would leave two. So we never disable an event that was
+// armed and has not fired: disarm() gives it a period of decades, arm() a new period, and both
+// leave the count at one. due_ says whether the count may be one: 1 since the refresh, 0 since the
+// handler took the signal.
 //
-// No arm is lost. arm() exchanges due_. If it finds 0, it sets the period and refreshes: the event will fire. If
-// it finds 1, the event has yet to fire, and does so with the period that arm() sets next, or it has fired and
-// is disabled, but its signal has not been taken: the handler will exchange due_ after us, and sees what was
-// written before arm(). The exchange comes first: an event that fires between a new period and the exchange would
-// be refreshed, and fire twice for one arm.
+// No arm is lost: arm() exchanges due_. If it finds 0, it sets the period and refreshes: the event
+// will fire. If it finds 1, there are two cases. The event has yet to fire, and does so with the
+// period that arm() sets next. Or it has fired and is disabled, but its signal has not been taken:
+// the handler will exchange due_ after us, and sees what was written before arm(). The exchange
+// comes first, because an event that fires between a new period and the exchange would be
+// refreshed, and fire twice for one arm.
 #include "os/user_interrupt.hpp"
 
 #include <algorithm>
@@ -31,22 +33,22 @@ namespace ums::os {
 
 namespace {
 
-constexpr nanoseconds lost_again = 10'000'000;  // When a signal that was lost is tried again.
+constexpr nanoseconds lost_again = 10'000'000;  // After this time a lost signal is sent again.
 constexpr std::uint64_t decades = std::uint64_t{1} << 60;
 
-// The address is what our timers send.
+// Our timers send the address of this variable.
 constinit char from_timer;
 
-// Which user_interrupt a descriptor belongs to; the handler looks it up. The marker stands for one
-// that is gone, whose last signal may still come.
+// Says which user_interrupt a descriptor belongs to; the handler looks it up. A marker stands for
+// one that is gone, whose last signal may still come.
 class owners {
 public:
     struct slot {
         base::atomic<user_interrupt*> owner;
-        base::atomic<int> tid;  // The thread that it interrupts. Written before `owner`.
+        base::atomic<int> tid;  // The thread that the owner interrupts. Written before `owner`.
     };
 
-    // Null if there is no memory for it.
+    // Returns null if there is no memory for it.
     slot* make(int fd) noexcept {
         const auto n = static_cast<std::size_t>(fd);
         if (n < per_block) return &first_[n];
@@ -73,15 +75,17 @@ public:
         slot* block = more_[n / per_block].load(base::acquire);  // sync(interrupt.owners)
         return block == nullptr ? nullptr : &block[n % per_block];
     }
-    // Calls f(user_interrupt&) for those of one thread, by that thread: nobody else destroys them.
+    // Calls f(user_interrupt&) for those of one thread. That thread calls this, and only it
+    // destroys them.
     template <class F>
     void for_each_of(int tid, F f) noexcept {
         for (std::size_t n = 0; n < per_block * blocks; n += per_block) {
             slot* block = n == 0 ? first_ : more_[n / per_block].load(base::acquire);
             for (std::size_t i = 0; block != nullptr && i < per_block; ++i) {
-                // sync(interrupt.owner): the thread's number is the owner's, or that of a later one.
+                // sync(interrupt.owner): sees the thread's number, which is this owner's or a later
+                // one's.
                 user_interrupt* owner = block[i].owner.load(base::acquire);
-                // relaxed: as said.
+                // relaxed: the acquire above orders.
                 if (owner != nullptr && owner != gone() && block[i].tid.load(base::relaxed) == tid)
                     f(*owner);
             }
@@ -102,10 +106,11 @@ constinit owners all;
 // How many clocks have a descriptor.
 constinit base::atomic<unsigned> events;
 
-// The clock of a thread's user CPU time, as clock_gettime(2) encodes it (CPUCLOCK_VIRT, per thread).
+// The clock of a thread's user CPU time, as clock_gettime(2) encodes it (CPUCLOCK_VIRT, per
+// thread).
 constexpr int user_time_of(int tid) noexcept { return (~tid << 3) | 4 | 1; }
 
-// With PREEMPT_RT the signal of an event is sent by a kernel thread, some time after the interrupt.
+// With PREEMPT_RT a kernel thread sends the signal of an event, some time after the interrupt.
 bool is_realtime_kernel() noexcept {
     const long fd = system.open_to_read("/sys/kernel/realtime");
     if (fd < 0) return false;
@@ -132,7 +137,7 @@ user_interrupt::way user_interrupt::best_way() noexcept {
 }
 
 long user_interrupt::try_it() noexcept {
-    // Without room in the queue the kernel drops what a clock sends, or refuses the clock.
+    // Without room in the queue the kernel drops a clock's signal, or refuses the clock.
     rlimit queued{};
     if (::getrlimit(RLIMIT_SIGPENDING, &queued) == 0 && queued.rlim_cur == 0) return -EAGAIN;
     user_interrupt trial;
@@ -154,7 +159,7 @@ long user_interrupt::open_event(int tid, int signal) noexcept {
     owners::slot* mine = all.make(event_);
     long error = -ENOMEM;
     if (mine != nullptr) {
-        mine->tid.store(tid, base::relaxed);  // relaxed: before the owner.
+        mine->tid.store(tid, base::relaxed);  // relaxed: the store of the owner publishes it.
         // sync(interrupt.owner): the handler finds the object complete.
         mine->owner.store(this, base::release);
         error = system.signal_from(event_, tid, signal);
@@ -164,13 +169,13 @@ long user_interrupt::open_event(int tid, int signal) noexcept {
 }
 
 void user_interrupt::close_event() noexcept {
-    // relaxed: for try_lost_again(), which the same thread runs.
+    // relaxed: only for try_lost_again(), which runs on the same thread.
     if (due_.load(base::relaxed) == may_fire) due_.store(closing, base::relaxed);
-    // A signal that was on its way is delivered at the latest when the close returns, unless it is blocked.
+    // A pending signal is delivered at the latest when the close returns, unless it is blocked.
     system.close_fd(event_);
     if (owners::slot* mine = all.find(event_); mine != nullptr) {
         user_interrupt* expected = this;
-        // Not a store: the number may have been given to another by now. relaxed: a mark.
+        // This is not a store, because the number may belong to another by now. relaxed: a mark.
         mine->owner.compare_exchange(expected, owners::gone(), base::relaxed, base::relaxed);
     }
     event_ = -1;
@@ -178,7 +183,7 @@ void user_interrupt::close_event() noexcept {
 
 long user_interrupt::open(int tid, int signal, way how) noexcept {
     UMS_ASSERT(event_ < 0 && timer_ < 0, "a clock of a thread was opened twice");
-    // relaxed, all: a count that bounds, and orders nothing.
+    // relaxed, all: the count is only a bound and orders nothing.
     if (how == way::perf && events.fetch_add(1, base::relaxed) >= most_events) {
         events.fetch_sub(1, base::relaxed);
         how = way::timer;
@@ -217,7 +222,7 @@ void user_interrupt::arm(nanoseconds after) noexcept {
         return;
     }
     const auto period = static_cast<std::uint64_t>(std::max(after, shortest));
-    // sync(interrupt.due): what was written before an arm is seen by the handler of its signal.
+    // sync(interrupt.due): the handler of an arm's signal sees what was written before that arm.
     const bool has_fired = due_.exchange(may_fire, base::acq_rel) == 0;
     system.perf_control(event_, PERF_EVENT_IOC_PERIOD, reinterpret_cast<unsigned long>(&period));
     if (has_fired) system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
@@ -233,7 +238,7 @@ void user_interrupt::disarm() noexcept {
 }
 
 void user_interrupt::taken(int code) noexcept {
-    // "Hung up" is what the last overflow says. Any other would mean that the kernel has lost count:
+    // The last overflow says "hung up". Any other code would mean that the kernel has lost count:
     // then the event must not run on.
     if (code != POLL_HUP) system.perf_control(event_, PERF_EVENT_IOC_DISABLE, 0);
     due_.exchange(0, base::acq_rel);  // sync(interrupt.due)
@@ -253,7 +258,8 @@ bool user_interrupt::take(const siginfo_t& signal) noexcept {
 bool user_interrupt::try_lost_again() noexcept {
     bool any = false;
     all.for_each_of(static_cast<int>(::syscall(SYS_gettid)), [&any](user_interrupt& i) noexcept {
-        // relaxed: the thread's own; armed from elsewhere meanwhile it has not fired yet.
+        // relaxed: it is the thread's own; if another thread armed it meanwhile, it has not fired
+        // yet.
         const unsigned due = i.due_.load(base::relaxed);
         if (due == 0) return;
         any = true;

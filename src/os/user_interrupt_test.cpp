@@ -59,7 +59,8 @@ void note(const siginfo_t&, void* context) noexcept {
     taken.notify_all();
 }
 
-// In user mode, but where ThreadSanitizer, which runs a handler only at calls that it knows, lets it run.
+// Computes in user mode, but where ThreadSanitizer, which runs a handler only at calls that it
+// knows, lets it run.
 void compute() {
     for (volatile int i = 0; i < 200;) i = i + 1;
     if (under_tsan) {
@@ -87,7 +88,7 @@ public:
     }
     [[nodiscard]] int tid() const { return tid_; }
 
-    // Returns when the thread has done it `times` more.
+    // Returns when the thread has done its work `times` more.
     void go_on(std::uint64_t times) const {
         for (const std::uint64_t end = steps_ + times; steps_ < end;) ::sched_yield();
     }
@@ -121,7 +122,7 @@ TEST_P(user_interrupt_test, a_thread_that_computes_is_stopped_once) {
         EXPECT_EQ(taken, i + 1);
         EXPECT_EQ(last_tid, t.tid());
     }
-    // Some time of its own, in which no other comes.
+    // For some time of its own, in which no other signal comes.
     t.go_on(20'000);
     EXPECT_EQ(taken, 20u);
 }
@@ -134,7 +135,7 @@ TEST_P(user_interrupt_test, its_handler_sees_what_the_armer_wrote_before) {
     for (std::uint64_t i = 1; i <= rounds; ++i) {
         asked = i;
         interrupt.arm(10'000);
-        // An older one may come first, never none.
+        // An older signal may come first, but it never misses one.
         while (seen < i) {
             const std::uint64_t before = taken;
             if (seen < i) taken.wait(before);
@@ -151,14 +152,14 @@ TEST_P(user_interrupt_test, what_is_disarmed_does_not_come) {
         interrupt.disarm();
     }
     EXPECT_EQ(taken, 0u);
-    // And it can be armed again: one comes, not fifty.
+    // And it can be armed again: one signal comes, not fifty.
     interrupt.arm(20'000);
     taken.wait(0);
     t.go_on(20'000);
     EXPECT_EQ(taken, 1u);
 }
 
-// The armer is preempted within arm(), for so long that the signal comes and is taken meanwhile.
+// The armer is preempted within arm() for so long that meanwhile the signal comes and is taken.
 TEST_P(user_interrupt_test, an_armer_that_is_slow_gets_one_signal) {
     if (GetParam() == way::timer) GTEST_SKIP() << "the timer is armed by one system call";
     failing_calls calls;
@@ -210,7 +211,7 @@ TEST_P(user_interrupt_test, a_thread_can_arm_its_own_also_in_the_handler) {
     EXPECT_EQ(left, 0);
 }
 
-// What a system call is interrupted by.
+// Counts the system calls, and the signals that interrupted one.
 std::atomic<std::uint64_t> calls, interrupted;
 
 void count(long result) {
@@ -284,7 +285,7 @@ TEST_P(user_interrupt_test, never_interrupts_a_read_that_waits) {
 
 TEST_P(user_interrupt_test, a_blocked_signal_waits_and_floods_nobody) {
     target t{[] {
-        // Blocked nearly always.
+        // The signal is blocked nearly all the time.
         sigset_t all, before;
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);

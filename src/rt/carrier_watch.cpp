@@ -61,9 +61,10 @@ std::string why_no_slices(carry::detector_kind found, const std::string& reason)
 
 const char* why_no_stops() noexcept {
 #if defined(UMS_TSAN)
-    return "ThreadSanitizer";  // It puts signals off to places of its own choice.
+    return "ThreadSanitizer";  // It delays signals to places of its own choice.
 #elif defined(UMS_ASAN)
-    // The locks of its runtime spin: who waits for one that a stopped fiber holds is never found blocked.
+    // The locks of its runtime spin: a fiber that waits for one that a stopped fiber holds is never
+    // found blocked.
     return "AddressSanitizer";
 #else
     // It takes the signal's stack and the crossing for mistakes.

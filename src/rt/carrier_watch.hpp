@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// rt/carrier_watch.hpp: connects the processors with the detector of blocking (src/carry), and the carriers with the
-// signal that stops a fiber (sched/stop.hpp). One, while a runtime runs; it is there before the first carrier and goes after the last.
+// rt/carrier_watch.hpp: connects the processors with the detector of blocking (src/carry), and the
+// carriers with the signal that stops a fiber (sched/stop.hpp). There is one while a runtime runs;
+// it exists before the first carrier and disappears after the last.
 
 #include <optional>
 #include <string>
@@ -17,8 +18,8 @@ namespace ums::rt {
 
 class carrier_watch {
 public:
-    // Throws std::system_error: a detector that was asked for does not work, or is missing for time slices; the signal
-    // number is in use.
+    // Throws std::system_error if a detector that was asked for does not work, or is missing for
+    // time slices; or if the signal number is in use.
     explicit carrier_watch(const settings& chosen);
     ~carrier_watch();
     carrier_watch(const carrier_watch&) = delete;
@@ -26,12 +27,13 @@ public:
 
     [[nodiscard]] const carry::chosen_detector& detector() const noexcept { return detector_; }
     [[nodiscard]] int signal() const noexcept { return signal_ ? signal_->number() : 0; }
-    // False if there is none, or the application has put its own handler in the place of ours.
+    // Returns false if there is no signal, or the application has replaced our handler by its own.
     [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
 
-    // What a cluster's option of that many microseconds comes to; 0: none. Without a detector, or a clock, the default
-    // comes to none, and another value throws std::system_error: a fiber that is stopped may hold a lock on which others
-    // then block in the kernel, and their processors must go on for it to run again.
+    // The slice that a cluster's option of that many microseconds means; 0: none. Without a
+    // detector or a clock, the default means none, and another value throws std::system_error: a
+    // fiber that is stopped may hold a lock on which others then block in the kernel, and their
+    // processors must go on for it to run again.
     [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
 private:
@@ -43,11 +45,11 @@ private:
     std::string no_slices_;  // Why there can be none; empty if there can.
 };
 
-// Why there can be no time slices with this detector; empty if there can. Sanitizers, under which they are accepted and
-// never end, are why_no_stops()'s business.
+// Says why there can be no time slices with this detector; empty if there can. It leaves out
+// sanitizers, under which slices are accepted and never end: see why_no_stops().
 [[nodiscard]] std::string why_no_slices(carry::detector_kind found, const std::string& reason);
 
-// Why fibers are never stopped in this process, as a noun; null if they are.
+// Says, as a noun, why fibers are never stopped in this process; null if they are.
 [[nodiscard]] const char* why_no_stops() noexcept;
 
 }  // namespace ums::rt

@@ -2,15 +2,19 @@
 #include "ums/cluster.hpp"
 
 #include <system_error>
+#include <utility>
+#include <vector>
 
+#include "base/assert.hpp"
 #include "rt/runtime.hpp"
+#include "sched/here.hpp"
 #include "sched/policies/built_in.hpp"
 
 namespace ums {
 
 namespace rt {
 
-// Not a cluster of its own: a name for the runtime's. Never destroyed.
+// This is not a cluster of its own, but a name for the runtime's. Never destroyed.
 ums::cluster& standard_name() noexcept {
     union holder {
         ums::cluster value;
@@ -38,11 +42,13 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster_options::policy: there is no such policy"};
     rt::check_slice(options.time_slice_us);
+    std::vector<int> cpus = rt::choose_cpus(options.cpus, options.processors);
     auto made = std::make_unique<sched::cluster>(
         sched::cluster_setup{.name = options.name,
                              .processors = options.processors,
                              .policy = rt::make_policy(options.policy, options.make_policy),
                              .pin = options.pin,
+                             .cpus = std::move(cpus),
                              .scatter = r->set.chosen.migrate,
                              .spin = r->set.chosen.spin_ns,
                              .carriers = options.carriers,
@@ -60,6 +66,9 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
 
 cluster::~cluster() {
     if (impl_ == nullptr) return;
+    const sched::here at;
+    UMS_ASSERT(at.self == nullptr || at.self->home_cluster.get() != impl_,
+               "a cluster was destroyed by one of its own fibers, which would wait for itself");
     impl_->drain();
     impl_->stop();
     delete impl_;
@@ -70,6 +79,35 @@ cluster::~cluster() {
 unsigned cluster::add_processor() { return impl_->add_processor(); }
 
 void cluster::remove_processor() { impl_->remove_processor(); }
+
+unsigned cluster::move_processor(cluster& to) {
+    if (&to == this || to.impl_ == impl_)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster::move_processor: expected another cluster"};
+    if (processors() <= 1)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: a cluster's last processor cannot be moved"};
+    const unsigned index = to.impl_->add_processor();
+    try {
+        impl_->remove_processor();
+    } catch (...) {
+        to.impl_->remove_processor();
+        throw;
+    }
+    return index;
+}
+
+fiber_options cluster::posted(const fiber_options& given, bool is_batch) {
+    if (given.cluster != nullptr && given.cluster->impl_ != impl_)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster::post: the options name another cluster"};
+    if (is_batch && given.launch != launch::post)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: cluster::post_each: expected launch::post"};
+    fiber_options mine = given;
+    mine.cluster = this;
+    return mine;
+}
 
 void cluster::set_group_weight(unsigned group, unsigned weight) {
     if (group >= group_count || weight == 0 || weight > most_weight)

@@ -24,11 +24,16 @@ void refuse(const char* variable, const char* value, const std::string& expected
 namespace {
 
 constexpr const char* known[] = {
-    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_GUARD",          "UMS_POLICY",     "UMS_PIN",
-    "UMS_SPIN_NS",    "UMS_MIGRATE",     "UMS_MEASURE_STACKS", "UMS_MEMBARRIER", "UMS_SEED",
-    "UMS_TSAN",       "UMS_WARM_STACKS", "UMS_DEADLOCK",       "UMS_LOCK_ORDER", "UMS_CARRIERS",
-    "UMS_BLOCK",      "UMS_SIGNAL",      "UMS_TIME_SLICE_US",  "UMS_IO",         "UMS_TIMES",
-    "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_SYSTEM_ROOT", "UMS_TRACE",
+    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_POLICY",      "UMS_PIN",   "UMS_SPIN_NS",
+    "UMS_CARRIERS",   "UMS_SIGNAL",      "UMS_WARM_STACKS", "UMS_BLOCK", "UMS_TIME_SLICE_US",
+    "UMS_IO",         "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_TRACE", "UMS_DEBUG",
+    "UMS_CPUS",       "UMS_FOLLOW_CPUS",
+};
+
+// The words of UMS_DEBUG. Until 0.1 each was a variable: migrate was UMS_MIGRATE.
+constexpr std::string_view debug_words[] = {
+    "guard",      "migrate", "measure_stacks", "deadlock",    "lock_order",
+    "membarrier", "times",   "seed",           "system_root", "tsan",
 };
 
 // Parses all of [first, last) as a decimal number.
@@ -37,10 +42,9 @@ bool parse(const char* first, const char* last, std::uint64_t& value) {
     return error == std::errc{} && end == last && first != last;
 }
 
-// In [least, most], or `besides`.
-std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64_t least,
-                      std::uint64_t most, std::uint64_t besides) {
-    const char* value = ::secure_getenv(variable);
+// A value in [least, most], or `besides`.
+std::uint64_t decimal(const char* variable, const char* value, std::uint64_t otherwise,
+                      std::uint64_t least, std::uint64_t most, std::uint64_t besides) {
     if (value == nullptr) return otherwise;
     std::uint64_t n = 0;
     if (!parse(value, value + std::strlen(value), n) || ((n < least || n > most) && n != besides))
@@ -50,7 +54,82 @@ std::uint64_t decimal(const char* variable, std::uint64_t otherwise, std::uint64
     return n;
 }
 
-// How many letters must be inserted, removed, replaced or exchanged with their neighbour to make `b` of `a`.
+int one_of(const char* variable, const char* value, int otherwise,
+           std::initializer_list<std::pair<const char*, int>> words) {
+    if (value == nullptr) return otherwise;
+    std::string expected;
+    for (const auto& [name, meaning] : words) {
+        if (std::strcmp(name, value) == 0) return meaning;
+        expected += expected.empty() ? name : std::string{" or "} + name;
+    }
+    refuse(variable, value, expected);
+}
+
+// Calls each(name, value) for each word of UMS_DEBUG; the value is null if the word is alone. An
+// empty list has no words.
+template <class F>
+void each_debug_word(F&& each) {
+    const char* const list = ::secure_getenv("UMS_DEBUG");
+    if (list == nullptr || *list == '\0') return;
+    for (std::string_view rest = list;;) {
+        const std::size_t comma = rest.find(',');
+        const std::string word{rest.substr(0, comma)};
+        const std::size_t equals = word.find('=');
+        each(word.substr(0, equals),
+             equals == std::string::npos ? nullptr : word.c_str() + equals + 1);
+        if (comma == std::string_view::npos) return;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+struct debug_value {
+    bool is_there = false, is_alone = false;
+    std::string text;
+    const char* get() const { return is_there ? text.c_str() : nullptr; }
+};
+
+debug_value find_debug_word(std::string_view name) {
+    debug_value found;
+    each_debug_word([&](const std::string& one, const char* value) {
+        if (one == name) found = {true, value == nullptr, value == nullptr ? "" : value};
+    });
+    return found;
+}
+
+std::string in_list(const char* name) { return std::string{"UMS_DEBUG: "} + name; }
+
+void reject_unknown_debug_words() {
+    each_debug_word([](const std::string& one, const char*) {
+        std::string expected;
+        for (const std::string_view word : debug_words) {
+            if (word == one) return;
+            expected += (expected.empty() ? "" : ", ") + std::string{word};
+        }
+        std::fprintf(stderr, "ums: UMS_DEBUG: there is no '%s'; expected a list of %s\n",
+                     one.c_str(), expected.c_str());
+        std::exit(2);
+    });
+}
+
+// UMS_MIGRATE=1 is UMS_DEBUG=migrate now.
+void reject_former(const std::string& name, const char* value) {
+    for (const std::string_view word : debug_words) {
+        std::string former = "UMS_";
+        for (const char c : word)
+            former += c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+        if (name != former) continue;
+        std::string now{word};
+        const bool is_number = word == "seed";
+        if (is_number || std::strcmp(value, "1") != 0)
+            now += std::string{"="} + (!is_number && std::strcmp(value, "0") == 0 ? "off" : value);
+        std::fprintf(stderr, "ums: %s: this is a word of UMS_DEBUG now: UMS_DEBUG=%s\n",
+                     name.c_str(), now.c_str());
+        std::exit(2);
+    }
+}
+
+// How many letters must be inserted, removed, replaced or exchanged with their neighbour to turn
+// `a` into `b`.
 std::size_t edits(std::string_view a, std::string_view b) {
     std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i)
@@ -67,7 +146,8 @@ std::size_t edits(std::string_view a, std::string_view b) {
     return d[a.size()][b.size()];
 }
 
-// Short names are near to names of others: an edit for every four letters behind UMS_, two at most.
+// Short names are near to other programs' names, so it allows one edit for every four letters after
+// UMS_, and two at most.
 bool is_near_miss(std::string name, std::string_view of) {
     for (char& c : name)
         if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -79,12 +159,12 @@ bool is_near_miss(std::string name, std::string_view of) {
 
 std::uint64_t number(const char* variable, std::uint64_t otherwise, std::uint64_t least,
                      std::uint64_t most) {
-    return decimal(variable, otherwise, least, most, least);
+    return decimal(variable, ::secure_getenv(variable), otherwise, least, most, least);
 }
 
 std::uint64_t number_or_zero(const char* variable, std::uint64_t otherwise, std::uint64_t least,
                              std::uint64_t most) {
-    return decimal(variable, otherwise, least, most, 0);
+    return decimal(variable, ::secure_getenv(variable), otherwise, least, most, 0);
 }
 
 std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least,
@@ -119,14 +199,23 @@ std::size_t bytes(const char* variable, std::size_t otherwise, std::size_t least
 
 int word(const char* variable, int otherwise,
          std::initializer_list<std::pair<const char*, int>> words) {
-    const char* value = ::secure_getenv(variable);
-    if (value == nullptr) return otherwise;
-    std::string expected;
-    for (const auto& [name, meaning] : words) {
-        if (std::strcmp(name, value) == 0) return meaning;
-        expected += expected.empty() ? name : std::string{" or "} + name;
-    }
-    refuse(variable, value, expected);
+    return one_of(variable, ::secure_getenv(variable), otherwise, words);
+}
+
+int debug_word(const char* name, int otherwise,
+               std::initializer_list<std::pair<const char*, int>> values) {
+    const debug_value found = find_debug_word(name);
+    if (found.is_alone) return values.begin()->second;
+    return one_of(in_list(name).c_str(), found.get(), otherwise, values);
+}
+
+bool debug_switch(const char* name, bool otherwise) {
+    return debug_word(name, otherwise, {{"on", 1}, {"off", 0}}) != 0;
+}
+
+std::uint64_t debug_number(const char* name, std::uint64_t otherwise) {
+    return decimal(in_list(name).c_str(), find_debug_word(name).get(), otherwise, 0,
+                   ~std::uint64_t{0}, 0);
 }
 
 int detector(int otherwise) {
@@ -142,17 +231,25 @@ int detector(int otherwise) {
                  {"off", static_cast<int>(block_detection::off)}});
 }
 
-bool times() { return word("UMS_TIMES", 0, {{"0", 0}, {"1", 1}}) != 0; }
+bool times() { return debug_switch("times", false); }
 bool stats_files() { return word("UMS_STATS_FILES", 1, {{"on", 1}, {"off", 0}}) != 0; }
 
-static const char* absolute_path(const char* variable) {
-    const char* value = ::secure_getenv(variable);
-    if (value != nullptr && value[0] != '/') refuse(variable, value, "an absolute path");
-    return value;
+static void expect_absolute(const char* variable, const char* path) {
+    if (path != nullptr && path[0] != '/') refuse(variable, path, "an absolute path");
 }
 
-const char* stats_directory() { return absolute_path("UMS_STATS_DIRECTORY"); }
-const char* system_root() { return absolute_path("UMS_SYSTEM_ROOT"); }
+const char* stats_directory() {
+    const char* const path = ::secure_getenv("UMS_STATS_DIRECTORY");
+    expect_absolute("UMS_STATS_DIRECTORY", path);
+    return path;
+}
+
+std::string system_root() {
+    const debug_value found = find_debug_word("system_root");
+    expect_absolute(in_list("system_root").c_str(), found.get());
+    return found.text;
+}
+
 trace_wish trace() {
     constexpr const char* variable = "UMS_TRACE";
     trace_wish wish;
@@ -173,18 +270,21 @@ trace_wish trace() {
     if (what[0] == '/' && std::strlen(what) < PATH_MAX)
         wish.file = what;
     else if (std::strcmp(what, "on") != 0)
-        refuse(variable, value, "off, on or an absolute path (of less than " + std::to_string(PATH_MAX) +
-                                    " bytes), with the rings' size and a colon in front if you like");
+        refuse(variable, value,
+               "off, on or an absolute path (of less than " + std::to_string(PATH_MAX) +
+                   " bytes), with the rings' size and a colon in front if you like");
     return wish;
 }
 
-void reject_misspelt() {
+void reject_unknown() {
     for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
         if (std::strncmp(*at, "UMS_", 4) != 0) continue;
         const char* equals = std::strchr(*at, '=');
         if (equals == nullptr) continue;
         const std::string name(*at, static_cast<std::size_t>(equals - *at));
-        if (::secure_getenv(name.c_str()) == nullptr) continue;
+        const char* const value = ::secure_getenv(name.c_str());
+        if (value == nullptr) continue;
+        reject_former(name, value);
         const char* meant = nullptr;
         for (const char* k : known) {
             if (name == k) {
@@ -197,6 +297,7 @@ void reject_misspelt() {
         std::fprintf(stderr, "ums: %s: no such variable; is %s meant?\n", name.c_str(), meant);
         std::exit(2);
     }
+    reject_unknown_debug_words();
 }
 
 }  // namespace ums::rt::environment

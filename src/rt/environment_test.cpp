@@ -5,15 +5,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "support/child.hpp"
 
 namespace {
-// As if the program had another user's rights.
+// Whether the program pretends to have another user's rights.
 bool has_foreign_rights = false;
 }  // namespace
 
-// The linker finds this one before the C library's.
+// The linker finds this function before the C library's.
 extern "C" char* secure_getenv(const char* name) noexcept {
     return has_foreign_rights ? nullptr : std::getenv(name);
 }
@@ -74,6 +76,47 @@ TEST_F(environment_test, words_have_their_values) {
     EXPECT_EQ(environment::word(variable, 7, {{"on", 1}, {"off", 0}}), 1);
 }
 
+class debug_test : public environment_test {
+protected:
+    ~debug_test() override { ::unsetenv("UMS_DEBUG"); }
+    static void list(const char* words) { ::setenv("UMS_DEBUG", words, 1); }
+    static int mode() { return environment::debug_word("mode", 7, {{"a", 1}, {"b", 2}}); }
+};
+
+TEST_F(debug_test, words_that_are_not_there_are_left_alone) {
+    for (const char* words : {"", "other", "mod", "modes,node=b", "seed=3"}) {
+        list(words);
+        EXPECT_EQ(mode(), 7) << words;
+        EXPECT_TRUE(environment::debug_switch("mode", true)) << words;
+        EXPECT_FALSE(environment::debug_switch("mode", false)) << words;
+        EXPECT_EQ(environment::debug_number("mode", 9), 9u) << words;
+    }
+    list("");
+    EXPECT_EQ(environment::system_root(), "");
+}
+
+TEST_F(debug_test, a_word_is_found_at_every_place_of_the_list) {
+    for (const char* words :
+         {"mode=b", "mode=b,x", "x,mode=b", "x,mode=b,y=mode", "mode=a,mode=b"}) {
+        list(words);
+        EXPECT_EQ(mode(), 2) << words;
+    }
+}
+
+TEST_F(debug_test, a_word_alone_means_its_first_value) {
+    list("x,mode,switch");
+    EXPECT_EQ(mode(), 1);
+    EXPECT_TRUE(environment::debug_switch("switch", false));
+}
+
+TEST_F(debug_test, a_switch_is_on_or_off_and_a_number_is_one) {
+    list("up=on,down=off,n=18446744073709551615,system_root=/a/b");
+    EXPECT_TRUE(environment::debug_switch("up", false));
+    EXPECT_FALSE(environment::debug_switch("down", true));
+    EXPECT_EQ(environment::debug_number("n", 0), ~std::uint64_t{0});
+    EXPECT_EQ(environment::system_root(), "/a/b");
+}
+
 // The kind of value; the variable is in the environment.
 const child_program reads{"reads", [](const child_arguments& a) {
                               if (a.at(0) == "number") environment::number(variable, 0, 1, 1024);
@@ -81,6 +124,9 @@ const child_program reads{"reads", [](const child_arguments& a) {
                                   environment::bytes(variable, 0, 16384, 1 << 30);
                               if (a.at(0) == "word")
                                   environment::word(variable, 0, {{"steal", 1}, {"fifo", 2}});
+                              if (a.at(0) == "switch") environment::debug_switch("x", false);
+                              if (a.at(0) == "debug number") environment::debug_number("x", 0);
+                              if (a.at(0) == "root") environment::system_root();
                               return 0;
                           }};
 
@@ -110,9 +156,31 @@ TEST_F(environment_test, an_unknown_word_ends_the_program_with_one_line) {
         expect_refused("word", bad, "steal or fifo");
 }
 
+TEST_F(debug_test, a_bad_value_of_a_word_ends_the_program_with_one_line) {
+    const struct {
+        const char *kind, *value, *expected;
+    } cases[] = {
+        {"switch", "", "on or off"},
+        {"switch", "1", "on or off"},
+        {"switch", "off=", "on or off"},
+        {"debug number", "", "a number from 0 to 18446744073709551615"},
+        {"debug number", "-1", "a number from 0 to 18446744073709551615"},
+    };
+    for (const auto& c : cases) {
+        const child_end end =
+            run_child("reads", {c.kind}, {{"UMS_DEBUG", "y,x=" + std::string{c.value} + ",z"}});
+        EXPECT_EQ(end.code, 2) << end;
+        EXPECT_EQ(end.err,
+                  "ums: UMS_DEBUG: x=" + std::string{c.value} + ": expected " + c.expected + "\n");
+    }
+    EXPECT_EQ(run_child("reads", {"debug number"}, {{"UMS_DEBUG", "x"}}).code, 2);
+    EXPECT_EQ(run_child("reads", {"root"}, {{"UMS_DEBUG", "system_root=here"}}).err,
+              "ums: UMS_DEBUG: system_root=here: expected an absolute path\n");
+}
+
 const child_program checks_all{"checks_all", [](const child_arguments& a) {
                                    has_foreign_rights = !a.empty();
-                                   environment::reject_misspelt();
+                                   environment::reject_unknown();
                                    return 0;
                                }};
 
@@ -127,6 +195,35 @@ TEST_F(environment_test, a_misspelt_variable_ends_the_program_with_one_line) {
         EXPECT_EQ(end.code, 2) << name << ": " << end;
         EXPECT_EQ(end.err, "ums: " + std::string{name} + ": no such variable; is " + meant +
                                " meant?\n");
+    }
+}
+
+TEST_F(debug_test, an_unknown_word_ends_the_program_with_one_line) {
+    for (const auto& [words, unknown] : {std::pair{"migrat", "migrat"},
+                                         {"migrate,Times", "Times"},
+                                         {"1", "1"},
+                                         {"migrate,", ""},
+                                         {"migrate, times", " times"},
+                                         {"processors=4", "processors"}}) {
+        const child_end end = run_child("checks_all", {}, {{"UMS_DEBUG", words}});
+        EXPECT_EQ(end.code, 2) << words << ": " << end;
+        EXPECT_EQ(end.err, "ums: UMS_DEBUG: there is no '" + std::string{unknown} +
+                               "'; expected a list of guard, migrate, measure_stacks, deadlock, "
+                               "lock_order, membarrier, times, seed, system_root, tsan\n");
+    }
+}
+
+TEST_F(debug_test, a_former_variable_ends_the_program_with_the_word_that_it_is_now) {
+    for (const auto& [name, value, now] : {std::tuple{"UMS_MIGRATE", "1", "migrate"},
+                                           {"UMS_MEASURE_STACKS", "0", "measure_stacks=off"},
+                                           {"UMS_DEADLOCK", "abort", "deadlock=abort"},
+                                           {"UMS_MEMBARRIER", "off", "membarrier=off"},
+                                           {"UMS_SEED", "1", "seed=1"},
+                                           {"UMS_GUARD", "mprotect", "guard=mprotect"}}) {
+        const child_end end = run_child("checks_all", {}, {{name, value}});
+        EXPECT_EQ(end.code, 2) << name << ": " << end;
+        EXPECT_EQ(end.err, "ums: " + std::string{name} +
+                               ": this is a word of UMS_DEBUG now: UMS_DEBUG=" + now + "\n");
     }
 }
 
@@ -147,7 +244,9 @@ TEST_F(environment_test, the_variables_of_others_do_not_matter) {
 
 TEST_F(environment_test, each_variable_of_ours_is_one) {
     const child_end end = run_child("checks_all", {},
-                                    {{"UMS_TIMES", "1"}, {"UMS_TSAN", "1"}, {"UMS_SEED", "1"}});
+                                    {{"UMS_SIGNAL", "1"},
+                                     {"UMS_PIN", "1"},
+                                     {"UMS_DEBUG", "migrate,seed=1,tsan=1,deadlock=off"}});
     EXPECT_EQ(end.code, 0) << end;
 }
 
@@ -158,8 +257,13 @@ TEST_F(environment_test, a_program_with_the_rights_of_another_user_ignores_all_o
     EXPECT_EQ(environment::number_or_zero(variable, 7, 1, 5), 7u);
     EXPECT_EQ(environment::bytes(variable, 7, 1, 50), 7u);
     EXPECT_EQ(environment::word(variable, 7, {{"5", 1}}), 7);
+    ::setenv("UMS_DEBUG", "x,system_root=/", 1);
+    EXPECT_FALSE(environment::debug_switch("x", false));
+    EXPECT_EQ(environment::system_root(), "");
+    ::unsetenv("UMS_DEBUG");
     has_foreign_rights = false;
-    const child_end end = run_child("checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}});
+    const child_end end = run_child(
+        "checks_all", {"foreign"}, {{"UMS_PROCESORS", "1"}, {"UMS_SEED", "1"}, {"UMS_DEBUG", "y"}});
     EXPECT_EQ(end.code, 0) << end;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: fifo nomembarrier
 //
-// Fibers stopped by the signal because their time slice is over, wherever they are.
+// Fibers that the signal stops because their time slice is over, wherever they are.
 //
 // TEST_PREEMPTIONS=n sets the number of the long mixtures.
 #include "ums/blocking.hpp"
@@ -57,7 +57,7 @@ private:
     const conservation nothing_left_;
 };
 
-// Stopped fibers wait for their turn however long that takes.
+// Stopped fibers wait for their turn, however long that takes.
 struct patient_stops {
     patient_stops() { ums::sched::stop::patience = 1'000'000'000'000; }
     ~patient_stops() { ums::sched::stop::patience = before; }
@@ -85,7 +85,7 @@ TEST_F(preemption_test, endless_loops_share_their_processors) {
         std::vector<ums::fiber> all;
         for (auto& mine : turns)
             all.emplace_back([&] {
-                // Each waits until all the others have had a turn, too.
+                // Each also waits until all the others have had a turn.
                 while (!over.load(std::memory_order_relaxed))
                     mine.store(1, std::memory_order_relaxed);
             });
@@ -96,7 +96,7 @@ TEST_F(preemption_test, endless_loops_share_their_processors) {
     });
 }
 
-// It blocks, computes on when it comes back, is stopped, and then nothing else is ready.
+// The fiber blocks, computes on when it comes back, is stopped, and then nothing else is ready.
 TEST_F(preemption_test, who_was_stopped_without_a_processor_has_its_slice_too) {
     int ends[2];
     ASSERT_EQ(::pipe(ends), 0);
@@ -105,7 +105,8 @@ TEST_F(preemption_test, who_was_stopped_without_a_processor_has_its_slice_too) {
         ums::fiber blocks{[&] {
             char byte;
             EXPECT_EQ(::read(ends[0], &byte, 1), 1);
-            // The latter if it has not lost its processor, for it was not found blocked.
+            // The latter happens if it has not lost its processor, because it was not found
+            // blocked.
             while (ums::stats().stops == 0 && ums::stats().preemptions < 20) {
             }
             over = true;
@@ -139,7 +140,7 @@ TEST_F(preemption_test, a_cluster_of_its_own_may_be_preemptive_alone) {
     });
 }
 
-// As limits.md recommends to programs that wait for signals in a thread of their own.
+// limits.md recommends this to programs that wait for signals in a thread of their own.
 TEST_F(preemption_test, signals_blocked_before_the_start_do_not_block_the_one_that_stops_fibers) {
     sigset_t all, before;
     sigfillset(&all);
@@ -215,7 +216,7 @@ TEST_F(preemption_test, an_uninterruptible_section_is_not_stopped) {
             ums::uninterruptible([&] {
                 const auto before = turns.load();
                 ums::uninterruptible([] {});
-                // Several slices.
+                // This takes several slices.
                 for (const auto until = ums::os::now() + 10'000'000; ums::os::now() < until;) {
                 }
                 EXPECT_EQ(turns.load(), before);
@@ -243,7 +244,7 @@ TEST_F(preemption_test, masks_alternate_stacks_and_errno_stay_as_the_fiber_set_t
         sigaltstack(nullptr, &before);
         const auto thread = pthread_self();
         errno = 77;
-        // Stopped, not yielding: it stays on its kernel thread.
+        // The fiber is stopped, and does not yield, so it stays on its kernel thread.
         while (ums::stats().preemptions < 5) EXPECT_EQ(errno, 77);
         EXPECT_EQ(pthread_self(), thread);
         pthread_sigmask(SIG_SETMASK, &usual, &now);
@@ -276,7 +277,7 @@ TEST_F(preemption_test, the_applications_handler_of_the_same_signal_goes_on_work
             }
         }};
         for (int i = 1; i <= 20; ++i) {
-            // By number: compilers take pthread_self() for the same after a yield.
+            // Called by number: after a yield, compilers take pthread_self() to be unchanged.
             ASSERT_EQ(::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), number), 0);
             EXPECT_EQ(application_signals, i);
             ums::this_fiber::yield();
@@ -290,7 +291,8 @@ TEST_F(preemption_test, the_applications_handler_of_the_same_signal_goes_on_work
     EXPECT_EQ(after.sa_handler, theirs.sa_handler) << "it was not put back";
 }
 
-// --- Stopped again and again in the middle of something. Each returns whether the result was right. ---
+// --- Stopped again and again in the middle of something. Each returns whether the result was
+// right. ---
 
 bool allocate(unsigned salt) {
     std::vector<std::pair<unsigned char*, std::size_t>> all;
@@ -452,8 +454,8 @@ TEST_F(preemption_test, what_a_fiber_is_in_the_middle_of_comes_out_right) {
     stop_in_the_middle(on(2));
 }
 
-// Nothing is put off: so malloc's locks, stdio's and the loader's are held by who is stopped, and the others wait for them
-// in the kernel.
+// Nothing is put off here. So a stopped fiber may hold the locks of malloc, of stdio and of the
+// loader, and the others wait for them in the kernel.
 TEST_F(preemption_test, so_it_does_when_the_fiber_is_in_the_middle_of_the_c_library) {
     struct never_put_off {
         const unsigned before = std::exchange(ums::sched::stop::most_deferrals, 0);
@@ -464,7 +466,8 @@ TEST_F(preemption_test, so_it_does_when_the_fiber_is_in_the_middle_of_the_c_libr
 
 using undetected_test = conserving_test;
 
-// Who is stopped may hold a lock, such as malloc's, on which another fiber then blocks its processor.
+// A stopped fiber may hold a lock, such as malloc's, on which another fiber then blocks its
+// processor.
 TEST_F(undetected_test, time_slices_are_refused) {
     const ums::options off{.processors = 1, .block = ums::block_detection::off};
     ums::options sliced = off;

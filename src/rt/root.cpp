@@ -77,10 +77,10 @@ struct look_inside {
         r.value("fiber.mark_shift", sched::wait_mark::kind_shift);
         r.value("fiber.blocking_depth",
                 offsetof(fiber, blocks) + offsetof(sched::blocking_note, depth));
-        // What a lock's owner word names: this part of a fiber.
+        // The owner word of a lock names this part of a fiber.
         r.value("fiber.parkable", static_cast<std::size_t>(parkable_offset));
     }
-    // A base class has no offsetof(): that of its only first member.
+    // A base class has no offsetof(), so this takes that of its only first member.
     static constexpr std::size_t parkable_offset =
         offsetof(sched::fiber, word) - offsetof(sched::parkable, word);
 
@@ -110,7 +110,8 @@ struct look_inside {
         r.value("processor.timers", heap + offsetof(entries, data_));
         r.value("processor.timer_count", heap + offsetof(entries, size_));
         r.value("processor.slices", offsetof(processor, ready) + offsetof(run_queue, slices_));
-        // Switches so far: those in past slices, and the length of this one without what is left.
+        // The number of switches so far: those in past slices, plus the length of this slice minus
+        // what is left of it.
         r.value("processor.past_switches",
                 offsetof(processor, ready) + offsetof(run_queue, in_past_slices_));
         r.value("processor.slice_length",
@@ -127,7 +128,7 @@ struct look_inside {
                 offsetof(processor, counters) + offsetof(sched::processor_counters, timers_fired));
         r.value("processor.idles",
                 offsetof(processor, counters) + offsetof(sched::processor_counters, idles));
-        r.value("timer.size", sizeof(entry));  // Of an entry: when, and the timer.
+        r.value("timer.size", sizeof(entry));  // The size of an entry: when, and the timer.
         r.value("timer.at", offsetof(entry, at));
         r.value("timer.who", offsetof(entry, who));
         r.value("queue.head", offsetof(fiber_ring, head_));
@@ -187,11 +188,11 @@ struct look_inside {
         r.value("thread_wait.thread", offsetof(thread_wait, thread));
         r.value("thread_wait.next", offsetof(thread_wait, next));
         r.value("mutex.owner", offsetof(impl::mutex_state, owner));
-        r.value("mutex.flags", 7);  // The bits of an owner word that are no address.
+        r.value("mutex.flags", 7);  // The bits of an owner word that are not part of the address.
         r.value("shared_mutex.holder", offsetof(impl::shared_mutex_state, holder));
         r.value("shared_mutex.has_readers", 2);
         r.value("shared_mutex.one_reader", 8);
-        r.value("gate.word", offsetof(impl::gate_state, word));  // Twice the count, and a flag.
+        r.value("gate.word", offsetof(impl::gate_state, word));  // Twice the count, plus a flag.
         r.value("barrier.missing", offsetof(impl::barrier_state, missing));
         r.value("channel.count", offsetof(channel_state, count));
         r.value("channel.capacity", offsetof(channel_state, capacity));
@@ -199,7 +200,8 @@ struct look_inside {
     }
 
     static consteval void trace(rt::root& r) {
-        r.place("trace", &sched::tracing);  // sched/trace.hpp has its layout; the first word is its version.
+        // sched/trace.hpp has its layout; the first word is its version.
+        r.place("trace", &sched::tracing);
     }
 
     static consteval rt::root all() {
@@ -218,7 +220,7 @@ struct look_inside {
 
 extern "C" UMS_EXPORT constinit const ums::rt::root ums_root = ums::look_inside::all();
 
-// The note of rt/root.hpp names it by this name, which no other library can take over.
+// The note of rt/root.hpp uses this name, which no other library can take over.
 extern "C" [[gnu::visibility("hidden"), gnu::alias("ums_root")]] const ums::rt::root ums_root_here;
 asm(R"(
         .pushsection .note.ums, "a", @note

@@ -23,7 +23,7 @@
 
 namespace ums::rt {
 
-// Text that is too long: no constant expression.
+// A text that is too long is not a constant expression.
 template <std::size_t n>
 consteval void copy_text(char (&to)[n], const char* from) {
     std::size_t i = 0;
@@ -47,14 +47,14 @@ struct root {
     static constexpr unsigned values_most = 120, places_most = 8;
 
     char magic[8];          // "umsroot"
-    std::uint32_t version;  // Of this struct: 2.
+    std::uint32_t version;  // The version of this struct: 2.
     std::uint32_t bytes;    // sizeof(root)
     char library[16];       // The version of libums.
     std::uint32_t value_count, place_count;
     root_place places[places_most];
     root_value values[values_most];
 
-    // For whoever makes one. Too many names: no constant expression.
+    // For the code that makes one. With too many names this is not a constant expression.
     consteval root(const char (&kind)[8], const char* version_of_library)
         : magic{},
           version{2},

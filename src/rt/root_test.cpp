@@ -26,8 +26,8 @@ namespace {
 
 using namespace ums;
 
-// Reads this process as a debugger would: by address, through the kernel, with the offsets of ums_root
-// and nothing else of the library's.
+// Reads this process as a debugger would: by address, through the kernel, with the offsets of
+// ums_root and nothing else from the library.
 class reader {
 public:
     reader() : memory_{::open("/proc/self/mem", O_RDONLY | O_CLOEXEC)} {
@@ -40,11 +40,11 @@ public:
     struct found {
         std::string name;
         std::uintptr_t stack_pointer;
-        std::uintptr_t bottom, top;  // Of its stack.
+        std::uintptr_t bottom, top;  // The ends of its stack.
         std::uintptr_t descriptor;
     };
 
-    // By id. Fails the test if one appears twice.
+    // The fibers by id. Fails the test if one appears twice.
     std::map<std::uint64_t, found> fibers() {
         std::map<std::uint64_t, found> all;
         slabs = stacks = 0;
@@ -93,7 +93,7 @@ public:
         return 0;
     }
 
-    std::size_t slabs = 0, stacks = 0;  // That fibers() has seen.
+    std::size_t slabs = 0, stacks = 0;  // Those that fibers() has seen.
 
     template <class T>
     T get(std::uintptr_t at) {
@@ -123,7 +123,7 @@ TEST_F(root_test, says_what_it_is) {
     EXPECT_EQ(r.root().bytes, sizeof(rt::root));
 }
 
-// As a reader that has only the file, or the memory, of a stripped program finds it.
+// A reader finds it in this way that has only the file, or the memory, of a stripped program.
 TEST_F(root_test, is_named_by_a_note_of_the_program) {
     std::vector<const void*> found;
     ::dl_iterate_phdr(
@@ -160,7 +160,7 @@ TEST_F(root_test, names_each_thing_once) {
         EXPECT_TRUE(names.insert(ums_root.places[i].name).second) << ums_root.places[i].name;
 }
 
-// The rest of the descriptor: tests/inspect reads it from outside.
+// tests/inspect reads the rest of the descriptor from outside.
 TEST_F(root_test, tells_where_a_fiber_was_spawned_and_what_it_waits_for) {
     run({.processors = 1}, [] {
         counting_semaphore<> s{0};
@@ -207,7 +207,7 @@ TEST_F(root_test, shows_exactly_the_live_fibers_with_their_names_and_ids) {
             EXPECT_EQ(r.slabs, stats().slabs);
             EXPECT_EQ(r.stacks, stats().stacks_made);
         };
-        // A thousand that park; then some end, their stacks are reused, or lose their memory.
+        // A thousand fibers park; then some end, and their stacks are reused, or lose their memory.
         for (int round = 0; round < 4; ++round) {
             while (alive.size() < 1'000) {
                 std::string name;
@@ -251,7 +251,8 @@ TEST_F(root_test, the_stack_pointer_of_a_parked_fiber_lies_on_its_stack) {
             all.emplace_back([] { this_fiber::park(); });
             parked.insert(all.back().get_id().value());
         }
-        // On one processor and in the order of their arrival: all have run when the last has.
+        // They run on one processor in the order of their arrival, so all have run when the last
+        // has.
         fiber{[] { this_fiber::yield(); }}.join();
         reader r;
         int seen = 0;

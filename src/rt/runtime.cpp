@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "rt/runtime.hpp"
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/assert.hpp"
@@ -18,6 +19,7 @@
 #include "sched/plain_join.hpp"
 #include "sched/spawn.hpp"
 #include "sched/trace.hpp"
+#include "sched/watching.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
@@ -25,7 +27,7 @@ namespace ums::rt {
 
 namespace {
 
-// So that every program with a runtime contains it.
+// A reference, so that every program with a runtime contains it.
 [[gnu::used]] const root* const description = &ums_root;
 
 constinit base::atomic<running_runtime*> the_runtime;
@@ -39,7 +41,7 @@ const void* describe_stack(const mem::stack_head& head, char* buffer,
     return f.spawned_at;
 }
 
-// As UMS_TRACE wants it. A tool may have switched it on already.
+// Does what UMS_TRACE asks for. A tool may have switched recording on already.
 void begin_trace() {
     const environment::trace_wish wish = environment::trace();
     if (!wish.is_on) return;
@@ -47,6 +49,19 @@ void begin_trace() {
     if (wish.ring_bytes != 0)
         sched::tracing.ring_bytes.store(static_cast<std::uint32_t>(wish.ring_bytes), base::relaxed);
     sched::tracing.wanted.store(1, base::relaxed);
+}
+
+// The last step of the start that can fail.
+void follow_cpus(running_runtime& r) {
+    if (!sched::watching::is_on())
+        throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
+                                "ums: options::follow_cpus: no detector of blocking works here"};
+    const std::size_t named =
+        r.set.cpus.empty() ? sched::cluster::max_processors : r.set.cpus.size();
+    const unsigned asked =
+        r.set.is_number_asked ? r.set.chosen.processors : sched::cluster::max_processors;
+    r.follower.emplace(*r.standard, std::min(static_cast<unsigned>(named), asked),
+                       environment::system_root());
 }
 
 void start(const options& asked) {
@@ -70,16 +85,18 @@ void start(const options& asked) {
                              .processors = o.processors,
                              .policy = make_policy(o.policy, o.make_policy),
                              .pin = o.pin,
+                             .cpus = made->set.cpus,
                              .scatter = o.migrate,
                              .spin = o.spin_ns,
                              .carriers = o.carriers,
                              .time_slice = made->watch->slice(o.time_slice_us),
                              .seed = o.seed});
-    mem::install_overflow_report(&describe_stack,
-                                 {&sched::report_signal, &sched::mention_signal, &sched::dump_at_crash});
+    mem::install_overflow_report(
+        &describe_stack, {&sched::report_signal, &sched::mention_signal, &sched::dump_at_crash});
     sched::report_terminate();
     try {
         made->standard->start();
+        if (o.follow_cpus) follow_cpus(*made);
     } catch (...) {
         made->standard->stop();
         sched::stop_reporting_terminate();
@@ -119,7 +136,7 @@ runtime::runtime(const options& chosen) {
     if (sched::this_carrier() != nullptr)
         throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
                                 "ums: a fiber cannot start a runtime"};
-    // sync(runtime): sees what the stop before gave back.
+    // sync(runtime): sees what the previous stop gave back.
     if (rt::starting_or_running.exchange(true, base::acq_rel))
         throw std::system_error{std::make_error_code(std::errc::device_or_resource_busy),
                                 "ums: a runtime is running already"};
@@ -137,6 +154,7 @@ void runtime::stop() noexcept {
     UMS_ASSERT(sched::this_carrier() == nullptr, "a fiber cannot stop the runtime");
     rt::running_runtime* r = rt::current();
     r->standard->drain();
+    if (r->follower) r->follower->end();
     UMS_ASSERT(r->clusters.load(base::acquire) == 0,
                "the runtime was stopped before a cluster was destroyed");
     sched::default_cluster.store(nullptr, base::release);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// rt/runtime.hpp: what exists while a runtime runs.
+// rt/runtime.hpp: the objects that exist while a runtime runs.
 
 #include <memory>
 #include <optional>
 
 #include "io/engine.hpp"
 #include "rt/carrier_watch.hpp"
+#include "rt/cpu_follower.hpp"
 #include "rt/settings.hpp"
 #include "sched/cluster.hpp"
 #include "ums/cluster.hpp"
@@ -16,15 +17,16 @@ namespace ums::rt {
 
 struct running_runtime {
     settings set;
-    std::optional<carrier_watch> watch;  // Before the clusters, and longer.
+    std::optional<carrier_watch> watch;  // Made before the clusters, and destroyed after them.
     std::unique_ptr<sched::cluster> standard;
     base::atomic<unsigned> clusters;  // The application's own.
+    std::optional<cpu_follower> follower;  // Ends before `standard` is stopped, and goes after.
 };
 
-// Null if none runs.
+// Null if no runtime runs.
 running_runtime* current() noexcept;
 
-// As the engines call it.
+// The name that the engines use.
 io::engine_kind io_kind(io_engine kind) noexcept;
 
 // What cluster::standard() returns. Set at each start.

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "carry/sentinel.hpp"
 #include "internal/failing_calls.hpp"
 #include "mem/guard.hpp"
 #include "mem/slab.hpp"
@@ -40,10 +41,10 @@
 
 namespace {
 constexpr int any_number = -1;
-std::atomic<int> threads_granted{any_number};  // So many are created, then none.
+std::atomic<int> threads_granted{any_number};  // This many threads are created, then none.
 }  // namespace
 
-// The standard library finds this one before the C library's.
+// The standard library finds this function before the C library's.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*start)(void*), void* argument) noexcept {
     using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
@@ -108,13 +109,16 @@ TEST_F(runtime_test, a_thousand_starts_and_stops_leave_nothing_behind) {
     const std::size_t mappings = conservation::mappings();
     for (int round = 0; round < 1'000; ++round) {
         run(options_of(round), [round] { use(round); });
+        // An ordinary user's may need the CPU that others have.
+        while (!carry::sentinel::collect()) std::this_thread::yield();
         ASSERT_EQ(calls.mapped_bytes(), 0) << "after start " << round;
         ASSERT_EQ(mem::slab_list.load(base::acquire), nullptr);
     }
     EXPECT_EQ(conservation::threads(), threads);
     EXPECT_EQ(conservation::fds(), fds);
-    // The C library's arenas and stacks vary a little with what ran at once; a start that left one mapping
-    // would leave a thousand. ThreadSanitizer keeps more for each fiber there ever was.
+    // The C library's arenas and stacks vary a little with what ran at the same time; a start that
+    // left one mapping would leave a thousand. ThreadSanitizer keeps more for each fiber that ever
+    // existed.
     if (!under_tsan) {
         EXPECT_LE(conservation::mappings(), mappings + 20);
     }
@@ -128,7 +132,7 @@ TEST_F(runtime_test, stop_is_idempotent_and_the_destructor_stops) {
         EXPECT_EQ(error_of([] { fiber{[] {}}.join(); }), std::errc::operation_not_permitted);
         r.stop();
         runtime next{{.processors = 1}};
-        r.stop();  // Not the next one.
+        r.stop();  // This does not stop the next one.
         fiber{[] {}}.join();
     }
 }
@@ -168,10 +172,10 @@ TEST_F(runtime_test, the_stop_waits_for_sleepers) {
     EXPECT_EQ(woke.load(), 50);
 }
 
-// A function that cannot be given to a new fiber: its copy throws once the stopper waits.
+// A function that cannot be given to a new fiber: copying it throws once the stopper waits.
 struct refuses_when_stopped {
     std::atomic<bool>& copying;
-    const std::atomic<int>& stopper;  // A kernel thread, or 0.
+    const std::atomic<int>& stopper;  // The id of a kernel thread, or 0.
 
     refuses_when_stopped(std::atomic<bool>& c, const std::atomic<int>& s)
         : copying{c}, stopper{s} {}
@@ -235,7 +239,7 @@ TEST_F(runtime_test, a_second_one_is_refused_while_one_runs) {
     std::thread{[] {
         EXPECT_EQ(error_of([] { run([] {}); }), std::errc::device_or_resource_busy);
     }}.join();
-    fiber{[] {}}.join();  // The first goes on.
+    fiber{[] {}}.join();  // The first runtime continues.
 }
 
 TEST_F(runtime_test, of_many_threads_that_start_one_at_once_one_wins) {
@@ -266,7 +270,7 @@ TEST_F(runtime_test, a_fiber_cannot_start_one) {
     run({.processors = 2}, [] {
         EXPECT_EQ(error_of([] { run([] {}); }), std::errc::operation_not_permitted);
         EXPECT_EQ(error_of([] { runtime inner; }), std::errc::operation_not_permitted);
-        std::thread{[] {  // Nor can a thread it makes, for another reason.
+        std::thread{[] {  // A thread that it makes cannot either, for another reason.
             EXPECT_EQ(error_of([] { runtime inner; }), std::errc::device_or_resource_busy);
         }}
             .join();
@@ -279,7 +283,7 @@ TEST_F(runtime_test, without_one_there_are_no_fibers_and_no_clusters) {
         EXPECT_EQ(error_of([] { jfiber f{[] {}}; }), std::errc::operation_not_permitted);
         EXPECT_EQ(error_of([] { (void)spawn([] {}); }), std::errc::operation_not_permitted);
         EXPECT_EQ(error_of([] { cluster c; }), std::errc::operation_not_permitted);
-        run([] {});  // Nor after one.
+        run([] {});  // Nor can it after one has run.
     }
 }
 
@@ -361,7 +365,7 @@ TEST_F(runtime_test, a_processor_that_gets_no_thread_is_not_added) {
     }
 }
 
-// As where the bound is reached: the next kernel thread that comes back takes the processor.
+// As at the bound: the next kernel thread that comes back takes the processor.
 TEST_F(runtime_test, a_refused_thread_leaves_no_processor_waiting_for_ever) {
     if (is_given("UMS_PROCESSORS")) GTEST_SKIP() << "needs one processor";
     runtime started{{.processors = 1, .block = block_detection::off}};
@@ -380,7 +384,7 @@ TEST_F(runtime_test, a_refused_thread_leaves_no_processor_waiting_for_ever) {
     threads_granted = any_number;
 }
 
-// No fiber comes back here, so somebody has to try again.
+// No fiber comes back here, so the maker has to try again.
 TEST_F(runtime_test, a_thread_that_was_refused_once_is_asked_for_again) {
     if (is_given("UMS_PROCESSORS")) GTEST_SKIP() << "needs one processor";
     runtime started{{.processors = 1}};
@@ -550,7 +554,8 @@ std::set<int> affinity() {
     return cpus;
 }
 
-// The CPUs that each processor's fibers may run on. Pinned fibers stay where their creator runs.
+// The CPUs that the fibers of each processor may run on. Pinned fibers stay where their creator
+// runs.
 std::vector<std::set<int>> affinity_of_each_processor(cluster& of) {
     std::vector<std::set<int>> each;
     std::mutex lock;

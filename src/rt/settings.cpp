@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "rt/settings.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <system_error>
 
 #include "arch/sanitizer.hpp"
 #include "mem/stack_depot.hpp"
+#include "os/cpu_choice.hpp"
 #include "os/cpu_quota.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/topology.hpp"
@@ -34,25 +37,58 @@ std::string names_of_policies() {
     return names;
 }
 
+// UMS_DEBUG. Every build accepts all words, so that one environment serves all.
+void read_debug_words(options& o) {
+    using namespace environment;
+    o.guard = static_cast<guard_kind>(
+        debug_word("guard", static_cast<int>(o.guard),
+                   {{"auto", static_cast<int>(guard_kind::automatic)},
+                    {"lightweight", static_cast<int>(guard_kind::lightweight)},
+                    {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
+    o.migrate = debug_switch("migrate", o.migrate);
+    o.measure_stacks = debug_switch("measure_stacks", o.measure_stacks);
+    o.deadlock = static_cast<deadlock_check>(
+        debug_word("deadlock", static_cast<int>(o.deadlock),
+                   {{"report", static_cast<int>(deadlock_check::report)},
+                    {"abort", static_cast<int>(deadlock_check::abort)},
+                    {"off", static_cast<int>(deadlock_check::off)}}));
+    o.lock_order = debug_switch("lock_order", o.lock_order);  // Only debug builds use it.
+    o.membarrier = debug_switch("membarrier", o.membarrier);
+    o.seed = debug_number("seed", o.seed);
+    static_cast<void>(times());  // The UMS API uses it.
+    static_cast<void>(system_root());
+    [[maybe_unused]] const int syncs = debug_word("tsan", 1, {{"sync", 1}, {"no_sync", 0}});
+#if defined(UMS_TSAN)
+    arch::race_context_syncs = syncs != 0;
+#endif
+}
+
+// Whether choose_cpus() can make sense of it, on this machine or another one.
+bool names_cpus(const std::string& text) {
+    return text == "auto" ||
+           (text.starts_with("node:") ? os::cpus_of_node(text.substr(5), "/nowhere").has_value()
+                                      : os::parse_cpu_list(text).has_value());
+}
+
 void read_environment(options& o) {
     using namespace environment;
-    reject_misspelt();
+    reject_unknown();
     o.processors = static_cast<unsigned>(
         number("UMS_PROCESSORS", o.processors, 1, sched::cluster::max_processors));
     o.stack_bytes =
         bytes("UMS_STACK_BYTES", o.stack_bytes, stack_depot::min_bytes, stack_depot::max_bytes);
-    o.guard =
-        static_cast<guard_kind>(word("UMS_GUARD", static_cast<int>(o.guard),
-                                     {{"auto", static_cast<int>(guard_kind::automatic)},
-                                      {"lightweight", static_cast<int>(guard_kind::lightweight)},
-                                      {"mprotect", static_cast<int>(guard_kind::mprotect)}}));
     if (const char* const name = ::secure_getenv("UMS_POLICY")) {
         const auto policy = policy_named(name);
         if (!policy) refuse("UMS_POLICY", name, names_of_policies());
         o.policy = *policy;
         o.make_policy = {};
     }
+    o.follow_cpus = word("UMS_FOLLOW_CPUS", o.follow_cpus, {{"0", 0}, {"1", 1}}) != 0;
     o.pin = word("UMS_PIN", o.pin, {{"0", 0}, {"1", 1}}) != 0;
+    if (const char* const cpus = ::secure_getenv("UMS_CPUS")) {
+        if (!names_cpus(cpus)) refuse("UMS_CPUS", cpus, "a list as 0-3,8 or node:NUMBER or auto");
+        o.cpus = cpus;
+    }
     o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
     o.warm_stacks =
         static_cast<std::uint32_t>(number("UMS_WARM_STACKS", o.warm_stacks, 0, 1u << 31));
@@ -62,33 +98,16 @@ void read_environment(options& o) {
     o.signal = static_cast<int>(number_or_zero("UMS_SIGNAL", static_cast<std::uint64_t>(o.signal),
                                                static_cast<std::uint64_t>(SIGRTMIN),
                                                static_cast<std::uint64_t>(SIGRTMAX)));
-    o.migrate = word("UMS_MIGRATE", o.migrate, {{"0", 0}, {"1", 1}}) != 0;
-    o.measure_stacks = word("UMS_MEASURE_STACKS", o.measure_stacks, {{"0", 0}, {"1", 1}}) != 0;
-    o.deadlock =
-        static_cast<deadlock_check>(word("UMS_DEADLOCK", static_cast<int>(o.deadlock),
-                                         {{"off", static_cast<int>(deadlock_check::off)},
-                                          {"report", static_cast<int>(deadlock_check::report)},
-                                          {"abort", static_cast<int>(deadlock_check::abort)}}));
-    // Accepted in every build; only debug builds heed it.
-    o.lock_order = word("UMS_LOCK_ORDER", o.lock_order, {{"on", 1}, {"off", 0}}) != 0;
-    o.membarrier = word("UMS_MEMBARRIER", o.membarrier, {{"off", 0}, {"on", 1}}) != 0;
     o.block = static_cast<block_detection>(detector(static_cast<int>(o.block)));
     o.io = static_cast<io_engine>(word("UMS_IO", static_cast<int>(o.io),
                                        {{"auto", static_cast<int>(io_engine::automatic)},
                                         {"epoll", static_cast<int>(io_engine::epoll)},
                                         {"uring", static_cast<int>(io_engine::uring)}}));
-    // Heeded by the UMS API, which may be used later or never.
-    static_cast<void>(times());
+    // The UMS API uses it, perhaps later, perhaps never.
     static_cast<void>(stats_files());
     static_cast<void>(stats_directory());
-    static_cast<void>(system_root());
-    static_cast<void>(trace());  // Checked with the others; heeded by start().
-    o.seed = number("UMS_SEED", o.seed, 0, ~std::uint64_t{0});
-    // Accepted in every build, so that one environment serves all; only TSan builds heed it.
-    [[maybe_unused]] const int syncs = word("UMS_TSAN", 1, {{"sync", 1}, {"no_sync", 0}});
-#if defined(UMS_TSAN)
-    arch::race_context_syncs = syncs != 0;
-#endif
+    static_cast<void>(trace());  // Checked together with the others; start() uses it.
+    read_debug_words(o);
 }
 
 [[noreturn]] void refuse(std::errc code, const char* what) {
@@ -109,7 +128,7 @@ carry::preference detection_of(const options& o) noexcept {
         case block_detection::off:
             return carry::preference::off;
         case block_detection::automatic:
-        case block_detection::perf:  // Refused by settle().
+        case block_detection::perf:  // settle() refuses this one.
             break;
     }
     return carry::preference::automatic;
@@ -117,27 +136,67 @@ carry::preference detection_of(const options& o) noexcept {
 
 namespace {
 
-void choose_processors(settings& s) {
+}  // namespace
+
+available available_processors(const std::string& root) {
     const unsigned usable = os::usable_cpus();
-    s.processors_reason = std::to_string(usable) + " CPUs usable";
-    if (s.chosen.processors != 0) {
-        s.processors_reason += ", asked for";
-        return;
-    }
-    const char* const root = environment::system_root();
-    const os::cpu_quota quota = os::find_cpu_quota(root != nullptr ? root : "");
-    s.chosen.processors =
-        std::min(os::whole_cpus(quota, usable), sched::cluster::max_processors);
-    if (quota.cpus <= 0) return;
+    available found{usable, std::to_string(usable) + " CPUs usable"};
+    const os::cpu_quota quota = os::find_cpu_quota(root);
+    found.number = std::min(os::whole_cpus(quota, usable), sched::cluster::max_processors);
+    if (quota.cpus <= 0) return found;
     char cpus[32];
     std::snprintf(cpus, sizeof cpus, "%.3g", quota.cpus);
-    s.processors_reason += std::string{", a quota of "} + cpus + " by " + quota.where;
+    found.reason += std::string{", a quota of "} + cpus + " by " + quota.where;
+    return found;
+}
+
+std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
+    if (wanted.empty()) return {};
+    const std::string root = environment::system_root();
+    const std::vector<int> usable = os::usable_cpu_list();
+    if (wanted == "auto")
+        return os::near_cpus(processors, usable, sched::cluster::cpus_in_use(), root);
+    const bool is_node = wanted.starts_with("node:");
+    auto named = is_node ? os::cpus_of_node(wanted.substr(5), root) : os::parse_cpu_list(wanted);
+    if (!named)
+        refuse(std::errc::invalid_argument,
+               "ums: cpus: expected a list as \"0-3,8\", \"node:\" and a number, or \"auto\"");
+    const auto may_use = [&](int cpu) {
+        return std::binary_search(usable.begin(), usable.end(), cpu);
+    };
+    // Of a node, those that may be used; of a list, all.
+    if (is_node) std::erase_if(*named, [&](int cpu) { return !may_use(cpu); });
+    if (named->empty() || !std::all_of(named->begin(), named->end(), may_use))
+        refuse(std::errc::operation_not_supported,
+               "ums: cpus: this process may not use those CPUs, or there is no such node");
+    return *std::move(named);
+}
+
+namespace {
+
+void choose_processors(settings& s) {
+    available found = available_processors(environment::system_root());
+    if (const std::string& named = s.chosen.cpus; !named.empty()) {
+        s.cpus =
+            choose_cpus(named, s.chosen.processors != 0 ? s.chosen.processors : os::usable_cpus());
+        const auto n = static_cast<unsigned>(s.cpus.size());
+        if (n <= found.number) found = {n, std::to_string(n) + " CPUs by \"" + named + "\""};
+    }
+    s.processors_reason = found.reason;
+    s.is_number_asked = s.chosen.processors != 0;
+    if (s.is_number_asked)
+        s.processors_reason = std::to_string(os::usable_cpus()) + " CPUs usable, asked for";
+    else
+        s.chosen.processors = found.number;
 }
 
 }  // namespace
 
 settings settle(const options& asked) {
-    settings s{asked, mem::guard_kind::mprotect, "", ""};
+    settings s{.chosen = asked,
+               .guard = mem::guard_kind::mprotect,
+               .guard_reason = "",
+               .processors_reason = ""};
     options& o = s.chosen;
     read_environment(o);
     if (o.processors > sched::cluster::max_processors)
@@ -154,6 +213,9 @@ settings settle(const options& asked) {
     if (o.block == block_detection::perf)
         refuse(std::errc::operation_not_supported,
                "ums: options::block: there is no detector perf any more: use monitor, or automatic");
+    if (o.follow_cpus && o.block == block_detection::off)
+        refuse(std::errc::operation_not_supported,
+               "ums: options::follow_cpus: needs a detector of blocking (options::block)");
     check_slice(o.time_slice_us);
     if (o.signal != 0 && !os::interrupt_signal::is_usable(o.signal))
         refuse(std::errc::invalid_argument,

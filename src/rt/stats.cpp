@@ -59,7 +59,7 @@ const char* version() noexcept { return rt::version_text; }
 
 namespace {
 
-// The signal that stops fibers.
+// The line about the signal that stops fibers.
 std::string signal_line(const rt::running_runtime* r, const options& o, bool detects) {
     if (const char* why = rt::why_no_stops())
         return std::string{"none: fibers are not stopped under "} + why;
@@ -78,7 +78,7 @@ std::string policy_line(policy_kind kind) {
     return std::string{found.name} + ": " + found.what;
 }
 
-// How long a fiber may run while others wait.
+// The line about how long a fiber may run while others wait.
 std::string slice_line(const options& o, const carry::verdict& found) {
     if (o.time_slice_us == 0) return "none: fibers are not preempted";
     if (const char* why = rt::why_no_stops())
@@ -94,7 +94,7 @@ std::string info() {
     const rt::running_runtime* r = rt::current();
     const rt::settings set = r != nullptr ? r->set : rt::settle({});
     const options& o = set.chosen;
-    // Registering is harmless, and the only way to know.
+    // Registering is harmless, and is the only way to find out.
     const bool fence = r != nullptr ? os::asymmetric() : os::enable_asymmetric_fence(o.membarrier);
     std::string text;
     auto line = [&text](const char* what, const std::string& value) {

@@ -58,7 +58,7 @@ TEST_F(stats_test, every_stack_is_in_use_cached_warm_or_cold) {
         for (fiber& f : all) f.ref().unpark();
         for (fiber& f : all) f.join();
         s = stats();
-        // All but those in the processor's cache, and the one that asks.
+        // All of them except those in the processor's cache, and that of the fiber that asks.
         EXPECT_GE(s.stacks_warm + s.stacks_cold + 257, s.stacks_made);
         const std::size_t warm = s.stacks_warm;
         EXPECT_GT(warm, 0u);
@@ -107,7 +107,7 @@ TEST_F(stats_test, the_deepest_stack_is_measured_if_asked_for) {
 
 TEST_F(stats_test, a_fiber_can_ask_how_deep_its_own_stack_has_been) {
     if (under_asan) GTEST_SKIP() << "AddressSanitizer keeps frames elsewhere";
-    EXPECT_EQ(this_fiber::stack_high_water_bytes(), 0u);  // A plain thread.
+    EXPECT_EQ(this_fiber::stack_high_water_bytes(), 0u);  // The caller is a plain thread.
     run({.processors = 1, .stack_bytes = 512 * 1024}, [] {
         const std::size_t before = this_fiber::stack_high_water_bytes();
         EXPECT_GT(before, 0u);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: fifo nomembarrier nosync
 //
-// Fibers that block in the kernel by calls that nobody has marked, with each detector. What opens a gate is a fiber, and
-// the processor is one: without a hand-off these tests would hang.
+// Fibers that block in the kernel by unmarked calls, with each detector. A fiber opens the gate,
+// and there is one processor: without a hand-off these tests would hang.
 //
 // TEST_BLOCKS=n sets the number of calls of the long mixture, TEST_SEED repeats it.
 #include "ums/blocking.hpp"
@@ -68,7 +68,7 @@ int sleep_raw(long ns) {
 ums::sched::carrier_counters carriers() { return ums::sched::this_carrier()->pool.counters(); }
 
 void wait_until_spares_are_gone(unsigned processors) {
-    while (carriers().now > processors + 1) ums::this_fiber::yield();  // One stays.
+    while (carriers().now > processors + 1) ums::this_fiber::yield();  // One spare stays.
 }
 
 class unmarked_test : public ::testing::Test {
@@ -97,7 +97,8 @@ TEST_F(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
             blocked.join();
             EXPECT_TRUE(passed);
             EXPECT_GE(ums::stats().hand_offs, 1U);
-            // The detector counts after it has handed the processor on, so it may come to that late.
+            // The detector counts after it has handed the processor off, so the count may come
+            // late.
             const bool is_fault = kind.name == "page fault";
             for (bool is_counted = false; !is_counted;) {
                 const auto s = ums::stats();
@@ -125,7 +126,7 @@ TEST_F(unmarked_test, the_other_fibers_go_on_while_one_sleeps) {
     });
 }
 
-// There may be nothing to find: not every file system makes fsync() wait.
+// There may be nothing to find, because not every file system makes fsync() wait.
 TEST_F(unmarked_test, fsync_blocks_nobody_else) {
     char name[] = "unmarked_test_XXXXXX";
     const int fd = ::mkstemp(name);
@@ -171,7 +172,7 @@ TEST_F(unmarked_test, hundreds_block_at_once) {
     });
 }
 
-// In user mode, without a word to libums, after its processor has gone.
+// Runs in user mode, without calling libums, after its processor has left.
 TEST_F(unmarked_test,
        a_fiber_that_computes_on_without_a_processor_is_stopped_and_stays_on_its_thread) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
@@ -207,7 +208,7 @@ TEST_F(unmarked_test,
             ums::this_fiber::yield();
             gate.open();
             while (carriers().stops == stops) {
-                // Without a yield: it shall not get the processor before it is stopped.
+                // No yield here, because the fiber must not get the processor before it is stopped.
             }
             go = true;
             blocked.join();
@@ -216,7 +217,7 @@ TEST_F(unmarked_test,
     });
 }
 
-// Is told as if it slept each time, and passes all on.
+// Is told as if it slept each time, and passes everything on.
 class counting_detector final : public ums::carry::detector {
 public:
     explicit counting_detector(ums::carry::detector& real) : real_{real} {
@@ -238,7 +239,8 @@ private:
     ums::carry::detector& real_;
 };
 
-// Else a detector that saw no carrier of interest on the way from one to the other would sleep through what blocks next.
+// Otherwise a detector that saw no carrier of interest on the way from one to the other would sleep
+// through the next block.
 TEST_F(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     using ums::sched::watching;
@@ -260,7 +262,7 @@ TEST_F(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
         }
         watching::by = &counting;
         go = true;
-        blocked.join();  // From here straight to the stopped one: no carrier's loop is run.
+        blocked.join();  // This leads straight to the stopped fiber: no carrier's loop runs.
         watching::by = real;
     });
 }
@@ -298,7 +300,7 @@ TEST_F(unmarked_test, no_call_ends_with_EINTR) {
                             EXPECT_EQ(::recv(ends[0], &byte, 1, 0), -1);
                             EXPECT_EQ(errno, EAGAIN) << std::strerror(errno);
                     }
-                    // Long enough to be stopped in, at times.
+                    // Long enough to be stopped at times.
                     for (auto n = random() % 100'000; n-- > 0;) asm volatile("");
                 }
                 ::close(set);
@@ -340,21 +342,23 @@ TEST_F(unmarked_test, a_permit_that_becomes_free_serves_a_blocked_call_that_was_
                 while (carriers().refused == 0) {
                 }
             });
-            // Not by way of the scheduler: a spare has to serve the other. But where none is stopped, a fiber
-            // that lost its processor meanwhile would keep the permit as long as it computes.
+            // This does not go through the scheduler, because a spare has to serve the other fiber.
+            // But where nothing is stopped, a fiber that lost its processor meanwhile would keep
+            // the permit as long as it computes.
             while (!went_on)
                 if (never_stops) ums::this_fiber::yield();
             over.open();
         }};
         while (!has_permit) ums::this_fiber::yield();
-        ums::fiber other{{.pinned = true}, [&] { went_on = true; }};  // Of this processor.
+        ums::fiber other{{.pinned = true}, [&] { went_on = true; }};  // Pinned to this processor.
         EXPECT_TRUE(over.pass());
         other.join();
         marked.join();
     });
 }
 
-// Who waits for a lock of the program's blocks, too, and its holder needs a processor to release it.
+// A fiber that waits for one of the program's locks blocks, too, and the lock's holder needs a
+// processor to release it.
 TEST_F(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes_on) {
     for (const unsigned bound : {2u, 3u, 6u}) {
         ums::options bounded = on(1 + bound / 5);
@@ -379,7 +383,7 @@ TEST_F(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes
     }
 }
 
-// With kernel threads the holder would have a CPU now and then, and release the lock.
+// With kernel threads, the holder would get a CPU now and then, and release the lock.
 TEST_F(unmarked_test, a_stopped_fiber_on_whose_spin_lock_the_others_spin_runs_on) {
     ums::run(on(1), [] {
         std::atomic_flag lock = ATOMIC_FLAG_INIT;
@@ -390,7 +394,7 @@ TEST_F(unmarked_test, a_stopped_fiber_on_whose_spin_lock_the_others_spin_runs_on
                 for (int r = 0; r < scaled(3, 2); ++r) {
                     while (lock.test_and_set(std::memory_order_acquire)) {
                     }
-                    EXPECT_EQ(sleep_raw(3'000'000), 0);  // Its processor goes.
+                    EXPECT_EQ(sleep_raw(3'000'000), 0);  // Its processor leaves.
                     // Long enough to be stopped.
                     const auto until = std::chrono::steady_clock::now() + 20ms;
                     while (std::chrono::steady_clock::now() < until) sink = sink * 1.0001;
@@ -401,13 +405,13 @@ TEST_F(unmarked_test, a_stopped_fiber_on_whose_spin_lock_the_others_spin_runs_on
     });
 }
 
-// From 1 us to 5 ms, each factor of two as often as any other: 0.6 ms in the mean.
+// From 1 us to 5 ms, with each factor of two equally often: 0.6 ms on average.
 long brief(std::mt19937_64& random) {
     return static_cast<long>(
         std::exp(std::uniform_real_distribution<>{std::log(1e3), std::log(5e6)}(random)));
 }
 
-// A call that blocks briefly, one in two of them marked.
+// A call that blocks briefly; one in two is marked.
 bool block_briefly(std::mt19937_64& random, int pair[2]) {
     const long ns = brief(random);
     auto call = [&]() -> bool {
@@ -453,7 +457,7 @@ void block_briefly_often(std::uint64_t calls, ums::options options) {
                         ++wrong;
                         ADD_FAILURE() << std::strerror(errno);
                     }
-                    // And libums's own waits in between: a wake-up that is lost is a hang.
+                    // libums's own waits are in between: a lost wake-up is a hang.
                     if (random() % 4 == 0) {
                         token.acquire();
                         if (random() % 2 == 0) ums::this_fiber::yield();
@@ -488,7 +492,7 @@ TEST_F(unmarked_test, brief_blocks_on_a_preemptive_cluster_lose_nothing) {
     block_briefly_often(wanted_calls(), options);
 }
 
-// Blocks, and is stopped. Says what was chosen.
+// Blocks, and is stopped. Reports what was chosen.
 int be_confined() {
     ums::run({.processors = 1}, [] {
         const std::string info = ums::info();
@@ -522,7 +526,8 @@ const child_program refused{"refused", [](const child_arguments&) {
 const child_program ordinary{"ordinary", [](const child_arguments&) {
                                  constexpr unsigned nobody = 65534;
                                  if (::setgid(nobody) != 0 || ::setuid(nobody) != 0) return 77;
-                                 // As in a program that such a user has started: its /proc is its own.
+                                 // As in a program that such a user has started: it owns its own
+                                 // /proc.
                                  ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
                                  return be_confined();
                              }};

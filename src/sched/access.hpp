@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/access.hpp: between the public fiber_ref and what it names.
+// sched/access.hpp: connects the public fiber_ref and what it names.
 
 #include "sched/fiber.hpp"
 #include "ums/fiber_ref.hpp"
@@ -11,7 +11,7 @@ namespace ums::sched {
 struct access {
     static fiber_ref ref(parkable* who) noexcept { return fiber_ref{who}; }
     static parkable* parkable_of(fiber_ref r) noexcept { return r.who_; }
-    // Null for an empty reference or a plain thread's.
+    // Null for an empty reference, or a plain thread's.
     static fiber* fiber_of(fiber_ref r) noexcept {
         return r.who_ != nullptr && r.who_->is_fiber ? static_cast<fiber*>(r.who_) : nullptr;
     }

@@ -30,7 +30,7 @@ std::string symbol(const void* return_address) {
     std::string all = text;
     Dl_info info{};
     link_map* module = nullptr;
-    // Of the call: what follows it may belong to the next function.
+    // Looks up the call itself, because what follows it may belong to the next function.
     if (::dladdr1(reinterpret_cast<const void*>(at - 1), &info, reinterpret_cast<void**>(&module),
                   RTLD_DL_LINKMAP) == 0)
         return all;

@@ -3,9 +3,9 @@
 
 // sched/backtrace.hpp: the stack of a parked fiber, as return addresses, and as text.
 //
-// The fiber is taken aside for that time as a waker would take it, so nobody resumes it meanwhile;
-// what comes is done afterwards. One that waits in join() parks elsewhere (sched/join.cpp) and is
-// not read.
+// The fiber is taken aside for that time, as a waker would take it, so it is not resumed meanwhile;
+// a wake-up that comes is delivered afterwards. A fiber that waits in join() parks elsewhere
+// (sched/join.cpp) and is not read.
 
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace ums::sched {
 
 struct fiber;
 
-// Innermost first; empty if it does not park. Requires: the fiber does not end meanwhile.
+// Innermost first; empty if the fiber is not parked. Requires: the fiber does not end meanwhile.
 std::vector<const void*> backtrace(fiber& f);
 
 // "0xADDRESS NAME+0xOFFSET (FILE+0xOFFSET)", as far as the dynamic linker knows.

@@ -13,14 +13,14 @@ namespace ums::sched {
 
 namespace {
 
-// Guards the list, and each processor's number against who looks it up.
+// Guards the list, and each processor's number against threads that look it up.
 os::lock all_lock{os::lock_rank::leaf};
 processor* all = nullptr;
 std::uint32_t last_number = os::lock_states::held;
 
 enum class outcome { taken, not_its, later };
 
-// By a carrier, which may be inside its processor already: in a policy's method.
+// For a carrier, which may already be inside its processor, in a policy's method.
 UMS_ALWAYS_INLINE bool take_from_self(base::atomic_ref<std::uint32_t> word,
                                       std::uint32_t seen) noexcept {
     const here at;
@@ -35,9 +35,9 @@ UMS_ALWAYS_INLINE bool take_from_self(base::atomic_ref<std::uint32_t> word,
     return is_taken;
 }
 
-// By a claim on who holds the processor of that number.
+// Takes the bias under a claim on the holder of the processor with that number.
 outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen, processor* p) noexcept {
-    // Retired, or gone: nobody is inside with this number.
+    // The processor has retired, or is gone: no code is inside with this number.
     if (p == nullptr) return bias_word::take(word, seen) ? outcome::taken : outcome::not_its;
     carrier* holder = p->holder();
     if (holder == nullptr || !holder->own.try_claim()) return outcome::later;
@@ -51,7 +51,7 @@ outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen, 
 }  // namespace
 
 void bias::add(processor& p) noexcept {
-    // relaxed: before there is a bias.
+    // relaxed: this comes before there is any bias.
     os::lock_states::revoke.store(&revoke, base::relaxed);
     const os::lock_guard guard{all_lock};
     p.bias_number.set(last_number == none - 1 ? none : ++last_number);
@@ -72,7 +72,7 @@ void bias::remove(processor& p) noexcept {
 std::uint32_t bias::mine() noexcept {
     const here at;
     if (at.self == nullptr) return none;
-    // A hint, outside: it may have been taken away meanwhile.
+    // A hint, read outside: the processor may have been taken away meanwhile.
     const processor* p = at.at();
     return p != nullptr ? p->bias_number.get() : none;
 }
@@ -80,7 +80,7 @@ std::uint32_t bias::mine() noexcept {
 std::uint32_t bias::revoke(std::uint32_t& at, std::uint32_t seen) noexcept {
     const base::atomic_ref<std::uint32_t> word{at};
     if (take_from_self(word, seen)) {
-        // sync(bias): in the fiber's own order, whatever it did inside.
+        // sync(bias): orders the fiber's own accesses, whatever it did inside.
         static_cast<void>(word.load(base::acquire));
         return seen;
     }
@@ -93,7 +93,8 @@ std::uint32_t bias::revoke(std::uint32_t& at, std::uint32_t seen) noexcept {
             if (got == outcome::taken) return os::lock_states::free;
             if (got == outcome::not_its) return os::lock_states::held;
         }
-        // Its holder is inside, or a thief is: both are short, but the kernel may have preempted them.
+        // Either its holder is inside, or a thief is. Both are short, but the kernel may have
+        // preempted them.
         if (tries < 10)
             base::spin_pause();
         else

@@ -3,8 +3,9 @@
 
 // sched/bias_count.hpp: when a lock becomes biased (sched/bias.hpp).
 //
-// After so many waits in a row of fibers of one processor; the next time after four times as many,
-// and so on, so that locks which change sides pay next to nothing for the attempt. Guarded by the lock.
+// A lock becomes biased after a number of waits in a row by fibers of one processor; the next time
+// after four times as many, and so on, so that locks that change sides pay next to nothing for the
+// attempt. Guarded by the lock.
 
 #include <cstdint>
 
@@ -14,9 +15,9 @@
 namespace ums::sched {
 
 struct bias_count {
-    static inline constinit base::atomic<std::uint32_t> first{32};  // Tests set it. 1 to 255.
+    static inline constinit base::atomic<std::uint32_t> first{32};  // Tests set it. From 1 to 255.
 
-    // A wait, or the wake-up of who waits. True: time to make it biased.
+    // Notes a wait, or the wake-up of a waiter. True: it is time to make the lock biased.
     [[nodiscard]] static bool note(std::uint32_t& last, std::uint32_t& count,
                                    std::uint32_t mine) noexcept {
         if (last != mine || mine == bias::none) [[unlikely]] {
@@ -26,7 +27,7 @@ struct bias_count {
         }
         ++count;
         const std::uint32_t level = count >> level_at;
-        // relaxed: a number.
+        // relaxed: it is only a number.
         if ((count & row) < first.load(base::relaxed) << 2 * level) [[likely]]
             return false;
         count = (level < most ? level + 1 : most) << level_at;

@@ -10,7 +10,7 @@
 #include "internal/exclusion_model.hpp"
 #include "support/scale.hpp"
 
-// What sched/bias.hpp takes of os/lock.hpp.
+// The part of os/lock.hpp that sched/bias.hpp uses.
 namespace ums::modelled_os {
 using os::lock_states;
 }  // namespace ums::modelled_os
@@ -43,7 +43,7 @@ constexpr std::uint32_t is_free = ums::os::lock_states::free, is_held = ums::os:
 struct program {
     bool asymmetric = true;
     bool without_claim = false;  // The mistake that the test must find.
-    int sections = 2;            // Of the fibers of the processor, one after the other.
+    int sections = 2;            // How many the fibers of the processor make, one after the other.
     int others = 1;              // Threads that work on another processor, or on none.
     int each = 1;
 };
@@ -59,7 +59,8 @@ struct shared : ums::tso::guarded_number {
         return word.compare_exchange(seen, is_held, acquire, relaxed);
     }
 
-    // A fiber of the processor: inside, if it is biased; else in the ordinary way, and then it makes it biased again.
+    // A fiber of the processor. It works inside if the lock is biased; otherwise in the ordinary
+    // way, and then it makes the lock biased again.
     bool on_the_processor() {
         if (!own.enter()) return false;
         if (bias_word::is_mine(word, mine)) {
@@ -74,7 +75,7 @@ struct shared : ums::tso::guarded_number {
         return true;
     }
 
-    // Anybody else.
+    // Any other thread.
     bool elsewhere(bool without_claim) {
         if (acquire_free()) {
             section();
@@ -119,7 +120,7 @@ void is_correct(const program& p) {
     std::cout << r.states << " states, " << r.executions << " executions\n";
 }
 
-// The search goes through the same states, and a sanitizer has nothing to look at in them.
+// The search goes through the same states, and there is nothing in them for a sanitizer to check.
 constexpr bool is_instrumented = under_tsan || under_asan;
 constexpr const char* too_long = "a minute, and more, under a sanitizer";
 

@@ -34,9 +34,10 @@ void give_up_at_once(carrier& c) noexcept {
         c.pool.count_hand_off();
         return give_up_to(*keep::take_relief(c), c, *p);
     }
-    // The spare that is taken is the caller's alone, and it keeps it if its processor should go meanwhile.
+    // The spare that is taken is the caller's alone. The caller keeps it if its processor goes to
+    // another carrier meanwhile.
     carrier* spare = c.pool.take_spare(&c);
-    // If there is none, one is made, and takes the processor.
+    // If there is no spare, the maker makes one, and that one takes the processor.
     if (processor* const p = spare != nullptr ? c.enter() : nullptr) {
         give_up_to(*spare, c, *p);
     } else if (spare != nullptr) {
@@ -47,7 +48,7 @@ void give_up_at_once(carrier& c) noexcept {
 
 // Waits for its turn if the carrier has none.
 void get_processor(carrier& c) noexcept {
-    // Whoever takes it away may be at work on this carrier: enter() waits for that.
+    // A thread that takes it away may be at work on this carrier: enter() waits for that.
     if (c.enter() != nullptr) return c.leave(c.running.get()->race);
     if (c.exceptions->active() && !c.is_kept.get())
         keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });

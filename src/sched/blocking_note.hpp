@@ -15,11 +15,11 @@ struct blocking_note {
     base::owned<std::uint32_t> depth;  // Of ums::blocking() regions: in one it holds a permit.
     base::owned<bool> has_permit;      // The region's own, and not that of ums::keep_carrier.
 
-    base::owned<std::uint32_t> shields;  // Of ums::uninterruptible() sections.
-    base::owned<bool> stop_wanted;       // It should have been stopped in one.
-    // Of its habit of blocking unmarked (sched/habit.hpp); 0: was never found.
+    base::owned<std::uint32_t> shields;  // The depth of ums::uninterruptible() sections.
+    base::owned<bool> stop_wanted;       // The fiber should have been stopped inside one.
+    // The level of its habit of blocking unmarked (sched/habit.hpp); 0: it was never found blocked.
     base::owned<std::uint32_t> level;
-    // When it got a processor after a stop, until it is found blocked; or 0.
+    // When it got a processor after a stop, until it is found blocked; otherwise 0.
     base::owned<os::nanoseconds> went_on;
 
     [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo p1 nomembarrier nosync
 //
-// Without a detector: a marked region gives its processor up at once.
+// Without a detector, a marked region gives up its processor at once.
 #include "ums/blocking.hpp"
 
 #include <atomic>
@@ -82,7 +82,7 @@ TEST_F(blocking_test, a_region_that_migrates_takes_a_permit_of_its_new_cluster) 
             ums::fiber{{.cluster = &other}, [] { ums::blocking([] {}); }}.join();
             ums::fiber{[] { ums::blocking([] {}); }}.join();
         }
-        // None was taken twice, and none given back that was not taken.
+        // No permit was taken twice, and none was given back that had not been taken.
         EXPECT_FALSE(ums::sched::this_carrier()->pool.any_away());
     });
 }
@@ -109,7 +109,8 @@ TEST_F(blocking_test, many_regions_block_at_once) {
 
 TEST_F(blocking_test, a_region_returns_what_the_call_returns_and_keeps_errno) {
     ums::run({.processors = 1}, [] {
-        // Set by a call: by name it would be a race in ThreadSanitizer's eyes, which do not see which thread's it is.
+        // A call sets errno: naming it here would be a race for ThreadSanitizer, which does not see
+        // whose errno it is.
         ums::fiber other{[] { EXPECT_EQ(::access("", F_OK), -1); }};
         char c = 0;
         const auto result = ums::blocking([&] { return read(-1, &c, 1); });
@@ -138,7 +139,7 @@ TEST_F(blocking_test, what_the_call_throws_passes_through) {
                 FAIL();
             } catch (const std::runtime_error& e) {
                 EXPECT_STREQ(e.what(), "from the region");
-                ums::blocking([] {});  // And with an exception in flight.
+                ums::blocking([] {});  // This also works with an exception in flight.
                 EXPECT_STREQ(e.what(), "from the region");
             }
             other.join();
@@ -205,7 +206,7 @@ TEST_F(blocking_test, regions_wait_for_a_carrier_past_the_bound_and_no_more_are_
             });
         auto& pool = ums::sched::this_carrier()->pool;
         while (pool.counters().waits < 20) ums::this_fiber::yield();
-        // Each is written by a fiber; few may be read at once, in order of arrival.
+        // A fiber writes each; only a few may be read at once, in order of arrival.
         for (int i = 0; i < n; ++i) {
             pipes[static_cast<std::size_t>(i)].put('b');
             done.acquire();

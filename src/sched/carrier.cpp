@@ -25,9 +25,10 @@ namespace ums::sched {
 
 namespace {
 
-// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is stopped or blocks
-// again. With the kernel's own slices, some milliseconds, they wait for each other and for the one that has the processor
-// until a tick, gather there, and then take the CPU one after another while it waits. Measured: docs/design/hand-off.md.
+// Carriers of one processor share its CPU when blocks end: each that comes back runs until it is
+// stopped or blocks again. With the kernel's own slices of some milliseconds, they wait until a
+// tick for each other and for the one that has the processor, gather there, and then take the CPU
+// one after another while that one waits. Measured: docs/design/hand-off.md.
 constexpr os::nanoseconds carrier_slice = 500'000;
 
 }  // namespace
@@ -47,7 +48,7 @@ void carrier::run() noexcept {
     else
         std::snprintf(name, sizeof name, "ums %.4s/+", pool.home().name().c_str());
     pthread_setname_np(pthread_self(), name);
-    (void)os::ask_for_slice(carrier_slice);  // Without it things go on as well, and slower.
+    (void)os::ask_for_slice(carrier_slice);  // Without it everything works as well, only slower.
     tid.set(gettid());
     cpu.begin();
     pinned_to = -1;
@@ -73,7 +74,7 @@ void carrier::run() noexcept {
     os::set_thread_slot(this);
     while (pool.wait_for_processor(*this)) {
         wake_place.end();
-        if (proc.get() == nullptr) continue;  // Put back.
+        if (proc.get() == nullptr) continue;  // The processor was put back.
         follow_processor();
         run_fibers();
     }
@@ -86,11 +87,11 @@ void carrier::run() noexcept {
 void carrier::follow_processor() noexcept {
     UMS_ASSERT(proc.get() != nullptr, "a carrier follows no processor");
     const int place = static_cast<int>(proc.get()->index());
-    if (pool.home().pins() && place != pinned_to) os::pin_this_thread(static_cast<unsigned>(place));
+    if (place != pinned_to) pool.home().place_thread(static_cast<unsigned>(place), pinned_to < 0);
     pinned_to = place;
 }
 
-// Inlined: it begins in the processor's TSan context and ends in the thread's own.
+// Inlined, because it begins in the processor's TSan context and ends in the thread's own.
 UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
     UMS_ASSERT(own.is_inside() && running.get() == nullptr,
@@ -120,8 +121,8 @@ void carrier::run_fibers() noexcept {
     }
     fiber* f = runs_first.get();
     runs_first.set(nullptr);
-    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors change their carrier often,
-    // for hand-offs or preemptions, no slice may ever end by its count.
+    // A slice has ended, so the inboxes and the pinned fibers have their turn. Where processors
+    // often change their carrier, for hand-offs or preemptions, no slice may ever end by its count.
     if (f == nullptr) f = p->pick_at_slice_end();
     for (;;) {
         if (f == nullptr) f = search::find(*p, *this);
@@ -129,9 +130,11 @@ void carrier::run_fibers() noexcept {
         running.set(f);
         watching::runs();
         arch::start_switch(loop_shadow, f->shadow);
-        // A fiber that comes back to the carrier that it keeps ran already, in the trace.
-        const arch::arrival a =
-            arch::switch_context(loop, f->context, this, is_kept.get() ? nullptr : p->trace);
+        // The trace shows that a fiber runs when it is switched to, and not again when it comes
+        // back to the carrier that it keeps.
+        after_switch* const traced =
+            is_kept.get() || p->trace == nullptr ? nullptr : &p->trace->from_loop;
+        const arch::arrival a = arch::switch_context(loop, f->context, this, traced);
         arch::finish_switch(loop_shadow);
         if (a.after != nullptr) {
             const auto* h = static_cast<const after_switch*>(a.after);

@@ -3,14 +3,15 @@
 
 // sched/carrier.hpp: a kernel thread of the runtime that can run fibers.
 //
-// It holds at most one processor and runs at most one fiber. Its own stack runs the loop that looks for
-// work when a fiber stops and nothing else is ready; between two ready fibers the switch is direct.
-// Which fiber runs belongs to the carrier and not to the processor, because a carrier that blocks in
-// the kernel keeps its fiber while its processor goes on elsewhere (sched/hand_off.hpp).
+// It holds at most one processor and runs at most one fiber. Its own stack runs the loop that looks
+// for work when a fiber stops and nothing else is ready; between two ready fibers the switch is
+// direct. The running fiber belongs to the carrier and not to the processor, because a carrier that
+// blocks in the kernel keeps its fiber while its processor goes on elsewhere (sched/hand_off.hpp).
 //
-// Life: made by the maker's thread (carry/maker.hpp) for a pool (sched/carrier_pool.hpp); holds a
-// processor, runs fibers; when it has none left and no fiber, it waits in the pool as a spare. The object outlives
-// its kernel thread: a thief may still look at it. It goes with its pool.
+// Life: the maker's thread (carry/maker.hpp) makes it for a pool (sched/carrier_pool.hpp); it holds
+// a processor and runs fibers; when it has no processor and no fiber left, it waits in the pool as
+// a spare. The object outlives its kernel thread, because a thief may still look at it. It is
+// destroyed with its pool.
 
 #include "arch/context.hpp"
 #include "arch/exception_state.hpp"
@@ -40,8 +41,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     carrier(const carrier&) = delete;
     carrier& operator=(const carrier&) = delete;
 
-    // The bracket around all work on the processor it holds. Null, and nothing was entered: it holds none any
-    // more, because it was blocked in the kernel. leave() names who continues, for ThreadSanitizer.
+    // The bracket around all work on the processor that it holds. Returns null, without entering,
+    // if it no longer holds one, because it was blocked in the kernel. leave() names the side that
+    // continues, for ThreadSanitizer.
     [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() noexcept {
         if (!own.enter()) [[unlikely]]
             return nullptr;
@@ -53,11 +55,11 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
         own.publish();
         continues.resume();
-        arch::happens_after(this);  // Its kernel thread's start, and nothing else.
+        arch::happens_after(this);  // Comes after its kernel thread's start, and nothing else.
         own.let_go();
     }
 
-    // Fills in what the next switch leaves to do.
+    // Fills in what the next switch leaves to be done.
     [[nodiscard]] UMS_ALWAYS_INLINE after_switch* leave_behind(
         void (*finish)(const after_switch&, carrier&) noexcept, fiber* self, void* other = nullptr,
         std::uintptr_t word = 0) noexcept {
@@ -70,8 +72,8 @@ struct alignas(base::cache_line) carrier : os::slot_head {
 
     // Hot:
     carry::ownership own;
-    base::owned<processor*> proc;  // Written by who is inside, or has a claim.
-    base::owned<fiber*> running;   // Written by the thread itself. Null: the loop.
+    base::owned<processor*> proc;  // Written by code that is inside or holds a claim.
+    base::owned<fiber*> running;   // Written by the thread itself. Null: the loop runs.
     // Set once at the thread's start:
     int* errno_at = nullptr;
     // Its thread's; while its fiber keeps it, the constant that is always active (sched/keep.hpp).
@@ -86,44 +88,50 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     carry::turn_word turn;  // What the thread waits on while it holds no processor.
     base::owned<int> tid;
     os::thread_cpu cpu;
-    os::placement wake_place;  // Of its waking up. Its waker's, then its own.
+    os::placement wake_place;  // Where it wakes up. Owned by its waker, then by itself.
     carrier_pool& pool;
-    // In the one of the pool's lists that it is in. Guarded by the pool's lock.
+    // Link in whichever list of the pool holds this carrier. Guarded by the pool's lock.
     carrier* next = nullptr;
-    bool is_wanting = false;  // Waits in the pool for a spare that takes its processor. Likewise.
+    // It waits in the pool for a spare that takes its processor. Guarded by the same lock.
+    bool is_wanting = false;
     carrier* next_wanting = nullptr;
     std::uint64_t wanting_since = 0;  // activity() at that time.
     os::nanoseconds wanting_from = 0;  // When it first had that activity there.
-    carrier* next_made = nullptr;     // Of all of the pool's. Likewise.
-    // A permit, for an unmarked block. Changed under a claim, or by itself.
+    // The next of all carriers of the pool. Guarded by the same lock.
+    carrier* next_made = nullptr;
+    // A permit, for an unmarked block. Changed under a claim, or by the carrier itself.
     bool has_borrowed = false;
-    // What it shall make ready once it holds the processor it is being given: the fiber that was stopped there.
+    // The fiber to make ready once this carrier holds the processor that it is being given: the one
+    // that was stopped there.
     fiber* brings = nullptr;
     os::kernel_thread thread;
 
     // --- Kept by its fiber (sched/keep.hpp) ---
-    base::owned<bool> is_kept;      // Its thread's.
-    // Takes the processor over when the fiber waits. Inside, or with a claim; without a processor, the thread's.
+    base::owned<bool> is_kept;  // Written by its thread.
+    // Takes the processor over when the fiber waits. Written by code that is inside or holds a
+    // claim; while the carrier has no processor, by its thread.
     base::owned<carrier*> relief;
-    base::owned<bool> stands_by;    // Waits to be given a processor, and is no spare. Its thread's.
-    base::owned<carrier*> gives_to; // Gets the processor as soon as the loop runs. Its thread's.
-    // What it goes on with once it has the processor that it is being given: an action that another carrier has left, and
-    // a fiber. Inside that processor.
+    base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Written by its thread.
+    base::owned<carrier*> gives_to;  // Gets the processor as soon as the loop runs. Its thread's.
+    // What the carrier goes on with once it has the processor that it is being given: an action
+    // that another carrier has left, and a fiber. Written inside that processor.
     base::owned<const after_switch*> begun;
     base::owned<fiber*> runs_first;
 
-    // --- Stopping its fiber (sched/stop.hpp). Its own thread's, but for `interrupt`, which others arm. ---
+    // --- Stopping its fiber (sched/stop.hpp). Owned by its thread; others arm `interrupt`. ---
     carry::interrupt interrupt;
-    // It works on being stopped, or waits for a processor, or has one and is about to be woken for it. Nobody may take the
-    // processor then: it looks blocked, and is not.
+    // It works on being stopped, or waits for a processor, or has one and is about to be woken for
+    // it. Then no thread may take the processor: the carrier looks blocked, but is not.
     base::owned<bool> is_stopping;
-    // The activity whose slice is over: the interrupt was armed for that. Its armer's.
+    // The activity whose slice is over: the interrupt was armed for it. Owned by the thread that
+    // armed it.
     base::owned<std::uint64_t> ends_slice_of;
-    base::owned<bool> waits_for_turn;  // In the signal's handler, its fiber wherever it belongs.
+    // It waits in the signal's handler; its fiber is wherever it belongs.
+    base::owned<bool> waits_for_turn;
     unsigned deferrals = 0;
     int pinned_to = -1;
 
-    // Changes whenever the fiber that runs changes. For anybody; a hint.
+    // Changes whenever a different fiber runs. Any thread may read it, as a hint.
     [[nodiscard]] std::uint64_t activity() const noexcept {
         const processor* p = proc.get();
         return p != nullptr ? p->activity() : 0;
@@ -146,7 +154,7 @@ private:
     UMS_ALWAYS_INLINE void retire() noexcept;
 };
 
-// The calling thread's, or null on a thread that is none. Never cached across a switch.
+// The calling thread's carrier, or null on other threads. Never cached across a switch.
 inline carrier* this_carrier() noexcept { return static_cast<carrier*>(os::thread_slot()); }
 
 }  // namespace ums::sched

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// A spare waits on its own `turn`. Only who has taken it out of the list of spares, under the lock, may write that
-// word: so a spare is given one processor, or told to end, never both; and one that wakes up by its time limit and
-// still is in the list takes itself out.
+// A spare waits on its own `turn`. Only the thread that has taken it out of the list of spares,
+// under the lock, may write that word. So a spare is given one processor or told to end, never
+// both; a spare that wakes up at its time limit, and is still in the list, takes itself out.
 //
-// Why no blocked carrier that wants a spare is forgotten: it is put into `wanting_` under the lock, when there is no
-// spare; whoever becomes a spare looks there under the same lock first, and again if one came while it looked
-// (`wants_`), for whoever came then has counted it as there.
+// Why no blocked carrier that wants a spare is forgotten: it is put into `wanting_` under the lock
+// when there is no spare. Every carrier that becomes a spare first looks there under the same lock.
+// It looks again if a carrier came while it looked (`wants_`), because the thread that put it there
+// counted the spare as available.
 //
-// Why none that was refused a permit is forgotten, once one is free: who refuses puts it into `wanting_` under the
-// lock, then looks for a free permit; who frees one does so, then looks at `wanting_` under the lock. The second of the two
-// sees what the first has done, and sends a spare to look.
+// Why no carrier that was refused a permit is forgotten once a permit is free: the thread that
+// refuses puts it into `wanting_` under the lock, then looks for a free permit; the thread that
+// frees a permit does so, then looks at `wanting_` under the lock. The second of the two sees what
+// the first has done, and sends a spare to look.
 //
-// The allocator is not called under the lock: a fiber may be stopped inside the allocator, and who stops it takes the
-// lock.
+// The allocator is not called under the lock: a fiber may be stopped inside the allocator, and the
+// thread that stops it takes the lock.
 #include "sched/carrier_pool.hpp"
 
 #include <algorithm>
@@ -59,7 +61,7 @@ carrier_pool::~carrier_pool() {
     }
 }
 
-// Without the lock. One without a kernel thread.
+// Call without the lock. Returns a carrier without a kernel thread.
 carrier& carrier_pool::new_carrier() {
     {
         const os::lock_guard guard{lock_};
@@ -75,14 +77,14 @@ carrier& carrier_pool::new_carrier() {
     return *made;
 }
 
-// Under the lock.
+// Requires: the lock.
 void carrier_pool::count_new() noexcept {
     ++counters_.now;
     ++counters_.made;
     counters_.peak = std::max(counters_.peak, counters_.now);
 }
 
-// One whose kernel thread is no more, or never was.
+// For a carrier whose kernel thread is gone, or never existed.
 void carrier_pool::discard(carrier& c) noexcept {
     const os::lock_guard guard{lock_};
     UMS_ASSERT(counters_.now != 0, "a pool has lost count of its carriers");
@@ -90,7 +92,7 @@ void carrier_pool::discard(carrier& c) noexcept {
     put_unused(c);
 }
 
-// Under the lock.
+// Requires: the lock.
 void carrier_pool::put_unused(carrier& c) noexcept {
     UMS_ASSERT(!c.thread.is_started(), "a carrier is put away with its kernel thread");
     base::chain::push_front(unused_, c, &carrier::next);
@@ -130,7 +132,7 @@ void carrier_pool::hold(processor& p) {
 void carrier_pool::join(carrier& c) noexcept {
     UMS_ASSERT(c.proc.get() == nullptr && c.running.get() == nullptr,
                "a carrier has ended that carries something");
-    c.thread.join();  // It was started and has been told to end, or ends of itself.
+    c.thread.join();  // The thread was started, and has been told to end or ends by itself.
     discard(c);
 }
 
@@ -151,7 +153,8 @@ void carrier_pool::stop() noexcept {
     lock_.release();
     for (carrier* c = all_; c != nullptr; c = c->next_made)
         if (c->thread.is_started()) c->thread.join();
-    carry::maker::forget(*this);  // Again: a spare that has ended meanwhile may have asked late.
+    // Once more, because a spare that has ended meanwhile may have asked late.
+    carry::maker::forget(*this);
     unused_ = nullptr;
     for (carrier* c = all_; c != nullptr; c = c->next_made) {
         c->is_wanting = false;
@@ -183,7 +186,8 @@ bool carrier_pool::make_spares() noexcept {
         const bool wanted = lacks_spare();
         if (wanted) {
             count_new();
-            ++counters_.spare;  // From now on: nobody shall ask for another one meanwhile.
+            // Counted from now on, so that no caller asks for another one meanwhile.
+            ++counters_.spare;
         }
         lock_.release();
         if (!wanted) {
@@ -199,7 +203,7 @@ bool carrier_pool::make_spares() noexcept {
             if (error == 0) continue;
         } catch (const std::bad_alloc&) {
         }
-        // As if the bound were reached: whoever blocks keeps its processor until another comes back.
+        // As at the bound: a carrier that blocks keeps its processor until another comes back.
         lock_.acquire();
         --counters_.spare;
         --counters_.now;
@@ -215,7 +219,7 @@ bool carrier_pool::make_spares() noexcept {
     }
 }
 
-// Under the lock.
+// Requires: the lock.
 void carrier_pool::push_wanting(carrier& c) noexcept {
     if (!c.is_wanting) {
         c.is_wanting = true;
@@ -226,7 +230,7 @@ void carrier_pool::push_wanting(carrier& c) noexcept {
     if (std::exchange(c.wanting_since, seen) != seen) c.wanting_from = os::now();
 }
 
-// Under the lock.
+// Requires: the lock.
 carrier* carrier_pool::pop_wanting() noexcept {
     carrier* c = base::chain::pop_front(wanting_, &carrier::next_wanting);
     if (c == nullptr) return nullptr;
@@ -237,7 +241,7 @@ carrier* carrier_pool::pop_wanting() noexcept {
     return c;
 }
 
-// Under the lock.
+// Requires: the lock.
 carrier* carrier_pool::pop_spare(int cpu) noexcept {
     carrier** at = &spares_;
     if (cpu >= 0)
@@ -279,7 +283,7 @@ carrier* carrier_pool::take_ready_spare() noexcept {
     return c;
 }
 
-// By way of its own thread, which looks whether somebody wants it first.
+// Goes through the spare's own thread, which first looks whether a carrier wants it.
 void carrier_pool::put_back(carrier& spare) noexcept { run(spare); }
 
 void carrier_pool::run(carrier& spare) noexcept {
@@ -287,12 +291,13 @@ void carrier_pool::run(carrier& spare) noexcept {
     spare.turn.wake();
 }
 
-// Takes the processor of a carrier that had to wait for a spare. Called with the lock, and returns with it.
+// Takes the processor of a carrier that had to wait for a spare. Called with the lock, and returns
+// with it.
 bool carrier_pool::serve_wanting(carrier& self) noexcept {
     std::uint64_t seen;
     do {
         seen = wants_;
-        // One that is refused a permit comes back into the list.
+        // A carrier that is refused a permit comes back into the list.
         for (unsigned n = wanting_count_; n != 0; --n) {
             carrier* blocked = pop_wanting();
             if (blocked == nullptr) break;
@@ -311,7 +316,7 @@ void carrier_pool::serve_refused() noexcept {
     const bool any = wanting_ != nullptr;
     carrier* spare = any ? base::chain::pop_front(spares_, &carrier::next) : nullptr;
     if (spare != nullptr) --counters_.spare;
-    if (any) ++wants_;  // For a spare that is just looking.
+    if (any) ++wants_;  // For a spare that is looking at this moment.
     const bool ask = any && spare == nullptr && lacks_spare();
     lock_.release();
     if (spare != nullptr) put_back(*spare);
@@ -413,10 +418,11 @@ bool carrier_pool::wait_for_processor(carrier& self) noexcept {
     }
 }
 
-// One more than there are processors, at least: processors may be added while the cluster runs.
+// At least one more than there are processors, because processors may be added while the cluster
+// runs.
 unsigned carrier_pool::bound() const noexcept { return std::max(most_, home_.active() + 1); }
 
-// Without the carriers that the processors themselves need.
+// Leaves out the carriers that the processors themselves need.
 unsigned carrier_pool::most_permits() const noexcept { return bound() - home_.active(); }
 
 void carrier_pool::take_permit() noexcept {
@@ -459,7 +465,8 @@ bool carrier_pool::look_at_refused() noexcept {
         lock_.release();
         return false;
     }
-    const bool is_bound = permits_.used() >= most_permits();  // Else it wants a spare that is being made.
+    // Otherwise it wants a spare that is being made.
+    const bool is_bound = permits_.used() >= most_permits();
     const os::nanoseconds now = os::now();
     bool any = false;
     int stuck = 0;
@@ -471,7 +478,8 @@ bool carrier_pool::look_at_refused() noexcept {
     }
     looks_at_refused_ = any;
     lock_.release();
-    // It may be back from its call, and compute. The detector that found it knows no more.
+    // It may be back from its call, and computing. The detector that found it knows no more than
+    // that.
     if (stuck == 0 || !may_be_blocked(stuck)) return any;
     has_told_bound_ = true;
     os::say("cluster %s has the %u kernel threads that it may have: a fiber that is blocked in the kernel has kept its "
@@ -496,25 +504,27 @@ bool carrier_pool::take_or_stop(carrier& c) noexcept {
     return false;
 }
 
-// Under the lock.
+// Requires: the lock.
 carrier* carrier_pool::pop_stopped() noexcept {
     for (;;) {
         carrier* c = stopped_list_.pop();
         if (c == nullptr) return nullptr;
-        // relaxed: a reader of too much finds the list empty.
+        // relaxed: a reader that sees too many finds the list empty.
         const unsigned before = stopped_.fetch_sub(1, base::relaxed);
         UMS_ASSERT(before != 0, "a pool has lost count of its stopped carriers");
         UMS_ASSERT(c->proc.get() == nullptr, "a stopped carrier is listed, and holds a processor");
         turn_word::state seen = turn_word::stopped;
         if (c->turn.change(seen, turn_word::given)) return c;
-        // Released before it came into the list: it runs, or waits already for a processor to come to its place.
+        // It was released before it came into the list: it runs, or already waits for a processor
+        // to come to its place.
         c->turn.set(turn_word::holds);
         c->turn.wake();
     }
 }
 
-// One that is not in the list is in a queue: its place stays. Or it is about to be given a processor, or to come into the
-// list: the thread that takes it off that list lets it go on.
+// A carrier that is not in the list may be in a queue: its place stays there. Or it is about to be
+// given a processor, or to come into the list: then the thread that takes it off that list lets it
+// go on.
 void carrier_pool::release(carrier& c) noexcept {
     lock_.acquire();
     const bool listed = stopped_list_.try_remove(c);
@@ -532,13 +542,14 @@ void carrier_pool::release(carrier& c) noexcept {
 void carrier_pool::begin_waiting(carrier& c) noexcept {
     c.waits_for_turn.set(true);
     waiting_.fetch_add(1, base::release);  // sync(pool.waiting)
-    // A detector that meanwhile found nobody of interest may have gone to sleep.
+    // A detector that found no carrier of interest meanwhile may have gone to sleep.
     watching::runs();
 }
 
 void carrier_pool::end_waiting(carrier& c) noexcept {
     c.waits_for_turn.set(false);
-    waiting_.fetch_sub(1, base::relaxed);  // relaxed: one too many only makes a detector look.
+    // relaxed: a count that is too high only makes a detector look.
+    waiting_.fetch_sub(1, base::relaxed);
 }
 
 os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
@@ -549,7 +560,8 @@ os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
         seen_since_ = now;
         return os::never;
     }
-    // With time slices the others are stopped in turn, after two slices at most: only where that fails is there a need.
+    // With time slices the others are stopped in turn, after two slices at most: this is needed
+    // only where that fails.
     const os::nanoseconds patience = std::max(stop::patience, 3 * time_slice);
     if (now - seen_since_ < patience) return patience - (now - seen_since_);
     seen_since_ = now;
@@ -576,7 +588,7 @@ void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
     UMS_ASSERT(from.has_borrowed && !to.has_borrowed,
                "a permit is passed on that is not there, or to one that has one");
     from.has_borrowed = false;
-    from.interrupt.disarm();  // It need not be stopped any more.
+    from.interrupt.disarm();  // It no longer needs to be stopped.
     to.has_borrowed = true;
     go_away(to);
 }
@@ -588,7 +600,7 @@ void carrier_pool::go_away(carrier& c) noexcept {
 
 void carrier_pool::come_back(carrier& c) noexcept {
     if (!c.has_borrowed) return;
-    c.interrupt.disarm();  // It need not be stopped any more.
+    c.interrupt.disarm();  // It no longer needs to be stopped.
     give_borrowed_permit(c);
 }
 

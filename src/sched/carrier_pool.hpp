@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/carrier_pool.hpp: the carriers of a cluster: those that hold a processor, those that block in the kernel
-// with a fiber, and the spares.
+// sched/carrier_pool.hpp: the carriers of a cluster: those that hold a processor, those that block
+// in the kernel with a fiber, and the spares.
 //
-// The pool keeps a spare ready, so that a hand-off need not wait for a kernel thread to be made. A spare that was not needed
-// for `linger` ends, but for one. Where the kernel refuses a thread the maker tries again, after 1 ms to 1 s, and says so
-// once on standard error. Carriers are bounded: see permits.
-// A carrier that the bound has kept blocked with a processor for a second, while fibers wait for that, is told there too.
+// The pool keeps a spare ready, so that a hand-off need not wait for a kernel thread to be made. A
+// spare that was not needed for `linger` ends, except the last. If the kernel refuses a thread, the
+// maker tries again, after 1 ms to 1 s, and says so once on standard error. The number of carriers
+// is bounded: see permits. If the bound keeps a carrier blocked with a processor for a second,
+// while fibers wait for that processor, standard error says that, too.
 //
-// A call that blocks unmarked borrows a permit (sched/permits.hpp) before its processor goes on elsewhere. Past the
-// bound the processor stays with it until a permit is free or the call returns, and the statistics say so.
+// A call that blocks unmarked borrows a permit (sched/permits.hpp) before its processor goes on
+// elsewhere. Past the bound the processor stays with it until a permit is free or the call returns,
+// and the statistics say so.
 //
-// A call that blocks unmarked may wait for a lock whose holder was stopped (sched/stop.hpp) and has no processor either.
-// That ends at the bound, too: the processor of a carrier that is refused a permit goes to one that was stopped, which
-// leaves its permit to the other; and who is about to be stopped takes the processor of one that was refused. Both lists
-// are under one lock, so of the two that miss each other the second finds the first.
+// A call that blocks unmarked may wait for a lock whose holder was stopped (sched/stop.hpp) and has
+// no processor either. That ends at the bound, too: when a carrier is refused a permit, its
+// processor goes to one that was stopped, which leaves its permit to it; and a carrier that is
+// about to be stopped takes the processor of one that was refused. Both lists are under one lock,
+// so if the two miss each other, the second finds the first.
 
 #include <utility>
 
@@ -43,7 +46,7 @@ struct carrier_counters {
     std::uint64_t refused = 0;  // Unmarked blocks that kept their processor, past the bound.
     std::uint64_t hand_offs = 0;
     std::uint64_t stops = 0;        // Fibers stopped because they ran on without a processor.
-    std::uint64_t preemptions = 0;  // Fibers stopped because their time was over.
+    std::uint64_t preemptions = 0;  // Fibers that were stopped because their time was over.
 };
 
 class carrier_pool final : public carry::crew {
@@ -61,29 +64,30 @@ public:
     carrier_pool& operator=(const carrier_pool&) = delete;
     ~carrier_pool();
 
-    // Makes a carrier that holds `p`. Throws std::system_error, std::bad_alloc. By who changes the cluster.
+    // Makes a carrier that holds `p`. Throws std::system_error, std::bad_alloc. Called by the
+    // thread that changes the cluster.
     void hold(processor& p);
     // After a hold(), once no carrier holds the processor any more.
     static void forget(processor& p) noexcept {
         if (std::exchange(p.is_watched, false)) watching::by->remove(p);
     }
-    // Has the first spare made. Does not wait.
+    // Makes the maker make the first spare. Does not wait.
     void keep_spare() noexcept;
-    // Waits until the kernel thread of a carrier that has left its processor for good is gone.
+    // Waits until the kernel thread is gone of a carrier that has left its processor for good.
     void join(carrier& c) noexcept;
     // Ends and joins all carriers. Requires: each has retired or is a spare.
     void stop() noexcept;
 
-    // For a hand-off: a spare, or null, and then one is being made for `blocked`, whose processor it will take by
-    // itself if that is still where it was. Of several rather one that ran on `cpu` last.
-    // replenish() must follow.
+    // For a hand-off: returns a spare, or null; in that case the maker makes one for `blocked`,
+    // which takes that carrier's processor by itself if it is still there. Among several spares it
+    // prefers one that ran on `cpu` last. Call replenish() afterwards.
     carrier* take_spare(carrier* blocked, int cpu = -1) noexcept;
-    // After a take_spare(), once nobody waits for the caller: what was taken is made anew, and what was missed. Does not
-    // wait, but the maker may get the caller's CPU.
+    // Call after take_spare(), once no thread waits for the caller: replaces what was taken, and
+    // makes what was missing. Does not wait, but the maker may get the caller's CPU.
     void replenish() noexcept;
-    // A spare that was not needed after all.
+    // Takes back a spare that was not needed after all.
     void put_back(carrier& spare) noexcept;
-    // A spare that was given a processor goes to work.
+    // Sends a spare that was given a processor to work.
     void run(carrier& spare) noexcept;
 
     // For a fiber that is to keep its carrier: a permit, and a carrier that stands by (sched/keep.hpp). Makes one if there
@@ -95,43 +99,49 @@ public:
     bool wait_for_processor(carrier& self) noexcept;
 
     // --- permits ---
-    // Takes one, waiting for it by parking. For a fiber.
+    // Takes one, and parks until there is one. For a fiber.
     void take_permit() noexcept;
     void give_permit() noexcept;
-    // For a carrier that blocks unmarked. False: there is none.
+    // For a carrier that blocks unmarked. Returns false if there is none.
     [[nodiscard]] bool borrow_permit(carrier& c) noexcept;
     void give_borrowed_permit(carrier& c) noexcept;
     // `from` holds a processor again, and `to`, which is blocked, has lost its own.
     void pass_permit_on(carrier& from, carrier& to) noexcept;
-    // A carrier could not borrow one: returns a stopped one, taken out of the list, that shall have its processor. Null:
-    // there is none, and the next that comes back will take it.
+    // For a carrier that could not borrow a permit: returns a stopped carrier, taken out of the
+    // list, that is to have its processor. Null: there is none, and the next one that comes back
+    // will take it.
     [[nodiscard]] carrier* stopped_or_refuse(carrier& c) noexcept;
-    // After a refusal, and without a claim on the carrier: a permit may have become free in between.
+    // Call after a refusal, without a claim on the carrier: a permit may have become free in
+    // between.
     void look_again_at_refused() noexcept;
-    // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it takes the processor of
-    // one that was refused (true), or goes on the list of the stopped.
+    // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it
+    // takes the processor of a carrier that was refused (returns true), or goes on the list of
+    // stopped ones.
     [[nodiscard]] bool take_or_stop(carrier& c) noexcept;
-    // Around the wait of a carrier that was stopped for its turn. The first tells the detector.
+    // Call these around the wait of a stopped carrier for its turn. The first tells the detector.
     void begin_waiting(carrier& c) noexcept;
     void end_waiting(carrier& c) noexcept;
-    // For a detector: if fibers wait for their turn, and nothing has switched for so long that nothing else will, lets them
-    // all run on without a processor. One thread. Returns after how long it is to be called again; os::never: none wait.
+    // For a detector: if fibers wait for their turn, and nothing has switched for so long that
+    // nothing else will, lets all of them run on without a processor. Only one thread calls this.
+    // Returns after how long to call it again; os::never: none wait.
     [[nodiscard]] os::nanoseconds release_if_stuck(os::nanoseconds now) noexcept;
-    // The one that was stopped first, or null. Its fiber runs next on the caller's processor.
+    // Returns the carrier that was stopped first, or null. Its fiber runs next on the caller's
+    // processor.
     [[nodiscard]] carrier* take_stopped() noexcept;
     [[nodiscard]] bool has_stopped() const noexcept {
-        // relaxed: as a queue's emptiness; see idle_set.hpp.
+        // relaxed: like the emptiness of a queue; see idle_set.hpp.
         return stopped_.load(base::relaxed) != 0;
     }
-    // The processor of a carrier that borrowed one has gone: it is to be stopped when it runs again.
+    // The processor of a carrier that borrowed a permit has left: the carrier is to be stopped when
+    // it runs again.
     void go_away(carrier& c) noexcept;
-    // It has left its fiber, or holds a processor again.
+    // The carrier has left its fiber, or holds a processor again.
     void come_back(carrier& c) noexcept;
 
     [[nodiscard]] carrier_counters counters() noexcept;
     void count_hand_off() noexcept;
     void count_stop(bool preempted) noexcept;
-    // A spare that is there now, for a preemption; none is made at once.
+    // Returns a spare that is there now, for a preemption; none is made at once.
     carrier* take_ready_spare() noexcept;
 
     // Whether fibers may be blocked in the kernel without a processor: they come back.
@@ -149,14 +159,15 @@ private:
 
     // The maker's work: joins spares that have ended; starts as many as are wanted.
     void reap() noexcept;
-    // Whether all that are wanted were made. Else it is to be tried again.
+    // Returns whether all that are wanted were made; otherwise it is to be tried again.
     [[nodiscard]] bool make_spares() noexcept;
-    // Says so once if a carrier without a permit is blocked for long with a processor that is wanted. Whether it
-    // is to be looked at again, after `told_after`.
+    // Reports once if a carrier without a permit is blocked for long with a processor that is
+    // wanted. Returns whether to look again, after `told_after`.
     [[nodiscard]] bool look_at_refused() noexcept;
     static constexpr os::nanoseconds told_after = 1'000'000'000;
 
-    // Lets the fiber of a carrier that was stopped run on without a processor, if it still waits for its turn.
+    // Lets the fiber of a stopped carrier run on without a processor, if it still waits for its
+    // turn.
     void release(carrier& c) noexcept;
     [[nodiscard]] int make_relief(carrier*& relief) noexcept;
     carrier& new_carrier();
@@ -172,7 +183,8 @@ private:
     bool serve_wanting(carrier& self) noexcept;
     bool remove_spare(carrier& c) noexcept;
     void count_new() noexcept;
-    // Whether another spare shall be made. Those that are on their way count as there. Under lock_.
+    // Whether to make another spare. Those that are on their way count as available. Requires:
+    // lock_.
     [[nodiscard]] bool lacks_spare() const noexcept {
         return !stopping_ && counters_.now < bound() &&
                (wanting_count_ > counters_.spare || counters_.spare == 0);
@@ -187,23 +199,26 @@ private:
     carrier* spares_ = nullptr;   // Last come, first used.
     carrier* unused_ = nullptr;   // Objects without a kernel thread.
     carrier* ended_ = nullptr;    // To be joined by the maker.
-    carrier* wanting_ = nullptr;  // Blocked, with a processor that the next who can shall take.
+    // They are blocked, with a processor that the next carrier that can is to take.
+    carrier* wanting_ = nullptr;
     unsigned wanting_count_ = 0;
     std::uint64_t wants_ = 0;   // How often a spare was wanted that was not there.
     bool stopping_ = false;
     bool looks_at_refused_ = false;  // The maker looks from time to time.
     carrier_counters counters_;
 
-    bool has_complained_ = false;  // Of threads that cannot be made. The maker's.
-    bool has_told_bound_ = false;  // Likewise.
+    // It has reported threads that cannot be made. Owned by the maker.
+    bool has_complained_ = false;
+    bool has_told_bound_ = false;  // Owned by the maker.
 
     permits permits_;
 
-    // Stopped without a processor: first come, first served. Guarded by lock_; the count is for has_stopped().
+    // Carriers that were stopped without a processor: first come, first served. Guarded by lock_;
+    // the count is for has_stopped().
     base::fifo<carrier, &carrier::next> stopped_list_;
     base::atomic<unsigned> stopped_;
     base::atomic<unsigned> waiting_;  // In wait_for_turn().
-    // The detector's, of release_if_stuck():
+    // Owned by the detector, for release_if_stuck():
     std::uint64_t seen_activity_ = 0;
     os::nanoseconds seen_since_ = 0;
 };

@@ -48,7 +48,7 @@ cluster::~cluster() {
     }
     if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
     // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
-    urgency::wait_for_raisers();
+    urgency::wait_for_sections();
     delete_processors();
 }
 
@@ -64,23 +64,41 @@ processor* cluster::make_processor(unsigned index) {
     if (policy_ != nullptr) p->ready.always_look();
     if (setup_.pin) {
         p->distance = std::make_unique<unsigned char[]>(index + 1);
-        const int cpu = os::nth_usable_cpu(index);
+        const int cpu = cpu_of(index);
         for (unsigned i = 0; i < index; ++i)
-            p->distance[i] =
-                static_cast<unsigned char>(os::cpu_distance(cpu, os::nth_usable_cpu(i)));
+            p->distance[i] = static_cast<unsigned char>(os::cpu_distance(cpu, cpu_of(i)));
     }
     if (policy_ != nullptr) policy_->attach(index);
-    // sync(cluster.all): publishes the processor to whoever reads the size.
+    // sync(cluster.all): publishes the processor to threads that read the size.
     all_[index].store(made.release(), base::release);
     size_.store(index + 1, base::release);
-    // seq_cst: an idler that still reads the old number after it joined the idle set is seen there by
-    // the new processor.
+    // seq_cst: an idler that still reads the old number after it joined the idle set is seen there
+    // by the new processor.
     active_.store(index + 1, base::seq_cst);
     return p;
 }
 
-// add, remove, start and stop exclude each other. They wait by parking: a fiber that waited in a lock
-// would hold the processor that is to go.
+int cluster::cpu_of(unsigned n) const noexcept {
+    return setup_.cpus.empty() ? os::nth_usable_cpu(n) : setup_.cpus[n % setup_.cpus.size()];
+}
+
+void cluster::place_thread(unsigned n, bool is_its_first) const noexcept {
+    if (setup_.pin)
+        os::confine_this_thread({cpu_of(n)});
+    else if (is_its_first)
+        os::confine_this_thread(setup_.cpus);
+}
+
+std::vector<int> cluster::cpus_in_use() {
+    const os::lock_guard guard{list_lock};
+    std::vector<int> all;
+    for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+        all.insert(all.end(), c->setup_.cpus.begin(), c->setup_.cpus.end());
+    return all;
+}
+
+// add, remove, start and stop exclude each other. They wait by parking, because a fiber that waited
+// in a lock would hold the processor that is to leave.
 class cluster::change {
 public:
     explicit change(cluster& c) noexcept : cluster_{c} {
@@ -127,8 +145,8 @@ void cluster::stop() noexcept {
     running_ = false;
 }
 
-// On a fiber, as a rule. Stopped in the middle, it would wait for a processor, and the processors for it: for the policy's
-// turn, or for fibers that it has in hand.
+// This usually runs on a fiber. If that were stopped in the middle, it would wait for a processor,
+// and the processors for it: for the policy's turn, or for fibers that it has in hand.
 void cluster::detach_from_policy(unsigned index) {
     const os::no_stop policy_is_used_by_processors;
     if (policy_ != nullptr) policy_->detach(index);
@@ -157,7 +175,7 @@ unsigned cluster::add_processor() {
         detach_from_policy(index);
         p->retirement.is_done.store(true, base::seq_cst);
         forward(*p);
-        wake_for_work();  // For what the policy has given to the other processors.
+        wake_for_work();  // For the fibers that the policy has given to the other processors.
         throw;
     }
     return index;
@@ -172,7 +190,7 @@ void cluster::remove_processor() {
     processor& p = at(left);
     active_.store(left, base::release);
     parkable& me = this_parkable();
-    // Nobody would look into this processor's inbox for its own remover.
+    // Otherwise no carrier would look into this processor's inbox for its own remover.
     if (me.is_fiber && static_cast<fiber&>(me).pinned_to.get() == &p)
         static_cast<fiber&>(me).pin(&successor());
     p.retirement.remover = &me;  // sync(retire): published by the store below.
@@ -181,15 +199,16 @@ void cluster::remove_processor() {
     park(park_kind::internal);
     p.retirement.remover = nullptr;
     UMS_ASSERT(p.holder() == nullptr, "a removed processor is held");
-    carriers.join(*p.retirement.last_holder);  // It is past its last switch: short.
+    // The carrier is past its last switch, so this is short.
+    carriers.join(*p.retirement.last_holder);
     carriers.forget(p);
     detach_from_policy(left);
     // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
-    // one pushed after it is forwarded by its pusher.
+    // and a fiber pushed after it is forwarded by the thread that pushed it.
     p.retirement.is_done.store(true, base::seq_cst);
     forward(p);
     wake_for_work();
-    // The deadlines of the fibers that sleep there are the first processor's now.
+    // From now on the deadlines of the fibers that sleep there are the first processor's.
     if (!at(0).is_idle.get()) return;
     at(0).notify();
 }
@@ -206,9 +225,10 @@ void cluster::drain() noexcept {
 }
 
 void cluster::check_drained() noexcept {
-    // Two last fibers that end at once: at least one sees both counts.
+    // Of two last fibers that end at the same time, at least one sees both counts.
     base::full_fence();
-    const std::uint64_t ended = finished();  // First: equal then means that nothing is left.
+    // Read first: if the two are then equal, nothing is left.
+    const std::uint64_t ended = finished();
     const std::uint64_t begun = spawned();
     UMS_ASSERT(ended <= begun, "more fibers have ended than were made");
     if (ended != begun) return;
@@ -228,8 +248,9 @@ void cluster::forward(processor& retired) noexcept {
 
 processor& cluster::successor() const noexcept { return at(0); }
 
-// Once pushed, the fiber may run, end, and be the last: its cluster may be stopped and deleted by who
-// waited for that. So a pusher registers before, while the fiber it owns keeps the cluster alive.
+// Once pushed, the fiber may run, end, and be the last, and the thread that waited for that may
+// stop and delete its cluster. So a thread that pushes registers before, while the fiber that it
+// owns keeps the cluster alive.
 class cluster::visit {
 public:
     explicit visit(cluster& c) noexcept : visitors_{c.visitors_} {
@@ -246,18 +267,20 @@ private:
     base::atomic<std::uint32_t>& visitors_;
 };
 
-// As the end of a fiber: the count, then a look at who drains. The count was what kept the cluster alive, so the
-// caller registers before.
+// Like the end of a fiber: changes the count, then looks at the drainer. The count was what kept
+// the cluster alive, so the caller registers before.
 void cluster::take_back_spawn() noexcept {
     const os::no_stop registered_here;
     const visit registered{*this};
-    // sync(drain): who sees it taken back sees that it was made, too, or would count one too few. Ordered before the
-    // look by the fence there: of this and drain() at least one sees what the other stored.
+    // sync(drain): a thread that sees the spawn taken back also sees that it was made; otherwise it
+    // would count one too few. The fence there orders this before the look: of this and drain() at
+    // least one sees what the other stored.
     spawned_outside.fetch_sub(1, base::release);
     check_drained();
 }
 
-// Waits until no pusher from outside touches the cluster any more. Requires: drained.
+// Waits until no thread from outside touches the cluster any more. Requires: the cluster is
+// drained.
 void cluster::wait_for_visitors() noexcept {
     // sync(visit): see ~visit().
     std::uint32_t seen = visitors_.fetch_or(stopper_waits, base::acquire) | stopper_waits;
@@ -278,8 +301,9 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
         return wake(*only);
     }
     if (const unsigned n = active(); setup_.scatter && n > 1) {
-        // Any but the one it comes from.
-        const processor* from = here{}.at();  // Read once: it may be handed on at any time.
+        // Any processor but the one that it comes from.
+        // Read once, because it may be handed off at any time.
+        const processor* from = here{}.at();
         const bool is_here = from != nullptr && &from->home() == this;
         static thread_local constinit base::owned<std::uint32_t> turn;
         turn.add(1);
@@ -296,10 +320,34 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
     wake_for_work();
 }
 
+void cluster::make_all_ready_from_outside(fiber* list) noexcept {
+    const os::no_stop pushed_and_nobody_woken;
+    const visit registered{*this};
+    fiber* newest = nullptr;
+    fiber* oldest = nullptr;
+    bool for_policy = false;
+    while (fiber* const f = list) {
+        list = f->link.get();
+        if (f->pinned_to.get() != nullptr || setup_.scatter) {
+            make_ready_from_outside(*f);
+        } else if (policy_ != nullptr) {
+            policy_->ready(access::ref(f), policy::outside);
+            for_policy = true;
+        } else {
+            f->link.set(newest);
+            newest = f;
+            if (oldest == nullptr) oldest = f;
+        }
+    }
+    if (newest != nullptr) shared_inbox.push_all(*newest, *oldest);
+    if (newest != nullptr || for_policy) wake_for_work();
+}
+
 void cluster::wake_for_work() noexcept {
-    // Who is stopped in between waits for a processor, and all that are idle would wait for the one that was claimed.
+    // A thread that is stopped in between would wait for a processor, and all idle processors would
+    // wait for the one that was claimed.
     const os::no_stop claimed_and_not_yet_woken;
-    // The push was a read-modify-write; a policy of the user's may not have ended in one.
+    // The push was a read-modify-write, but a policy of the user's may not have ended in one.
     base::full_fence();
     if (!idle.wants_waking()) return;
     if (processor* p = idle.claim_any(false)) p->notify();

@@ -3,13 +3,14 @@
 
 // sched/cluster.hpp: a set of processors and the policy that orders their ready fibers.
 //
-// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added and
-// removed while fibers run; a removed one stays in the array, retired, because parked fibers may
-// still name it, and is used again by the next add.
+// A fiber belongs to one cluster at a time and runs only on its processors. Processors are added
+// and removed while fibers run; a removed one stays in the array, retired, because parked fibers
+// may still name it, and is used again by the next add.
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
@@ -30,10 +31,11 @@ struct cluster_setup {
     unsigned processors = 1;
     std::unique_ptr<ums::policy> policy;  // Null: work stealing.
     bool pin = false;                     // Each processor to one CPU.
+    std::vector<int> cpus = {};           // Those it may use; none: all.
     bool scatter = false;                 // Debug: migrate at every park and yield.
     os::nanoseconds spin = 0;             // How long a searcher looks before it goes idle.
-    unsigned carriers = 10'000;           // At most; more than there are processors.
-    os::nanoseconds time_slice = 0;       // Of a fiber while others wait; 0: none.
+    unsigned carriers = 10'000;           // At most this many; more than there are processors.
+    os::nanoseconds time_slice = 0;  // How long a fiber may run while others wait; 0: no limit.
     std::uint64_t seed = 1;
 };
 
@@ -48,17 +50,17 @@ public:
 
     // Starts the carriers. Throws std::system_error if a thread cannot be made.
     void start();
-    // Ends them. Requires: no fiber is left in the cluster.
+    // Ends the carriers. Requires: no fiber is left in the cluster.
     void stop() noexcept;
 
     // Returns the new processor's index. Throws std::system_error.
     unsigned add_processor();
-    // Retires the last one and waits until its carrier has ended; its fibers go on elsewhere. Throws
-    // std::system_error(invalid_argument) if it is the only one.
+    // Retires the last processor and waits until its carrier has ended; its fibers continue
+    // elsewhere. Throws std::system_error(invalid_argument) if it is the only one.
     void remove_processor();
 
     [[nodiscard]] unsigned active() const noexcept { return active_.load(base::seq_cst); }
-    // Including retired ones.
+    // Includes retired ones.
     [[nodiscard]] unsigned size() const noexcept {
         return size_.load(base::acquire);  // sync(cluster.all): sees the processors.
     }
@@ -67,24 +69,29 @@ public:
         return *all_[i].load(base::acquire);
     }
 
-    // For a fiber that the caller owns and that belongs to this cluster, from anywhere.
+    // For a fiber that the caller owns and that belongs to this cluster; may be called from
+    // anywhere.
     void make_ready_from_outside(fiber& f) noexcept;
-    // Wakes an idle processor, if none is searching, for what was made visible: a carrier on the list of the stopped,
-    // for one.
+    // The same for a linked list of fibers, in order. One processor is woken for all that are not
+    // pinned.
+    void make_all_ready_from_outside(fiber* list) noexcept;
+    // Wakes an idle processor, if none is searching, for work that was made visible, such as a
+    // carrier on the list of stopped ones.
     void wake_for_work() noexcept;
 
     // The processor that takes the place of a retired one.
     [[nodiscard]] processor& successor() const noexcept;
 
-    // Whether a fiber is queued at some other processor that an idle one could take. A hint.
+    // Whether another processor has a queued fiber that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
-    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from outside
-    // the cluster.
+    // Waits until every fiber of the cluster has ended or left it. One caller at a time, from
+    // outside the cluster.
     void drain() noexcept;
-    // For a fiber that was counted as made and never became one. From anywhere, as the last of it.
+    // For a fiber that was counted as made and never became one. May be called from anywhere, as
+    // the last access.
     void take_back_spawn() noexcept;
-    // A fiber of processor `p` has ended or left; its count is stored. Inside.
+    // A fiber of processor `p` has ended or left, and its count is stored. Call it inside.
     UMS_ALWAYS_INLINE void fiber_left(bool asymmetric) noexcept {
         base::compiler_fence();
         if (!asymmetric) [[unlikely]]
@@ -94,22 +101,29 @@ public:
             check_drained();
     }
 
-    // Between the CPUs of two processors, as os::cpu_distance(). 3 if they are not pinned.
+    // The distance between the CPUs of two processors, as os::cpu_distance(). 3 if they are not
+    // pinned.
     [[nodiscard]] int distance(const processor& a, const processor& b) const noexcept;
 
     // Fibers made minus fibers ended. Exact only while nothing runs.
     [[nodiscard]] std::uint64_t spawned() const noexcept;
     [[nodiscard]] std::uint64_t finished() const noexcept;
 
-    // Changes with each switch of each of its processors. For anybody; a hint.
+    // Changes with each switch of each of its processors. Any thread may read it, as a hint.
     [[nodiscard]] std::uint64_t activity() const noexcept;
 
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
+    // Where the n-th processor is, if they are pinned.
+    [[nodiscard]] int cpu_of(unsigned n) const noexcept;
+    // By a carrier's thread that has come to hold the n-th processor.
+    void place_thread(unsigned n, bool is_its_first) const noexcept;
+    // Those that the clusters there are were given by name.
+    static std::vector<int> cpus_in_use();
     // How long a processor with nothing to run looks for work before it sleeps.
     [[nodiscard]] os::nanoseconds spin() const noexcept { return setup_.spin; }
-    // The application's, or null: work stealing.
+    // The application's policy, or null: work stealing.
     [[nodiscard]] ums::policy* policy() const noexcept { return policy_.get(); }
     [[nodiscard]] unsigned cpus() const noexcept { return cpus_; }
 
@@ -121,10 +135,12 @@ public:
     base::atomic<processor*> watcher;
     base::atomic<os::nanoseconds> watch_until{os::never};
     base::atomic<bool> is_sampling;
-    base::owned<os::nanoseconds> sample_period;  // The watcher's; one who was may reset it.
+    // Owned by the watcher; an earlier watcher may reset it.
+    base::owned<os::nanoseconds> sample_period;
 
-    // Fibers made by threads that hold no processor of this cluster.
-    base::atomic<std::uint64_t> spawned_outside;
+    // Fibers made by threads that hold no processor of this cluster. It has a cache line of its
+    // own, because each of those threads writes it.
+    alignas(base::cache_line) base::atomic<std::uint64_t> spawned_outside;
 
 private:
     friend struct ums::look_inside;
@@ -138,14 +154,16 @@ private:
 
     static constinit cluster* all_clusters_;
 
-    cluster_setup setup_;
-    const unsigned cpus_ = os::usable_cpus();
+    // This, and what follows, is hardly ever written.
+    alignas(base::cache_line) cluster_setup setup_;
+    const unsigned cpus_ = setup_.cpus.empty() ? os::usable_cpus()
+                                               : static_cast<unsigned>(setup_.cpus.size());
     std::unique_ptr<ums::policy> policy_;
     std::optional<carry::maker::use> maker_;  // While it runs.
 
     // For readers from outside (rt/root.hpp). Set once:
     const char* const name_text_ = setup_.name.c_str();
-    // Of all clusters, newest first. Guarded by a lock in cluster.cpp.
+    // Link in the list of all clusters, newest first. Guarded by a lock in cluster.cpp.
     cluster* next_cluster_ = nullptr;
 
     base::atomic<processor*> all_[max_processors];
@@ -158,14 +176,14 @@ private:
     static constexpr std::uint32_t stopper_waits = 1u << 31;
     class visit;
     void wait_for_visitors() noexcept;
-    base::atomic<std::uint32_t> visitors_;
+    alignas(base::cache_line) base::atomic<std::uint32_t> visitors_;
 
     class change;
     struct waiter {
         parkable* who;
         waiter* next;
     };
-    bool running_ = false;  // Guarded by `change`.
+    alignas(base::cache_line) bool running_ = false;  // Guarded by `change`.
 
     os::lock change_lock_{os::lock_rank::change};
     // Guarded by change_lock_:

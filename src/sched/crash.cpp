@@ -17,7 +17,7 @@ namespace ums::sched {
 
 namespace {
 
-// How many signals are still mentioned. A program that handles many wants no line for each.
+// How many signals are still mentioned. A program that handles many does not want a line for each.
 constinit base::atomic<int> mentions_left{16};
 std::terminate_handler before = nullptr;
 bool is_installed = false;
@@ -72,13 +72,15 @@ void report_signal(int number) noexcept {
 
 void mention_signal(int number) noexcept {
     const here at;
-    // relaxed: a count.
-    if (at.self == nullptr || mentions_left.load(base::relaxed) <= 0 || mentions_left.fetch_sub(1, base::relaxed) <= 0)
+    // relaxed: only a count.
+    if (at.self == nullptr || mentions_left.load(base::relaxed) <= 0 ||
+        mentions_left.fetch_sub(1, base::relaxed) <= 0)
         return;
     char what[40], who[320], text[480];
     name_signal(number, what);
     describe(*at.self, who, sizeof who);
-    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, for the program's handler\n", what, who));
+    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, for the program's handler\n",
+                                   what, who));
 }
 
 void dump_at_crash() noexcept {

@@ -29,7 +29,7 @@ void say(const char* text) { std::fputs(text, stderr); }
     if (how == "segv") {
         raise(SIGSEGV);
     } else if (how == "fault") {
-        // What it is, the compiler must not know.
+        // The compiler must not know the value.
         volatile std::uintptr_t nowhere = 64;
         *reinterpret_cast<volatile int*>(nowhere) = 1;
     } else if (how == "abort") {
@@ -49,11 +49,12 @@ void returning_handler(int) { say("the program's handler\n"); }
 void raising_handler(int number) {
     sigset_t blocked;
     pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
-    say(sigismember(&blocked, SIGUSR1) == 1 ? "the program's handler\n" : "its mask was not heeded\n");
+    say(sigismember(&blocked, SIGUSR1) == 1 ? "the program's handler\n"
+                                            : "its mask was not heeded\n");
     raise(number);
 }
 
-// how where handler
+// Arguments: how where handler
 const child_program crashes{
     "crashes", [](const child_arguments& a) {
         const std::string how = a.at(0), where = a.at(1), handler = a.at(2);
@@ -63,7 +64,8 @@ const child_program crashes{
         if (handler == "raises once" || handler == "raises at once") {
             struct sigaction mine {};
             mine.sa_handler = raising_handler;
-            mine.sa_flags = static_cast<int>(SA_RESETHAND | (handler == "raises at once" ? SA_NODEFER : 0u));
+            mine.sa_flags =
+                static_cast<int>(SA_RESETHAND | (handler == "raises at once" ? SA_NODEFER : 0u));
             sigaddset(&mine.sa_mask, SIGUSR1);
             sigaction(SIGABRT, &mine, nullptr);
         }
@@ -110,7 +112,7 @@ void expect_report(const child_end& end, const std::string& what) {
     EXPECT_EQ(count(end.err, "still alive"), 0u);
 }
 
-// Before the program's handler.
+// Before the program's handler runs.
 void expect_line(const child_end& end, const std::string& what) {
     SCOPED_TRACE(::testing::Message() << what << ": " << end);
     const std::string expect = "expect: ";
@@ -147,14 +149,17 @@ TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
     for (const char* how : {"segv", "fault", "abort", "ill"}) {
         const child_end end = crash(how, "fiber", "exits");
         EXPECT_EQ(end.code, 9) << end;
-        expect_line(end, how == std::string{"abort"} ? "SIGABRT" : how == std::string{"ill"} ? "SIGILL" : "SIGSEGV");
+        expect_line(end, how == std::string{"abort"} ? "SIGABRT"
+                         : how == std::string{"ill"} ? "SIGILL"
+                                                     : "SIGSEGV");
         EXPECT_LT(end.err.find("ums: SIG"), end.err.find("the program's handler\n")) << end;
-        EXPECT_EQ(count(end.err, "the program's handler\n"), 2u) << end;  // One is in our line.
+        // One of them is in our line.
+        EXPECT_EQ(count(end.err, "the program's handler\n"), 2u) << end;
     }
     const child_end terminated = crash("terminate", "fiber", "terminate");
     EXPECT_EQ(terminated.code, 9) << terminated;
     EXPECT_LT(terminated.err.find("ums: std::terminate()"), terminated.err.find("the program's handler")) << terminated;
-    // abort() goes on after a handler that returns.
+    // abort() continues after a handler that returns.
     const child_end aborted = crash("abort", "fiber", "returns");
     EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
     EXPECT_EQ(count(aborted.err, "the program's handler\n"), 2u) << aborted;
@@ -170,7 +175,8 @@ const child_program two_crash{"two_crash", [](const child_arguments& a) {
                                           }
                                           go_wrong(how);
                                       };
-                                      ums::fiber one{[&] { die(a.at(0)); }}, other{[&] { die(a.at(1)); }};
+                                      ums::fiber one{[&] { die(a.at(0)); }},
+                                          other{[&] { die(a.at(1)); }};
                                       one.join();
                                       other.join();
                                   });
@@ -180,8 +186,8 @@ const child_program two_crash{"two_crash", [](const child_arguments& a) {
 void* volatile forbidden_page;
 
 const child_program repairs{"repairs", [](const child_arguments&) {
-                                forbidden_page =
-                                    ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                                forbidden_page = ::mmap(nullptr, 4096, PROT_NONE,
+                                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
                                 struct sigaction mine {};
                                 mine.sa_handler = [](int) {
                                     ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE);
@@ -191,7 +197,8 @@ const child_program repairs{"repairs", [](const child_arguments&) {
                                     ums::fiber{{.name = "the culprit"}, [] {
                                                    for (int n = 0; n < 100; ++n) {
                                                        ::mprotect(forbidden_page, 4096, PROT_NONE);
-                                                       *static_cast<volatile char*>(forbidden_page) = 1;
+                                                       *static_cast<volatile char*>(
+                                                           forbidden_page) = 1;
                                                    }
                                                    std::abort();
                                                }}.join();
@@ -209,11 +216,13 @@ TEST(crash_test, faults_that_the_program_repairs_leave_the_report_to_the_crash) 
 
 TEST(crash_test, of_two_fibers_at_once_one_is_reported_in_full) {
     for (int round = 0; round < 20; ++round) {
-        const child_end end = run_child("two_crash", {"fault", round % 2 == 0 ? "fault" : "terminate"},
-                                        without_sanitizers_handlers);
+        const child_end end =
+            run_child("two_crash", {"fault", round % 2 == 0 ? "fault" : "terminate"},
+                      without_sanitizers_handlers);
         EXPECT_GT(end.signal, 0) << end;
         EXPECT_EQ(count(end.err, "ums: "), 1u) << end;
-        EXPECT_EQ(count(end.err, "start function\n[") + count(end.err, "start function\n/"), 1u) << end;
+        EXPECT_EQ(count(end.err, "start function\n[") + count(end.err, "start function\n/"), 1u)
+            << end;
         EXPECT_EQ(count(end.err, "spawned at\n[") + count(end.err, "spawned at\n/"), 1u) << end;
     }
 }
@@ -223,8 +232,10 @@ TEST(crash_test, a_handler_that_is_to_be_called_once_is_called_once_with_its_mas
         for (const char* handler : {"raises once", "raises at once"}) {
             const child_end end = crash("abort", where, handler);
             EXPECT_EQ(end.signal, SIGABRT) << end;
-            // In a fiber one is in our line.
-            EXPECT_EQ(count(end.err, "the program's handler\n"), where == std::string{"fiber"} ? 2u : 1u) << end;
+            // In a fiber, one of them is in our line.
+            EXPECT_EQ(count(end.err, "the program's handler\n"),
+                      where == std::string{"fiber"} ? 2u : 1u)
+                << end;
         }
 }
 

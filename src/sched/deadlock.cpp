@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: MIT
 //
-// Finding deadlocks while everything runs on.
+// Finds deadlocks while everything runs on.
 //
 // 1. Collect the notes (sched/wait_note.hpp) of all live fibers, and of the plain threads that
-// wait.
+//    wait.
 // 2. Read the owner word of each lock that a note names, once for each lock.
 // 3. Each waiter has one edge, to the holder of its lock. Follow them; each cycle of two or more is
-// a candidate.
+//    a candidate.
 // 4. Read the members' notes again. If all are as in step 1, the cycle is a deadlock.
 //
-// Why it is one, and no artefact of reading one thing after the other. A note with the same count
-// in 1 and 4 was there all the time in between, in which step 2 lies; so in that time every member
-// did nothing but wait for its own lock. Let P be a member, and m the lock that step 2 found held
-// by P, which the member before P waits for. P itself waits for another lock: the edges of two
-// members lead to different members, and the word of a lock was read once, so two members wait for
-// different locks. Only its holder unlocks a lock, so P did not lose m in that time; and one gets a
-// lock by trying, or by being handed it while waiting for it, so P did not gain m either. It held m
-// at one moment of the interval, so it held m all through it. That is true of each member at once:
-// every edge exists at the same moment. And then none can ever go on, since each waits, without
-// limit, for what another of them holds.
+// Why it is a deadlock, and no artefact of reading one thing after the other: a note with the same
+// count in steps 1 and 4 was there all the time in between, and step 2 lies in that time; so during
+// it every member did nothing but wait for its own lock. Let P be a member, and m the lock that
+// step 2 found held by P, which the member before P waits for. P itself waits for another lock: the
+// edges of two members lead to different members, and the word of a lock was read once, so two
+// members wait for different locks. Only its holder unlocks a lock, so P did not lose m in that
+// time; and a fiber gets a lock by trying, or by being handed it while it waits for it, so P did
+// not gain m either. It held m at one moment of the interval, so it held m all through it. That is
+// true of each member at once: every edge exists at the same moment. And then none can ever
+// continue, because each waits, without limit, for what another of them holds.
 //
-// A waiter that was handed its lock and does not run yet has a note still: its edge leads to
-// itself, and is no cycle of two. A waiter that was woken to try again, and finds the lock taken,
-// waits in the sense of its note: it has no other way to go on.
+// A waiter that was handed its lock and does not run yet still has a note: its edge leads to
+// itself, which is no cycle of two. A waiter that was woken to try again, and finds the lock taken,
+// waits in the sense of its note: it has no other way to continue.
 //
-// What exists when the search begins is found: its notes and words never change again.
+// A deadlock that exists when the search begins is found, because its notes and words never change
+// again.
 //
-// The lock may be gone when its word is read (step 2), or its memory be something else's: the
-// kernel reads it, and what was read is used as a key and not as a pointer. If step 4 confirms the
-// note, the waiter has been in its lock() all the time, and the lock was there. A descriptor of a
-// fiber is in memory that stays while the runtime runs; its id tells a fiber from a later one on
+// The lock may be gone when its word is read (step 2), or its memory may belong to something else.
+// So the kernel reads it, and the value is used as a key and not as a pointer. If step 4 confirms
+// the note, the waiter has been in its lock() all the time, and the lock was there. A descriptor of
+// a fiber is in memory that stays while the runtime runs; its id tells a fiber from a later one on
 // the same stack. The members of a confirmed cycle never end, so their names and stacks can be read
 // at leisure.
 
@@ -57,17 +58,18 @@ namespace ums::sched {
 
 namespace {
 
-// One who waits, as its note says.
+// A fiber or thread that waits, as its note says.
 struct waiter {
     const parkable* who;
     const std::uintptr_t* owner;
     std::uint64_t count;
-    std::uint64_t fiber;  // Its id; 0: a plain thread, whose count is the wait's own serial.
+    // The fiber's id; 0: a plain thread, whose count is the wait's own serial number.
+    std::uint64_t fiber;
     int thread;
     friend bool operator==(const waiter&, const waiter&) = default;
 };
 
-// Reads what its owner may write in the same moment, or construct anew. ThreadSanitizer would call
+// Reads what its owner may write at the same moment, or construct anew. ThreadSanitizer would call
 // the latter a race.
 template <class T>
 UMS_UNINSTRUMENTED T peek(const void* at) noexcept {
@@ -108,12 +110,12 @@ std::vector<waiter> collect() {
 
 constexpr std::size_t none = ~std::size_t{0};
 
-// For each waiter, the one it waits for.
+// Returns for each waiter the one that it waits for.
 std::vector<std::size_t> edges(const std::vector<waiter>& all) {
     std::unordered_map<std::uintptr_t, std::size_t> index;
     for (std::size_t i = 0; i < all.size(); ++i)
         index.emplace(reinterpret_cast<std::uintptr_t>(all[i].who), i);
-    std::unordered_map<const std::uintptr_t*, std::size_t> holder;  // Of a lock.
+    std::unordered_map<const std::uintptr_t*, std::size_t> holder;  // The holder of each lock.
     std::vector<std::size_t> next(all.size(), none);
     for (std::size_t i = 0; i < all.size(); ++i) {
         const auto [at, is_new] = holder.emplace(all[i].owner, none);
@@ -133,7 +135,7 @@ using cycle = std::vector<std::size_t>;
 
 std::vector<cycle> cycles(const std::vector<std::size_t>& next) {
     std::vector<cycle> all;
-    std::vector<std::size_t> walk(next.size(), none);  // Which walk has come by.
+    std::vector<std::size_t> walk(next.size(), none);  // The walk that has visited the waiter.
     for (std::size_t start = 0; start < next.size(); ++start) {
         std::size_t at = start;
         while (at != none && walk[at] == none) {
@@ -158,7 +160,7 @@ bool is_unchanged(const waiter& w, const std::vector<waiter>& threads_now) noexc
 
 constexpr os::nanoseconds longest_wait_for_a_stack = 10'000'000'000;
 
-// At a standstill the caller is a carrier that runs no fiber.
+// At a standstill, the caller is a carrier that runs no fiber.
 void give_way() noexcept {
     if (here{}.self != nullptr)
         this_fiber::yield();
@@ -166,7 +168,7 @@ void give_way() noexcept {
         ::sched_yield();
 }
 
-// Of a confirmed cycle.
+// For a member of a confirmed cycle.
 deadlock_member describe(const waiter& w) {
     deadlock_member m;
     m.fiber = fiber_id{w.fiber};
@@ -174,12 +176,12 @@ deadlock_member describe(const waiter& w) {
     m.mutex = w.owner;
     if (w.fiber == 0) return m;
     fiber& f = const_cast<fiber&>(*static_cast<const fiber*>(w.who));
-    // sync(wait_note): sees the name, which was there before the wait.
+    // sync(wait_note): sees the name, which existed before the wait.
     (void)f.waits.count.load(base::acquire);
     m.name = f.name;
     m.spawned_at = f.spawned_at;
-    // It may have been woken to try again, or be on its way to park. It will, unless its processor is
-    // blocked in the kernel; and it may be this one, so let others run.
+    // The waiter may have been woken to try again, or be on its way to park. It will park, unless
+    // its processor is blocked in the kernel. That processor may be this one, so let others run.
     const os::nanoseconds give_up = os::now() + longest_wait_for_a_stack;
     while ((m.stack = backtrace(f)).empty() && os::now() < give_up) give_way();
     return m;
@@ -189,7 +191,7 @@ deadlock_member describe(const waiter& w) {
 
 deadlock_check at_standstill = deadlock_check::off;
 
-// Once for each cycle. Whoever is first in it waits there for ever.
+// Reports each cycle once. The first fiber in it waits there for ever.
 bool is_new(const deadlock_cycle& c) {
     static os::lock lock;
     static auto& reported = *new std::set<std::pair<std::uint64_t, int>>;  // Carriers outlive
@@ -243,7 +245,7 @@ std::vector<deadlock_cycle> find_deadlocks() {
         if (!std::all_of(c.begin(), c.end(),
                          [&](std::size_t i) { return is_unchanged(all[i], threads_now); }))
             continue;
-        // The same first member each time: the eldest fiber, or thread if there is none.
+        // Begins with the same member each time: the oldest fiber, or a thread if there is none.
         std::rotate(c.begin(),
                     std::min_element(c.begin(), c.end(),
                                      [&](std::size_t a, std::size_t b) {

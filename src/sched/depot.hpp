@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/depot.hpp: the process's one stack depot, with fibers' descriptors at the top of its stacks.
+// sched/depot.hpp: the process's one stack depot, whose stacks have the fibers' descriptors at
+// their tops.
 
 #include "mem/stack_depot.hpp"
 

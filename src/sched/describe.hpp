@@ -9,7 +9,7 @@ struct fiber;
 
 void describe(const fiber& f, char* buffer, unsigned long size) noexcept;
 
-// Who calls: a fiber, a carrier's loop, a plain thread.
+// Describes the caller: a fiber, a carrier's loop, or a plain thread.
 void describe_caller(char* buffer, unsigned long size) noexcept;
 
 }  // namespace ums::sched

@@ -28,7 +28,7 @@ fiber* driver::wait(os::nanoseconds limit, bool inside) noexcept {
             event_source* s = source_.load(base::acquire);  // sync(event_source)
             if (s != nullptr && wait_inside(*s, limit, arrived)) return arrived;
             stand_by();
-            // Again, after the list's lock: see the header.
+            // Looks again, after taking the list's lock: see the header.
             if (source_.load(base::acquire) == nullptr || inside_.load(base::acquire) != nullptr)
                 break;
             stand_down();
@@ -40,13 +40,13 @@ fiber* driver::wait(os::nanoseconds limit, bool inside) noexcept {
     return nullptr;
 }
 
-// False: another one is inside.
+// Returns false if another one is inside.
 bool driver::wait_inside(event_source& s, os::nanoseconds limit, fiber*& arrived) noexcept {
     driver* nobody = nullptr;
-    // sync(driver.inside): what is done inside by one is ordered before the next.
+    // sync(driver.inside): orders what one does inside before the next.
     if (!inside_.compare_exchange(nobody, this, base::acquire, base::relaxed)) return false;
     std::uint32_t seen = nothing;
-    // sync(driver): sees what the notifier did before, if there was one.
+    // sync(driver): sees what a notifier did before, if there was one.
     if (state_.compare_exchange(seen, in_source, base::acquire, base::acquire)) {
         arrived = s.wait(limit);
     }
@@ -88,7 +88,8 @@ void driver::send_a_standby() noexcept {
     if (d == nullptr) return;
     UMS_ASSERT(d->is_standby_, "a driver is sent that does not stand by");
     d->is_standby_ = false;
-    // Under the lock: it stands down, and so keeps existing, before it leaves its wait.
+    // Under the lock: it leaves the list of standbys, and so keeps existing, before it leaves its
+    // wait.
     d->notify();
 }
 
@@ -98,8 +99,8 @@ void driver::set_source(event_source* s) noexcept {
 }
 
 void driver::notify() noexcept {
-    // sync(driver): publishes to the waiter. The exchange keeps a second notify from a second
-    // system call.
+    // sync(driver): publishes to the waiter. The exchange saves a second notify a second system
+    // call.
     const std::uint32_t before = state_.exchange(notified, base::acq_rel);
     if (before == nothing)
         os::futex_wake(state_.address());

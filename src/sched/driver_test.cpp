@@ -17,7 +17,8 @@ using ums::sched::fiber;
 
 constexpr ums::os::nanoseconds never = ums::os::never;
 
-// Has a bell for interrupt() and nothing else. As with the engines, whoever looks first takes its ring.
+// Has a bell for interrupt() and nothing else. As with the engines, the first caller that looks
+// takes its ring.
 class bell final : public ums::sched::event_source {
 public:
     fiber* wait(ums::os::nanoseconds) noexcept override {
@@ -65,7 +66,7 @@ TEST_F(driver_test, a_poll_takes_no_notice_away_from_who_waits_in_the_engine) {
     }};
     std::thread waiter{[&] {
         for (int i = 1; i <= rounds; ++i) {
-            // May return early: until this round's notice is there.
+            // It may return early, so wait until this round's notice is there.
             while (round < i) static_cast<void>(waits.wait(never, true));
             seen = i;
             seen.notify_all();

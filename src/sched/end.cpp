@@ -16,8 +16,8 @@ constinit base::atomic<std::size_t> stack_high_water;
 
 namespace {
 
-// How deep the ended fiber has used its stack. What it used is given back to the kernel, so that the next
-// fiber on it is measured alone; not the top, where its name may lie.
+// Measures how deep the ended fiber has used its stack. Gives what it used back to the kernel, so
+// that the next fiber on the stack is measured alone; but not the top, where its name may lie.
 void measure(const fiber& f) noexcept {
     const std::size_t used = mem::high_water_bytes(f);
     std::size_t seen = stack_high_water.load(base::relaxed);
@@ -31,8 +31,9 @@ void measure(const fiber& f) noexcept {
     os::system.madvise(bottom, end - reinterpret_cast<std::uintptr_t>(bottom), MADV_DONTNEED);
 }
 
-// On the stack of whoever runs next: the ended fiber's is not in use any more. `word`: the joiner word,
-// if the joiner was there when the end began; `other`: the joiner, if it is the one that runs next.
+// Runs on the stack of the fiber that runs next: the ended fiber's is no longer in use. `word` is
+// the joiner word, if the joiner was there when the end began; `other` is the joiner, if it is the
+// one that runs next.
 void finish_end(const after_switch& h, carrier& c) noexcept {
     fiber& f = *h.self;
     arch::happens_after(&f.joiner);
@@ -40,7 +41,8 @@ void finish_end(const after_switch& h, carrier& c) noexcept {
     std::uintptr_t was = h.word;
     // sync(join): release publishes the fiber's end; acquire sees the joiner.
     if (was > fiber::detached)
-        f.joiner.store(fiber::finished, base::release);  // Nobody else changes the word any more.
+        // No other thread changes the word any more.
+        f.joiner.store(fiber::finished, base::release);
     else
         was = f.joiner.exchange(fiber::finished, base::acq_rel);
     if (was == fiber::detached)
@@ -74,7 +76,8 @@ void end(fiber* self) noexcept {
     __builtin_unreachable();
 }
 
-// A fiber in the joiner word has been parked by finish_join: it is the ended fiber's to resume. Inside.
+// finish_join has parked the fiber in the joiner word: the ended fiber has to resume it. Call it
+// inside.
 void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept {
     if (!joiner.is_fiber) return wake(joiner);
     auto& f = static_cast<fiber&>(joiner);
@@ -83,7 +86,7 @@ void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept {
         trace_wake(*p.trace, f, ended);
     if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);
     p.make_ready(f, true);
-    p.wake_help();  // Who runs here next was chosen before, and may be long.
+    p.wake_help();  // The fiber that runs here next was chosen before, and may take long.
 }
 
 }  // namespace ums::sched

@@ -13,10 +13,11 @@ struct fiber;
 struct parkable;
 class processor;
 
-// The last thing a fiber does: leaves its stack for good, and whoever joins it goes on.
+// The last thing a fiber does: leaves its stack for good, and lets its joiner continue.
 [[noreturn]] void end(fiber* self) noexcept;
 
-// Makes a joiner ready that a fiber's end or a join that came too late has taken. Inside `p`.
+// Makes a joiner ready that a fiber's end, or a join that came too late, has taken. Call it inside
+// `p`.
 void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept;
 
 // Measure each ended fiber's stack. Set by the runtime's start.

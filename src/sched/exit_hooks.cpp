@@ -6,7 +6,7 @@
 #include "base/assert.hpp"
 #include "sched/park.hpp"
 
-// Which object a destructor at a thread's end belongs to: it is not unloaded before that.
+// The object that a destructor at a thread's end belongs to; it is not unloaded before that.
 extern "C" __attribute__((visibility("hidden"))) void* __dso_handle;
 
 namespace ums::sched {
@@ -17,14 +17,14 @@ struct thread_belongings : belongings {
     bool is_registered = false;
 };
 
-// A plain thread's. Its address is taken by noinline code only, on threads that never change. It
-// has no destructor: one that comes to be needed by the destructor of another thread_local is still
-// valid.
+// A plain thread's belongings. Only noinline code takes the address, on threads that never change.
+// It has no destructor, so it is still valid if another thread_local's destructor needs it.
 thread_local constinit thread_belongings of_thread;
 
 void end_thread(void* of) noexcept {
     auto& ending = *static_cast<thread_belongings*>(of);
-    ending.is_registered = false;  // What comes later, in another destructor, registers again.
+    // A hook that comes later, in another destructor, registers again.
+    ending.is_registered = false;
     run_hooks(ending);
 }
 

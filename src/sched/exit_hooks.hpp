@@ -16,7 +16,7 @@ struct local_table;
 
 namespace ums::sched {
 
-// Only its fiber, or its thread, touches it. All zero when that begins.
+// Only its fiber or thread touches it. All of it is zero when that begins.
 struct belongings {
     impl::exit_hook* first_stage = nullptr;
     impl::exit_hook* last_stage = nullptr;
@@ -34,10 +34,10 @@ struct belongings {
     }
 };
 
-// The caller's.
+// The belongings of the caller.
 [[nodiscard]] belongings& this_belongings() noexcept;
 
-// Until there is none. By whom they belong to.
+// Runs hooks until there are none. Called by the fiber or thread that they belong to.
 void run_hooks(belongings& of) noexcept;
 
 }  // namespace ums::sched

@@ -128,7 +128,7 @@ TEST_F(exit_hooks_test, a_detached_fiber_runs_them_and_the_next_on_its_stack_doe
     EXPECT_EQ(runs, 50);
 }
 
-// Destroyed after the hooks that were registered later than it was made have run.
+// It is destroyed after the hooks have run that were registered later than it was made.
 TEST_F(exit_hooks_test, a_thread_local_destructor_may_still_register_one) {
     static std::atomic<int> runs;
     struct late {

@@ -5,8 +5,8 @@
 
 namespace ums::sched {
 
-// Thrown, and caught where a fiber's function was called, nearest by who wants its result. Not a std::exception, so that
-// a program's handlers of those let it pass.
+// Thrown, and caught where a fiber's function was called, by the nearest code that wants its
+// result. Not a std::exception, so that a program's handlers of those let it pass.
 struct exit_request {
     void* result;
 };

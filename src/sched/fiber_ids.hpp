@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/fiber_ids.hpp: numbers that no two fibers of a process share, handed to processors in blocks, so that
-// a spawn needs no shared counter.
+// sched/fiber_ids.hpp: numbers that no two fibers of a process share. Processors get them in
+// blocks, so that a spawn needs no shared counter.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ namespace ums::sched {
 
 class fiber_ids {
 public:
-    // Under the processor's ownership.
+    // Requires: the processor's ownership.
     [[nodiscard]] UMS_ALWAYS_INLINE std::uint64_t take() noexcept {
         if (next_ == end_) [[unlikely]] {
             next_ = take_block(block);

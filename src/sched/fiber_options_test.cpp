@@ -86,7 +86,7 @@ TEST_F(fiber_options_test, without_a_name_it_is_empty) {
 
 // --- stack ---
 
-// Writes to `bytes` of the stack, from the top down as calls would.
+// Writes to `bytes` of the stack, from the top downwards, as calls would.
 [[gnu::noinline]] unsigned touch(std::size_t bytes) {
     auto* block = static_cast<volatile unsigned char*>(alloca(bytes));
     unsigned sum = 0;
@@ -104,7 +104,7 @@ unsigned sum_of(std::size_t bytes) {
 TEST_F(fiber_options_test, a_stack_holds_what_was_asked_for) {
     from_a_fiber_and_from_a_thread([] {
         for (std::size_t kib : {16, 20, 32, 64, 100, 256, 1024, 5000, 64 * 1024}) {
-            // Some is taken by the descriptor, the callable and the frames below it.
+            // The descriptor, the callable and the frames below it take some.
             const std::size_t used = kib * 1024 - (under_asan || under_tsan ? 6000 : 3000);
             unsigned sum = 0;
             fiber{{.stack_bytes = kib * 1024}, [&] { sum = touch(used); }}.join();
@@ -215,7 +215,7 @@ TEST_F(fiber_options_test, pinned_ones_are_unparked_on_their_processor_by_anybod
     EXPECT_EQ(received, rounds);
 }
 
-// Those pinned to one processor and those that are not must share it, whatever the policy.
+// Fibers pinned to one processor must share it with others, whatever the policy.
 TEST_F(fiber_options_test, pinned_ones_that_yield_do_not_starve_others) {
     ums::run({.processors = 1}, [] {
         std::atomic<bool> stop = false;
@@ -290,7 +290,7 @@ TEST_F(fiber_options_test, pinned_in_another_cluster_it_runs_on_that_ones_first_
 
 // --- launch ---
 
-// Options::migrate moves a dispatched fiber away from its creator: nothing is dispatched then.
+// With options::migrate a dispatched fiber moves away from its creator, so nothing is dispatched.
 
 TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
     ums::run(one_processor, [] {
@@ -307,7 +307,7 @@ TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
 TEST_F(fiber_options_test, a_dispatched_one_runs_before_its_creator_goes_on) {
     if (is_scattered()) GTEST_SKIP();
     ums::run(one_processor, [] {
-        // More often than a slice has switches.
+        // More often than there are switches in a slice.
         for (int i = 0; i < 200; ++i) {
             std::atomic<int> order = 0;
             auto step = [&](int digit) { order = order * 10 + digit; };

@@ -2,7 +2,9 @@
 #include "ums/fiber_ref.hpp"
 
 #include "base/assert.hpp"
+#include "os/no_stop.hpp"
 #include "sched/access.hpp"
+#include "sched/ready_all.hpp"
 #include "sched/wake.hpp"
 
 namespace ums {
@@ -61,6 +63,20 @@ unsigned fiber_ref::group() const noexcept { return access::fiber_of(*this)->wan
 void fiber_ref::set_group(unsigned value) const noexcept {
     UMS_ASSERT(value < group_count, "a group out of range");
     access::fiber_of(*this)->wanted.group.set(static_cast<std::uint8_t>(value));
+}
+
+void unpark_all(std::span<const fiber_ref> all) noexcept {
+    const os::no_stop claimed_and_not_ready;
+    sched::fiber* first = nullptr;
+    sched::fiber* last = nullptr;
+    for (const fiber_ref one : all) {
+        sched::fiber* const f = sched::claim_for_unpark(*access::parkable_of(one));
+        if (f == nullptr) continue;
+        f->link.set(nullptr);
+        last != nullptr ? last->link.set(f) : void(first = f);
+        last = f;
+    }
+    sched::ready_all(first);
 }
 
 }  // namespace ums

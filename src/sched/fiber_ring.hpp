@@ -3,13 +3,14 @@
 
 // sched/fiber_ring.hpp: ready fibers, first in first out.
 //
-// A ring that doubles when it is full; a yield (pop one, push one) never grows it. The owner works at
-// both ends, a thief takes half from the back: the parents of dispatched fibers, which lie in front in the
-// order they will go on in, leave with the largest pieces of work, and a yielder's turn comes no later.
-// All of it under carry/ownership.hpp; only looks_empty() may be asked by anybody.
+// A ring that doubles when it is full; a yield (pop one, push one) never grows it. The owner works
+// at both ends, and a thief takes half from the back. The parents of dispatched fibers lie in
+// front, in the order in which they will continue; so the thief gets the largest pieces of work,
+// and a fiber that yields gets its turn no later. All of it is used under carry/ownership.hpp,
+// except looks_empty(), which any thread may call.
 //
-// A ring rather than a list: the fibers that come next are known without touching the one in front of
-// them, so their memory can be asked for ahead of time.
+// A ring rather than a list: the fibers that come next are known without touching the one in front
+// of them, so their memory can be prefetched.
 
 #include <cstdint>
 
@@ -31,9 +32,12 @@ public:
         return tail_.get() - head_.get();
     }
     [[nodiscard]] bool looks_empty() const noexcept { return size() == 0; }
-    // The front's place: grows by one with each pop, shrinks with each push_front, starts anew when the
-    // ring grows.
+    // The position of the front: grows by one with each pop, shrinks with each push_front, and
+    // starts anew when the ring grows.
     [[nodiscard]] std::uint32_t head() const noexcept { return head_.get(); }
+
+    // Requires: there is one.
+    [[nodiscard]] fiber* back() const noexcept { return slots_[(tail_.get() - 1) & mask_]; }
 
     UMS_ALWAYS_INLINE void push_back(fiber& f) noexcept {
         if (size() > mask_ || slots_ == nullptr) [[unlikely]]
@@ -61,7 +65,8 @@ public:
         return f;
     }
 
-    // A yield in one step: the front leaves, `f` goes to the back. Null, and nothing done, if empty.
+    // A yield in one step: the front leaves, and `f` goes to the back. If the ring is empty,
+    // returns null and does nothing.
     UMS_ALWAYS_INLINE fiber* rotate(fiber& f) noexcept {
         const std::uint32_t head = head_.get();
         const std::uint32_t tail = tail_.get();
@@ -71,9 +76,9 @@ public:
         fiber** const slots = slots_;
         const std::uint32_t mask = mask_;
         fiber* next = slots[head & mask];
-        // Not far behind it comes the next but one: its descriptor, then (one step later) the stack
-        // it will continue on. The ring's slack slots hold stale pointers, which are harmless to
-        // prefetch but not to follow: stay below tail.
+        // The fiber after the next comes soon: prefetches its descriptor, then (one step later) the
+        // stack that it will continue on. The ring's unused slots hold stale pointers, which are
+        // harmless to prefetch but not to follow, so stay below tail.
         slots[tail & mask] = &f;
         head_.set(head + 1);
         tail_.set(tail + 1);
@@ -84,8 +89,8 @@ public:
         return next;
     }
 
-    // Moves half of `from`, from its back, here, in the same order. Returns how many. Under both owners'
-    // protection.
+    // Moves half of `from`, from its back, to this ring, in the same order. Returns how many.
+    // Requires: both owners' protection.
     std::uint32_t take_half(fiber_ring& from, std::uint32_t most) noexcept;
 
 private:
@@ -93,8 +98,9 @@ private:
 
     static constexpr std::uint32_t prefetch_from = 32;
 
-    // After a pop at `head`: as in rotate(). Fibers that waited for long, thousands of connections say, have
-    // nothing in the cache: also the frames that the next one returns to.
+    // Call after a pop at `head`: prefetches as rotate() does. Fibers that waited for long, such as
+    // thousands of connections, have nothing in the cache, so this also prefetches the frames to
+    // which the next one returns.
     UMS_ALWAYS_INLINE void warm(std::uint32_t head) const noexcept {
         __builtin_prefetch(slots_[(head + 3) & mask_]);
         const char* const sp = static_cast<const char*>(slots_[(head + 1) & mask_]->context.sp);
@@ -108,7 +114,7 @@ private:
 
     base::owned<std::uint32_t> head_;
     base::owned<std::uint32_t> tail_;
-    std::uint32_t mask_ = 0;  // The capacity, a power of two, less one.
+    std::uint32_t mask_ = 0;  // The capacity, a power of two, minus one.
     fiber** slots_ = nullptr;
 };
 

@@ -19,7 +19,7 @@ using os::failing_calls;
 using sched::fiber;
 using sched::fiber_ring;
 
-// Descriptors without stacks: a queue holds addresses only.
+// Descriptors without stacks, because a queue holds only addresses.
 class fiber_ring_test : public ::testing::Test {
 protected:
     fiber& at(std::size_t i) {
@@ -108,7 +108,7 @@ TEST_F(fiber_ring_test, a_thief_takes_no_more_than_it_may) {
     EXPECT_EQ(thief.take_half(victim, 7), 7u);
     EXPECT_EQ(thief.take_half(victim, 0), 0u);
     EXPECT_EQ(victim.size(), 93u);
-    EXPECT_EQ(thief.pop_front(), &at(1'000));  // What it has goes first.
+    EXPECT_EQ(thief.pop_front(), &at(1'000));  // The thief's own fibers come first.
     for (std::size_t i = 93; i < 100; ++i) EXPECT_EQ(thief.pop_front(), &at(i));
 }
 

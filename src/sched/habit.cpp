@@ -11,7 +11,8 @@ namespace ums::sched {
 
 namespace {
 
-// One word each, so that an entry and its level never come apart. The address of code has 48 bits.
+// One word for each, so that an entry and its level never come apart. The address of code has 48
+// bits.
 constexpr unsigned table_bits = 8;
 base::atomic<std::uint64_t> table[1U << table_bits];
 
@@ -30,7 +31,8 @@ std::uint32_t learned(std::uint64_t key) noexcept {
 
 void learn(std::uint64_t key, std::uint32_t level) noexcept {
     place_of(key).store(key | level,
-                        base::relaxed);  // relaxed: a hint. Of two at once one is lost.
+                        // relaxed: a hint. Of two stores at the same time, one is lost.
+                        base::relaxed);
 }
 
 }  // namespace
@@ -47,7 +49,7 @@ void habit::found(fiber& f) noexcept {
         if (others > 1) learn(key, others - 1);
         return;
     }
-    // The stop was of no use: that counts twice.
+    // The stop was useless, which counts twice.
     const std::uint32_t more = since != 0 ? 2 : 1;
     note.level.set(std::min(std::max(was + more, others), highest));
     if (note.level.get() > others) learn(key, note.level.get());

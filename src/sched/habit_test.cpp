@@ -18,12 +18,12 @@ using ums::sched::habit;
 
 ums::sched::fiber& self() { return *ums::sched::this_carrier()->running.get(); }
 
-// As if it had gone on so long ago.
+// Pretends that it got its processor that long ago.
 void went_on(ums::os::nanoseconds ago) { self().blocks.went_on.set(ums::os::now() - ago); }
 
 class habit_test : public conserving_test {
 protected:
-    // Without a detector, so that nobody else finds anything.
+    // No detector, so that nothing else finds a block.
     static void in_a_fiber(void (*body)()) {
         ums::run({.processors = 1, .block = ums::block_detection::off}, [body] { body(); });
     }

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int most_looks = 100;
 
-// Under a claim on `blocked`, whose processor goes on.
+// Requires: a claim on `blocked`, whose processor goes on elsewhere.
 void trace_move(const carrier& blocked, const carrier& to) noexcept {
     trace_ring* const ring = blocked.proc.get()->trace;
     if (ring == nullptr) [[likely]]
@@ -40,9 +40,9 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
 
 }  // namespace
 
-// From here on the fiber is not stopped: one that was would be put into a queue twice, by its stop and by
-// finish_rejoin(), and its carrier would be given a processor that its loop knows nothing of. A stop that came before,
-// after enter() had failed, is over: then the carrier has a processor.
+// From here on the fiber is not stopped. Otherwise its stop and finish_rejoin() would both put it
+// into a queue, and its carrier would be given a processor that its loop knows nothing of. A stop
+// that came before, after enter() had failed, is over: then the carrier has a processor.
 carrier* rejoin(carrier* c) noexcept {
     UMS_ASSERT(!c->own.is_inside(), "a fiber leaves its carrier from inside of a processor");
     os::forbid_stop();
@@ -63,16 +63,16 @@ carrier* rejoin(carrier* c) noexcept {
     return this_carrier();
 }
 
-// A claim on a carrier that has not switched since `seen`. One that stays inside blocks there (in a policy's mutex, a page
-// fault) and cannot be handed on: a detector that waited for it would be blind meanwhile. A thief is waited for: it is
-// done soon.
+// Claims a carrier that has not switched since `seen`. A carrier that stays inside blocks there (in
+// a policy's mutex, a page fault) and cannot be handed off: a detector that waited for it would be
+// blind meanwhile. It does wait for a thief, which is done soon.
 bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     auto is_where_it_was = [&] {
         return blocked.running.get() != nullptr && blocked.activity() == seen &&
                !blocked.is_stopping.get() && blocked.turn.now() == turn_word::holds;
     };
     for (int looks = 0; looks < most_looks && is_where_it_was();) {
-        // Looked at before the claim, which interrupts every CPU of the process.
+        // Looks before the claim, which interrupts every CPU of the process.
         if (blocked.own.is_inside()) {
             ++looks;
             base::spin_pause();
@@ -87,7 +87,8 @@ bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     return false;
 }
 
-// The processor's fibers go with it: they are in its queue. Publishing them is the claim's, or enter()'s, business.
+// The processor's fibers go with it, because they are in its queue. The claim, or enter(), has to
+// publish them.
 void hand_off::move(carrier& from, carrier& to) noexcept {
     UMS_ASSERT(from.proc.get() != nullptr, "a carrier gives away a processor that it does not hold");
     processor& p = *from.proc.get();
@@ -96,12 +97,13 @@ void hand_off::move(carrier& from, carrier& to) noexcept {
     UMS_ASSERT(&from.pool == &to.pool, "a processor leaves its cluster");
     from.proc.set(nullptr);
     to.proc.set(&p);
-    p.set_holder(&to);  // Before occupy(): a thief that claims it finds it named here.
+    // This comes before occupy(), so that a thief that claims the carrier finds it named here.
+    p.set_holder(&to);
     from.own.vacate();
     to.own.occupy();
 }
 
-// Under a claim.
+// Requires: a claim.
 bool hand_off::keeps_claim(carrier& blocked) noexcept {
     carrier_pool& pool = blocked.pool;
     if (pool.borrow_permit(blocked)) return true;
@@ -115,7 +117,7 @@ bool hand_off::keeps_claim(carrier& blocked) noexcept {
     return false;
 }
 
-// Under a claim on `blocked`. `to` has a permit, and waits for a processor.
+// Requires: a claim on `blocked`. `to` has a permit, and waits for a processor.
 void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
     fiber& f = *blocked.running.get();
     trace_move(blocked, to);
@@ -139,8 +141,9 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
         spare = pool.take_spare(&blocked, free_cpu);
     if (spare == nullptr) {
         pool.give_borrowed_permit(blocked);
-        // Who makes the spare may wait for what a stopped fiber holds: the allocator's lock. As in keeps_claim(), of the
-        // two that miss each other the second finds the first: this one is on the list of those that want a spare.
+        // The maker of the spare may wait for what a stopped fiber holds: the allocator's lock. As
+        // in keeps_claim(), if the two miss each other, the second finds the first: this carrier is
+        // on the list of those that want a spare.
         carrier* stopped = pool.take_stopped();
         if (stopped != nullptr) pass_on(blocked, *stopped);
         blocked.own.unclaim();
@@ -157,7 +160,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.own.unclaim();
-    // Where processors have CPUs of their own its new carrier goes there by itself.
+    // Where processors have CPUs of their own, the new carrier goes there by itself.
     if (free_cpu >= 0 && !pool.home().pins() && spare->cpu.get() != free_cpu)
         spare->wake_place.begin(spare->tid.get(), free_cpu);
     pool.run(*spare);

@@ -2,11 +2,11 @@
 //
 // The text of carry/ownership, carry/turn, sched/hand_off, stop and carrier_pool, run under the
 // executions that x86-TSO allows, with signals at any instruction: fibers that block, are handed
-// on, come back, are stopped and released.
+// off, come back, are stopped and released.
 //
-// Around it (internal/modelled/): a queue for fibers, a loop that runs them, and fibers whose
-// bodies are a few steps, so that any strand can go on with one. For each mutant of the text, and
-// for each memory order in it, a program is named that finds it.
+// Around it (internal/modelled/) there are a queue for fibers, a loop that runs them, and fibers
+// whose bodies are a few steps, so that any strand can continue one. For each mutant of the text,
+// and for each memory order in it, the test names a program that finds it.
 #include <algorithm>
 #include <cstring>
 #include <iostream>
@@ -31,7 +31,7 @@
 #define carry modelled_carry
 #define sched modelled
 #include "sched/carrier.hpp"
-// Their functions too:
+// Includes their functions, too:
 #include "carry/ownership.cpp"
 #include "sched/carrier_pool.cpp"
 #include "sched/hand_off.cpp"
@@ -95,7 +95,7 @@ struct world {
         home.carriers.permits_.used_.store(home.carriers.permits_.used() + 1, base::relaxed);
         --home.carriers.counters_.spare;
     }
-    // The same: the time slice of what the carrier runs is over.
+    // The same: the time slice of the fiber that the carrier runs is over.
     void end_slice(unsigned c) { carrier_at[c]->ends_slice_of.set(carrier_at[c]->activity()); }
     // Before the strands run.
     void queue(fiber& f) {
@@ -123,11 +123,12 @@ struct world {
         }
         loop(c);
     }
-    // A strand: a detector that saw the carrier blocked. It may be late: it goes on after an s.
+    // A strand: a detector that saw the carrier blocked. It may be late: then it continues after an
+    // s.
     void detect(unsigned number, bool is_late = false) {
         carrier& c = *carrier_at[number];
         const std::uint64_t seen = c.activity();
-        // It has seen what the carrier ran first, or else whatever may run there later.
+        // It has seen what the carrier ran first, or else anything that may run there later.
         for (unsigned i = 0; i < fibers; ++i)
             fiber_at[i]->is_seen |= seen != at_start || &*fiber_at[i] == first[number];
         if (is_late) await_flag();
@@ -137,9 +138,9 @@ struct world {
                    "more permits than there are");
     }
 
-    // A strand: the detector, as far as it releases fibers that were stopped. Time passes with each
-    // look. One that finds that something has switched is not followed by another: `looks` is one
-    // more than there may be of these.
+    // A strand: the part of the detector that releases stopped fibers. Time passes with each look.
+    // A look that finds that something has switched is not followed by another: `looks` is one more
+    // than there may be of these.
     void release_stopped(unsigned looks = 2) {
         for (;;) {
             const std::uint32_t seen = calls.load(base::acquire);
@@ -168,7 +169,7 @@ struct world {
             go_on(c);
         }
     }
-    // As carrier::run_fibers(): inside, with a processor, until that is gone.
+    // Like carrier::run_fibers(): inside, with a processor, until that is gone.
     void go_on(carrier& c) {
         for (processor* p = c.proc.get(); p != nullptr; p = c.proc.get()) {
             UMS_ASSERT(c.own.is_inside(), "a carrier's loop goes on outside of its processor");
@@ -242,7 +243,7 @@ struct world {
         --m.at(p.inside);
     }
 
-    // When all have come to rest.
+    // Call when all strands have come to rest.
     std::string verdict() {
         for (unsigned i = 0; i < fibers; ++i)
             if (!fiber_at[i]->is_done) return "a fiber does not end";
@@ -273,12 +274,13 @@ struct world {
     base::atomic<std::uint32_t> calls;  // Of watching::runs().
     os::nanoseconds now = 0;            // As release_stopped() sees it.
     hand_off::result results[most] = {};
-    fiber* first[most] = {};  // What the carriers run at the start, when their activity is this:
+    // The fibers that the carriers run at the start, when their activity is this:
+    fiber* first[most] = {};
     static constexpr std::uint64_t at_start = 1;
 };
 
-// At one address in every execution, for some words hold pointers. Not destroyed: its words went
-// with the execution.
+// Lies at one address in every execution, because some words hold pointers. Not destroyed, because
+// its words disappeared with the execution.
 alignas(world) char room[sizeof(world)];
 world* the_world = nullptr;
 
@@ -326,7 +328,7 @@ void switch_to(carrier* c, fiber* self, fiber*, after_switch* after) noexcept {
 
 namespace ums::carry {
 
-void maker::ask(crew&) noexcept {}  // There are as many threads as may be.
+void maker::ask(crew&) noexcept {}  // There are as many threads as allowed.
 void maker::forget(crew&) noexcept {}
 int maker::start(os::kernel_thread&, void* (*)(void*), void*) noexcept { return EAGAIN; }
 
@@ -350,7 +352,7 @@ void strands_of(model& m, world& w, unsigned carriers, unsigned interrupted, uns
     m.at_rest([&w] { return w.verdict(); });
 }
 
-// Those with fewer states first.
+// Programs with fewer states come first.
 const program programs[] = {
     // A holder of a processor, and a thief.
     {.name = "theft",
@@ -362,7 +364,7 @@ const program programs[] = {
              m.strand("thief", [&w] { w.steal(0); });
          },
      .preemptions = 3},
-    // The time of what the holder runs is over while another fiber and a thief wait.
+    // The slice of the fiber that the holder runs is over while another fiber and a thief wait.
     {.name = "theft_of_preempted",
      .build =
          [](model& m) {
@@ -384,7 +386,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 1},
-    // The detector has seen what ran before.
+    // The detector has seen the fiber that ran before.
     {.name = "hand_off_of_the_next",
      .build =
          [](model& m) {
@@ -395,8 +397,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0, true); });
          },
      .preemptions = 1},
-    // The one that has the processor waits for the one that is stopped, and no detector sees it
-    // blocked.
+    // The fiber that has the processor waits for the stopped one, and no detector sees it blocked.
     {.name = "release",
      .build =
          [](model& m) {
@@ -407,7 +408,7 @@ const program programs[] = {
              m.strand("releaser", [&w] { w.release_stopped(); });
          },
      .preemptions = 1},
-    // The one that is refused waits for the one that is away, and that is stopped.
+    // The fiber that is refused waits for the one that is away and stopped.
     {.name = "refused_for_a_stopped_one",
      .build =
          [](model& m) {
@@ -418,8 +419,8 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 1},
-    // The one permit is another's. Its holder comes back; the fiber that is refused waits for one
-    // in the queue.
+    // Another has the one permit. Its holder comes back; the fiber that is refused waits for one in
+    // the queue.
     {.name = "refused_and_freed",
      .build =
          [](model& m) {
@@ -431,7 +432,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 1},
-    // A thief, of a carrier that blocks.
+    // A thief takes the processor of a carrier that blocks.
     {.name = "theft_of_blocked",
      .build =
          [](model& m) {
@@ -442,7 +443,7 @@ const program programs[] = {
              m.strand("thief", [&w] { w.steal(0); });
          },
      .preemptions = 1},
-    // As refused_and_freed, without a spare.
+    // Like refused_and_freed, without a spare.
     {.name = "freed_without_a_spare",
      .build =
          [](model& m) {
@@ -454,7 +455,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 2},
-    // There is a permit, and no spare.
+    // There is a permit, but no spare.
     {.name = "without_a_spare",
      .build =
          [](model& m) {
@@ -466,7 +467,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 2},
-    // The permit is that of one that was preempted, and that gets a processor again.
+    // The permit belongs to a preempted fiber, which gets a processor again.
     {.name = "freed_by_one_with_a_processor",
      .build =
          [](model& m) {
@@ -479,7 +480,7 @@ const program programs[] = {
              m.strand("detector", [&w] { w.detect(0); });
          },
      .preemptions = 1},
-    // Its time is over while another waits.
+    // The fiber's time is over while another waits.
     {.name = "slice",
      .build =
          [](model& m) {
@@ -491,8 +492,8 @@ const program programs[] = {
              m.strand("releaser", [&w] { w.release_stopped(); });
          },
      .preemptions = 1},
-    // One that was stopped in its slice is released, and may be interrupted again. A processor
-    // comes to its place as it asks for one.
+    // A fiber that was stopped in its slice is released, and may be interrupted again. A processor
+    // comes to its place while it asks for one.
     {.name = "release_from_the_queue",
      .build =
          [](model& m) {
@@ -504,7 +505,7 @@ const program programs[] = {
              m.strand("releaser", [&w] { w.release_stopped(3); });
          },
      .preemptions = 1},
-    // Two block, and there is a permit for one only.
+    // Two fibers block, and there is a permit for only one.
     {.name = "refuse",
      .build =
          [](model& m) {
@@ -518,7 +519,7 @@ const program programs[] = {
              });
          },
      .preemptions = 1},
-    // As slice, with a detector that takes the fiber for blocked.
+    // Like slice, with a detector that takes the fiber for blocked.
     {.name = "hand_off_of_preempted",
      .build =
          [](model& m) {
@@ -541,8 +542,8 @@ const program programs[] = {
              m.strand("releaser", [&w] { w.release_stopped(); });
          },
      .preemptions = 2},
-    // A fiber blocks, its processor goes on, and it may be stopped wherever it is, and released.
-    // The longest by far.
+    // A fiber blocks, its processor leaves, and the fiber may be stopped wherever it is, and
+    // released. This is the longest program by far.
     {.name = "stop",
      .build =
          [](model& m) {
@@ -595,7 +596,8 @@ ums::tso::mutation_test all() {
 
 TEST(hand_off_model_test, loses_nothing) {
     if (under_tsan)
-        GTEST_SKIP() << "its builds tell ThreadSanitizer of an order, not the processor (ownership::let_go())";
+        GTEST_SKIP() << "its builds tell ThreadSanitizer of an order, not the processor "
+                        "(ownership::let_go())";
     all().text_is_correct();
 }
 TEST(hand_off_model_test, finds_each_mutant) { all().finds_each_mutant(); }

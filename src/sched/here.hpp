@@ -3,7 +3,8 @@
 
 // sched/here.hpp: where the caller runs, from one look-up.
 //
-// True until the calling fiber may switch: then it may go on on another carrier, so look again.
+// This is valid until the calling fiber may switch: then it may continue on another carrier, so
+// look again.
 
 #include "sched/carrier.hpp"
 #include "sched/fiber.hpp"
@@ -18,10 +19,12 @@ struct here {
     explicit UMS_ALWAYS_INLINE here(carrier* c) noexcept
         : on{c}, self{c != nullptr ? c->running.get() : nullptr} {}
 
-    // The processor that the carrier holds, or null. A hint: it may be handed on at any time.
+    // The processor that the carrier holds, or null. A hint: the processor may be handed off at any
+    // time.
     [[nodiscard]] processor* at() const noexcept { return on != nullptr ? on->proc.get() : nullptr; }
 
-    // Work on that processor. Requires a fiber. Null, and nothing was entered: the carrier holds none any more.
+    // Enters that processor to work on it. Requires a fiber. Returns null, without entering, if the
+    // carrier no longer holds one.
     [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() const noexcept { return on->enter(); }
     UMS_ALWAYS_INLINE void leave() const noexcept { on->leave(self->race); }
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The text of sched/idle_set, with the two sides of its protocol around it as in sched/search.cpp and
-// sched/processor.hpp, run under every execution that x86-TSO allows: when nothing moves any more, no
-// work is left while a processor is idle.
+// The text of sched/idle_set, with the two sides of its protocol around it as in sched/search.cpp
+// and sched/processor.hpp, run under every execution that x86-TSO allows: when nothing moves any
+// more, no work is left while a processor is idle.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,13 +10,13 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/processor.hpp"  // The real one: idle_set.cpp must not include it again.
+#include "sched/processor.hpp"  // This is the real header; idle_set.cpp must not include it again.
 #include "internal/tso_model.hpp"
 #include "support/scale.hpp"
 
 namespace ums::modelled {
 
-// As much of a processor as the idle set needs.
+// The part of a processor that the idle set needs.
 class processor {
 public:
     modelled_base::owned<bool> is_idle;
@@ -29,7 +29,7 @@ public:
 #define os modelled_os
 #define sched modelled
 #include "sched/idle_set.hpp"
-// Its functions too:
+// Includes its functions, too:
 #include "sched/idle_set.cpp"
 #undef base
 #undef os
@@ -118,7 +118,7 @@ struct machine {
                     if (looks_busy()) wake_one();
                 }
                 searching = false;
-                // It runs what it took, for as long as all the others together.
+                // The idler runs what it took, for as long as all the others together.
                 while (chosen.idlers > 1 && !m.is_over()) m.stay();
                 continue;
             }
@@ -178,7 +178,7 @@ TEST(idle_set_model_test, one_idler_finds_what_comes_from_outside) {
     is_correct({.pushes = 1, .pushes_outside = 1, .idlers = 1});
 }
 
-// Each runs one piece and does not come back: the other must be woken for the second.
+// Each runs one piece and does not come back, so the other must be woken for the second.
 TEST(idle_set_model_test, two_idlers_share_two_pieces) {
     is_correct({.pushes = scaled(2, 1), .idlers = 2});
 }
@@ -187,7 +187,7 @@ TEST(idle_set_model_test, two_idlers_share_what_comes_from_outside) {
     is_correct({.pushes = 0, .pushes_outside = scaled(2, 1), .idlers = 2});
 }
 
-// That the search would find a mistake.
+// Shows that the search would find a mistake.
 TEST(idle_set_model_test, the_heavy_fence_is_needed) {
     model m;
     m.without_heavy_fence = true;

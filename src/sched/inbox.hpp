@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/inbox.hpp: fibers made ready by somebody who does not hold the processor.
+// sched/inbox.hpp: fibers made ready by threads that do not hold the processor.
 //
-// A Treiber stack that is only ever emptied whole, so there is no ABA and a push is one
-// compare-and-swap. Emptying reverses it: first come, first served. Intrusive: no allocation.
+// A Treiber stack that is only ever emptied as a whole, so there is no ABA problem and a push is
+// one compare-and-swap. Emptying reverses it: first come, first served. It is intrusive and
+// allocates nothing.
 //
-// push() is a sequentially consistent read-modify-write: the pusher's following look at the idle set
-// and an idler's look at the inbox after it has joined the idle set cannot both miss.
+// push() is a sequentially consistent read-modify-write: the pusher's following look at the idle
+// set and an idler's look at the inbox after it has joined the idle set cannot both miss.
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
@@ -26,6 +27,15 @@ public:
         } while (!first_.compare_exchange(first, &f, base::seq_cst, base::relaxed));
     }
 
+    // Fibers that are linked, from `newest` to `oldest`. Of a batch, the oldest came first.
+    void push_all(fiber& newest, fiber& oldest) noexcept {
+        fiber* first = first_.load(base::relaxed);
+        do {
+            oldest.link.set(first);
+            // sync(inbox): as in push().
+        } while (!first_.compare_exchange(first, &newest, base::seq_cst, base::relaxed));
+    }
+
     // seq_cst: pairs with push() as described above.
     [[nodiscard]] bool empty() const noexcept { return first_.load(base::seq_cst) == nullptr; }
 
@@ -34,7 +44,7 @@ public:
         return first_.load(base::relaxed) == nullptr;
     }
 
-    // The fibers in order of arrival, linked by `link`; null if none.
+    // Takes the fibers in order of arrival, linked by `link`; null if there are none.
     fiber* take_all() noexcept {
         if (looks_empty()) return nullptr;
         // sync(inbox): sees the fibers.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/inside.hpp: a section under a lock that is biased to the processor (sched/bias.hpp), with the wait or the
-// wake-up in which it ends.
+// sched/inside.hpp: a section under a lock that is biased to the processor (sched/bias.hpp), with
+// the wait or the wake-up that ends it.
 //
-// All of it is inlined: it begins in the fiber's TSan context, goes on in the processor's, and ends in the fiber's. For
-// ThreadSanitizer's no_sync mode the section orders as the lock does that it stands for.
+// All of it is inlined, because it begins in the fiber's TSan context, continues in the
+// processor's, and ends in the fiber's. For ThreadSanitizer's no_sync mode the section orders as
+// the lock does that it stands for.
 
 #include "arch/sanitizer.hpp"
 #include "sched/bias.hpp"
@@ -22,7 +23,8 @@ public:
     inside(const inside&) = delete;
     inside& operator=(const inside&) = delete;
 
-    // False, and nothing was entered: the lock is not biased to the processor of the calling fiber.
+    // Returns false, without entering, if the lock is not biased to the processor of the calling
+    // fiber.
     [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept {
         const base::atomic_ref<std::uint32_t> word{*lock_};
         return bias_word::is_biased(word) && enter(word);
@@ -34,8 +36,8 @@ public:
 
     [[nodiscard]] UMS_ALWAYS_INLINE fiber& self() const noexcept { return *self_; }
 
-    // Leaves, and ends the wait of `who`, which the caller has taken out of its list. is_held: it went by park(), or by
-    // park_holding().
+    // Leaves, and ends the wait of `who`, which the caller has taken out of its list. `is_held`
+    // says that the waiter parked by park(), or by park_holding().
     UMS_ALWAYS_INLINE void wake(parkable& who, bool is_held) noexcept {
         if (!is_held) [[unlikely]] {
             leave();
@@ -56,8 +58,9 @@ public:
         p->wake_help();
     }
 
-    // Leaves, and waits until wake() or resume_held() has come for the calling fiber, which is in a list. False: left, and
-    // that is all; then sched::park() as usual. `is_held`: set to what is returned, before others can see it.
+    // Leaves, and waits until wake() or resume_held() has come for the calling fiber, which is in a
+    // list. Returns false if it has only left; then call sched::park() as usual. `is_held` is set
+    // to the result before others can see it.
     [[nodiscard]] UMS_ALWAYS_INLINE bool park(bool& is_held) noexcept {
         fiber* const next = c_->exceptions->active() ? nullptr : p_->ready.pop_within_slice();
         is_held = next != nullptr;
@@ -76,7 +79,8 @@ public:
 private:
     [[nodiscard]] UMS_ALWAYS_INLINE bool enter(base::atomic_ref<std::uint32_t> word) noexcept {
         const here at;
-        if (at.self == nullptr || at.on->own.is_inside()) return false;  // A policy's method.
+        // The caller is in a policy's method.
+        if (at.self == nullptr || at.on->own.is_inside()) return false;
         c_ = at.on;
         self_ = at.self;
         arch::happens_before(lock_);

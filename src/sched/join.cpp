@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// Waiting for a fiber's end, or letting it run on alone. The public face is ums/fiber.hpp.
+// Waiting for a fiber's end, or detaching it. The public face is ums/fiber.hpp.
 
 #include <cstdio>
 #include <exception>
@@ -23,13 +23,14 @@ namespace ums::sched {
 
 namespace {
 
-// A fiber parks in the joiner word itself rather than in its own: it is published there only after its
-// registers are saved, so who takes it out of the word owns it, and one compare-and-swap serves both
-// registration and park. (A plain thread publishes its parkable first and parks there.)
+// A fiber parks in the joiner word itself rather than in its own word. It is published there only
+// after its registers are saved, so a thread that takes it out of the word owns it, and one
+// compare-and-swap serves both registration and park. (A plain thread publishes its parkable first
+// and parks there.)
 void finish_join(const after_switch& h, carrier& c) noexcept {
     std::uintptr_t was = fiber::running;
-    // sync(join): release publishes the joiner's registers to the end of the joined fiber. If that end
-    // came first, the joiner, which acquires it when it runs again, goes on.
+    // sync(join): release publishes the joiner's registers to the end of the joined fiber. If that
+    // end came first, the joiner, which acquires it when it runs again, continues.
     if (static_cast<fiber*>(h.other)->joiner.compare_exchange(
             was, reinterpret_cast<std::uintptr_t>(static_cast<parkable*>(h.self)), base::release,
             base::relaxed))
@@ -57,7 +58,7 @@ void wait_for_end(carrier* c, fiber* target) noexcept {
         switch_to(c, self, next, after);
 }
 
-// A plain thread's.
+// For a plain thread.
 void wait_for_end(parkable& self, fiber* target) noexcept {
     std::uintptr_t was = fiber::running;
     // sync(join): release publishes this parkable to the fiber's end.
@@ -79,7 +80,7 @@ UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
         UMS_ASSERT(word == fiber::finished, "a join returned before the fiber's end");
     }
     arch::happens_after(&f->joiner);
-    free_fiber(*f, here{});  // Asked again: the join may have moved the caller.
+    free_fiber(*f, here{});  // `here` is read again, because the join may have moved the caller.
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ void join(sched::fiber* f) {
 
 void detach(sched::fiber* f) noexcept {
     std::uintptr_t was = sched::fiber::running;
-    // sync(join): release hands the fiber to its own end; acquire sees that end.
+    // sync(join): release gives the fiber to its own end; acquire sees that end.
     if (f->joiner.compare_exchange(was, sched::fiber::detached, base::acq_rel, base::acquire))
         return;
     UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");

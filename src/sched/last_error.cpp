@@ -5,7 +5,8 @@
 
 namespace ums {
 
-// Never inlined, not even by a linker that optimises: a caller would keep the place again.
+// Never inlined, not even by a linker that optimises, because otherwise a caller would keep the
+// address.
 [[gnu::noinline]] int last_error() noexcept {
     asm volatile("");
     return errno;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// A pairing heap: each fiber comes before those behind it, which are a list by their queue links.
-// Two heaps are melded by putting the one whose root comes later behind the other root. (Fredman,
-// Sedgewick, Sleator, Tarjan: "The pairing heap", Algorithmica 1986; the roots left by a pop are
-// melded in pairs, then from the last pair on.)
+// A pairing heap: each fiber comes before the fibers behind it, which are a list by their queue
+// links. Two heaps are melded by putting the one whose root comes later behind the other root.
+// (Fredman, Sedgewick, Sleator, Tarjan: "The pairing heap", Algorithmica 1986; the roots left by a
+// pop are melded in pairs, then from the last pair on.)
 
 #include <utility>
 
@@ -20,7 +20,7 @@ bool comes_before(const sched::fiber& a, const sched::fiber& b) noexcept {
     return a.order != b.order ? a.order < b.order : a.arrival < b.arrival;
 }
 
-// Neither is null. The links of the two roots are not read.
+// Neither is null. This does not read the links of the two roots.
 sched::fiber* meld(sched::fiber* a, sched::fiber* b) noexcept {
     if (comes_before(*b, *a)) std::swap(a, b);
     b->link.set(a->first_behind);
@@ -42,7 +42,7 @@ void ordered_fiber_queue::push(fiber_ref r, std::uint64_t key) noexcept {
 fiber_ref ordered_fiber_queue::pop_front() noexcept {
     sched::fiber* const first = root_;
     if (first == nullptr) return {};
-    sched::fiber* pairs = nullptr;  // The last one first.
+    sched::fiber* pairs = nullptr;  // The last pair comes first.
     for (sched::fiber* a = first->first_behind; a != nullptr;) {
         sched::fiber* const b = a->link.get();
         sched::fiber* const rest = b != nullptr ? b->link.get() : nullptr;

@@ -24,10 +24,11 @@ template <park_kind kind>
 inline constexpr std::uint32_t token_bit =
     kind == park_kind::user ? parkable::token_user : parkable::token;
 
-// A plain thread's. Its address is taken by noinline code only, on threads that never change.
+// A plain thread's parkable. Only noinline code takes its address, on threads that never change.
 thread_local parkable thread_parkable{false};
 
-// Completes a park. True: parked. False: something came first and is consumed.
+// Completes a park. Returns true if it is parked, and false if something came first and is
+// consumed.
 template <park_kind kind>
 bool commit(parkable& self) noexcept {
     std::uint32_t seen = self.word.load(base::relaxed);
@@ -38,7 +39,8 @@ bool commit(parkable& self) noexcept {
         if ((seen & (token | parkable::expired | parkable::stopped)) == 0) [[likely]]
             next = seen | parked_bit<kind>;
         else if ((seen & token) != 0)
-            next = seen & ~token;  // A wake wins over the others, whose marks clear() takes back.
+            // A wake-up takes precedence over the others, whose marks clear() takes back.
+            next = seen & ~token;
         else if ((seen & parkable::expired) != 0)
             next = (seen & ~std::uint32_t{parkable::expired}) | parkable::by_deadline;
         else
@@ -50,7 +52,7 @@ bool commit(parkable& self) noexcept {
     }
 }
 
-// What ended the park that was just left.
+// Returns what ended the park that was just left.
 UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
     // sync(park): sees what the waker did before it cleared the parked bit.
     const std::uint32_t seen = self.word.load(base::acquire);
@@ -63,13 +65,15 @@ UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
 
 template <park_kind kind>
 void finish_park(const after_switch& h, carrier& c) noexcept {
-    if (commit<kind>(*h.self)) return;  // And then another processor may run it already.
+    // If it has, another processor may already be running the fiber.
+    if (commit<kind>(*h.self)) return;
     if (trace_ring* const trace = c.proc.get()->trace; trace != nullptr) [[unlikely]]
         trace_wake(*trace, *h.self, nullptr);
     if (!c.proc.get()->may_run(*h.self))
         return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
     c.proc.get()->make_ready(*h.self, true);
-    // Whoever ended the park left it at a mark, and woke nobody; what runs here now may be long.
+    // The thread that ended the park left a mark, and woke no processor; the fiber that runs here
+    // now may take long.
     c.proc.get()->wake_help();
 }
 
@@ -84,11 +88,12 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
         return reason::wake;
     }
     processor* p = enter_surely(c);
-    // Its other holder may wait in the driver by now, for a later deadline than the one just added.
+    // The processor's new holder may already wait in the driver, for a later deadline than the one
+    // just added.
     if (until != os::never && p != timed) [[unlikely]]
         timed->notify();
     fiber* next = p->pick();
-    // A processor that goes idle waits for its own deadlines; one that goes on may be long.
+    // A processor that becomes idle waits for its own deadlines; one that goes on may take long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
     if (p->trace != nullptr) [[unlikely]]
         trace_park(*p->trace, *self, keeps ? nullptr : next,
@@ -158,7 +163,7 @@ reason park_here(os::nanoseconds until, processor* timed) noexcept {
     return park_fiber<kind>(at.on, at.self, until, timed);
 }
 
-// The one that the carrier holds; without one any of the fiber's cluster, for its timers.
+// The processor that the carrier holds; if it has none, any of the fiber's cluster, for its timers.
 processor& some_processor(carrier& c) noexcept {
     processor* p = c.proc.get();
     return p != nullptr ? *p : c.running.get()->home_cluster.get()->successor();
@@ -185,13 +190,13 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
     parkable& self = this_parkable();
     reason why;
     {
-        // Runs here and now if the stop has been requested already.
+        // Runs at once if the stop has been requested already.
         std::stop_callback on_stop{*stop, [&self] {
                                        if (claim_for(self, reason::stop)) resume(self);
                                    }};
         why = park_until<kind>(until);
-        // Its destructor waits for a callback that is running on another kernel thread. One that ran
-        // on this carrier has returned, and is not waited for.
+        // Its destructor waits for a callback that is running on another kernel thread. A callback
+        // that ran on this carrier has returned, and is not waited for.
         if (stop->stop_requested()) come_after_processor();
     }
     clear(self, parkable::stopped);
@@ -228,7 +233,8 @@ void park_again(fiber& f, std::uint32_t bit) noexcept {
 bool may_look_again() noexcept {
     const here at;
     if (at.self == nullptr) return true;
-    // Null: it was handed on, and whoever gives it back is to be waited for.
+    // If it is null, the processor was handed off, and the caller waits for the thread that gives
+    // it back.
     const processor* p = at.at();
     if (p == nullptr || p->looks_stranded() || p->has_policy()) return false;
     const idle_set::counts others = p->home().idle.look();
@@ -268,7 +274,8 @@ bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
         trace_park(*p->trace, *at.self, next, trace_wait::library);
     switch_to(at.on, at.self, next,
               at.on->leave_behind(&release_lock, at.self, &lock, next_word));
-    // resume_held(), or inside::wake(). The queue it went through has ordered the two.
+    // After resume_held() or inside::wake(). The queue that the fiber went through has ordered the
+    // two.
     arch::happens_after(at.self);
     arch::happens_after(&lock);
     return true;

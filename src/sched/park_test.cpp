@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo p1 nomembarrier
-// (Not nosync: what libstdc++'s stop callbacks do on one kernel thread is ordered by that thread alone.)
+// (Not nosync: what libstdc++'s stop callbacks do on one kernel thread is ordered by that thread
+// alone.)
 #include "sched/park.hpp"
 
 #include <atomic>
@@ -32,7 +33,7 @@ class park_test : public conserving_test {};
 
 deadline past() { return std::chrono::steady_clock::now() - 1s; }
 
-// Whether an unpark is remembered. Takes it.
+// Whether an unpark is remembered. Consumes it.
 bool is_remembered() { return this_fiber::park_until(past()) == wake_reason::unparked; }
 
 template <class F>
@@ -83,7 +84,7 @@ TEST_F(park_test, an_unpark_is_not_inherited_by_the_next_fiber_on_the_stack) {
     });
 }
 
-// Two sides wake each other in turn; `balls` is ordered by the unparks alone. One side:
+// Two sides wake each other in turn; only the unparks order `balls`. One side:
 void return_balls(int rounds, int& balls, fiber_ref to) {
     for (int i = 0; i < rounds; ++i) {
         this_fiber::park();
@@ -201,7 +202,7 @@ TEST_F(park_test, a_stop_that_came_before_ends_every_park) {
             EXPECT_EQ(this_fiber::park(stop), wake_reason::stopped);
             EXPECT_EQ(this_fiber::park_until(deadline::max(), stop), wake_reason::stopped);
         }
-        // It left no mark behind.
+        // It has left no mark.
         EXPECT_EQ(this_fiber::park_until(past()), wake_reason::deadline_passed);
         this_fiber::ref().unpark();
         EXPECT_EQ(this_fiber::park(stop), wake_reason::unparked);
@@ -311,7 +312,7 @@ TEST_F(park_test, an_unpark_publishes) {
     });
 }
 
-// A condition variable of one's own, as the documentation suggests: a flag and a loop.
+// A user's own condition variable, as the documentation suggests it: a flag and a loop.
 TEST_F(park_test, a_stray_unpark_only_costs_another_round) {
     ums::run({.processors = 2}, [] {
         std::atomic<bool> done = false;
@@ -356,7 +357,7 @@ TEST_F(park_test, parks_inside_a_catch_block) {
     });
 }
 
-// Whoever parked is woken by a callback of the stop, on whatever thread the stop is requested.
+// A callback of the stop wakes each parked fiber, on whatever thread the stop is requested.
 TEST_F(park_test, one_stop_ends_many_parks) {
     ums::runtime started{{.processors = 2}};
     std::stop_source source;
@@ -372,7 +373,7 @@ TEST_F(park_test, one_stop_ends_many_parks) {
             stopped += why == wake_reason::stopped;
         });
     while (parking < many / 2) std::this_thread::yield();
-    source.request_stop();  // The other half finds it requested, or not, as it comes.
+    source.request_stop();  // The other half finds it requested or not, as it happens.
     for (fiber& f : all) f.join();
     EXPECT_EQ(stopped, many);
 }

@@ -3,7 +3,7 @@
 
 // sched/parkable.hpp: what can park: a fiber, or a plain kernel thread.
 //
-// One atomic word decides every race between going to sleep and being woken. Bits:
+// One atomic word decides every race between going to sleep and being woken. Its bits:
 //
 //   parked       waits for wake(): a wait inside the library (join, a lock).
 //   parked_user  waits for unpark(): the public this_fiber::park().
@@ -11,24 +11,24 @@
 //   token_user   an unpark() came while it was not in a public park: the next one returns at once.
 //   expired      the deadline of the wait in progress passed before the park was complete.
 //   stopped      the same for its stop token.
-//   by_deadline, by_stop   what ended the park that was just left, if it was no wake-up. Cleared by
-//                the waiter itself as soon as it runs again.
+//   by_deadline, by_stop   what ended the park that was just left, if not a wake-up. The waiter
+//                clears it as soon as it runs again.
 //
-// Internal and public waits have separate tokens, so a join() can never eat a user's unpark().
+// Internal and public waits have separate tokens, so a join() can never consume a user's unpark().
 //
-// At most one of parked and parked_user is set, and only by commit(), which runs after the registers of the
-// fiber are saved (on the stack that was switched to): whoever sees the bit may resume it. The
-// bit is cleared by exactly one compare-and-swap, of a wake, an unpark, a deadline or a stop, which
-// stores the reason in the same step; who wins it owns the fiber until it is in a queue; losers leave
-// a token or a mark. A fiber parked by park_holding() (sched/park.hpp) sets no bit: the list it waits in, under its lock,
-// says who owns it.
+// At most one of parked and parked_user is set, and only by commit(), which runs after the
+// registers of the fiber are saved (on the stack that was switched to): a thread that sees the bit
+// may resume the fiber. Exactly one compare-and-swap clears the bit, of a wake, an unpark, a
+// deadline or a stop, and it stores the reason in the same step. The winner owns the fiber until it
+// is in a queue; losers leave a token or a mark. A fiber parked by park_holding() (sched/park.hpp)
+// sets no bit: the list in which it waits, under its lock, says which thread owns it.
 //
-// Why no wake-up is lost. A waiter publishes its wish (a queue entry, a joiner word), then commit()s.
-// A waker makes the condition true, then wakes. Both end in a read-modify-write of this word, which
-// are totally ordered. If commit() comes first, the waker sees parked and resumes it. If the waker
-// comes first, it leaves a token, and commit() fails and consumes it. A wake that finds a token still performs
-// its compare-and-swap: it must be ordered before the consumption of that token (an exchange), after
-// which the condition is read again.
+// Why no wake-up is lost: a waiter publishes its wish (a queue entry, a joiner word), then
+// commit()s. A waker makes the condition true, then wakes. Both end in a read-modify-write of this
+// word, and these are totally ordered. If commit() comes first, the waker sees parked and resumes
+// the waiter. If the waker comes first, it leaves a token, and commit() fails and consumes it. A
+// wake that finds a token still performs its compare-and-swap: it must be ordered before the
+// consumption of that token (an exchange), after which the condition is read again.
 
 #include <cstdint>
 
@@ -58,7 +58,8 @@ struct alignas(8) parkable {
     // Set once, then read-only:
     const bool is_fiber;
 
-    // A fiber's, whether pinned_to is set: here, in the cache line that a switch touches anyway.
+    // For a fiber: whether pinned_to is set. It is here, in the cache line that a switch touches
+    // anyway.
     base::owned<bool> is_pinned;
 };
 

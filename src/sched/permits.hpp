@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/permits.hpp: how many carriers of a cluster may be blocked in the kernel without a processor.
+// sched/permits.hpp: how many carriers of a cluster may be blocked in the kernel without a
+// processor.
 //
-// A marked region (sched/blocking.hpp) takes one before it may give its processor up, and a fiber without
-// one waits, parked: so there is always a carrier left for each processor, and marked regions cannot bring the
-// cluster to a stop however few carriers it may have. A call that blocks unmarked cannot be made to wait; past
-// the bound its processor stays with it until a permit is free or the call returns.
+// A marked region (sched/blocking.hpp) takes a permit before it may give up its processor, and a
+// fiber that gets none waits, parked. So there is always a carrier left for each processor, and
+// marked regions cannot bring the cluster to a stop, however few carriers it may have. A call that
+// blocks unmarked cannot be made to wait; past the bound its processor stays with it until a permit
+// is free or the call returns.
 //
-// `most`: how many there are now. It changes with the number of processors.
+// `most` is how many permits there are now. It changes with the number of processors.
 
 #include "base/atomic.hpp"
 #include "base/chain.hpp"
@@ -19,11 +21,11 @@ namespace ums::sched {
 
 class permits {
 public:
-    // Waits for one by parking, if it must; in order of arrival. For a fiber.
+    // Takes a permit, and parks until there is one, in order of arrival. For a fiber.
     void take(unsigned most) noexcept;
-    // False: there is none, or others wait for it.
+    // Returns false if there is none, or others wait for it.
     [[nodiscard]] bool try_take(unsigned most) noexcept;
-    // To the first who waits. False: nobody does, and it is free.
+    // Gives the permit to the first waiter. Returns false if there is none, and the permit is free.
     bool give() noexcept;
 
     [[nodiscard]] bool any_free(unsigned most) noexcept;

@@ -3,9 +3,9 @@
 
 // sched/plain_join.hpp: the plain threads that are in join().
 //
-// A fiber's end is what a runtime waits for when it stops. The thread that has waited for it in
-// join() may wake up later, and gives the fiber's stack back then: so a stop waits for these
-// threads, too.
+// When a runtime stops, it waits for the ends of its fibers. A thread that has waited for such an
+// end in join() may wake up later, and only then gives the fiber's stack back; so a stop waits for
+// these threads, too.
 
 #include <cstdint>
 
@@ -17,7 +17,7 @@ namespace ums::sched {
 class plain_join {
 public:
     plain_join() noexcept {
-        // relaxed: the joiner word, which is written after it, orders it before the fiber's end.
+        // relaxed: the joiner word, which is written afterwards, orders it before the fiber's end.
         joins.fetch_add(1, base::relaxed);
     }
     ~plain_join() {
@@ -35,7 +35,7 @@ public:
             os::futex_wait(joins, seen);
             seen = joins.load(base::acquire);
         }
-        // relaxed: nobody waits for it. Another thread may have begun a join since.
+        // relaxed: no thread waits for it. Another thread may have begun a join since.
         joins.fetch_and(~stop_waits, base::relaxed);
     }
 
@@ -49,7 +49,7 @@ public:
 
 private:
     static constexpr std::uint32_t stop_waits = 1u << 31;
-    // How many; and whether a stop waits for them.
+    // How many there are; and whether a stop waits for them.
     static inline constinit base::atomic<std::uint32_t> joins;
 };
 

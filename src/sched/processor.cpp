@@ -32,7 +32,7 @@ processor::~processor() {
 }
 
 void processor::make_ready(fiber& f, bool run_it_next) noexcept {
-    // In each wake-up: 4 % of a round trip, so not in a release build.
+    // This runs at each wake-up and costs 4 % of a round trip, so it is not in a release build.
     UMS_DEBUG_ASSERT(belongs_here(f), "a fiber is made ready at a processor where it may not run");
     if (home_.policy() != nullptr && f.pinned_to.get() == nullptr)
         home_.policy()->ready(access::ref(&f), index_);
@@ -51,7 +51,7 @@ void processor::note_cpu() noexcept {
 
 void processor::look_around() noexcept {
     ready.start_slice(pace_.slice());
-    // Also true when it has to end.
+    // Also true when recording has to end.
     if (is_trace_wanted() != (trace != nullptr)) [[unlikely]]
         follow_trace_control(*this);
     visit_timers();
@@ -73,7 +73,7 @@ fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
 }
 
 fiber* processor::pick_after_visits(fiber* yielder) noexcept {
-    // The slice is over for those who keep waking each other, too.
+    // The slice is over for fibers that keep waking each other, too.
     if (!ready.always_looks()) ready.end_run_next();
     if (fiber* f = ready.pop_pinned_in_turn()) return f;
     if (fiber* f = pick_stopped()) return f;
@@ -81,8 +81,8 @@ fiber* processor::pick_after_visits(fiber* yielder) noexcept {
     return pick_elsewhere_instead_of(yielder);
 }
 
-// Returned, not queued: in no queue could it be found by who needs it to go on (sched/carrier_pool.hpp). While there are
-// more, each second switch is theirs.
+// Returned, not queued: a fiber that needs it to continue (sched/carrier_pool.hpp) could find it in
+// no queue. While there are more, each second switch is theirs.
 fiber* processor::pick_stopped() noexcept {
     carrier_pool& pool = home_.carriers;
     if (!pool.has_stopped()) return nullptr;
@@ -97,7 +97,7 @@ fiber* processor::pick_stopped() noexcept {
     return f;
 }
 
-// A pinned fiber that yields is none of the policy's: it gives way to any.
+// A pinned fiber that yields does not belong to the policy: it gives way to any.
 fiber* processor::ask_policy(fiber* yielder) noexcept {
     policy& order = *home_.policy();
     return access::fiber_of(yielder != nullptr && !yielder->is_pinned.get()
@@ -127,7 +127,7 @@ void processor::offer_rest() noexcept {
     if (looks_busy() || (has_policy() && !home_.policy()->empty(index_))) wake_help();
 }
 
-// A retired processor's sleepers are looked after by the first.
+// The first processor looks after the sleepers of a retired one.
 os::nanoseconds processor::next_deadline() const noexcept {
     os::nanoseconds least = timers.next();
     if (index_ == 0)
@@ -155,7 +155,7 @@ fiber* processor::fire(timer_queue& of, os::nanoseconds now, unsigned most) noex
     return list;
 }
 
-// Fibers that events made ready: of any cluster, and perhaps pinned.
+// Takes in fibers that events made ready: of any cluster, and perhaps pinned.
 void processor::receive(fiber* list) noexcept {
     if (trace != nullptr) [[unlikely]]
         trace_each(*trace, trace_event::io, list);

@@ -4,12 +4,12 @@
 // sched/processor.hpp: the right to run fibers, with what is ready to run.
 //
 // At most one carrier holds a processor. The holder works on it between its enter() and leave()
-// (sched/carrier.hpp, carry/ownership.hpp): "inside"; a switch happens inside. What runs next, in order:
-// the run queue's (sched/run_queue.hpp), the inboxes', the cluster's policy's, and then
-// (sched/search.hpp) other processors'.
+// (sched/carrier.hpp, carry/ownership.hpp): "inside"; a switch happens inside. The next fiber comes
+// from, in this order: the run queue (sched/run_queue.hpp), the inboxes, the cluster's policy, and
+// then (sched/search.hpp) other processors.
 //
-// Fairness. A slice of 61 switches bounds how long anything is overlooked: when it is over the inboxes, the
-// timers and the driver are visited.
+// Fairness: a slice of 61 switches bounds how long anything is overlooked. When it is over, the
+// processor visits the inboxes, the timers and the driver.
 //
 // Its parts are public and look after themselves. Each says under what it may be touched.
 
@@ -45,7 +45,7 @@ struct processor_counters {
     base::owned<std::uint64_t> idles;       // Waits in the driver.
     base::owned<std::uint64_t> wakes_sent;  // Idle processors this one woke.
     base::owned<std::uint64_t> timers_fired;
-    base::owned<std::uint64_t> moves;  // To another CPU, off one that it shared.
+    base::owned<std::uint64_t> moves;  // Moves to another CPU, off one that it shared.
 };
 
 class alignas(base::cache_line) processor final : public carry::load {
@@ -57,37 +57,40 @@ public:
 
     [[nodiscard]] cluster& home() const noexcept { return home_; }
     [[nodiscard]] unsigned index() const noexcept { return index_; }
-    // What works inside it, for ThreadSanitizer.
+    // The context of the code that works inside it, for ThreadSanitizer.
     [[nodiscard]] const arch::race_context& race() const noexcept { return race_; }
 
-    // Changes with each switch. For anybody; a hint.
+    // Changes with each switch. Any thread may read it, as a hint.
     [[nodiscard]] std::uint64_t activity() const noexcept override {
         return (std::uint64_t{index_} + 1) << 50 | ready.switches();
     }
 
-    // The carrier that holds it, or null. For anybody; a hint.
+    // The carrier that holds it, or null. Any thread may read it, as a hint.
     [[nodiscard]] carrier* holder() const noexcept {
         return holder_.load(base::acquire);  // sync(holder): sees the carrier.
     }
-    // The same word, by whoever has a claim on that carrier: it cannot change then.
+    // The same word, for a caller with a claim on that carrier: it cannot change then.
     [[nodiscard]] bool is_held_by(const carrier& c) const noexcept {
         return holder_.load(base::relaxed) == &c;  // relaxed: the claim orders it.
     }
-    // By whoever is inside, has a claim on the holder, or makes the first one. Null: nobody will hold it any more.
+    // The caller must be inside, hold a claim on the holder, or make the first one. Null: no
+    // carrier will hold it any more.
     void set_holder(carrier* c) noexcept {
         holder_.store(c, base::release);  // sync(holder): publishes the carrier to thieves.
     }
 
-    // --- as a detector sees it: its carrier's thread, and whether that runs a fiber (sched/watching.cpp) ---
+    // --- As a detector sees it: its carrier's thread, and whether that runs a fiber
+    // (sched/watching.cpp) ---
     [[nodiscard]] int tid() const noexcept override;
     [[nodiscard]] int cpu() const noexcept override;
     [[nodiscard]] bool is_of_interest() const noexcept override;
     bool on_block(const carry::notice& what) noexcept override;
-    // Ends the slice of what runs; the first one releases the cluster's fibers that wait for their turn.
+    // Ends the slice of the running fiber; the first processor also releases the cluster's fibers
+    // that wait for their turn.
     os::nanoseconds look_after(os::nanoseconds now) noexcept override;
 
-    // --- what runs next. Inside. ---
-    // What runs next here, or null. May visit the inboxes; never waits, never steals.
+    // --- What runs next. Call these inside. ---
+    // Returns what runs next here, or null. May visit the inboxes; never waits, never steals.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* pick() noexcept {
         if (ready.count_switch()) [[unlikely]]
             return pick_at_slice_end();
@@ -97,96 +100,106 @@ public:
         fiber* const f = ready.pop();
         return f != nullptr ? f : pick_elsewhere();
     }
-    // After run_queue::rotate() gave null: what shall run instead of a fiber that yields, or null.
+    // Call after run_queue::rotate() returned null: returns what is to run instead of a fiber that
+    // yields, or null.
     [[nodiscard]] fiber* pick_for_yield(fiber& self) noexcept {
         return ready.is_slice_over() ? pick_at_slice_end(&self) : pick_counted();
     }
-    // A new slice: everything is visited before. Null also where the processor shall retire. `yielder`: who yields, if
-    // that is why.
+    // Begins a new slice, and visits everything before that. Returns null also if the processor is
+    // to retire. `yielder`: the fiber that yields; null if none does.
     [[gnu::noinline]] fiber* pick_at_slice_end(fiber* yielder = nullptr) noexcept;
-    // Whether a fiber may be switched to past the queues: not when a policy of the application's decides, or
-    // the slice is over. Counts the switch.
+    // Whether the processor may switch to a fiber past the queues: not if a policy of the
+    // application's decides, or if the slice is over. Counts the switch.
     [[nodiscard]] bool may_continue_directly() noexcept {
         return !ready.always_looks() && ready.count_within_slice();
     }
 
-    // --- what is ready. Inside. ---
+    // --- What is ready. Call these inside. ---
     // Whether make_ready() may be told of this fiber: it belongs here.
     [[nodiscard]] bool may_run(const fiber& f) const noexcept {
         return belongs_here(f) && !scatters_;
     }
-    // Puts a fiber that may run here where the cluster's policy wants it. Wakes nobody: see wake_help().
+    // Puts a fiber that may run here where the cluster's policy wants it. Wakes no processor: see
+    // wake_help().
     void make_ready(fiber& f, bool run_it_next) noexcept;
-    // The short way of make_ready(f, true), for nearly all. False, and nothing is done: not this one.
+    // The short way of make_ready(f, true), for nearly all fibers. Returns false, without doing
+    // anything, for the others.
     [[nodiscard]] UMS_ALWAYS_INLINE bool make_next(fiber& f) noexcept {
         if (ready.always_looks() || f.is_pinned.get() || f.home_cluster.get() != &home_) [[unlikely]]
             return false;
         ready.push_next(f);
         return true;
     }
-    // Fibers of this cluster that the caller owns, linked. One that may not run here is sent on.
+    // Takes fibers of this cluster that the caller owns, linked. A fiber that may not run here is
+    // sent on.
     void take_in(fiber* list) noexcept;
 
-    // Begins a slice and takes in what is due: deadlines, what the last wait brought, events. Wakes nobody:
-    // offer_rest() follows, once it is known what runs next.
+    // Begins a slice and takes in what is due: deadlines, what the last wait brought, events. Wakes
+    // no processor: offer_rest() follows, once it is known what runs next.
     void look_around() noexcept;
-    // After look_around(), or after many became ready at once: whoever filled the inbox, or whose deadline or event it
-    // was, has woken one processor at most, and that may have looked while all of it was on its way from there
-    // to here.
+    // Call after look_around(), or after many fibers became ready at the same time. The thread that
+    // filled the inbox, or the deadline or the event, has woken one processor at most, and that one
+    // may have looked while all of the fibers were on their way to here.
     void offer_rest() noexcept;
-    // Those whose deadline has come, of this processor's timers or another one's.
+    // Returns the fibers whose deadline has come, of this processor's timers or of another one's.
     [[nodiscard]] fiber* fire(timer_queue& of, os::nanoseconds now, unsigned most) noexcept;
-    // After a push: wakes an idle processor if there is something for it, or lets one watch over the
-    // run-next slot. Call it outside, or last inside.
+    // Call after a push: wakes an idle processor if there is something for it, or lets one watch
+    // over the run-next slot. Call it outside, or last inside.
     UMS_ALWAYS_INLINE void wake_help() noexcept;
     void wake_one() noexcept;
 
-    // A fiber has ended, or left for another cluster, and nothing of it is in use here. Inside.
+    // A fiber has ended, or left for another cluster, and nothing of it is in use here. Call it
+    // inside.
     UMS_ALWAYS_INLINE void count_end() noexcept;
 
-    // Waits for something to run, at most until `limit`; if `takes_events`, in the engine. Outside.
+    // Waits for something to run, at most until `limit`; if `takes_events`, in the engine. Call it
+    // outside.
     void wait(os::nanoseconds limit, bool takes_events) noexcept {
         last_cpu.set(-1);
         arrived_ = waiting.wait(limit, takes_events);
     }
     [[nodiscard]] bool has_arrived() const noexcept { return arrived_ != nullptr; }
-    // Lets the carrier that waits in its driver look again. By anybody.
+    // Makes the carrier that waits in its driver look again. Any thread may call it.
     void notify() noexcept { waiting.notify(); }
 
-    // The next deadline that it looks after. A hint.
+    // The next deadline that this processor looks after. A hint.
     [[nodiscard]] os::nanoseconds next_deadline() const noexcept;
 
-    // --- hints, for anybody ---
+    // --- Hints, for any thread ---
     // Whether a policy of the application's orders the fibers.
     [[nodiscard]] bool has_policy() const noexcept;
-    // Whether fibers wait that others may take.
+    // Whether fibers wait that other processors may take.
     [[nodiscard]] bool looks_busy() const noexcept { return ready.looks_busy(); }
-    // Including what others take only from a processor that is stuck: the run-next slot and the inbox.
+    // The same, plus what others take only from a processor that is stuck: the run-next slot and
+    // the inbox.
     [[nodiscard]] bool looks_stranded() const noexcept {
         return ready.looks_busy() || ready.has_run_next() || !scattered.looks_empty();
     }
-    // Whether fibers are ready that wait for it, or could.
+    // Whether ready fibers wait for it, or could.
     [[nodiscard]] bool looks_wanted() const noexcept;
-    // The same, or a deadline or an event is due. For its holder, from a signal handler.
+    // The same, or whether a deadline or an event is due. For its holder, from a signal handler.
     [[nodiscard]] bool is_wanted() const noexcept;
 
-    // --- parts ---
-    // Null: nobody traces. In the line that each switch reads. Inside, or with a claim on the holder.
+    // --- Parts ---
+    // Null: no tool traces. It lies in the cache line that each switch reads. Use it inside, or
+    // with a claim on the holder.
     trace_ring* trace = nullptr;
-    run_queue ready;     // Inside, or with a claim on the holder.
-    stack_cache stacks;  // Inside.
-    fiber_ids ids;       // Inside.
-    timer_queue timers;  // By anybody: it has a lock.
-    inbox pinned;        // By anybody: fibers that must run here.
-    inbox scattered;     // Debug: fibers sent here from other processors, which others may run in need.
-    driver waiting;      // Its carrier waits in it.
+    run_queue ready;     // Use it inside, or with a claim on the holder.
+    stack_cache stacks;  // Use it inside.
+    fiber_ids ids;       // Use it inside.
+    timer_queue timers;  // Any thread may use it: it has a lock.
+    inbox pinned;        // Any thread may push: fibers that must run here.
+    // For debugging: fibers sent here from other processors, which others may run if needed.
+    inbox scattered;
+    driver waiting;      // The processor's carrier waits in it.
     processor_counters counters;
 
-    // What a lock's word says that is biased to it (sched/bias.hpp). Changes when it retires.
+    // What the word of a lock says that is biased to this processor (sched/bias.hpp). Changes when
+    // the processor retires.
     base::owned<std::uint32_t> bias_number;  // Written under the lock of sched/bias.cpp.
-    processor* next_biased = nullptr;        // Guarded by it.
+    processor* next_biased = nullptr;        // Guarded by the same lock.
 
-    // In the cluster's idle set (sched/idle_set.hpp). Guarded by its lock.
+    // Its place in the cluster's idle set (sched/idle_set.hpp). Guarded by the set's lock.
     base::owned<bool> is_idle;  // Others read it as a hint.
     processor* next_idle = nullptr;
 
@@ -194,21 +207,28 @@ public:
     struct {
         base::atomic<bool> is_asked;
         base::atomic<bool> is_done;     // No carrier holds it. Written by the cluster's `change`.
-        parkable* remover = nullptr;    // Set before is_asked, read after it: woken when the carrier has left.
+        // Set before is_asked, and read after it: woken when the carrier has left.
+        parkable* remover = nullptr;
         carrier* last_holder = nullptr; // Set before the remover is woken.
     } retirement;
     [[nodiscard]] bool is_retiring() const noexcept {
-        return retirement.is_asked.load(base::relaxed);  // relaxed: only has to be seen in the end.
+        // relaxed: it only has to be seen in the end.
+        return retirement.is_asked.load(base::relaxed);
     }
 
-    base::owned<int> last_cpu{-1};  // Where it last ran, -1 if it is idle. Others read it as a hint.
-    bool is_watched = false;        // By the detector. Of whoever changes the cluster.
-    std::uint64_t watched = 0;      // Its activity as the cluster's watcher last saw it. The watcher's.
-    base::random random;            // Its carrier's.
-    // Set before others see the processor: to each processor of a lower index, as os::cpu_distance(). Null: not pinned.
+    // The CPU where it last ran, -1 if it is idle. Other threads read it as a hint.
+    base::owned<int> last_cpu{-1};
+    // Whether the detector watches it. Owned by the thread that changes the cluster.
+    bool is_watched = false;
+    // Its activity as the cluster's watcher last saw it. Owned by the watcher.
+    std::uint64_t watched = 0;
+    base::random random;  // Owned by its carrier.
+    // The distance to each processor of a lower index, as os::cpu_distance() has it. Set before
+    // other threads see the processor. Null: not pinned.
     std::unique_ptr<unsigned char[]> distance;
 
-    // Debug: every ready fiber goes to another processor. Once, before anything runs.
+    // For debugging: every ready fiber goes to another processor. Call it once, before anything
+    // runs.
     void scatter() noexcept {
         scatters_ = true;
         ready.always_look();
@@ -223,7 +243,7 @@ private:
     [[nodiscard]] fiber* pick_after_visits(fiber* yielder) noexcept;
     [[nodiscard]] fiber* pick_stopped() noexcept;
     [[gnu::noinline]] void help_wanted() noexcept;
-    bool visit_inboxes() noexcept;  // Whether the shared one brought something.
+    bool visit_inboxes() noexcept;  // Returns whether the shared inbox brought something.
     void visit_timers() noexcept;
     void note_cpu() noexcept;
     void receive(fiber* list) noexcept;
@@ -242,11 +262,11 @@ private:
 
     base::atomic<carrier*> holder_;
 
-    // Its carrier's:
+    // Owned by its carrier:
     timer_pace pace_;
     fiber* arrived_ = nullptr;  // What the last wait brought.
 
-    // The detector's: the activity that it last saw, and since when.
+    // Owned by the detector: the activity that it last saw, and since when.
     std::uint64_t slice_of_ = 0;
     os::nanoseconds slice_began_ = 0;
 };

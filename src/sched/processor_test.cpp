@@ -45,8 +45,8 @@ TEST_F(processor_test, yield_lets_every_other_fiber_run_once) {
                 for (int r = 0; r < rounds; ++r) {
                     ++turns[static_cast<std::size_t>(i)];
                     for (const std::atomic<int>& t : turns) {
-                        // Nobody is more than one turn away from anybody, but for those that had
-                        // not seen the last one start in the first round.
+                        // No fiber is more than one turn away from any other, except, in the first
+                        // round, from those that had not seen the last one start.
                         const int away = turns[static_cast<std::size_t>(i)] - t;
                         if (away > 2 || away < -2) is_fair = false;
                     }
@@ -117,7 +117,7 @@ TEST_F(processor_test, fibers_that_spawn_and_join_for_ever_do_not_starve_others)
 }
 
 TEST_F(processor_test, fibers_that_dispatch_for_ever_do_not_starve_others) {
-    if (std::getenv("UMS_MIGRATE") != nullptr) GTEST_SKIP() << "nothing is dispatched then";
+    if (is_scattered()) GTEST_SKIP() << "nothing is dispatched then";
     ums::run(one_processor, [] {
         std::atomic<bool> stop = false;
         std::atomic<std::uint64_t> dispatched = 0;
@@ -131,7 +131,7 @@ TEST_F(processor_test, fibers_that_dispatch_for_ever_do_not_starve_others) {
     });
 }
 
-// Each ends and starts its successor: the run-next slot is never empty.
+// Each ends and starts its successor, so the run-next slot is never empty.
 void succeed(std::atomic<bool>& stop, std::atomic<std::uint64_t>& generations) {
     ++generations;
     if (!stop) fiber{succeed, std::ref(stop), std::ref(generations)}.detach();
@@ -180,7 +180,7 @@ TEST_F(processor_test, what_is_unparked_from_outside_runs_within_a_slice_of_thos
     std::uint64_t worst = 0;
     for (int i = 0; i < rounds; ++i) {
         f.ref().unpark();
-        // The unpark is over here: from now on it can be found.
+        // The unpark is over here, so from now on the fiber can be found.
         const std::uint64_t before = yields;
         while (woken <= i) std::this_thread::yield();
         if (at_wake > before) worst = std::max(worst, at_wake - before);
@@ -188,7 +188,7 @@ TEST_F(processor_test, what_is_unparked_from_outside_runs_within_a_slice_of_thos
     stop = true;
     for (fiber& b : busy) b.join();
     f.join();
-    // A slice until it is found; then at most one turn of each that is queued before it.
+    // A slice until it is found; then at most one turn of each fiber that is queued before it.
     EXPECT_LE(worst, slice + many + 2);
 }
 
@@ -219,10 +219,10 @@ TEST_F(processor_test, what_is_made_outside_runs_in_order_of_arrival) {
 }
 
 TEST_F(processor_test, the_fiber_made_ready_last_runs_next) {
-    if (std::getenv("UMS_POLICY") != nullptr || std::getenv("UMS_MIGRATE") != nullptr)
+    if (std::getenv("UMS_POLICY") != nullptr || is_scattered())
         GTEST_SKIP() << "only work stealing has a run-next slot";
     ums::run(one_processor, [] {
-        // Not always: at a slice's end it goes to the back of the queue.
+        // Not always, because at a slice's end it goes to the back of the queue.
         int first = 0;
         for (int i = 0; i < slice; ++i) {
             std::atomic<int> came_first = -1;

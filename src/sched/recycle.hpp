@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/recycle.hpp: an ended fiber's stack goes back to where the next fiber takes it from.
+// sched/recycle.hpp: returns an ended fiber's stack to where the next fiber takes it from.
 
 #include "arch/sanitizer.hpp"
 #include "sched/depot.hpp"
@@ -10,7 +10,7 @@
 
 namespace ums::sched {
 
-// The descriptor's stack goes to the calling processor's cache (inside), or to the depot.
+// The descriptor's stack goes to the calling processor's cache (if inside), or to the depot.
 UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
     f.id.set(0);
     f.race.destroy();
@@ -24,7 +24,7 @@ UMS_ALWAYS_INLINE void give_back(fiber& f, processor* inside) noexcept {
     }
 }
 
-// From outside any ownership.
+// Call it outside any ownership.
 UMS_ALWAYS_INLINE void free_fiber(fiber& f, here at) noexcept {
     if (at.self == nullptr) return give_back(f, nullptr);
     processor* p = at.enter();

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/run_queue.hpp: the ready fibers of one processor, and how long those that run may go on.
+// sched/run_queue.hpp: the ready fibers of one processor, and how long those that run may continue.
 //
-// What runs next, in order: the run-next slot (the fiber made ready last by the one that runs now: its
-// data is warm), then the ring's front. Fibers that only this processor may run have a ring of their
-// own; while it holds any, each second slice begins with one of them.
+// The next fiber comes from, in this order: the run-next slot (the fiber that the running one made
+// ready last: its data is warm), then the ring's front. Fibers that only this processor may run
+// have a ring of their own; while it holds any, each second slice begins with one of them.
 //
-// A slice is 61 switches. When it is over the processor looks at everything else (sched/processor.hpp),
-// and the fiber in the run-next slot goes to the ring's back: two fibers that wake each other share one
-// slice.
+// A slice is 61 switches. When it is over, the processor looks at everything else
+// (sched/processor.hpp), and the fiber in the run-next slot goes to the ring's back: two fibers
+// that wake each other share one slice.
 //
-// All of it under carry/ownership.hpp, but for what is called a hint: anybody may ask that.
+// All of it is used under carry/ownership.hpp, except what is called a hint: any thread may read
+// that.
 
 #include <cstdint>
 
@@ -27,15 +28,15 @@ class run_queue {
 public:
     static constexpr std::uint32_t slice = 61;
 
-    // --- the slice ---
-    // Counts a switch. Whether the slice is over with it.
+    // --- The slice ---
+    // Counts a switch. Returns whether the slice is over with it.
     [[nodiscard]] UMS_ALWAYS_INLINE bool count_switch() noexcept {
         const std::uint32_t left = ticks_left_.get() - 1;
         ticks_left_.set(left);
         return left == 0;
     }
     [[nodiscard]] bool is_slice_over() const noexcept { return ticks_left_.get() == 0; }
-    // Counts a switch unless the slice would be over with it. Whether it was counted.
+    // Counts a switch unless the slice would be over with it. Returns whether it was counted.
     bool count_within_slice() noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= 1) return false;
@@ -46,10 +47,10 @@ public:
     void end_soon(std::uint32_t switches = 1) noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= switches) return;
-        length_.set(length_.get() - (left - switches));  // What is cut off is not counted.
+        length_.set(length_.get() - (left - switches));  // What is cut off does not count.
         ticks_left_.set(switches);
     }
-    // `length`: in switches, of which the processor wants to see no more without a look around.
+    // `length` is in switches: the processor wants to look around at the latest after that many.
     void start_slice(std::uint32_t length) noexcept {
         UMS_ASSERT(length >= 1 && length <= slice, "a slice of no switch, or of too many");
         slices_.add(1);
@@ -59,18 +60,20 @@ public:
     }
     // How many slices have begun. A hint.
     [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
+    // The switches of all slices but the present one: never decreases. A hint.
+    [[nodiscard]] std::uint64_t past_switches() const noexcept { return in_past_slices_.get(); }
     // A number that changes with each switch. A hint.
     [[nodiscard]] std::uint64_t switches() const noexcept {
         return slices_.get() * 64 + ticks_left_.get();
     }
-    // Each slice is one switch long: a policy of the application's decides what runs next. Once, before
-    // anything runs.
+    // Makes each slice one switch long, because a policy of the application's decides what runs
+    // next. Call it once, before anything runs.
     void always_look() noexcept { always_looks_ = true; }
     [[nodiscard]] bool always_looks() const noexcept { return always_looks_; }
 
-    // --- what runs next ---
-    // A yield's shortest path: the front comes, `self` goes to the back. Null: the switch is counted, and
-    // nothing else is done.
+    // --- What runs next ---
+    // The shortest path of a yield: the front comes, and `self` goes to the back. If it returns
+    // null, the switch is counted and nothing else is done.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* rotate(fiber& self) noexcept {
         if (count_switch()) [[unlikely]]
             return nullptr;
@@ -80,7 +83,7 @@ public:
             return nullptr;
         return ring_.rotate(self);
     }
-    // The run-next slot's, or the front; null if there is none.
+    // Returns the fiber in the run-next slot, or the front; null if there is none.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop() noexcept {
         if (fiber* f = run_next_.get()) {
             run_next_.set(nullptr);
@@ -88,8 +91,8 @@ public:
         }
         return ring_.pop_front();
     }
-    // The same within the slice, which counts it. Null, and nothing is counted: there is none, or the slice would
-    // be over.
+    // The same within the slice, which counts it. If there is none, or the slice would be over,
+    // returns null and counts nothing.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop_within_slice() noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= 1) return nullptr;
@@ -97,6 +100,8 @@ public:
         if (f != nullptr) ticks_left_.set(left - 1);
         return f;
     }
+    // The last of the queue. Requires: rotate() has just put it there.
+    [[nodiscard]] fiber* back() const noexcept { return ring_.back(); }
     // A pinned one. At a slice's end only each second time, so that the others have theirs.
     [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
     [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {
@@ -104,7 +109,7 @@ public:
         return is_pinned_turn_ ? pop_pinned() : nullptr;
     }
 
-    // --- what is ready ---
+    // --- What is ready ---
     UMS_ALWAYS_INLINE void push_next(fiber& f) noexcept {
         fiber* const displaced = run_next_.get();
         run_next_.set(&f);
@@ -119,9 +124,9 @@ public:
     }
     void push_back(fiber& f) noexcept;
     void push_front(fiber& f) noexcept;
-    // The creator of a dispatched fiber: to the front, as if it had called it; once in 61 slices to the back,
-    // so that a fiber that does nothing but dispatch cannot starve the others. (Every slice would turn the
-    // depth-first walk of a tree into a breadth-first one.)
+    // For the creator of a dispatched fiber: puts it in front, as if it had called the fiber; but
+    // once in 61 slices at the back, so that a fiber that only dispatches cannot starve the others.
+    // (Doing so in every slice would turn the depth-first walk of a tree into a breadth-first one.)
     void push_creator(fiber& f) noexcept {
         const std::uint64_t now = slices_.get();
         if (now - creators_turn_ < slice) return push_front(f);
@@ -129,14 +134,15 @@ public:
         push_back(f);
     }
 
-    // Half of what is in the victim's ring comes here, from its back. If that is nothing, and `slot_too`, the
-    // fiber in its run-next slot. Returns how many. Under the victim's protection, too.
+    // Moves half of what is in the victim's ring here, from its back. If that is nothing, and
+    // `slot_too`, moves the fiber in its run-next slot. Returns how many. Requires the victim's
+    // protection, too.
     std::uint32_t steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept;
 
     // The front's place: see fiber_ring::head().
     [[nodiscard]] std::uint32_t head() const noexcept { return ring_.head(); }
 
-    // --- hints ---
+    // --- Hints ---
     [[nodiscard]] bool looks_busy() const noexcept { return !ring_.looks_empty(); }
     [[nodiscard]] bool has_run_next() const noexcept { return run_next_.get() != nullptr; }
     [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.looks_empty(); }
@@ -154,7 +160,7 @@ private:
     base::owned<std::uint64_t> slices_;
     // For readers from outside: in_past_slices_ + length_ - ticks_left_ switches so far.
     base::owned<std::uint64_t> in_past_slices_;
-    base::owned<std::uint32_t> length_{1};  // Of this slice.
+    base::owned<std::uint32_t> length_{1};  // The length of this slice.
     bool is_pinned_turn_ = false;
     bool always_looks_ = false;
     std::uint64_t creators_turn_ = 0;  // The slice in which a creator last went to the back.

@@ -25,9 +25,11 @@ fiber* search::find(processor& p, carrier& c) noexcept {
     bool rescue = false;
     for (;;) {
         p.look_around();
-        // sync(retire): sees who asked. At the latest after the notify that follows the request.
+        // sync(retire): sees which caller asked, at the latest after the notify that follows the
+        // request.
         if (p.retirement.is_asked.load(base::acquire)) {
-            // With a look: somebody may have woken nobody because it saw this searcher.
+            // Looks once more, because a producer may have woken no processor when it saw this
+            // searcher.
             if (searching) stop_searching(p);
             return nullptr;
         }
@@ -43,7 +45,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
             if (f == nullptr && searching) f = spin(p);
         }
         if (f != nullptr) {
-            if (rescue) home.sample_period.set(first_sample);  // It paid: look again soon.
+            if (rescue) home.sample_period.set(first_sample);  // It paid, so look again soon.
             if (searching)
                 stop_searching(p);
             else
@@ -56,17 +58,17 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         if (!searching) home.idle.start_searching();
         c.leave(c.race);
         home.idle.join(p);
-        // The idler's side of the protocol in idle_set.hpp. Work in an inbox or a policy was made
-        // visible by a read-modify-write, so a lone processor needs no fence beyond join()'s.
+        // The idler's side of the protocol in idle_set.hpp. A read-modify-write made the work in an
+        // inbox or a policy visible, so a lone processor needs no fence beyond join()'s.
         if (home.active() > 1) os::heavy_fence();  // Read after join(): see add_processor().
         rescue = must_look_again(p) ? false : wait(p);
         home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
         searching = true;
-        static_cast<void>(c.enter());  // It runs no fiber, so nobody has taken its processor.
+        static_cast<void>(c.enter());  // It runs no fiber, so its processor has not been taken.
     }
 }
 
-// Work that a producer has published before it read the idle set.
+// Finds work that a producer published before it read the idle set.
 bool search::must_look_again(processor& p) noexcept {
     cluster& home = p.home();
     if (p.retirement.is_asked.load(base::seq_cst)) return true;
@@ -75,13 +77,13 @@ bool search::must_look_again(processor& p) noexcept {
     return home.looks_busy(p);
 }
 
-// The last searcher hands the torch on if there is more to take.
+// The last searcher wakes a successor if there is more to take.
 void search::stop_searching(processor& p) noexcept {
     cluster& home = p.home();
     const bool last = home.idle.stop_searching();
     if (!last || home.idle.look().idle == 0) return;
-    // A producer may have woken nobody because it saw this searcher. Its work is visible after the
-    // fence; without other running processors the only producers are those that use a
+    // A producer may have woken no processor because it saw this searcher. Its work is visible
+    // after the fence; if no other processor runs, the only producers are those that use a
     // read-modify-write.
     if (others_run(home)) os::heavy_fence();
     if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty() ||
@@ -119,7 +121,8 @@ fiber* search::raid(processor& thief, bool stranded_too) noexcept {
     cluster& home = thief.home();
     const unsigned n = home.size();
     const unsigned first = thief.random.below(n);
-    // Nearest cache first where processors stay on their CPUs; else where they run is not known.
+    // The nearest cache comes first where processors stay on their CPUs; elsewhere it is not known
+    // where they run.
     const int nearest = home.pins() && n > 2 ? 1 : 3;
     for (int distance = nearest; distance <= 3; ++distance) {
         for (unsigned i = 0; i < n; ++i) {
@@ -183,13 +186,14 @@ os::nanoseconds search::earliest_deadline(const cluster& home) noexcept {
     return least;
 }
 
-// Of processors that go idle at once, the last to join the idle set sees the others there.
+// Of processors that become idle at the same time, the last to join the idle set sees the others
+// there.
 bool search::nothing_can_run(const cluster& home) noexcept {
     return home.idle.look().idle >= home.active() && earliest_deadline(home) == os::never &&
            !home.carriers.any_away();
 }
 
-// Returns whether something of another processor's must be rescued.
+// Returns whether something of another processor must be rescued.
 bool search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
@@ -203,7 +207,7 @@ bool search::wait(processor& p) noexcept {
             home.watch_until.store(os::never, base::seq_cst);
             home.is_sampling.store(false, base::seq_cst);
             home.watcher.store(nullptr, base::seq_cst);
-            // Somebody else shall look after those that run.
+            // Another processor is to look after the running ones.
             if (others_run(home))
                 if (processor* next = home.idle.claim_any(true, &p)) next->notify();
             return found;
@@ -224,16 +228,16 @@ bool search::watch(processor& p) noexcept {
         bool sampling = others_run(home);
         if (!sampling) {
             home.is_sampling.store(false, base::seq_cst);
-            // A processor that leaves the idle set after this sees that nobody samples. One that
-            // left before is seen here.
+            // A processor that leaves the idle set after this sees that there is no sampling. One
+            // that left before is seen here.
             sampling = others_run(home);
             if (sampling) home.is_sampling.store(true, base::seq_cst);
         }
         const os::nanoseconds period =
             sampling ? std::clamp(home.sample_period.get(), first_sample, last_sample)
                      : first_sample;
-        // A deadline that is added while this is computed: its adder reads watch_until afterwards,
-        // and the loop reads the deadlines again after it was stored.
+        // A deadline may be added while this is computed. Its adder reads watch_until afterwards,
+        // and the loop reads the deadlines again after storing it.
         os::nanoseconds until = os::never;
         for (;;) {
             os::nanoseconds least = earliest_deadline(home);
@@ -251,7 +255,8 @@ bool search::watch(processor& p) noexcept {
     return false;
 }
 
-// One sample: is there a processor that has not switched since the last and has work waiting?
+// Takes one sample: is there a processor that has not switched since the last one and has work
+// waiting?
 bool search::sees_stuck_work(processor& watcher) noexcept {
     cluster& home = watcher.home();
     bool stuck = false;

@@ -3,40 +3,44 @@
 
 // sched/search.hpp: what a processor does when it has nothing to run.
 //
-// In order: its own timers, queue, policy and inboxes; a raid on others (half of a random victim's
-// queue; nearest cache first when processors are pinned to CPUs); a bounded spin while others run;
-// then the idle set and a wait in the driver. No periodic wake-up while all are idle.
+// In this order: it looks at its own timers, queue, policy and inboxes; it raids others (half of a
+// random victim's queue; nearest cache first if processors are pinned to CPUs); it spins for a
+// bounded time while others run; then it joins the idle set and waits in the driver. There is no
+// periodic wake-up while all are idle.
 //
-// The watcher. One idle processor, while others run, also looks after them: it wakes at their earliest
-// deadline, and samples them after 50 us, then twice that, up to 10 ms. It takes
-// what lies in a queue, and timers that are due; and from one that has not switched since the last
-// sample, and so is stuck in a long computation, also the fiber in the run-next slot. When all are idle the watcher sleeps for the earliest
-// deadline only. So two fibers that wake each other on one processor need no wake-up of another, and
-// yet a fiber that was made ready by one that then computes for a second is not stranded.
+// The watcher: while others run, one idle processor also looks after them. It wakes at their
+// earliest deadline, and samples them after 50 us, then after twice that, up to 10 ms. It takes
+// what lies in a queue, and timers that are due. From a processor that has not switched since the
+// last sample, and so is stuck in a long computation, it also takes the fiber in the run-next slot.
+// When all are idle the watcher sleeps for the earliest deadline only. So two fibers that wake each
+// other on one processor need no wake-up of another, and yet a fiber is not stranded if the one
+// that made it ready then computes for a second.
 
 #include "sched/carrier.hpp"
 #include "sched/processor.hpp"
 
 namespace ums::sched {
 
-// Called by a carrier that is about to wait, when all processors of its cluster are idle and have no
-// deadline. Null: not. Set before a runtime starts.
+// A carrier that is about to wait calls this when all processors of its cluster are idle and have
+// no deadline. Null: it does not. Set before a runtime starts.
 extern void (*on_standstill)() noexcept;
 
 struct search {
-    // Finds the next fiber, waiting as long as it takes. Called and returns inside `p`. Null: the
-    // processor shall retire.
+    // Finds the next fiber, waiting as long as it takes. Called inside `p`, and returns inside it.
+    // Null: the processor is to retire.
     static fiber* find(processor& p, carrier& c) noexcept;
 
-    // Moves everything that is queued at a retiring processor to the cluster's others. Inside.
+    // Moves everything that is queued at a retiring processor to the cluster's others. Call it
+    // inside.
     static void give_all_away(processor& p) noexcept;
 
     // Tells the watcher, or makes one, if an idle processor should look after the running ones and
-    // does not: after a fiber went into the run-next slot, after a deadline earlier than the watcher's.
+    // does not: after a fiber went into the run-next slot, or after a deadline earlier than the
+    // watcher's was added.
     static void alert_watcher(cluster& home) noexcept;
 
-    // `p` goes on to run something with the deadline `until` pending: tells the watcher if that is
-    // earlier than what it waits for.
+    // `p` continues to run something with the deadline `until` pending: tells the watcher if that
+    // is earlier than what it waits for.
     static void tell_watcher(processor& p, os::nanoseconds until) noexcept;
 
 private:

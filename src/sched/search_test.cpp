@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo nomembarrier nosync
 //
-// Nothing that could run waits while a processor is idle: each test computes on one processor until
-// something has happened that only another processor can do. If it is not done, the test never ends.
+// No fiber that could run waits while a processor is idle: each test computes on one processor
+// until something has happened that only another processor can do. If it does not happen, the test
+// never ends.
 #include "sched/search.hpp"
 
 #include <atomic>
@@ -29,7 +30,7 @@ namespace this_fiber = ums::this_fiber;
 
 constexpr ums::fiber_options now{.launch = ums::launch::dispatch};
 
-// With two processors one looks for all; with more they stand in each other's way. (An environment
+// With two processors one looks for all; with more they get in each other's way. (An environment
 // that sets another number sets it for all.)
 class search_test : public ::testing::TestWithParam<unsigned> {
 protected:
@@ -39,7 +40,7 @@ private:
     conservation nothing_left_;
 };
 
-// Without any switch. A machine that has fewer processors than carriers gets a hint.
+// Computes without any switch. A machine that has fewer CPUs than carriers gets a hint.
 template <class F>
 void compute_until(F done) {
     while (!done()) std::this_thread::yield();
@@ -107,7 +108,8 @@ TEST_P(search_test, fibers_that_compute_until_all_have_started_all_start) {
     const int processors = static_cast<int>(ums::cluster::standard().processors());
     std::minstd_rand random{static_cast<unsigned>(seed)};
     for (int i = 0; i < rounds; ++i) {
-        // As many as there are processors, from outside or from a fiber, all at once or one by one.
+        // As many fibers as there are processors, from outside or from a fiber, all at once or one
+        // by one.
         std::atomic<int> here = 0;
         auto meet = [&] {
             ++here;
@@ -146,7 +148,8 @@ TEST_P(search_test, fibers_unparked_from_outside_meet) {
         });
     for (int i = 0; i < rounds; ++i) {
         while (parked < (i + 1) * processors) std::this_thread::yield();
-        if (random() % 2 == 0)  // Most have completed their park then, and the processors are idle.
+        // By then most have completed their park, and the processors are idle.
+        if (random() % 2 == 0)
             for (auto y = random() % 200; y > 0; --y) std::this_thread::yield();
         for (fiber& f : all) {
             f.ref().unpark();
@@ -191,7 +194,7 @@ TEST_P(search_test, a_sleeper_wakes_while_a_pinned_fiber_computes) {
     });
 }
 
-// The deadline comes while it is on its way to park, which so ends before it has begun.
+// The deadline comes while the fiber is on its way to park, so the park ends before it has begun.
 TEST_P(search_test,
        one_whose_deadline_passes_on_its_way_to_park_runs_while_a_pinned_fiber_computes) {
     ums::run(options(), [] {
@@ -211,7 +214,7 @@ TEST_P(search_test,
     });
 }
 
-// The sleeper leaves, then what computes comes from somewhere else.
+// The sleeper leaves, then the fiber that computes comes from somewhere else.
 TEST_P(search_test, a_sleeper_wakes_while_what_came_after_it_computes) {
     const auto seed = test_seed();
     ums::runtime started{options()};
@@ -237,7 +240,8 @@ TEST_P(search_test, a_sleeper_wakes_while_what_came_after_it_computes) {
     }
 }
 
-// A processor that stops just then fires them all itself, before one that watches over it has woken.
+// A processor that stops just then fires them all itself, before another that watches over it has
+// woken.
 TEST_P(search_test, sleepers_of_one_deadline_meet) {
     ums::run(options(), [] {
         for (int i = 0; i < rounds; ++i) {
@@ -272,8 +276,8 @@ TEST_P(search_test, a_deadline_passes_while_its_processor_computes) {
 
 // --- all together ---
 
-// A chain: each link is started in some way by the one before it, which then computes until the link
-// after has run.
+// A chain: each link is started in some way by the one before it, which then computes until the
+// link after has run.
 TEST_P(search_test, chains_of_any_kind_come_to_their_end) {
     const auto seed = test_seed();
     ums::run(options(), [seed] {
@@ -318,7 +322,7 @@ TEST_P(search_test, chains_of_any_kind_come_to_their_end) {
 
 // Pinned fibers cannot be helped by others, but they must not hold up those that can.
 TEST_P(search_test, pinned_fibers_share_a_processor_with_ones_that_are_stolen) {
-    // A hand-off would let the pinned ones run early.
+    // No detector: a hand-off would let the pinned ones run early.
     ums::run({.processors = GetParam(), .block = ums::block_detection::off}, [] {
         for (int i = 0; i < rounds / 4; ++i) {
             std::atomic<int> stolen = 0;

@@ -7,6 +7,7 @@
 #include <cxxabi.h>
 #include <exception>
 #include <system_error>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "os/errno.hpp"
@@ -16,6 +17,7 @@
 #include "sched/exit_request.hpp"
 #include "sched/here.hpp"
 #include "sched/keep.hpp"
+#include "sched/ready_all.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -33,7 +35,8 @@ char* align_down(char* at, std::size_t alignment) noexcept {
     return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(at) & ~(alignment - 1));
 }
 
-// What the first switch to a fiber must finish. In the processor's TSan context from entry to return.
+// What the first switch to a fiber must finish. It runs in the processor's TSan context from entry
+// to return.
 [[gnu::noinline]] void arrive(carrier* c, const after_switch* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
     c->own.publish();
@@ -128,13 +131,13 @@ struct origin {
     std::uint64_t id;
 };
 
-// 0: a plain thread.
+// 0 stands for a plain thread.
 std::uint64_t caller_id() noexcept {
     const carrier* c = this_carrier();
     return c != nullptr && c->running.get() != nullptr ? c->running.get()->id.get() : 0;
 }
 
-// Anything but a default stack for a fiber of the caller's own cluster.
+// Slow path: anything but a default stack for a fiber of the caller's own cluster.
 [[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
     const here at;
     if (home == nullptr)
@@ -183,7 +186,7 @@ UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, clust
     return take_stack_slow(options, home);
 }
 
-// A new fiber that its maker's processor does not take.
+// For a new fiber that its maker's processor does not take.
 [[gnu::noinline]] void ready_from_outside(fiber& f) noexcept {
     if (is_trace_wanted()) [[unlikely]]
         trace_new_outside(f);
@@ -202,7 +205,8 @@ UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
     return nullptr;
 }
 
-// The creator of a dispatched fiber, for a policy of the user's: others see it there at once.
+// For the creator of a dispatched fiber, if there is a policy of the user's: others see it there at
+// once.
 void finish_dispatch(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->make_ready(*h.self, false);
     c.proc.get()->wake_help();
@@ -216,8 +220,9 @@ UMS_ALWAYS_INLINE void leave_for(here at, fiber* f, bool keeps, after_switch* af
         switch_to(at.on, at.self, f, after);
 }
 
-// Runs `f` at once, as a call would. Its creator goes to the queue's front, so it goes on when `f` stops:
-// a tree of dispatched fibers is walked depth first, with as many stacks as it is deep.
+// Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it goes on
+// when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
+// deep.
 void dispatch(fiber* f) noexcept {
     const here at;
     const bool keeps = at.on->is_kept.get();
@@ -232,8 +237,10 @@ void dispatch(fiber* f) noexcept {
         leave_for(at, f, keeps, at.on->leave_behind(&finish_dispatch, at.self));
         return;
     }
-    // Nobody sees it there before its registers are saved: the ownership is left after that.
-    static_cast<void>(p->ready.count_within_slice());  // A slice that would end now ends with the next switch.
+    // No other thread sees it there before its registers are saved, because the ownership is left
+    // after that.
+    // A slice that would end now ends with the next switch.
+    static_cast<void>(p->ready.count_within_slice());
     p->ready.push_creator(*at.self);
     p->wake_help();
     leave_for(at, f, keeps, nullptr);
@@ -247,7 +254,7 @@ void check(const fiber_options& options) {
                     "a group below 64");
 }
 
-// The name, the pin, what the policy goes by. Returns the new top of the stack.
+// Applies the name, the pin, and what the policy uses. Returns the new top of the stack.
 [[gnu::noinline]] char* apply(const fiber_options& options, fiber& f, cluster* home) noexcept {
     char* top = reinterpret_cast<char*>(&f);
     if (const std::size_t n = std::min(options.name.size(), most_name_bytes); n != 0) {
@@ -324,11 +331,47 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     p->wake_help();
 }
 
+void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {
+    f->joiner.store(sched::fiber::detached, base::relaxed);  // Nobody else knows it yet.
+    spawn_commit(f, run, callable, when);
+}
+
+void spawn_batch::add(sched::fiber* f, void (*run)(void*), void* callable) noexcept {
+    f->run = run;
+    f->callable = callable;
+    f->joiner.store(sched::fiber::detached, base::relaxed);  // As above.
+    f->link.set(nullptr);
+    last_ != nullptr ? last_->link.set(f) : void(first_ = f);
+    last_ = f;
+}
+
+sched::fiber* spawn_batch::take(void (*&run)(void*), void*& callable) noexcept {
+    sched::fiber* const f = first_;
+    if (f == nullptr) return nullptr;
+    first_ = f->link.get();
+    if (first_ == nullptr) last_ = nullptr;
+    run = f->run;
+    callable = f->callable;
+    return f;
+}
+
+void spawn_batch::commit() noexcept {
+    const bool is_traced = is_trace_wanted();
+    for (sched::fiber* f = first_; f != nullptr; f = f->link.get()) {
+        f->race.create(f->name[0] != 0 ? f->name : "fiber");
+        if (is_traced) [[unlikely]]
+            trace_new_outside(*f);
+    }
+    last_ = nullptr;
+    ready_all(std::exchange(first_, nullptr));
+}
+
 void spawn_abort(sched::fiber* f) noexcept {
     sched::cluster* const home = f->home_cluster.get();
     f->race.create("aborted");
     free_fiber(*f, here{});
-    home->take_back_spawn();  // Last: until then it keeps the cluster, and the runtime, from being stopped.
+    // This comes last: until then it keeps the cluster, and the runtime, from being stopped.
+    home->take_back_spawn();
 }
 
 }  // namespace ums::impl

@@ -9,8 +9,8 @@ namespace ums::sched {
 
 class cluster;
 
-// Where a fiber goes that is made without naming a cluster, by a thread that has none. Null: no runtime
-// runs.
+// The cluster for a fiber that is made without naming one, by a thread that has none. Null: no
+// runtime runs.
 extern base::atomic<cluster*> default_cluster;
 
 }  // namespace ums::sched

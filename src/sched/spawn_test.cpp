@@ -15,6 +15,7 @@
 #include "mem/guard.hpp"
 #include "internal/failing_calls.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
@@ -30,7 +31,7 @@ using os::failing_calls;
 
 class spawn_test : public conserving_test {
 protected:
-    // The stacks' mappings only: a run queue that cannot grow is fatal.
+    // Counts only the stacks' mappings, because a run queue that cannot grow is fatal.
     spawn_test() { calls.count_mappings_from(std::size_t{1} << 20); }
 
     failing_calls calls;
@@ -43,14 +44,13 @@ protected:
 
     // The call that installs a guard here.
     static failing_calls::call guard_call() {
-        const char* forced = std::getenv("UMS_GUARD");
-        const bool lightweight = forced == nullptr || std::string{forced} != "mprotect";
+        const bool lightweight = !has_debug_word("guard=mprotect");
         return lightweight && mem::has_lightweight_guards() ? failing_calls::madvise
                                                             : failing_calls::mprotect;
     }
 };
 
-// Makes fibers that park until the kernel refuses one. The error must be the promised one.
+// Makes fibers that park until the kernel refuses one. The error must be the documented one.
 std::vector<fiber> spawn_until_refused(std::size_t most, const fiber_options& how = {}) {
     std::vector<fiber> made;
     try {
@@ -70,18 +70,18 @@ void release(std::vector<fiber>& all) {
 void lets_fibers_go_on(failing_calls& calls, failing_calls::call refused) {
     std::vector<fiber> before = spawn_until_refused(10);
     ASSERT_EQ(before.size(), 10u);
-    calls.fail(failing_calls::madvise_many, 1);  // Each guard by a call of its own.
+    calls.fail(failing_calls::madvise_many, 1);  // Each guard is installed by a call of its own.
     calls.fail(refused, 1);
     constexpr std::size_t most = 5'000;
     std::vector<fiber> made = spawn_until_refused(most);
     EXPECT_LT(made.size(), most);
-    // Again and again: each is refused, none takes anything.
+    // Tries again and again: each is refused, and none takes anything.
     const runtime_stats at_first = stats();
     for (int i = 0; i < 100; ++i) EXPECT_TRUE(spawn_until_refused(1).empty());
     EXPECT_EQ(stats().stacks_made, at_first.stacks_made);
     EXPECT_EQ(stats().spawned, at_first.spawned);
-    // Those that exist go on, and their stacks can be had again (unless they lie in another processor's
-    // cache).
+    // The existing fibers continue, and their stacks are available again (unless they lie in
+    // another processor's cache).
     const std::size_t n = made.size();
     release(made);
     made = spawn_until_refused(n);
@@ -156,7 +156,7 @@ TEST_F(spawn_test, every_single_refusal_is_survived) {
                 auto more = spawn_until_refused(rng() % 100);
                 calls.heal();
                 for (fiber& f : more) all.push_back(std::move(f));
-                // Some end.
+                // Some of them end.
                 std::vector<fiber> some;
                 for (auto n = rng() % 60; n > 0 && !all.empty(); --n) {
                     std::swap(all[rng() % all.size()], all.back());
@@ -191,7 +191,7 @@ TEST_F(spawn_test, threads_that_spawn_while_the_kernel_refuses_lose_nothing) {
     release(before);
 }
 
-// Even the first fiber.
+// This holds even for the first fiber.
 TEST_F(spawn_test, a_run_without_any_stack_throws_and_leaves_nothing) {
     for (std::uint64_t nth = 1; nth <= 8; ++nth) {
         bool ran = false;
@@ -203,7 +203,7 @@ TEST_F(spawn_test, a_run_without_any_stack_throws_and_leaves_nothing) {
                 [&ran] { ran = true; });
             EXPECT_TRUE(ran);
         } catch (const std::system_error& e) {
-            // The trial of the guard at the start, or the first stack.
+            // Either the trial of the guard at the start failed, or the first stack.
             EXPECT_TRUE(e.code() == std::errc::resource_unavailable_try_again ||
                         e.code() == std::errc::operation_not_supported)
                 << e.what();
@@ -218,7 +218,7 @@ TEST_F(spawn_test, a_run_without_any_stack_throws_and_leaves_nothing) {
 
 // --- how many ---
 
-// The processor's cache serves them all: not a fresh batch for each.
+// The processor's cache serves them all, rather than a fresh batch for each.
 TEST_F(spawn_test, no_more_stacks_are_made_than_a_batch_beyond_the_fibers) {
     run(one_processor, [] {
         cluster elsewhere{{.processors = 1}};

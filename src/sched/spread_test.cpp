@@ -38,11 +38,13 @@ unsigned cpus_of_this_thread() {
                                                          : 0;
 }
 
-// Two fibers go to the first CPU again and again. `body` is called after each time, until it returns false.
+// Two fibers go to the first CPU again and again. Calls `body` after each time, until it returns
+// false.
 template <class Body>
 void crowd(ums::options chosen, Body body) {
     chosen.processors = 2;
-    chosen.block = ums::block_detection::off;  // No carriers but these two.
+    // So that there are no other carriers than these two.
+    chosen.block = ums::block_detection::off;
     ums::run(chosen, [&] {
         std::atomic<bool> over = false;
         auto go = [&] {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/stack_cache.hpp: free stacks of the default size, for the spawns and ends of one processor's
-// fibers. Under carry/ownership.hpp.
+// sched/stack_cache.hpp: free stacks of the default size, for the spawns and ends of one
+// processor's fibers. Used under carry/ownership.hpp.
 //
-// The last come is the first used: it is the warmest. What is too much goes to the depot that all share
-// (mem/stack_depot.hpp), in batches.
+// The stack that came last is used first, because it is the warmest. Surplus stacks go to the depot
+// that all processors share (mem/stack_depot.hpp), in batches.
 
 #include <cstdint>
 
@@ -17,9 +17,9 @@ namespace ums::sched {
 class stack_cache {
 public:
     static constexpr std::uint32_t most = 256;
-    static constexpr std::uint32_t batch = 64;  // How many are best taken out of the depot at once.
+    static constexpr std::uint32_t batch = 64;  // How many stacks to take out of the depot at once.
 
-    // `size_class`: of the stacks it holds.
+    // `size_class` is that of the stacks it holds.
     explicit stack_cache(std::uint32_t size_class) noexcept : class_{size_class} {}
     stack_cache(const stack_cache&) = delete;
     stack_cache& operator=(const stack_cache&) = delete;
@@ -29,11 +29,11 @@ public:
         if (head != nullptr) {
             first_ = head->next_free;
             --count_;
-            arch::happens_before(head);  // Who put it there is in the processor's past.
+            arch::happens_before(head);  // The fiber that put it there is in the processor's past.
         }
         return head;
     }
-    // One of its size.
+    // Takes a stack of its size.
     UMS_ALWAYS_INLINE void put(mem::stack_head& head) noexcept {
         head.next_free = first_;
         first_ = &head;
@@ -44,9 +44,9 @@ public:
         return head.home->size_class == class_;
     }
 
-    // A list of `n`, linked by `next_free`.
+    // Takes a list of `n` stacks, linked by `next_free`.
     void adopt(mem::stack_head* list, std::uint32_t n) noexcept;
-    // Gives all to the depot but the `keep` warmest.
+    // Gives all stacks to the depot except the `keep` warmest.
     void spill(std::uint32_t keep) noexcept;
 
 private:

@@ -22,7 +22,7 @@ namespace {
 // Code in which a stop is put off. Learnt before any carrier runs.
 os::code_map better_later;
 
-// For how long each time.
+// How long each deferral takes.
 constexpr os::nanoseconds deferral = 100'000;
 
 std::uintptr_t instruction(const void* context) noexcept {
@@ -30,8 +30,9 @@ std::uintptr_t instruction(const void* context) noexcept {
         static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 }
 
-// On the loop's stack of the carrier that came to the place of a stopped fiber, inside its processor; the crossing is
-// free again. Gives the processor to the carrier that waits there, or keeps it if that was released.
+// Runs on the loop's stack of the carrier that came to the place of a stopped fiber, inside its
+// processor; the crossing is free again. Gives the processor to the carrier that waits there, or
+// keeps it if that one was released.
 UMS_ALWAYS_INLINE void finish_crossing(const after_switch& h, carrier& by) noexcept {
     auto& target = *static_cast<carrier*>(h.other);
     UMS_ASSERT(by.own.is_inside(), "a crossing outside of a processor");
@@ -48,8 +49,8 @@ UMS_ALWAYS_INLINE void finish_crossing(const after_switch& h, carrier& by) noexc
     target.turn.wake();
 }
 
-// What the context of a stopped fiber leads to. No instrumented frame may be entered here in one TSan context and left
-// in another.
+// The context of a stopped fiber leads here. No instrumented frame may be entered here in one TSan
+// context and left in another.
 UMS_UNINSTRUMENTED void cross(void* by_, void* after_, void* target) noexcept {
     auto& by = *static_cast<carrier*>(by_);
     if (const auto* left = static_cast<const after_switch*>(after_)) left->finish(*left, by);
@@ -61,7 +62,8 @@ UMS_UNINSTRUMENTED void cross(void* by_, void* after_, void* target) noexcept {
     __builtin_unreachable();
 }
 
-// Until somebody gives this carrier a processor, or releases it. Returns what ended the wait.
+// Waits until another thread gives this carrier a processor, or releases it. Returns what ended the
+// wait.
 turn_word::state wait_for_turn(carrier& c) noexcept {
     c.pool.begin_waiting(c);
     turn_word::state seen;
@@ -71,29 +73,32 @@ turn_word::state wait_for_turn(carrier& c) noexcept {
     return seen;
 }
 
-// The carrier has no processor. Any of its cluster's will do, but for a pinned fiber.
+// The carrier has no processor. Any of its cluster's will do, except for a pinned fiber.
 void stop_without_processor(carrier& c, fiber& f) noexcept {
     UMS_ASSERT(c.proc.get() == nullptr,
                "a fiber is stopped as one that has no processor, and has one");
     c.pool.count_stop(false);
     trace_outside(trace_event::back, f.id.get(), static_cast<std::uint64_t>(c.tid.get()));
     if (f.is_pinned.get())
-        return f.home_cluster.get()->make_ready_from_outside(f);  // Into an inbox: no policy is asked.
+        // This goes into an inbox, so no policy is asked.
+        return f.home_cluster.get()->make_ready_from_outside(f);
     if (c.pool.take_or_stop(c))
-        c.turn.set(turn_word::holds);  // Its own: it is in no list.
+        c.turn.set(turn_word::holds);  // The word is its own, because it is in no list.
     else
         c.pool.home().wake_for_work();
 }
 
-// Makes the fiber ready and waits until somebody has given this carrier a processor, or released it. When to look at it
-// again; 0: no need to.
+// Makes the fiber ready and waits until another thread has given this carrier a processor, or
+// released it. Returns when to look at it again; 0: no need to.
 os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
-    // Whoever has a claim on the carrier is waited for, and nobody gets one from now on: who does looks at is_stopping
-    // (hand_off::claim()). So the processor, and whether a permit is borrowed, are this thread's to change.
+    // enter() waits for a thread that holds a claim on the carrier, and no thread gets one from now
+    // on, because it looks at is_stopping (hand_off::claim()). So only this thread may change the
+    // processor, and whether a permit is borrowed.
     if (c.enter() != nullptr) c.leave(f.race);
     carrier* spare = nullptr;
     const bool preempted = c.proc.get() != nullptr;
-    // A marked region that has just ended, and given its permit back: the fiber is about to ask for a processor itself.
+    // A marked region has just ended, and given its permit back: the fiber is about to ask for a
+    // processor itself.
     if (!preempted && !c.has_borrowed) return deferral;
     if (preempted) {
         if (!c.pool.borrow_permit(c)) return deferral;
@@ -108,7 +113,7 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     if (preempted) {
         UMS_ASSERT(spare->brings == nullptr, "a spare brings another fiber");
         c.pool.count_stop(true);
-        // The spare puts it into its own place in the order: at the back, as after a yield.
+        // The spare puts the fiber into its place in the order: at the back, as after a yield.
         spare->brings = &f;
         if (trace_ring* const trace = c.enter()->trace; trace != nullptr)
             trace->write(trace_event::stop, f.id.get());
@@ -116,7 +121,7 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     } else {
         stop_without_processor(c, f);
     }
-    // Released: it runs on.
+    // It was released, and runs on.
     if (wait_for_turn(c) == turn_word::runs_on || c.proc.get() == nullptr) return stop::patience;
     UMS_ASSERT(c.turn.now() == turn_word::holds, "a stopped fiber goes on out of turn");
     UMS_ASSERT(c.running.get() == &f, "another fiber runs on the carrier of one that was stopped");
@@ -127,7 +132,8 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
 }
 
 bool is_due(carrier& c, const fiber& f) noexcept {
-    if (c.turn.now() != turn_word::holds) return false;  // It was released: its place in the queue is there.
+    // It was released: its place in the queue is there.
+    if (c.turn.now() != turn_word::holds) return false;
     const processor* p = c.proc.get();
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
     if (c.pool.time_slice == 0) return false;            // A late signal.
@@ -151,7 +157,7 @@ void stop::wait_if_released(carrier& c) noexcept {
     turn_word::state seen = turn_word::runs_on;
     if (c.turn.now() != seen) return;
     c.is_stopping.set(true);
-    // If it fails a processor has just come to its place: there is none any more.
+    // If this fails, a processor has just come to its place: there is none any more.
     if (c.turn.change(seen, turn_word::waits)) {
         for (turn_word::state now; (now = c.turn.now()) != turn_word::holds;) c.turn.wait_while(now);
         c.pool.come_back(c);
@@ -180,7 +186,8 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             c->is_stopping.set(true);
             again = stop_here(*c, *f);
             c->is_stopping.set(false);
-            // Of interest again, and a detector that meanwhile found nobody who was may have gone to sleep.
+            // The carrier is of interest again, and a detector that found none meanwhile may have
+            // gone to sleep.
             watching::runs();
             c->unstoppable.add(~std::uint32_t{0});
         }

@@ -4,9 +4,9 @@
 // sched/switch.hpp: from one fiber to the next, or to the carrier's loop.
 //
 // The side that is left may leave an action for after the switch (sched/after_switch.hpp). The side
-// that continues runs it first thing, still inside the processor's ownership, then leaves that.
+// that continues runs it first, still inside the processor's ownership, then leaves that.
 //
-// What follows a fiber: its registers and floating-point control words (on its stack), errno (here),
+// A fiber takes along: its registers and floating-point control words (on its stack), errno (here),
 // and the exception globals if they are not zero (keeping_exceptions()).
 
 #include "arch/context.hpp"
@@ -18,8 +18,8 @@
 
 namespace ums::sched {
 
-// The caller is on `self`'s stack and inside c's processor. Continues `next`, or the loop if it is null. Returns on
-// whichever carrier resumes `self`, outside.
+// The caller is on `self`'s stack and inside c's processor. Continues `next`, or the loop if it is
+// null. Returns on whichever carrier resumes `self`, outside.
 UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next,
                                  after_switch* after) noexcept {
     const int kept_errno = os::read_errno(c->errno_at);
@@ -29,7 +29,7 @@ UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next,
         arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
     arch::finish_switch(self->shadow);
     c = static_cast<carrier*>(a.carrier);
-    if (a.after != nullptr) [[unlikely]] {  // Not after a yield, which is the shortest.
+    if (a.after != nullptr) [[unlikely]] {  // Not after a yield, which is the shortest way.
         const auto* h = static_cast<const after_switch*>(a.after);
         h->finish(*h, *c);
     }
@@ -37,8 +37,8 @@ UMS_ALWAYS_INLINE void switch_to(carrier* c, fiber* self, fiber* next,
     c->leave(self->race);
 }
 
-// Calls `switching`, with the exception globals put aside for the time that another fiber may use
-// this kernel thread's, and puts them back on whichever kernel thread it returns on.
+// Calls `switching`, with the exception globals put aside for the time in which another fiber may
+// use this kernel thread's, and puts them back on whichever kernel thread it returns on.
 template <class F>
 [[gnu::noinline]] auto keeping_exceptions(F switching) noexcept {
     struct kept {

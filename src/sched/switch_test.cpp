@@ -24,9 +24,9 @@ using namespace ums;
 
 class switch_test : public conserving_test {};
 
-// Compilers may compute errno's address once and keep it across a switch: never name it beside one.
-// ThreadSanitizer does not see the C library's accesses; that it does not see these either matters in its
-// no_sync mode, where fibers that use one kernel thread's errno in turn are not ordered.
+// Compilers may compute errno's address once and keep it across a switch, so never name it beside
+// one. ThreadSanitizer does not see the C library's accesses; its no_sync mode must not see these
+// either, because there it does not order fibers that use one kernel thread's errno in turn.
 [[gnu::noinline]] UMS_UNINSTRUMENTED int get_errno() { return errno; }
 [[gnu::noinline]] UMS_UNINSTRUMENTED void set_errno(int value) { errno = value; }
 [[gnu::noinline]] long kernel_thread() { return ::syscall(SYS_gettid); }

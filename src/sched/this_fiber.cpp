@@ -2,12 +2,15 @@
 #include "ums/this_fiber.hpp"
 
 #include <sched.h>
+#include <system_error>
 
 #include "base/assert.hpp"
+#include "os/no_stop.hpp"
 #include "sched/access.hpp"
 #include "sched/cluster.hpp"
 #include "sched/depot.hpp"
 #include "sched/hand_off.hpp"
+#include "sched/here.hpp"
 #include "sched/keep.hpp"
 #include "sched/park.hpp"
 #include "sched/switch.hpp"
@@ -19,7 +22,7 @@ namespace {
 
 using namespace sched;
 
-// A fiber that goes into a queue that others see only after its registers are saved.
+// For a fiber that goes into a queue that others see only after its registers are saved.
 void finish_yield(const after_switch& h, carrier& c) noexcept {
     if (!c.proc.get()->may_run(*h.self) || c.proc.get()->is_retiring()) {
         h.self->home_cluster.get()->make_ready_from_outside(*h.self);
@@ -29,12 +32,14 @@ void finish_yield(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->wake_help();
 }
 
+// To h.word, a processor, if that is not 0. Until it has come there the fiber is pinned to it.
 void finish_migration(const after_switch& h, carrier& c) noexcept {
     auto& target = *static_cast<sched::cluster*>(h.other);
-    h.self->pin(nullptr);
-    h.self->home_cluster.publish(&target);  // For urgency::raise(), which may look from anywhere.
+    h.self->pin(reinterpret_cast<processor*>(h.word));
+    if (h.self->home_cluster.get() == &target) return target.make_ready_from_outside(*h.self);
+    h.self->home_cluster.publish(&target);  // For urgency::settle(), which may look from anywhere.
     h.self->kept.forget();
-    // Counted there before it is counted out here: neither drain() misses it.
+    // Counted there before it is counted out here, so that neither drain() misses it.
     target.spawned_outside.fetch_add(1, base::seq_cst);
     target.make_ready_from_outside(*h.self);
     c.proc.get()->count_end();
@@ -63,7 +68,8 @@ wake_reason to_public(parkable::reason why) noexcept {
 }  // namespace
 
 // The hottest function of the library. Two stores and a load take the ownership (the load tests for
-// a thief, and for a processor that has gone); one fiber leaves the ring and one enters; the switch; a store gives the ownership back.
+// a thief, and for a processor that has left); one fiber leaves the ring and one enters it; the
+// switch; and a store gives the ownership back.
 void this_fiber::yield() noexcept {
     carrier* c = this_carrier();
     if (c == nullptr) [[unlikely]] {
@@ -108,22 +114,23 @@ wake_reason this_fiber::park_until(deadline limit, const std::stop_token& stop) 
 
 void this_fiber::sleep_until(deadline limit) noexcept {
     const os::nanoseconds at = os::to_nanoseconds(limit);
-    // Nobody wakes a sleeper: only its deadline does.
+    // Only its deadline wakes a sleeper.
     if (at > os::now()) sched::park(park_kind::internal, at, nullptr);
 }
 
-void this_fiber::migrate(ums::cluster& to) noexcept {
-    sched::cluster* target = cluster_access::of(to);
+namespace {
+
+// `there`: null: any of its processors.
+void go_to(sched::cluster* target, processor* there) noexcept {
     carrier* c = this_carrier();
-    UMS_ASSERT(c != nullptr && c->running.get() != nullptr,
-               "migrate() was called by a plain thread");
-    if (c->running.get()->home_cluster.get() == target) return;
     UMS_ASSERT(!c->is_kept.get(), "migrate() was called inside ums::keep_carrier: a kernel thread "
                                   "does not leave its cluster");
-    if (c->exceptions->active()) return keeping_exceptions([&to] { migrate(to); });
+    if (c->exceptions->active())
+        return keeping_exceptions([target, there] { go_to(target, there); });
     sched::fiber* self = c->running.get();
     // A marked region goes on with a permit of the new cluster's: each pool counts its own.
-    const std::uint32_t depth = self->blocks.depth.get();
+    const std::uint32_t depth =
+        self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
     if (depth != 0) {
         self->blocks.depth.set(0);
         self->blocks.has_permit.set(false);
@@ -133,11 +140,45 @@ void this_fiber::migrate(ums::cluster& to) noexcept {
     sched::fiber* next = p->pick();
     if (p->trace != nullptr) [[unlikely]]
         trace_leave(*p->trace, sched::trace_event::migrate, *self, next);
-    switch_to(c, self, next, c->leave_behind(&finish_migration, self, target));
+    switch_to(c, self, next,
+              c->leave_behind(&finish_migration, self, target,
+                              reinterpret_cast<std::uintptr_t>(there)));
     if (depth == 0) return;
     target->carriers.take_permit();
     self->blocks.has_permit.set(true);
     self->blocks.depth.set(depth);
+}
+
+here of_a_fiber() noexcept {
+    const here at;
+    UMS_ASSERT(at.self != nullptr, "migrate() was called by a plain thread");
+    return at;
+}
+
+}  // namespace
+
+void this_fiber::migrate(ums::cluster& to) noexcept {
+    sched::cluster* const target = cluster_access::of(to);
+    if (of_a_fiber().self->home_cluster.get() != target) go_to(target, nullptr);
+}
+
+void this_fiber::migrate(ums::cluster& to, unsigned index) {
+    sched::cluster* const target = cluster_access::of(to);
+    const here at = of_a_fiber();
+    if (index >= target->active())
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: this_fiber::migrate: the cluster has no such processor"};
+    processor& there = target->at(index);
+    sched::fiber& self = *at.self;
+    const bool stays_pinned = self.is_pinned.get();
+    if (at.at() != &there)
+        go_to(target, &there);
+    else if (stays_pinned)
+        self.pin(&there);
+    if (stays_pinned) return;
+    self.pin(nullptr);
+    const os::no_stop policy_is_used_by_processors;
+    if (policy* order = target->policy()) order->placed(access::ref(&self), index);
 }
 
 std::size_t this_fiber::stack_high_water_bytes() noexcept {

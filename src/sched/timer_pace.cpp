@@ -10,14 +10,14 @@ namespace {
 // How long a slice may take while a deadline is pending.
 constexpr os::nanoseconds longest_slice = 50'000;
 
-// How many slices those that were fired have to get their turn: each has a switch at least.
+// How many slices the fired fibers have to get their turn: each slice has at least one switch.
 constexpr std::uint32_t longest_turn = 2 * timer_pace::most;
 
 }  // namespace
 
 unsigned timer_pace::look(os::nanoseconds now, os::nanoseconds next,
                           const run_queue& queue) noexcept {
-    // A deadline that is far away itself need not be looked after as closely.
+    // A deadline that is far away need not be watched as closely.
     if (began_ != 0) {
         const os::nanoseconds each = (now - began_) / slice_ + 1;
         const os::nanoseconds longest = std::max(longest_slice, (std::max(next, now) - now) / 4);

@@ -3,13 +3,13 @@
 
 // sched/timer_queue.hpp: the deadlines of the fibers that went to sleep on one processor.
 //
-// Owned by the processor in the sense that it fires them, but under a lock, because a waiter that was
-// woken early cancels from wherever it runs now, and an idle processor fires for one that is stuck in
-// a long computation.
+// The processor owns it in the sense that it fires the deadlines. It has a lock, because a waiter
+// that was woken early cancels from wherever it runs now, and an idle processor fires for one that
+// is stuck in a long computation.
 //
 // A deadline is delivered while the lock is held (one compare-and-swap on the waiter's word), and
-// cancel() takes the same lock: after cancel() no delivery is under way, so the timer, which lies on the
-// waiter's stack, may go.
+// cancel() takes the same lock: after cancel() no delivery is under way, so the timer, which lies
+// on the waiter's stack, may be destroyed.
 
 #include "base/atomic.hpp"
 #include "base/look_inside.hpp"
@@ -29,14 +29,14 @@ class timer_queue {
 public:
     void add(fiber_timer& t) noexcept;
 
-    // Whether it was still queued: false means the deadline has been delivered.
+    // Returns whether it was still queued: false means that the deadline has been delivered.
     bool cancel(fiber_timer& t) noexcept;
 
-    // Delivers every deadline up to `now`. Returns the fibers this woke, linked by `link`: the caller
-    // owns them and makes them ready. At most `most`.
+    // Delivers deadlines up to `now`, at most `most`. Returns the fibers that this woke, linked by
+    // `link`: the caller owns them and makes them ready.
     fiber* fire(os::nanoseconds now, unsigned most) noexcept;
 
-    // The earliest deadline; a hint for everybody but the lock's holder.
+    // The earliest deadline; only a hint, except for the holder of the lock.
     [[nodiscard]] os::nanoseconds next() const noexcept { return next_.get(); }
 
 private:

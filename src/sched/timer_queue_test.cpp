@@ -62,7 +62,7 @@ TEST_F(timer_queue_test, a_sleeper_comes_beside_a_tree_of_dispatched_fibers) {
             }
         }};
         while (sleeps == 0) this_fiber::yield();
-        // By leaves, not by time: some 20,000 fit into the second sleep.
+        // Measured in leaves, not in time: some 20,000 fit into the second sleep.
         constexpr int most = 20'000'000;
         int leaves = 0;
         const auto grow = [&](auto& self, int depth) -> void {
@@ -112,7 +112,8 @@ TEST_F(timer_queue_test, every_clock_and_every_unit_works) {
         this_fiber::sleep_until(system);
         EXPECT_GE(system_clock::now(), system);
 
-        // Another representation of the same clock is not measured anew: it is the same deadline.
+        // Another representation of the same clock is not measured anew, because it is the same
+        // deadline.
         const std::chrono::time_point<steady_clock, std::chrono::duration<std::uint64_t, std::nano>>
             unsigned_ticks{steady.time_since_epoch()};
         EXPECT_EQ(ums::deadline_at(unsigned_ticks), steady);
@@ -136,7 +137,7 @@ TEST_F(timer_queue_test, every_clock_and_every_unit_works) {
     });
 }
 
-// A clock that can be set: it is asked again after each sleep.
+// A clock that can be set: it is read again after each sleep.
 struct slow_clock {
     using duration = std::chrono::milliseconds;
     using rep = duration::rep;
@@ -164,7 +165,8 @@ struct standing_clock {
     static time_point now() { return time_point{duration{Now}}; }
 };
 
-// The first and the last time in units coarser than the clock's: in its own they would overflow.
+// The first and the last time in units coarser than the clock's, where they would overflow in the
+// clock's own.
 template <class Clock, class Unit>
 void expect_over_and_for_ever() {
     const auto first = std::chrono::time_point<Clock, Unit>::min();
@@ -217,7 +219,7 @@ TEST_F(timer_queue_test, the_first_time_of_a_coarse_unit_is_over_and_the_last_is
     });
 }
 
-// The last times of its ticks: a sleep for ever can end.
+// The last times of its ticks, so a sleep for ever can end.
 struct late_clock {
     using duration = std::chrono::milliseconds;
     using rep = duration::rep;
@@ -239,7 +241,7 @@ TEST_F(timer_queue_test,
 TEST_F(timer_queue_test, what_is_not_in_the_future_is_not_waited_for) {
     ums::run({.processors = 1}, [] {
         std::atomic<bool> ran = false;
-        fiber other{[&] { ran = true; }};  // Would run if this fiber stopped.
+        fiber other{[&] { ran = true; }};  // It would run if this fiber stopped.
         this_fiber::sleep_for(0s);
         this_fiber::sleep_for(-1s);
         this_fiber::sleep_for(std::chrono::hours::min());
@@ -283,8 +285,8 @@ TEST_F(timer_queue_test, sleepers_of_one_processor_wake_in_the_order_of_their_de
             for (fiber& f : all) f.join();
         });
         ASSERT_EQ(order.size(), many);
-        // If the first woke before the last slept there is nothing to be seen: once more, with
-        // more time.
+        // If the first woke before the last slept, nothing can be seen, so try once more, with more
+        // time.
         if (all_asleep >= first) continue;
         EXPECT_TRUE(std::is_sorted(order.begin(), order.end(),
                                    [](const woken& a, const woken& b) { return a.at < b.at; }));
@@ -315,7 +317,7 @@ TEST_F(timer_queue_test, an_unpark_takes_the_deadline_back) {
     });
 }
 
-// The deadline and its cancellation hit each other.
+// The deadline and its cancellation meet.
 TEST_F(timer_queue_test, firing_and_cancelling_race) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -333,7 +335,7 @@ TEST_F(timer_queue_test, firing_and_cancelling_race) {
                     else
                         ++expired;
                     waker.join();
-                    // Whoever lost has left at most the unpark.
+                    // The loser has left at most the unpark.
                     stale += this_fiber::park_for(0s) == wake_reason::unparked;
                     stale += this_fiber::park_for(0s) == wake_reason::unparked ? rounds : 0;
                 }

@@ -23,18 +23,27 @@ namespace {
 
 constexpr std::uint32_t least_ring_bytes = 64u << 10, most_ring_bytes = 1u << 31;
 
-constinit os::lock rings_lock;    // Of the list of rings, and of is_free.
-// Of writing into the ring of the threads without a processor.
+constinit os::lock rings_lock;    // Guards the list of rings, and is_free.
+// Guards writing into the ring of the threads without a processor.
 constinit os::lock outside_lock{os::lock_rank::carriers};
 constinit base::atomic<trace_ring*> outside_ring;
 
-char file_path[PATH_MAX];  // Longer ones are refused, see rt/environment.cpp.
+char file_path[PATH_MAX];  // A longer path is refused, see rt/environment.cpp.
 
-// What a switch without an action of its own leaves to do while somebody traces.
-void finish_plain(const after_switch& h, carrier& c) noexcept {
-    const fiber* const f = c.running.get();
+std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
+
+// What the shortest yield leaves to do while somebody traces. The fiber that has yielded is the
+// last of the queue.
+void finish_yield(const after_switch& h, carrier& c) noexcept {
     auto& ring = static_cast<trace_ring&>(const_cast<after_switch&>(h));
-    ring.write(trace_event::run, f != nullptr ? f->id.get() : 0);
+    if (is_probed()) [[unlikely]]
+        probe(ring.processor, trace_event::yield, id_of(c.proc.get()->ready.back()), 0, 0);
+    ring.write(trace_event::run, id_of(c.running.get()));
+}
+
+// What a switch from a carrier's loop leaves to do.
+void finish_start(const after_switch& h, carrier& c) noexcept {
+    static_cast<trace_ring*>(h.other)->write(trace_event::run, id_of(c.running.get()));
 }
 
 void copy_name(char (&to)[16], const char* from) noexcept {
@@ -43,7 +52,7 @@ void copy_name(char (&to)[16], const char* from) noexcept {
     to[n] = 0;
 }
 
-// Null: there is no memory. Then nothing is recorded there.
+// Returns null if there is no memory. Then nothing is recorded there.
 trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     const os::lock_guard guard{rings_lock};
     // relaxed: under the lock.
@@ -52,16 +61,20 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
         if (r->is_free == 0 || r->processor != processor || std::strncmp(r->cluster, cluster, 15) != 0)
             continue;
         r->is_free = 0;
+        // relaxed: count is its own from now on. A reader sees the records that follow it.
+        r->begun_at.store(r->count.load(base::relaxed), base::relaxed);
         return r;
     }
     std::uint32_t bytes = least_ring_bytes;
     while (bytes < tracing.ring_bytes.load(base::relaxed) && bytes < most_ring_bytes) bytes *= 2;
     void* const at = os::map(sizeof(trace_ring) + bytes);
     if (at == nullptr) return nullptr;
-    // Fewer page faults, if it can be had.
+    // This saves page faults, if the kernel can do it.
     os::system.madvise(at, sizeof(trace_ring) + bytes, MADV_HUGEPAGE);
     auto* const ring = new (at) trace_ring;
-    ring->finish = &finish_plain;
+    ring->finish = &finish_yield;
+    ring->from_loop.finish = &finish_start;
+    ring->from_loop.other = ring;
     ring->records = reinterpret_cast<trace_record*>(ring + 1);
     ring->mask = bytes / sizeof(trace_record) - 1;
     ring->processor = processor;
@@ -74,8 +87,6 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     tracing.rings.store(ring, base::release);  // sync(trace): publishes the ring to readers.
     return ring;
 }
-
-std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get() : 0; }
 
 // The ring of the threads without a processor, locked. A stop is forbidden meanwhile: the lock sees
 // to that.
@@ -98,6 +109,8 @@ private:
 void trace_ring::write_text(trace_event e, std::uint64_t id, std::string_view text) noexcept {
     constexpr std::size_t most = 64;
     text = text.substr(0, most);
+    if (e == trace_event::mark && is_probed()) [[unlikely]]
+        probe_mark(id, text);
     do {
         std::uint64_t piece[2] = {};
         const std::size_t n = text.size() < sizeof piece ? text.size() : sizeof piece;
@@ -141,6 +154,8 @@ void trace_new(trace_ring& ring, const fiber& f) noexcept {
     const std::uint64_t id = f.id.get();
     ring.write(trace_event::spawn, id, reinterpret_cast<std::uintptr_t>(f.run), f.spawner);
     if (f.name[0] != 0) ring.write_text(trace_event::name, id, f.name);
+    if (is_probed()) [[unlikely]]
+        probe_spawn(f);
 }
 
 void trace_park(trace_ring& ring, const fiber& self, const fiber* next, trace_wait otherwise,
@@ -170,7 +185,7 @@ void set_trace_file(const char* path) noexcept {
 
 namespace {
 
-// Async-signal-safe: this file is for the last moments of a process.
+// Async-signal-safe, because this file is for the last moments of a process.
 class dump_file {
 public:
     explicit dump_file(const char* path) noexcept
@@ -208,8 +223,8 @@ private:
     bool is_good_;
 };
 
-// Before the records of each ring, as many as it has, and first of all; see
-// tools/ums/trace/dump_file.cpp.
+// Written before the records of each ring, together with their number, and at the very beginning;
+// see tools/ums/trace/dump_file.cpp.
 struct dump_head {
     char magic[8] = {'u', 'm', 's', 't', 'r', 'c', '1', 0};
     std::uint64_t began_stamp = 0, now_stamp = 0;
@@ -243,8 +258,9 @@ bool dump_trace() noexcept {
         one.capacity = r->mask + 1;
         std::memcpy(one.cluster, r->cluster, sizeof one.cluster);
         file.add(&one, sizeof one);
-        file.add(r->records, (one.count < one.capacity ? one.count : one.capacity) * sizeof(trace_record));
-        // What was overwritten meanwhile is not believed.
+        file.add(r->records,
+                 (one.count < one.capacity ? one.count : one.capacity) * sizeof(trace_record));
+        // Records that were overwritten meanwhile are not trusted.
         const std::uint64_t after = r->count.load(base::acquire);  // sync(trace)
         file.add(&after, sizeof after);
     }
@@ -265,7 +281,8 @@ void trace_event(std::string_view text) noexcept {
         return;
     const sched::here at;
     const std::uint64_t id = id_of(at.self);
-    if (at.on != nullptr && at.on->own.is_inside()) {  // A policy's method: the processor stays.
+    // The caller is in a policy's method, so the processor stays.
+    if (at.on != nullptr && at.on->own.is_inside()) {
         if (const processor* p = at.at(); p != nullptr && p->trace != nullptr)
             p->trace->write_text(sched::trace_event::mark, id, text);
         return;

@@ -33,11 +33,11 @@ struct small_ring {
 };
 
 struct copy {
-    std::uint64_t number;  // Of the record, from 0 on.
+    std::uint64_t number;  // The number of the record, from 0 on.
     std::array<std::uint64_t, 3> words;
 };
 
-// As a tool does it, see sched/trace.hpp.
+// Reads as a tool does, see sched/trace.hpp.
 std::vector<copy> read(const trace_ring& ring) {
     std::vector<copy> all;
     const std::uint64_t capacity = ring.mask + 1;
@@ -66,7 +66,7 @@ TEST(trace_test, the_newest_records_overwrite_the_oldest) {
     for (std::uint64_t n = 0; n < 1'000; ++n) {
         write_numbered(s.ring, n);
         const std::vector<copy> all = read(s.ring);
-        // All but the one whose place is written next.
+        // All records but the one whose place is written next.
         ASSERT_EQ(all.size(), std::min<std::size_t>(n + 1, small_ring::capacity - (n + 1 >= small_ring::capacity)));
         ASSERT_EQ(all.back().number, n);
         for (const copy& c : all) expect_whole(c);
@@ -103,7 +103,7 @@ struct counts {
     std::array<std::uint64_t, 32> of{};
 };
 
-// Of all rings, since `before`.
+// Counts the events of all rings, since `before`.
 counts count_events(const counts& before = {}) {
     counts c;
     for (const trace_ring* r = tracing.rings.load(base::acquire); r != nullptr; r = r->next.load(base::relaxed))
@@ -113,7 +113,7 @@ counts count_events(const counts& before = {}) {
 }
 std::uint64_t of(const counts& c, trace_event e) { return c.of[static_cast<unsigned>(e)]; }
 
-// Recording, from before a runtime starts until the end of the scope.
+// Records from before a runtime starts until the end of the scope.
 struct recorded {
     recorded() { tracing.wanted.store(1, base::relaxed); }
     ~recorded() { tracing.wanted.store(0, base::relaxed); }
@@ -143,7 +143,7 @@ TEST(trace_test, a_program_is_recorded_as_it_went) {
     EXPECT_EQ(of(c, trace_event::spawn), s.spawned);
     EXPECT_EQ(of(c, trace_event::end), s.spawned);  // The first one has ended since.
     EXPECT_EQ(of(c, trace_event::mark), 50u);
-    // Each acquire() waits, and each join() but for that of a fiber that has ended before.
+    // Each acquire() waits, and so does each join(), except that of a fiber that had ended before.
     EXPECT_GE(of(c, trace_event::park), 190u);
     EXPECT_LE(of(c, trace_event::park), 260u);
     EXPECT_GE(of(c, trace_event::unpark), 190u);

@@ -3,9 +3,10 @@
 
 // sched/wait_mark.hpp: what a fiber waits for, in one word of its descriptor.
 //
-// A mark for readers from outside (rt/root.hpp): no code of the library reads it. The wait's slow
-// path stores it right before the fiber parks, and clears it when the fiber runs again. Cost: two
-// plain stores for each wait, into a cache line that the fiber's waker touches anyway.
+// A mark for readers from outside (rt/root.hpp), for ums::fibers() and for the records of a trace:
+// nothing depends on it. The wait's slow path stores it right before the fiber parks, and clears it
+// when the fiber runs again. Cost: two plain stores for each wait, into a cache line that the
+// fiber's waker touches anyway.
 //
 // There is no mark for a join (the joined fiber's joiner word names the waiter), for a public park
 // (parkable::parked_user says so) nor for a sleep (a timer and no mark).
@@ -38,7 +39,7 @@ enum class wait_kind : std::uint8_t {
     readable = 14,   // The descriptor's number.
     writable = 15,   // The descriptor's number.
     offload = 16,    // A call on a thread of the off-load pool.
-    resolve = 17,    // Likewise, for a name.
+    resolve = 17,    // The same, for a name.
     shortage = 18,   // Descriptors are used up.
     permit = 19,     // sched::permits: a carrier for ums::blocking().
 };

@@ -49,7 +49,8 @@ waits_for::waits_for(parkable& self, const std::uintptr_t& owner, bool is_endles
     note_ = &static_cast<fiber&>(self).waits;
     // relaxed: the fiber itself is the only writer, and the count publishes it.
     note_->owner.store(&owner, base::relaxed);
-    // sync(wait_note): publishes the owner word's address, and that the waiter holds what it holds.
+    // sync(wait_note): publishes the address of the owner word, and that the waiter holds its
+    // locks.
     note_->count.store(note_->count.load(base::relaxed) + 1, base::release);
 }
 
@@ -58,9 +59,9 @@ waits_for::~waits_for() {
         if (thread_.who != nullptr) thread_.end();
         return;
     }
-    // relaxed: whoever sees an unlock() that comes after this sees the count, too.
+    // relaxed: a thread that sees an unlock() that comes after this sees the count, too.
     note_->count.store(note_->count.load(base::relaxed) + 1, base::relaxed);
-    // sync(wait_note): who sees that the address is gone sees the new count.
+    // sync(wait_note): a thread that sees that the address is gone sees the new count.
     note_->owner.store(nullptr, base::release);
 }
 

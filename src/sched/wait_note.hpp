@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/wait_note.hpp: what a fiber, or a plain thread, waits for that somebody holds.
+// sched/wait_note.hpp: a lock that a fiber, or a plain thread, waits for and that another holds.
 //
-// A note for the deadlock report (sched/deadlock.cpp) and for nobody else: who waits without limit
-// for a lock writes the address of the lock's owner word, whose bits above the lowest three are the
-// holder's parkable (of a lock that readers hold: a number, which is no address). From the note's begin to its end the waiter does nothing but try to get that
-// lock; what it holds it keeps.
+// The note is for the deadlock report alone (sched/deadlock.cpp). A waiter without limit writes the
+// address of the lock's owner word into it, whose bits above the lowest three are the holder's
+// parkable (for a lock that readers hold: a number, which is not an address). From the note's
+// beginning to its end the waiter does nothing but try to get that lock; it keeps what it holds.
 //
-// The count tells one wait from the next: odd while it waits. A reader that finds the same odd
-// count of the same fiber twice knows that the wait lasted all the time in between. Cost: four
-// stores for each wait that is about to park; a plain thread, two short lock sections.
+// The count tells one wait from the next: it is odd while the fiber waits. A reader that finds the
+// same odd count of the same fiber twice knows that the wait lasted all the time in between. Cost:
+// four stores for each wait that is about to park; for a plain thread, two short lock sections.
 
 #include <cstdint>
 
@@ -28,7 +28,7 @@ struct wait_note {
 // first few they are not tracked.
 struct held_locks {
     struct one {
-        const void* lock = nullptr;  // For its address: it may be gone.
+        const void* lock = nullptr;  // Used only as an address: the lock may be gone.
         std::uint32_t number = 0;
     };
     static constexpr unsigned most = 16;
@@ -36,7 +36,7 @@ struct held_locks {
     one lock[most] = {};
 };
 
-// A plain thread has no descriptor that can be found: its note is in a list while it waits.
+// A plain thread has no descriptor that can be found, so its note is in a list while it waits.
 struct thread_wait {
     const parkable* who = nullptr;
     const std::uintptr_t* owner = nullptr;
@@ -49,7 +49,7 @@ struct thread_wait {
     void end() noexcept;
 };
 
-// The first of those that wait, for readers from outside (rt/root.hpp).
+// The first of the waiting threads, for readers from outside (rt/root.hpp).
 extern constinit thread_wait* thread_waits;
 
 // Calls each() for every note of a plain thread. They stay while it runs, which must be short.
@@ -58,7 +58,8 @@ void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), voi
 // One wait, on the waiter's stack.
 class waits_for {
 public:
-    // `owner`: of the lock. If `is_endless` is false, the wait ends by itself and leaves no note.
+    // `owner` is the lock's owner word. If `is_endless` is false, the wait ends by itself and
+    // leaves no note.
     waits_for(parkable& self, const std::uintptr_t& owner, bool is_endless) noexcept;
     ~waits_for();
     waits_for(const waits_for&) = delete;

@@ -12,14 +12,18 @@ namespace ums::sched {
 
 namespace {
 
+[[gnu::cold, gnu::noinline]] void trace_unpark_outside(const fiber& f, const fiber* by) noexcept {
+    trace_outside_slow(trace_event::unpark, f.id.get(), static_cast<std::uint64_t>(::gettid()),
+                       by != nullptr ? by->id.get() : 0);
+}
+
 [[gnu::noinline]] void ready_from_outside(fiber& f, const fiber* by) noexcept {
     if (is_trace_wanted()) [[unlikely]]
-        trace_outside_slow(trace_event::unpark, f.id.get(), static_cast<std::uint64_t>(::gettid()),
-                           by != nullptr ? by->id.get() : 0);
+        trace_unpark_outside(f, by);
     f.home_cluster.get()->make_ready_from_outside(f);
 }
 
-// A claimed fiber's way into a queue, from outside any processor's ownership.
+// Puts a claimed fiber into a queue, from outside any processor's ownership.
 UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     const here at;
     if (at.self == nullptr) return ready_from_outside(f, nullptr);
@@ -37,7 +41,7 @@ UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
     p->wake_help();
 }
 
-// Whether the caller owns the target now.
+// Returns whether the caller now owns the target.
 template <std::uint32_t parked, std::uint32_t token>
 UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
     std::uint32_t seen = target.word.load(base::relaxed);
@@ -47,18 +51,29 @@ UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
             if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
                 return true;
         } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel, base::relaxed)) {
-            // sync(park): also if the token was there: ordered before its consumption.
+            // sync(park): also if the token was there, so that this is ordered before the token's
+            // consumption.
             return false;
         }
     }
 }
 
-// After the compare-and-swap a plain thread may be gone: nothing of it is read any more.
+// After the compare-and-swap a plain thread may be gone, so nothing of it is read any more.
 UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
     if (is_fiber)
         ready(static_cast<fiber&>(target));
     else
         os::futex_wake(target.word.address());
+}
+
+// The fiber, if the caller owns it now.
+template <std::uint32_t parked, std::uint32_t token>
+fiber* claim_or_wake_thread(parkable& target) noexcept {
+    const bool is_fiber = target.is_fiber;
+    if (!claim_or_leave_token<parked, token>(target)) return nullptr;
+    if (is_fiber) return static_cast<fiber*>(&target);
+    os::futex_wake(target.word.address());
+    return nullptr;
 }
 
 template <std::uint32_t parked, std::uint32_t token>
@@ -74,11 +89,14 @@ void wake(parkable& target) noexcept {
 }
 
 fiber* claim_for_wake(parkable& target) noexcept {
-    const bool is_fiber = target.is_fiber;
-    if (!claim_or_leave_token<parkable::parked, parkable::token>(target)) return nullptr;
-    if (is_fiber) return static_cast<fiber*>(&target);
-    os::futex_wake(target.word.address());
-    return nullptr;
+    return claim_or_wake_thread<parkable::parked, parkable::token>(target);
+}
+
+fiber* claim_for_unpark(parkable& target) noexcept {
+    fiber* const f = claim_or_wake_thread<parkable::parked_user, parkable::token_user>(target);
+    if (f != nullptr && is_trace_wanted()) [[unlikely]]
+        trace_unpark_outside(*f, here{}.self);
+    return f;
 }
 
 void unpark(parkable& target) noexcept {

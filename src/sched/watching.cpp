@@ -31,6 +31,7 @@ void watching::add_to(runtime_stats& s) noexcept {
 void watching::forget() noexcept {
     for (auto* count : {&in_calls, &in_faults, &in_regions}) count->store(0, base::relaxed);
     for (auto& count : notices) count.store(0, base::relaxed);
+    notice_ns.store(0, base::relaxed);
 }
 
 int processor::tid() const noexcept {
@@ -61,15 +62,19 @@ bool processor::on_block(const carry::notice& what) noexcept {
                  : what.why == carry::cause::page_fault ? in_faults
                                                         : in_calls;
     kind.fetch_add(1, base::relaxed);
-    const auto us = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when) / 1000);
+    const auto ns = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when));
     const auto bucket =
-        std::min<std::size_t>(std::bit_width(us), runtime_stats::notice_buckets - 1);
+        std::min<std::size_t>(std::bit_width(ns / 1000), runtime_stats::notice_buckets - 1);
     watching::notices[bucket].fetch_add(1, base::relaxed);
+    watching::notice_ns.fetch_add(ns, base::relaxed);
     return true;
 }
 
 os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
     carrier_pool& pool = home_.carriers;
+    if (index_ == 0)
+        // sync(follower): sees what it is for.
+        if (auto* const on_look = watching::on_look.load(base::acquire)) on_look(now);
     // The first processor, which is never removed, looks after the fibers that wait for their turn.
     const os::nanoseconds next = index_ == 0 ? pool.release_if_stuck(now) : os::never;
     if (pool.time_slice == 0 || !is_of_interest()) return next;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/wishes.hpp: what a program asks of a fiber's policy, and what a policy notes of the fiber.
+// sched/wishes.hpp: what a program asks of a fiber's policy, and what a policy notes about the
+// fiber.
 //
-// Zero everywhere is what a fiber has that nobody asked anything for, so that a spawn stores zeros
-// only.
+// A fiber for which the program asked for nothing has zero everywhere, so a spawn stores only
+// zeros.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,7 +16,9 @@
 
 namespace ums::sched {
 
-// Written by anybody; a policy reads them when the fiber becomes ready.
+struct donor;
+
+// Any thread may write them; a policy reads them when the fiber becomes ready.
 struct wishes {
     static constexpr int least = least_priority, most = most_priority;
 
@@ -24,23 +27,29 @@ struct wishes {
     base::owned<std::int8_t> priority;
     base::owned<std::uint8_t> group;
 
-    // How many contended mutexes the fiber holds whose waiters are more urgent, and, in the low
-    // byte, how urgent the most urgent of them was: 0 is none, else a priority + 16. See
-    // sched/urgency.hpp.
+    // The priority of the most urgent waiter for a mutex that the fiber holds, plus lent_zero; 0:
+    // there is none. See sched/urgency.hpp, whose lock guards this and the next two. Other threads
+    // read this one.
+    static constexpr int lent_zero = 16;
     base::atomic<std::uint32_t> inherited;
+    donor* waits = nullptr;    // The fiber's own wait for a mutex.
+    donor* lenders = nullptr;  // Those that wait for a mutex it holds.
 
     void set_deadline(ums::deadline when) noexcept {
-        // One that lies at or before the clock's zero is as overdue as one right after it.
+        // A deadline at or before the clock's zero is as overdue as one right after it.
         deadline.set(when == ums::deadline::max()
                          ? 0
                          : std::max<os::nanoseconds>(os::to_nanoseconds(when), 1));
     }
 
     [[nodiscard]] int effective_priority() const noexcept {
-        const int own = priority.get();
-        // relaxed: a fiber that is raised while it is ready is moved by policy::raised().
-        const std::uint32_t lent = inherited.load(base::relaxed) & 0xff;
-        return lent == 0 ? own : std::max(own, static_cast<int>(lent) - 16);
+        return urgency_beside(priority.get());
+    }
+    // Returns what it inherits, or `own` if that is higher.
+    [[nodiscard]] int urgency_beside(int own) const noexcept {
+        // relaxed: policy::raised() moves a fiber that is raised while it is ready.
+        const std::uint32_t lent = inherited.load(base::relaxed);
+        return lent == 0 ? own : std::max(own, static_cast<int>(lent) - lent_zero);
     }
     [[nodiscard]] unsigned effective_weight() const noexcept {
         const std::uint32_t own = weight.get();
@@ -48,16 +57,16 @@ struct wishes {
     }
 };
 
-// Guarded by the policy that has the fiber, or gave it to a processor. A policy that it has left
-// may still look at `place`, in raised().
+// Guarded by the policy that has the fiber, or that gave it to a processor. A policy that the fiber
+// has left may still look at `place`, in raised().
 struct policy_note {
-    std::uint64_t used = 0;     // fair_share: the time it ran, over its weight.
-    // fair_share: since when it runs; 0: it does not, or not by the policy.
+    std::uint64_t used = 0;     // fair_share: the time that it ran, divided by its weight.
+    // fair_share: since when it runs; 0: it does not run, or the policy did not start it.
     os::nanoseconds since = 0;
     // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
     base::owned<std::uint32_t> place;
 
-    // It leaves for another cluster, whose policy knows nothing of it.
+    // It leaves for another cluster, whose policy knows nothing about it.
     void forget() noexcept {
         used = 0;
         since = 0;

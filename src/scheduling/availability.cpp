@@ -16,7 +16,7 @@ namespace {
 
 constinit base::atomic<bool> has_said{false};
 
-// ums_scheduling_mode() gives all of it, what_is_missing() what follows the first word.
+// ums_scheduling_mode() returns the whole text, what_is_missing() what follows the first word.
 constexpr char unavailable[] = "unavailable: ";
 constexpr const char* available = "fsgsbase: in user mode, by WRFSBASE";
 constexpr const char* no_fsgsbase =
@@ -35,7 +35,7 @@ int require_switching() noexcept {
     const char* missing = what_is_missing();
     if (missing == nullptr) [[likely]]
         return 0;
-    // relaxed: it only keeps others from saying it again.
+    // relaxed: the flag only keeps other threads from printing the message again.
     if (!has_said.exchange(true, base::relaxed)) std::fprintf(stderr, "ums: %s\n", missing);
     return -EOPNOTSUPP;
 }

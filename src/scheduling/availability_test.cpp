@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A machine without FSGSBASE, by a kernel that does not tell of it.
+// Simulates a machine without FSGSBASE by a kernel that does not report it.
 
 #include "scheduling/availability.hpp"
 
@@ -22,7 +22,7 @@ constexpr const char* line =
 
 intptr_t never_run(void*) { return 0; }
 
-// 0, or which look failed.
+// Returns 0, or which check failed.
 int use_the_api(const child_arguments&) {
     ums::os::system.auxiliary_value = [](unsigned long type) noexcept {
         return type == AT_HWCAP2 ? 0 : ums::os::kernel_calls.auxiliary_value(type);
@@ -42,7 +42,7 @@ int use_the_api(const child_arguments&) {
     info.CompletionList = reinterpret_cast<PUMS_COMPLETION_LIST>(scheduler.list);
     info.SchedulerProc = [](UMS_SCHEDULER_REASON, ULONG_PTR, PVOID) {};
     if (EnterUmsSchedulingMode(&info) || GetLastError() != ERROR_NOT_SUPPORTED) return 6;
-    // What needs no switch works: the list is not in use.
+    // Calls that need no switch work; the list is not in use.
     return ums_completion_list_destroy(scheduler.list) == 0 ? 0 : 7;
 }
 

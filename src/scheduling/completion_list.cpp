@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// Why no wake-up is lost. A consumer counts itself as a waiter, reads the sequence, looks at the list, and sleeps
-// only while the sequence is what it read. A producer pushes, and if the list was empty executes a full fence and
-// reads the count of waiters: if it is not zero it changes the sequence and wakes one. The consumer has a
-// full fence between counting itself and looking at the list. So either the consumer sees the push,
-// or the producer sees the consumer; and then the change of the sequence either comes before the consumer
-// reads it, and so before it looks at the list, or ends its sleep. One wake-up for each change from empty
-// is enough: whoever comes takes all. The same argument holds for is_watched and the look at the list at the end
-// of set_notify() and make_event().
+// Why no wake-up is lost: a consumer counts itself as a waiter, reads the sequence, looks at the
+// list, and sleeps only while the sequence is what it read. A producer pushes. If the list was
+// empty, it then executes a full fence and reads the count of waiters; if that is not zero, it
+// changes the sequence and wakes one waiter. The consumer has a full fence between counting itself
+// and looking at the list. So either the consumer sees the push, or the producer sees the consumer.
+// In the second case the change of the sequence either comes before the consumer reads it, and so
+// before it looks at the list, or ends its sleep. One wake-up for each change from empty is enough,
+// because a consumer takes the whole list. The same argument holds for is_watched and the look at
+// the list at the end of set_notify() and make_event().
 //
-// Why nobody sleeps at a list that is gone. Its end withdraws the handle, then changes the sequence and wakes all. Who
-// counted itself too late to be seen reads the sequence before it looks at the handle: it finds the handle withdrawn, or
-// its sequence is the one before the end, and the sleep ends.
+// Why no consumer sleeps at a list that is gone: the end of a list withdraws the handle, then
+// changes the sequence and wakes all waiters. A consumer that counted itself too late to be seen
+// reads the sequence before it looks at the handle. Either it finds the handle withdrawn, or the
+// sequence that it read is the one before the end, and its sleep ends.
 
 #include "scheduling/completion_list.hpp"
 
@@ -29,10 +31,10 @@ constinit list_table lists;
 
 namespace {
 
-// In place of the head of a list that is gone.
+// Stands in for the head of a list that is gone.
 context* closed() noexcept { return reinterpret_cast<context*>(1); }
 
-// Requires: lock is held.
+// Requires: the list's lock is held.
 void tell(completion_list& list) noexcept {
     if (list.notify != nullptr) list.notify(list.argument);
     if (list.event >= 0) os::system.event_raise(list.event);
@@ -40,30 +42,31 @@ void tell(completion_list& list) noexcept {
 
 void became_ready(completion_list& list) noexcept {
     base::full_fence();
-    if (list.waiters.load(base::relaxed) != 0) {  // relaxed: the fence above.
-        // relaxed: who is woken looks at the list, which orders.
+    if (list.waiters.load(base::relaxed) != 0) {  // relaxed: the fence above orders.
+        // relaxed: the consumer that is woken looks at the list, which orders.
         list.sequence.fetch_add(1, base::relaxed);
         os::futex_wake(list.sequence.address());
     }
-    if (list.is_watched.load(base::relaxed)) {  // relaxed: the fence above.
+    if (list.is_watched.load(base::relaxed)) {  // relaxed: the fence above orders.
         const os::lock_guard hold{list.lock};
         tell(list);
     }
 }
 
 bool is_ready(const completion_list& list) noexcept {
-    // relaxed: who takes what is there acquires it.
+    // relaxed: the consumer that takes the workers acquires them.
     context* first = list.head.load(base::relaxed);
     return first != nullptr && first != closed();
 }
 
-// Takes it off the list: queued becomes owned; one that is ending stays what it is.
+// Takes the worker off the list: from queued to owned; a worker that is ending keeps its state.
 void own(context& c) noexcept {
     std::uint32_t seen = c.state.look();
     for (;;) {
         std::uint32_t next = seen & ~std::uint32_t{listed};
         if ((seen & state_mask) == queued) next = (next & ~std::uint32_t{state_mask}) | owned;
-        // sync(ums.state): passes on to who executes it what happened before it was queued.
+        // sync(ums.state): passes what happened before the worker was queued on to the scheduler
+        // that executes it.
         if (c.state.change(seen, next, base::acq_rel)) return;
     }
 }
@@ -71,7 +74,7 @@ void own(context& c) noexcept {
 class waiter {
 public:
     explicit waiter(completion_list& list) noexcept : list_{list} {
-        list_.waiters.fetch_add(1, base::relaxed);  // relaxed: the fence below.
+        list_.waiters.fetch_add(1, base::relaxed);  // relaxed: the fence below orders.
         base::full_fence();
     }
     ~waiter() { list_.waiters.fetch_sub(1, base::relaxed); }  // relaxed: as above.
@@ -99,17 +102,17 @@ int destroy_list(handle h) noexcept {
     {
         const os::lock_guard hold{list->lock};
         if (list->self.load(base::relaxed) != h) return -EBADF;  // relaxed: changed under the lock.
-        // relaxed: who comes later finds no list.
+        // relaxed: a consumer that comes later finds no list.
         if (list->users.load(base::relaxed) != 0 || list->waiters.load(base::relaxed) != 0)
             return -EBUSY;
         context* empty = nullptr;
-        // relaxed: nothing is taken over.
+        // relaxed: nothing is taken over from the list.
         if (!list->head.compare_exchange(empty, closed(), base::relaxed, base::relaxed))
             return -EBUSY;
         lists.withdraw(*list, h);
         list->sequence.fetch_add(1, base::release);  // sync(ums.list): see above.
         list->notify = nullptr;
-        list->is_watched.store(false, base::relaxed);  // relaxed: nobody pushes any more.
+        list->is_watched.store(false, base::relaxed);  // relaxed: no thread pushes any more.
         event = std::exchange(list->event, -1);
     }
     os::futex_wake(list->sequence.address(), 0x7fffffff);
@@ -128,7 +131,8 @@ completion_list* use_list(handle h) noexcept {
 }
 
 void leave_list(completion_list& list) noexcept {
-    const std::uint32_t users = list.users.fetch_sub(1, base::relaxed);  // relaxed: only refuses.
+    // relaxed: the count only refuses calls.
+    const std::uint32_t users = list.users.fetch_sub(1, base::relaxed);
     UMS_ASSERT(users != 0, "a completion list is left by more than use it");
 }
 
@@ -138,7 +142,7 @@ bool push(completion_list& list, context& c) noexcept {
     do {
         if (seen == closed()) return false;
         c.next_listed = seen;
-        // sync(ums.list): publishes the worker to who takes the batch.
+        // sync(ums.list): publishes the worker to the consumer that takes the batch.
     } while (!list.head.compare_exchange(seen, &c, base::release, base::relaxed));
     if (seen == nullptr) became_ready(list);
     return true;
@@ -151,7 +155,7 @@ context* take_batch(completion_list& list) noexcept {
         // sync(ums.list): sees the workers as they were pushed.
     } while (!list.head.compare_exchange(at, nullptr, base::acquire, base::relaxed));
     context* first = nullptr;
-    while (at != nullptr) {  // The last one pushed comes first: turn it round.
+    while (at != nullptr) {  // The last worker pushed comes first, so reverse the batch.
         context* next = at->next_listed;
         arch::happens_after(at);
         at->next_in_batch.set(first);
@@ -169,14 +173,16 @@ int dequeue(handle h, os::nanoseconds until, context*& first) noexcept {
     first = take_batch(*list);
     if (first != nullptr || until == 0) return 0;
     const waiter counted{*list};
-    // sync(ums.list): sees the handle withdrawn if it is the one after the end.
+    // sync(ums.list): if this is the sequence after the end, sees that the handle was withdrawn.
     const std::uint32_t seen = list->sequence.load(base::acquire);
     for (;;) {
-        // Before the look at the list: a change that comes in between is seen there. sync(ums.list): as above.
+        // This comes before the look at the list, which therefore sees a change that comes in
+        // between. sync(ums.list): as above.
         const bool has_changed = list->sequence.load(base::acquire) != seen;
         if (list->self.load(base::relaxed) != h) return -EBADF;  // relaxed: the argument above.
         first = take_batch(*list);
-        if (first != nullptr || has_changed) return 0;  // Null: another took it all.
+        // If it is null, another consumer took everything.
+        if (first != nullptr || has_changed) return 0;
         if (!os::futex_wait(list->sequence, seen, until)) {
             first = take_batch(*list);
             return first != nullptr ? 0 : -ETIMEDOUT;
@@ -192,7 +198,7 @@ int set_notify(handle h, void (*notify)(void*), void* argument) noexcept {
     if (notify != nullptr && list->notify != nullptr) return -EBUSY;
     list->notify = notify;
     list->argument = argument;
-    // relaxed: the fence.
+    // relaxed: the fence orders.
     list->is_watched.store(notify != nullptr || list->event >= 0, base::relaxed);
     base::full_fence();
     if (notify != nullptr && is_ready(*list)) notify(argument);
@@ -216,7 +222,7 @@ int make_event(handle h, int& fd) noexcept {
         return static_cast<int>(copy);
     }
     fd = static_cast<int>(copy);
-    list->is_watched.store(true, base::relaxed);  // relaxed: the fence.
+    list->is_watched.store(true, base::relaxed);  // relaxed: the fence orders.
     base::full_fence();
     if (is_first && is_ready(*list)) os::system.event_raise(list->event);
     return 0;

@@ -10,7 +10,7 @@ extern "C" [[gnu::visibility("hidden")]] const ums::rt::root ums_scheduling_root
 
 namespace ums::scheduling {
 
-// So that every program with workers contains it.
+// A reference to it, so that the linker puts it into every program with workers.
 [[gnu::used]] static const rt::root* const description = &ums_scheduling_root;
 
 constinit context_table contexts;
@@ -46,7 +46,8 @@ int destroy_context(handle h) noexcept {
     if (is_scheduler(c)) return -EBUSY;
     for (const std::uint32_t gone : {std::uint32_t{none}, std::uint32_t{terminated}}) {
         std::uint32_t seen = gone;
-        // From here on no worker can be made for it. sync(ums.state): sees that its thread is done with it.
+        // From here on no worker can be made for this context. sync(ums.state): sees that its
+        // thread no longer uses it.
         if (!c->state.change(seen, blocked, base::acquire)) continue;
         if (!contexts.withdraw(*c, h)) {
             // relaxed: nothing was written.
@@ -62,7 +63,7 @@ int destroy_context(handle h) noexcept {
 namespace {
 
 bool is_suspended(const context& c) noexcept {
-    // relaxed: the answer is old when it is given.
+    // relaxed: the answer may be out of date as soon as it is given.
     return (c.control.load(base::relaxed) & ~killed) != 0;
 }
 bool is_terminated(const context& c) noexcept {
@@ -81,7 +82,7 @@ int query_context(handle h, int what, void* buffer, std::size_t bytes,
     std::size_t size = 1;
     switch (what) {
         case UMS_INFORMATION_USER_CONTEXT:
-            // sync(ums.user): sees what it points to.
+            // sync(ums.user): sees what the pointer points to.
             pointer = c->user_data.load(base::acquire);
             from = &pointer;
             size = sizeof pointer;
@@ -110,7 +111,7 @@ int set_context(handle h, int what, const void* buffer, std::size_t bytes) noexc
     if (bytes != sizeof pointer) return -EMSGSIZE;
     if (buffer == nullptr) return -EFAULT;
     std::memcpy(&pointer, buffer, sizeof pointer);
-    // sync(ums.user): publishes what it points to.
+    // sync(ums.user): publishes what the pointer points to.
     c->user_data.store(pointer, base::release);
     return 0;
 }

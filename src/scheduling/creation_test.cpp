@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Who makes a worker may be slower than the worker, and than whoever takes it from its list.
+// The thread that makes a worker may be slower than the worker, and slower than the scheduler that
+// takes the worker from its list.
 
 #include <semaphore>
 #include <thread>
@@ -15,7 +16,7 @@
 
 namespace {
 
-// Held up in pthread_create(), once the new thread runs.
+// If set, pthread_create() waits here once the new thread runs.
 thread_local std::binary_semaphore* hold_up = nullptr;
 
 class creation : public conserving_test {};
@@ -23,10 +24,10 @@ class creation : public conserving_test {};
 }  // namespace
 
 #if !defined(UMS_ASAN) && !defined(UMS_TSAN)
-// In place of the C library's. The sanitizers have one of their own: there nobody is held up, and ThreadSanitizer
-// judges.
-extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes, void* (*function)(void*),
-                              void* argument) noexcept {
+// Replaces the C library's function. The sanitizers have their own: there no thread is held up, and
+// ThreadSanitizer judges.
+extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
+                              void* (*function)(void*), void* argument) noexcept {
     using call = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
     static call* const real = reinterpret_cast<call*>(::dlsym(RTLD_NEXT, "pthread_create"));
     const int failed = real(made, attributes, function, argument);
@@ -58,7 +59,7 @@ TEST_F(creation, whoever_takes_a_worker_from_its_list_can_use_its_handle) {
     std::intptr_t code = 0;
     EXPECT_EQ(ums_worker_join(worker, &code), 0);
     EXPECT_EQ(code, 7);
-    // It came for the last time.
+    // The context came for the last time.
     ums_context_t ended = 0;
     EXPECT_EQ(ums_completion_list_dequeue(list, 0, &ended), 0);
     EXPECT_EQ(ended, taken);

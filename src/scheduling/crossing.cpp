@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Why no worker is left parked. A worker that comes back stores "held", executes a full fence, and reads the control
-// word: if it is zero it queues itself. A resume takes its suspension off the control word by a sequentially
-// consistent read-modify-write, then reads the state: if it is "held" and nothing suspends the worker any more, it
-// queues it. One of them sees the other's store; if both do, one wins the compare-and-swap from "held" to
-// "queued". An end that is ordered is the same: either the worker sees `killed` and ends itself, or who
-// ordered it sees "held" and sends the home to its end.
+// Why no worker is left parked: a worker that comes back stores "held", executes a full fence, and
+// reads the control word; if that is zero, the worker queues itself. A resume takes its suspension
+// off the control word by a sequentially consistent read-modify-write, then reads the state; if
+// that is "held" and nothing suspends the worker any more, the resume queues it. One of them sees
+// the other's store; if both do, one wins the compare-and-swap from "held" to "queued". An ordered
+// end works the same way: either the worker sees `killed` and ends itself, or the caller that
+// ordered the end sees "held" and sends the home to its end.
 //
-// The worker may be found on the list before its registers are saved. Until the home has seen them saved, and no longer
-// touches the TLS block, the state is `locked`, and who executes it waits for that.
+// A scheduler may find the worker on the list before the worker's registers are saved. The state is
+// `locked` until the home has seen them saved and no longer touches the TLS block, and a scheduler
+// that executes the worker waits for that.
 
 #include "scheduling/crossing.hpp"
 
@@ -34,22 +36,23 @@ void queue_if_held(context& c) noexcept {
     std::uint32_t seen = c.state.look();
     do {
         if ((seen & state_mask) != held) return;
-        // sync(ums.state): sees the worker as it was when it was held, to queue it.
+        // sync(ums.state): sees what the worker did before it was held, and passes it on.
     } while (!c.state.change(seen, (seen & ~std::uint32_t{state_mask}) | queued | listed,
                              base::acq_rel));
     completion_list* list = lists.find(c.list.get());
-    // Gone, with the scheduler that used it: then the list that the worker was made for.
+    // That list is gone, with the scheduler that used it: take the one that the worker was made
+    // for.
     if (list == nullptr || !push(*list, c)) (void)push(*c.thread.get()->list, c);
 }
 
 bool become_available(context& self) noexcept {
     base::full_fence();
-    // sync(ums.control): sees what was done before the end was ordered; else the fence.
+    // sync(ums.control): sees what was done before the end was ordered; otherwise the fence orders.
     const std::uint32_t control = self.control.load(base::acquire);
     if (control == 0) queue_if_held(self);
     if ((control & killed) == 0) return true;
     std::uint32_t seen = self.state.look();
-    // relaxed, here and above: the worker's own end.
+    // relaxed, here and above: this is the worker's own end.
     return (seen & state_mask) != held ||
            !self.state.change(seen, blocked | (seen & locked), base::relaxed);
 }

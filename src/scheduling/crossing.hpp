@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/crossing.hpp: how a worker leaves its scheduler and comes back. All are called by the worker itself.
+// scheduling/crossing.hpp: how a worker leaves its scheduler and comes back. The worker itself
+// calls all of these.
 
 #include "arch/x86_64/thread_pointer.hpp"
 #include "scheduling/context.hpp"
@@ -10,7 +11,7 @@
 
 namespace ums::scheduling {
 
-// The scheduler goes on on this kernel thread; returns when the worker is continued.
+// The scheduler continues on this kernel thread; returns when the worker is continued.
 UMS_ALWAYS_INLINE void switch_to_scheduler(context& self, scheduler_thread& s,
                                            arrival_reason why) noexcept {
     s.reason = why;
@@ -20,8 +21,9 @@ UMS_ALWAYS_INLINE void switch_to_scheduler(context& self, scheduler_thread& s,
     arch::happens_after(&self);
 }
 
-// Until the next execution. Requires: no critical region, not at home. Inline, down to the switch: the scheduler's
-// calls since then have filled the return predictor, so each return on the way out is predicted wrong.
+// Returns at the next execution. Requires: no critical region, not at home. It is inline down to
+// the switch: the scheduler's calls since then have filled the return predictor, so each return on
+// the way out is predicted wrong.
 UMS_ALWAYS_INLINE void yield(context& self, void* argument) noexcept {
     come_in(self);
     scheduler_thread& s = *self.runner;
@@ -30,11 +32,11 @@ UMS_ALWAYS_INLINE void yield(context& self, void* argument) noexcept {
     come_out(self);
 }
 
-// Gives the scheduler its kernel thread back (UMS_REASON_BLOCKED, 1) and goes on at home.
+// Gives the scheduler its kernel thread back (UMS_REASON_BLOCKED, 1) and continues at home.
 void go_home(context& self) noexcept;
 
-// Queues the worker, unless it is suspended, and waits to be executed. Requires: at home. Does not return if the
-// worker was terminated meanwhile.
+// Queues the worker, unless it is suspended, and waits to be executed. Requires: at home. Does not
+// return if the worker was terminated meanwhile.
 void come_back(context& self) noexcept;
 
 // Ends the worker at home: its frames are discarded. Requires: at home.

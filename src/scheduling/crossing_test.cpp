@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A stray that is asked to stop at each instruction of its coming in, one after the other. What it leaves
-// behind is another's by the time it goes on.
+// Asks a stray to stop at each instruction of its coming in, one after the other. By the time the
+// stray continues, what it has left behind belongs to another thread.
 
 #include <algorithm>
 #include <atomic>
@@ -32,12 +32,13 @@ namespace {
 class crossing_test : public conserving_test {};
 
 constexpr greg_t trap_flag = 0x100;
-// Before the signals are blocked, SIGTRAP too; the seat is entered within the first thirty.
+// The steps end before the signals are blocked, SIGTRAP among them; the worker enters the seat
+// within the first thirty.
 constexpr int most_steps = 36;
 
 int stop_at, steps;
 
-// After each instruction of a worker that steps.
+// Runs after each instruction of a worker that is stepped.
 void on_step(int, siginfo_t* info, void* frame) {
     auto& flags = static_cast<ucontext_t*>(frame)->uc_mcontext.gregs[REG_EFL];
     if (steps++ != stop_at) return;
@@ -51,7 +52,8 @@ void on_step(int, siginfo_t* info, void* frame) {
     asm volatile("pushfq\n\tandq $~0x100, (%%rsp)\n\tpopfq" ::: "memory", "cc");
 }
 
-// What was said on this part of the stack is gone. True: nobody has written there until `is_over`.
+// Overwrites what was on this part of the stack. Returns true if no thread has written there until
+// `is_over`.
 [[gnu::noinline]] bool keep_the_stack(std::atomic<bool>& is_kept, std::atomic<bool>& is_over) {
     constexpr std::uint32_t pattern = 0xaaaaaaaa;
     volatile std::uint32_t all[4096];
@@ -77,7 +79,7 @@ TEST_F(crossing_test, a_stop_at_any_instruction_of_coming_in_writes_into_no_seat
         raw_read_gate gate;
         std::atomic<bool> is_told = false, is_kept = false, is_over = false;
         test_worker w{list, [&] {
-                          // The library's own signal would come first.
+                          // Otherwise the library's own signal would come first.
                           sigset_t all_others;
                           sigfillset(&all_others);
                           sigdelset(&all_others, SIGTRAP);

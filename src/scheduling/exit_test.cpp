@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: monitor clang
 //
-// A program may end while schedulers are entered and workers are in the middle of something.
+// A program may end while schedulers are entered and workers are busy.
 
 #include <cstdlib>
 #include <cstring>
@@ -19,8 +19,9 @@ namespace {
 
 constexpr int exit_code = 17;
 
-// Enters a scheduler on the calling thread and ends the program while it is entered: by exit() of a worker,
-// of one that blocks, of the scheduler in its procedure, or of another thread, or by the return of main().
+// Enters a scheduler on the calling thread and ends the program meanwhile: by exit() in a worker,
+// in a worker that blocks, in the scheduler's procedure, or in another thread; or by the return of
+// main().
 int end_with_a_scheduler(const child_arguments& arguments) {
     const std::string who = arguments[0];
     const bool by_another = who == "other" || who == "main";

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/handle_table.hpp: numbers that name objects, so that a wrong number is refused and never followed.
+// scheduling/handle_table.hpp: numbers that name objects, so that a wrong number is refused and
+// never followed.
 //
-// A handle is a generation, a kind and an index. The objects lie in blocks that are never given back, so
-// looking at one that is gone is harmless: it holds another handle, or none.
+// A handle is a generation, a kind and an index. The objects lie in blocks that are never given
+// back, so it is harmless to look at an object that is gone: it holds another handle, or none.
 //
 // Cost: find() is three loads that depend on each other; take() and give() take a lock.
 
@@ -23,22 +24,22 @@ using handle = std::uint64_t;
 // Describes it to readers from outside (scheduling/root.cpp).
 struct look_inside;
 
-// What the objects of a table begin with.
+// The objects of a table begin with this.
 struct entry {
     base::atomic<handle> self{0};  // 0: free.
 };
 
-// What they have somewhere as `links`, for the table.
+// The objects have this somewhere, as `links`, for the table's use.
 struct entry_links {
     handle first{0};              // Set once: kind and index.
-    std::uint32_t generation{0};  // Owned by who took the object.
+    std::uint32_t generation{0};  // Owned by the thread that took the object.
     void* next_free{nullptr};     // Guarded by the table's lock.
 };
 
 template <class T, unsigned kind>
 class handle_table {
 public:
-    // Null: none has this number, or no longer.
+    // Returns null if no object has this number, or none has it any more.
     [[nodiscard]] T* find(handle h) const noexcept {
         const std::size_t index = h & index_mask;
         if (index >= blocks * per_block) return nullptr;
@@ -50,7 +51,8 @@ public:
         return h != 0 && at.self.load(base::acquire) == h ? &at : nullptr;
     }
 
-    // An object without a handle yet, which nobody else can find; null: no memory, or too many.
+    // Returns an object without a handle, which no other thread can find yet; null: no memory, or
+    // too many objects.
     [[nodiscard]] T* take() noexcept {
         const os::lock_guard hold{lock_};
         if (free_ != nullptr) {
@@ -73,7 +75,7 @@ public:
         return taken;
     }
 
-    // From here on it can be found.
+    // From here on the object can be found.
     handle publish(T& object) noexcept {
         // relaxed: the caller has taken it.
         UMS_ASSERT(object.self.load(base::relaxed) == 0, "an object has two handles");
@@ -85,14 +87,14 @@ public:
         object.self.store(h, base::release);
         return h;
     }
-    // From here on it cannot. False: another was faster.
+    // From here on the object cannot be found. Returns false if another thread was faster.
     bool withdraw(T& object, handle h) noexcept {
         // relaxed: the caller gives the object up by give(), whose lock orders.
         return object.self.compare_exchange(h, 0, base::relaxed, base::relaxed);
     }
     void give(T& object) noexcept {
         const os::lock_guard hold{lock_};
-        // relaxed: withdrawn by the caller.
+        // relaxed: the caller withdrew the object.
         UMS_ASSERT(object.self.load(base::relaxed) == 0, "an object is given back by its handle");
         object.links.next_free = free_;
         free_ = &object;

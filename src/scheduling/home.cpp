@@ -15,11 +15,11 @@ namespace ums::scheduling {
 
 namespace {
 
-// From the unlocking on another kernel thread may run the worker, with the TLS block of this one: see
-// arch/bare.hpp.
+// Once the worker is unlocked, another kernel thread may run it, with the TLS block of this one:
+// see arch/bare.hpp.
 UMS_BARE void bare_home_loop(context* c, std::uint32_t* state, std::uint32_t* order) noexcept {
     for (;;) {
-        // sync(ums.state): publishes the saved registers to who executes the worker.
+        // sync(ums.state): publishes the saved registers to the scheduler that executes the worker.
         const std::uint32_t was =
             __atomic_fetch_and(state, ~std::uint32_t{locked | awaited}, __ATOMIC_ACQ_REL);
         if ((was & awaited) != 0) arch::bare_futex_wake_all(state);
@@ -28,9 +28,10 @@ UMS_BARE void bare_home_loop(context* c, std::uint32_t* state, std::uint32_t* or
         while ((got = __atomic_exchange_n(order, std::uint32_t{stay}, __ATOMIC_ACQUIRE)) == stay)
             arch::bare_futex_wait(order, stay);
         if (got == end) {
-            // A stray that is on its way to its end: it has yet to leave another kernel thread.
+            // The worker is a stray on its way to its end, which has yet to leave another kernel
+            // thread.
             std::uint32_t seen;
-            // sync(ums.state): sees that it has.
+            // sync(ums.state): sees that it has left.
             while (((seen = __atomic_load_n(state, __ATOMIC_ACQUIRE)) & locked) != 0) {
                 if ((seen & awaited) != 0 ||
                     // relaxed: nothing is published.
@@ -65,7 +66,8 @@ unsigned unregister_rseq() noexcept {
 #if defined(UMS_HAS_RSEQ)
     if (__rseq_size == 0) return 0;
     void* area = static_cast<char*>(arch::thread_pointer()) + __rseq_offset;
-    // The C library registers at least the 32 bytes of the first version. Refused: then there was none.
+    // The C library registers at least the 32 bytes of the first version. If the kernel refuses
+    // both sizes, nothing was registered.
     for (const unsigned bytes : {32u, __rseq_size})
         if (os::system.rseq_unregister(area, bytes, RSEQ_SIG) == 0) return bytes;
 #endif

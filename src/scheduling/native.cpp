@@ -36,7 +36,7 @@ int give_sized(T* to, const T& known) noexcept {
     return to == nullptr ? -EINVAL : ums::base::give_sized(*to, known, sizeof known);
 }
 
-// A worker's executions end by a yield or are counted otherwise, if they have ended.
+// Each of a worker's executions that have ended was ended by a yield, or is counted elsewhere.
 std::uint64_t yields_of(const context& c) noexcept {
     if (is_scheduler(&c)) return c.count.yields.get();
     // relaxed: a hint.
@@ -46,7 +46,7 @@ std::uint64_t yields_of(const context& c) noexcept {
     return all > others ? all - others : 0;
 }
 
-// The calling worker, if it may leave its scheduler.
+// Returns the calling worker if it may leave its scheduler.
 context* free_worker() noexcept {
     context* c = current;
     return is_worker(c) ? c : nullptr;
@@ -69,7 +69,7 @@ int ums_completion_list_dequeue(ums_completion_list_t list, int64_t deadline,
         failed = dequeue(list, deadline, found);
         ums_worker_blocking_leave();
     }
-    // relaxed: it is the caller's now.
+    // relaxed: the worker is the caller's now.
     *first = found != nullptr ? found->self.load(ums::base::relaxed) : 0;
     return failed;
 }
@@ -162,7 +162,7 @@ void ums_worker_blocking_leave(void) {
 UMS_CROSSING void ums_critical_enter(void) {
     context* c = free_worker();
     if (c == nullptr) return;
-    // Inside: nobody sees it block, and nobody stops it.
+    // Inside, no detector sees the worker block, and no signal stops it.
     if (c->critical == 0 && !c->at_home) come_in(*c);
     ++c->critical;
 }
@@ -201,7 +201,7 @@ int ums_thread_kind(int tid) {
     return kind;
 }
 
-// --- What goes on ---
+// --- The mode and the statistics ---
 
 const char* ums_scheduling_mode(void) { return describe_switching(); }
 const char* ums_scheduling_detector(void) {

@@ -41,7 +41,7 @@ struct look_inside {
 extern "C" [[gnu::visibility("hidden")]] constinit const ums::rt::root ums_scheduling_root =
     ums::scheduling::look_inside::all();
 
-// A program without a runtime contains that description, too.
+// So that a program without a runtime contains that description, too.
 [[gnu::used]] static const ums::rt::root* const description = &ums_root;
 
 asm(R"(

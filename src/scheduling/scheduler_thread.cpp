@@ -19,7 +19,8 @@ namespace ums::scheduling {
 
 namespace {
 
-// When measuring began; 0: nothing is measured. An older time, of a worker or a scheduler, is from before.
+// When measuring began; 0: nothing is measured. If a worker or a scheduler holds an older time,
+// that is from an earlier measurement.
 constinit base::atomic<std::uint64_t> measured_from{0};
 
 bool measuring() noexcept {
@@ -47,27 +48,28 @@ struct message {
     ums_reason_t reason;
     std::uintptr_t payload;
     void* parameter;
-    bool is_none = false;  // It is not called: it is done.
+    bool is_none = false;  // The procedure is not called: it wants to be done.
 };
 
 UMS_ALWAYS_INLINE message after_yield(scheduler_thread& s, context& w) noexcept {
     s.self->count.yields.add(1);
-    // relaxed: the worker lives, so its handle does not change.
+    // relaxed: the worker is alive, so its handle does not change.
     const handle yielded = w.self.load(base::relaxed);
     w.state.yielded();
-    // Who orders an end stores that, then looks at the state. This is the light side of the argument in
-    // os/membarrier.hpp, terminate_worker() the heavy one: one of them sees what the other stored, and ends it.
+    // A caller that orders an end stores the order, then looks at the state. This is the light side
+    // of the argument in os/membarrier.hpp, and terminate_worker() is the heavy side: one of them
+    // sees what the other stored, and ends the worker.
     if (s.own_seat.is_asymmetric) [[likely]]
         base::compiler_fence();
     else
         base::full_fence();
-    // relaxed: the fences.
+    // relaxed: the fences order.
     if ((w.control.load(base::relaxed) & killed) != 0) [[unlikely]]
         end_if_killed(w);
     return {UMS_REASON_YIELD, yielded, s.argument};
 }
 
-// All but the usual.
+// Slow path: any arrival but a plain yield.
 [[gnu::noinline]] message after_anything(scheduler_thread& s) noexcept {
     if (s.seat != &s.own_seat) return_to_own_seat(s, false);
     context* w = s.running;
@@ -96,7 +98,8 @@ UMS_ALWAYS_INLINE message after_yield(scheduler_thread& s, context& w) noexcept 
     }
 }
 
-// Calls the procedure, from one place: always at the same depth. Unwound by pthread_exit() in it, so not noexcept.
+// Calls the procedure. There is only one place that does, so it always runs at the same depth. Not
+// noexcept: pthread_exit() in the procedure unwinds through it.
 void activate(void* argument) {
     auto& s = *static_cast<scheduler_thread*>(argument);
     arch::happens_after(&s);
@@ -143,7 +146,7 @@ private:
     scheduler_thread& s_;
 };
 
-// Waits until a worker that is on its way home has arrived there, or is not owned any more.
+// Waits until a worker that is on its way home has arrived there, or is no longer owned.
 void wait_until_parked(context& w) noexcept {
     for (int i = 0; i < 200; ++i) {
         if ((w.state.look() & locked) == 0) return;
@@ -153,24 +156,25 @@ void wait_until_parked(context& w) noexcept {
     if ((seen & ~std::uint32_t{awaited}) == (owned | locked)) w.state.wait_while_locked(seen);
 }
 
-// Why it cannot be executed now; 0: try again.
+// Returns why the worker cannot be executed now; 0: try again.
 int refusal(context& w) noexcept {
     const std::uint32_t seen = w.state.look_for_state();
-    // relaxed: advice.
+    // relaxed: the value is only advice.
     const std::uint32_t control = w.control.load(base::relaxed);
     if (seen == none || seen == terminated) return -ESRCH;
     if (seen == running) return -EBUSY;
     if ((control & killed) != 0) {
         end_if_killed(w);
-        return -ESRCH;  // Also while it is on its way to its end.
+        return -ESRCH;  // This holds also while the worker is on its way to its end.
     }
     if (seen != owned) return seen == held && control != 0 ? -EACCES : -EBUSY;
     if (control != 0) return -EACCES;
     wait_until_parked(w);
-    return 0;  // It may have been terminated meanwhile, which the next look finds.
+    return 0;  // The worker may have been terminated meanwhile; the next look finds out.
 }
 
-// The two lines of the context, the worker's frames, its `current` and what the C library has in its TLS block.
+// Prefetches the two lines of the context, the worker's frames, its `current` and what the C
+// library has in its TLS block.
 UMS_ALWAYS_INLINE void prefetch(const context* c, const char* stack, const char* pointer,
                                 const scheduler_thread& s) noexcept {
     const auto* at = static_cast<const char*>(static_cast<const void*>(c));
@@ -183,8 +187,9 @@ UMS_ALWAYS_INLINE void prefetch(const context* c, const char* stack, const char*
     __builtin_prefetch(pointer + s.errno_offset);
 }
 
-// With hundreds of workers, what the next one touches first has left the cache. Most schedulers execute the same
-// one after `w` as the last time, so that is fetched now, a whole yield before it is wanted.
+// With hundreds of workers, what the next one touches first has left the cache. Most schedulers
+// execute the same worker after `w` as the last time. So this fetches that one now, a whole yield
+// before it is needed.
 UMS_ALWAYS_INLINE void foresee(scheduler_thread& s, context& w) noexcept {
     if (context* last = s.last; last != nullptr) {
         last->after.is.set(&w);
@@ -204,7 +209,7 @@ UMS_ALWAYS_INLINE bool claim(context& w) noexcept {
         // sync(ums.state): sees the saved registers.
         !w.state.change(seen, running, base::acquire))
         return false;
-    // The home publishes them by code that is not instrumented.
+    // The home publishes the registers by code that is not instrumented.
     arch::happens_after(&w);
     return true;
 }
@@ -230,7 +235,7 @@ UMS_ALWAYS_INLINE void note_execution(context& self, scheduler_thread& s, contex
     note_execution(self, s, w, h);
     w.seat.set(s.seat);
     s.seat->turns.add(1);
-    // The last thing here: a detector may move the scheduler as soon as the worker is outside.
+    // This comes last: a detector may move the scheduler as soon as the worker is outside.
     arch::happens_before(&w);
     arch::continue_identity(w.registers, w.pointer, &w);
 }

@@ -30,12 +30,13 @@ struct spare_seats::spare {
     spare* next_idle = nullptr;
     seat_watch watched{place};
     os::kernel_thread thread;
-    base::atomic<bool> has_ended;  // An orphan's: nothing of it is used any more but `thread`.
+    base::atomic<bool> has_ended;  // For an orphan: nothing of it is used any more except `thread`.
 };
 
 namespace {
 
-// The kernel thread is in our code, and nobody's: also after a worker has left it, who was outside.
+// Marks the kernel thread as in our code and without an owner, also after a worker that was outside
+// has left it.
 void stay_inside(seat& k) noexcept {
     k.own.occupy();
     (void)k.own.enter();
@@ -55,12 +56,12 @@ void order_seat(seat& k, home_order order) noexcept {
 void spare_seats::start(carry::detector& by) {
     reap_orphans();
     detector_ = &by;
-    wanted_.store(0, base::relaxed);  // relaxed: nobody works for it yet.
+    wanted_.store(0, base::relaxed);  // relaxed: the maker does not work for it yet.
     maker_.emplace();
 }
 
 void spare_seats::want(unsigned schedulers) noexcept {
-    wanted_.store(schedulers, base::relaxed);  // relaxed: asking orders.
+    wanted_.store(schedulers, base::relaxed);  // relaxed: asking the maker orders.
     carry::maker::ask(*this);
 }
 
@@ -85,7 +86,8 @@ carry::crew::outcome spare_seats::work() noexcept {
         const os::lock_guard hold{lock_};
         idle = idle_count_;
     }
-    for (; idle < wanted_.load(base::relaxed); ++idle) {  // relaxed: whoever changes it asks again.
+    // relaxed: a thread that changes it asks again.
+    for (; idle < wanted_.load(base::relaxed); ++idle) {
         const int error = make_one();
         if (error == 0) continue;
         if (!std::exchange(has_complained_, true))
@@ -108,7 +110,8 @@ int spare_seats::make_one() noexcept try {
     detector_->add(x->watched);
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // The new thread inherits it: it handles no signal.
+    // The new thread inherits the mask, so it handles no signal.
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     const int error = x->thread.start(&run, x.get());
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (error != 0)
@@ -148,10 +151,11 @@ void* spare_seats::run(void* it) noexcept {
         if (got == end) break;
         os::system.signal_mask(&k.mask, nullptr);
         arch::switch_identity(k.registers, *k.target, k.target_pointer, k.target_argument);
-        // Back: who left has blocked the signals.
+        // Back from a worker that left; it has blocked the signals.
         arch::happens_after(&k);
         if (context* left = std::exchange(k.left, nullptr); left != nullptr) {
-            // First: whoever has executed the worker finds no stray here, in stop().
+            // This comes first, so that a scheduler that has executed the worker finds no stray
+            // here, in stop().
             k.change_phase(seat::stray, seat::busy);
             left->state.unlock();
         }
@@ -184,7 +188,7 @@ void spare_seats::stop() noexcept {
             orphans_.push_back(std::move(x));
             continue;
         }
-        // On its way back, or just made.
+        // The spare is on its way back, or was just made.
         std::uint32_t seen;
         while ((seen = k.phase.load(base::acquire)) != seat::idle)
             os::futex_wait(k.phase, seen);  // sync(ums.spares)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/spares.hpp: kernel threads that carry a scheduler whose worker has blocked on its own; see scheduling/seat.hpp.
+// scheduling/spares.hpp: kernel threads that carry a scheduler whose worker has blocked on the
+// scheduler's own kernel thread; see scheduling/seat.hpp.
 //
-// There are as many idle ones as schedulers are entered, so that all of them can be moved at once; the maker
-// (carry/maker.hpp) makes the next ones, for whoever needs one is not to be kept (it may be the detector) and must not
-// wait for the heap's lock (the blocked worker may hold it). They end with the last scheduler. One that still
-// carries a stray then is left to itself, and ends when that has come back; what it leaves is given back when
-// the next scheduler enters or leaves.
+// There are as many idle spares as schedulers are entered, so that all of them can be moved at
+// once. The maker (carry/maker.hpp) makes more, because the thread that needs one, which may be the
+// detector, must not be delayed and must not wait for the heap's lock, which the blocked worker may
+// hold. The spares end with the last scheduler. A spare that still carries a stray then is left
+// alone, and ends when the stray has come back; the next scheduler that enters or leaves gives back
+// what it leaves.
 
 #include <memory>
 #include <optional>
@@ -21,30 +23,33 @@ namespace ums::scheduling {
 
 class spare_seats final : public carry::crew {
 public:
-    // The detector sees those that are made from now on. Throws std::system_error: no kernel thread.
+    // From now on the detector sees the spares that are made. Throws std::system_error if there is
+    // no kernel thread.
     void start(carry::detector& by);
     void stop() noexcept;
     // How many schedulers there are.
     void want(unsigned schedulers) noexcept;
 
-    // An idle one, of several rather one that ran on `cpu` last; null: none. Any thread, not kept.
+    // Returns an idle spare, preferably one that ran on `cpu` last; null: there is none. Any thread
+    // may call this; it never waits long.
     [[nodiscard]] seat* take(int cpu = -1) noexcept;
-    // After a take(), once nobody waits for the caller: what was taken is made anew. Does not wait, but the maker may
-    // get the caller's CPU.
+    // Call after take(), once no thread waits for the caller: replaces the spare that was taken.
+    // Does not wait, but the maker may get the caller's CPU.
     void replenish() noexcept { carry::maker::ask(*this); }
 
 private:
     struct spare;
 
     outcome work() noexcept override;
-    [[nodiscard]] int make_one() noexcept;  // 0, or an error number.
+    [[nodiscard]] int make_one() noexcept;  // Returns 0 or an error number.
     static void* run(void* spare) noexcept;
     bool give(spare& x) noexcept;
     void reap_orphans() noexcept;
 
     carry::detector* detector_ = nullptr;
     std::optional<carry::maker::use> maker_;
-    bool has_complained_ = false;  // Of threads that cannot be made. The maker's.
+    // It has reported threads that cannot be made. Owned by the maker.
+    bool has_complained_ = false;
 
     os::lock lock_{os::lock_rank::leaf};
     // Guarded by lock_:
@@ -53,14 +58,14 @@ private:
 
     base::atomic<std::uint32_t> wanted_{0};
 
-    std::vector<std::unique_ptr<spare>> all_;      // The maker's, then stop()'s.
-    std::vector<std::unique_ptr<spare>> orphans_;  // Of start() and stop().
+    std::vector<std::unique_ptr<spare>> all_;      // Owned by the maker, then by stop().
+    std::vector<std::unique_ptr<spare>> orphans_;  // Owned by start() and stop().
 };
 
 // Never destroyed: the program may end while schedulers are entered.
 spare_seats& spares() noexcept;
 
-// Makes its kernel thread, which waits, go on where `target` says, or end.
+// Makes the seat's waiting kernel thread continue where `target` says, or end.
 void order_seat(seat& k, home_order order) noexcept;
 
 }  // namespace ums::scheduling

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Spare kernel threads that cannot be had, and a scheduler's own that is not free.
+// Spare kernel threads that cannot be made, and a scheduler's own that is not free.
 
 #include "scheduling/spares.hpp"
 
@@ -40,7 +40,7 @@ bool is_made_by_the_maker() {
 
 }  // namespace
 
-// In place of the C library's, also for the C++ library.
+// Replaces the C library's function, also for the C++ library.
 extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
                               void* (*function)(void*), void* argument) noexcept {
     using call = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
@@ -59,14 +59,14 @@ extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
 
 namespace {
 
-// 0, or how many attempts there were.
+// Returns 0, or how many attempts there were.
 int be_refused_threads(const child_arguments&) {
     refusals = 3;
     ums::carry::monitor_detector detector;
     if (!detector.start().empty()) return 1;
     ums::scheduling::spares().start(detector);
     ums::scheduling::spares().want(1);
-    // Nobody takes one, so nobody tells the maker to look again.
+    // No thread takes a spare, so no thread tells the maker to look again.
     for (int n = 0; (n = attempts) <= refusals;) attempts.wait(n);
     ums::scheduling::spares().stop();
     detector.stop();
@@ -83,7 +83,7 @@ TEST(spares_test, a_spare_that_could_not_be_made_is_made_later_and_one_line_says
     EXPECT_TRUE(end.err.starts_with("ums: no spare kernel thread for a scheduler")) << end;
 }
 
-// What is written to standard error from now on, line by line.
+// Collects what is written to standard error from now on, line by line.
 class error_lines {
 public:
     error_lines() {
@@ -107,7 +107,7 @@ int leave_while_a_worker_blocks(const child_arguments&) {
     test_worker w{list, [&gate] { must(gate.pass() ? 0 : -errno); }};
     const int tid = ums_thread_id();
     std::string said;
-    // Only the line lets the worker go on, and so the scheduler.
+    // The worker continues only when the line has come, and so does the scheduler.
     std::thread opener{[&] {
         said = errors.next();
         gate.open();

@@ -37,7 +37,7 @@ bool is_wanted() noexcept {
     return wanted;
 }
 
-// A directory of the user's own that nobody else can write to; empty: there is none.
+// Returns a directory of the user's own that no other user can write to; empty: there is none.
 fs::path own_directory() {
     const char* runtime = ::secure_getenv("XDG_RUNTIME_DIR");
     const char* chosen = rt::environment::stats_directory();
@@ -47,14 +47,15 @@ fs::path own_directory() {
                       : fs::path{"/tmp/ums-" + std::to_string(::geteuid())};
     ::mkdir(at.c_str(), 0700);
     struct stat is = {};
-    // Not followed: in /tmp the name may be somebody's link.
+    // Do not follow a link: in /tmp the name may be another user's.
     if (::lstat(at.c_str(), &is) != 0 || !S_ISDIR(is.st_mode) || is.st_uid != ::geteuid() ||
         (is.st_mode & 022) != 0)
         return {};
     return at;
 }
 
-// Which PID namespace a tree's number belongs to: a text of the file of this name in it.
+// The file of this name in a tree holds the PID namespace that the tree's number belongs to, as
+// text.
 constexpr const char* space_file = ".pid_namespace";
 
 std::string own_pid_space() {
@@ -74,7 +75,7 @@ bool is_number_of_nobody(const std::string& name) {
            ::access(("/proc/" + name).c_str(), F_OK) != 0;
 }
 
-// Of a process of another PID namespace the number means nothing here: its tree stays.
+// The number of a process in another PID namespace means nothing here, so its tree stays.
 void remove_if_gone(const fs::path& at, const std::string& own_space) {
     std::error_code ignored;
     if (is_number_of_nobody(at.filename().string()) && pid_space_of(at) == own_space)
@@ -82,7 +83,7 @@ void remove_if_gone(const fs::path& at, const std::string& own_space) {
 }
 
 void put(const fs::path& at, const std::string& text) {
-    // Aside first, so that a reader finds the old text or the new one.
+    // Writes a file beside it first, so that a reader finds either the old text or the new one.
     const fs::path aside = at.string() + ".new";
     std::FILE* file = std::fopen(aside.c_str(), "we");
     if (file == nullptr) return;
@@ -123,7 +124,8 @@ std::string worker_text(const ums_context_stats_t& s, int scheduler_tid) {
            "running ns: " + std::to_string(s.running_ns) + "\n";
 }
 
-// In between a worker is not stopped, and its scheduler waits with it: both may want the tree.
+// While this exists, a worker is not stopped, and its scheduler waits with it: both may want the
+// tree.
 class undisturbed {
 public:
     undisturbed() noexcept { ums_critical_enter(); }
@@ -132,7 +134,7 @@ public:
     undisturbed& operator=(const undisturbed&) = delete;
 };
 
-// Never destroyed: other threads may write while the process exits.
+// Never destroyed: other threads may still write while the process exits.
 class tree {
 public:
     tree() {
@@ -143,9 +145,10 @@ public:
         for (const auto& entry : fs::directory_iterator{directory, ignored})
             remove_if_gone(entry.path(), own_space);
         at_ = directory / std::to_string(::getpid());
-        // One of that number is left over, or of another namespace: then this process has none.
+        // A tree with this number is left over from an earlier process, or belongs to another
+        // namespace. In the second case this process has none.
         if (pid_space_of(at_) == own_space) fs::remove_all(at_, ignored);
-        // Renamed, so that nobody finds it without its namespace.
+        // Renamed when complete, so that no process finds it without its namespace.
         const fs::path aside = at_.string() + ".new";
         fs::remove_all(aside, ignored);
         fs::create_directories(aside / "schedulers", ignored);
@@ -158,7 +161,8 @@ public:
 
     bool write(bool with_workers) {
         if (pid_ != ::getpid())
-            return false;  // A child has no tree, and the lock may be its parent's.
+            // A child process has no tree, and the lock may be held by a thread of its parent.
+            return false;
         const std::lock_guard hold{lock_};
         if (at_.empty()) return false;
         find_schedulers();
@@ -176,7 +180,7 @@ public:
         return true;
     }
 
-    // At the end of the program, which schedulers may not have noticed: they write no more.
+    // For the end of the program. Schedulers may not have noticed it; they write nothing more.
     void remove() noexcept {
         const undisturbed section;
         if (pid_ != ::getpid()) return;  // As above.
@@ -187,7 +191,8 @@ public:
     }
 
 private:
-    // A scheduler keeps its folder while it is entered; those of schedulers that have left go.
+    // A scheduler keeps its folder while it is entered; the folders of schedulers that have left
+    // are removed.
     void find_schedulers() {
         std::vector<handle> entered;
         contexts.for_each([&](handle h, const context& c) {
@@ -208,7 +213,7 @@ private:
         }
     }
 
-    // `left`: how many files may still be written.
+    // `left` is how many files may still be written.
     static void write_workers(const fs::path& folder, handle scheduler, int scheduler_tid,
                               std::size_t& left) {
         std::set<std::string> written;
@@ -230,8 +235,8 @@ private:
     const pid_t pid_ = ::getpid();
     std::mutex lock_;
     // Guarded by lock_:
-    fs::path at_;                  // Empty: there is none, or no longer.
-    std::vector<handle> folders_;  // Which scheduler's each is; 0: nobody's.
+    fs::path at_;                  // Empty: there is no tree, or no longer.
+    std::vector<handle> folders_;  // The scheduler of each folder; 0: none.
 };
 
 // Removes a tree when it is destroyed itself.
@@ -271,7 +276,7 @@ const char* directory() noexcept {
 void write_if_old() noexcept {
     const os::nanoseconds now = os::now();
     os::nanoseconds last = written_at.load(base::relaxed);
-    // relaxed: one of those that find them old writes them.
+    // relaxed: of the threads that find the files old, one wins the exchange and writes them.
     if (now - last > 1'000'000'000 &&
         written_at.compare_exchange(last, now, base::relaxed, base::relaxed))
         write(false);

@@ -11,7 +11,7 @@
 #include "os/code_map.hpp"
 #include "scheduling/worker_thread.hpp"
 
-// Where the linker lays the functions of UMS_CROSSING.
+// Where the linker puts the functions of UMS_CROSSING.
 extern "C" __attribute__((visibility("hidden"))) char __start_ums_crossing[], __stop_ums_crossing[];
 
 namespace ums::scheduling {
@@ -20,7 +20,7 @@ namespace {
 
 os::code_map forbidden;
 
-// Not instrumented: it reads other functions' frames.
+// Not instrumented, because it reads other functions' frames.
 UMS_BARE bool may_have_forbidden_frame(const std::uintptr_t* from,
                                        const std::uintptr_t* to) noexcept {
     for (; from < to; ++from)
@@ -29,7 +29,7 @@ UMS_BARE bool may_have_forbidden_frame(const std::uintptr_t* from,
 }
 
 struct walk {
-    std::uintptr_t begins_at;  // Where the signal came: below it lies the handler.
+    std::uintptr_t begins_at;  // Where the signal arrived: the frames below it are the handler's.
     const worker_thread* of;
     bool has_begun = false, is_forbidden = false, is_complete = false;
 };
@@ -52,7 +52,7 @@ _Unwind_Reason_Code step(_Unwind_Context* frame, void* walk_) {
 }  // namespace
 
 void learn_where_not_to_stop() {
-    // A stray that outlived the last scheduler may still be asked to stop meanwhile.
+    // Meanwhile a stray that outlived the last scheduler may still be asked to stop.
     forbidden.begin_learning();
     forbidden.add({reinterpret_cast<std::uintptr_t>(__start_ums_crossing),
                    reinterpret_cast<std::uintptr_t>(__stop_ums_crossing)});
@@ -64,14 +64,14 @@ void learn_where_not_to_stop() {
                 os::contains(*object, reinterpret_cast<std::uintptr_t>(&std::malloc));
             const bool is_ours =
                 os::contains(*object, reinterpret_cast<std::uintptr_t>(&learn_where_not_to_stop));
-            // In a shared libums a worker is stopped nowhere; in a static one by its sections only.
-            // Windows' names on this API hold locks of their own.
+            // In a shared libums the whole object is forbidden, in a static one only its sections
+            // are. Windows' names on this API hold locks of their own.
             const bool is_compat =
                 !is_program && std::strstr(object->dlpi_name, "/libums_compat.") != nullptr;
             if (!is_program && (has_heap || is_ours || is_compat ||
                                 os::is_runtime_library(object->dlpi_name)))
                 forbidden.add(*object);
-            // All of it in one object: nothing can be told from an address.
+            // Everything is in one object, so addresses tell nothing.
             if (is_program && has_heap) *static_cast<bool*>(program_has_heap) = true;
             return 0;
         },
@@ -85,7 +85,7 @@ bool is_stop_point(const worker_thread& t, const void* context) noexcept {
     const auto top = static_cast<const std::uintptr_t*>(t.stack_top);
     const auto* sp =
         reinterpret_cast<const std::uintptr_t*>(registers[REG_RSP] & ~std::intptr_t{7});
-    // On a stack that is not the worker's own nothing is known.
+    // Nothing is known about a stack that is not the worker's own.
     if (!forbidden.is_known() || forbidden.has(at) || sp >= top ||
         static_cast<std::size_t>(top - sp) * sizeof *sp > t.stack_bytes)
         return false;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Why no worker and no scheduler is lost. A seat has one of three: a scheduler that is inside, a worker outside with its
-// scheduler above it (`rider`), or a stray (`rider` is null, the seat vacant). The second becomes the third only by who
-// has a claim, in leave_behind(); the third ends only by the stray itself, in park(), which runs once: by the
-// handler or by come_in_slowly(), and that blocks the signal before it looks whether it still is one. A
-// scheduler whose worker was left behind has its next seat before the seat that it leaves becomes vacant, and the spare
-// that carries it is ordered afterwards.
+// Why no worker and no scheduler is lost: a seat has one of three things: a scheduler that is
+// inside; a worker outside with its scheduler above it (`rider`); or a stray (`rider` is null, the
+// seat vacant). Only code that holds a claim turns the second into the third, in leave_behind().
+// Only the stray itself ends the third, in park(), which runs once: called by the handler or by
+// come_in_slowly(), and the latter blocks the signal before it looks whether the worker still is a
+// stray. A scheduler whose worker was left behind has its next seat before the seat that it leaves
+// becomes vacant, and the spare that carries it is ordered afterwards.
 //
-// A stray is queued, in park(), before it has left its kernel thread, so whoever dequeues it may find it `locked`: as in
-// crossing.cpp. Its home may get the order to end then; it obeys when the worker is not locked any more.
+// park() queues a stray before the stray has left its kernel thread, so the consumer that dequeues
+// it may find it `locked`, as in crossing.cpp. Its home may get the order to end then, and obeys
+// once the worker is no longer locked.
 
 #include "scheduling/stray.hpp"
 
@@ -38,7 +40,7 @@ namespace ums::scheduling {
 namespace {
 
 constexpr std::size_t island_bytes = 64 * 1024;
-// How long a stray may run on, and how long a stop is put off, at first and at most.
+// How long a stray may run on; and how long a stop is put off, at first and at most.
 constexpr os::nanoseconds grace = 20'000, deferral = 50'000;
 constexpr unsigned most_doublings = 8;
 
@@ -46,26 +48,28 @@ std::uint32_t* word(base::atomic<std::uint32_t>& of) noexcept {
     return static_cast<std::uint32_t*>(const_cast<void*>(of.address()));
 }
 
-// The scheduler's own kernel thread, between a stray that has left it and the scheduler's return. Its thread pointer is
-// the scheduler's, who may use it elsewhere: see arch/bare.hpp.
+// Runs on the scheduler's own kernel thread, between the stray that has left it and the scheduler's
+// return. The thread pointer is the scheduler's, which may use it elsewhere: see arch/bare.hpp.
 UMS_BARE void island_entry(void* carrier, void*, void*) noexcept {
     auto* k = static_cast<seat*>(carrier);
     std::uint32_t *state = k->words.state, *is_free = k->words.is_free, *order = k->words.order;
-    // First, so that who has executed the worker finds the seat free. sync(ums.seat)
+    // This comes first, so that a scheduler that has executed the worker finds the seat free.
+    // sync(ums.seat)
     __atomic_store_n(is_free, 1u, __ATOMIC_RELEASE);
     arch::bare_futex_wake_all(is_free);
-    // sync(ums.state): publishes the saved registers to who executes the worker.
+    // sync(ums.state): publishes the saved registers to the scheduler that executes the worker.
     const std::uint32_t was =
         __atomic_fetch_and(state, ~std::uint32_t{locked | awaited}, __ATOMIC_ACQ_REL);
     if ((was & awaited) != 0) arch::bare_futex_wake_all(state);
-    // sync(ums.seat): sees where to go on.
+    // sync(ums.seat): sees where to continue.
     while (__atomic_exchange_n(order, std::uint32_t{stay}, __ATOMIC_ACQUIRE) == stay)
         arch::bare_futex_wait(order, stay);
     arch::bare_signal_mask(&k->mask);
     arch::switch_identity(k->registers, *k->target, k->target_pointer, k->target_argument);
 }
 
-// Leaves the kernel thread for who executes the worker next. The signals are blocked.
+// Takes the worker off its kernel thread, for the scheduler that executes it next. Requires: the
+// signals are blocked.
 void park(context& self) noexcept {
     seat& k = *self.seat.get();
     UMS_ASSERT(!self.at_home, "a worker is parked as a stray at home");
@@ -73,7 +77,7 @@ void park(context& self) noexcept {
     self.state.set(held | locked, base::release);
     if (!become_available(self)) {
         arch::forget_frames();
-        order_home(self, end);  // It waits until the worker has left this kernel thread.
+        order_home(self, end);  // The home waits until the worker has left this kernel thread.
     }
     if (k.island != nullptr) {
         k.words = {self.state.bare(), word(k.is_free), word(k.order)};
@@ -81,7 +85,8 @@ void park(context& self) noexcept {
     } else {
         k.left = &self;
     }
-    void* const pointer = k.pointer;  // Read before the edge: what comes after it is not covered.
+    // Read before the edge: the edge does not cover what comes after it.
+    void* const pointer = k.pointer;
     arch::happens_before(&self);
     arch::happens_before(&k);
     arch::switch_identity(self.registers, k.registers, pointer, &k);
@@ -95,11 +100,11 @@ void block_signals(std::uint64_t* before) noexcept {
 }
 
 bool is_stray(const context& self) noexcept {
-    // sync(ums.seat): sees what was done when it was left behind.
+    // sync(ums.seat): sees what was done when the worker was left behind.
     return self.seat.get()->rider.load(base::acquire) == nullptr;
 }
 
-// The frame that the handler returns through was made on another kernel thread.
+// Adapts the frame that the handler returns through, which was made on another kernel thread.
 void move_frame(ucontext_t& frame) noexcept {
     stack_t alternate{};
     if (::sigaltstack(nullptr, &alternate) == 0) frame.uc_stack = alternate;
@@ -115,8 +120,8 @@ void count_blocked(context& c, carry::cause why) noexcept {
         c.count.syscalls.add(1);
 }
 
-// Until the kernel thread that the scheduler must end on is free. That may be never, and only the
-// stray's call can free it.
+// Waits until the kernel thread that the scheduler must end on is free. That may be never, and only
+// the stray's call can free it.
 void wait_for_own_seat(scheduler_thread& s) noexcept {
     constexpr os::nanoseconds long_enough = 1'000'000'000;
     base::atomic<std::uint32_t>& is_free = s.own_seat.is_free;
@@ -137,7 +142,7 @@ void wait_for_own_seat(scheduler_thread& s) noexcept {
     }
 }
 
-// What the scheduler's next landing tells.
+// Notes what the scheduler's next landing reports.
 void note_loss(scheduler_thread& s, context& w, carry::cause why) noexcept {
     count_blocked(w, why);
     count_blocked(*s.self, why);
@@ -152,7 +157,7 @@ UMS_CROSSING void come_in_slowly(context& self) noexcept {
     for (;;) {
         std::uint64_t mask = 0;
         block_signals(&mask);
-        if (is_stray(self)) return park(self);  // Goes on with the mask of another kernel thread.
+        if (is_stray(self)) return park(self);  // Continues with the mask of another kernel thread.
         os::system.signal_mask(&mask, nullptr);
         if (self.seat.get()->own.enter()) return;
     }
@@ -160,14 +165,14 @@ UMS_CROSSING void come_in_slowly(context& self) noexcept {
 
 bool leave_behind(seat& k, const carry::notice& what) noexcept {
     if (!k.own.try_claim()) return false;
-    // sync(ums.seat): as it was seated.
+    // sync(ums.seat): sees the scheduler as it was seated.
     scheduler_thread* s = k.rider.load(base::acquire);
     if (s == nullptr || s->running == nullptr || k.turns.get() != what.activity) {
         k.own.unclaim();
         return false;
     }
     seat* next = spares().take(what.free_cpu);
-    if (next == nullptr) {  // One is made; the detector looks again.
+    if (next == nullptr) {  // The maker makes one; the detector looks again.
         k.own.unclaim();
         spares().replenish();
         return false;
@@ -183,17 +188,17 @@ bool leave_behind(seat& k, const carry::notice& what) noexcept {
     next->target_pointer = s->pointer;
     next->target_argument = &s->base;
     next->mask = s->mask;
-    // Before the worker can find out, and leave.
+    // Before the worker can find out that it is a stray, and leave.
     if (k.island == nullptr) {
         const bool was_busy = k.change_phase(seat::busy, seat::stray);
         UMS_ASSERT(was_busy, "a spare that carries nobody has a stray");
     }
     k.left_behind = w.tid.get();
     next->own.occupy();
-    // sync(ums.seat): publishes the scheduler to who looks at its new seat.
+    // sync(ums.seat): publishes the scheduler to a thread that looks at its new seat.
     next->rider.store(s, base::release);
     k.own.vacate();
-    // sync(ums.seat): who sees it vacant sees all of the above.
+    // sync(ums.seat): a thread that sees it vacant sees all of the above.
     k.rider.store(nullptr, base::release);
     k.own.unclaim();
     if (strays.is_possible()) k.interrupt.arm(k.tid.get(), grace);
@@ -223,11 +228,12 @@ void return_to_own_seat(scheduler_thread& s, bool at_any_cost) noexcept {
     own.target_argument = &s;
     seat& from = *s.seat;
     from.own.vacate();
-    from.rider.store(nullptr, base::relaxed);  // relaxed: nobody is to be found here any more.
+    from.rider.store(nullptr, base::relaxed);  // relaxed: no thread is to be found here any more.
     from.passes_to = &own;
     s.seat = &own;
     own.own.occupy();
-    (void)own.own.enter();  // On behalf of a kernel thread that waits: the scheduler is inside.
+    // Called on behalf of a kernel thread that waits: the scheduler is inside.
+    (void)own.own.enter();
     own.rider.store(&s, base::release);  // sync(ums.seat)
     arch::happens_before(&from);
     arch::switch_identity(s.base.discarded, from.registers, from.pointer, &from);

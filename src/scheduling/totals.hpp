@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/totals.hpp: counts of the whole process. Those of schedulers that have left are kept here; what entered ones
-// count is read from them.
+// scheduling/totals.hpp: counts of the whole process. The counts of schedulers that have left are
+// kept here; those of entered schedulers are read from the schedulers.
 
 #include "base/atomic.hpp"
 #include "scheduling/context.hpp"
@@ -11,7 +11,7 @@ namespace ums::scheduling {
 
 class process_totals {
 public:
-    // relaxed, all: counts for who looks.
+    // relaxed, all: counts that readers only display.
     void scheduler_entered() noexcept { schedulers_.fetch_add(1, base::relaxed); }
     void scheduler_left(const context& c) noexcept {
         schedulers_.fetch_sub(1, base::relaxed);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // variants: clang
 //
-// Workers that block in the kernel by calls that nobody has announced, with each detector. Without detection these
-// tests would hang: what opens a gate is the scheduler that the worker has blocked.
+// Workers that block in the kernel by calls that were not announced, with each detector. Without
+// detection these tests would hang: the scheduler that the worker has blocked is the one that opens
+// the gate.
 
 #include <atomic>
 #include <cerrno>
@@ -122,7 +123,7 @@ TEST_P(unseen_test, a_raw_sleep_is_told_and_not_cut_short) {
     completion_list list;
     std::atomic<bool> told = false;
     test_worker w{list, [&] {
-                      // The machine may be too busy for anybody to see one of them.
+                      // The machine may be too busy for the detector to see one of them.
                       while (!told) {
                           timespec time{0, 10'000'000};
                           const std::int64_t begin = ums_now();
@@ -138,7 +139,8 @@ TEST_P(unseen_test, a_raw_sleep_is_told_and_not_cut_short) {
     EXPECT_GE(s.blocked, 2);
 }
 
-// Page faults are another matter: one that waits for a mapping that another thread makes does block.
+// Page faults are another matter: a fault that waits for a mapping that another thread makes does
+// block.
 TEST_P(unseen_test, calls_that_do_not_block_are_not_told) {
     ums_scheduling_stats_t before = UMS_SCHEDULING_STATS_INIT, after = UMS_SCHEDULING_STATS_INIT;
     must(ums_scheduling_get_stats(&before));
@@ -153,7 +155,7 @@ TEST_P(unseen_test, calls_that_do_not_block_are_not_told) {
     round_robin s{list, 1};
     s.run();
     must(ums_scheduling_get_stats(&after));
-    EXPECT_EQ(after.blocked_in_syscall - before.blocked_in_syscall, 1u);  // Its end.
+    EXPECT_EQ(after.blocked_in_syscall - before.blocked_in_syscall, 1u);  // The end of the worker.
 }
 
 TEST_P(unseen_test, a_worker_that_computes_on_after_its_call_is_stopped_until_it_is_executed) {
@@ -235,7 +237,7 @@ TEST_P(unseen_test, workers_that_wait_for_each_other_in_the_kernel_go_on) {
             EXPECT_TRUE(gates[i].pass()) << std::strerror(errno);
             gates[i + 1].open();
         }));
-    // The last one that runs lets the first go.
+    // The last worker that runs lets the first continue.
     workers.push_back(std::make_unique<test_worker>(list, [&] { gates[0].open(); }));
     round_robin s{list, static_cast<int>(n) + 1};
     s.run();
@@ -308,7 +310,8 @@ TEST_P(unseen_test, it_is_counted) {
     });
     EXPECT_EQ(one(list), w.context());
     must(ums_scheduling_get_stats(&after));
-    EXPECT_EQ(after.blocked_in_syscall, before.blocked_in_syscall + 2);  // And its end.
+    // Plus the end of the worker.
+    EXPECT_EQ(after.blocked_in_syscall, before.blocked_in_syscall + 2);
 }
 
 // Raw blocking, known blocking, yields, the heap and streams, on two schedulers that share a list.

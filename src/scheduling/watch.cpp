@@ -47,7 +47,7 @@ preference wanted() noexcept {
             break;
     }
 #if defined(UMS_ASAN) || defined(UMS_TSAN)
-    return preference::off;  // By name only, as in the runtime.
+    return preference::off;  // Only by name, as in the runtime.
 #else
     return preference::automatic;
 #endif
@@ -61,7 +61,8 @@ void install_signal() noexcept {
     const int number = os::interrupt_signal::unused();
     if (number == 0) return;
     try {
-        // Nested and on the worker's own stack: the handler's frame is left for another kernel thread.
+        // Nested, and on the worker's own stack, because the handler's frame is left for another
+        // kernel thread.
         installed = new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
         strays.set(installed, os::user_interrupt::best_way());
     } catch (const std::exception&) {
@@ -107,9 +108,9 @@ int begin_watch(scheduler_thread& s) {
     const std::lock_guard hold{change};
     if (entered == 0) {
         const preference what = wanted();
-        // A worker's coming in and a yield have the light side, with a detector or without.
-        if (!os::asymmetric() &&
-            rt::environment::word("UMS_MEMBARRIER", 1, {{"off", 0}, {"on", 1}}) != 0)
+        // A worker's coming in and its yield have the light side of the fence, with a detector or
+        // without.
+        if (!os::asymmetric() && rt::environment::debug_switch("membarrier", true))
             os::enable_asymmetric_fence(true);
         if (what != preference::off) {
             learn_where_not_to_stop();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/watch.hpp: connects the schedulers' kernel threads with a detector of blocking (src/carry) and the signal that
-// stops strays. There while a scheduler is entered.
+// scheduling/watch.hpp: connects the schedulers' kernel threads with a detector of blocking
+// (src/carry) and the signal that stops strays. It exists while a scheduler is entered.
 
 #include <string>
 
@@ -20,7 +20,7 @@ public:
     [[nodiscard]] int tid() const noexcept override { return seat_.tid.get(); }
 
     [[nodiscard]] bool is_of_interest() const noexcept override {
-        // sync(ums.seat): the same as leave_behind(), which decides.
+        // sync(ums.seat): as in leave_behind(), which decides.
         return seat_.rider.load(base::acquire) != nullptr && !seat_.own.is_inside();
     }
     [[nodiscard]] int cpu() const noexcept override { return seat_.cpu.get(); }
@@ -31,14 +31,14 @@ private:
     seat& seat_;
 };
 
-// By a thread that becomes a scheduler, and ceases to be one, on its own kernel thread. -EOPNOTSUPP: the detector that
-// UMS_BLOCK asks for does not work here.
+// Called by a thread when it becomes a scheduler, and when it stops being one, on its own kernel
+// thread. -EOPNOTSUPP: the detector that UMS_BLOCK asks for does not work here.
 [[nodiscard]] int begin_watch(scheduler_thread& s);
 void end_watch(scheduler_thread& s) noexcept;
 
 [[nodiscard]] int current_tid() noexcept;
 
-// Who would look for blocking if a scheduler entered now, and why, in a line.
+// Says in a line which detector would look for blocking if a scheduler entered now, and why.
 [[nodiscard]] std::string describe_watch();
 
 }  // namespace ums::scheduling

@@ -1,27 +1,33 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// scheduling/worker_state.hpp: the word that says who may do what with a worker.
+// scheduling/worker_state.hpp: the word that says which thread may do what with a worker.
 //
-// Its changes, and who makes them:
+// Its changes, and the threads that make them:
 //
-//   none, terminated -> held        the maker of a worker; locked until the worker's thread has parked
+//   none, terminated -> held        the maker of a worker; locked until the worker's thread has
+//                                   parked
 //   held -> none, terminated        the same, if there is no thread to be had
-//   held -> queued                  the thread that finds nothing suspends the worker: itself, or a resume
+//   held -> queued                  the thread that finds that nothing suspends the worker: the
+//                                   worker's own, or one that resumes it
 //   queued -> owned                 the thread that takes it from its list
 //   owned -> running                a scheduler that executes it: one wins by compare-and-swap
 //   running -> owned                the scheduler's side, once a yield has saved the registers
-//   running -> blocked              the same, before it sends the worker home; or the detector that found it
-//                                   blocked in a call that was not announced (scheduling/seat.hpp)
-//   blocked -> held                 the worker, when its call has returned; locked until it has parked
+//   running -> blocked              the same, before it sends the worker home; or the detector that
+//                                   found it blocked in a call that was not announced
+//                                   (scheduling/seat.hpp)
+//   blocked -> held                 the worker, when its call has returned; locked until it has
+//                                   parked
 //   held, queued, owned -> blocked  the thread that terminates it; its home then does the next line
 //   blocked -> terminated           the worker's thread
-//   none, terminated -> blocked     the destroyer of the context, so that nobody makes a worker for it;
-//   blocked -> none, terminated     and back, if another destroyed it first
+//   none, terminated -> blocked     the destroyer of the context, so that no thread makes a worker
+//                                   for it;
+//   blocked -> none, terminated     and back, if another thread destroyed it first
 //
-// Flags beside it: `locked`: its registers are not saved yet, though it may already be found on a
-// list; a scheduler that wants to execute it waits, which takes microseconds. `awaited`: one does.
-// `listed`: it lies on a list (also while it ends; an ended worker is not put there twice).
+// Flags beside the state: `locked`: the worker's registers are not saved yet, though it may already
+// be found on a list; a scheduler that wants to execute it waits, which takes microseconds.
+// `awaited`: a scheduler waits for that. `listed`: the worker lies on a list (also while it ends;
+// an ended worker is not put there twice).
 
 #include <cstdint>
 
@@ -34,7 +40,7 @@ namespace ums::scheduling {
 
 enum state : std::uint32_t {
     none,
-    held,  // Parked; whoever takes the last suspension away queues it.
+    held,  // Parked; the caller that takes the last suspension away queues it.
     queued,
     owned,
     running,
@@ -54,25 +60,27 @@ public:
     // sync(ums.state): sees what was done before the last change.
     [[nodiscard]] std::uint32_t see() const noexcept { return word_.load(base::acquire); }
 
-    // By whoever takes the context for something new. Nobody else knows of it.
+    // For a thread that takes the context for something new. No other thread knows of it.
     // relaxed: published by its handle.
     void reset() noexcept { word_.store(none, base::relaxed); }
 
-    // By compare-and-swap; false: it was not `seen`, which is what it is now.
+    // Changes the word by compare-and-swap; returns false if it was not `seen`, and stores there
+    // what it is now.
     [[nodiscard]] UMS_ALWAYS_INLINE bool change(std::uint32_t& seen, std::uint32_t next,
                                                 std::memory_order order) noexcept {
         UMS_ASSERT(may_follow(seen, next), "a worker's state may not become that from this");
-        // relaxed, where it fails: the caller looks again.
+        // relaxed, on failure: the caller looks again.
         return word_.compare_exchange(seen, next, order, base::relaxed);
     }
 
-    // By the only thread that may change it now.
+    // For the only thread that may change the word now.
     void set(std::uint32_t next, std::memory_order order) noexcept {
         UMS_ASSERT(may_follow(look(), next), "a worker's state may not be set to that now");
         word_.store(next, order);
     }
 
-    // The end of an execution by a yield. On the yield's path, so only debug builds look.
+    // The end of an execution by a yield. This is on the path of each yield, so only debug builds
+    // check.
     UMS_ALWAYS_INLINE void yielded() noexcept {
         UMS_DEBUG_ASSERT(look() == running, "only a worker that runs can yield");
         // sync(ums.state): publishes the saved registers to the scheduler that executes it next.
@@ -88,14 +96,14 @@ public:
         if ((was & awaited) != 0) os::futex_wake(word_.address(), 0x7fffffff);
     }
 
-    // Waits until it changes from `seen`, which is locked, if nobody has changed it yet.
+    // Waits until the word changes from `seen`, which is locked, if it has not changed already.
     void wait_while_locked(std::uint32_t seen) noexcept {
         UMS_ASSERT((seen & locked) != 0, "a worker that has parked wakes nobody");
         if (change(seen, seen | awaited, base::relaxed))  // relaxed: nothing is published.
             os::futex_wait(word_, seen | awaited);
     }
 
-    // For code without thread-local memory (arch/bare.hpp), which changes flags only.
+    // For code without thread-local memory (arch/bare.hpp). That code changes flags only.
     [[nodiscard]] std::uint32_t* bare() noexcept {
         return static_cast<std::uint32_t*>(const_cast<void*>(word_.address()));
     }

@@ -28,18 +28,19 @@ namespace {
 constexpr std::size_t page = 4096, least_stack = 32 * 1024, most_stack = std::size_t{1} << 30;
 constexpr std::size_t usual_stack = std::size_t{1} << 20;
 
-// Between the home's frames, at the top, and the worker's: room for what the home calls and for one signal's frame.
+// The gap at the top, between the home's frames and the worker's: room for what the home calls and
+// for the frame of one signal.
 std::size_t gap() noexcept {
     const std::size_t frame = ::getauxval(AT_MINSIGSTKSZ);
     return (3 * page + (frame != 0 ? frame : page) + page - 1) / page * page;
 }
 
-// Tops that lie at equal offsets of a page would all want the same sets of the L1 cache, and TLS blocks at
-// equal distances the same sets of the L2 cache and the TLB: vary both.
+// Tops at equal offsets within a page would all compete for the same sets of the L1 cache, and TLS
+// blocks at equal distances for the same sets of the L2 cache and the TLB. This varies both.
 std::size_t colour_bytes(unsigned colour) noexcept { return colour * 7 % 48 * std::size_t{64}; }
 std::size_t colour_pages(unsigned colour) noexcept { return colour % 31 * page; }
 
-// From here on nobody has its context by its handle.
+// From here on no thread gets its context by its handle.
 void withdraw(worker_thread& t, handle h) noexcept {
     const os::lock_guard hold{t.lock};
     workers.withdraw(t, h);
@@ -52,10 +53,10 @@ void drop(worker_thread& t) noexcept {
     if (holders == 1) workers.give(t);
 }
 
-// The worker's last act, on its own kernel thread: after it the context is anybody's.
+// The worker's last act, on its own kernel thread. After it, any thread may take the context.
 void finish(worker_thread& t) noexcept {
     context& c = *t.scheduled;
-    c.at_home = true;  // Also if it never ran.
+    c.at_home = true;  // Set here too, because the worker may never have run.
     {
         const os::lock_guard hold{t.lock};
         t.is_ending = true;
@@ -73,14 +74,15 @@ void finish(worker_thread& t) noexcept {
     if (list == nullptr) list = first;
     leave_list(*first);
     std::uint32_t seen = c.state.look();
-    // sync(ums.state): publishes all it did to whoever finds it terminated.
+    // sync(ums.state): publishes all the worker did to a thread that finds it terminated.
     while (!c.state.change(seen, terminated | listed, base::acq_rel)) {
     }
     if ((seen & listed) == 0 && !push(*list, c))
-        c.state.set(terminated, base::release);  // sync(ums.state): nobody is told, but who asks.
+        // sync(ums.state): no list is notified; the worker's end is found only by polling.
+        c.state.set(terminated, base::release);
 }
 
-// Runs the function. Unwound by pthread_exit() and cancellation.
+// Runs the worker's function. pthread_exit() and cancellation unwind through it.
 void run_worker(worker_thread& t) {
     context& c = *t.scheduled;
     try {
@@ -95,7 +97,7 @@ void run_worker(worker_thread& t) {
     if (!c.at_home) go_home(c);
 }
 
-// Not in worker_entry(), whose frame is there for as long as the worker.
+// Not in worker_entry(), whose frame exists as long as the worker.
 UMS_CROSSING void come_out_first(context& c) noexcept { come_out(c); }
 
 // The first thing on the worker's own part of the stack.
@@ -116,7 +118,7 @@ void worker_entry(void*, void*, void* argument) {
     arch::make_context(c.registers, reinterpret_cast<void*>(top), &worker_entry, &t);
     t.stack_top = reinterpret_cast<void*>(top);
     arch::happens_before(&c);
-    if (!become_available(c)) return;  // Terminated before it was ever queued.
+    if (!become_available(c)) return;  // The worker was terminated before it was ever queued.
     home_loop(c);
     arch::happens_after(&c);
     arch::unpoison(reinterpret_cast<void*>(c.registers.sp),
@@ -127,7 +129,7 @@ void* start(void* argument) {
     auto& t = *static_cast<worker_thread*>(argument);
     current = t.scheduled;
     t.scheduled->tid.set(::gettid());
-    // sync(ums.thread): tells who asks for it.
+    // sync(ums.thread): publishes the id to callers that ask for it.
     t.tid.store(static_cast<std::uint32_t>(::gettid()), base::release);
     os::futex_wake(t.tid.address(), 0x7fffffff);
     live(t);
@@ -147,17 +149,17 @@ int start_thread(worker_thread& t) noexcept {
     mask_signals(t);
     const std::uint64_t before = t.signals;
     if (failed == 0) failed = pthread_create(&t.id, &attributes, &start, &t);
-    // From here on `t` is the thread's, and may be another's already.
+    // From here on `t` belongs to the thread, and may already belong to another worker.
     os::system.signal_mask(&before, nullptr);
     pthread_attr_destroy(&attributes);
     return -failed;
 }
 
-// Takes a context for a new worker. Returns its state before, or a negative error number.
+// Takes a context for a new worker. Returns the state before, or a negative error number.
 int attach(context& c) noexcept {
     for (const std::uint32_t before : {std::uint32_t{none}, std::uint32_t{terminated}}) {
         std::uint32_t seen = before;
-        // sync(ums.state): sees that its last worker is done with it.
+        // sync(ums.state): sees that its last worker no longer uses it.
         if (c.state.change(seen, held | locked, base::acquire))
             return static_cast<int>(before);
     }
@@ -166,7 +168,8 @@ int attach(context& c) noexcept {
 
 constinit base::atomic<unsigned> next_colour{0};
 
-// A worker that waits in one of libums's own primitives, where it is a plain thread, blocks as if it said so.
+// A worker that waits in one of libums's own primitives, where it counts as a plain thread,
+// announces that it blocks.
 constexpr sched::plain_wait announced{[]() noexcept { ums_worker_blocking_enter(); },
                                       []() noexcept { ums_worker_blocking_leave(); }};
 
@@ -203,7 +206,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
     if (before < 0) failed = before;
     if (failed == 0) {
         c->control.store(options.suspended ? 1 : 0,
-                         base::relaxed);  // relaxed: the thread's start orders.
+                         base::relaxed);  // relaxed: the thread's start orders this.
         c->runner = nullptr;
         c->seat.set(nullptr);
         c->deferrals = 0;
@@ -218,8 +221,9 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         t->ended_argument = options.ended_argument;
         t->list = list;
         t->scheduled = c;
-        t->scheduled_handle = c->self.load(base::relaxed);    // relaxed: it was found by it.
-        t->colour = next_colour.fetch_add(1, base::relaxed);  // relaxed: any will do.
+        // relaxed: the caller found the context by it.
+        t->scheduled_handle = c->self.load(base::relaxed);
+        t->colour = next_colour.fetch_add(1, base::relaxed);  // relaxed: any value will do.
         t->stack_bytes =
             options.stack_bytes != 0 ? (options.stack_bytes + page - 1) / page * page : usual_stack;
         t->exit_code.set(0);
@@ -234,7 +238,8 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
             c->thread.set(t);
         }
         own = workers.publish(*t);  // Before it can run and ask for its handle.
-        // Also before somebody takes it from its list, who may be faster than this thread.
+        // Also before a scheduler takes the worker from its list, which may be faster than this
+        // thread.
         made = own;
         failed = start_thread(*t);
         if (failed != 0) {
@@ -245,7 +250,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         }
     }
     if (failed != 0) {
-        // sync(ums.state): it is as it was.
+        // sync(ums.state): restores the state it had before.
         if (before >= 0) c->state.set(static_cast<std::uint32_t>(before), base::release);
         if (options.context == 0 && c != nullptr)
             (void)destroy_context(c->self.load(base::relaxed));
@@ -299,7 +304,7 @@ int tid_of(handle h) noexcept {
     worker_thread* t = workers.find(h);
     if (t == nullptr) return 0;
     for (;;) {
-        // sync(ums.thread): the thread itself wrote it.
+        // sync(ums.thread): sees the id that the thread itself wrote.
         const std::uint32_t tid = t->tid.load(base::acquire);
         if (tid != 0) return static_cast<int>(tid);
         os::futex_wait(t->tid, 0);
@@ -316,13 +321,14 @@ void order_home(context& c, home_order order) noexcept {
 
 namespace {
 
-// If it is parked and nobody executes it, sends its thread to its end. Requires: the lock.
+// If the worker is parked and no scheduler executes it, sends its thread to its end. Requires: the
+// lock.
 void end_parked(context& c) noexcept {
     std::uint32_t seen = c.state.look();
     for (;;) {
         const std::uint32_t now = seen & state_mask;
         if (now != held && now != queued && now != owned) return;
-        // sync(ums.state): sees the saved registers, which nobody will use.
+        // sync(ums.state): sees the saved registers, which will not be used.
         if (c.state.change(seen, (seen & ~std::uint32_t{state_mask}) | blocked, base::acq_rel))
             break;
     }
@@ -330,7 +336,8 @@ void end_parked(context& c) noexcept {
     order_home(c, end);
 }
 
-// Calls act(worker, context) while the worker lives, under its lock; else the error.
+// Calls act(worker, context) under the worker's lock while the worker lives; otherwise returns the
+// error.
 template <class Act>
 int with_live(handle h, Act act) noexcept {
     worker_thread* t = workers.find(h);
@@ -348,9 +355,10 @@ void end_if_killed(context& c) noexcept {
     worker_thread* t = c.thread.get();
     if (t == nullptr) return;
     const os::lock_guard hold{t->lock};
-    // It may have ended, and another worker been made for the context: then that one is not meant.
+    // The worker may have ended, and another may have been made for the context: the call does not
+    // mean that one.
     if (t->is_ending || c.thread.get() != t) return;
-    // relaxed: the lock, or the argument of after_yield().
+    // relaxed: the lock orders, or the argument of after_yield() holds.
     if ((c.control.load(base::relaxed) & killed) != 0) end_parked(c);
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: monitor clang
 //
-// Workers that are executed, yield, end and move between schedulers; what is theirs alone.
+// Workers that are executed, yield, end and move between schedulers; and what each worker has of
+// its own.
 
 #include <atomic>
 #include <cerrno>
@@ -87,7 +88,8 @@ TEST_F(yield_test, a_yield_brings_the_context_and_the_argument) {
 
 TEST_F(yield_test, the_procedure_always_starts_at_the_same_depth) {
     completion_list list;
-    // More than ThreadSanitizer's own record of the calls would hold of what is left behind.
+    // More rounds than ThreadSanitizer's own record of the calls could hold, if anything were left
+    // behind.
     constexpr int rounds = under_tsan ? 50'000 : scaled(1'000'000, 3000);
     auto yields = [] {
         for (int i = 0; i < rounds / 2; ++i) ums_worker_yield(nullptr);
@@ -146,7 +148,7 @@ TEST_F(yield_test, startup_brings_the_parameter) {
     EXPECT_EQ(got, &options);
 }
 
-// --- What is a worker's own ---
+// --- What a worker has of its own ---
 
 thread_local int own = 0;
 thread_local std::vector<int> own_memory;
@@ -207,7 +209,7 @@ void run_shared(completion_list& list, shared_ready& all) {
                 std::this_thread::yield();
                 continue;
             }
-            // Comes back here only if that fails.
+            // Control comes back here only if that fails.
             const int failed = ums_worker_execute(next);
             if (failed != -EAGAIN) ADD_FAILURE() << failed;
         }
@@ -314,7 +316,8 @@ TEST_F(yield_test, a_signal_to_a_sleeping_home_waits_until_it_is_awake) {
                       ums_worker_yield(nullptr);
                       EXPECT_EQ(handled_by, 0);
                       ums_worker_blocking_enter();
-                      ::usleep(0);  // ThreadSanitizer keeps signals until the next call it knows.
+                      // ThreadSanitizer keeps a signal back until the next call that it knows.
+                      ::usleep(0);
                       at_home = handled_by == ums_thread_id();
                       ums_worker_blocking_leave();
                   }};
@@ -335,7 +338,7 @@ TEST_F(yield_test, a_signal_to_a_sleeping_home_waits_until_it_is_awake) {
 TEST_F(yield_test, setuid_reaches_sleeping_homes) {
     completion_list list;
     test_worker w{list, [] { ums_worker_yield(nullptr); }};
-    EXPECT_EQ(::setuid(::getuid()), 0);  // Waits for every kernel thread.
+    EXPECT_EQ(::setuid(::getuid()), 0);  // This waits for every kernel thread.
     round_robin s{list, 1};
     s.run();
 }
@@ -344,14 +347,15 @@ TEST_F(yield_test, a_worker_changes_its_user_id_where_it_may_block) {
     completion_list list;
     test_worker w{list, [] {
                       ums_worker_blocking_enter();
-                      EXPECT_EQ(::seteuid(::geteuid()), 0);  // Waits for every kernel thread.
+                      EXPECT_EQ(::seteuid(::geteuid()), 0);  // This waits for every kernel thread.
                       ums_worker_blocking_leave();
                   }};
     round_robin s{list, 1};
     s.run();
 }
 
-// Keeps who makes a worker from taking its signal mask back before the worker is that far.
+// Keeps the thread that makes a worker from restoring its own signal mask before the worker is
+// ready for that.
 std::atomic<bool> is_far_enough;
 pid_t maker = 0;
 int masks_of_maker = 0;
@@ -366,7 +370,7 @@ TEST_F(yield_test, a_worker_that_is_faster_than_its_maker_knows_its_handle_and_k
     is_far_enough = false;
     masks_of_maker = 0;
     maker = ::gettid();
-    // Set while there is no other thread that reads it: from here until all have ended.
+    // Set while no other thread reads it: from here until all have ended.
     ums::os::system.signal_mask = &late_mask;
     std::thread runs{[&] {
         round_robin s{list, 1};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// All of it lies under the list's lock. No waiter is forgotten: it pushes itself in the section in
-// which it has seen that its phase is the current one; complete() changes the phase and pops all in
-// one section. Between the last arrival and complete(), when the completion function runs without
-// the lock, the phase is not over: who comes to wait queues.
+// All of the state lies under the list's lock. No waiter is forgotten: a waiter pushes itself in
+// the section in which it has seen that its phase is the current one; complete() changes the phase
+// and pops all waiters in one section. Between the last arrival and complete(), while the
+// completion function runs without the lock, the phase is not over: a caller that comes to wait
+// then queues.
 //
-// Destruction right after wake-up: complete()'s last access is its unlock. Who has seen the new
-// phase has taken the lock after that.
+// Destruction right after wake-up: complete()'s last access is its unlock, and a waiter that has
+// seen the new phase took the lock after that.
 
 #include "ums/barrier.hpp"
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo p1 nomembarrier nosync
 //
-// Channels and condition variables that are biased to a processor (sched/bias.hpp), and lose that.
+// Channels and condition variables that become biased to a processor (sched/bias.hpp), and lose the
+// bias.
 #include "sched/bias.hpp"
 
 #include <atomic>
@@ -37,14 +38,14 @@ using ums::fiber;
 using calls = ums::impl::channel_calls;
 namespace this_fiber = ums::this_fiber;
 
-// As often as possible.
+// Biases as often as possible.
 class bias_test : public conserving_test {
 protected:
     bias_test() { ums::sched::bias_count::first.store(1, ums::base::relaxed); }
     ~bias_test() override { ums::sched::bias_count::first.store(32, ums::base::relaxed); }
 };
 
-// A channel whose word can be seen.
+// A channel whose word the test can see.
 struct open_channel {
     explicit open_channel(std::size_t capacity = 0) {
         calls::open(state, ums::impl::element_type_of<int>, capacity);
@@ -60,7 +61,7 @@ struct open_channel {
     ums::impl::channel_state state;
 };
 
-// Until it is biased, if the test runs in a way in which it can be.
+// Uses the channel until it is biased, if this variant of the test allows a bias.
 void use(open_channel& c, int times = 1'000) {
     fiber sender{[&] {
         for (int i = 0; i < times; ++i) ASSERT_EQ(c.send(i), channel_status::ok);
@@ -212,7 +213,7 @@ TEST_F(bias_test, may_be_destroyed_right_after_the_wake_up) {
             use(*c, 5);
             fiber sender{[&] { EXPECT_EQ(c->send(1), channel_status::ok); }};
             EXPECT_EQ(c->receive(), 1);
-            // The sender may be on its way out still: it has been served.
+            // The sender has been served, but may still be on its way out.
             sender.join();
             c.reset();
         }
@@ -249,7 +250,7 @@ TEST_F(bias_test, fibers_and_a_plain_thread_take_turns_and_lose_none) {
     ums::run({.processors = 2}, [] {
         constexpr int times = scaled(500, 100);
         turns t;
-        // First by itself, so that it is biased.
+        // This fiber uses it alone first, so that it is biased.
         {
             fiber other{[&] { t.play(1, 2, 100); }};
             t.play(0, 2, 100);

@@ -1,30 +1,31 @@
 // SPDX-License-Identifier: MIT
 //
-// All state is under one lock, receivers.lock. offer() and accept() do what is possible now; who
-// can do nothing publishes a transfer in the same section and parks.
+// All state is under one lock, receivers.lock. offer() and accept() do what is possible now; a
+// caller that can do nothing publishes a transfer in the same section and parks.
 //
-// No wake-up is lost. Who waits looked and published in one section, so a partner's section came
-// before (and what it left was seen: a value, room, a waiting partner, the close) or comes after
-// and finds the transfer. What lets a receiver wait is: no value in the channel, no sender waiting,
-// not closed. Each section that ends this (a send, a close) serves or wakes the receivers first, so
-// the three lists "values", "senders", "receivers" keep: receivers wait only while the other two
-// are empty, senders only while the channel is full (but for a sender whose value's move threw: it
-// is on its way to try again).
+// No wake-up is lost: a waiter looked and published in one section. So a partner's section either
+// came before, and the waiter saw what it left (a value, room, a waiting partner, the close), or it
+// comes after and finds the transfer. A receiver waits only while there is no value in the channel,
+// no sender waits, and the channel is not closed. Each section that ends this (a send, a close)
+// serves or wakes the receivers first. So an invariant holds for the three lists "values",
+// "senders" and "receivers": receivers wait only while the other two are empty, and senders only
+// while the channel is full (except for a sender whose value's move threw: it is on its way to try
+// again).
 //
-// Who is found is woken exactly once, after the section: see sync/wait_list.hpp, whose protocol
-// this is. It touches its transfer and its value again only after that wake-up. The waker's last
-// access to the channel is its release of the lock.
+// A waiter that is found is woken exactly once, after the section; sync/wait_list.hpp has this
+// protocol. The waiter touches its transfer and its value again only after that wake-up. The
+// waker's last access to the channel is its release of the lock.
 //
 // An untimed wait usually parks while it holds the lock, which the next fiber releases
-// (sched/park.hpp): then the list alone says who owns the waiter, and a hand-over costs three
-// read-modify-writes less.
+// (sched/park.hpp): then the list alone says which thread owns the waiter, and a hand-over saves
+// three read-modify-writes.
 //
-// A channel whose waits and hand-overs are all of one processor becomes biased to it
-// (sched/bias.hpp), unless moving a value could run something of the user's. Then send() and
-// receive() work inside that processor and need no read-modify-write at all. What they cannot do
-// there (a block must be allocated or freed, a select waits, it is closed) they leave to the
-// ordinary way, which takes the lock, and gives the bias back if it was the caller's. Nobody waits to
-// send to an unbounded channel: there each value counts as a wait.
+// A channel whose waits and hand-overs all happen on one processor becomes biased to it
+// (sched/bias.hpp), unless moving a value could run code of the user's. Then send() and receive()
+// work inside that processor and need no read-modify-write at all. What they cannot do there (a
+// block must be allocated or freed, a select waits, the channel is closed) they leave to the
+// ordinary way, which takes the lock, and gives the bias back if it was the caller's. No sender
+// ever waits on an unbounded channel, so there each value counts as a wait.
 //
 // Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
 // that stops between the two would block all receivers behind it, which is worse than a slow move.
@@ -81,7 +82,7 @@ void free_block(const channel_state& c, channel_block* b) noexcept {
     ::operator delete (b, std::align_val_t{alignment_of(*c.type)});
 }
 
-// The tail's block is used up.
+// The tail's block is used up: goes to the next one.
 [[gnu::noinline]] void enter_block(channel_state& c) {
     if (c.tail == nullptr) {
         c.head = c.tail = make_block(c);
@@ -95,7 +96,7 @@ void free_block(const channel_state& c, channel_block* b) noexcept {
     c.tail_at = 0;
 }
 
-// The head's block is used up: it becomes a spare one behind the tail, unless there is one.
+// The head's block is used up: it becomes a spare one behind the tail, unless there is one already.
 [[gnu::noinline]] void leave_block(channel_state& c) noexcept {
     channel_block* left = c.head;
     c.head = left->next;
@@ -106,7 +107,7 @@ void free_block(const channel_state& c, channel_block* b) noexcept {
     free_block(c, left);
 }
 
-// Of a type that is bytes. The usual sizes are copied without a call.
+// Copies a value of a type that is plain bytes. The usual sizes are copied without a call.
 UMS_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
     switch (size) {
         case 4:
@@ -141,9 +142,10 @@ UMS_ALWAYS_INLINE void drop_front(channel_state& c) noexcept {
     if (--c.count == 0 && c.head == c.tail) c.head_at = c.tail_at = 0;
 }
 
-// --- who waits ---
+// --- waiters ---
 
-// The first that waits still, or null. If it belongs to a select, that is claimed now.
+// Returns the first transfer that still waits, or null. If it belongs to a select, the caller has
+// now claimed it.
 transfer* first(wait_list& list) noexcept {
     while (auto* t = static_cast<transfer*>(list.first)) {
         if (t->claim == nullptr || claim(*t->claim, t->number)) [[likely]]
@@ -153,14 +155,15 @@ transfer* first(wait_list& list) noexcept {
     return nullptr;
 }
 
-// After a move that threw: a plain waiter stays as it was, a claimed select has to be told.
+// After a move that threw: a plain waiter stays as it was; a select that was claimed has to be
+// told.
 void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
     if (t.claim == nullptr) return;
     unlink(list, t);
     partners.add(t, outcome::again);
 }
 
-// There is room: the first senders' values move up.
+// There is room: the values of the first senders move up.
 [[gnu::noinline]] void refill(channel_state& c, woken& partners) noexcept {
     while (c.count < c.capacity) {
         transfer* t = first(c.senders);
@@ -169,7 +172,8 @@ void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
         try {
             put(c, t->value);
         } catch (...) {
-            result = outcome::again;  // It will throw where it belongs, or succeed.
+            // The sender tries again: it throws where that belongs, or succeeds.
+            result = outcome::again;
         }
         unlink(c.senders, *t);
         partners.add(*t, result);
@@ -194,7 +198,7 @@ public:
         next_ = os::lock_word::acquire(lock_);
         is_held_ = true;
     }
-    // Somebody else releases it, with what is returned.
+    // Another fiber releases the lock, with the value returned here.
     [[nodiscard]] std::uint32_t give_away() noexcept {
         is_held_ = false;
         return next_;
@@ -231,7 +235,7 @@ channel_status try_now(channel_state& c, void* value) {
 
 // --- waiting ---
 
-// Requires: the lock is held and `t` is linked. Returns without the lock, which is released with
+// Requires: the lock is held and `t` is linked. Returns without the lock, which was released with
 // `next`.
 UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next,
                                      transfer& t) noexcept {
@@ -243,7 +247,7 @@ UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next,
     sched::park(sched::park_kind::internal);
 }
 
-// As park_on().
+// Like park_on().
 reason park(section& locked, wait_list& list, transfer& t, nanoseconds until,
             const std::stop_token* stop) noexcept {
     locked.leave();
@@ -259,7 +263,7 @@ reason park(section& locked, wait_list& list, transfer& t, nanoseconds until,
     return reason::wake;
 }
 
-// The whole of an operation, from the lock on.
+// A whole operation, from the lock on.
 template <way direction>
 [[gnu::noinline]] channel_status transfer_until(channel_state& c, void* value, nanoseconds until,
                                                 const std::stop_token* stop, bool is_again) {
@@ -288,9 +292,10 @@ template <way direction>
     }
 }
 
-// --- several at once ---
+// --- several values at once ---
 
-// Of bytes that lie one behind the other: as many as follow each other in a block. False: none is possible in this way.
+// Puts values that are plain bytes and lie one after the other: as many as fit in a row in a block.
+// Returns false if this way is not possible for any.
 bool put_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
     if (b.bytes == nullptr || c.is_closed || c.receivers.first != nullptr || c.count >= c.capacity)
         return false;
@@ -306,7 +311,7 @@ bool put_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) 
 
 void take_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) noexcept {
     const std::size_t size = c.type->size;
-    const void* const from = front(c);  // Enters the next block first, if it must.
+    const void* const from = front(c);  // This enters the next block first, if it must.
     const std::size_t run = std::min({c.cells - c.head_at, c.count, b.count - done});
     std::memcpy(b.bytes + done * size, from, run * size);
     c.head_at += run;
@@ -315,7 +320,7 @@ void take_run(channel_state& c, const impl::channel_batch& b, std::size_t& done)
     done += run;
 }
 
-// As many as are possible now, in one section, from the one of number `done` on.
+// Moves as many values as is possible now, in one section, starting with number `done`.
 template <way direction>
 channel_status attempt_many(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
     woken partners;
@@ -330,7 +335,7 @@ channel_status attempt_many(channel_state& c, const impl::channel_batch& b, std:
     return status;
 }
 
-// `least`: with how many it is content. `done` counts on, also if a move throws.
+// `least` is how many values satisfy the caller. `done` counts on, also if a move throws.
 template <way direction>
 channel_status transfer_many(channel_state& c, const impl::channel_batch& b, std::size_t least,
                              std::size_t& done, nanoseconds until, const std::stop_token* stop) {
@@ -346,21 +351,21 @@ channel_status transfer_many(channel_state& c, const impl::channel_batch& b, std
 
 // --- the short ways, which make up nearly all of an untimed operation ---
 
-// Under the lock. What it is released with: after enough waits and hand-overs of one processor, a
-// bias.
+// Requires: the lock. Returns what to release it with: a bias, after enough waits and hand-overs on
+// one processor.
 UMS_ALWAYS_INLINE std::uint32_t released_with(channel_state& c, std::uint32_t next) noexcept {
     if (next != os::lock_states::free || !c.type->is_bytes) return next;
     const std::uint32_t mine = sched::bias::mine();
-    // The words that the lists do not use.
+    // These words of the lists are otherwise unused.
     return sched::bias_count::note(c.receivers.spare, c.senders.spare, mine) ? mine : next;
 }
 
-// The same after a value went in or out and nobody waited.
+// The same, after a value went in or out and no partner waited.
 UMS_ALWAYS_INLINE std::uint32_t released_after_move(channel_state& c, std::uint32_t next) noexcept {
     return c.capacity == unbounded ? released_with(c, next) : next;
 }
 
-// Under the lock, which is released if the call throws.
+// Requires: the lock, which is released if the call throws.
 template <class F>
 UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
     try {
@@ -371,7 +376,7 @@ UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
     }
 }
 
-// Releases the lock. `t` was taken out of its list.
+// Releases the lock after `t` was taken out of its list.
 UMS_ALWAYS_INLINE void end_wait(channel_state& c, std::uint32_t next, const transfer& t) noexcept {
     parkable& who = *t.who;
     const bool is_held = t.is_held;
@@ -388,8 +393,8 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next,
     return channel_status::ok;
 }
 
-// The first value is received, and that of `t`, a plain waiter and the first sender, takes its place. The type is bytes. The
-// channel is full, so it is bounded.
+// Receives the first value, and puts the value of `t`, a plain waiter and the first sender, in its
+// place. The type is plain bytes. The channel is full, so it is bounded.
 UMS_ALWAYS_INLINE void move_up(channel_state& c, transfer& t, void* into) {
     c.type->deliver(into, front(c));
     drop_front(c);
@@ -411,7 +416,7 @@ UMS_ALWAYS_INLINE channel_status after_wait(channel_state& c, void* value, const
     return transfer_until<direction>(c, value, os::never, nullptr, true);
 }
 
-// Nothing is possible now.
+// Waits: nothing is possible now.
 template <way direction>
 UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void* value) {
     transfer t{sched::this_parkable(), value};
@@ -454,7 +459,7 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void
     return transfer_until<way::receive>(c, into, os::never, nullptr, false);
 }
 
-// --- the same in a channel that is biased to the processor, inside that ---
+// --- the same inside the processor that the channel is biased to ---
 
 UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here, wait_list& list,
                                            transfer& t, void* out, void* from) {
@@ -464,7 +469,8 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here
     return channel_status::ok;
 }
 
-// Whether the next value at `at` neither allocates a block nor frees one. A bounded channel has one, for ever.
+// Whether the next value at `at` neither allocates a block nor frees one. A bounded channel keeps
+// its one block for ever.
 UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, std::size_t at) noexcept {
     return at != c.cells || c.capacity != unbounded;
 }

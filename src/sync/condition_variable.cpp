@@ -1,40 +1,43 @@
 // SPDX-License-Identifier: MIT
 //
-// A queue of waiters and nothing else. A waiter is in it before it unlocks its mutex, so a notify
-// by whoever changes the state under that mutex afterwards finds it. Each waiter that a notify
-// takes out, it wakes; one that has given up is out when it leaves the list's lock. So every notify
-// that finds a waiter ends exactly one wait (notify_all: those of all it finds), and that wait says
-// so.
+// This is a queue of waiters and nothing else. A waiter is in it before it unlocks its mutex, so a
+// notify finds it if the notifier changes the state under that mutex afterwards. A notify wakes
+// each waiter that it takes out; a waiter that has given up is out of the queue when it leaves the
+// list's lock. So every notify that finds a waiter ends exactly one wait (notify_all: those of all
+// waiters it finds), and that wait says so.
 //
 // The head says where the queue is:
 //
-//   0        nobody waits.
+//   0        no thread waits.
 //   waiter   it is the only one, and in no list. It came with one compare-and-swap, and goes with
 //            one: of a notify, or of the next waiter, which puts both into the list.
-//   in_list  the waiters are in the list. To it and from it the head changes only under its lock.
+//   in_list  the waiters are in the list. The head changes to and from this value only under the
+//            list's lock.
 //
-// One whose waits are all of one processor becomes biased to that (sched/bias.hpp): the list's lock is
-// biased, and the head says "in_list", though the list may be empty. So nobody gets past the lock,
-// and inside that processor a wait and a notify need no read-modify-write but the mutex's. Whoever
-// takes the lock in the ordinary way has taken the bias away, and frees the lock. Waiters that may
-// give up, or have a lock of their own choice, are always left to that way.
+// A condition variable whose waits all happen on one processor becomes biased to it
+// (sched/bias.hpp): the list's lock is biased, and the head says "in_list", though the list may be
+// empty. So no caller gets past the lock, and inside that processor a wait and a notify need no
+// read-modify-write but the mutex's. A caller that takes the lock in the ordinary way has taken the
+// bias away, and frees the lock. Waiters that may give up, or that have a lock of their own choice,
+// always go the ordinary way.
 //
-// A notify whose load of the head misses a waiter counts as the earlier of the two: nothing that it
-// announces can have come after the waiter's look, as both were under the mutex.
+// If a notify's load of the head misses a waiter, the notify counts as the earlier of the two:
+// nothing that it announces can have come after the waiter's look, because both were under the
+// mutex.
 //
-// Destruction. The condition variable may go as soon as its waiters have been notified. Others use
-// the protocol of sync/wait_list.hpp, in which a waiter whose deadline passes takes the list's lock
-// to see whether it has been popped; here, that lock may be gone by then. So a waiter that may give
-// up goes into the list always, and has a lock of its own, `leaving`, which who pops it takes too.
-// Under it the waiter sees whether it was popped. If not, nobody can pop it while it holds that
-// lock, so no notify_all() can be complete, and the list is there. A notify takes the list's lock
-// first and `leaving` second; the waiter, the other way round, only tries the second. A notify that
-// needs no lock waits until the list's is free: who gave up last, and left the head at 0, may hold
-// it still.
+// Destruction: the condition variable may be destroyed as soon as its waiters have been notified.
+// Other types use the protocol of sync/wait_list.hpp, in which a waiter whose deadline passes takes
+// the list's lock to see whether it has been popped; here, that lock may be gone by then. So a
+// waiter that may give up always goes into the list, and has a lock of its own, `leaving`, which
+// the notify that pops it takes too. Under that lock the waiter sees whether it was popped. If it
+// was not, nothing can pop it while it holds the lock, so no notify_all() can be complete, and the
+// list still exists. A notify takes the list's lock first and `leaving` second; the waiter takes
+// them in the other order, but only tries the second. A notify that needs no lock waits until the
+// list's lock is free: the last waiter that gave up, and left the head at 0, may still hold it.
 //
-// A lock that the library does not know may park inside its unlock(), when the waiter is in the
-// queue already. A wake() would end that park. So such a waiter says when it is ready to be woken,
-// in `phase`; a notify that comes before leaves its mark there and does not wake.
+// A lock that the library does not know may park inside its unlock(), when the waiter is already in
+// the queue. A wake() would end that park. So such a waiter says in `phase` when it is ready to be
+// woken; a notify that comes before that leaves its mark there and does not wake.
 
 #include "ums/condition_variable.hpp"
 
@@ -69,12 +72,13 @@ struct condition_waiter : waiter {
 
     const bool is_foreign;
     const bool may_give_up;
-    bool is_held = false;  // Guarded by the list's lock: it went by sched::inside::park().
+    // Guarded by the list's lock: the waiter parked by sched::inside::park().
+    bool is_held = false;
     std::uint32_t leaving = 0;
     base::atomic<std::uint32_t> phase{unlocking};
 };
 
-// All there is in a mutex.
+// A mutex is nothing but its state.
 mutex_state& state_of(mutex& m) noexcept {
     static_assert(std::is_standard_layout_v<mutex> && sizeof(mutex) == sizeof(mutex_state));
     return reinterpret_cast<mutex_state&>(m);
@@ -87,12 +91,12 @@ condition_waiter* only_waiter(std::uintptr_t head) noexcept {
     return reinterpret_cast<condition_waiter*>(head);
 }
 
-// `next`: what the list's lock is to become.
+// `next` is what the list's lock is to become.
 void enqueue(condition_state& c, condition_waiter& w,
              std::uint32_t next = os::lock_states::free) noexcept {
     word head{c.head};
     std::uintptr_t seen = 0;
-    // sync(condition): publishes the waiter to who takes it out.
+    // sync(condition): publishes the waiter to the notify that takes it out.
     if (!w.may_give_up && next == os::lock_states::free &&
         head.compare_exchange(seen, as_head(w), base::release, base::relaxed))
         return;
@@ -108,13 +112,13 @@ void enqueue(condition_state& c, condition_waiter& w,
     guard.unlock(next);
 }
 
-// Under the list's lock, after a waiter has left the list.
+// Requires: the list's lock. Call after a waiter has left the list.
 void correct_head(condition_state& c) noexcept {
-    // sync(condition): a notify that finds nobody then finds the lock held, or released.
+    // sync(condition): a notify that finds no waiter then finds the lock held, or released.
     if (empty(c.waiters)) word{c.head}.store(0, base::release);
 }
 
-// Under the list's lock. Requires: there is one.
+// Requires: the list's lock, and that there is a waiter.
 condition_waiter* pop_first(wait_list& list) noexcept {
     auto* w = static_cast<condition_waiter*>(list.first);
     if (w->may_give_up) {
@@ -127,24 +131,25 @@ condition_waiter* pop_first(wait_list& list) noexcept {
     return w;
 }
 
-// The first, or all; linked by `next`.
+// Takes the first waiter, or all, linked by `next`.
 waiter* take(condition_state& c, bool all) noexcept {
     word head{c.head};
     for (;;) {
-        // sync(condition): with it, the lock's state below is no older than the head's.
+        // sync(condition): makes the lock's state, read below, no older than the head's.
         std::uintptr_t seen = head.load(base::acquire);
         if (seen != in_list) {
             // sync(condition): as above, and sees the waiter.
             if (seen != 0 && !head.compare_exchange(seen, 0, base::acquire, base::relaxed))
                 continue;
-            // sync(os.lock): its release is the last access of who gave up; *this may go after it.
+            // sync(os.lock): the release of this lock is the last access of a waiter that gave up;
+            // *this may be destroyed after it.
             if (base::atomic_ref{c.waiters.lock}.load(base::acquire) != os::lock_states::free)
                 list_guard{c.waiters};
             return only_waiter(seen);
         }
         list_guard guard{c.waiters};
         if (head.load(base::relaxed) != in_list) continue;
-        if (empty(c.waiters)) {  // It was biased.
+        if (empty(c.waiters)) {  // The list was biased.
             correct_head(c);
             return nullptr;
         }
@@ -160,7 +165,7 @@ waiter* take(condition_state& c, bool all) noexcept {
     }
 }
 
-// Without the lock. The waiter may be gone when it returns.
+// Call without the lock. The waiter may be gone when this returns.
 void tell(condition_waiter& w) noexcept {
     parkable& who = *w.who;
     // sync(condition): publishes what the caller did to a waiter that has not parked yet.
@@ -168,7 +173,8 @@ void tell(condition_waiter& w) noexcept {
     w.is_held ? sched::resume_held(who) : sched::wake(who);
 }
 
-// --- the same, if it is biased to the processor of the calling fiber, inside that. False: not so. ---
+// --- The same inside the processor that this is biased to. False: it is not biased to that of the
+// calling fiber. ---
 
 bool is_plain(const waiter& w) noexcept {
     const auto& of = static_cast<const condition_waiter&>(w);
@@ -178,7 +184,8 @@ bool is_plain(const waiter& w) noexcept {
 UMS_ALWAYS_INLINE bool wait_here(condition_state& c, mutex_state& m) noexcept {
     sched::inside here{c.waiters.lock};
     if (!here.enter()) return false;
-    // Before it is queued; but no notify finds the list until it is left.
+    // This comes before the waiter is queued; but no notify finds the list until this fiber leaves
+    // the processor.
     if (!unlock_alone(m, here.self())) [[unlikely]] {
         here.leave();
         return false;
@@ -216,7 +223,7 @@ UMS_ALWAYS_INLINE bool take_all_here(condition_state& c, waiter*& taken) noexcep
     return are_plain;
 }
 
-// False: it was notified, and the condition variable may be gone.
+// Returns false if the waiter was notified; the condition variable may then be gone.
 bool give_up(condition_state& c, condition_waiter& w) noexcept {
     for (int tries = 0;; ++tries) {
         lock_word::acquire(w.leaving);
@@ -278,7 +285,7 @@ bool condition_calls::wait(condition_state& c, const std::unique_lock<mutex>& he
     condition_waiter w{sched::this_parkable(), false, until, stop};
     std::uint32_t next = os::lock_states::free;
     if (!w.may_give_up) {
-        // Guarded by the mutex, which is the same for all who wait here at one time.
+        // Guarded by the mutex, which is the same for all waiters of a given time.
         const std::uint32_t mine = sched::bias::mine();
         if (sched::bias_count::note(c.waiters.spare, c.count, mine)) next = mine;
     }
@@ -296,7 +303,7 @@ bool condition_calls::wait(condition_state& c, foreign_lock held, deadline limit
     enqueue(c, w);
     held.unlock(held.lock);
     std::uint32_t seen = unlocking;
-    // sync(condition): acquire sees what a notify that came first had done.
+    // sync(condition): acquire sees what an earlier notify did.
     if (!w.phase.compare_exchange(seen, waiting, base::acq_rel, base::acquire)) return true;
     return park_until_notified(c, w, until, stop);
 }
@@ -312,7 +319,7 @@ struct notify_at_exit : impl::exit_hook {
         : told{c}, lock{std::move(held)} {
         run = [](exit_hook& self) noexcept {
             const std::unique_ptr<notify_at_exit> last{static_cast<notify_at_exit*>(&self)};
-            // Who gets the mutex may destroy both: it is unlocked last (LWG 3343).
+            // The waiter that gets the mutex may destroy both, so unlock it last (LWG 3343).
             last->told.notify_all();
             last->lock.unlock();
         };

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// Each fiber, and each plain thread, that has a value has a table: a slot for each index, and the
-// list of its values in the order they were made. Nobody else touches it, so nothing here waits for
-// anybody.
+// Each fiber and each plain thread that has a value has a table: a slot for each index, and the
+// list of its values in the order they were made. No other thread touches the table, so nothing
+// here waits.
 //
-// An index is used again when its fiber_local is gone, an id never: a slot whose id is another
-// one's holds a stale value, which is as good as none. It is destroyed when the slot is needed, so
-// that a fiber that outlives many fiber_locals does not collect their values. A value knows how to
-// destroy itself and nothing about its fiber_local, which may be gone, or going on another kernel
-// thread.
+// An index is used again when its fiber_local is gone, an id never. A slot whose id is another
+// one's holds a stale value, which counts as none. A stale value is destroyed when its slot is
+// needed, so that a fiber that outlives many fiber_locals does not collect their values. A value
+// knows how to destroy itself and nothing about its fiber_local, which may be gone, or may be in
+// destruction on another kernel thread.
 
 #include "ums/fiber_local.hpp"
 
@@ -22,15 +22,15 @@
 
 namespace ums::impl {
 
-// Made once for each index and never freed: a fiber_local of static storage may go after anything
-// else.
+// Made once for each index and never freed, because a fiber_local of static storage may be
+// destroyed after anything else.
 struct local_index {
     std::uint32_t index;
     local_index* next_free;
 };
 
 struct local_slot {
-    std::uint64_t id = 0;  // 0: empty.
+    std::uint64_t id = 0;  // 0: the slot is empty.
     local_node* value = nullptr;
 };
 
@@ -53,7 +53,7 @@ struct local_table : exit_hook {
         size = bigger;
     }
 
-    // Out of the table first: its destructor may ask for another.
+    // Takes it out of the table first, because its destructor may ask for another.
     void destroy(local_node& value) noexcept {
         slots[value.key.index] = {};
         (value.newer != nullptr ? value.newer->older : newest) = value.older;

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
-// The word: twice the count, and a flag.
+// The word is twice the count, plus a flag.
 //
 //   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
 //
-// While the flag is set the count becomes zero only under the lock; all else is one
-// compare-and-swap of the word. So no waiter is forgotten: it sets the flag, by a compare-and-swap
-// that finds the count above zero, and pushes itself in one section; who brings the count to zero
-// finds the flag, and then, under the lock, the waiter. A waiter that gives up holds the lock, with
-// the flag still set, so the count is not zero and nobody is on his way to wake it.
+// While the flag is set the count becomes zero only under the lock; every other change is one
+// compare-and-swap of the word. So no waiter is forgotten: a waiter sets the flag, by a
+// compare-and-swap that finds the count above zero, and pushes itself in one section. The caller
+// that brings the count to zero finds the flag, and then, under the lock, the waiter. A waiter that
+// gives up holds the lock, with the flag still set, so the count is not zero and no other thread is
+// about to wake it.
 //
-// Destruction right after wake-up, or by one who has only seen the count at zero: the last access
-// of who brings it there is its compare-and-swap if there are no waiters; else its unlock, and
-// until then the waiters that it has popped and not woken keep the object alive.
+// Destruction is allowed right after wake-up, also for a caller that has only seen the count at
+// zero. The last access of the caller that brings the count there is its compare-and-swap if there
+// are no waiters; otherwise it is its unlock, and until then the waiters that it has popped and not
+// woken keep the object alive.
 
 #include "ums/impl/gate.hpp"
 
@@ -27,7 +29,7 @@ using word = base::atomic_ref<std::uintptr_t>;
 
 constexpr std::uintptr_t has_waiters = 1, one = 2;
 
-// Stores next(count) where that does not wake anybody. False: it would.
+// Stores next(count) if that wakes no waiter. Returns false if it would.
 template <class Next>
 bool change_quietly(word at, Next next) noexcept {
     std::uintptr_t seen = at.load(base::relaxed);
@@ -35,7 +37,7 @@ bool change_quietly(word at, Next next) noexcept {
         const std::uintptr_t count = next(seen / one);
         const std::uintptr_t flag = seen & has_waiters;
         if (count == 0 && flag != 0) return false;
-        // sync(gate): publishes to those who find it open.
+        // sync(gate): publishes to the callers that find it open.
         if (at.compare_exchange(seen, count * one | flag, base::release, base::relaxed))
             return true;
     }
@@ -48,8 +50,8 @@ void change(gate_state& g, Next next) noexcept {
         list_guard guard{g.waiters};
         std::uintptr_t seen = at.load(base::relaxed);
         while ((seen & has_waiters) != 0 && next(seen / one) == 0) {
-            // sync(gate): sees what those did who brought the count so far, for the waiters;
-            // publishes to those who find it open.
+            // sync(gate): sees, for the waiters, what the callers did that brought the count so
+            // far; publishes to those that find it open.
             if (!at.compare_exchange(seen, 0, base::acq_rel, base::relaxed)) continue;
             waiter* const all = pop_all(g.waiters);
             guard.unlock();
@@ -66,7 +68,7 @@ void change(gate_state& g, Next next) noexcept {
     std::uintptr_t seen = at.load(base::acquire);
     do {
         if (seen < one) return true;
-        // sync(gate): if it has been opened, as above. The flag itself publishes nothing.
+        // sync(gate): if it has been opened, sees the same. The flag itself publishes nothing.
     } while (!at.compare_exchange(seen, seen | has_waiters, base::acquire, base::acquire));
     waiter me{sched::this_parkable()};
     push_back(g.waiters, me);
@@ -104,8 +106,8 @@ void gate_calls::count_down(gate_state& g, std::ptrdiff_t n) noexcept {
 }
 
 void gate_calls::open(gate_state& g) noexcept {
-    // One that is open is written again: who finds it open sees what happened before each of the
-    // calls.
+    // An open gate is written again: a caller that finds it open sees what happened before each of
+    // the calls.
     change(g, [](std::uintptr_t) { return std::uintptr_t{0}; });
 }
 

@@ -23,7 +23,7 @@ constinit base::atomic<std::uint32_t> last_number;
 struct edge {
     std::uint32_t held = 0, locked = 0;  // The numbers of two mutexes; 0: free.
     bool is_reported = false;
-    char who[80] = {};  // Was first to lock them in this order.
+    char who[80] = {};  // The fiber or thread that first locked them in this order.
 };
 
 constexpr std::size_t edges = 4096, probes = 8;
@@ -34,7 +34,7 @@ constinit std::size_t victim = 0;
 
 thread_local held_locks held_by_thread;
 
-// noinline: on a plain thread only, which never changes.
+// Not inlined. It is called on plain threads only, which never change.
 [[gnu::noinline]] held_locks& of_thread() noexcept { return held_by_thread; }
 
 held_locks& held_by_caller() noexcept {
@@ -43,7 +43,7 @@ held_locks& held_by_caller() noexcept {
 }
 
 std::uint32_t number_of(wait_list& list) noexcept {
-    // relaxed: a number, and nothing else, is agreed on.
+    // relaxed: the callers agree on a number and nothing else.
     const base::atomic_ref<std::uint32_t> word{list.spare};
     std::uint32_t number = word.load(base::relaxed);
     if (number != 0) return number;
@@ -56,7 +56,7 @@ edge& slot(std::uint32_t held, std::uint32_t locked, std::size_t probe) noexcept
     return table[((hash >> 32) + probe) % edges];
 }
 
-// Under table_lock. Null: none.
+// Requires: table_lock. Returns null if there is none.
 edge* find(std::uint32_t held, std::uint32_t locked) noexcept {
     for (std::size_t i = 0; i < probes; ++i) {
         edge& e = slot(held, locked, i);
@@ -65,7 +65,7 @@ edge* find(std::uint32_t held, std::uint32_t locked) noexcept {
     return nullptr;
 }
 
-// Under table_lock.
+// Requires: table_lock.
 void insert(std::uint32_t held, std::uint32_t locked, const char* who) noexcept {
     edge* into = &slot(held, locked, victim++ % probes);
     for (std::size_t i = 0; i < probes; ++i)

@@ -14,6 +14,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
 #include "ums/shared_mutex.hpp"
@@ -37,7 +38,7 @@ void lock_both(A& first, B& second) {
     const std::lock_guard inner{second};
 }
 
-// What the child has done, with the warnings that it should get in a debug build.
+// What the child does, with the warnings that it should get in a debug build.
 struct deed {
     const char* name;
     std::size_t warnings;
@@ -193,7 +194,8 @@ TEST_F(lock_order_test, the_warning_names_both_fibers) {
 }
 
 TEST_F(lock_order_test, the_variable_turns_it_off) {
-    EXPECT_EQ(run_child("does", {"0"}, {{"UMS_LOCK_ORDER", "off"}}).err, "");
+    EXPECT_EQ(run_child("does", {"0"}, {{"UMS_DEBUG", with_debug_words("lock_order=off")}}).err,
+              "");
 }
 
 }  // namespace

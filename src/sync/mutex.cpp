@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// The owner's word: the address of who holds the mutex (0: nobody) and three flags.
+// The owner's word holds the address of the holder (0: there is none) and three flags.
 //
 //   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
-//   one_woken    barging: a waiter was woken to try again and has not tried yet; others need not be
-//                woken meanwhile. Set with the release that wakes it, under the list's lock; cleared by
-//                that waiter, when it takes the mutex or under the list's lock.
-//   raised       the holder was raised to the priority of a waiter (sched/urgency.hpp). Set under the list's lock,
-//                with the holder in the word: from then on its unlock() comes into the list's lock before the
-//                word changes, so whoever holds that lock may touch the holder. Cleared there by the holder.
+//   one_woken    barging: a waiter was woken to try again and has not tried yet; other waiters need
+//                not be woken meanwhile. Set with the release that wakes it, under the list's lock;
+//                cleared by that waiter, when it takes the mutex or under the list's lock.
+//   raised       the waiters lend their priority to the holder (sched/urgency.hpp). Set under the
+//                list's lock, with the holder in the word: from then on the holder's unlock() takes
+//                the list's lock before the word changes, so code that holds that lock may touch
+//                the holder, and a donor may name it. The holder clears the flag there.
 //
-// So under the list's lock the owner may store the word: others change it meanwhile only by taking a
-// mutex that is free, or by setting flags under that lock.
+// So under the list's lock the owner may store the word: meanwhile other threads change it only by
+// taking a free mutex, or by setting flags under that lock.
 //
-// No waiter is forgotten. A waiter sets has_waiters under the lock while somebody holds the mutex; that
-// somebody's unlock then either wakes the first waiter or sees one_woken: then the woken one will take the mutex, or queue again with
-// one_woken cleared while somebody holds it, and whoever holds it then finds has_waiters without one_woken
-// when it unlocks.
+// No waiter is forgotten: a waiter sets has_waiters under the lock while the mutex is held. The
+// holder's unlock then either wakes the first waiter or sees one_woken. In the second case the
+// woken waiter will take the mutex, or will clear one_woken and queue again while another fiber
+// holds the mutex; that holder then finds has_waiters without one_woken when it unlocks.
 //
-// The unlock's last access to the object is its release of the word, or of the list's lock before it wakes
-// a waiter that uses the object until then: see sync/wait_list.hpp. A release of both, word and then
-// list, happens only when a waiter was popped, which keeps the object alive: the word says has_waiters or
-// the popped one has yet to return from its lock().
+// The unlock's last access to the object is its release of the word, or of the list's lock before
+// it wakes a waiter that uses the object until then: see sync/wait_list.hpp. An unlock releases
+// both, first the word and then the list's lock, only when it has popped a waiter. That keeps the
+// object alive: either the word says has_waiters, or the popped waiter has yet to return from its
+// lock().
 
 #include "ums/mutex.hpp"
 
@@ -41,17 +43,19 @@ namespace ums::impl {
 namespace {
 
 using namespace sync;
+using sched::urgency;
 using word = base::atomic_ref<std::uintptr_t>;
 
 constexpr std::uintptr_t has_waiters = 1, one_woken = 2, raised = 4, flags = 7;
 static_assert(alignof(parkable) > flags);
 
-// How long a lock() looks again before it parks, if another processor may release the mutex meanwhile, in
-// pauses. The short time, looking all along, suits any caller, if no others wait. The long one, about what it
-// costs to put a processor to sleep and to wake it, is for one whose processor would have nothing else to run
-// while another of its cluster runs. It leaves the word alone first, so that holders with short sections keep the
-// line for a few dozen of them, then looks often enough to find a mutex free between two long sections of one
-// holder. Never longer than that: then it sleeps.
+// How long a lock() looks again before it parks, if another processor may release the mutex
+// meanwhile, counted in pauses. The short time, with a look at every pause, suits any caller, if no
+// others wait. The long one is about what it costs to put a processor to sleep and to wake it. It
+// is for a caller whose processor would have nothing else to run while another of its cluster runs.
+// The caller first leaves the word alone, so that holders with short sections keep the cache line
+// for a few dozen of them, then looks often enough to find the mutex free between two long sections
+// of one holder. It never waits longer than that: then it sleeps.
 constexpr int short_spin = 40, long_spin = 480, before_first_look = 32, between_looks = 8;
 
 std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
@@ -59,12 +63,15 @@ std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
 
 struct lock_waiter : waiter {
     using waiter::waiter;
-    unsigned overtaken = 0;    // How often it was woken and somebody else was faster.
-    unsigned passed_over = 0;  // Guarded by the list's lock: how often one behind it was woken before it.
-    bool is_owner = false;  // Guarded by the list's lock: it was handed the mutex.
+    unsigned overtaken = 0;    // How often it was woken and another fiber was faster.
+    // Guarded by the list's lock: how often a waiter behind this one was woken before it.
+    unsigned passed_over = 0;
+    bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
+    // Guarded by both locks (sched/urgency.hpp). The code that takes it out of the list ends it.
+    sched::donor lends;
 };
 
-// Takes it if it is free, past those that wait. Clears `clear` with that.
+// Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
 bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen, std::uintptr_t clear = 0) noexcept {
     while (owner_of(seen) == 0)
         // sync(mutex): sees what the last holder did before its unlock.
@@ -73,7 +80,7 @@ bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen, std::uintptr_t c
     return false;
 }
 
-// Looks again for a while. `woken`: the caller was woken to try.
+// Looks again for a while. `woken` says that the caller was woken to try.
 bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
     static const bool alone = os::usable_cpus() == 1;
     if (alone) return false;
@@ -93,7 +100,7 @@ bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
     return false;
 }
 
-// Under the list's lock: takes a free mutex, or sets has_waiters. Clears `clear` either way.
+// Requires: the list's lock. Takes a free mutex, or sets has_waiters. Clears `clear` either way.
 bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
                       std::uintptr_t clear) noexcept {
     std::uintptr_t seen = owner.load(base::relaxed);
@@ -107,28 +114,58 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
     }
 }
 
-// Under the list's lock, with `one` among the waiters: as urgent as the most urgent of them. A holder that was raised before is
-// as urgent as all but `one`, the last that came.
-[[gnu::cold, gnu::noinline]] void raise_holder(mutex_state& m, const waiter& one) noexcept {
+// Calls each() with the donor of each waiter that has begun to lend, or could.
+void for_each_donor(wait_list& list, auto each) noexcept {
+    if (empty(list)) return;
+    waiter* w = list.first;
+    do {
+        if (auto& d = static_cast<lock_waiter*>(w)->lends; d.who != nullptr) each(d);
+        w = w->next;
+    } while (w != list.first);
+}
+
+// Requires: the list's lock. Makes the waiters lend to the holder. `newest` is the waiter that came
+// last and begins to lend with this; null: the holder is new.
+[[gnu::cold, gnu::noinline]] void lend_to_holder(mutex_state& m, lock_waiter* newest) noexcept {
+    const urgency::section all_lists;
+    if (newest != nullptr) urgency::begin(newest->lends, *newest->who);
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
     do {
-        if (owner_of(seen) == 0) return;  // Whoever takes it was woken, or comes past those that wait.
-        // What it is read for stays true once the flag is set; until then it may not be touched.
+        // The fiber that takes it was woken, or barges past the waiters.
+        if (owner_of(seen) == 0) return;
+        // What the word says of the holder stays true once the flag is set; until then the holder
+        // may not be touched.
         // sync(mutex): acquire sees the fiber.
     } while (!owner.compare_exchange(seen, seen | raised, base::acq_rel, base::relaxed));
-    auto& holder = *reinterpret_cast<parkable*>(owner_of(seen));
-    if (!holder.is_fiber) return;
-    const bool is_first = (seen & raised) == 0;
-    int most = sched::urgency::of(*one.who);
-    if (is_first)
-        for (const waiter* w = one.next; w != &one; w = w->next)
-            most = std::max(most, sched::urgency::of(*w->who));
-    sched::urgency::raise(static_cast<sched::fiber&>(holder), most, is_first);
+    auto& it = *reinterpret_cast<parkable*>(owner_of(seen));
+    if (!it.is_fiber) return;
+    auto& holder = static_cast<sched::fiber&>(it);
+    if (newest != nullptr && (seen & raised) != 0)
+        urgency::lend(newest->lends, holder);
+    else
+        for_each_donor(m.waiters, [&](sched::donor& d) { urgency::lend(d, holder); });
+    urgency::settle(&holder);
 }
 
-// Under the list's lock: the most urgent waiter, of equals the first; but before it the first that was passed over so often
-// that it is its turn. Those before the one that is taken count it.
+// Requires: the list's lock. The holder calls this when it is about to release the mutex for which
+// it was lent something.
+[[gnu::cold, gnu::noinline]] void give_back(mutex_state& m, parkable& holder) noexcept {
+    if (!holder.is_fiber) return;
+    const urgency::section all_lists;
+    for_each_donor(m.waiters, [](sched::donor& d) { urgency::take_back(d); });
+    urgency::settle(static_cast<sched::fiber*>(&holder));
+}
+
+// Requires: the list's lock. `w` has left the list.
+[[gnu::cold, gnu::noinline]] void end_lending(lock_waiter& w) noexcept {
+    const urgency::section all_lists;
+    urgency::settle(urgency::end(w.lends));
+}
+
+// Requires: the list's lock. Pops the most urgent waiter, of equals the first; but before that, the
+// first waiter that was passed over so often that it is its turn. Each waiter before the popped one
+// counts that it was passed over.
 [[gnu::cold, gnu::noinline]] waiter* pop_most_urgent(wait_list& list) noexcept {
     if (empty(list)) return nullptr;
     waiter* most = list.first;
@@ -139,7 +176,7 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
             most = w;
             break;
         }
-        if (const int its = sched::urgency::of(*w->who); its > highest) {
+        if (const int its = urgency::of(*w->who); its > highest) {
             most = w;
             highest = its;
         }
@@ -168,9 +205,10 @@ template <handover kind>
         list_guard guard{m.waiters};
         if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
         clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
-        if (sched::urgency::counts()) [[unlikely]]
-            raise_holder(m, w);
+        if (urgency::counts()) [[unlikely]]
+            lend_to_holder(m, &w);
         if (park_on(guard, w, until, stop) != reason::wake) {
+            if (w.lends.who != nullptr) end_lending(w);
             // relaxed: nothing is published.
             if (empty(m.waiters)) owner.fetch_and(~has_waiters, base::relaxed);
             return false;
@@ -196,31 +234,33 @@ template <handover kind>
     // relaxed: the flag is set under this lock.
     if ((owner.load(base::relaxed) & raised) != 0) [[unlikely]] {
         owner.fetch_and(~raised, base::relaxed);
-        auto& holder = *reinterpret_cast<parkable*>(me);
-        if (holder.is_fiber) sched::urgency::end(static_cast<sched::fiber&>(holder));
+        give_back(m, *reinterpret_cast<parkable*>(me));
         guard.unlock();
         mutex_calls<kind>::unlock(m);
         return;
     }
-    const bool by_priority = sched::urgency::counts();
+    const bool by_priority = urgency::counts();
     auto* w = static_cast<lock_waiter*>(kind == handover::barging && by_priority
                                             ? pop_most_urgent(m.waiters)
                                             : pop(m.waiters));
     if (w == nullptr) {
-        // It gave up, and cleared has_waiters. The word's release must come last.
+        // The waiter gave up, and cleared has_waiters. The word's release must come last.
         guard.unlock();
         mutex_calls<kind>::unlock(m);
         return;
     }
+    if (w->lends.who != nullptr) [[unlikely]]
+        end_lending(*w);
     parkable& who = *w->who;
     const std::uintptr_t more = empty(m.waiters) ? 0 : has_waiters;
     w->is_owner = kind == handover::fair || w->overtaken >= overtakes_most;
     // sync(mutex): publishes the section to the next holder.
     owner.store(w->is_owner ? reinterpret_cast<std::uintptr_t>(&who) | more : more | one_woken,
                 base::release);
-    // Those that go on waiting may be more urgent than the new holder. It has not been woken, so the mutex stays.
+    // Waiters that stay may be more urgent than the new holder. It has not been woken, so the mutex
+    // stays alive.
     if (by_priority && w->is_owner && more != 0) [[unlikely]]
-        raise_holder(m, *m.waiters.first);
+        lend_to_holder(m, nullptr);
     guard.unlock();
     sched::wake(who);
 }
@@ -284,10 +324,10 @@ void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
 bool unlock_alone(mutex_state& m, parkable& me) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = reinterpret_cast<std::uintptr_t>(&me);
-    // relaxed: a look.
+    // relaxed: this only looks.
     if (owner.load(base::relaxed) != seen) return false;
     before_unlock(m);
-    // sync(mutex): as in unlock(). Nothing but a new waiter fails it.
+    // sync(mutex): as in unlock(). Only a new waiter makes it fail.
     if (owner.compare_exchange(seen, 0, base::release, base::relaxed)) return true;
     after_lock(m);
     return false;
@@ -297,7 +337,8 @@ template struct mutex_calls<handover::barging>;
 template struct mutex_calls<handover::fair>;
 
 bool is_held_by_caller(const mutex_state& m) noexcept {
-    // relaxed: only the caller itself stores its own address, and a hand-over to it came before its wake.
+    // relaxed: only the caller itself stores its own address, and a hand-over to it came before its
+    // wake-up.
     return owner_of(word{const_cast<mutex_state&>(m).owner}.load(base::relaxed)) == self();
 }
 

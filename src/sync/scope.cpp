@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
 // The children are counted under the list's lock. No wake-up is lost: a joiner looks at the count
-// and pushes itself in one section; the child that brings it to zero pops all joiners in the
-// section that does so. That section is the child's last access to the scope, and a joiner reads
-// the count under the lock only, so the scope may go as soon as join() has returned.
+// and pushes itself in one section; the child that brings the count to zero pops all joiners in the
+// same section. That section is the child's last access to the scope, and a joiner reads the count
+// only under the lock, so the scope may be destroyed as soon as join() has returned.
 //
-// A child leaves in its first registered hook of the last stage, so after everything else it does:
-// its function, its fiber_local values, what it promised to make ready at its end.
+// A child leaves in its first registered hook of the last stage, which comes after everything else
+// it does: its function, its fiber_local values, what it promised to make ready at its end.
 
 #include "ums/scope.hpp"
 

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: MIT
 //
 // A select looks at all its cases while it holds the locks of all its channels, and if none can
-// happen publishes a transfer for each before it releases any. So for every other it is either not
-// there, or waits in all.
+// happen, it publishes a transfer for each before it releases any lock. So for every other caller
+// the select is either not there, or waits in all its channels.
 //
-// Two selects that meet. The one that finds the other holds its own locks and is published nowhere:
-// nobody can claim it, so only the other has to be claimed, with one compare-and-swap. The other
-// has left all its locks, or the one would not have got this channel's. Locks are taken in the
-// order of their addresses, each channel's once however often it occurs, and nobody waits for
-// another lock while it holds a higher one: no deadlock.
+// When two selects meet, the one that finds the other holds its own locks and is published nowhere.
+// No other thread can claim it, so only the other select has to be claimed, with one
+// compare-and-swap. That other has released all its locks, or the first would not have got this
+// channel's. Locks are taken in the order of their addresses, each channel's once however often it
+// occurs, and no caller waits for another lock while it holds a higher one, so there is no
+// deadlock.
 //
-// No wake-up is lost or stray. The claim word is 0 while it waits. A partner or a close() (under
-// the lock of the channel in which it found a transfer), a stop (in its callback) and the deadline
-// (the waiter itself) each try to change it; the first one wins. A winner other than the waiter
-// wakes it exactly once, and the waiter parks until that wake() has come. A loser drops the
-// transfer it found and looks for another partner, so a value is never given to a select that has
-// something else already. Before it returns, the waiter has destroyed its stop callbacks, which
-// waits for those that run, and has looked at each transfer under its channel's lock (the winner's
-// was taken out by the winner): nobody knows of it any more.
+// No wake-up is lost or stray. The claim word is 0 while the select waits. A partner or a close()
+// (under the lock of the channel in which it found a transfer), a stop (in its callback) and the
+// deadline (the waiter itself) each try to change it; the first one wins. A winner other than the
+// waiter wakes it exactly once, and the waiter parks until that wake() has come. A loser drops the
+// transfer it found and looks for another partner, so no value goes to a select that already has
+// something else. Before it returns, the waiter destroys its stop callbacks, which waits for those
+// that run, and looks at each transfer under its channel's lock (the winner took out its own).
+// After that no other thread knows of the waiter.
 //
-// Rejected: publishing case by case, with both sides claimed when they meet. Two words must then be
-// claimed in an order, and a claim be taken back when the second fails, while a third partner
-// passes by: Go began so, too.
+// Rejected: publishing case by case, with both sides claimed when they meet. Then two words must be
+// claimed in an order, and the first claim be taken back when the second fails, while a third
+// partner passes by. Go began like that, too.
 
 #include "ums/select.hpp"
 
@@ -37,22 +38,22 @@ namespace sync {
 
 namespace {
 
-// Where a select begins to look. A sequence for each kernel thread; no address of it is kept across
-// a switch.
+// Where a select begins to look. Each kernel thread has a sequence of its own; no address of it is
+// kept across a switch.
 [[gnu::noinline]] std::uint32_t random_below(std::uint32_t n) noexcept {
-    // Lent to one fiber of this thread after the other, as errno is: no plain access.
+    // One fiber of this thread after the other uses it, as with errno, so there is no plain access.
     thread_local constinit base::owned<std::uint64_t> drawn;
     drawn.add(0x9e3779b97f4a7c15u);
     return base::random{drawn.get() + reinterpret_cast<std::uintptr_t>(&drawn)}.below(n);
 }
 
-// On the select's stack.
+// Lies on the select's stack.
 struct waiting {
     parkable& who;
-    std::uint32_t claimed = 0;  // Which case, counted from 1; 0: none yet.
+    std::uint32_t claimed = 0;  // The case that was claimed, counted from 1; 0: none yet.
 };
 
-// A stop case's callback.
+// The callback of a stop case.
 struct on_request {
     waiting* select;
     std::uint32_t number;
@@ -102,8 +103,8 @@ struct select_access::internal {
         return head;
     }
 
-    // The cases with a channel, by its address. A merge sort from the bottom: bin[i] holds 2^i of
-    // them.
+    // The cases that have a channel, sorted by its address. A bottom-up merge sort: bin[i] holds
+    // 2^i cases.
     static select_case* sorted(select_case* cases) noexcept {
         select_case* bins[32] = {};
         for (select_case* one = cases; one != nullptr; one = one->next_) {
@@ -133,7 +134,7 @@ struct select_access::internal {
         void leave() noexcept {
             const select_case* one = std::exchange(all_, nullptr);
             while (one != nullptr) {
-                // From its release on, a channel may be gone: its cases are passed first.
+                // A channel may be gone once its lock is released, so first step past its cases.
                 const select_case* next = last_of_same(one)->next_locked_;
                 os::lock_word::release(one->channel_->receivers.lock);
                 one = next;
@@ -149,9 +150,9 @@ struct select_access::internal {
         select_case* all_;
     };
 
-    // --- looking ---
+    // --- looking at the cases ---
 
-    // Under the lock of its channel. Whether it has happened.
+    // Requires: the lock of its channel. Returns whether the case has happened.
     static bool happens(select_case& one, woken& partners) {
         void* value = one.value_(one);
         one.status_ = one.kind_ == kind::send ? offer(*one.channel_, value, partners)
@@ -159,7 +160,8 @@ struct select_access::internal {
         return one.status_ == channel_status::ok || one.status_ == channel_status::closed;
     }
 
-    // Calls look(one, index) for each from a random start, until it is true. The index, or nobody.
+    // Calls look(one, index) for each case from a random start, until it returns true. Returns the
+    // index, or `nobody`.
     template <class Look>
     static std::uint32_t look_around(select_case* cases, std::uint32_t n, Look look) {
         const std::uint32_t start = n > 1 ? random_below(n) : 0;
@@ -179,7 +181,7 @@ struct select_access::internal {
         return one.kind_ == kind::time && os::to_nanoseconds(one.at_) <= os::now();
     }
 
-    // With an otherwise() among them. Each channel is looked at by itself.
+    // For a select with an otherwise() among its cases. It looks at each channel by itself.
     static std::uint32_t without_waiting(select_case* cases, std::uint32_t n, std::uint32_t other) {
         const std::uint32_t found = look_around(cases, n, [](select_case& one) {
             if (!has_channel(one)) return has_passed(one);
@@ -213,7 +215,7 @@ struct select_access::internal {
         }
     }
 
-    // The callbacks of the stop cases, for as long as it lives.
+    // The callbacks of the stop cases, for as long as this object lives.
     class stops {
     public:
         stops(select_case* cases, waiting& self) noexcept : cases_{cases} {
@@ -243,7 +245,7 @@ struct select_access::internal {
         bool any_ = false;
     };
 
-    // Waits until one is claimed. Which, counted from 1.
+    // Waits until a case is claimed. Returns which, counted from 1.
     static std::uint32_t wait(select_case* cases, waiting& self, nanoseconds until,
                               std::uint32_t deadline_number) noexcept {
         const sched::waiting_for mark{self.who, sched::wait_kind::select,
@@ -251,13 +253,14 @@ struct select_access::internal {
         const stops armed{cases, self};
         if (sched::park(sched::park_kind::internal, until, nullptr) != reason::wake &&
             !claim(self.claimed, deadline_number))
-            sched::park(sched::park_kind::internal);  // Somebody was first: his wake() is on its
-                                                      // way.
-        // relaxed: who changed it woke this waiter since, or was this waiter.
+            // Another thread was first: its wake() is on its way.
+            sched::park(sched::park_kind::internal);
+        // relaxed: the thread that changed the word has woken this waiter since, or was this
+        // waiter.
         return base::atomic_ref<std::uint32_t>{self.claimed}.load(base::relaxed);
     }
 
-    // Nobody if it has to look again.
+    // Returns `nobody` if the select has to look again.
     static std::uint32_t with_waiting(select_case* cases, std::uint32_t n, select_case* by_address,
                                       nanoseconds until, std::uint32_t deadline_index) {
         waiting self{sched::this_parkable()};

@@ -2,29 +2,30 @@
 //
 // The word is one of
 //
-//   2 * n        n permits, nobody waits
-//   address + 1  no permit, one waiter, who is in no list: the sole waiter
+//   2 * n        n permits, no waiter
+//   address + 1  no permit, one waiter, which is in no list: the sole waiter
 //   1            no permit, the waiters are in the list, in the order of arrival (crowd)
 //
-// and "crowd" is there exactly while the list is not empty: it comes and goes only under the list's
-// lock. A semaphore that passes a turn between two fibers has never more than one waiter, so it
-// needs no lock at all. The second waiter moves the first into the list, before itself.
+// It is "crowd" exactly while the list is not empty, and changes to and from "crowd" only under the
+// list's lock. A semaphore that passes a turn between two fibers never has more than one waiter, so
+// it needs no lock at all. The second waiter moves the first into the list, before itself.
 //
-// No permit is lost, none is overtaken. Permits and waiters are never there at the same time,
-// because one word says which. A release() reads it and in one compare-and-swap either adds permits
-// where nobody waits, or takes the sole waiter, whose wake-up is its permit; or it finds a crowd,
-// takes the lock and pops the first. A waiter puts itself into the word or the list only while
-// there is no permit: by the compare-and-swap from zero, or under the lock with "crowd" in the
-// word, when no permit can be added without that lock.
+// No permit is lost, and none is overtaken. Permits and waiters never exist at the same time,
+// because one word says which there are. A release() reads the word and in one compare-and-swap
+// either adds permits if no waiter is there, or takes the sole waiter, whose wake-up is its permit.
+// Or it finds a crowd, takes the lock and pops the first waiter. A waiter puts itself into the word
+// or the list only while there is no permit: by the compare-and-swap from zero, or under the lock
+// with "crowd" in the word, when no permit can be added without that lock.
 //
-// A waiter that gives up takes itself out of the word by compare-and-swap. If that fails, it was
-// either moved into the list, and goes on there under the lock as sync/wait_list.hpp says, or
-// somebody has taken it and will wake it: it waits for that, and has its permit. Its address cannot
-// come into the word a second time meanwhile: only it itself puts it there.
+// A waiter that gives up takes itself out of the word by compare-and-swap. If that fails, either it
+// was moved into the list, and continues there under the lock as sync/wait_list.hpp says. Or a
+// release() has taken it and will wake it; the waiter waits for that, and has its permit. Its
+// address cannot come into the word a second time meanwhile, because only the waiter itself puts it
+// there.
 //
-// Destruction right after wake-up. A release()'s last access to the object is its compare-and-swap;
-// with a crowd, its unlock, and it has popped a waiter by then that it has not woken, which keeps
-// the object alive.
+// Destruction right after wake-up: a release()'s last access to the object is its compare-and-swap.
+// With a crowd it is its unlock, and by then it has popped a waiter that it has not woken yet,
+// which keeps the object alive.
 
 #include "ums/semaphore.hpp"
 
@@ -54,7 +55,7 @@ bool take(word at, std::uintptr_t& seen) noexcept {
     return false;
 }
 
-// Under the lock. Takes a permit, or makes a crowd of who waits in the word.
+// Requires: the lock. Takes a permit, or makes a crowd of the waiter in the word.
 bool take_or_gather(semaphore_state& s) noexcept {
     const word at{s.word};
     std::uintptr_t seen = at.load(base::relaxed);
@@ -69,13 +70,14 @@ bool take_or_gather(semaphore_state& s) noexcept {
     return false;
 }
 
-// Under the lock, after a waiter has left the list: the word may not say "crowd" for an empty one.
+// Requires: the lock. Call after a waiter has left the list: the word may not say "crowd" for an
+// empty list.
 void disperse(semaphore_state& s) noexcept {
     // relaxed: nothing is published, and only holders of the lock change a crowd's word.
     if (empty(s.waiters)) word{s.word}.store(0, base::relaxed);
 }
 
-// The caller is in the word, or was a moment ago.
+// Requires: the caller is in the word, or was a moment ago.
 bool wait_alone(semaphore_state& s, waiter& me, nanoseconds until,
                 const std::stop_token* stop) noexcept {
     if (sched::park(sched::park_kind::internal, until, stop) == reason::wake) return true;
@@ -112,13 +114,13 @@ bool acquire_slow(semaphore_state& s, nanoseconds until, const std::stop_token* 
     for (;;) {
         if (take(at, seen)) return true;
         if (seen != 0) return wait_in_crowd(s, me, until, stop);
-        // sync(semaphore): publishes the waiter's fields to who takes it.
+        // sync(semaphore): publishes the waiter's fields to the release() that takes it.
         if (at.compare_exchange(seen, in_word(me), base::release, base::relaxed))
             return wait_alone(s, me, until, stop);
     }
 }
 
-// False: there is no crowd any more.
+// Returns false if there is no crowd any more.
 [[gnu::noinline]] bool release_to_crowd(semaphore_state& s, std::uintptr_t n) noexcept {
     list_guard guard{s.waiters};
     const word at{s.word};
@@ -127,27 +129,27 @@ bool acquire_slow(semaphore_state& s, nanoseconds until, const std::stop_token* 
     waiter* last = first;
     for (--n; n != 0 && !empty(s.waiters); --n) last = last->next = pop(s.waiters);
     last->next = nullptr;
-    // sync(semaphore): publishes to who takes what is left.
+    // sync(semaphore): publishes to the callers that take what is left.
     at.store(empty(s.waiters) ? n * permit : crowd, base::release);
     guard.unlock();
     wake_all(first);
     return true;
 }
 
-// Adds `n` permits to those that `add` allows to be there.
+// Adds `n` permits, within what `add` allows.
 template <class Add>
 void release_with(semaphore_state& s, std::uintptr_t n, Add add) noexcept {
     const word at{s.word};
     std::uintptr_t seen = at.load(base::relaxed);
     for (;;) {
         if ((seen & waiting) == 0) {
-            // sync(semaphore): publishes to who takes the permits.
+            // sync(semaphore): publishes to the callers that take the permits.
             if (at.compare_exchange(seen, add(seen / permit) * permit, base::release,
                                     base::relaxed))
                 return;
         } else if (seen != crowd) {
-            // sync(semaphore): sees the sole waiter's fields; publishes to who takes the other
-            // permits.
+            // sync(semaphore): sees the sole waiter's fields; publishes to the callers that take
+            // the other permits.
             if (at.compare_exchange(seen, (n - 1) * permit, base::acq_rel, base::relaxed))
                 return sched::wake(*sole_waiter(seen).who);
         } else {
@@ -188,7 +190,7 @@ bool semaphore_calls::acquire_or_stop(semaphore_state& s, const std::stop_token&
 }
 
 std::ptrdiff_t semaphore_calls::permits(const semaphore_state& s) noexcept {
-    // relaxed: the answer is old when it is given.
+    // relaxed: the answer may be out of date as soon as it is given.
     const std::uintptr_t seen = word{const_cast<semaphore_state&>(s).word}.load(base::relaxed);
     return (seen & waiting) != 0 ? 0 : static_cast<std::ptrdiff_t>(seen / permit);
 }
@@ -206,7 +208,8 @@ void semaphore_calls::release(semaphore_state& s, std::ptrdiff_t n, std::ptrdiff
 }
 
 void semaphore_calls::release_if_none(semaphore_state& s) noexcept {
-    // One that is there is written again: who takes it sees what happened before each of the calls.
+    // A permit that is there is written again: the caller that takes it sees what happened before
+    // each of the calls.
     release_with(s, 1, [](std::uintptr_t) { return std::uintptr_t{1}; });
 }
 

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT
 //
-// The holder's word: 0 if nobody holds it; the address of the writer; or the number of readers
-// times one_reader, with has_readers. And has_waiters: the list is not empty. Invariants:
+// The holder's word is 0 if there is no holder; or the address of the writer; or the number of
+// readers times one_reader, with has_readers. It may also have has_waiters: the list is not empty.
+// Invariants:
 //
 //   1. has_waiters changes only under the list's lock, together with the list.
-//   2. A word with has_waiters is held. Without the list's lock it changes only in that a reader
-//      leaves that is not the last: nobody enters past the queue, and the last holder leaves by a
-//      hand-over, under the lock.
-//   3. The first of the list is a writer, or a writer holds it: readers who may go in do.
+//   2. A word with has_waiters is held. Without the list's lock it changes only when a reader
+//      leaves that is not the last: no caller enters past the queue, and the last holder leaves by
+//      a hand-over, under the lock.
+//   3. The first of the list is a writer, or a writer holds the mutex: readers that may go in do.
 //
-// No waiter is forgotten. It sets has_waiters, under the lock, in the step that sees that it may
-// not enter; the last holder's compare-and-swap from a word without has_waiters then fails, and it
-// hands the word to the first of the list. A writer that gives up may have been all that kept the
-// readers behind it out: it lets them in.
+// No waiter is forgotten: a waiter sets has_waiters, under the lock, in the step that sees that it
+// may not enter. The last holder's compare-and-swap from a word without has_waiters then fails, and
+// it hands the word to the first of the list. A writer that gives up may have been the only one
+// that kept the readers behind it out: it lets them in.
 //
-// Destruction: as in sync/mutex.cpp. Whoever releases the word while the list is empty does that
-// last; a hand-over ends with the release of the list's lock, before it wakes those who keep the
-// object alive.
+// Destruction is as in sync/mutex.cpp. The thread that releases the word while the list is empty
+// does that last; a hand-over ends with the release of the list's lock, before it wakes the waiters
+// that keep the object alive.
 
 #include "ums/shared_mutex.hpp"
 
@@ -64,12 +65,12 @@ std::uintptr_t entered(std::uintptr_t seen, std::uintptr_t me) noexcept {
 template <mode how>
 bool try_enter(word holder, std::uintptr_t me, std::uintptr_t& seen) noexcept {
     while (const std::uintptr_t next = entered<how>(seen, me))
-        // sync(shared_mutex): sees what the writer before, or all readers before, did.
+        // sync(shared_mutex): sees what the last writer, or all the last readers, did.
         if (holder.compare_exchange(seen, next, base::acquire, base::relaxed)) return true;
     return false;
 }
 
-// Under the list's lock: enters, or sets has_waiters.
+// Requires: the list's lock. Enters, or sets has_waiters.
 template <mode how>
 bool enter_or_announce(word holder, std::uintptr_t me) noexcept {
     std::uintptr_t seen = holder.load(base::relaxed);
@@ -82,7 +83,8 @@ bool enter_or_announce(word holder, std::uintptr_t me) noexcept {
     }
 }
 
-// Under the list's lock. Takes the readers at the head of the list, linked by `next`; counts them.
+// Requires: the list's lock. Takes the readers at the head of the list, linked by `next`, and
+// counts them.
 waiter* take_readers(wait_list& list, std::uintptr_t& number) noexcept {
     waiter* first = nullptr;
     waiter** end = &first;
@@ -100,13 +102,13 @@ std::uintptr_t waiters_flag(const wait_list& list) noexcept {
     return empty(list) ? 0 : has_waiters;
 }
 
-// Under the list's lock, with the word still the caller's, as its last holder, and a list that is
-// not empty. Unlocks.
+// Requires: the list's lock, a list that is not empty, and that the caller is the last holder, with
+// the word still its own. Unlocks.
 void hand_over(shared_mutex_state& m, list_guard& guard) noexcept {
     word holder{m.holder};
     std::uintptr_t readers = 0;
     if (waiter* const batch = take_readers(m.waiters, readers)) {
-        // sync(shared_mutex): publishes the section to those who leave and enter after.
+        // sync(shared_mutex): publishes the section to the holders that leave and enter after.
         holder.store(readers * one_reader + has_readers + waiters_flag(m.waiters), base::release);
         guard.unlock();
         wake_all(batch);
@@ -119,21 +121,21 @@ void hand_over(shared_mutex_state& m, list_guard& guard) noexcept {
     sched::wake(who);
 }
 
-// Under the list's lock: corrects the word after a waiter has given up, and lets in the readers
-// that waited only behind it. Unlocks.
+// Requires: the list's lock. Corrects the word after a waiter has given up, and lets in the readers
+// that waited only behind that waiter. Unlocks.
 void close_gap(shared_mutex_state& m, list_guard& guard) noexcept {
     word holder{m.holder};
     std::uintptr_t readers = 0;
     waiter* batch = nullptr;
     if (!empty(m.waiters)) {
-        // relaxed: has_waiters is set, so if readers hold it now they do until the lock is
-        // released.
+        // relaxed: has_waiters is set, so if readers hold the word now they hold it until the lock
+        // is released.
         if ((holder.load(base::relaxed) & has_readers) == 0) return;
         batch = take_readers(m.waiters, readers);
     }
-    // sync(shared_mutex): both, for those let in: they see the last writer, and continue its
-    // release. The flag goes in the same step, or the last reader could find it with nobody in the
-    // list.
+    // sync(shared_mutex): both, for the readers let in: they see the last writer, and continue its
+    // release. The flag is cleared in the same step, or the last reader could find it set with an
+    // empty list.
     holder.fetch_add(readers * one_reader - (empty(m.waiters) ? has_waiters : 0), base::acq_rel);
     guard.unlock();
     wake_all(batch);
@@ -145,8 +147,8 @@ template <mode how>
     parkable& who = sched::this_parkable();
     const auto me = reinterpret_cast<std::uintptr_t>(&who);
     word holder{m.holder};
-    // relaxed: only the caller itself stores its own address, or a hand-over that came before its
-    // wake.
+    // relaxed: only the caller itself stores its own address, or a hand-over did that came before
+    // its wake-up.
     if (owner_of(holder.load(base::relaxed)) == me)
         throw std::system_error{
             std::make_error_code(std::errc::resource_deadlock_would_occur),
@@ -160,7 +162,8 @@ template <mode how>
     list_guard guard{m.waiters};
     if (enter_or_announce<how>(holder, me)) return true;
     push_back(m.waiters, w);
-    if (park_on(guard, w, until, stop) == reason::wake) return true;  // Handed over.
+    // The mutex was handed over to it.
+    if (park_on(guard, w, until, stop) == reason::wake) return true;
     close_gap(m, guard);
     return false;
 }
@@ -195,12 +198,12 @@ bool try_once(shared_mutex_state& m) noexcept {
     __builtin_unreachable();
 }
 
-// Hands over, if the caller is the last holder and anybody waits still.
+// Hands over, if the caller is the last holder and a waiter is still there.
 [[gnu::noinline]] bool leave_to_waiters(shared_mutex_state& m) noexcept {
     list_guard guard{m.waiters};
     // sync(shared_mutex): the hand-over publishes what the readers that left before did, too.
     const std::uintptr_t seen = word{m.holder}.load(base::acquire);
-    // All who waited may have given up, or a writer did and let readers in.
+    // All waiters may have given up, or a writer did and let readers in.
     if (empty(m.waiters) || is_one_of_many(seen)) return false;
     hand_over(m, guard);
     return true;
@@ -280,12 +283,14 @@ void shared_mutex_calls::unlock_shared(shared_mutex_state& m) noexcept {
 }
 
 bool shared_mutex_calls::is_writer(const shared_mutex_state& m) noexcept {
-    // relaxed: only the caller itself stores its own address, or a hand-over that came before its wake.
+    // relaxed: only the caller itself stores its own address, or a hand-over did that came before
+    // its wake-up.
     return owner_of(word{const_cast<shared_mutex_state&>(m).holder}.load(base::relaxed)) == self();
 }
 
 bool shared_mutex_calls::is_read(const shared_mutex_state& m) noexcept {
-    // relaxed: the caller is one of them, or the answer is old when it is given.
+    // relaxed: the caller is one of the readers, or the answer may be out of date as soon as it is
+    // given.
     return (word{const_cast<shared_mutex_state&>(m).holder}.load(base::relaxed) & has_readers) != 0;
 }
 

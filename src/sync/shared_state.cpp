@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// The word of a shared state:
+// The word of a shared state has these flags:
 //
-//   claimed    somebody stores the outcome, or has stored it.
+//   claimed    a provider stores the outcome, or has stored it.
 //   ready      the outcome is there and does not change any more. Set under the list's lock.
 //   retrieved  the promise has given its future away.
-//   deferred   the outcome is that of a function that nobody has begun to call yet.
+//   deferred   the outcome will be that of a function that no caller has begun to call yet.
 //
-// No wake-up is lost: ready is set, and all waiters are popped, in one section of the list's lock;
-// a waiter looks and pushes itself in one section (sync/wait_list.hpp). Who finds ready without the
-// lock does not wait.
+// No wake-up is lost: `ready` is set, and all waiters are popped, in one section of the list's
+// lock; a waiter looks and pushes itself in one section (sync/wait_list.hpp). A caller that finds
+// `ready` without the lock does not wait.
 //
-// Who makes it ready goes on to unlock the list and to wake the popped, while a waiter that found
-// it ready drops its reference; so who provides holds a reference of its own until it has returned.
-// The popped are woken without the state. A fiber that the state's destructor joins is kept safe by
-// that join instead: its own reference might be the last, and it would join itself.
+// After a provider has made the state ready, it still unlocks the list and wakes the popped
+// waiters, while a waiter that found it ready drops its reference. So a provider holds a reference
+// of its own until it has returned. It wakes the popped waiters without using the state. A fiber
+// that the state's destructor joins is kept safe by that join instead: the fiber's own reference
+// might be the last, and it would join itself.
 
 #include "ums/impl/shared_state.hpp"
 
@@ -39,8 +40,8 @@ bool wait_for_ready(wait_list& waiters, const std::uint32_t& at, nanoseconds unt
                     const std::stop_token* stop) noexcept {
     if ((look(at) & ready) != 0) return true;
     if (until != os::never && until <= os::now()) {
-        // Asking is not waiting, but who asks in a loop must let others run, or it may never be
-        // ready.
+        // Asking is not waiting, but a caller that asks in a loop must let other fibers run, or the
+        // state may never become ready.
         this_fiber::yield();
         return (look(at) & ready) != 0;
     }
@@ -60,11 +61,11 @@ shared_state::~shared_state() = default;
 void shared_state::run_deferred() {}
 void shared_state::dispose() noexcept { delete this; }
 
-// relaxed: who adds one holds one.
+// relaxed: a caller that adds a reference holds one.
 void shared_state::add_reference() noexcept { word{references_}.fetch_add(1, base::relaxed); }
 
 void shared_state::drop_reference() noexcept {
-    // sync(future.references): what each holder did with the state happens before its end.
+    // sync(future.references): what each holder did with the state happens before the state's end.
     if (word{references_}.fetch_sub(1, base::acq_rel) == 1) dispose();
 }
 
@@ -105,7 +106,8 @@ void shared_state::run_exit_hook(exit_hook& self) noexcept {
 }
 
 void shared_state::abandon() noexcept {
-    // relaxed: if the caller's is the only reference there is nobody to tell, nor to make another.
+    // relaxed: if the caller's is the only reference, there is no waiter to tell, and nothing can
+    // make another.
     if (word{references_}.load(base::relaxed) == 1) return;
     // sync(future): as in claim().
     if ((word{word_}.fetch_or(claimed, base::acquire) & claimed) != 0) return;

@@ -2,17 +2,17 @@
 #pragma once
 
 // sync/transfer.hpp: what a send and a receive do under a channel's lock. channel.cpp and
-// select.cpp are built of it.
+// select.cpp build on it.
 //
 // A waiting sender or receiver publishes a transfer: where its value is, or where it is wanted. A
-// partner that finds it moves the value and takes it out of the list; after the lock is released it
-// is woken. The move comes first, so that one that throws has changed nothing.
+// partner that finds it moves the value and takes the transfer out of the list; after releasing the
+// lock it wakes the waiter. The move comes first, so that one that throws has changed nothing.
 //
-// The cases of a select (select.hpp) publish one transfer each, in several channels, which share
-// one claim word. Of a partner, a close(), a stop and the deadline, the first that changes the word
-// from 0 owns the select's one wake-up; a transfer whose claim is lost is dropped from its list and
-// nobody is woken for it. The word lies on the select's stack; it is there as long as a transfer of
-// it is queued, because the select returns only after it has looked at each under its channel's
+// Each case of a select (select.hpp) publishes one transfer, in several channels, which share one
+// claim word. Of a partner, a close(), a stop and the deadline, the first that changes the word
+// from 0 owns the select's one wake-up. A transfer whose claim is lost is dropped from its list
+// without a wake-up. The word lies on the select's stack. It exists as long as a transfer of the
+// select is queued, because the select returns only after it has looked at each under its channel's
 // lock.
 
 #include "sync/wait_list.hpp"
@@ -21,31 +21,30 @@
 namespace ums::sync {
 
 struct transfer : waiter {
-    // What the partner decided. again: its move threw after it had claimed a select, or when it
-    // moved a sender's value into the channel; whoever waits tries for itself.
+    // What the partner decided. `again`: its move threw after it had claimed a select, or when it
+    // moved a sender's value into the channel; the waiter then tries for itself.
     enum class outcome : unsigned char { ok, closed, again };
 
     transfer(parkable& self, void* where) noexcept : waiter{self}, value{where} {}
 
     void* const value;
-    std::uint32_t* claim = nullptr;  // Of a select.
-    std::uint32_t number = 0;        // What its claim word becomes.
+    std::uint32_t* claim = nullptr;  // The claim word of the select that this belongs to.
+    std::uint32_t number = 0;        // What that claim word becomes.
     // Guarded by the channel's lock:
     outcome result = outcome::ok;
-    bool is_held = false;  // It went by park_holding().
+    bool is_held = false;  // The waiter parked by park_holding().
 };
 
-// Whether the caller now owns the wake-up of a select.
+// Returns whether the caller now owns the wake-up of a select.
 inline bool claim(std::uint32_t& word, std::uint32_t number) noexcept {
     std::uint32_t nobody = 0;
-    // relaxed: the lock under which its transfers were found, and the wake-up, order all there is
-    // to order.
+    // relaxed: the lock under which its transfers were found, and the wake-up, order everything.
     return base::atomic_ref<std::uint32_t>{word}.compare_exchange(nobody, number, base::relaxed,
                                                                   base::relaxed);
 }
 
-// Transfers that were taken out of their lists. Its end wakes them: declare it before the lock's
-// guard.
+// Transfers that were taken out of their lists. Its destructor wakes them, so declare it before the
+// lock's guard.
 class woken {
 public:
     woken() noexcept = default;
@@ -68,7 +67,7 @@ private:
     transfer* first_ = nullptr;
 };
 
-// The lists, as wait_list.hpp has them; inline for the one that waits alone.
+// The lists, as in wait_list.hpp; inline for a transfer that waits alone.
 inline void link(wait_list& list, transfer& t) noexcept {
     if (list.first != nullptr) return push_back(list, t);
     t.is_queued = true;
@@ -84,7 +83,7 @@ inline void unlink(wait_list& list, transfer& t) noexcept {
 
 using channel_state = impl::channel_state;
 
-// A send that does not wait: ok, closed or full. `from` is moved from only if ok.
+// A send that does not wait: ok, closed or full. Moves from `from` only if ok.
 channel_status offer(channel_state& c, void* from, woken& partners);
 // A receive that does not wait: ok, closed or empty.
 channel_status accept(channel_state& c, void* into, woken& partners);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sync/wait_list.hpp: who waits for something, and how he is told.
+// sync/wait_list.hpp: waiters and how they are woken.
 //
 // Every blocking type of src/sync/ is a state, a list of waiters and this protocol:
 //
@@ -10,16 +10,17 @@
 //   not yet: push itself; park_on():          pop a waiter, write into it what it gets;
 //     unlock; park                            unlock; wake(it)
 //
-// No wake-up is lost: the waiter looks and pushes in one section, so a waker either changed the state
-// before (it is seen) or finds the waiter in the list. And none is stray: a waiter that was popped is
-// woken exactly once, and parks until that wake() has come; one that gives up (deadline, stop) takes the lock,
-// and if it is in the list still it removes itself, so nobody will wake it; if it is not, somebody
-// has popped it and will wake it, and has given it what it waited for: it waits for the wake() and the
-// wait has succeeded.
+// No wake-up is lost: the waiter looks and pushes in one section, so a waker either changed the
+// state before (the waiter sees it) or finds the waiter in the list. And none is stray: a waiter
+// that was popped is woken exactly once, and parks until that wake() has come. A waiter that gives
+// up (deadline, stop) takes the lock. If it is still in the list it removes itself, so it will not
+// be woken. If it is not, a waker has popped it, has given it what it waited for, and will wake it:
+// it waits for the wake(), and its wait has succeeded.
 //
-// Destruction right after wake-up. The waker's last access to the object is its unlock, which comes before
-// wake(); a waiter's last access is before its park, or the section in which it gave up. So once
-// a waiter has returned the object may go. (os/lock.hpp: an unlock's futex call names only the address.)
+// Destruction right after wake-up: the waker's last access to the object is its unlock, which comes
+// before wake(); a waiter's last access comes before its park, or is the section in which it gave
+// up. So once a waiter has returned the object may be destroyed. (os/lock.hpp: an unlock's futex
+// call names only the address.)
 //
 // Cost: two short lock sections (an uncontended read-modify-write to take each) and the park.
 
@@ -35,7 +36,7 @@
 
 namespace ums::impl {
 
-// On the stack of who waits. Types derive from it to say more.
+// Lies on the stack of the waiting fiber or thread. Types derive from it to say more.
 struct waiter {
     explicit waiter(sched::parkable& self) noexcept : who{&self} {}
     waiter(const waiter&) = delete;
@@ -69,7 +70,7 @@ private:
     wait_list& list_;
 };
 
-// --- Under the list's lock: ---
+// --- These require the list's lock: ---
 
 [[nodiscard]] inline bool empty(const wait_list& list) noexcept { return list.first == nullptr; }
 
@@ -77,20 +78,21 @@ void push_back(wait_list& list, waiter& w) noexcept;
 void push_front(wait_list& list, waiter& w) noexcept;
 void remove(wait_list& list, waiter& w) noexcept;  // Requires: w is queued here.
 
-// The first, or null. Who pops a waiter wakes it, after the lock is released: wake(*w->who). From that on
-// the waiter may be gone.
+// Returns the first waiter, or null. A caller that pops a waiter wakes it after the lock is
+// released, by `wake(*w->who)`. From then on the waiter may be gone.
 [[nodiscard]] waiter* pop(wait_list& list) noexcept;
 
-// All of them, linked by `next`, which must be read before each is woken.
+// Pops all waiters, linked by `next`; the caller reads `next` before it wakes each.
 [[nodiscard]] waiter* pop_all(wait_list& list) noexcept;
 
-// Requires: `w` is the caller's own, was pushed in this section, and `guard` holds the lock. Parks without the lock.
-// reason::wake: somebody popped `w`; the lock is not held. Else `w` was withdrawn at the deadline or the
-// stop and the lock is held again, so that the caller can correct what counts the waiters.
+// Requires: `w` is the caller's own, was pushed in this section, and `guard` holds the lock. Parks
+// without the lock. reason::wake: a waker popped `w`, and the lock is not held. Otherwise `w` was
+// withdrawn at the deadline or the stop, and the lock is held again, so that the caller can correct
+// what counts the waiters.
 [[nodiscard]] reason park_on(list_guard& guard, waiter& w, nanoseconds until = os::never,
                              const std::stop_token* stop = nullptr) noexcept;
 
-// Wakes each of a list that pop_all() gave. Without the lock.
+// Wakes each waiter of a list that pop_all() returned. Call without the lock.
 void wake_all(waiter* list) noexcept;
 
 }  // namespace ums::sync

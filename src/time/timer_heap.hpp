@@ -3,10 +3,10 @@
 
 // time/timer_heap.hpp: the deadlines of one processor.
 //
-// A 4-ary heap of (deadline, timer) pairs: sixteen bytes each, four children in one cache line, exact order. add,
-// remove and pop are O(log4 n). Rejected: a timing wheel, whose O(1) is bought with
-// slack or cascades, and whose next deadline is a search; a million sleepers cost the heap ten
-// levels, of which the lower ones miss the cache, about 0.3 us.
+// This is a 4-ary heap of (deadline, timer) pairs: sixteen bytes each, four children in one cache
+// line, exact order. add, remove and pop are O(log4 n). Rejected: a timing wheel, which buys its
+// O(1) with slack or cascades, and must search for its next deadline; a million sleepers cost the
+// heap ten levels, of which the lower ones miss the cache, about 0.3 us.
 //
 // Not thread-safe: its owner holds a lock.
 
@@ -19,7 +19,7 @@
 
 namespace ums::timers {
 
-// Embedded in whoever waits; must outlive its stay in the heap.
+// Embedded in the object that waits; must outlive its stay in the heap.
 struct timer {
     static constexpr std::uint32_t not_queued = ~std::uint32_t{0};
 
@@ -45,7 +45,8 @@ public:
     // Requires: t is queued here.
     void remove(timer& t) noexcept;
 
-    // Takes out the earliest timer if its deadline is not after `now`, else returns null.
+    // Takes out and returns the earliest timer if its deadline is not after `now`, otherwise
+    // returns null.
     timer* pop_expired(os::nanoseconds now) noexcept;
 
 private:

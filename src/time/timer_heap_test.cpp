@@ -109,7 +109,7 @@ TEST(timer_heap, behaves_as_a_multimap_under_random_operations) {
     nanoseconds now = 0;
     for (int step = 0; step < steps; ++step) {
         const bool growing = (step / 10'000) % 2 == 0;
-        // Few different deadlines in some phases: many equal ones.
+        // In some phases there are few different deadlines, so many are equal.
         const std::uint64_t spread = (step / 5'000) % 3 == 0 ? 10 : 1'000'000;
         const auto dice = rng() % 100;
         if (dice < (growing ? 70u : 35u) && !idle.empty()) {
@@ -119,7 +119,7 @@ TEST(timer_heap, behaves_as_a_multimap_under_random_operations) {
             heap.add(*t);
             model.emplace(t->at, t);
         } else if (dice < 90 && !model.empty()) {
-            // Any that is queued.
+            // Any timer that is queued.
             timer* t = &pool[rng() % pool.size()];
             if (!t->is_queued())
                 t = std::next(model.begin(),

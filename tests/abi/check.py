@@ -37,7 +37,9 @@ def functions(library):
     text = subprocess.run(
         ["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True
     ).stdout
-    return sorted(set(re.findall(r" T (ums_\w+)", text)))
+    # In 0.1 the names of Windows and the Linux modules were in here, too; now libums_compat has
+    # them.
+    return sorted(set(re.findall(r" T (ums_(?!win_|linux_)\w+)", text)))
 
 
 def dump(library, to, folder):

@@ -168,7 +168,8 @@ class Rows(unittest.TestCase):
         self.assertIn("processors", row)
         self.assertIn(runners, row)
         found = {key for key in row if key not in SETTINGS and not key.endswith(("_min", "_max"))}
-        own = {"told_p50_us", "told_p99_us", "switch_us", "worst_switch_us"}  # Of the UMS API's rows.
+        # Figures of the UMS API's rows.
+        own = {"told_p50_us", "told_p99_us", "switch_us", "worst_switch_us"}
         found -= own if row["runtime"] == "ums-worker" else set()
         self.assertEqual(found, figures, row)
         for figure in found:

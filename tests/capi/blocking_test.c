@@ -44,7 +44,7 @@ static void other_fibers_run_meanwhile(void* argument) {
 static void each_detector(void) {
     CHECK_IS(0, pipe(ends));
     for (int block = UMS_BLOCK_AUTOMATIC; block <= UMS_BLOCK_OFF; ++block) {
-        if (block == UMS_BLOCK_PERF) continue; /* Refused: see below. */
+        if (block == UMS_BLOCK_PERF) continue; /* This one is refused: see below. */
         ums_options_t options = UMS_OPTIONS_INIT;
         options.processors = 1;
         options.block = block;

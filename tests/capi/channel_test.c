@@ -75,7 +75,7 @@ static void use_channel(void* argument) {
     CHECK(memcmp(large, copy, sizeof large) == 0);
     CHECK_IS(99, ums_channel_size(c));
     CHECK_IS(-ECANCELED, (ums_channel_close(c), ums_select_until(NULL, 0, NULL, UMS_NEVER, stop)));
-    ums_channel_destroy(c); /* With what is left in it. */
+    ums_channel_destroy(c); /* It still has values in it. */
     ums_stop_destroy(stop);
 }
 static void a_channel_carries_structs(void) { on_a_fiber_and_on_a_thread(use_channel, NULL); }
@@ -158,7 +158,7 @@ static void use_select(void* argument) {
     CHECK_IS(99, index);
     CHECK_IS(0, ums_select(send + 1, 1, &index));
     CHECK_IS(0, index);
-    CHECK_IS(0, ums_select(send, 2, &index)); /* The words are full. */
+    CHECK_IS(0, ums_select(send, 2, &index)); /* All words are taken. */
     CHECK_IS(0, index);
     CHECK_IS(-EAGAIN, ums_tryselect(send, 2, NULL));
     CHECK_IS(0, ums_tryselect(receive, 1, &index));

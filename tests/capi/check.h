@@ -7,8 +7,8 @@
  *   static void a_sentence_that_is_true(void) { CHECK(1 + 1 == 2); CHECK_IS(-EINVAL, ums_...()); }
  *   int main(void) { RUN(a_sentence_that_is_true); return check_end(); }
  *
- * A failed check says where, and the program goes on. After each test as many kernel threads and file descriptors
- * are left as before.
+ * A failed check says where, and the program goes on. After each test as many kernel threads and
+ * file descriptors are left as before.
  */
 
 #include <dirent.h>
@@ -40,7 +40,7 @@ static inline void check_is(long long expected, long long got, const char* what,
 #define CHECK_IS(expected, what) \
     check_is((long long)(expected), (long long)(what), #what, __FILE__, __LINE__)
 
-/* Threads on their way out are not counted: the kernel may list them after they were joined. */
+/* Ending threads are not counted: the kernel may list them after they were joined. */
 static inline int check_threads(void) {
     int count = 0;
     DIR* folder = opendir("/proc/self/task");
@@ -97,7 +97,7 @@ static inline void on_fibers(unsigned processors, void (*body)(void*), void* arg
     CHECK_IS(0, ums_run(&options, body, argument));
 }
 
-/* The same body on a fiber and, while a runtime runs, on a plain thread. */
+/* Runs the same body on a fiber and, while a runtime runs, on a plain thread. */
 static inline void on_a_fiber_and_on_a_thread(void (*body)(void*), void* argument) {
     on_fibers(2, body, argument);
     ums_options_t options = UMS_OPTIONS_INIT;

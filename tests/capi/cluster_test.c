@@ -4,6 +4,11 @@
 
 #include "check.h"
 
+static void park_once(void* argument) {
+    (void)argument;
+    ums_this_fiber_park();
+}
+
 static void add_one(void* argument) { atomic_fetch_add((atomic_int*)argument, 1); }
 
 static void use_one(void* argument) {
@@ -86,18 +91,97 @@ static void fibers_migrate_and_threads_do_not(void) {
     CHECK_IS(0, ums_runtime_stop());
 }
 
-/* --- A policy of one's own: the last made ready runs first, or the first -------------------------- */
-
-static void park_once(void* argument) {
+static void go_from_place_to_place(void* argument) {
+    ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
+    ums_cluster_t* cluster;
+    ums_cluster_t* other;
+    unsigned index = 9;
     (void)argument;
-    ums_this_fiber_park();
+    options.processors = 3;
+    CHECK_IS(0, ums_cluster_create(&cluster, &options));
+    CHECK_IS(0, ums_cluster_create(&other, NULL));
+    for (unsigned i = 0; i < 30; ++i) CHECK_IS(0, ums_this_fiber_migrate_to(cluster, i % 3));
+    CHECK_IS(-EINVAL, ums_this_fiber_migrate_to(cluster, 3));
+    CHECK_IS(-EDEADLK, ums_cluster_destroy(cluster));
+
+    CHECK_IS(0, ums_this_fiber_migrate(ums_cluster_standard()));
+    CHECK_IS(0, ums_cluster_move_processor(cluster, other, &index));
+    CHECK_IS(1, index);
+    CHECK_IS(0, ums_cluster_move_processor(cluster, other, NULL));
+    CHECK_IS(1, ums_cluster_processors(cluster));
+    CHECK_IS(3, ums_cluster_processors(other));
+    CHECK_IS(-EINVAL, ums_cluster_move_processor(cluster, other, &index));
+    CHECK_IS(-EINVAL, ums_cluster_move_processor(other, other, &index));
+    CHECK_IS(0, ums_cluster_destroy(other));
+
+    options.cpus = "0-";
+    CHECK_IS(-EINVAL, ums_cluster_create(&other, &options));
+    options.cpus = "1023";
+    CHECK_IS(-EOPNOTSUPP, ums_cluster_create(&other, &options));
+    options.cpus = "auto";
+    CHECK_IS(0, ums_cluster_create(&other, &options));
+    CHECK_IS(0, ums_cluster_destroy(other));
+    CHECK_IS(0, ums_cluster_destroy(cluster));
 }
+static void fibers_and_processors_go_where_they_are_told(void) {
+    on_fibers(1, go_from_place_to_place, NULL);
+    CHECK_IS(0, ums_runtime_start(NULL));
+    CHECK_IS(-EPERM, ums_this_fiber_migrate_to(ums_cluster_standard(), 0));
+    CHECK_IS(0, ums_runtime_stop());
+}
+
+static void post_some(void* argument) {
+    atomic_int* count = argument;
+    ums_cluster_t* cluster;
+    ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
+    void* arguments[100];
+    for (int i = 0; i < 100; ++i) arguments[i] = count;
+    CHECK_IS(0, ums_cluster_create(&cluster, NULL));
+    CHECK_IS(0, ums_cluster_post(cluster, NULL, add_one, count));
+    options.name = "posted";
+    CHECK_IS(0, ums_cluster_post(cluster, &options, add_one, count));
+    CHECK_IS(0, ums_cluster_post_each(cluster, &options, add_one, arguments, 100));
+    CHECK_IS(0, ums_cluster_post_each(cluster, NULL, add_one, arguments, 0));
+    options.launch = UMS_LAUNCH_DISPATCH;
+    CHECK_IS(-EINVAL, ums_cluster_post_each(cluster, &options, add_one, arguments, 1));
+    options.launch = UMS_LAUNCH_POST;
+    options.cluster = ums_cluster_standard();
+    CHECK_IS(-EINVAL, ums_cluster_post(cluster, &options, add_one, count));
+    CHECK_IS(-EINVAL, ums_cluster_post(cluster, NULL, NULL, count));
+    CHECK_IS(-EINVAL, ums_cluster_post_each(cluster, NULL, NULL, arguments, 1));
+    CHECK_IS(0, ums_cluster_destroy(cluster)); /* Waits for all of them. */
+}
+static void functions_are_posted_to_a_cluster(void) {
+    atomic_int count = 0;
+    on_a_fiber_and_on_a_thread(post_some, &count);
+    CHECK_IS(2 * 102, count);
+}
+
+static void unpark_some(void* argument) {
+    ums_fiber_t all[50];
+    ums_ref_t refs[50];
+    (void)argument;
+    for (int i = 0; i < 50; ++i) {
+        all[i] = start(park_once, NULL);
+        refs[i] = ums_fiber_ref(&all[i]);
+    }
+    for (int i = 0; i < 3; ++i) ums_this_fiber_yield();
+    ums_ref_unpark_all(refs, 50);
+    ums_ref_unpark_all(refs, 0);
+    for (int i = 0; i < 50; ++i) join(&all[i]);
+}
+static void many_fibers_are_unparked_at_once(void) {
+    on_a_fiber_and_on_a_thread(unpark_some, NULL);
+}
+
+/* --- A user's own policy: what became ready last runs first, or what became ready first --- */
 
 static void sort_parked(void* argument) {
     ums_fiber_t all[3];
     ums_ordered_queue_t queue = UMS_ORDERED_QUEUE_INIT;
     (void)argument;
-    /* Parked, or new: nothing else uses their links on the one processor that this fiber keeps. */
+    /* They are parked or new, so nothing else uses their links on the one processor that this fiber
+     * keeps. */
     for (int i = 0; i < 3; ++i) CHECK_IS(0, ums_fiber_create(&all[i], NULL, park_once, NULL));
     for (int i = 0; i < 3; ++i) ums_this_fiber_yield();
     ums_ordered_queue_push(&queue, ums_fiber_ref(&all[0]), 7);
@@ -183,17 +267,17 @@ static bool stack_empty(void* self, unsigned processor) {
     pthread_mutex_unlock(&p->lock);
     return is;
 }
-static const ums_policy_calls_t stack_calls = {sizeof(ums_policy_calls_t),
-                                               stack_make,
-                                               stack_destroy,
-                                               stack_attach,
-                                               stack_detach,
-                                               stack_ready,
-                                               stack_next,
-                                               stack_steal,
-                                               stack_empty,
-                                               NULL,
-                                               NULL};
+static const ums_policy_calls_t stack_calls = {
+    .size = sizeof(ums_policy_calls_t),
+    .make = stack_make,
+    .destroy = stack_destroy,
+    .attach = stack_attach,
+    .detach = stack_detach,
+    .ready = stack_ready,
+    .next = stack_next,
+    .steal = stack_steal,
+    .empty = stack_empty,
+};
 
 static int order[8];
 static atomic_int ordered;
@@ -247,7 +331,7 @@ static void a_cluster_has_its_own(void* argument) {
     struct stack_policy* policy = argument;
     ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
     ums_policy_calls_t calls = stack_calls;
-    calls.make = NULL; /* The argument itself. */
+    calls.make = NULL; /* In this case make() gives the argument itself. */
     calls.destroy = NULL;
     calls.steal = NULL;
     stack_make(policy);
@@ -266,7 +350,77 @@ static void a_cluster_takes_a_policy(void) {
     on_fibers(1, a_cluster_has_its_own, &policy);
 }
 
-/* --- The built-in policies ---------------------------------------------------------------------- */
+/* What a policy may hear of besides: mutexes that lend priorities, groups, and fibers that go to a
+ * processor. */
+static struct {
+    struct stack_policy queue; /* First: the functions above take it for one of theirs. */
+    atomic_int raised, highest, group, weight, placed;
+} listening;
+
+static bool listening_has_priorities(void* self) { return self == &listening; }
+static void listening_raised(void* self, ums_ref_t fiber) {
+    CHECK(self == &listening);
+    atomic_store(&listening.highest, ums_ref_effective_priority(fiber));
+    add_one(&listening.raised);
+}
+static bool listening_set_group_weight(void* self, unsigned group, unsigned weight) {
+    CHECK(self == &listening);
+    atomic_store(&listening.group, (int)group);
+    atomic_store(&listening.weight, (int)weight);
+    return group < 8;
+}
+static void listening_placed(void* self, ums_ref_t fiber, unsigned processor) {
+    CHECK(self == &listening && fiber.who == ums_this_fiber_ref().who);
+    atomic_store(&listening.placed, (int)processor);
+}
+
+static void lock_and_unlock(void* argument) {
+    ums_mutex_t* mutex = argument;
+    CHECK_IS(0, ums_mutex_lock(mutex));
+    CHECK_IS(0, ums_mutex_unlock(mutex));
+}
+static void tell_it_all(void* argument) {
+    ums_cluster_options_t options = UMS_CLUSTER_OPTIONS_INIT;
+    ums_cluster_t* cluster;
+    ums_fiber_options_t urgent = UMS_FIBER_OPTIONS_INIT;
+    ums_fiber_t fiber;
+    static ums_mutex_t mutex;
+    options.policy_calls = argument;
+    options.policy_argument = &listening;
+    options.processors = 2;
+    CHECK_IS(0, ums_cluster_create(&cluster, &options));
+    CHECK_IS(0, ums_cluster_set_group_weight(cluster, 7, 300));
+    CHECK_IS(7, listening.group);
+    CHECK_IS(300, listening.weight);
+    CHECK_IS(-EOPNOTSUPP, ums_cluster_set_group_weight(cluster, 8, 300));
+
+    CHECK_IS(0, ums_this_fiber_migrate_to(cluster, 1));
+    CHECK_IS(1, listening.placed);
+    CHECK_IS(0, ums_mutex_lock(&mutex));
+    urgent.priority = 2;
+    CHECK_IS(0, ums_fiber_create(&fiber, &urgent, lock_and_unlock, &mutex));
+    while (listening.raised == 0) ums_this_fiber_yield();
+    CHECK_IS(2, listening.highest);
+    CHECK_IS(2, ums_ref_effective_priority(ums_this_fiber_ref()));
+    CHECK_IS(0, ums_mutex_unlock(&mutex));
+    CHECK_IS(0, ums_ref_effective_priority(ums_this_fiber_ref()));
+    join(&fiber);
+    CHECK_IS(1, listening.raised);
+    CHECK_IS(0, ums_this_fiber_migrate(ums_cluster_standard()));
+    CHECK_IS(0, ums_cluster_destroy(cluster));
+}
+static void a_policy_of_c_functions_hears_of_priorities_groups_and_places(void) {
+    ums_policy_calls_t calls = stack_calls;
+    calls.has_priorities = listening_has_priorities;
+    calls.raised = listening_raised;
+    calls.set_group_weight = listening_set_group_weight;
+    calls.placed = listening_placed;
+    listening.queue.first_in_first_out = true;
+    on_fibers(1, tell_it_all, &calls);
+    CHECK_IS(1, listening.queue.destroyed);
+}
+
+/* --- The built-in policies --- */
 
 static void no_wishes(void* argument) {
     const ums_ref_t self = ums_this_fiber_ref();
@@ -310,7 +464,7 @@ static void ask(void* argument) {
     ums_fiber_t fiber;
     CHECK_IS(0, ums_fiber_create(&fiber, &there, no_wishes, &count));
     join(&fiber);
-    /* Zero is the default in each. */
+    /* Zero means the default in each field. */
     ums_fiber_options_t zeroed = {.size = sizeof zeroed, .cluster = cluster};
     CHECK_IS(0, ums_fiber_create(&fiber, &zeroed, no_wishes, &count));
     join(&fiber);
@@ -369,9 +523,13 @@ int main(void) {
     RUN(clusters_come_and_go);
     RUN(bad_clusters_are_refused);
     RUN(fibers_migrate_and_threads_do_not);
+    RUN(fibers_and_processors_go_where_they_are_told);
+    RUN(functions_are_posted_to_a_cluster);
+    RUN(many_fibers_are_unparked_at_once);
     RUN(a_policy_of_c_functions_orders_the_fibers);
     RUN(an_ordered_queue_gives_the_lowest_key_first);
     RUN(a_cluster_takes_a_policy);
+    RUN(a_policy_of_c_functions_hears_of_priorities_groups_and_places);
     RUN(each_policy_is_chosen_by_name);
     RUN(bad_policies_are_refused);
     return check_end();

@@ -54,7 +54,7 @@ TEST_F(capi_cxx_test, a_recursive_mutex_that_was_locked_too_often_says_so) {
     ums_stop_destroy(stop);
 }
 
-// As pthread_exit() ends a std::thread: the stack is unwound, and who joins goes on.
+// Like pthread_exit() in a std::thread: the stack is unwound, and the joiner continues.
 TEST_F(capi_cxx_test, a_fiber_made_in_cxx_may_exit_as_a_thread) {
     ums::run({.processors = 2}, [] {
         struct counts {

@@ -21,7 +21,7 @@ static void the_last_error_is_the_fibers(void) {
     CHECK_IS(0, ums_runtime_stop());
 }
 
-/* That marks come into a trace is shown in C++: here nobody records. */
+/* Another test, in C++, shows that marks come into a trace: here nothing is recorded. */
 static void mark(void* argument) {
     (void)argument;
     ums_set_last_error(5);
@@ -65,7 +65,7 @@ static void create_who_ask_for_themselves(void* argument) {
     ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
     ums_fiber_t self;
     (void)argument;
-    options.launch = UMS_LAUNCH_DISPATCH; /* It runs before ums_fiber_create() returns. */
+    options.launch = UMS_LAUNCH_DISPATCH; /* The fiber runs before ums_fiber_create() returns. */
     CHECK_IS(0, ums_fiber_create(&self, &options, ask_for_itself, &self));
     join(&self);
 }
@@ -182,8 +182,8 @@ static void ask(void* argument) {
     const ums_ref_t other = ums_fiber_ref(&fiber);
     for (int i = 1; i <= 1000; ++i) {
         ums_ref_unpark(other);
-        do
-            ums_this_fiber_park(); /* Once for each unpark, or one would be left for the next test. */
+        do /* Once for each unpark, or one would be left for the next test. */
+            ums_this_fiber_park();
         while (pair.turns != i);
     }
     join(&fiber);
@@ -223,7 +223,7 @@ static void sleep_well(void* argument) {
 }
 static void sleeps_are_not_short(void) { on_a_fiber_and_on_a_thread(sleep_well, NULL); }
 
-// Who sees the request destroys the stop at once, while it is still being made.
+// The fiber that sees the request destroys the stop at once, while the request is still being made.
 enum { STOPS = 5000 };
 static _Atomic(ums_stop_t*) to_stop;
 static atomic_int requested;

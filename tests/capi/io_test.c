@@ -262,7 +262,7 @@ int main(void) {
     RUN(readiness_is_waited_for);
     RUN(hosts_are_resolved);
     RUN(children_are_waited_for);
-    // ThreadSanitizer puts a signal off until its thread makes a call that it knows.
+    // ThreadSanitizer delays a signal until its thread makes a call that it knows.
     if (!under_tsan) RUN(signals_are_events);
     return check_end();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate p1
 
-/* main() ends as a thread does: the destructors of its keys run, the others go on, and after the last of them the
- * process ends with status 0. */
+/* main() ends as a thread does: the destructors of its keys run, the other threads continue, and
+ * after the last of them the process ends with status 0. */
 #include <ums/ums_pthread.h>
 
 #include <stdatomic.h>

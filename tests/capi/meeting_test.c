@@ -96,7 +96,7 @@ static void events_of_both_kinds_are_set_and_reset(void) {
 enum { PHASES = 200, PARTIES = 6 };
 struct race {
     ums_barrier_t barrier;
-    int phase; /* The completion's. */
+    int phase; /* Belongs to the completion function. */
 };
 static void next_phase(void* argument) { ++((struct race*)argument)->phase; }
 static void use_barrier(void* argument) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate p1
 
-/* A program of the old style: a bounded queue between producers and consumers. Only the include and the start and
- * stop of the runtime are new. */
+/* A program of the old style: a bounded queue between producers and consumers. Only the include and
+ * the start and stop of the runtime are new. */
 #define UMS_PTHREAD_NAMES
 #include <ums/ums_pthread.h>
 

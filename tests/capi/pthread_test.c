@@ -384,7 +384,7 @@ static void* use_key(void* argument) {
     CHECK(ums_pthread_getspecific(key) == NULL);
     CHECK_IS(0, ums_pthread_setspecific(key, argument));
     CHECK(ums_pthread_getspecific(key) == argument);
-    if (*(int*)argument == 1) ums_pthread_exit(NULL); /* Destroys it, too. */
+    if (*(int*)argument == 1) ums_pthread_exit(NULL); /* This destroys it, too. */
     return NULL;
 }
 static void use_keys(void* argument) {
@@ -435,7 +435,7 @@ static void meet_all(void* argument) {
 }
 static void barriers_name_one_thread(void) { on_a_fiber_and_on_a_thread(meet_all, NULL); }
 
-/* errno is read in a function of its own: see ums_pthread.h. */
+/* A function of its own reads errno: see ums_pthread.h. */
 static __attribute__((noinline)) int error_of(int result) { return result == -1 ? errno : result; }
 
 static void* post(void* argument) {

@@ -59,7 +59,7 @@ static void options_that_cannot_be_are_refused(void) {
     CHECK_IS(0, done);
 }
 
-/* As a program built with a later header would call. */
+/* Calls as a program would that was built with a later header. */
 static void a_larger_struct_is_understood_if_its_rest_is_zero(void) {
     struct later {
         ums_options_t options;
@@ -113,7 +113,7 @@ static void stats_count(void) {
     ums_trim();
     stats.size = 1;
     CHECK_IS(-EINVAL, ums_stats_get(&stats));
-    /* An older program's struct: what lies behind it is not touched. */
+    /* The struct of an older program: what lies behind it is not touched. */
     stats.size = offsetof(ums_stats_t, finished);
     stats.finished = 5;
     CHECK_IS(0, ums_stats_get(&stats));
@@ -123,7 +123,7 @@ static void stats_count(void) {
 static void info_and_version_are_text(void) {
     char all[4096], cut[8] = "1234567";
     size_t length = 0;
-    CHECK(strcmp(ums_version(), "0.1.0") == 0);
+    CHECK(strcmp(ums_version(), UMS_EXPECTED_VERSION) == 0);
     CHECK_IS(0, ums_info(all, sizeof all, &length));
     CHECK(length > 20 && strlen(all) == length);
     CHECK_IS(0, ums_info(cut, sizeof cut, NULL));

@@ -53,7 +53,7 @@ static void use_scope(void* argument) {
     CHECK_IS(-EIO, ums_scope_join(scope));
     CHECK_IS(106, ended);
     CHECK(ums_stop_requested(ums_scope_stop(scope)));
-    CHECK_IS(0, ums_scope_join(scope)); /* It was told once. */
+    CHECK_IS(0, ums_scope_join(scope)); /* The first join already reported it. */
     ums_scope_destroy(scope);
 
     ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
@@ -87,7 +87,7 @@ static void use_stops(void* argument) {
 
     CHECK_IS(0, ums_scope_create(&scope, NULL));
     for (int i = 0; i < 5; ++i) CHECK_IS(0, ums_scope_spawn(scope, NULL, wait_for_stop, NULL));
-    ums_scope_destroy(scope); /* Requests it. */
+    ums_scope_destroy(scope); /* This requests the stop. */
     CHECK_IS(11, ended);
 }
 static void a_stop_of_the_parent_or_the_scope_stops_the_children(void) {

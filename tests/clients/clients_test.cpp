@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // variants: p1 epoll uring
 //
-// libpq and hiredis as they are, in fibers: 80 connections that ask, hang up and connect again,
-// beside fibers that compute. The libraries make, read and close their sockets by themselves; the
+// libpq and hiredis, unmodified, in fibers: 80 connections that ask, hang up and connect again,
+// beside fibers that compute. The libraries make, read and close their sockets themselves; the
 // fibers only wait. No event may be lost: each wait has a deadline that is never near.
 //
 // The servers are small ones of this test, unless the environment names others: REAL_REDIS is a
@@ -40,11 +40,11 @@ using ums::net::stream;
 namespace io = ums::io;
 
 constexpr int connections = 80, computing = 2, questions = 3;
-int rounds() { return scaled(4, 2); }  // Connections that follow each other.
+int rounds() { return scaled(4, 2); }  // How many connections follow each other.
 
 class clients_test : public conserving_test {};
 
-// Farther than a measurement that stops this process for a while.
+// Longer than a measurement stops this process.
 ums::deadline far() { return ums::deadline_after(300s); }
 
 testing::AssertionResult comes(const ums::result<void>& r) {
@@ -58,7 +58,7 @@ testing::AssertionResult comes(const ums::result<void>& r) {
 class reader {
 public:
     explicit reader(stream& from) : from_{from} {}
-    // The next `n` bytes, or fewer: the end.
+    // Returns the next `n` bytes; fewer mean the end.
     std::string take(std::size_t n) {
         while (buffer_.size() < n && fill()) continue;
         std::string taken = buffer_.substr(0, n);
@@ -84,7 +84,7 @@ private:
     std::string buffer_;
 };
 
-// ECHO, as Redis has it.
+// ECHO, as in Redis.
 void serve_redis(stream peer) {
     reader in{peer};
     for (;;) {
@@ -115,7 +115,7 @@ std::uint32_t number(std::string_view bytes) {
     return n;
 }
 
-// SELECT 'text', as PostgreSQL has it, protocol 3.0.
+// SELECT 'text', as in PostgreSQL, protocol 3.0.
 void serve_postgres(stream peer) {
     reader in{peer};
     std::string size = in.take(4);

@@ -35,7 +35,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMEOUT_S = 120
 
-# --- pages -----------------------------------------------------------------------------------------
+# --- pages ----------------------------------------------------------------------------------------
 
 
 def pages(root):
@@ -59,7 +59,7 @@ def without_code(lines):
             yield number, line
 
 
-# --- text ------------------------------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------------------
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"`([^`]+)`")
@@ -151,10 +151,14 @@ def differing_variables(root):
     source = "src/rt/environment.cpp"
     if not os.path.exists(os.path.join(root, source)):
         return
-    in_code = set(re.findall(r'"(UMS_\w+)"', read(root, source)))
+    code = read(root, source)
     page = "docs/environment.md"
-    in_page = set(re.findall(r"^\| `(UMS_\w+)", read(root, page), re.MULTILINE))
-    yield from differing_names(root, "the variable", page, in_code, in_page)
+    text = read(root, page)
+    yield from differing_names(root, "the variable", page, set(re.findall(r'"(UMS_\w+)"', code)),
+                               set(re.findall(r"^\| `(UMS_\w+)", text, re.MULTILINE)))
+    words = re.search(r"debug_words\[\] = \{(.*?)\};", code, re.DOTALL)
+    yield from differing_names(root, "the word", page, set(re.findall(r'"(\w+)"', words[1]) if words else []),
+                               set(re.findall(r"^\| `UMS_DEBUG=(\w+)", text, re.MULTILINE)))
 
 
 def missing_tests(root):
@@ -206,11 +210,11 @@ def check_text(root):
     yield from stale_diagrams(root)
 
 
-# --- comments --------------------------------------------------------------------------------------
+# --- comments -------------------------------------------------------------------------------------
 
-# Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED is
-# left out of both.
-COMMENT_ROOTS = ["include/ums"]
+# Where comments are checked, and where each header must open with a contract. A folder in UNCHECKED
+# is left out of both.
+COMMENT_ROOTS = ["bench", "cmake", "compat", "examples", "include/ums", "src", "tests", "tools"]
 CONTRACT_ROOTS = ["include/ums"]
 UNCHECKED = ["include/ums/compat/windows"]
 
@@ -219,13 +223,14 @@ SHOW_MISTAKES = ["docs/style.md"]
 
 COMMENT_COLUMNS = 100
 SOURCE = (".c", ".cpp", ".h", ".hpp")
+SCRIPT = (".cmake", ".py", "CMakeLists.txt")
 HEADER = (".h", ".hpp")
 
 # Strings come along so that what looks like a comment in one is none.
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
 
-# A clause that begins with "who" and has no noun before it: at the start of a sentence or clause, or
-# right after a preposition or a conjunction. A question may begin so.
+# A clause that begins with "who" and has no noun before it: at the start of a sentence or clause,
+# or right after a preposition or a conjunction. A question may begin so.
 BARE_WHO = re.compile(r"""(?:^|[.;:!?(]\s+|[(]|\b(?:and|as|because|but|by|for|from|if|of|or|so|than|that|to|
                           unless|until|when|where|while|with)\s+)(who\b)(?![^.;]*[?])""",
                       re.IGNORECASE | re.VERBOSE)
@@ -236,7 +241,7 @@ GUARD = re.compile(r"\s*#\s*(?:pragma once|ifndef \w+|define \w+|include [^\n]*)
 def sources(root, folders, endings):
     for folder in folders:
         for path in sorted(glob.glob(folder + "/**/*", root_dir=root, recursive=True)):
-            if path.endswith(endings) and not any(path.startswith(f"{u}/") for u in UNCHECKED):
+            if path.endswith(endings) and not any(f"{path}/".startswith(f"{u}/") for u in UNCHECKED):
                 yield path
 
 
@@ -258,6 +263,24 @@ def comments(text):
     return [one[:3] for one in found]
 
 
+# In a script: a line that is a comment, or the end of one, set off by two spaces.
+SCRIPT_COMMENT = re.compile(r"^(\s*)#(?: (.*))?$|  # (.*)$")
+
+
+def script_comments(text):
+    """The same of a script. Lines of # right below each other are one."""
+    found, alone = [], False
+    for number, line in enumerate(text.splitlines(), 1):
+        if match := SCRIPT_COMMENT.search(line):
+            words = " " + (match[2] or match[3] or "")
+            if alone and match[1] is not None and found[-1][1] == number - 1:
+                found[-1] = (found[-1][0], number, found[-1][2] + "\n" + words)
+            else:
+                found.append((number, number, words))
+            alone = match[1] is not None
+    return found
+
+
 def bare_clauses(first, words):
     """Paragraph by paragraph, so that an empty line ends a sentence. Code in ` ` or indented is none."""
     line = first
@@ -271,10 +294,10 @@ def bare_clauses(first, words):
 
 
 def bad_comments(root):
-    for path in sources(root, COMMENT_ROOTS, SOURCE):
+    for path in sources(root, COMMENT_ROOTS, SOURCE + SCRIPT):
         text = read(root, path)
         lines = text.splitlines()
-        for first, last, words in comments(text):
+        for first, last, words in comments(text) if path.endswith(SOURCE) else script_comments(text):
             for number in range(first, last + 1):
                 if len(lines[number - 1]) > COMMENT_COLUMNS:
                     yield path, number, f"a comment wider than {COMMENT_COLUMNS} columns"
@@ -297,7 +320,7 @@ def missing_contracts(root):
             yield path, 1, "opens without a contract: two sentences at least, before the first declaration"
 
 
-# --- examples --------------------------------------------------------------------------------------
+# --- examples -------------------------------------------------------------------------------------
 
 PRELUDE = """
 #include <algorithm>
@@ -507,7 +530,7 @@ def check_examples(root, compiler, library, flags):
     return count, wrong
 
 
-# --- programs --------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------
 
 
 def promised_output(text):
@@ -525,7 +548,7 @@ def check_program(source, program):
     return run(block, [program])
 
 
-# --- self-test -------------------------------------------------------------------------------------
+# --- self-test ------------------------------------------------------------------------------------
 
 GOOD_PAGE = """# A page
 
@@ -586,7 +609,8 @@ GOOD_HEADER = """// SPDX-License-Identifier: MIT
 #include <cstddef>
 """
 
-# Each case: a file under include/ums/, its text, and a part of the one complaint it must cause, or None.
+# Each case: a file under include/ums/, its text, and a part of the one complaint it must cause, or
+# None.
 HEADERS = [
     ("x.hpp", GOOD_HEADER, None),
     ("x.h", "/* SPDX-License-Identifier: MIT */\n#ifndef X\n#define X\n/* ums/x.h: a thing. It is\n"
@@ -610,6 +634,11 @@ HEADERS = [
     ("x.cpp", "// Who waits is woken.", "x.cpp:1: a clause"),
     ("x.cpp", "int x;", None),
     ("compat/windows/x.hpp", "// Who waits is woken.", None),
+    ("x.py", "#!/x\n# " + 98 * "x", None),
+    ("x.py", "#!/x\n# " + 99 * "x", "x.py:2: a comment wider"),
+    ("x.py", "x = 1 " " # It is\n# freed.\n# It is freed by\n# who waits.", "x.py:4: a clause"),
+    ("x.cmake", "set(x 1) " " # Freed by who waits.", "x.cmake:1: a clause"),
+    ("CMakeLists.txt", "set(" + 100 * "x" + ")\n# Fine.", None),
 ]
 
 
@@ -658,6 +687,12 @@ def self_test(root, tools):
         got = [what for _, _, what in check_text(folder)]
         wrong += judge("names", "does not tell of the tag new", got[:1])
         wrong += judge("names", "tells of the variable UMS_OLD", got[-1:])
+        write("docs/environment.md", "| `UMS_NEW` |\n| `UMS_DEBUG=old` |")
+        write("src/rt/environment.cpp", '"UMS_NEW" "UMS_DEBUG" debug_words[] = {"new"};')
+        got = [what for _, _, what in check_text(folder)]
+        wrong += judge("words", "does not tell of the word new", got[-2:-1])
+        wrong += judge("words", "tells of the word old", got[-1:])
+        write("src/rt/environment.cpp", '"UMS_NEW"')
         os.remove(os.path.join(folder, "docs/memory-model.md"))
 
         write("docs/diagrams/x.dot", 'digraph x { a [label="one\\ntwo"]; }')

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// What docs/thread-state.md recommends for libraries of others, compiled: against their headers
-// where those are installed, else against declarations of the few functions that are used.
+// What docs/thread-state.md recommends for other libraries, compiled: against their headers where
+// those are installed, otherwise against declarations of the few functions that are used.
 
 #include <stdexcept>
 
@@ -22,7 +22,7 @@ extern "C" int SSL_get_fd(const SSL*);
 #define SSL_ERROR_WANT_WRITE 3
 #endif
 
-// Python's header must come first in a file, and its folder is the interpreter's to tell.
+// Python's header must come first in a file, and only the interpreter knows its folder.
 enum PyGILState_STATE { PyGILState_LOCKED, PyGILState_UNLOCKED };
 extern "C" PyGILState_STATE PyGILState_Ensure();
 extern "C" void PyGILState_Release(PyGILState_STATE);

@@ -27,8 +27,8 @@ namespace this_fiber = ums::this_fiber;
 class idle_test : public conserving_test {};
 
 struct sample {
-    std::uint64_t switches = 0;  // How often the carriers have given up a CPU by themselves.
-    bool all_sleep = true;       // No carrier has, or waits for, a CPU.
+    std::uint64_t switches = 0;  // How often the carriers have given up a CPU of their own accord.
+    bool all_sleep = true;       // No carrier has a CPU or waits for one.
 };
 
 sample look() {
@@ -64,8 +64,8 @@ TEST_F(idle_test, parked_and_sleeping_fibers_wake_nobody) {
                 this_fiber::park_for(1h + std::chrono::milliseconds{i}, stop);
             });
         }
-        // Quiet begins when a whole sample passes without a switch, and not for want of a CPU. The one test that
-        // lets time pass: what it looks for is what happens in it.
+        // The quiet begins when a whole sample passes without a switch, and not for lack of a CPU.
+        // This is the one test that lets time pass: it checks what happens in that time.
         sample before = look();
         for (;;) {
             std::this_thread::sleep_for(100ms);

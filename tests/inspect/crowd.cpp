@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// crowd COUNT: a program to be looked at. COUNT fibers of each kind wait, and each is named after
-// what it waits for: mutex-0, join-17. It says so in one line, then reads a line from standard
-// input: "abort" makes it dump core, "late" prints how late the ticker was, anything else ends it
-// at once.
+// crowd COUNT: a program to be inspected. COUNT fibers of each kind wait, and each is named after
+// what it waits for: mutex-0, join-17. The program says so in one line, then reads a line from
+// standard input: "abort" makes it dump core, "late" prints how late the ticker was, anything else
+// ends it at once.
 //
-// crowd COUNT ticker: and one that wakes up each millisecond.
+// crowd COUNT ticker: the same, and one more fiber, which wakes up every millisecond.
 //
 // crowd work: a fiber computes for ever; "yield N": ten more yield N times, all together, and end.
 //
@@ -44,14 +44,15 @@ template <class F>
 ums::fiber start(const char* kind, std::size_t number, F wait) {
     return ums::fiber{ums::fiber_options{.name = std::string{kind} + "-" + std::to_string(number)},
                       [wait, number] {
-                          const volatile std::size_t mine = 1000 + number;  // For debuggers.
+                          // So that debuggers can find it.
+                          const volatile std::size_t mine = 1000 + number;
                           ++begun;
                           wait();
                           ended += mine;  // So it is no tail call, and this frame is on the stack.
                       }};
 }
 
-// How late the ticker was at worst since it was asked last, in nanoseconds.
+// How late the ticker was at worst since the last question, in nanoseconds.
 std::atomic<long> worst{0};
 
 void tick() {
@@ -89,7 +90,7 @@ void yield_together(long times) {
     }
 }
 
-// Each locks its own mutex, and once all have, the next one's.
+// Each locks its own mutex, and once all have done so, the next one's.
 void deadlock() {
     ums::mutex all[3];
     std::vector<ums::fiber> fibers;

@@ -2,8 +2,8 @@
 //
 // paces [wait]: a program whose fibers do a known number of things, for tests of `ums trace`: 2
 // pairs that wake each other 100 times by semaphores, 20 that sleep once, 30 that only end, and a
-// mark each. It prints what it did. "wait": then it reads lines from standard input: "again" does
-// it once more, "crash" is a fault in a fiber, anything else ends it.
+// mark each. The program prints what it did. With "wait" it then reads lines from standard input:
+// "again" does it once more, "crash" is a fault in a fiber, anything else ends it.
 #include <ums/ums.hpp>
 
 #include <chrono>
@@ -41,7 +41,7 @@ void do_all() {
 }
 
 [[gnu::noinline]] void fault() {
-    volatile std::uintptr_t nowhere = 64;  // What it is, the compiler must not know.
+    volatile std::uintptr_t nowhere = 64;  // The compiler must not know the value.
     *reinterpret_cast<volatile int*>(nowhere) = 1;
 }
 

@@ -75,7 +75,8 @@ class Pprof:
                 one = dict(fields(value))
                 locations[one[1]] = functions[dict(fields(one[4]))[1]]
         self.types = [self.strings[dict(fields(value))[1]] for number, value in all_fields if number == 1]
-        self.samples = []  # Functions from the outermost, nanoseconds on and off CPUs, samples, label.
+        # Functions from the outermost, nanoseconds on and off CPUs, samples, label.
+        self.samples = []
         for number, value in all_fields:
             if number == 2:
                 one = dict(fields(value))
@@ -171,7 +172,8 @@ class ProfileTest(unittest.TestCase):
                 starts = [name for name in functions if name.startswith("[fiber ")]
                 self.assertEqual(len(starts), 2, functions)
                 between = functions[2:functions.index(starts[1])]
-                self.assertTrue(any("lambda" in name for name in between), functions)  # Where it was spawned.
+                # The place where it was spawned.
+                self.assertTrue(any("lambda" in name for name in between), functions)
                 self.assertTrue(any("join" in name for name in functions), functions)
 
     def test_what_computes_is_on_a_cpu(self):

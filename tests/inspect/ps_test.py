@@ -86,7 +86,8 @@ class PsTest(unittest.TestCase):
             done = ums("ps", crowd.pid)
             self.assertEqual(done.returncode, 0, done.stderr)
             lines = done.stdout.splitlines()
-            self.assertIn(f"process {crowd.pid} (crowd): libums 0.1.0, {crowd.fibers} fibers", lines[0])
+            version = ums("--version").stdout.split()[1]
+            self.assertIn(f"process {crowd.pid} (crowd): libums {version}, {crowd.fibers} fibers", lines[0])
             self.assertEqual(lines[1], f"states: {crowd.fibers - 1} parked, 1 blocked")
             mutex = [line for line in lines if " mutex-1 " in line]
             self.assertEqual(len(mutex), 1, done.stdout)

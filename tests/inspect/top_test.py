@@ -54,7 +54,8 @@ class BatchTest(unittest.TestCase):
                                     stdout=subprocess.PIPE, text=True)
             tool.stdout.readline()
             self.assertEqual(crowd.ask("yield 200000"), "done\n")
-            lines = [tool.stdout.readline() for _ in range(2)]  # What was done is in the second at the latest.
+            # The second line, at the latest, shows what was done.
+            lines = [tool.stdout.readline() for _ in range(2)]
             while True:
                 lines.append(tool.stdout.readline())
                 done = [json.loads(line) for line in lines]
@@ -66,7 +67,8 @@ class BatchTest(unittest.TestCase):
             def total(name):
                 return sum(one["seconds"] * one["clusters"][0][name] for one in done)
 
-            # Ten spawned and ended; and each yield is a switch, but for those of a fiber that is alone.
+            # Ten fibers spawned and ended; and each yield is a switch, except those of a fiber that
+            # is alone.
             self.assertAlmostEqual(total("ended_per_s"), 10)
             self.assertAlmostEqual(total("spawned_per_s"), 10)
             self.assertGreaterEqual(total("switches_per_s"), 200_000)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// workers: a program of the UMS API to be looked at. One worker has yielded, one is blocked in a call
-// that it announced, and the scheduler's thread waits. It says so in one line, then ends when standard
-// input does.
+// workers: a program of the UMS API to be inspected. One worker has yielded, one is blocked in a
+// call that it announced, and the scheduler's thread waits. The program says so in one line, then
+// ends when standard input does.
 #include <unistd.h>
 
 #include <cstdio>
@@ -18,11 +18,11 @@ void yielding() {
     ++resumed;  // So the call above is no tail call.
 }
 
-// The scheduler's thread itself is blocked until both are where they shall be.
+// The scheduler's thread itself is blocked until both are in place.
 void announcing(int from) {
     const ums::worker_blocking blocking;
     char byte;
-    (void)!::read(from, &byte, 1);  // Nobody writes.
+    (void)!::read(from, &byte, 1);  // Nothing ever writes.
 }
 
 }  // namespace

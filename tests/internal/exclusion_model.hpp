@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// internal/exclusion_model.hpp: for tests: what a lock guards in an execution of internal/tso_model.hpp, and whether it did.
+// internal/exclusion_model.hpp: for tests: what a lock guards in an execution of
+// internal/tso_model.hpp, and whether the lock did guard it.
 
 #include <string>
 
@@ -12,11 +13,11 @@ namespace ums::tso {
 // A number that only the lock protects. Made inside model::explore().
 struct guarded_number {
     modelled_base::atomic<int> number;
-    // Of the proof: how many are inside, and how many have been.
+    // For the proof: how many strands are inside, and how many have been.
     model::cell inside = model::running().make(0);
     model::cell sections = model::running().make(0);
 
-    // Under the lock.
+    // Requires: the lock.
     void section() {
         model& m = model::running();
         if (++m.at(inside) != 1) m.fail("two are inside");
@@ -26,13 +27,13 @@ struct guarded_number {
         ++m.at(sections);
     }
 
-    // When all have come to rest: what went wrong, or nothing.
+    // Call when all strands are at rest: returns what went wrong, or nothing.
     [[nodiscard]] std::string verdict(model& m) const {
         return m.at(number.cell()) == m.at(sections) ? "" : "an addition was lost";
     }
 };
 
-// Whether an error says so.
+// Whether an error is about exclusion.
 inline bool is_exclusion_broken(const std::string& error) {
     return error.starts_with("two are inside") || error.starts_with("an addition was lost");
 }

@@ -3,9 +3,9 @@
 
 // internal/failing_calls.hpp: for tests: system calls that fail on demand.
 //
-// While a failing_calls exists it counts the calls through os::system and the bytes they map, and makes those fail
-// that fail() asks for. Make it before a runtime starts, destroy it after; fail() and heal() may be
-// called while one runs. One at a time.
+// While a failing_calls exists, it counts the calls through os::system and the bytes they map, and
+// makes those calls fail that fail() asks for. Make it before a runtime starts, and destroy it
+// after; fail() and heal() may be called while one runs. Only one may exist at a time.
 
 #include <atomic>
 #include <cerrno>
@@ -118,10 +118,10 @@ public:
                                                                  : first_[which] + times - 1;
     }
 
-    // Smaller mappings are neither counted nor fail.
+    // Smaller mappings are not counted and do not fail.
     void count_mappings_from(std::size_t bytes) noexcept { least_mapping_ = bytes; }
 
-    // None fails any more.
+    // From now on no call fails.
     void heal() noexcept {
         for (auto& n : last_) n = 0;
     }
@@ -130,13 +130,14 @@ public:
     [[nodiscard]] long mapped_bytes() const noexcept { return mapped_; }
 
 private:
-    // What the call that is being made shall fail with, or 0.
+    // The error that the present call must fail with, or 0.
     static long due(call which) noexcept {
         const std::uint64_t n = ++made_[which];
         return n >= first_[which] && n <= last_[which] ? -error_[which] : 0;
     }
 
-    // The table's functions capture nothing. For tests, std::atomic's default order is good enough.
+    // The functions in the table capture nothing. For tests, std::atomic's default order is good
+    // enough.
     static inline std::atomic<std::uint64_t> made_[calls], first_[calls], last_[calls];
     static inline std::atomic<int> error_[calls];
     static inline std::atomic<long> mapped_;

@@ -15,7 +15,7 @@ namespace ums::mem {
 inline bool is_readable(const void* at) noexcept {
     int ends[2];
     if (::pipe(ends) != 0) return false;
-    // Raw: a sanitizer would look at the memory first.
+    // A raw call, because a sanitizer would look at the memory first.
     const bool readable = ::syscall(SYS_write, ends[1], at, 1L) == 1;
     ::close(ends[0]);
     ::close(ends[1]);

@@ -70,12 +70,14 @@ private:
     std::thread thread_;
 };
 
-// A load that stays on one thread. It runs `body`, which is given the subject and calls block() and busy().
+// A load that stays on one thread. It runs `body`, passing it the subject; the body calls block()
+// and busy().
 class subject final : public load {
 public:
     using reaction = std::function<void(const notice&)>;
 
-    // Of interest while it is inside block() or busy(). `react` runs on the detector's threads, on one at a time.
+    // It is of interest while it is inside block() or busy(). `react` runs on the detector's
+    // threads, on one at a time.
     explicit subject(int tid, reaction react = {}) : react_{std::move(react)}, tid_{tid} {}
 
     [[nodiscard]] int tid() const noexcept override { return tid_; }
@@ -83,7 +85,7 @@ public:
     [[nodiscard]] std::uint64_t activity() const noexcept override { return activity_; }
     bool on_block(const notice& what) noexcept override {
         const std::lock_guard one_at_a_time{on_block_};
-        if (told_ == 0) first_ = what;  // A later one must not write where wait_told() reads.
+        if (told_ == 0) first_ = what;  // A later notice must not write where wait_told() reads.
         if (react_) react_(what);
         ++told_;
         told_.notify_all();
@@ -91,11 +93,11 @@ public:
     }
     [[nodiscard]] int cpu() const noexcept override { return cpu_.get(); }
 
-    // On its thread, around what it does.
+    // Called on its thread, around what it does.
     void begin() noexcept { cpu_.begin(); }
     void end() noexcept { cpu_.end(); }
 
-    // Runs f as one activity, of interest.
+    // Runs f as one activity, which is of interest.
     template <class F>
     void busy(detector& by, F f) {
         ++activity_;
@@ -106,18 +108,18 @@ public:
         ++activity_;
     }
 
-    // No longer of interest: it has been dealt with.
+    // It has been dealt with, so it is no longer of interest.
     void deal() noexcept { interesting_ = false; }
 
     [[nodiscard]] std::uint64_t told() const noexcept { return told_; }
-    // Waits until it has been told, and returns of what first.
+    // Waits until a detector has reported it, and returns the first notice.
     notice wait_told() const {
         told_.wait(0);
         return first_;
     }
 
 private:
-    std::mutex on_block_;  // A sentinel and the monitor may tell at the same time.
+    std::mutex on_block_;  // A sentinel and the monitor may report at the same time.
     const reaction react_;
     const int tid_;
     mutable os::thread_cpu cpu_;
@@ -127,7 +129,8 @@ private:
     notice first_{};
 };
 
-// A subject with its thread, which the maker makes and the detector watches. ~watched_thread joins.
+// A subject with its thread, which the maker makes and the detector watches. The destructor joins
+// the thread.
 class watched_thread {
 public:
     template <class F>

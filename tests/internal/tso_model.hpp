@@ -19,28 +19,28 @@
 //   #include "carry/ownership.hpp"
 //   #include "carry/ownership.cpp"
 //
-// How. Strands are contexts of their own on one kernel thread. Each stops before every access that
-// others could notice; then the model chooses who goes on, or whose oldest store becomes visible.
-// The search is depth first, each execution is replayed from the start. A strand is deterministic,
-// so what it has read so far is all there is to its local state: states that agree in memory,
-// buffers and what every strand has read are searched once. That makes the search exhaustive and
-// finite.
+// How it works: strands are contexts of their own on one kernel thread. Each stops before every
+// access that another could notice; then the model chooses which strand continues, or whose oldest
+// store becomes visible. The search is depth first, and each execution is replayed from the start.
+// A strand is deterministic, so what it has read so far is all there is to its local state: states
+// that agree in memory, buffers and what every strand has read are searched once. That makes the
+// search exhaustive and finite.
 //
 // A bounded spin loop (load, spin_pause(), load again) is not unrolled: after a pause the strand
-// either goes on when the value has changed, or makes all its remaining rounds at once. Any
+// either continues when the value has changed, or makes all its remaining rounds at once. Any
 // execution of the loop sees the same values as one of these, as long as there are fewer changes
 // than rounds.
 //
-// Orders. x86 gives every load and store more than `relaxed`, so values alone do not show that an
+// Orders: x86 gives every load and store more than `relaxed`, so values alone do not show that an
 // `acquire` or a `release` is needed. Clocks do: every strand has a vector of them, a release
-// attaches it to what is stored, an acquire joins it. What only one may touch at a time
-// (tso::plain, tso::model::touch()) must be ordered by them, and every write of a base::owned after
-// the one before. Any order of any access can be weakened by name (model::weaken).
+// attaches it to the stored value, and an acquire joins it. What only one strand may touch at a
+// time (tso::plain, tso::model::touch()) must be ordered by them, and every write of a base::owned
+// after the one before. Any order of any access can be weakened by name (model::weaken).
 //
-// Interrupts. interruptible() gives a strand a signal's handler: it may run before any step of the
-// strand, once.
+// Interrupts: interruptible() gives a strand a signal's handler, which may run once, before any
+// step of the strand.
 //
-// Time. A sleep with a limit may end by it, `timeouts` times in an execution.
+// Time: a sleep with a limit may end by it, `timeouts` times in an execution.
 
 #include <algorithm>
 #include <array>
@@ -74,7 +74,7 @@
 
 namespace ums::tso {
 
-// When each strand last released something that is known here.
+// When each strand last released something that this clock knows.
 struct clocks {
     static constexpr std::size_t most_strands = 8;
     std::array<std::uint16_t, most_strands> at{};
@@ -106,30 +106,31 @@ public:
     struct report {
         std::uint64_t states = 0;
         std::uint64_t executions = 0;
-        bool is_cut = false;  // After most_executions.
-        std::string error;    // Empty: no execution went wrong. Else what did, and the steps to it.
+        bool is_cut = false;  // The search stopped after most_executions.
+        // Empty: no execution went wrong. Otherwise what did, and the steps that led to it.
+        std::string error;
     };
 
-    // What is left out of the modelled machine, to see that the search finds what it is needed for.
+    // Leaves this out of the modelled machine, to see that the search finds what it is needed for.
     bool without_heavy_fence = false;
     bool without_full_fence = false;
 
-    // How often in an execution a sleep may end by its limit.
+    // How often in an execution a limit may end a sleep.
     unsigned timeouts = 0;
-    // How often in an execution a strand that could go on is left for another; less is searched
-    // then.
+    // How often in an execution the model may leave a strand that could continue for another; a
+    // bound makes the search smaller.
     unsigned preemptions = ~0u;
-    // Strands that do not end are left where they are: they own nothing.
+    // Strands that do not end are left where they are, because they own nothing.
     bool abandons = false;
-    // The search gives up after so many executions, and says so; 0: never.
+    // The search gives up after this many executions, and says so; 0: never.
     std::uint64_t most_executions = 0;
 
-    // Whether clocks are kept: more states, and orders count.
+    // Whether clocks are kept: there are more states, and orders count.
     bool checks_orders = false;
     // Weakens the order of one access. Null: none.
     const site* weakened = nullptr;
     std::memory_order weakened_to = std::memory_order_relaxed;
-    // Collects the accesses that have been made with more than `relaxed`. Null: does not.
+    // Collects the accesses that were made with more than `relaxed`. Null: does not collect.
     std::map<std::string, site>* sites = nullptr;
 
     model() {
@@ -155,7 +156,7 @@ public:
     static model& running() { return *the_model; }
     static bool is_running() { return the_model != nullptr; }
 
-    // Searches every execution of the program that build() describes anew each time: it makes
+    // Searches every execution of the program. build() describes it anew each time: it makes
     // modelled atomics and calls strand() and at_rest().
     report explore(const std::function<void(model&)>& build) {
         report_ = {};
@@ -174,21 +175,21 @@ public:
         return report_;
     }
 
-    // --- for build() ---
+    // --- For build() ---
     void strand(std::string name, std::function<void()> run) {
         if (used_ == pool_.size()) pool_.push_back(std::make_unique<one>());
         one& s = *pool_[used_];
         s.number = static_cast<unsigned>(used_++);
         s.start(std::move(name), std::move(run));
     }
-    // Called when no strand can go on. Returns what is wrong with that, or "". Without it a strand
-    // that has not returned is a deadlock.
+    // `check` is called when no strand can continue. It returns what is wrong with that, or "".
+    // Without it, a strand that has not returned is a deadlock.
     void at_rest(std::function<std::string()> check) { at_rest_ = std::move(check); }
 
-    // Whether the strand that was made as the nth has returned. At rest.
+    // Whether the strand that was made as the nth has returned. Call it at rest.
     [[nodiscard]] bool is_done(std::size_t n) const { return pool_[n]->next.kind == op::done; }
 
-    // --- for strands ---
+    // --- For strands ---
     // The search has seen this state before: endless strands return.
     [[nodiscard]] bool is_over() const { return is_draining_; }
 
@@ -197,28 +198,28 @@ public:
         report_.error = what + "\n" + trace();
         if (abandons && current_ != nullptr) pause({.kind = op::done, .what = "failed"});
     }
-    // What the strand has read so far no longer matters: `local` is all it knows. Makes for fewer
+    // What the strand has read so far no longer matters: `local` is all it knows. This makes fewer
     // states.
     void forget(value local) {
         current_->forget_spin();
         current_->history = mix(~value{0}, local);
     }
-    // Never goes on, until the execution is over.
+    // Does not continue until the execution is over.
     void stay() { pause({.kind = op::asleep, .what = "blocked"}); }
     // A signal's handler, which may run before any step of the calling strand, `times` times; never
-    // in itself, nor in a sleep.
+    // inside itself, nor in a sleep.
     void interruptible(std::function<void()> handler, unsigned times) {
         current_->handler = std::move(handler);
         current_->interrupts = times;
         step("can be interrupted");
     }
-    // A call of the handler that is to come does not come any more.
+    // Cancels a call of the handler that has not happened yet.
     void uninterruptible() { current_->interrupts = 0; }
-    // What os::thread_slot() is on the strand.
+    // os::thread_slot() of the strand.
     [[nodiscard]] void*& slot() { return current_->slot; }
     [[nodiscard]] bool is_on_strand() const { return current_ != nullptr; }
 
-    // A plain access to a variable that only one may touch at a time.
+    // A plain access to a variable that only one strand may touch at a time.
     void touch(cell c, const char* what) {
         if (current_ == nullptr || !checks_orders) return;
         last_write& w = written_[c];
@@ -227,7 +228,7 @@ public:
         w = {current_->number, current_->known.at[current_->number]};
     }
 
-    // Lets others go on here.
+    // Lets other strands continue here.
     void step(const char* what) { pause({.kind = op::plain, .what = what}); }
 
     cell make(value initial) {
@@ -236,8 +237,8 @@ public:
         written_.push_back({});
         return static_cast<cell>(memory_.size() - 1);
     }
-    // What is in memory now: for at_rest(), and for variables of the proof that no strand's
-    // decision depends on. No step.
+    // The present value in memory: for at_rest(), and for variables of the proof that no strand's
+    // decision depends on. This is not a step.
     [[nodiscard]] value& at(cell c) { return memory_[c]; }
 
     value load(cell c, std::memory_order order = std::memory_order_relaxed) {
@@ -260,10 +261,11 @@ public:
             return;
         }
         current_->forget_spin();
-        current_->buffer.push_back({c, v, published(order)});  // Nobody else notices: no step.
+        // No other strand notices, so this is not a step.
+        current_->buffer.push_back({c, v, published(order)});
     }
-    // `change` takes the old value and returns the new one; `is_done` whether that is an access of
-    // the first order, or a load of the second.
+    // `change` takes the old value and returns the new one; `is_done` says whether that is an
+    // access of the first order, or a load of the second.
     template <class F>
     value modify(cell c, F change, std::memory_order order = std::memory_order_relaxed) {
         return modify(
@@ -286,7 +288,7 @@ public:
         memory_[c] = change(old);
         return old;
     }
-    // For a sequentially consistent store, which replaces what was released before.
+    // For a sequentially consistent store, which replaces what was released before it.
     void forget_released(cell c) { released_[c] = {}; }
     void release_now(cell c) {
         if (current_ != nullptr) released_[c] = published(std::memory_order_seq_cst);
@@ -329,12 +331,12 @@ public:
         self.is_exhausting = choice_ == 1;
         self.waits_for_change = choice_ == 0;
     }
-    // Until the bits are clear. What a loop of looks and sched_yield() comes to.
+    // Waits until the bits are clear: the equivalent of a loop of looks and sched_yield().
     void await_clear(cell c, value bits) {
         current_->forget_spin();
         pause({.kind = op::awaits, .what = "awaits", .at = c, .bits = bits});
     }
-    // False: the limit has passed.
+    // Returns false if the limit has passed.
     bool futex_wait(cell c, value expected, bool has_limit = false) {
         current_->forget_spin();
         pause({.kind = op::locked, .what = "futex_wait", .at = c});
@@ -358,7 +360,7 @@ public:
         }
     }
 
-    // The order that an access of the text is made with: its own, unless it is the weakened one.
+    // The order that an access of the text uses: its own, unless it is the weakened one.
     std::memory_order order_of(std::memory_order own, const place_in_text& at, const char* what,
                                bool is_failure) {
         if (own == std::memory_order_relaxed || current_ == nullptr) return own;
@@ -409,13 +411,13 @@ private:
         std::function<void()> run;
         op next;
         std::deque<pending_store> buffer;
-        std::uint64_t history = 0;  // Of all it has read.
+        std::uint64_t history = 0;  // A hash of all it has read.
         cell spins_on = ~0u;
         value last_seen = 0;
         bool is_exhausting = false, waits_for_change = false;
         unsigned number = 0;
-        // What it knows; what its relaxed stores publish, since its last fence; what its relaxed
-        // loads saw, until the next.
+        // What the strand knows; what its relaxed stores publish, since its last fence; what its
+        // relaxed loads saw, until the next fence.
         clocks known, fenced, unfenced;
         std::function<void()> handler;
         unsigned interrupts = 0;
@@ -473,7 +475,7 @@ private:
         return h ^ (h >> 31);
     }
 
-    // Of many words, four at a time: what most of the search's time goes into.
+    // Hashes many words, four at a time: the search spends most of its time here.
     template <class T>
     static std::uint64_t mix_all(std::uint64_t h, const std::vector<T>& all) {
         static_assert(sizeof(T) % sizeof(std::uint64_t) == 0);
@@ -497,7 +499,7 @@ private:
         return (words[0] | words[1]) == 0 ? h + 1 : mix(mix(h, words[0]), words[1]);
     }
 
-    // --- contexts ---
+    // --- Contexts ---
     void strand_main(one& self) {
         for (;;) {
             self.run();
@@ -513,7 +515,7 @@ private:
             change_place(self.place, main_);
             if (!is_interrupt_) return;
             is_interrupt_ = false;
-            next = self.next;  // It may have been woken before.
+            next = self.next;  // The strand may have been woken before.
             --self.interrupts;
             self.is_in_handler = true;
             self.history = mix(self.history, 7);
@@ -529,7 +531,7 @@ private:
         }
     }
 
-    // --- clocks ---
+    // --- Clocks ---
     static bool acquires(std::memory_order o) {
         return o == std::memory_order_acquire || o == std::memory_order_acq_rel ||
                o == std::memory_order_seq_cst;
@@ -559,7 +561,7 @@ private:
     void note(std::memory_order order, const place_in_text& at, const char* what, bool is_failure) {
         const char* const names[] = {"relaxed", "consume", "acquire",
                                      "release", "acq_rel", "seq_cst"};
-        // The test's own are none of the text's.
+        // The test's own accesses are not part of the text.
         if (std::strstr(at.file_name(), "internal/") != nullptr ||
             std::strstr(at.file_name(), "_test.cpp") != nullptr)
             return;
@@ -586,7 +588,7 @@ private:
     }
     void resume(one& s) {
         current_ = &s;
-        s.history = mix(s.history, 0);  // A step, also if it reads nothing.
+        s.history = mix(s.history, 0);  // This is a step, even if it reads nothing.
         change_place(main_, s.place);
     }
     UMS_ALWAYS_INLINE static void change_place(place& from, place& to) {
@@ -596,7 +598,7 @@ private:
         arch::finish_switch(from.shadow);
     }
 
-    // --- one execution ---
+    // --- One execution ---
     struct move {
         unsigned strand;
         enum kinds : unsigned char { goes, exhausts, flushes, times_out, is_interrupted } kind;
@@ -621,7 +623,7 @@ private:
                 return !(s.waits_for_change && s.spins_on == s.next.at &&
                          visible(s, s.next.at) == s.last_seen);
             case op::locked:
-                return true;  // Its stores become visible first: make().
+                return true;  // The strand's stores become visible first: see make().
             case op::locks:
                 return memory_[s.next.at] == 0;
             case op::awaits:
@@ -635,7 +637,7 @@ private:
     }
     void list_moves() {
         moves_.clear();
-        // The one that went last goes on, unless another may be chosen in its place.
+        // The strand that went last continues, unless another may be chosen in its place.
         const bool only_last =
             preempted_ >= preemptions && last_ < used_ && is_enabled(*pool_[last_]);
         for (unsigned i = 0; i < used_; ++i) {
@@ -653,8 +655,8 @@ private:
                 moves_.push_back({i, move::is_interrupted});
         }
     }
-    // Whether another strand is about to see one of its stores, or to store to the same place. Only
-    // then does it matter when a store becomes visible.
+    // Whether another strand is about to see one of the strand's stores, or to store to the same
+    // place. Only then does it matter when a store becomes visible.
     [[nodiscard]] bool is_flush_noticed(unsigned i) const {
         for (const pending_store& p : pool_[i]->buffer)
             for (unsigned k = 0; k < used_; ++k) {
@@ -717,7 +719,7 @@ private:
                 break;
             }
             if (depth == choices_.size()) {
-                // Where there is no choice there is nothing to search again.
+                // If there is no choice, there is nothing to search again.
                 if (moves_.size() > 1 && !seen_.insert(state()).second) break;
                 if (depth == most_steps) {
                     fail("does not end");
@@ -738,7 +740,7 @@ private:
         bool is_stuck = false;
         for (unsigned i = 0; i < used_; ++i) {
             const one& s = *pool_[i];
-            // It would have gone on with what it saw: another execution.
+            // The strand would have continued with what it saw: that is another execution.
             if (s.next.kind == op::reads) return;
             is_stuck |= s.next.kind != op::done;
         }
@@ -774,7 +776,7 @@ private:
         is_draining_ = false;
     }
 
-    // The next branch of the search. False: all done.
+    // The next branch of the search. Returns false when all are done.
     bool next_choices() {
         while (!choices_.empty()) {
             if (++choices_.back().taken < choices_.back().of) return true;
@@ -818,8 +820,8 @@ private:
     std::size_t used_ = 0;
     one* current_ = nullptr;
     std::vector<value> memory_;
-    std::vector<clocks> released_;     // With the value in memory.
-    std::vector<last_write> written_;  // By touch().
+    std::vector<clocks> released_;     // One for each value in memory.
+    std::vector<last_write> written_;  // The last write by touch().
     std::vector<move> moves_;
     std::vector<chosen> choices_;
     std::vector<traced> trace_;
@@ -832,7 +834,7 @@ private:
     report report_;
 };
 
-// A plain variable of which the model checks that only one touches it at a time.
+// A plain variable; the model checks that only one strand touches it at a time.
 template <class T>
 class checked {
 public:
@@ -854,7 +856,7 @@ private:
 
 }  // namespace ums::tso
 
-// In the text, an assertion that fails is an execution that goes wrong.
+// In the text, a failed assertion is an execution that goes wrong.
 #undef UMS_ASSERT
 #define UMS_ASSERT(expression, message) \
     ((expression) ? (void)0 : ums::tso::model::running().fail(message))
@@ -1001,7 +1003,7 @@ class lock {
 public:
     lock() noexcept = default;
     explicit lock(lock_rank) noexcept {}
-    // Under it nobody is stopped.
+    // While it is held, no strand is stopped.
     void acquire() noexcept {
         count(1);
         tso::model::running().acquire_lock(word_.cell());

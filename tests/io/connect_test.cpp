@@ -28,7 +28,7 @@ using ums::deadline_after;
 
 class connect_test : public conserving_test {};
 
-// An address at which nobody answers: a listener whose queue is full drops what comes.
+// An address that never answers: a listener whose queue is full drops what comes.
 class silent_address {
 public:
     silent_address() {
@@ -68,7 +68,7 @@ endpoint refusing() {
 
 TEST_F(connect_test, a_name_leads_to_whichever_of_its_addresses_answers) {
     on_a_fiber_and_on_a_thread([] {
-        listener door{endpoint::loopback(0)};  // Not at ::1, which localhost may be as well.
+        listener door{endpoint::loopback(0)};  // Not at ::1, to which localhost may resolve too.
         stream s = connect("localhost", door.local().value().port()).value();
         stream peer = door.accept().value();
         s.write_all("x").value();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate p1 epoll uring
 //
-// Descriptors of other libraries, which do with the number what they like.
+// Descriptors of other libraries, which do whatever they like with the number.
 
 #include <atomic>
 #include <cerrno>
@@ -40,7 +40,7 @@ namespace this_fiber = ums::this_fiber;
 
 class foreign_test : public conserving_test {};
 
-// As a library makes one, by the plain system call.
+// Made as a library makes them, by the plain system call.
 struct foreign_pair {
     int here = -1, there = -1;
     explicit foreign_pair(int flags = SOCK_NONBLOCK) {
@@ -129,7 +129,7 @@ TEST_F(foreign_test, a_number_that_io_made_and_a_library_closed_loses_no_event) 
     });
 }
 
-// Of a kind that was not expected there: what was known of the old one does not hold.
+// The new file is of an unexpected kind: what was known of the old one does not hold.
 TEST_F(foreign_test, a_number_may_come_again_as_something_else) {
     on_a_fiber_and_on_a_thread([] {
         char c;
@@ -159,7 +159,7 @@ TEST_F(foreign_test, a_number_may_come_again_as_something_else) {
     });
 }
 
-// A library reads by itself: what it has taken is not reported for ever.
+// The library reads by itself: what it has taken is not reported for ever.
 TEST_F(foreign_test, what_others_have_read_is_waited_for_again) {
     on_a_fiber_and_on_a_thread([] {
         foreign_pair p;
@@ -171,7 +171,7 @@ TEST_F(foreign_test, what_others_have_read_is_waited_for_again) {
                 EXPECT_EQ(io::wait_readable(in, deadline_after(1us)).error(), std::errc::timed_out);
                 EXPECT_EQ(io::poll(in, POLLIN, deadline_after(1us)).error(), std::errc::timed_out);
             }
-            // A part of what is there: the rest is.
+            // Reads a part of what is there; the rest is reported.
             EXPECT_EQ(::send(out, "abc", 3, 0), 3);
             for (int i = 0; i < 3; ++i) {
                 EXPECT_TRUE(io::wait_readable(in, soon()));
@@ -182,7 +182,7 @@ TEST_F(foreign_test, what_others_have_read_is_waited_for_again) {
     });
 }
 
-// A duplicate keeps the file alive, and with it what the engine has of it.
+// A duplicate keeps the file alive, and with it the engine's registration.
 TEST_F(foreign_test, a_duplicate_that_outlives_the_number_disturbs_nobody) {
     on_a_fiber_and_on_a_thread([] {
         foreign_pair old;
@@ -191,7 +191,7 @@ TEST_F(foreign_test, a_duplicate_that_outlives_the_number_disturbs_nobody) {
         const int number = old.here;
         old.here = ::dup(number);
         foreign_pair next;
-        EXPECT_EQ(::dup2(next.here, number), number);  // As close() and socket().
+        EXPECT_EQ(::dup2(next.here, number), number);  // Has the effect of close() and socket().
         ::close(std::exchange(next.here, number));
         for (int i = 0; i < 5; ++i) {
             EXPECT_EQ(::send(old.there, "o", 1, 0), 1);
@@ -200,11 +200,11 @@ TEST_F(foreign_test, a_duplicate_that_outlives_the_number_disturbs_nobody) {
             EXPECT_TRUE(takes_a_byte(old.here));
             expect_readable(old.here, old.there);
         }
-        // The old file under its old number again.
+        // The old file has its old number again.
         EXPECT_EQ(::dup2(old.here, number), number);
         expect_readable(number, old.there);
         expect_polled(number, old.there);
-        // Two numbers of one file, both waited for.
+        // One file has two numbers, and both are waited for.
         fiber other{[&] { EXPECT_TRUE(io::wait_readable(number, soon())); }};
         expect_woken(old.there, [&] { EXPECT_TRUE(io::wait_readable(old.here, soon())); });
         other.join();
@@ -247,7 +247,7 @@ TEST_F(foreign_test, a_file_that_a_child_keeps_disturbs_nobody) {
     });
 }
 
-// On io_uring a poll of a descriptor keeps its file open; the peer would not see the end.
+// On io_uring a poll of a descriptor keeps its file open, and the peer would not see the end.
 TEST_F(foreign_test, the_peer_sees_the_end_when_a_library_closes) {
     on_a_fiber_and_on_a_thread([] {
         char c;
@@ -336,7 +336,7 @@ TEST_F(foreign_test, a_socket_that_is_ready_with_nothing_to_read_burns_no_cpu) {
         nobody.sin_port = htons(1);
         (void)::sendto(door, "x", 1, 0, reinterpret_cast<sockaddr*>(&nobody), sizeof nobody);
         char c;
-        // The pending error first, then the queue is left.
+        // First takes the pending error; then the queue is left.
         static_cast<void>(io::recv(door, &c, 1, 0, deadline_after(1ms)));
         timespec before, after;
         ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);

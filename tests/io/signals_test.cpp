@@ -76,7 +76,7 @@ TEST_F(signals_test, the_last_one_made_gets_the_signals_they_share) {
             EXPECT_EQ(inner.wait().value(), SIGUSR1);
             ::raise(SIGUSR1);
         }
-        // What came for the inner one and was not waited for went with it.
+        // A signal that came for the inner one and was not waited for disappeared with it.
         EXPECT_EQ(outer.wait(deadline_after(1ms)).error(), std::errc::timed_out);
         ::kill(::getpid(), SIGUSR1);
         EXPECT_EQ(outer.wait().value(), SIGUSR1);

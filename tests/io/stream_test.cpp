@@ -38,7 +38,7 @@ TEST_F(stream_test, what_is_written_at_one_end_is_read_at_the_other) {
     });
 }
 
-// As io::write() and io::write_all().
+// Like io::write() and io::write_all().
 TEST_F(stream_test, a_write_takes_what_there_is_room_for_and_write_all_takes_all) {
     ums::run({.processors = 2}, [] {
         auto [a, b] = stream::pair().value();
@@ -150,7 +150,7 @@ TEST_F(stream_test, a_read_gives_up_at_its_deadline_and_can_be_tried_again) {
         EXPECT_EQ(b.read(&c, 1, deadline_after(5ms)).error(), std::errc::timed_out);
         EXPECT_EQ(b.read(&c, 1, deadline_after(-1s)).error(), std::errc::timed_out);
         a.write_all("x").value();
-        // What is there is taken, though the time has passed.
+        // The read takes what is there, though the time has passed.
         EXPECT_EQ(b.read(&c, 1, deadline_after(-1s)).value(), 1u);
     });
 }

@@ -35,7 +35,8 @@ COMPAT_BASE = "compat/base"
 # Helpers for tests of every layer: any NOUN_test.cpp may include them, as "support/NAME.hpp".
 SUPPORT = "tests/support/"
 
-# Helpers that see src/, as "internal/NAME.hpp": models and faults. For the tests in src/ and for themselves.
+# Helpers that see src/, as "internal/NAME.hpp": models and faults. For the tests in src/ and for
+# themselves.
 INTERNAL = "tests/internal/"
 
 SOURCES = (".hpp", ".h", ".cpp", ".c", ".S", ".inc", ".ipp")

@@ -4,15 +4,19 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore>
 #include <sys/syscall.h>
 #include <string>
 #include <thread>
 #include <time.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "support/child.hpp"
@@ -24,6 +28,43 @@
 
 namespace {
 
+// The next thread that this one makes does not begin before it may.
+struct late_start {
+    std::atomic<bool> is_made{false};
+    std::binary_semaphore may_begin{0};
+    void* (*function)(void*) = nullptr;
+    void* argument = nullptr;
+};
+thread_local late_start* late = nullptr;
+
+}  // namespace
+
+#if !defined(UMS_ASAN) && !defined(UMS_TSAN)
+// In place of the C library's. The sanitizers have one of their own.
+extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
+                              void* (*function)(void*), void* argument) noexcept {
+    using call = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+    static call* const real = reinterpret_cast<call*>(::dlsym(RTLD_NEXT, "pthread_create"));
+    late_start* const held = std::exchange(late, nullptr);
+    if (held == nullptr) return real(made, attributes, function, argument);
+    held->function = function;
+    held->argument = argument;
+    const auto begin = [](void* of) -> void* {
+        auto& h = *static_cast<late_start*>(of);
+        h.may_begin.acquire();
+        return h.function(h.argument);
+    };
+    const int failed = real(made, attributes, begin, held);
+    held->is_made = true;
+    return failed;
+}
+#define CAN_HOLD_UP true
+#else
+#define CAN_HOLD_UP false
+#endif
+
+namespace {
+
 class linux_names : public conserving_test {};
 
 struct scheduler {
@@ -32,7 +73,7 @@ struct scheduler {
     std::atomic<int> executed{0}, taken{0};
 };
 
-// Runs what it is given, first come first served.
+// Runs the workers it is given, first come, first served.
 int in_order(void* of) {
     auto& s = *static_cast<scheduler*>(of);
     completion_list_data* const items = dequeue_ums_completion_list_items(s.handle);
@@ -133,8 +174,8 @@ TEST_F(linux_names, a_worker_that_blocks_gives_its_scheduler_back) {
 
 int does_nothing(void*) { return 0; }
 
-// The shape of the published report's test: threads of two handles share a list, and execute one worker each time they
-// ask. Nobody goes on before all threads have run one.
+// The shape of the published report's test: threads of two handles share a list, and execute one
+// worker each time they ask. No thread continues before all threads have run a worker.
 struct crowd {
     std::atomic<int> ran{0}, arrived{0};
     int everybody = 0;
@@ -227,6 +268,66 @@ TEST_F(linux_names, twenty_thousand_ready_workers_on_two_lists_and_eight_threads
     EXPECT_EQ(ums_close(handle), 0);
 }
 
+// A worker adds another, for which a second thread is made, which begins late. Meanwhile the first
+// worker ends, and its thread runs the other.
+struct late_thread {
+    int handle = 0;
+    ums_pid_t list = 0;
+    late_start start;
+    std::atomic<bool> is_closing{false}, is_closed{false};
+};
+int ends_once_another_is_made(void* of) {
+    auto& l = *static_cast<late_thread*>(of);
+    EXPECT_EQ(add_worker_thread(l.handle, does_nothing, nullptr, l.list), 0);
+    while (!l.start.is_made) EXPECT_EQ(ums_thread_yield(l.handle), 0);
+    return 0;
+}
+int execute_each(void* of) {
+    auto& l = *static_cast<late_thread*>(of);
+    const completion_list_data* const items = dequeue_ums_completion_list_items(l.handle);
+    if (items == nullptr) return -1;
+    for (const auto* one = items->head; one != nullptr; one = one->next) {
+        if (one->work == does_nothing && !l.start.is_made) late = &l.start;
+        (void)execute_ums_thread(l.handle, one->pid, nullptr);
+        late = nullptr;
+    }
+    return 0;
+}
+
+char state_of(int tid) {
+    std::ifstream file{"/proc/self/task/" + std::to_string(tid) + "/stat"};
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')');
+    return name_end + 2 < line.size() ? line[name_end + 2] : 'X';
+}
+
+TEST_F(linux_names, a_thread_that_begins_late_is_not_left_by_the_last_close) {
+    if (!CAN_HOLD_UP) GTEST_SKIP() << "a sanitizer has a pthread_create() of its own";
+    late_thread l;
+    l.handle = ums_init();
+    l.list = create_completion_list(l.handle)->id;
+    EXPECT_EQ(add_worker_thread(l.handle, ends_once_another_is_made, &l, l.list), 0);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 2; ++i)
+        threads.emplace_back([&] {
+            EXPECT_EQ(enter_ums_scheduling_mode(l.handle, execute_each, &l, l.list), 0);
+        });
+    EXPECT_EQ(release_ums(l.handle), 0);
+    for (std::thread& t : threads) t.join();
+    ASSERT_TRUE(l.start.is_made);
+    // Once ums_close() waits for it, or has not waited.
+    std::thread opener{[&l, closer = ::gettid()] {
+        while (!l.is_closing) std::this_thread::yield();
+        while (!l.is_closed && state_of(closer) != 'S') std::this_thread::yield();
+        l.start.may_begin.release();
+    }};
+    l.is_closing = true;
+    EXPECT_EQ(ums_close(l.handle), 0);
+    l.is_closed = true;
+    opener.join();
+}
+
 struct last_first {
     int handle;
     std::vector<std::size_t> listed;
@@ -284,7 +385,8 @@ TEST_F(linux_names, workers_end_by_returning_by_exit_and_by_pthread_exit) {
 
 int leave_at_once(void*) { return -1; }
 
-// The calling thread, and those it starts, on one CPU: who ends goes on to its end after who waits for it was woken.
+// Confines the calling thread, and those it starts, to one CPU: then a thread that ends continues
+// to its end after it has woken the waiter.
 class on_one_cpu {
 public:
     on_one_cpu() {
@@ -355,10 +457,10 @@ TEST_F(linux_names, a_list_is_closed_while_others_enter_with_it) {
     }
 }
 
-// In the child: the kernel refuses new threads once `bodies` workers have begun. Eight workers that yield: each gets its
-// turn once others have ended.
+// Runs in the child: the kernel refuses new threads once `bodies` workers have begun. Of eight
+// workers that yield, each gets its turn once others have ended.
 int run_with_few_threads() {
-    ::alarm(120);  // Instead of a wait without end.
+    ::alarm(120);  // Instead of an endless wait.
     const int handle = ums_init();
     scheduler s{handle, create_completion_list(handle)->id};
     std::vector<job> jobs(8);
@@ -404,7 +506,7 @@ TEST_F(linux_names, workers_wait_for_threads_that_the_kernel_refuses) {
     EXPECT_EQ(end.code, 0) << end;
 }
 
-// In the child: no thread at all.
+// Runs in the child: there is no thread at all.
 int run_without_threads() {
     const int handle = ums_init();
     const ums_pid_t list = create_completion_list(handle)->id;
@@ -439,7 +541,7 @@ std::string text_of(const std::filesystem::path& at) {
     return {std::istreambuf_iterator<char>{file}, {}};
 }
 
-// In the child: a worker looks at the files that its own execution brings up to date.
+// Runs in the child: a worker looks at the files that its own execution brings up to date.
 struct look {
     int handle = 0, tid = 0, wrong = 0;
     std::filesystem::path root;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Two handles with two scheduler threads each, one list, two batches of workers that yield once. The program
-// ends without waiting for its scheduler threads and without closing the handles, as the report's does.
+// Two handles with two scheduler threads each, one list, and two batches of workers that yield
+// once. Like the report's program, it ends without waiting for its scheduler threads and without
+// closing the handles.
 #include <ums_user_library.h>
 
 #include <stdio.h>

@@ -51,13 +51,17 @@ def main():
         expect(name, code == 0 and set(said.values()) == {"ok"})
     for case in cases:
         name, library = case.split("=", 1)
-        # What a broken one loses, its cluster waits for to the end.
-        code, said = run(ums, library, "10" if name in BROKEN else "120")
+        # What a broken one loses, its cluster waits for to the end. How long a fiber must wait
+        # before it starves depends on the longest turn that another one had, so on a busy machine
+        # that test takes its time.
+        loses = name in BROKEN and name != "starves"
+        code, said = run(ums, library, "10" if loses else "120")
         if name in BROKEN:
             test, words = BROKEN[name]
             expect(name, code == 1 and said[test].startswith("BROKEN: ") and words in said[test])
         elif name == "example-c":
-            # By that policy a fiber with a tag comes first, always: the others starve, and that is all that is said of it.
+            # Under that policy a fiber with a tag always comes first: the others starve, and that
+            # is the only complaint about it.
             starve = said.pop("liveness")
             expect(name, code == 1 and "starves" in starve and set(said.values()) == {"ok"})
         else:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// A policy for `ums check-policy`: correct if BREAKS is `nothing`, else it breaks one rule. A queue
-// for each processor, behind one mutex.
+// A policy for `ums check-policy`: correct if BREAKS is `nothing`; otherwise it breaks one rule. It
+// has a queue for each processor, behind one mutex.
 
 #include <array>
 #include <cstdint>
@@ -46,12 +46,12 @@ public:
         ++calls_;
         if (breaks == rule::drops && calls_ % 1000 == 0) return;
         auto& queue = queues_[processor == outside ? calls_ % active_ : processor];
-        // Only the last one runs, and comes back at once.
+        // Only the last fiber runs, and comes back at once.
         breaks == rule::starves ? queue.push_front(f) : queue.push_back(f);
     }
     ums::fiber_ref next(unsigned processor) noexcept override {
         const guard held{mutex_};
-        // Twice in a row, before anything can queue it again.
+        // Returns it twice in a row, before another thread can queue it again.
         if (breaks == rule::duplicates && last_) return std::exchange(last_, {});
         const ums::fiber_ref f = queues_[processor].pop_front();
         if (breaks == rule::duplicates && f && ++calls_ % 1000 == 0) last_ = f;
@@ -64,7 +64,8 @@ public:
     bool empty(unsigned processor) const noexcept override {
         const guard held{mutex_};
         if (breaks == rule::never_sleeps) return false;
-        if (breaks == rule::sleeps_beside) return queues_[processor].empty();  // It could steal.
+        // It could steal from another queue.
+        if (breaks == rule::sleeps_beside) return queues_[processor].empty();
         for (const auto& queue : queues_)
             if (!queue.empty()) return false;
         return breaks != rule::duplicates || !last_;

@@ -75,7 +75,7 @@ TEST_F(crowd_test, all_wait_for_one_another_in_a_ring) {
         std::vector<fiber> all;
         std::vector<fiber_ref> refs(static_cast<std::size_t>(links));
         std::atomic<int> here = 0;
-        int laps = 0;  // Owned by whoever the wake-up is with.
+        int laps = 0;  // Owned by the fiber that has the wake-up.
         for (std::size_t i = 0; i < refs.size(); ++i)
             all.emplace_back([&, i] {
                 ++here;

@@ -91,7 +91,7 @@ TEST_F(jfiber_test, request_stop_is_seen_through_every_handle_of_the_state) {
         EXPECT_TRUE(token.stop_possible());
         EXPECT_FALSE(token.stop_requested());
         EXPECT_TRUE(source.request_stop());
-        EXPECT_FALSE(f.request_stop());  // It is the second.
+        EXPECT_FALSE(f.request_stop());  // This is the second request.
         EXPECT_TRUE(token.stop_requested());
         f.join();
         EXPECT_EQ(stops, 1);

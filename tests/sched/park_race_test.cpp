@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo p1 nomembarrier nosync
 //
-// Wake, deadline and stop race for the same park, at random, and no wake-up is lost or made up: each
-// waiter has at most one unpark outstanding, so those it got and the one it finds remembered at the
-// end must be exactly those that were sent. TEST_ROUNDS sets how often each of them parks.
+// Wake-up, deadline and stop race for the same park, at random, and no wake-up is lost or invented:
+// each waiter has at most one unpark outstanding, so those it got and the one it finds remembered
+// at the end must be exactly those that were sent. TEST_ROUNDS sets how often each waiter parks.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -94,7 +94,7 @@ struct waiter {
         is_done = true;
     }
 
-    // After the last waker has gone.
+    // Call after the last waker has gone.
     void settle() {
         const deadline past = std::chrono::steady_clock::now() - std::chrono::seconds{1};
         while (this_fiber::park_until(past) == wake_reason::unparked) ++remembered;
@@ -171,8 +171,8 @@ void race(std::uint64_t seed, unsigned processors, int waiting_fibers, int waiti
     EXPECT_EQ(got + by_deadline + by_stop, static_cast<std::uint64_t>(rounds) * waiters.size());
 }
 
-// How often each parks. With more busy carriers than CPUs a fiber that each park moves often waits
-// for a time slice.
+// How often each waiter parks. With more busy carriers than CPUs, a fiber that each park moves
+// often waits for a time slice.
 int rounds(int ordinary, int sanitized, int oversubscribed_and_scattered) {
     return is_scattered() && !under_tsan && !under_asan
                ? sized("TEST_ROUNDS", oversubscribed_and_scattered, 0)

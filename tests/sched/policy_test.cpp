@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Policies: the built-in ones keep their promise of order and fairness, a user's own is obeyed.
+// Policies: the built-in ones keep their promises of order and fairness, and a user's own is
+// obeyed.
 
 #include <algorithm>
 #include <array>
@@ -32,7 +33,8 @@ namespace this_fiber = ums::this_fiber;
 
 class policy_test : public conserving_test {};
 
-// The most urgent (lowest tag) first. What a user would write, with public headers alone.
+// The most urgent fiber (the lowest tag) first. Written as a user would write it, with public
+// headers alone.
 class by_tag final : public ums::policy {
 public:
     void attach(unsigned) override { ++attached; }
@@ -93,7 +95,7 @@ TEST_F(policy_test, the_urgent_run_first) {
              });
 }
 
-// The earliest tag first, of any 64-bit number.
+// The fiber with the earliest tag first; a tag is any 64-bit number.
 class by_deadline final : public ums::policy {
 public:
     void attach(unsigned) override {}
@@ -141,7 +143,7 @@ TEST_F(policy_test, an_ordered_queue_gives_what_a_sorted_list_would) {
         std::vector<ums::fiber> all;
         for (int i = 0; i < 200; ++i) all.emplace_back([&] { go.wait(); });
         for (int i = 0; i < 3; ++i) this_fiber::yield();
-        // They are parked: their links are free for a queue of this test.
+        // They are parked, so their links are free for a queue of this test.
         std::mt19937_64 random{test_seed()};
         ums::ordered_fiber_queue queue;
         std::multimap<std::uint64_t, ums::fiber_ref> model;
@@ -251,7 +253,7 @@ TEST_F(policy_test, one_that_refuses_a_processor_leaves_nothing_of_it) {
         const std::size_t before = in_use();
         constexpr std::size_t times = 200;
         for (std::size_t i = 0; i < times; ++i) try_both();
-        EXPECT_LT(in_use(), before + times * 256);  // Far less than a processor.
+        EXPECT_LT(in_use(), before + times * 256);  // Far less than the size of a processor.
         int ran = 0;
         for (int i = 0; i < 100; ++i) ums::fiber{{.cluster = &small}, [&ran] { ++ran; }}.join();
         EXPECT_EQ(ran, 100);
@@ -294,7 +296,7 @@ TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
                     }
                     refs[1 - i].unpark();
                 });
-            // Terminates only if this fiber gets its turns.
+            // This ends only if this fiber gets its turns.
             for (int i = 0; i < 1000; ++i) this_fiber::yield();
             stop = true;
             for (auto& f : pair) f.join();
@@ -307,7 +309,7 @@ TEST_F(policy_test, one_unparked_from_outside_runs_although_others_yield_for_eve
         std::atomic<bool> stop{false};
         ums::fiber waiting{[&] {
             this_fiber::park();
-            stop = true;  // Only now the others end.
+            stop = true;  // Only now the other fibers end.
         }};
         std::vector<ums::fiber> others;
         for (int i = 0; i < 10; ++i)
@@ -349,7 +351,7 @@ TEST_F(policy_test, a_fiber_waiting_in_the_next_slot_runs_elsewhere_if_its_waker
         this_fiber::yield();
         woken.ref().unpark();
         while (!ran) {
-        }  // Terminates only if another processor takes the woken fiber.
+        }  // Ends only if another processor takes the woken fiber.
         woken.join();
     });
 }

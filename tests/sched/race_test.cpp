@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// What ThreadSanitizer is told about fibers: in sync mode those that share a processor are ordered by
-// that; in no_sync mode a race between them is reported although they never run in parallel. In an
-// ordinary build the same programs just run.
+// What ThreadSanitizer is told about fibers: in sync mode two fibers that share a processor are
+// ordered by that; in no_sync mode a race between them is reported, although they never run in
+// parallel. In an ordinary build the same programs just run.
 #include <atomic>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,8 @@ namespace this_fiber = ums::this_fiber;
 
 int shared = 0;
 
-// Two fibers of one processor write to the same place, ordered by nothing that a program may rely on.
+// Two fibers of one processor write to the same place, and nothing that a program may rely on
+// orders them.
 const child_program races{"races", [](const child_arguments&) {
                               ums::run({.processors = 1}, [] {
                                   auto write = [] {
@@ -35,7 +36,7 @@ const child_program races{"races", [](const child_arguments&) {
                               return shared == 20 ? 0 : 1;
                           }};
 
-// The same, ordered by what this library promises: creation, join, unpark.
+// The same, but what this library promises orders them: creation, join, unpark.
 const child_program takes_turns{"takes_turns", [](const child_arguments&) {
                                     ums::run({.processors = 1}, [] {
                                         const auto main = this_fiber::ref();
@@ -61,20 +62,21 @@ const child_program takes_turns{"takes_turns", [](const child_arguments&) {
 constexpr int reported = 66;  // ThreadSanitizer's exit code.
 
 TEST(race_test, a_race_between_fibers_of_one_processor_is_reported_in_no_sync_mode) {
-    const child_end end = run_child("races", {}, {{"UMS_TSAN", "no_sync"}});
+    const child_end end = run_child("races", {}, {{"UMS_DEBUG", "tsan=no_sync"}});
     EXPECT_EQ(end.code, under_tsan ? reported : 0) << end;
     EXPECT_EQ(end.err.find("data race") != end.err.npos, under_tsan) << end;
 }
 
 TEST(race_test, in_sync_mode_the_processor_orders_them) {
-    const child_end end = run_child("races", {}, {{"UMS_TSAN", "sync"}});
+    const child_end end = run_child("races", {}, {{"UMS_DEBUG", "tsan=sync"}});
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(end.err, "");
 }
 
 TEST(race_test, what_the_library_orders_is_no_race_in_any_mode) {
     for (const char* mode : {"sync", "no_sync"}) {
-        const child_end end = run_child("takes_turns", {}, {{"UMS_TSAN", mode}});
+        const child_end end =
+            run_child("takes_turns", {}, {{"UMS_DEBUG", std::string{"tsan="} + mode}});
         EXPECT_EQ(end.code, 0) << mode << ": " << end;
         EXPECT_EQ(end.err, "") << mode;
     }

@@ -31,7 +31,7 @@ namespace {
 
 class blocking_test : public conserving_test {
 protected:
-    // Runs until nothing is left of what was queued: single decisions of a test.
+    // Runs until nothing of what was queued is left; for a test's single decisions.
     static ums_context_t one(ums_completion_list_t list, std::int64_t deadline = UMS_NEVER) {
         ums_context_t c = 0;
         EXPECT_EQ(ums_completion_list_dequeue(list, deadline, &c), 0);
@@ -456,7 +456,8 @@ TEST_F(blocking_test, an_end_that_is_ordered_during_a_yield_is_not_lost) {
             ++yields;
             if (reason == UMS_REASON_YIELD && is_ordered) {
                 while (!is_over) std::this_thread::yield();
-                // Both have looked by now, who ordered the end and who came back from the yield.
+                // By now both have looked: the caller that ordered the end, and the worker that
+                // came back from its yield.
                 ums_context_stats_t its = UMS_CONTEXT_STATS_INIT;
                 EXPECT_EQ(ums_context_get_stats(c, &its), 0);
                 still_owned += its.state == UMS_WORKER_OWNED;
@@ -510,7 +511,7 @@ TEST_F(blocking_test, workers_that_end_by_themselves_are_terminated_and_suspende
     options.context = context;
     std::atomic<ums_worker_t> current{0};
     std::atomic<bool> is_over = false;
-    // It also comes too late, when the context has its next worker.
+    // The order may also come too late, when the context has its next worker.
     std::thread other{[&] {
         while (!is_over) {
             const ums_worker_t w = current;
@@ -538,7 +539,7 @@ TEST_F(blocking_test, workers_that_end_by_themselves_are_terminated_and_suspende
         std::intptr_t code = 0;
         EXPECT_EQ(ums_worker_join(w, &code), 0);
         EXPECT_EQ(code, 1);
-        // It is queued once more if it ended between being dequeued and being looked at.
+        // The worker is queued once more if it ended between being dequeued and being looked at.
         (void)one(list, 0);
     }
     is_over = true;

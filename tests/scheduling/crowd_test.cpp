@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // variants: clang
 //
-// Many workers on several schedulers that share lists, in random order; and what they share with them: the heap.
+// Many workers on several schedulers that share lists, in random order; and what they share with
+// the schedulers: the heap.
 //
-// TEST_ROUNDS=n repeats the ten thousand so often; TEST_SECONDS=n makes the test of the heap and the loader take so long.
+// TEST_ROUNDS=n repeats the ten thousand that often; TEST_SECONDS=n makes the test of the heap and
+// the loader take that long.
 
 #include <algorithm>
 #include <atomic>
@@ -36,8 +38,8 @@ namespace {
 
 class crowd_test : public conserving_test {};
 
-// What the schedulers share: two lists, what is ready, and how many have yet to end. None of it is held
-// while a worker runs.
+// What the schedulers share: two lists, the ready workers, and how many have yet to end. None of it
+// is held while a worker runs.
 struct crowd {
     completion_list lists[2];
     std::mutex lock;
@@ -53,7 +55,7 @@ struct crowd {
         const std::lock_guard hold{c.lock};
         c.changed.notify_all();
     }
-    void take_all() {  // lock is held.
+    void take_all() {  // Requires: the lock.
         for (const completion_list& l : lists) {
             ums_context_t c = 0;
             must(ums_completion_list_dequeue(l, 0, &c));
@@ -65,7 +67,7 @@ struct crowd {
             }
         }
     }
-    // Any of those that are ready; 0: all have ended.
+    // Returns any of the ready contexts; 0: all have ended.
     ums_context_t next(ums_context_t yielded, std::mt19937_64& rng) {
         std::unique_lock hold{lock};
         if (yielded != 0) ready.push_back(yielded);
@@ -122,7 +124,7 @@ void run_crowd(int n, int schedulers, const std::function<void(int)>& work,
                const step& before_each = {}) {
     const std::uint64_t seed = test_seed();
     crowd all{n};
-    // All of them live at once.
+    // All of them exist at the same time.
     std::vector<std::unique_ptr<test_worker>> workers;
     for (int i = 0; i < n; ++i)
         workers.push_back(std::make_unique<test_worker>(all.lists[i % 2], [&work, i] { work(i); }));
@@ -164,7 +166,7 @@ TEST_F(crowd_test, ten_thousand_workers_run_block_and_end_on_four_schedulers) {
         const conservation nothing_left;
         run_crowd(n, 4, work);
         if (rounds == 1) return;
-        // The first round leaves the tables of handles at their size.
+        // After the first round the tables of handles have their final size.
         const std::size_t now = ::mallinfo2().uordblks;
         if (round == 0) heap = now;
         EXPECT_LE(now, heap + 100'000) << "the heap grows";
@@ -243,7 +245,8 @@ TEST_F(crowd_test, suspensions_and_resumes_from_outside_lose_no_worker) {
         std::mt19937_64 rng{seed};
         while (ended.load() < n) {
             test_worker& w = *workers[rng() % workers.size()];
-            // Not owned ones: those a resume does not queue, and this test's schedulers do not ask.
+            // Leaves out owned workers: a resume does not queue those, and this test's schedulers
+            // do not ask again.
             ums_worker_resume(w.worker(), nullptr);
             std::this_thread::yield();
         }

@@ -165,7 +165,7 @@ TEST_F(misuse_test, a_worker_that_is_not_owned_is_not_executed) {
     schedule(list, [&](ums_reason_t reason, std::uintptr_t, void*) {
         ums_context_t c = 0;
         if (reason == UMS_REASON_STARTUP) {
-            // It is on the list, or not yet: in nobody's hands.
+            // It is on the list, or not yet there: no scheduler holds it.
             EXPECT_EQ(ums_worker_execute(w.context()), -EBUSY);
             EXPECT_EQ(ums_completion_list_dequeue(list, UMS_NEVER, &c), 0);
             ums_worker_execute(c);
@@ -286,7 +286,7 @@ TEST_F(misuse_test, a_detached_worker_ends_alone) {
     EXPECT_EQ(ums_worker_join(w, nullptr), -EBADF);
     round_robin{list, 1}.run();
     EXPECT_EQ(ums_context_destroy(c), 0);
-    while (::tgkill(::getpid(), tid, 0) == 0) std::this_thread::yield();  // It ends alone.
+    while (::tgkill(::getpid(), tid, 0) == 0) std::this_thread::yield();  // The thread ends alone.
 }
 
 TEST_F(misuse_test, information_of_the_wrong_kind_or_size_is_refused) {
@@ -398,7 +398,7 @@ TEST_F(misuse_test, the_event_is_readable_once_the_list_is_not_empty) {
         second = -1;
         ASSERT_EQ(ums_completion_list_event(list, &second), 0);
     }
-    ::close(second);  // After the list.
+    ::close(second);  // It is closed after the list.
     ::close(fd);
 }
 

@@ -52,7 +52,8 @@ TEST_F(scheduling_test, workers_take_turns_as_the_program_decides) {
             const ums::worker_ref next = ready.front();
             ready.pop_front();
             EXPECT_FALSE(next.is_suspended());
-            // Outside of the macro: what is on this stack is dropped where it executes a worker.
+            // Outside of the macro, because what is on this stack is dropped when it executes a
+            // worker.
             const std::error_code refused = next.execute();
             ADD_FAILURE() << refused;
         }

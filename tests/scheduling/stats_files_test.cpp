@@ -36,7 +36,7 @@ fs::path own_tree() {
     return fs::path{std::getenv("XDG_RUNTIME_DIR")} / "ums" / std::to_string(::getpid());
 }
 
-// In the child: 0, or which look failed.
+// Runs in the child: returns 0, or which look failed.
 int look_around() {
     completion_list list;
     int wrong = 0;
@@ -68,7 +68,7 @@ int look_around() {
     return wrong;
 }
 
-// Waits without the statistics' being asked for, until they have been brought up to date.
+// Waits, without asking for the statistics, until they have been brought up to date.
 int keep_workers() {
     completion_list list;
     std::binary_semaphore go{0};
@@ -89,7 +89,7 @@ int keep_workers() {
                 must(ums_completion_list_dequeue(list, UMS_NEVER, &c));
                 ums_worker_execute(c);
             }
-            if (is_over) return;  // Its kernel thread may still be ending.
+            if (is_over) return;  // The worker's kernel thread may still be ending.
             ums_scheduling_write_stats();
             if (!fs::exists(its)) wrong = 1;
             struct stat before = {}, now = {};
@@ -112,8 +112,8 @@ int keep_workers() {
     return wrong;
 }
 
-// A worker, its scheduler and a thread want the tree at once. There is so much to look through that the worker waits for
-// the others, and is stopped, again and again.
+// A worker, its scheduler and a thread want the tree at the same time. There is so much to look
+// through that the worker waits for the others, and is stopped, again and again.
 int write_at_once() {
     ::alarm(120);  // Instead of a deadlock.
     std::vector<ums_context_t> contexts(2000);
@@ -155,7 +155,8 @@ const child_program looks{"looks", [](const child_arguments&) { return look_arou
 const child_program keeps{"keeps", [](const child_arguments&) { return keep_workers(); }};
 const child_program at_once{"at_once", [](const child_arguments&) { return write_at_once(); }};
 const child_program exits{"exits", [](const child_arguments&) {
-                              static std::atomic<bool> has_begun = false;  // Outlives this.
+                              // It must outlive this call.
+                              static std::atomic<bool> has_begun = false;
                               for (int i = 0; i < 2; ++i)
                                   std::thread{[] {
                                       for (;;) {
@@ -183,12 +184,13 @@ protected:
         directory = name;
     }
     void TearDown() override { fs::remove_all(directory); }
-    // The tree of a process that is gone; its namespace is this one, or `further`.
+    // Leaves the tree of a process that is gone; its namespace is this one, or `further` away.
     void leave_tree(const char* number, unsigned further = 0) const {
         struct stat here{};
         ASSERT_EQ(::stat("/proc/self/ns/pid", &here), 0);
         fs::create_directories(directory / "ums" / number / "schedulers/0");
-        std::ofstream{directory / "ums" / number / ".pid_namespace"} << here.st_ino + further << '\n';
+        std::ofstream{directory / "ums" / number / ".pid_namespace"} << here.st_ino + further
+                                                                     << '\n';
     }
     fs::path directory;
 };
@@ -207,7 +209,7 @@ TEST_F(stats_files_test, the_tree_says_what_goes_on_and_goes_with_the_process) {
     EXPECT_EQ(left, 1);
 }
 
-// Its number says nothing here.
+// The number of such a process means nothing here.
 TEST_F(stats_files_test, the_tree_of_a_process_of_another_pid_namespace_stays) {
     leave_tree("999999998");
     leave_tree("999999999", 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 
 // A producer on a plain kernel thread and consumers on fibers, and the reverse, through each kind
-// of channel. TEST_ITEMS=10000000 sets how many; without it a program of the test suite, which has
-// to be short.
+// of channel. TEST_ITEMS=10000000 sets how many items; without it this is a short program of the
+// test suite.
 
 #include <atomic>
 #include <chrono>

@@ -2,7 +2,7 @@
 // variants: monitor p1 fifo nomembarrier
 //
 // Blocks in the kernel, stops, time slices, added and removed processors and the end of a runtime,
-// mixed by a seed and counted. TEST_BLOCKS=n and TEST_STOPS=n: as many of each at least.
+// mixed by a seed and counted. TEST_BLOCKS=n and TEST_STOPS=n ask for at least that many.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -38,7 +38,7 @@ using namespace std::chrono_literals;
 
 struct counts {
     std::uint64_t blocks = 0;  // Calls that may have blocked.
-    std::uint64_t stops = 0;   // By the library's own count, of both kinds.
+    std::uint64_t stops = 0;   // As counted by the library, of both kinds.
 };
 
 // What the fibers of one round share.
@@ -47,7 +47,7 @@ struct shared {
     std::mutex contended;
     std::atomic_flag spins = ATOMIC_FLAG_INIT;
     ums::mutex parks;
-    // Guarded by one lock each:
+    // Each guarded by a lock of its own:
     std::uint64_t under_contended = 0, under_spins = 0, under_parks = 0;
     std::atomic<std::uint64_t> into_contended{0}, into_spins{0}, into_parks{0};
 };
@@ -92,7 +92,8 @@ void one_of_all(std::mt19937_64& random, shared& s, int pair[2], bool for_stops)
             break;
         }
         case 6: {
-            // Held across a call that blocks: its holder may be stopped, and the others spin.
+            // The lock is held across a call that blocks: its holder may be stopped, and the others
+            // spin.
             ++s.into_spins;
             while (s.spins.test_and_set(std::memory_order_acquire)) {
             }
@@ -109,7 +110,7 @@ void one_of_all(std::mt19937_64& random, shared& s, int pair[2], bool for_stops)
             break;
         }
         case 8: {
-            // A page that is not there yet, and memory that goes.
+            // A page that is not there yet, and memory that is given back.
             constexpr std::size_t bytes = 64 * 1024;
             void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                               -1, 0);
@@ -128,11 +129,13 @@ void one_of_all(std::mt19937_64& random, shared& s, int pair[2], bool for_stops)
             ums::this_fiber::yield();
     }
     ++s.blocks;
-    // After a call that blocked the fiber has no processor; long enough it is stopped.
+    // After a call that blocked, the fiber has no processor; if it computes long enough it is
+    // stopped.
     if (for_stops || random() % 2 == 0) compute(random, for_stops);
 }
 
-// One runtime, from its start to its end. for_stops: it computes for long, with short time slices.
+// One runtime, from its start to its end. `for_stops`: its fibers compute for long, with short time
+// slices.
 counts one_round(std::uint64_t seed, std::uint64_t calls, bool for_stops) {
     std::mt19937_64 random{seed};
     ums::options options{.processors = 1 + static_cast<unsigned>(random() % 3)};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: mprotect migrate fifo p1 nomembarrier nosync deadlock policies
 
-// Everything at once, from a seed, with everything counted.
+// Everything at the same time, from a seed, with everything counted.
 
 #include <atomic>
 #include <chrono>

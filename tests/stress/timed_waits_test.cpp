@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo nomembarrier nosync
 
-// Timed waits that race with what ends them: none is woken without a cause, and nothing that was
-// sent to one that gave up is lost. Four kinds share the waits; TEST_WAITS=10000000 sets how many
-// they are, without it the program is a short one.
+// Timed waits that race with what ends them: none is woken without a cause, and nothing is lost
+// that was sent to a waiter that gave up. Four kinds share the waits; TEST_WAITS=10000000 sets how
+// many there are, and without it this is a short program.
 
 #include <array>
 #include <atomic>
@@ -54,13 +54,14 @@ protected:
 
     std::uint64_t waits_each() const { return each_; }
 
-    // About as long as it takes until one is woken; one in eight gives up at once, so that some do however fast wakers are.
+    // About as long as it takes until a waiter is woken; one in eight gives up at once, so that
+    // some do however fast the wakers are.
     nanoseconds some_time(generator& random) const {
         return nanoseconds{random() % 8 == 0 ? 0 : random() % longest_ns_};
     }
 
-    // Each waiter calls wait(its number), which returns whether it was woken, and then after(its
-    // number), when no waker is left. Wakers call wake() until all have waited.
+    // Each waiter calls wait() with its number, which returns whether it was woken; when no waker
+    // is left it calls after() with its number. Wakers call wake() until all have waited.
     void race(const char* kind, const wait_function& wait, const wake_function& wake,
               const std::function<void(std::size_t)>& after) {
         const std::uint64_t seed = test_seed();
@@ -200,8 +201,8 @@ TEST_P(timed_waits_test, channels_deliver_what_was_sent_and_nothing_else) {
     EXPECT_EQ(wrong, 0u);
 }
 
-// A hand-over to one that gives up would leave the mutex to nobody, and the others would find it
-// taken for ever.
+// A hand-over to a waiter that gives up would leave the mutex without an owner, and the others
+// would find it taken for ever.
 TEST_P(timed_waits_test, a_mutex_is_handed_to_nobody_who_gave_up) {
     ums::fair_mutex m;
     std::uint64_t inside = 0, count = 0, wrong = 0;

@@ -19,7 +19,7 @@ void on_a_fiber_and_on_a_thread(F body) {
     body();
 }
 
-// For what another fiber or thread is certain to make true.
+// Waits for what another fiber or thread is certain to make true.
 template <class Condition>
 void yield_until(Condition is_true) {
     while (!is_true()) ums::this_fiber::yield();

@@ -4,8 +4,8 @@
 // support/child.hpp: what a test expects to kill the program runs in a child process.
 //
 //   const child_program overflow{"overflow", [](const child_arguments& a) { ...; return 0; }};
-//   TEST(...) { const child_end end = run_child("overflow", {"64"}); EXPECT_EQ(end.signal, SIGSEGV); }
-//   int main(int argc, char** argv) { return child_main(argc, argv); }
+//   TEST(...) { const child_end end = run_child("overflow", {"64"}); EXPECT_EQ(end.signal,
+//   SIGSEGV); } int main(int argc, char** argv) { return child_main(argc, argv); }
 //
 // The child is this same program, executed anew: forking a process that has threads (a sanitizer's
 // included) and going on in it is not safe.
@@ -66,7 +66,8 @@ struct child_end {
 };
 
 // Runs a child to its end. Its environment is this process's, without the variables UMS_*, and with
-// `set`, which wins. An entry of `set` that is already set and ends in _OPTIONS is appended to.
+// `set`, which takes precedence. An entry of `set` that is already set and ends in _OPTIONS is
+// appended to.
 inline child_end run_child(const std::string& name, const child_arguments& arguments = {},
                            const child_environment& set = {},
                            std::chrono::seconds limit = std::chrono::seconds{300}) {

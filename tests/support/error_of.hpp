@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-// Zero if the call returns. The error's text must contain `says`.
+// Returns zero if the call returns. The error's text must contain `says`.
 template <class Call>
 std::errc error_of(Call call, std::string_view says = "") {
     try {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <stdexcept>
 
-// Counts how many there are. Every third move throws std::runtime_error and leaves the value where it was; one
-// that was moved from is -1.
+// Counts its instances. Every third move throws std::runtime_error and leaves the value where it
+// was; a value that was moved from is -1.
 struct fragile {
     static inline std::atomic<int> alive = 0;
     int number;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// support/gate.hpp: places at which a kernel thread blocks until somebody opens them, each by another way into the
-// kernel. Nothing here marks itself as blocking.
+// support/gate.hpp: places at which a kernel thread blocks until another thread opens them, each by
+// another way into the kernel. Nothing here marks itself as blocking.
 
 #include <cerrno>
 #include <cstdint>
@@ -29,7 +29,8 @@ public:
     virtual ~gate() = default;
     gate(const gate&) = delete;
     gate& operator=(const gate&) = delete;
-    // Blocks until open() was called, as often. False: the way into the kernel said something unexpected; see errno.
+    // Blocks until open() was called, as often. Returns false if the way into the kernel reported
+    // something unexpected; see errno.
     virtual bool pass() = 0;
     virtual void open() = 0;
 };
@@ -133,7 +134,7 @@ private:
     int word_ = 0;
 };
 
-// Once only.
+// Works only once.
 class fault_gate final : public gate {
 public:
     [[nodiscard]] static bool is_possible() {
@@ -171,7 +172,7 @@ struct gate_kind {
     std::function<std::unique_ptr<gate>()> make;
 };
 
-// All that this machine permits.
+// The gates that this machine permits.
 inline std::vector<gate_kind> gate_kinds() {
     std::vector<gate_kind> all{
         {"read", [] { return std::make_unique<pipe_gate>(); }},

@@ -3,8 +3,8 @@
 
 // support/plain_thread.hpp: a std::thread that a fiber may join.
 //
-// std::thread's own join() blocks the fiber's processor in the kernel, and with it the fibers that the
-// thread may wait for. This one's yields until the thread's function has returned.
+// std::thread's own join() blocks the fiber's processor in the kernel, and with it the fibers that
+// the thread may wait for. The join() here yields until the thread's function has returned.
 
 #include <atomic>
 #include <memory>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// support/refused_call.hpp: a system call that the kernel refuses from now on, as a container's profile does.
+// support/refused_call.hpp: a system call that the kernel refuses from now on, as a container's
+// profile does.
 
 #include <cstddef>
 #include <linux/filter.h>
@@ -10,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// For the rest of the calling process's life, with errno `error`, in all its threads: for child programs. False: no
-// seccomp filters here.
+// Refuses the call with errno `error` for the rest of the calling process's life, in all its
+// threads; meant for child programs. Returns false if there are no seccomp filters here.
 inline bool refuse_call(unsigned number, unsigned error) noexcept {
     sock_filter steps[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),

@@ -16,7 +16,7 @@
 
 #include "ums/ums_scheduling.h"
 
-// Frees the process from the need to look at every return value in a test's set-up.
+// Spares a test's set-up looking at every return value.
 inline void must(int failed) {
     if (failed == 0) return;
     std::fprintf(stderr, "a call that must succeed returned %d\n", failed);
@@ -35,10 +35,11 @@ private:
     ums_completion_list_t list_ = 0;
 };
 
-// A worker that runs a function, with a context of its own. Joined, or else detached, at the end.
+// A worker that runs a function, with a context of its own. At the end it is joined, or otherwise
+// detached.
 class test_worker {
 public:
-    // `run` returns the exit code, or nothing: 0.
+    // `run` returns the exit code, or nothing, which means 0.
     template <class F>
     test_worker(ums_completion_list_t list, F run,
                 ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT)
@@ -86,8 +87,8 @@ inline bool is_suspended(ums_context_t c) {
     return flag != 0;
 }
 
-// Enters a scheduler on the calling thread whose decisions are a function of each call; it goes on until that
-// returns without having executed anything.
+// Enters a scheduler on the calling thread. A function makes the decision at each call; the
+// scheduler continues until the function returns without having executed anything.
 using decision = std::function<void(ums_reason_t, std::uintptr_t payload, void* parameter)>;
 
 inline void schedule(ums_completion_list_t list, decision decide) {

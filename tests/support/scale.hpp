@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// support/scale.hpp: a sanitizer makes everything ten times slower and a fiber a hundred times larger.
+// support/scale.hpp: a sanitizer makes everything ten times slower and a fiber a hundred times
+// larger.
 
 #include <cstdio>
 #include <cstdlib>
+
+#include "support/debug_words.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
@@ -26,10 +29,10 @@ inline constexpr bool under_asan = true;
 inline constexpr bool under_asan = false;
 #endif
 
-// Fibers are not stopped by a signal there: docs/hand-off.md.
+// There a signal does not stop fibers: docs/hand-off.md.
 inline constexpr bool never_stops = under_tsan || under_asan;
 
-// How many: in an ordinary build, and under a sanitizer.
+// The number for an ordinary build, or that for a sanitizer.
 constexpr int scaled(int ordinary, int sanitized) noexcept {
     return under_tsan || under_asan ? sanitized : ordinary;
 }
@@ -45,7 +48,7 @@ inline int sized(const char* variable, int ordinary, int sanitized) noexcept {
     std::exit(2);
 }
 
-// Whether each park and yield moves the fiber to another processor. Where fibers go on in turn this
-// costs a wake-up of a kernel thread each time, and, with more of these than CPUs, often a whole
-// time slice.
-inline bool is_scattered() noexcept { return std::getenv("UMS_MIGRATE") != nullptr; }
+// Whether each park and yield moves the fiber to another processor. Where fibers take turns, this
+// costs a wake-up of a kernel thread each time, and, if there are more of these than CPUs, often a
+// whole time slice.
+inline bool is_scattered() noexcept { return has_debug_word("migrate"); }

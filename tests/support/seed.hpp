@@ -3,7 +3,8 @@
 
 // support/seed.hpp: random tests that can be repeated.
 //
-// test_seed() is a new number in each run, printed, or that of the environment variable TEST_SEED.
+// test_seed() is a new number in each run, which is printed, or the number in the environment
+// variable TEST_SEED.
 
 #include <cstdint>
 #include <cstdlib>

@@ -54,7 +54,7 @@ TEST_F(barrier_test, a_phase_ends_when_all_have_arrived) {
     });
 }
 
-// One counts without atomics in the completion function; all see the same phase.
+// The completion function counts without atomics; all fibers see the same phase.
 TEST_F(barrier_test, phases_follow_each_other_and_the_completion_runs_once_in_each) {
     ums::run({.processors = 2}, [] {
         constexpr int threads = 3, fibers = 17, all = threads + fibers, phases = scaled(500, 50);

@@ -111,7 +111,7 @@ TEST_F(channel_test, an_unbounded_one_takes_whatever_comes_and_keeps_no_more_tha
                 ASSERT_EQ(std::stoi(c.receive().value()), out++);
             ASSERT_EQ(c.size(), static_cast<std::size_t>(in - out));
         }
-        EXPECT_GT(in, out);  // The rest is destroyed with it.
+        EXPECT_GT(in, out);  // The rest is destroyed with the channel.
     });
 }
 
@@ -368,7 +368,7 @@ TEST_F(channel_test, a_move_that_throws_loses_and_doubles_nothing) {
                         alignas(std::optional<fragile>)
                             std::byte place[sizeof(std::optional<fragile>)];
                         try {
-                            // Not moved once more.
+                            // This does not move the value once more.
                             auto* value = ::new (place) std::optional<fragile>{c.receive()};
                             if (!*value) break;
                             ++seen[static_cast<std::size_t>((*value)->number)];
@@ -474,7 +474,7 @@ TEST_F(channel_test, fibers_and_threads_send_to_each_other_and_lose_nothing) {
     }
 }
 
-// Whoever gives up has not sent or received; whoever succeeded has.
+// A caller that gives up has neither sent nor received; one that succeeded has.
 TEST_F(channel_test, deadlines_stops_and_partners_race) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -520,7 +520,7 @@ TEST_F(channel_test, deadlines_stops_and_partners_race) {
     });
 }
 
-// Who sent before the close was received, who was refused was not.
+// A value sent before the close was received; a value that was refused was not.
 TEST_F(channel_test, closes_race_with_senders_and_receivers) {
     ums::run({.processors = 2}, [] {
         for (int round = 0; round < scaled(400, 60); ++round) {
@@ -546,7 +546,7 @@ TEST_F(channel_test, closes_race_with_senders_and_receivers) {
     });
 }
 
-// The one that was woken destroys it while the waker may still be returning.
+// The fiber that was woken destroys the channel while the waker may still be returning.
 TEST_F(channel_test, may_be_destroyed_right_after_the_wake_up) {
     ums::run({.processors = 2}, [] {
         for (int i = 0; i < scaled(3000, 300); ++i) {
@@ -650,7 +650,7 @@ TEST_F(channel_test, a_value_need_not_be_assignable_nor_show_its_address) {
     });
 }
 
-// Such a type would be made from a list of one, if it were initialized with braces.
+// Such a type would be made from a list of one element if it were initialised with braces.
 TEST_F(channel_test, a_copy_is_a_copy_also_of_a_list_of_anything) {
     using list = std::vector<std::any>;
     channel<list> c{3};

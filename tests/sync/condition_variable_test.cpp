@@ -38,7 +38,7 @@ namespace this_fiber = ums::this_fiber;
 
 [[maybe_unused]] constinit ums::condition_variable of_static_storage;
 
-// A lock that parks inside its unlock(), at a time when it is in the list of waiters already.
+// A lock that parks inside its unlock(), while the waiter is already in the list of waiters.
 class parking_lock {
 public:
     void lock() { mutex_.lock(); }
@@ -70,7 +70,7 @@ using every_kind = ::testing::Types<pairing<ums::condition_variable, ums::mutex>
                                     any_with<ums::recursive_mutex>, any_with<parking_lock>>;
 TYPED_TEST_SUITE(condition_test, every_kind);
 
-// Who runs a body: a fiber or a plain thread.
+// Runs a body, on a fiber or on a plain thread.
 class runner {
 public:
     template <class F>
@@ -87,8 +87,8 @@ private:
     fiber fiber_;
 };
 
-// Returns when `n` have announced themselves under the mutex; then they all are in the list of
-// waiters.
+// Returns when `n` runners have announced themselves under the mutex; then all of them are in the
+// list of waiters.
 template <class Mutex>
 void until_queued(Mutex& m, const int& announced, int n) {
     for (;;) {
@@ -147,7 +147,8 @@ TYPED_TEST(condition_test, each_notify_one_wakes_one_and_notify_all_the_rest) {
             all.emplace_back(i % 4 == 0, [&] {
                 std::unique_lock lock{m};
                 ++announced;
-                changed.wait(lock);  // Without a predicate: no wait ends for no reason.
+                // No predicate is needed, because no wait ends without a reason.
+                changed.wait(lock);
                 ++woken;
             });
         until_queued(m, announced, waiters);
@@ -256,7 +257,7 @@ TYPED_TEST(condition_test, waiters_are_notified_in_the_order_in_which_they_came)
     });
 }
 
-// The notifier deletes it while nobody has the mutex back yet, and while deadlines and stops come.
+// The notifier deletes it before any waiter has the mutex back, and while deadlines and stops come.
 TYPED_TEST(condition_test, may_be_destroyed_right_after_notify_all) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -271,7 +272,7 @@ TYPED_TEST(condition_test, may_be_destroyed_right_after_notify_all) {
             std::vector<runner> all;
             for (int i = 0; i < waiters; ++i) {
                 const auto limit = std::chrono::nanoseconds{random() % 50'000};
-                // A thread is slow to make: only now and then.
+                // Making a thread is slow, so only now and then.
                 all.emplace_back(i == 0 && round % 16 == 0, [&, i, limit] {
                     std::unique_lock lock{m};
                     ++announced;
@@ -306,7 +307,7 @@ TYPED_TEST(condition_test, may_be_destroyed_right_after_notify_all) {
     });
 }
 
-// A semaphore as one writes it with a condition variable; no permit and no wake-up is lost.
+// A semaphore as users write it with a condition variable; no permit and no wake-up is lost.
 TYPED_TEST(condition_test, permits_are_conserved_while_waits_give_up) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -354,7 +355,8 @@ TYPED_TEST(condition_test, permits_are_conserved_while_waits_give_up) {
     });
 }
 
-// The waits below the public ones, which say whether they used up a notify even if a stop came too.
+// The waits below the public ones. They report whether they used up a notify even if a stop came
+// too.
 bool wait_once(ums::impl::condition_state& c, std::unique_lock<ums::mutex>& lock, bool foreign,
                ums::deadline limit, const std::stop_token* stop) {
     if (!foreign) return ums::impl::condition_calls::wait(c, lock, limit, stop);
@@ -365,8 +367,8 @@ bool wait_once(ums::impl::condition_state& c, std::unique_lock<ums::mutex>& lock
 }
 
 // Each notify_one() that was sent while a waiter was queued ends exactly one wait, which says so.
-// From outside one cannot see whether a waiter with a deadline is queued still; so there are
-// patient ones, too, and a notify is sent only while fewer than those are on their way.
+// From outside one cannot see whether a waiter with a deadline is still queued. So there are
+// patient waiters, too, and a notify is sent only while fewer notifies than those are on their way.
 class notify_race_test : public condition_base_test, public ::testing::WithParamInterface<bool> {};
 
 TEST_P(notify_race_test, every_notify_of_a_queued_waiter_wakes_exactly_one) {
@@ -376,7 +378,7 @@ TEST_P(notify_race_test, every_notify_of_a_queued_waiter_wakes_exactly_one) {
         const int rounds = is_scattered() ? 150 : scaled(1500, 100);
         ums::impl::condition_state changed;
         ums::mutex m;
-        // Under the mutex:
+        // Guarded by the mutex:
         std::uint64_t sent = 0, used = 0, patient_queued = 0, gave_up = 0;
         int busy = hasty;
         bool over = false;
@@ -440,7 +442,7 @@ TEST_P(notify_race_test, every_notify_of_a_queued_waiter_wakes_exactly_one) {
         for (int i = 0; i < 2; ++i) all.emplace_back(i == 1, notify);
         all.emplace_back(false, [&] { request_stops(100); });
         for (runner& one : all) one.join();
-        for (;;) {  // Until the patient have used up what is on its way.
+        for (;;) {  // Waits until the patient waiters have used up what is on its way.
             {
                 const std::lock_guard guard{m};
                 EXPECT_LE(used, sent);
@@ -504,7 +506,7 @@ TEST_F(condition_base_test, the_end_of_a_fiber_or_a_thread_notifies_after_all_of
         for (const bool on_thread : {false, true}) {
             ums::mutex m;
             ums::condition_variable c;
-            bool is_over = false;  // Under m.
+            bool is_over = false;  // Guarded by m.
             std::atomic<int> alive = 0;
             struct counted {
                 std::atomic<int>& n;
@@ -553,7 +555,8 @@ TEST_F(condition_base_test, the_end_of_a_fiber_notifies_before_it_unlocks) {
                     const guard own{m};
                     order += "other ";
                 }};
-                for (int i = 0; i < 10; ++i) this_fiber::yield();  // Until it waits for the mutex.
+                // Waits until it waits for the mutex.
+                for (int i = 0; i < 10; ++i) this_fiber::yield();
                 end(c, std::move(lock));
             }};
             last.join();
@@ -575,7 +578,7 @@ TEST_F(condition_base_test, the_end_of_a_fiber_notifies_before_it_unlocks) {
     EXPECT_EQ(order_after(&ums::notify_all_at_fiber_exit), by_hand);
 }
 
-// Whoever sees under the mutex that it is over, whether it waited or not.
+// A fiber may destroy them that sees under the mutex that it is over, whether it waited or not.
 TEST_F(condition_base_test, both_may_be_destroyed_when_the_end_of_a_fiber_was_seen) {
     ums::run({.processors = 2}, [] {
         struct both {

@@ -21,6 +21,7 @@
 
 #include "support/child.hpp"
 #include "support/conservation.hpp"
+#include "support/debug_words.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
@@ -39,7 +40,7 @@ namespace this_fiber = ums::this_fiber;
 
 class deadlock_test : public conserving_test {};
 
-// --- Children: a fiber in a deadlock can end with its process only ---
+// --- Children, because a fiber in a deadlock can end only with its process ---
 
 #define CHECK(condition, ...)                                                    \
     do {                                                                         \
@@ -51,7 +52,7 @@ class deadlock_test : public conserving_test {};
         }                                                                        \
     } while (false)
 
-// Any of the mutexes, as one.
+// Any of the mutex types, in one type.
 struct any_mutex {
     explicit any_mutex(unsigned kind) noexcept : kind_{kind % 6} {}
     void lock() {
@@ -92,7 +93,7 @@ struct any_mutex {
                 break;
         }
     }
-    // As lock(), or as a reader.
+    // Like lock(), or as a reader.
     void want() { kind_ == 5 ? shared_.lock_shared() : lock(); }
     bool holds(const void* address) const noexcept { return address >= this && address < this + 1; }
 
@@ -182,7 +183,7 @@ std::unique_ptr<ring> make_ring(int number, unsigned n, std::mt19937_64& random,
     return r;
 }
 
-// The cycles of one process stay, so each case must find its own among those of all before it.
+// The cycles of one process stay, so each case must find its own cycle among all earlier ones.
 const child_program rings{
     "rings", [](const child_arguments& a) {
         const int cases = std::stoi(a.at(0));
@@ -209,7 +210,7 @@ const child_program rings{
                 all.push_back(make_ring(i, 2 + static_cast<unsigned>(random() % 15), random,
                                         random() % 4 == 0));
                 ring& r = *all.back();
-                // Bystanders: who waits for a member, who waits for somebody who runs, who gives
+                // Bystanders: one waits for a member, one waits for a fiber that runs, one gives
                 // up.
                 while (r.ready < r.mutexes.size()) this_fiber::yield();
                 if (random() % 2 == 0) {
@@ -246,10 +247,13 @@ const child_program rings{
         return 1;
     }};
 
-child_environment with_processors(child_environment set = {}) {
-    for (const char* variable : {"UMS_PROCESSORS", "UMS_MIGRATE", "UMS_POLICY", "UMS_TSAN"})
+// What the variant sets, but for its check for deadlocks, and `words`.
+child_environment with_processors(const std::string& words = "") {
+    child_environment set;
+    for (const char* variable : {"UMS_PROCESSORS", "UMS_POLICY"})
         if (const char* value = std::getenv(variable)) set.emplace_back(variable, value);
-    set.emplace_back("UMS_LOCK_ORDER", "off");
+    set.emplace_back("UMS_DEBUG", with_debug_words("deadlock=off,lock_order=off") +
+                                      (words.empty() ? "" : "," + words));
     return set;
 }
 
@@ -264,7 +268,7 @@ TEST_F(deadlock_test, cycles_of_2_to_16_are_found_with_names_and_stacks) {
     }
 }
 
-// A reader among its holders is not known, so there is no cycle to find; and nothing else is taken
+// A reader among the holders is not known, so there is no cycle to find; and nothing else is taken
 // for one.
 TEST_F(deadlock_test, who_waits_for_readers_is_in_no_cycle) {
     ums::run({.processors = 2}, [] {
@@ -315,7 +319,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 TEST_F(deadlock_test, the_option_abort_ends_a_program_that_stands_still) {
     const child_end end =
-        run_child("stands still", {}, with_processors({{"UMS_DEADLOCK", "abort"}}));
+        run_child("stands still", {}, with_processors("deadlock=abort"));
     EXPECT_EQ(end.signal, SIGABRT) << end;
     EXPECT_EQ(count(end.err, "ums: deadlock: 3 wait"), 1u) << end;
     for (const char* part : {"\"ring0.0\" waits for mutex 0x", "\"ring0.1\" waits for mutex 0x",
@@ -323,7 +327,7 @@ TEST_F(deadlock_test, the_option_abort_ends_a_program_that_stands_still) {
         EXPECT_NE(end.err.find(part), std::string::npos) << part << ": " << end;
 }
 
-// Its own standard error tells it when the report has come.
+// The child's own standard error tells it when the report has come.
 const child_program goes_on{
     "goes on", [](const child_arguments&) {
         int ends[2];
@@ -339,7 +343,7 @@ const child_program goes_on{
                 text += byte;
         };
         read_until("ums: deadlock: ");
-        // It stands still again and again, and has nothing new to tell.
+        // The program stands still again and again, and has nothing new to report.
         for (int i = 0; i < 20; ++i) {
             fiber{[] { this_fiber::yield(); }}.join();
             std::this_thread::yield();
@@ -352,7 +356,7 @@ const child_program goes_on{
     }};
 
 TEST_F(deadlock_test, the_option_report_reports_once_and_goes_on) {
-    const child_end end = run_child("goes on", {}, with_processors({{"UMS_DEADLOCK", "report"}}));
+    const child_end end = run_child("goes on", {}, with_processors("deadlock"));
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_EQ(count(end.err, "ums: deadlock: "), 1u) << end;
 }
@@ -378,13 +382,13 @@ const child_program two_clusters{
 
 TEST_F(deadlock_test, a_cycle_across_clusters_is_found_at_a_standstill) {
     const child_end end =
-        run_child("two clusters", {}, with_processors({{"UMS_DEADLOCK", "abort"}}));
+        run_child("two clusters", {}, with_processors("deadlock=abort"));
     EXPECT_EQ(end.signal, SIGABRT) << end;
     EXPECT_NE(end.err.find("\"here\" waits for mutex"), std::string::npos) << end;
     EXPECT_NE(end.err.find("\"there\" waits for mutex"), std::string::npos) << end;
 }
 
-// --- What is none ---
+// --- What is not a deadlock ---
 
 TEST_F(deadlock_test, nothing_is_found_without_a_runtime) {
     EXPECT_TRUE(ums::find_deadlocks().empty());
@@ -415,7 +419,7 @@ TEST_F(deadlock_test, a_chain_of_waiters_is_no_cycle) {
     });
 }
 
-// A circle in which one has a deadline, or can be stopped, comes apart by itself.
+// A circle in which one member has a deadline, or can be stopped, comes apart by itself.
 TEST_F(deadlock_test, a_wait_that_ends_by_itself_breaks_the_circle) {
     ums::run({.processors = 2}, [] {
         for (const bool timed : {true, false}) {
@@ -444,7 +448,8 @@ TEST_F(deadlock_test, a_wait_that_ends_by_itself_breaks_the_circle) {
     });
 }
 
-// Hand-overs, barging, mutexes that come and go, and owners that run, while two look all the time.
+// Hand-overs, barging, mutexes that come and go, and owners that run, while two fibers look for
+// deadlocks all the time.
 TEST_F(deadlock_test, nothing_is_found_where_all_lock_in_one_order) {
     const std::uint64_t seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -471,7 +476,7 @@ TEST_F(deadlock_test, nothing_is_found_where_all_lock_in_one_order) {
                     mutexes[second]->unlock();
                 }
                 mutexes[first]->unlock();
-                if (random() % 16 == 0) {  // One that is gone as soon as it was waited for.
+                if (random() % 16 == 0) {  // A mutex that is destroyed as soon as its wait is over.
                     auto brief = std::make_unique<ums::fair_mutex>();
                     brief->lock();
                     fiber f{[&] { brief->lock(), brief->unlock(); }};

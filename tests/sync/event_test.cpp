@@ -114,7 +114,7 @@ TYPED_TEST(event_test, may_be_destroyed_right_after_the_wake_up) {
         for (int i = 0; i < scaled(1500, 150); ++i) {
             auto* e = new TypeParam;
             auto last = [e, i] {
-                // Polling is rare: where there are few CPUs it costs whole time slices.
+                // Polling is rare, because where there are few CPUs it costs whole time slices.
                 if (i % 32 == 0)
                     yield_until([e] { return e->try_wait(); });
                 else
@@ -146,7 +146,7 @@ TYPED_TEST(event_test, what_happened_before_any_set_is_visible) {
                 if (n < 2) {
                     written[n] = 1;
                     e.set();
-                    // relaxed: it is the event that is to publish.
+                    // relaxed: the event itself is to publish.
                     sets.fetch_add(1, std::memory_order_relaxed);
                     return;
                 }
@@ -169,7 +169,7 @@ TEST_F(event_base_test, a_manual_one_lets_all_through_even_if_a_reset_follows) {
         e.set();
         for (fiber& f : all) f.join();
 
-        // Those that are known to wait already.
+        // This wakes those that are already known to wait.
         e.reset();
         fiber waits{[&] { e.wait(); }};
         this_fiber::yield();
@@ -236,7 +236,7 @@ TEST_F(event_base_test, an_automatic_one_lets_one_through_for_each_set_in_the_or
             ASSERT_EQ(order.size(), i + 1);
             EXPECT_EQ(order.back(), i);
         }
-        // With two that wait, two sets in a row let both through.
+        // With two waiters, two sets in a row let both through.
         fiber a{[&] { e.wait(); }}, b{[&] { e.wait(); }};
         this_fiber::yield();
         e.set();
@@ -247,7 +247,7 @@ TEST_F(event_base_test, an_automatic_one_lets_one_through_for_each_set_in_the_or
     });
 }
 
-// Producers count up, then set; the consumer takes all there is after each wait.
+// Producers count up, then set; the consumer takes everything after each wait.
 TEST_F(event_base_test, no_set_of_an_automatic_one_is_lost) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {

@@ -44,7 +44,7 @@ void on_a_fiber_and_on_a_thread(F body) {
     plain_thread{body}.join();
 }
 
-// How many there are.
+// Counts its instances.
 struct counted {
     counted() { ++alive; }
     ~counted() { --alive; }
@@ -132,7 +132,7 @@ TEST_F(fiber_local_test, values_are_destroyed_at_the_end_the_latest_first) {
         b.reset();
         EXPECT_EQ(order, "aB");
     });
-    EXPECT_EQ(order, "aBcA");  // The thread's, when the fiber_locals went.
+    EXPECT_EQ(order, "aBcA");  // The thread's values, at the end of the fiber_locals.
 }
 
 TEST_F(fiber_local_test, a_destructor_may_use_others_and_block) {
@@ -243,7 +243,7 @@ TEST_F(fiber_local_test, one_after_the_other_does_not_collect_values) {
             auto local = std::make_unique<fiber_local<counted>>();
             ++(*local)->value;
             EXPECT_EQ((*local)->value, 1);
-            // Another's value, which is left behind.
+            // Another fiber's value, which is left behind.
             std::atomic<bool> made = false, end = false;
             fiber other{[&, at = local.get()] {
                 ++(*at)->value;

@@ -119,7 +119,8 @@ TEST_F(latch_test, a_stop_ends_the_wait_and_the_zero_is_preferred) {
     });
 }
 
-// Who returns without success may leave nothing behind; who stays may not be forgotten.
+// A caller that returns without success may leave nothing behind, and one that stays may not be
+// forgotten.
 TEST_F(latch_test, deadlines_race_with_the_last_count_down) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -149,7 +150,7 @@ TEST_F(latch_test, may_be_destroyed_by_who_has_seen_it_open) {
         for (int i = 0; i < scaled(600, 150); ++i) {
             auto* l = new latch{1};
             auto last = [l, i] {
-                // Polling is rare: where there are few CPUs it costs whole time slices.
+                // Polling is rare, because where there are few CPUs it costs whole time slices.
                 if (i % 32 == 0)
                     yield_until([l] { return l->try_wait(); });
                 else if (i % 32 == 1)

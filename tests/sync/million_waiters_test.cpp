@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A multitude of fibers waits for a semaphore, then for an event, then for a latch; all come through.
-// A million of them take up to a minute, which the kernel needs to find and clear 4 GB of memory:
-// TEST_WAITERS=1000000.
+// A multitude of fibers waits for a semaphore, then for an event, then for a latch; all of them
+// come through. A million take up to a minute, which the kernel needs to find and clear 4 GB of
+// memory: TEST_WAITERS=1000000.
 #include <atomic>
 #include <cstddef>
 

@@ -82,7 +82,7 @@ TYPED_TEST(mutex_test, try_lock_fails_while_another_holds_it) {
     });
 }
 
-// Counts without atomics; a second one inside would be seen.
+// Counts without atomics, so a second fiber inside would be noticed.
 TYPED_TEST(mutex_test, fibers_and_threads_exclude_each_other) {
     ums::run({.processors = 2}, [] {
         constexpr int fibers = 40, threads = 4, rounds = scaled(700, 200);
@@ -121,7 +121,7 @@ TYPED_TEST(mutex_test, a_stop_ends_the_wait_and_a_held_lock_is_preferred) {
     });
 }
 
-// Whoever got the mutex last may destroy it, however far the one before is with its unlock.
+// The fiber that got the mutex last may destroy it, however far the previous holder's unlock is.
 TYPED_TEST(mutex_test, may_be_destroyed_right_after_the_last_unlock) {
     ums::run({.processors = 2}, [] {
         for (int i = 0; i < scaled(3000, 300); ++i) {
@@ -270,10 +270,10 @@ TEST_F(mutex_base_test, a_fair_one_goes_round_in_the_order_of_arrival) {
     });
 }
 
-// One that never parks between its sections does not keep the others out for ever.
+// A fiber that never parks between its sections does not keep the others out for ever.
 TEST_F(mutex_base_test, a_barging_one_is_handed_over_after_some_overtakes) {
     ums::run(one_processor, [] {
-        // Else sections also pass between its attempts, which are what is counted.
+        // Otherwise sections also pass between its attempts, and the attempts are counted.
         if (ums::cluster::standard().processors() != 1) GTEST_SKIP() << "needs one processor";
         ums::mutex m;
         std::atomic<bool> got = false;

@@ -122,7 +122,7 @@ TEST_F(once_test, a_turn_goes_to_who_waits_longest) {
     });
 }
 
-// By who finds it done, however far the one who made the call is.
+// The fiber that finds it done destroys it, however far the fiber that made the call is.
 TEST_F(once_test, may_be_destroyed_by_who_finds_it_done) {
     on_a_fiber_and_on_a_thread([] {
         for (int i = 0; i < scaled(400, 100); ++i) {

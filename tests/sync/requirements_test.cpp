@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Each type meets the named requirements that its twin in std meets, and has the same traits.
-// Checked when this is compiled; the one test runs the guards of std over the types.
+// Each type meets the named requirements that its twin in std meets, and has the same traits. The
+// compiler checks that; the one test runs the guards of std over the types.
 //
 // A new type is one line: static_assert(is_twin<ums::T, std::T>), and those of the concepts below
 // that std names for it.
@@ -68,7 +68,7 @@ concept shared_timed_lockable = shared_lockable<L> && shared_timed_by<L, steady_
     { l.try_lock_shared_for(fraction) } -> std::same_as<bool>;
 };
 
-// Neither copied nor moved, made without arguments.
+// Can be neither copied nor moved; is made without arguments.
 template <class T>
 concept stays = std::is_default_constructible_v<T> && std::is_destructible_v<T> &&
                 !std::is_copy_constructible_v<T> &&
@@ -94,7 +94,7 @@ constexpr bool constexpr_made(...) {
 
 // --- A type and its twin: ---
 
-// All that one can or cannot do with a twin is the same; and what std's promises, ours does.
+// Everything that one can or cannot do with a twin is the same, and ours promises what std's does.
 template <class Ours, class Std>
 constexpr bool is_twin =
     std::is_standard_layout_v<Ours> >=
@@ -127,7 +127,7 @@ static_assert(is_twin<ums::shared_timed_mutex, std::shared_timed_mutex>);
 static_assert(is_twin<ums::condition_variable, std::condition_variable>);
 static_assert(is_twin<ums::condition_variable_any, std::condition_variable_any>);
 
-// What std says in words, whatever the standard library at hand makes of it.
+// What the text of std says, whatever the standard library at hand makes of it.
 template <class... Mutexes>
 constexpr bool all_are_mutexes = ((mutex_type<Mutexes> && std::is_standard_layout_v<Mutexes>)&&...);
 static_assert(
@@ -149,7 +149,7 @@ static_assert(
                         ums::recursive_timed_mutex, ums::shared_mutex, ums::shared_timed_mutex,
                         ums::condition_variable, ums::condition_variable_any>);
 
-// --- noexcept and results, member by member, as std's: ---
+// --- noexcept and results, member by member, as in std: ---
 
 template <class Ours, class Std>
 constexpr bool notifies_alike =
@@ -159,7 +159,7 @@ constexpr bool notifies_alike =
 static_assert(notifies_alike<ums::condition_variable, std::condition_variable>);
 static_assert(notifies_alike<ums::condition_variable_any, std::condition_variable_any>);
 
-// All calls that a condition variable of std takes, with the results they have there.
+// All calls that a condition variable of std takes, with the same results.
 template <class C, class Lock>
 concept condition = requires(C c, Lock lock, bool (*is_true)(), steady_clock::time_point steady,
                              time_point<system_clock, seconds> wall, duration<float> d) {

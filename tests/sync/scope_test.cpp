@@ -268,7 +268,7 @@ TEST_F(scope_test, a_child_that_cannot_be_made_is_not_waited_for) {
 TEST_F(scope_test, a_dispatched_child_may_end_before_spawn_returns) {
     ums::run({.processors = 2}, [] {
         scope all;
-        std::atomic<int> calls = 0;  // Another processor may take the creator meanwhile.
+        std::atomic<int> calls = 0;  // Meanwhile another processor may take the creator.
         for (int i = 0; i < 100; ++i)
             all.spawn({.launch = ums::launch::dispatch}, [&] { ++calls; });
         all.join();

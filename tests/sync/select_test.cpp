@@ -309,7 +309,7 @@ TEST_F(select_test, selects_that_meet_neither_lose_nor_double_nor_stand_still) {
 }
 
 // Each fiber both sends and receives in one select; deadlines, stops, plain operations and a close
-// race with it.
+// race with that.
 TEST_F(select_test, everything_races_and_nothing_is_lost) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {

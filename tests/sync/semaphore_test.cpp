@@ -110,7 +110,7 @@ TEST_F(semaphore_test, permits_go_round_in_the_order_of_arrival) {
             }
             for (std::size_t i = 0; i < all.size(); ++i) {
                 s.release();
-                // It is the first waiter's, though that has not run yet.
+                // It belongs to the first waiter, though that has not run yet.
                 EXPECT_FALSE(s.try_acquire());
                 all[i].join();
                 EXPECT_EQ(order.size(), i + 1);
@@ -133,7 +133,7 @@ TEST_F(semaphore_test, a_release_of_more_than_wait_leaves_the_rest) {
     });
 }
 
-// Whichever of the waiters gives up: the one in the word, the one moved from there, another.
+// Any of the waiters may give up: the one in the word, the one moved from there, another.
 TEST_F(semaphore_test, a_waiter_that_gives_up_leaves_the_others_their_turns) {
     ums::run(one_processor, [] {
         for (std::size_t waiters = 1; waiters <= 4; ++waiters) {
@@ -223,7 +223,7 @@ TEST_F(semaphore_test, no_more_are_inside_than_there_are_permits) {
     });
 }
 
-// Each may leave by its permit, its deadline or its stop; what is released is acquired or is left.
+// Each may leave by its permit, its deadline or its stop; a released permit is acquired or is left.
 TEST_F(semaphore_test, releases_deadlines_and_stops_race_and_no_permit_is_lost_or_made) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -262,7 +262,7 @@ TEST_F(semaphore_test, releases_deadlines_and_stops_race_and_no_permit_is_lost_o
     });
 }
 
-// The number stays exact, too, while few permits go round among many that often give up.
+// The number also stays exact while a few permits go round among many waiters that often give up.
 TEST_F(semaphore_test, scarce_permits_with_short_deadlines_stay_the_same_number) {
     const auto seed = test_seed();
     for (const int permits : {1, 2}) {

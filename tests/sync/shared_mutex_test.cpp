@@ -40,7 +40,7 @@ class shared_mutex_test : public shared_mutex_base_test {};
 using every_shared_mutex = ::testing::Types<ums::shared_mutex, ums::shared_timed_mutex>;
 TYPED_TEST_SUITE(shared_mutex_test, every_shared_mutex);
 
-// What another fiber gets by a try.
+// What another fiber gets by trying.
 template <class Mutex>
 bool another_can_write(Mutex& m) {
     bool got = false;
@@ -60,7 +60,7 @@ bool another_can_read(Mutex& m) {
     return got;
 }
 
-// A reader keeps it while others are started: once a try to read fails, a writer is queued.
+// A reader holds the mutex while others are started: once a try to read fails, a writer is queued.
 template <class Mutex>
 void until_a_writer_waits(Mutex& m) {
     while (another_can_read(m)) this_fiber::yield();
@@ -101,7 +101,7 @@ TYPED_TEST(shared_mutex_test, readers_share_and_a_writer_excludes) {
     });
 }
 
-// Counts without atomics; a writer beside another or beside a reader would be seen.
+// Counts without atomics, so a writer beside another or beside a reader would be noticed.
 TYPED_TEST(shared_mutex_test, fibers_and_threads_exclude_each_other) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
@@ -156,7 +156,7 @@ TYPED_TEST(shared_mutex_test, a_reader_does_not_overtake_a_queued_writer) {
     });
 }
 
-// Each waits until all are inside: they would wait for ever if they went in one by one.
+// Each waits until all are inside, so they would wait for ever if they went in one by one.
 TYPED_TEST(shared_mutex_test, the_readers_at_the_head_go_in_together) {
     on_a_fiber_and_on_a_thread([] {
         constexpr int readers = 20;
@@ -183,7 +183,7 @@ TYPED_TEST(shared_mutex_test, the_readers_at_the_head_go_in_together) {
     });
 }
 
-// Writers that queue in turn, and a reader behind each: all go in in the order in which they came.
+// Writers queue in turn, with a reader behind each: all go in in the order in which they came.
 TEST_F(shared_mutex_base_test, goes_round_in_the_order_of_arrival) {
     ums::run(one_processor, [] {
         ums::shared_mutex m;
@@ -261,7 +261,7 @@ TYPED_TEST(shared_mutex_test, a_stop_ends_the_wait_and_a_free_lock_is_preferred)
     });
 }
 
-// On one processor, where a yield lets each that was started go as far as the queue.
+// On one processor a yield lets each fiber that was started go as far as the queue.
 TYPED_TEST(shared_mutex_test, a_writer_that_gives_up_lets_in_the_readers_behind_it) {
     ums::run(one_processor, [] {
         TypeParam m;
@@ -307,7 +307,7 @@ TYPED_TEST(shared_mutex_test, a_writer_that_gives_up_lets_in_the_readers_behind_
     });
 }
 
-// Who gives up last takes the flag with it: nobody may be left to be waited for.
+// The last waiter that gives up clears the flag: nothing may be left that looks like a waiter.
 TYPED_TEST(shared_mutex_test, is_free_after_all_who_waited_have_given_up) {
     on_a_fiber_and_on_a_thread([] {
         for (const bool shared : {false, true}) {
@@ -338,7 +338,8 @@ TYPED_TEST(shared_mutex_test, may_be_destroyed_right_after_the_last_unlock) {
                     m->lock();
                     m->unlock();
                 } else {
-                    // After an exclusive hold by another only, for the other reader could be last.
+                    // Only after an exclusive hold by another, because the other reader could be
+                    // last.
                     m->lock();
                     m->unlock();
                     m->lock_shared();

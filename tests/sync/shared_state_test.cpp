@@ -40,7 +40,7 @@ using ums::promise;
 using ums::shared_future;
 namespace this_fiber = ums::this_fiber;
 
-// --- The same traits as std's (libstdc++ forgets some noexcept of shared_future's copies) ---
+// --- The same traits as in std (libstdc++ forgets some noexcept of shared_future's copies) ---
 
 template <class Ours, class Theirs>
 constexpr bool has_traits_of =
@@ -80,7 +80,7 @@ static_assert(all_have_traits<int> && all_have_traits<std::string> && all_have_t
 static_assert(!std::is_constructible_v<packaged_task<int(int)>, void (*)(int)>);
 static_assert(std::is_same_v<decltype(packaged_task{[](int, char) { return 1.0; }}),
                              packaged_task<double(int, char)>>);
-// Whatever the call operator's qualifiers.
+// Its call operator has qualifiers.
 struct const_volatile_call {
     long operator()(char) const volatile { return 0; }
 };
@@ -95,7 +95,7 @@ static_assert(std::is_same_v<decltype(packaged_task{static_cast<void (*)(int&)>(
                              packaged_task<void(int&)>>);
 static_assert(std::is_same_v<decltype(ums::async([](auto i) { return i; }, 1)), future<int>>);
 
-// --- What all tests use ---
+// --- Shared by all tests ---
 
 class future_test : public conserving_test {};
 
@@ -113,7 +113,7 @@ std::exception_ptr error_of(const char* what) {
     return std::make_exception_ptr(std::runtime_error{what});
 }
 
-// How many there are.
+// Counts its instances.
 struct counted {
     explicit counted(int v) : value{v} { ++alive; }
     counted(const counted& other) : value{other.value} { ++alive; }
@@ -375,7 +375,7 @@ TEST_F(future_test, at_fiber_exit_comes_after_the_fiber_locals_have_gone) {
                 (void)*local;
                 set(moved);
                 EXPECT_EQ(f.wait_for(0s), future_status::timeout);
-                (void)promise<int>{std::move(moved)};  // Breaks nothing.
+                (void)promise<int>{std::move(moved)};  // This breaks nothing.
             };
             fiber on_fiber{std::move(body)};
             f.wait();
@@ -600,7 +600,7 @@ TEST_F(future_test, a_tree_of_async_adds_up) {
 
 // --- A plain thread that ends where it stands ---
 
-// Runs on a thread of its own, which is cancelled in it.
+// Runs `f` on a thread of its own, which is cancelled while it runs.
 template <class F>
 void on_a_cancelled_thread(F body) {
     std::thread thread{std::move(body)};
@@ -661,7 +661,7 @@ TEST(future_misuse_test, a_set_exception_without_one_ends_the_program) {
 
 // --- Races ---
 
-// Who waits destroys both sides as soon as it can, whatever set_value() is still doing.
+// The waiter destroys both sides as soon as it can, whatever set_value() is still doing.
 TEST_F(future_test, both_sides_may_be_destroyed_right_after_it_is_ready) {
     ums::run({.processors = 2}, [] {
         for (int i = 0; i < scaled(5000, 500); ++i) {

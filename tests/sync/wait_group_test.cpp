@@ -86,7 +86,7 @@ TEST_F(wait_group_test, is_used_again_as_soon_as_it_has_been_zero) {
                 ++released;
             }};
             if (round % 2 == 0) this_fiber::yield();
-            // The one who waits for this round is not held by the next.
+            // The next round does not hold up the waiter of this one.
             g.done();
             if (round % 4 == 0) {
                 yield_until([&] { return released == round + 1; });

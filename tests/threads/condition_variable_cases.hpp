@@ -33,7 +33,7 @@ struct condition_programs {
         });
         spin_until([&] { return waiting == 4; });
         {
-            // All wait by now: each counted itself under the lock.
+            // By now all wait: each counted itself under the lock.
             const std::lock_guard guard{m};
             is_set = true;
         }
@@ -76,7 +76,7 @@ struct condition_programs {
         spin_until(woke);
         one.join();
     }
-    // The notifier calls nothing but notify_one(), and so never gives its turn up.
+    // The notifier calls nothing but notify_one(), and so never gives up its turn.
     static void notifier_loops_until_the_waiter_has_seen_it() {
         Mutex m;
         Condition changed;

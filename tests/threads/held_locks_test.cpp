@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// A stop never deadlocks a program that would not deadlock with kernel threads: a fiber that is
-// stopped may hold a lock on which all others spin, so that nothing ever switches, or the lock of
-// an allocator that libums needs too.
+// A stop never deadlocks a program that would not deadlock with kernel threads. A fiber that is
+// stopped may hold a lock on which all others spin, so that nothing ever switches; or it may hold
+// the lock of an allocator that libums needs too.
 //
-// Each program runs in a child process, on kernel threads to show that it is right itself, then on
+// Each program runs in a child process: on kernel threads to show that it is right itself, then on
 // fibers with one processor and default options.
 
 #include <algorithm>
@@ -37,7 +37,7 @@
 
 namespace {
 
-// --- The program's own allocator: malloc under a lock, in the children that ask for one. ---
+// --- The program's own allocator: malloc under a lock, in the children that ask for it ---
 
 struct spin_lock {
     std::atomic_flag taken = ATOMIC_FLAG_INIT;
@@ -53,7 +53,7 @@ std::atomic<allocator> chosen{allocator::plain};
 constinit spin_lock allocator_spin_lock;
 pthread_mutex_t allocator_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-// Long enough in the lock for stops to meet it often.
+// Long enough inside the lock that stops often meet it.
 template <class F>
 auto under_the_allocators_lock(F f) {
     auto a_while = [&] {
@@ -100,7 +100,7 @@ void compute(std::chrono::microseconds how_long) {
 }
 
 using body = std::function<void(int)>;
-// Starts so many with numbers from zero on, and joins them.
+// Starts that many with numbers from zero on, and joins them.
 using starter = std::function<void(int, const body&)>;
 
 struct program {
@@ -157,10 +157,10 @@ void lock_with_sched_yield(const starter& start_and_join) {
     hold_across_sleep_and_computing(start_and_join, lock);
 }
 
-// As an accessor of a concurrent map that is held over I/O.
+// Like an accessor of a concurrent map that is held during I/O.
 void read_lock_over_io(const starter& start_and_join) {
     using namespace std::chrono_literals;
-    std::atomic<int> readers{0};  // -1: a writer.
+    std::atomic<int> readers{0};  // -1 stands for a writer.
     int ends[2];
     if (pipe(ends) != 0) std::abort();
     start_and_join(fibers, [&](int i) {
@@ -194,7 +194,7 @@ void sched_yield_until_a_flag(const starter& start_and_join) {
     EXPECT_EQ(turn, 2 * fibers);
 }
 
-// The lock of libstdc++'s list of callbacks spins.
+// libstdc++'s list of callbacks has a lock that spins.
 void stop_source(const starter& start_and_join) {
     std::stop_source source;
     start_and_join(fibers, [&](int) {
@@ -261,7 +261,7 @@ void allocator_that_blocks(const starter& start_and_join) {
     allocate(start_and_join, allocator::blocks);
 }
 
-// Nobody blocks for good there, and nobody is stopped for any other reason.
+// There no fiber blocks for good, and none is stopped for any other reason.
 constexpr unsigned until_slices_are_the_default = 10'000;
 
 const program programs[] = {
@@ -288,7 +288,7 @@ const program& named(const std::string& name) {
 
 constexpr int not_possible = 77;
 
-// Outside of a test gtest notes failures here.
+// gtest notes failures here, outside of a test.
 int result() {
     return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
 }

@@ -16,7 +16,7 @@ void start_and_join(int n, const F& run) {
     join(all);
 }
 
-// Returns when `n` have called it: each waits in a loop that calls nothing.
+// Returns when `n` threads have called it: each waits in a loop that calls nothing.
 struct spinning_barrier {
     const int n;
     std::atomic<int> arrived{0};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// threads/library.hpp: the standard's names of threads and of what they wait for, twice: std's own on
-// kernel threads, and libums's on fibers.
+// threads/library.hpp: the standard's names of threads and of what they wait for, twice: std's own
+// on kernel threads, and libums's on fibers.
 //
 // The cases (threads/*_cases.hpp) are written once, against a namespace `lib`, and compiled with
-// each. A case is a program as one finds it in the tests of a standard library: it may wait for
-// another thread in a loop that calls nothing. On kernel threads a case shows that it is right itself.
+// each. A case is a program like those in the tests of a standard library: it may wait for another
+// thread in a loop that calls nothing. On kernel threads a case shows that it is right itself.
 
 #include <atomic>
 #include <chrono>
@@ -54,14 +54,14 @@ struct thread_case {
     }
 };
 
-// Puts the case into its library's list.
+// Adds the case to its library's list.
 struct listed_case {
     listed_case(std::vector<thread_case>& list, const char* name, void (*run)()) {
         list.push_back({name, run});
     }
 };
 
-// Within a namespace that has `lib` and cases().
+// Used in a namespace that has `lib` and cases().
 #define THREAD_CASE(name)                                          \
     void name();                                                   \
     const listed_case listed_##name{cases(), #name, &name};        \
@@ -69,7 +69,7 @@ struct listed_case {
 
 using namespace std::chrono_literals;
 
-// Waits as a naive program does: calls nothing that could let another run.
+// Waits as a naive program does: calls nothing that could let another thread run.
 template <class Condition>
 void spin_until(Condition is_true) {
     while (!is_true()) {

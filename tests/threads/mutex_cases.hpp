@@ -27,7 +27,7 @@ struct mutex_programs {
         });
         EXPECT_EQ(sum, 600);
     }
-    // The holder spins too: until somebody has tried.
+    // The holder spins too, until the other thread has tried.
     static void try_lock_in_a_loop_gets_it_in_the_end() {
         Mutex m;
         std::atomic<bool> has_tried{false};
@@ -144,7 +144,7 @@ struct recursive_mutex_programs {
             m.unlock();
         }};
         for (int depth = 3; depth > 0; --depth) {
-            // Somebody tries at each depth.
+            // The other thread tries at each depth.
             const int before = failed;
             spin_until([&] { return failed > before; });
             m.unlock();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Fibers that block in the kernel where kernel threads, descriptors, queued signals or memory are
-// short: they go on, or one line on standard error says what is missing. Each program runs in a
-// child process.
+// short: either they continue, or one line on standard error says what is missing. Each program
+// runs in a child process.
 
 #include <atomic>
 #include <cerrno>
@@ -37,11 +37,10 @@
 
 namespace {
 
-// Kernel threads that are asked for: from the `first_refused`th to the `last_refused`th they are
-// refused.
+// The kernel threads from the `first_refused`th to the `last_refused`th request are refused.
 std::atomic<int> threads_wanted{0}, first_refused{0}, last_refused{0};
 
-// While it is set a thread that was started since has no memory.
+// While this is set, a thread that was started since has no memory.
 std::atomic<bool> new_threads_starve{false};
 thread_local bool is_starving = false;
 
@@ -70,7 +69,7 @@ extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
     return real(made, attributes, &start_starving, start);
 }
 
-// Not inlined: GCC warns of free() where it sees through one of the pair only.
+// Not inlined: GCC warns about free() if it sees through only one of the pair.
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
     void* const made = is_starving ? nullptr : std::malloc(bytes);
     if (made == nullptr) throw std::bad_alloc{};
@@ -84,7 +83,7 @@ namespace {
 constexpr int not_possible = 77;
 constexpr int start_refused = 78;
 
-// Outside of a test gtest notes failures here.
+// gtest notes failures here, outside of a test.
 int result() {
     return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
 }
@@ -94,7 +93,7 @@ void refuse_threads(int first, int last) {
     last_refused = last;
 }
 
-// Runs `body` on one processor. A start that is refused with an error is an answer, too.
+// Runs `body` on one processor. A start that is refused with an error is a valid answer, too.
 template <class F>
 int run_on_one_processor(ums::options options, F body) {
     options.processors = 1;
@@ -108,7 +107,7 @@ int run_on_one_processor(ums::options options, F body) {
     return result();
 }
 
-// So many fibers in read(), one after the other, and then what they wait for.
+// Blocks that many fibers in read(), one after the other, and then writes what they wait for.
 void block_and_go_on(int fibers) {
     std::vector<pipe_gate> gates(static_cast<std::size_t>(fibers));
     std::vector<ums::fiber> all;
@@ -141,7 +140,7 @@ const child_program one_refused{"one refused thread", [](const child_arguments& 
                                     });
                                 }};
 
-// Whichever of them it is.
+// Any one of them may be refused.
 TEST_P(shortage, a_kernel_thread_that_is_refused_once_costs_no_processor) {
     int nth = 1;
     for (int started = 0; started < 3 && nth < 20; ++nth) {
@@ -154,9 +153,9 @@ TEST_P(shortage, a_kernel_thread_that_is_refused_once_costs_no_processor) {
     if (nth == 20) GTEST_SKIP() << "not possible here";
 }
 
-// All kernel threads but those of the start are refused, fibers wait in read(), and their writer in
-// the queue. A thread that was there before writes in its place as soon as there is a line on
-// standard error.
+// All kernel threads except those of the start are refused; fibers wait in read(), and their writer
+// waits in the queue. A thread that was there before writes in the writer's place as soon as there
+// is a line on standard error.
 int stand_still(const ums::options& options, bool refuses) {
     int err[2];
     if (::pipe2(err, O_CLOEXEC) != 0) std::abort();
@@ -180,7 +179,7 @@ int stand_still(const ums::options& options, bool refuses) {
         std::vector<ums::fiber> all;
         for (pipe_gate& gate : gates) all.emplace_back([&gate] { EXPECT_TRUE(gate.pass()); });
         ums::this_fiber::yield();
-        // The writer: it gets here if the kernel threads there are were enough.
+        // This is the writer: it gets here if there are enough kernel threads.
         has_written = true;
         for (pipe_gate& gate : gates) gate.open();
         for (ums::fiber& one : all) one.join();
@@ -219,7 +218,7 @@ TEST_P(shortage, a_standstill_at_the_bound_is_told) {
     says_one_line_or_nothing(run_short_of("few carriers", {}, detector()));
 }
 
-// Calls that come back, and then some that take long, with nobody who waits.
+// Calls that come back, and then some that take long, with no other fiber waiting.
 const child_program busy_bound{"busy bound", [](const child_arguments&) {
                                    ums::options options;
                                    options.carriers = 4;
@@ -348,8 +347,8 @@ const child_program few_signals{"few signals", [](const child_arguments& argumen
                                 }};
 
 // Without a clock they are refused at the start, as without a detector.
-// The limit counts the queued signals of all processes of the user, and each POSIX timer counts as one. While
-// others take the places no stop comes (docs/limits.md).
+// The limit counts the queued signals of all processes of the user, and each POSIX timer counts as
+// one. While others take the places no stop comes (docs/limits.md).
 bool do_others_queue_signals() {
     std::ifstream status{"/proc/self/status"};
     for (std::string line; std::getline(status, line);)
@@ -376,7 +375,7 @@ const child_program few_signals_stops{
                     volatile double sink = 1;
                     for (int k = 0; k < 30; ++k) {
                         usleep(300);
-                        // Without a processor now, and long enough to be stopped.
+                        // Now without a processor, and long enough to be stopped.
                         for (int n = 0; n < 1'000'000; ++n) sink = sink + n;
                     }
                 });
@@ -384,7 +383,7 @@ const child_program few_signals_stops{
         });
     }};
 
-// The kernel sends SIGIO in the place of a signal that it cannot queue.
+// The kernel sends SIGIO in place of a signal that it cannot queue.
 TEST_P(shortage, stops_do_not_end_the_program_where_no_signals_are_queued) {
     for (const char* limit : {"0", "1"}) {
         const child_end end = run_short_of("few signals, stops", {limit}, detector());

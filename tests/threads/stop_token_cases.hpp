@@ -31,7 +31,7 @@ THREAD_CASE(stop_source_is_copied_and_dropped_by_all) {
     });
 }
 
-// libstdc++ guards the list of callbacks by a lock that spins.
+// A lock that spins guards libstdc++'s list of callbacks.
 THREAD_CASE(stop_callback_is_added_and_removed_by_all) {
     std::stop_source source;
     std::atomic<int> called{0};
@@ -66,7 +66,7 @@ THREAD_CASE(stop_callback_runs_at_once_after_the_stop) {
     stops.join();
 }
 
-// std's own waits for the call in its destructor: by a semaphore that may spin.
+// std's own destructor waits for the call by a semaphore that may spin.
 THREAD_CASE(stop_callback_destructor_waits_for_a_call_that_spins) {
     std::stop_source source;
     std::atomic<bool> is_called{false}, go{false}, is_destroyed{false};

@@ -40,7 +40,7 @@ void (*case_of(const std::vector<thread_case>& all, const std::string& name))() 
     std::exit(99);
 }
 
-// Outside of a test gtest notes failures here.
+// gtest notes failures here, outside of a test.
 int result() {
     return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
 }

@@ -59,7 +59,7 @@ bool everything() {
     parked.join();
     sleeper.join();
     large.join();
-    ums::trim();  // The stacks' memory is new afterwards.
+    ums::trim();  // After this the stacks' memory is new.
     return right && sum_of_squares(10) == 385;
 }
 

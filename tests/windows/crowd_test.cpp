@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: clang
-// User-mode scheduling by its Windows names: many workers, several schedulers, lists that are shared.
+// User-mode scheduling by its Windows names: many workers, several schedulers, lists that are
+// shared.
 #include <memory>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace {
 
 class windows_crowd : public conserving_test {};
 
-// What one worker does; it notices if it runs twice at a time.
+// What one worker does; it notices if it runs twice at the same time.
 struct member {
     HANDLE thread = nullptr;
     PUMS_CONTEXT context = nullptr;
@@ -82,7 +83,7 @@ TEST_F(windows_crowd, ten_thousand_workers_on_four_schedulers) {
     run_crowd(scaled(10'000, 300), 4, 2, test_seed());
 }
 
-// Two that wait on one list: each batch goes to one of them.
+// Two consumers wait on one list: each batch goes to one of them.
 TEST_F(windows_crowd, two_consumers_share_a_list) {
     completion_list list;
     std::atomic<int> found{0}, stop{0};

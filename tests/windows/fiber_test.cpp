@@ -152,7 +152,7 @@ TEST_F(windows_fibers, a_hundred_thousand_switches_among_many) {
     for (const LPVOID f : r.all) DeleteFiber(f);
 }
 
-// Made by one thread, continued by another.
+// One thread makes it, another continues it.
 TEST_F(windows_fibers, a_fiber_runs_on_the_thread_that_switches_to_it) {
     turn t{nullptr, {}};
     const LPVOID fiber = CreateFiber(0, count, &t);

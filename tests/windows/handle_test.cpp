@@ -123,7 +123,7 @@ TEST_F(handles, a_wait_for_all_takes_all_or_nothing) {
     const HANDLE all[] = {a, b};
     EXPECT_EQ(WaitForMultipleObjects(2, all, TRUE, 0), DWORD{WAIT_TIMEOUT});
     EXPECT_EQ(WaitForMultipleObjects(2, all, TRUE, 5), DWORD{WAIT_TIMEOUT});
-    EXPECT_EQ(WaitForSingleObject(a, 0), WAIT_OBJECT_0);  // It was left.
+    EXPECT_EQ(WaitForSingleObject(a, 0), WAIT_OBJECT_0);  // It was left unowned.
     other_thread later{[&] { return SetEvent(a), SetEvent(b), 0; }};
     EXPECT_EQ(WaitForMultipleObjects(2, all, TRUE, INFINITE), WAIT_OBJECT_0);
     EXPECT_EQ(WaitForSingleObject(a, 0), DWORD{WAIT_TIMEOUT});
@@ -139,7 +139,7 @@ TEST_F(handles, bad_arguments_of_a_wait_are_refused) {
     refused(WaitForMultipleObjects(0, many.data(), FALSE, 0));
     refused(WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS + 1, many.data(), FALSE, 0));
     refused(WaitForMultipleObjects(1, nullptr, FALSE, 0));
-    refused(WaitForMultipleObjects(2, many.data(), TRUE, 0));  // One object twice.
+    refused(WaitForMultipleObjects(2, many.data(), TRUE, 0));  // The same object is there twice.
     EXPECT_EQ(WaitForMultipleObjects(MAXIMUM_WAIT_OBJECTS, many.data(), FALSE, 0), WAIT_OBJECT_0);
     EXPECT_EQ(MsgWaitForMultipleObjects(1, many.data(), FALSE, 0, QS_ALLINPUT), WAIT_OBJECT_0);
 }
@@ -154,7 +154,7 @@ TEST_F(handles, a_pulse_releases_those_who_wait_and_leaves_the_event_reset) {
         };
         other_thread first{wait}, second{wait};
         while (through < 2) {
-            EXPECT_TRUE(PulseEvent(event));  // They may not wait yet.
+            EXPECT_TRUE(PulseEvent(event));  // The threads may not wait yet.
             SwitchToThread();
         }
     }
@@ -172,7 +172,7 @@ TEST_F(handles, names_find_the_same_object) {
     const HANDLE four = OpenEventW(EVENT_MODIFY_STATE | SYNCHRONIZE, FALSE, L"a name");
     EXPECT_TRUE(SetEvent(four));
     EXPECT_EQ(WaitForSingleObject(three, 0), WAIT_OBJECT_0);
-    EXPECT_EQ(WaitForSingleObject(one, 0), DWORD{WAIT_TIMEOUT});  // Still the first's kind.
+    EXPECT_EQ(WaitForSingleObject(one, 0), DWORD{WAIT_TIMEOUT});  // It is still of the first kind.
 
     EXPECT_EQ(OpenEventA(EVENT_ALL_ACCESS, FALSE, "A name"), nullptr);
     EXPECT_EQ(GetLastError(), DWORD{ERROR_FILE_NOT_FOUND});
@@ -184,7 +184,7 @@ TEST_F(handles, names_find_the_same_object) {
     EXPECT_EQ(GetLastError(), DWORD{ERROR_INVALID_HANDLE});
     for (const HANDLE h : {one, two, three, four}) EXPECT_TRUE(CloseHandle(h));
     EXPECT_EQ(OpenEventA(EVENT_ALL_ACCESS, FALSE, "a name"),
-              nullptr);  // Gone with its last handle.
+              nullptr);  // It disappeared with its last handle.
 
     const holder semaphore{CreateSemaphoreW(nullptr, 0, 2, L"s\u00e9maphore")};
     const holder again{OpenSemaphoreA(SEMAPHORE_ALL_ACCESS, FALSE, "s\u00e9maphore")};
@@ -237,7 +237,8 @@ TEST_F(handles, a_mutex_is_recursive_and_tells_when_its_owner_ended) {
     EXPECT_TRUE(ReleaseMutex(m));
     EXPECT_EQ(WaitForSingleObject(m, INFINITE), WAIT_OBJECT_0);
     EXPECT_TRUE(ReleaseMutex(m));
-    EXPECT_TRUE(CloseHandle(CreateMutex(nullptr, TRUE, nullptr)));  // Closed while it is owned.
+    // It is closed while it is owned.
+    EXPECT_TRUE(CloseHandle(CreateMutex(nullptr, TRUE, nullptr)));
 }
 
 TEST_F(handles, signalling_and_waiting_in_one_call) {
@@ -254,7 +255,7 @@ TEST_F(handles, signalling_and_waiting_in_one_call) {
     EXPECT_EQ(GetLastError(), DWORD{ERROR_INVALID_HANDLE});
 }
 
-// Tokens in several semaphores, taken by waits for any and for all at once: none is lost, none is made.
+// Waits for any and for all of several semaphores take tokens: none is lost, none is made.
 TEST_F(handles, random_waits_conserve_what_they_wait_for) {
     constexpr int objects = 4, threads = 4;
     const int rounds = scaled(20'000, 1'000);

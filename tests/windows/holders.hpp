@@ -25,7 +25,7 @@ struct job {
     F run;
     static DWORD WINAPI start(LPVOID self) { return static_cast<job*>(self)->run(); }
 };
-// A thread that runs f() while this lives.
+// A thread that runs f() while this object exists.
 template <class F>
 class other_thread {
 public:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Critical sections, SRW locks, condition variables, one-time initialisation, interlocked operations, by their Windows names.
+// Critical sections, SRW locks, condition variables, one-time initialisation, interlocked
+// operations, by their Windows names.
 #include <atomic>
 #include <memory>
 #include <vector>
@@ -119,7 +120,7 @@ TEST_F(windows_locks, a_condition_variable_wakes_who_sleeps) {
     EXPECT_EQ(GetLastError(), DWORD{ERROR_TIMEOUT});
     LeaveCriticalSection(&section);
 
-    // A queue of one place.
+    // A queue with one place.
     const int n = scaled(5'000, 500);
     int place = 0;
     long sum = 0;
@@ -207,7 +208,7 @@ TEST_F(windows_locks, interlocked_operations_return_what_windows_returns) {
     EXPECT_EQ(InterlockedExchangeAdd16(&c, 3), 0);
     EXPECT_EQ(InterlockedAdd16(&c, 3), 6);
 
-    long volatile d = 1L << 40;  // In C++; on Windows it would be a LONG.
+    long volatile d = 1L << 40;  // In C++; on Windows this would be a LONG.
     EXPECT_EQ(InterlockedIncrement(&d), (1L << 40) + 1);
     EXPECT_EQ(InterlockedCompareExchange(&d, 5, (1L << 40) + 1), (1L << 40) + 1);
     EXPECT_EQ(InterlockedExchangeAdd64(&d, 1), 5);

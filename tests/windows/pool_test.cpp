@@ -24,7 +24,7 @@ struct event : holder {
     bool is_set() const { return WaitForSingleObject(of, 0) == WAIT_OBJECT_0; }
 };
 
-// Each waits for the last.
+// Each function waits for the last.
 TEST(windows_pool, functions_that_wait_do_not_hold_up_others) {
     constexpr LONG items = 40;
     LONG volatile came = 0;
@@ -61,7 +61,7 @@ TEST(windows_pool, a_timer_comes_again_each_period_until_it_is_deleted) {
     const ULONGLONG begin = GetTickCount64();
     ASSERT_TRUE(CreateTimerQueueTimer(&timer, nullptr, call_on_time, &count, 1, 2, 0));
     enough.wait();
-    EXPECT_GE(GetTickCount64() - begin, 8u);  // 1 + 4 * 2, less a tick.
+    EXPECT_GE(GetTickCount64() - begin, 8u);  // 1 + 4 * 2, less one tick.
     EXPECT_TRUE(DeleteTimerQueueTimer(nullptr, timer, INVALID_HANDLE_VALUE));
     const LONG then = times;
     Sleep(10);

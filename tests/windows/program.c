@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program as one for Windows looks, in C and in C++: two workers, one scheduler. */
+/* A program as it is written for Windows, in C and in C++: two workers, one scheduler. */
 #include "SDKDDKVer.h"
 #include <stdio.h>
 #include <tchar.h>

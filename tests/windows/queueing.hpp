@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// windows/queueing.hpp: workers, completion lists and a scheduler for the tests, by the Windows names only.
+// windows/queueing.hpp: workers, completion lists and a scheduler for the tests, by the Windows
+// names only.
 //
-// The scheduler runs the workers of its list in turn and returns when as many have ended as it was told to
-// wait for. What it notes lies in memory that is taken beforehand: it shares the heap with its workers.
+// The scheduler runs the workers of its list in turn and returns when as many have ended as it was
+// told to wait for. It allocates the memory for its notes beforehand, because it shares the heap
+// with its workers.
 
 #include <atomic>
 #include <cstdint>
@@ -68,7 +70,7 @@ private:
     std::vector<char> memory_;
 };
 
-// A worker that runs a function and is waited for at its end; so is its context deleted.
+// A worker that runs a function. At its end it is waited for, and its context is deleted.
 class worker {
 public:
     worker(PUMS_COMPLETION_LIST list, std::function<DWORD()> run, DWORD flags = 0)
@@ -112,7 +114,7 @@ inline bool is_suspended(PUMS_CONTEXT context) { return flag_of(context, UmsThre
 
 class round_robin {
 public:
-    // `ends` counts down, for all schedulers that share it.
+    // `ends` counts down for all schedulers that share it.
     round_robin(PUMS_COMPLETION_LIST list, std::atomic<int>& ends, std::size_t room = 64)
         : list_{list}, ends_{ends}, ready_(room) {}
 
@@ -123,7 +125,7 @@ public:
 
     int startups = 0, yields = 0, in_syscall = 0, in_fault = 0;
     std::atomic<int> blocked{0};  // For other threads: in_syscall + in_fault.
-    // Called at each activation, if there is one; true: it has decided, do nothing else.
+    // If set, called at each activation; true: it has decided, so do nothing else.
     bool (*hook)(round_robin&, UMS_SCHEDULER_REASON, ULONG_PTR, PVOID) = nullptr;
     void* hook_data = nullptr;
     PUMS_CONTEXT running = nullptr;
@@ -134,13 +136,13 @@ public:
         if (last_ - first_ > ready_.size()) std::abort();
     }
 
-    // Runs one after the other; returns when all have ended.
+    // Runs one worker after the other; returns when all have ended.
     void run() {
         for (;;) {
             while (first_ != last_) execute(ready_[first_++ % ready_.size()]);
             if (ends_ <= 0) return;
             PUMS_CONTEXT next = nullptr;
-            // Another scheduler may take the last end from a list that is shared.
+            // Another scheduler may take the last end from a shared list.
             if (!DequeueUmsCompletionListItems(list_, 10, &next) && GetLastError() != ERROR_TIMEOUT)
                 must(FALSE);
             for (PUMS_CONTEXT one = next; one != nullptr; one = next) {
@@ -158,7 +160,8 @@ public:
         do ExecuteUmsThread(context);
         while (GetLastError() == ERROR_RETRY);
         running = nullptr;
-        // Suspended meanwhile: not lost, tried again in its turn. Ended: its end is on the list.
+        // If it was suspended meanwhile it is not lost, but tried again in its turn. If it has
+        // ended, its end is on the list.
         if (!is_terminated(context)) push(context);
     }
 

@@ -30,9 +30,9 @@ TEST_F(windows_system, a_heap_gives_and_frees_blocks) {
     }
     EXPECT_NE(HeapAlloc(own, 0, 1), nullptr);
     int here = 0;
-    EXPECT_FALSE(HeapFree(own, 0, &here));  // Not of this heap.
+    EXPECT_FALSE(HeapFree(own, 0, &here));  // The block is not from this heap.
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
-    EXPECT_TRUE(HeapDestroy(own));  // With what is in it.
+    EXPECT_TRUE(HeapDestroy(own));  // The heap still has blocks.
     EXPECT_FALSE(HeapDestroy(GetProcessHeap()));
     EXPECT_ERROR(ERROR_INVALID_HANDLE);
     const HLOCAL local = LocalAlloc(LPTR, 10);

@@ -23,7 +23,8 @@ DWORD exit_code(HANDLE thread) {
 
 void join(HANDLE thread) { ASSERT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0); }
 
-// Those whose handles were closed while they ran are detached; the kernel lists them until they are gone.
+// Threads whose handles were closed while they ran are detached; the kernel lists them until they
+// are gone.
 void until_all_are_gone() {
     while (conservation::threads().size() > (under_tsan ? 2u : 1u)) SwitchToThread();
 }
@@ -210,7 +211,7 @@ TEST_F(threads, a_running_thread_stands_still_while_it_is_suspended) {
         while (c.count == start) SwitchToThread();
         ASSERT_EQ(SuspendThread(thread), 0u);
         const unsigned long before = c.count;
-        // What the heap's lock protects is not stopped in the middle.
+        // A thread is not stopped in the middle of what the heap's lock protects.
         (void)HeapFree(GetProcessHeap(), 0, HeapAlloc(GetProcessHeap(), 0, 100));
         SwitchToThread();
         ASSERT_EQ(c.count, before);
@@ -258,7 +259,7 @@ TEST_F(threads, a_thread_suspends_itself) {
     EXPECT_EQ(exit_code(thread), 1u);
 }
 
-// ThreadSanitizer keeps a signal back until the thread calls something it knows.
+// ThreadSanitizer keeps a signal back until the thread calls a function that it knows.
 TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
     if (under_tsan) GTEST_SKIP();
     static std::atomic<bool> is_there;
@@ -280,7 +281,7 @@ TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
     EXPECT_EQ(exit_code(thread), 44u);
     std::thread{[] {
         SetLastError(GetCurrentThreadId());
-    }}.join();  // Not on what is left of the other.
+    }}.join();  // It must not be on what is left of the other.
 
     const holder never{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
     HANDLE event = never;

@@ -57,7 +57,7 @@ TEST_F(windows_ums, a_new_worker_is_queued_and_never_runs_by_itself) {
     EXPECT_EQ(WaitForSingleObject(thread, INFINITE), WAIT_OBJECT_0);
     EXPECT_EQ(w.exit_code(), 3u);
     EXPECT_EQ(scheduler.startups, 1);
-    EXPECT_EQ(scheduler.in_syscall, 1);  // Its end.
+    EXPECT_EQ(scheduler.in_syscall, 1);  // The end of the worker.
     EXPECT_EQ(scheduler.in_fault, 0);
     EXPECT_EQ(scheduler.yields, 0);
 }
@@ -339,7 +339,7 @@ TEST_F(windows_ums, what_is_no_list_gets_no_event_also_when_several_ask_at_once)
     const other_thread first{ask}, second{ask};
 }
 
-// Whoever is stopped holds no lock that the others need.
+// A thread that is stopped holds no lock that the others need.
 TEST_F(windows_ums, a_thread_that_is_suspended_in_a_call_keeps_nobody_from_calling) {
     std::atomic<bool> stop{false};
     std::atomic<long> rounds{0};
@@ -375,7 +375,8 @@ TEST_F(windows_ums, a_thread_that_is_suspended_in_a_call_keeps_nobody_from_calli
 TEST_F(windows_ums, executing_what_cannot_run_fails) {
     EXPECT_FAILS(ERROR_NOT_SUPPORTED, ExecuteUmsThread(dequeue(list)));
     worker ended{list, [] { return 0; }}, sleeper{list, [&] {
-                                                      // Its own end comes later, and with it a decision.
+                                                      // The worker's own end comes later, and with
+                                                      // it a decision.
                                                       while (!is_terminated(ended.context()))
                                                           Sleep(1);
                                                       return 0;
@@ -408,7 +409,7 @@ TEST_F(windows_ums, executing_what_cannot_run_fails) {
     EXPECT_EQ(errors, (std::vector<DWORD>{ERROR_INVALID_HANDLE, ERROR_INVALID_HANDLE,
                                           ERROR_INVALID_HANDLE, ERROR_GEN_FAILURE}));
     WaitForSingleObject(runs.thread(), INFINITE);
-    EXPECT_EQ(runs.exit_code(), DWORD{ERROR_NOT_SUPPORTED});  // A worker is no scheduler.
+    EXPECT_EQ(runs.exit_code(), DWORD{ERROR_NOT_SUPPORTED});  // A worker is not a scheduler.
     errors = {};
 }
 
@@ -442,7 +443,7 @@ TEST_F(windows_ums, a_worker_that_is_suspended_while_it_is_owned_does_not_run) {
         if (reason != UmsSchedulerStartup) return false;
         error = ExecuteUmsThread(r.hook_data) ? 0 : GetLastError();
         ResumeThread(thread);
-        r.push(r.hook_data);  // It did not come back by itself: its scheduler looks.
+        r.push(r.hook_data);  // It did not come back by itself: its scheduler looks for it.
         return false;
     };
     run(1);
@@ -471,7 +472,7 @@ TEST_F(windows_ums, a_terminated_worker_ends_without_running) {
     EXPECT_TRUE(TerminateThread(w.thread(), 31));
     run(1);
     EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE), WAIT_OBJECT_0);
-    // It is queued once more if it ended between being dequeued and being looked at.
+    // The worker is queued once more if it ended between being dequeued and being looked at.
     PUMS_CONTEXT again = nullptr;
     EXPECT_TRUE(DequeueUmsCompletionListItems(list, 0, &again));
     if (again != nullptr) {
@@ -531,7 +532,7 @@ void wait_until_asleep(DWORD id) {
     }
 }
 
-// The end of the one must not take the wake-up with it that the other waits for.
+// The end of one worker must not take away the wake-up that the other waits for.
 TEST_F(windows_ums,
        a_worker_that_is_terminated_while_it_waits_for_a_section_leaves_it_to_the_next) {
     CRITICAL_SECTION section;
@@ -586,7 +587,7 @@ TEST_F(windows_ums, entering_with_wrong_arguments_is_refused) {
     info = {UMS_VERSION, list, nullptr, nullptr};
     EXPECT_FAILS(ERROR_INVALID_PARAMETER, EnterUmsSchedulingMode(&info));
     EXPECT_FAILS(ERROR_NOT_SUPPORTED, UmsThreadYield(nullptr));
-    // By a worker, and by a scheduler.
+    // Called by a worker, and by a scheduler.
     worker w{list, [&] {
                  UMS_SCHEDULER_STARTUP_INFO mine{UMS_VERSION, list, leave_at_once, nullptr};
                  return EnterUmsSchedulingMode(&mine) ? 0 : GetLastError();
@@ -627,7 +628,7 @@ TEST_F(windows_ums, a_scheduler_thread_that_exits_in_its_procedure_ends) {
         EXPECT_TRUE(GetExitCodeThread(thread, &code));
         EXPECT_EQ(code, by_termination ? 61u : 60u);
         scheduler.hook = nullptr;
-        run(1);  // Another takes over.
+        run(1);  // Another one takes over.
     }
 }
 
@@ -690,7 +691,7 @@ TEST_F(windows_ums, an_unblocked_worker_goes_to_the_list_of_who_executed_it_last
     completion_list first;
     worker w{first, [] { return Sleep(5), 0; }};
     scheduler.push(dequeue(first));
-    run(1);  // Which dequeues from `list` only.
+    run(1);  // It dequeues from `list` only.
     EXPECT_EQ(dequeue(first), nullptr);
     EXPECT_EQ(scheduler.in_syscall, 2);
 }

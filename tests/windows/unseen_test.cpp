@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // variants: clang
-// Workers by their Windows names that block in plain POSIX calls and in page faults, with each detector.
+// Workers by their Windows names that block in plain POSIX calls and in page faults, with each
+// detector.
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -58,7 +59,7 @@ TEST_P(windows_unseen, the_scheduler_is_told_how_its_worker_blocks_and_gets_it_b
         };
         ends_ = 1;
         EXPECT_TRUE(scheduler.enter());
-        EXPECT_EQ(t.times, 2);  // And its end.
+        EXPECT_EQ(t.times, 2);  // And the worker's end.
         EXPECT_EQ(t.in_fault, kind.name == "page fault");
         EXPECT_EQ(WaitForSingleObject(w.thread(), INFINITE), WAIT_OBJECT_0);
         EXPECT_EQ(w.exit_code(), 0u) << std::strerror(static_cast<int>(w.exit_code()));

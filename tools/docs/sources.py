@@ -215,6 +215,7 @@ def link(page, match):
 
 def page_text(page, text):
     out, inside, first = [], False, True
+    seen = {}
     for line in text.split("\n"):
         if line.startswith("```"):
             inside = not inside
@@ -225,7 +226,10 @@ def page_text(page, text):
             continue
         heading = re.match(r"(#+) (.*)", line)
         if heading:
-            where = identifier(page, "" if first else slug(heading[2]))
+            # Of equal headings all but the first get a number, as GitHub does it.
+            anchor = slug(heading[2])
+            number = seen[anchor] = seen.get(anchor, -1) + 1
+            where = identifier(page, "" if first else anchor + (f"-{number}" if number else ""))
             title = heading[2].replace("`", "")
             out.append(f"{heading[1]} {title} {{#{where}}}")
             first = False

@@ -217,7 +217,8 @@ class Picture:
 def function_at(address):
     block, name = gdb.block_for_pc(address), None
     while block and not block.is_static and not block.is_global:
-        name = block.function.print_name if block.function else name  # Of inlined ones the outermost.
+        # Of inlined functions, the outermost.
+        name = block.function.print_name if block.function else name
         block = block.superblock
     if name:
         return name.replace("(anonymous namespace)::", "").split("(")[0].split("<")[0]

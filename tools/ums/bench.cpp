@@ -120,7 +120,7 @@ void print(std::FILE* to, const std::string& text) {
         throw std::system_error{errno, std::generic_category(), "cannot write the result"};
 }
 
-// Opens it now, so that an hour of measuring is not lost to a misspelt folder.
+// Opens it now, so that a misspelt folder does not cost an hour of measuring.
 void open_output(std::optional<output_file>& file, const char* option,
                  const std::optional<std::string>& path) {
     if (!path) return;

@@ -19,8 +19,8 @@ struct bench_request {
     std::string command_line;  // For the report.
 };
 
-// Checks the request, runs the benches, writes what they found. Returns the exit code: 1 if a cell
-// of ums failed. Throws usage_error before anything has run, interrupted after Ctrl-C.
+// Checks the request, runs the benches, writes the results. Returns the exit code: 1 if a cell of
+// ums failed. Throws usage_error before anything has run, and interrupted after Ctrl-C.
 int bench(const bench_request& asked);
 
 }  // namespace tool

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/busy_loop.hpp: another program that keeps CPUs busy for as long as this object lives.
+// tools/ums/busy_loop.hpp: another program that keeps CPUs busy for as long as this object exists.
 //
-// One process for each CPU, confined to it, in an endless loop. They die with the command.
+// There is one process for each CPU, confined to it, in an endless loop. The processes die with the
+// command.
 
 #include <sys/types.h>
 

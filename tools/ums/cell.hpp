@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/cell.hpp: one runtime at one setting: what to run, what came out, and the row it makes.
+// tools/ums/cell.hpp: one runtime at one setting: what to run, the results, and the row they make.
 
 #include <cstdint>
 #include <map>
@@ -24,7 +24,8 @@ struct cell {
     std::uint64_t processors = 1;
     bool is_beside_loop = false;  // Another program loops on the same CPUs meanwhile.
 
-    // Ways to do the same, of which the fastest is kept: the arguments of each ("stack=pooled").
+    // Several ways to do the same, of which the fastest is kept: the arguments of each
+    // ("stack=pooled").
     std::vector<std::vector<std::string>> variants;
     // If not 0, the yields of each fiber; fewer if the cell would take longer than the budget.
     std::uint64_t yields = 0;
@@ -32,17 +33,17 @@ struct cell {
     // Appended to the arguments in the short runs that choose the variant and the yields.
     std::vector<std::string> probe_args;
 
-    // What came out. Every figure has as many samples as there were repetitions.
+    // The results. Every figure has as many samples as there were repetitions.
     std::map<std::string, std::vector<double>> samples;
     std::string error;
 
-    // What one repetition took, with everything around the measurement, or 0.
+    // How long one repetition took, including everything around the measurement, or 0.
     double seconds = 0;
 
     // How many repetitions have succeeded.
     std::size_t runs() const { return samples.empty() ? 0 : samples.begin()->second.size(); }
     std::optional<spread> figure(const std::string& name) const;
-    // 0 where there is no such setting.
+    // 0 if there is no such setting.
     std::uint64_t fibers() const { return settings.value("fibers", std::uint64_t{0}); }
     // "1000 fibers, 100 yields", for the progress line.
     std::string label() const;
@@ -50,7 +51,7 @@ struct cell {
     json row() const;
 };
 
-// All runtimes at one setting. They are measured one after the other, in turn.
+// All runtimes at one setting. Each repetition measures them one after the other.
 using setting = std::vector<cell>;
 
 }  // namespace tool

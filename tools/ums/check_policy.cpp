@@ -23,7 +23,7 @@ namespace tool {
 
 namespace {
 
-// A policy of C functions, by the same way that a C program has: a cluster's options.
+// A policy of C functions, made the same way as in a C program: through a cluster's options.
 class policy_of_c final : public ums::policy {
 public:
     explicit policy_of_c(const ums_policy_calls_t& calls)
@@ -42,22 +42,36 @@ public:
     }
     bool empty(unsigned p) const noexcept override { return calls_.empty(self_, p); }
     ums::fiber_ref instead_of(ums::fiber_ref f, unsigned p) noexcept override {
-        return calls_.instead_of != nullptr ? from_c(calls_.instead_of(self_, to_c(f), p)) : next(p);
+        return calls_.instead_of != nullptr ? from_c(calls_.instead_of(self_, to_c(f), p))
+                                            : next(p);
     }
     void left(ums::fiber_ref f, unsigned p) noexcept override {
         if (calls_.left != nullptr) calls_.left(self_, to_c(f), p);
+    }
+    bool has_priorities() const noexcept override {
+        return calls_.has_priorities != nullptr && calls_.has_priorities(self_);
+    }
+    void raised(ums::fiber_ref f) noexcept override {
+        if (calls_.raised != nullptr) calls_.raised(self_, to_c(f));
+    }
+    bool set_group_weight(unsigned group, unsigned weight) noexcept override {
+        return calls_.set_group_weight != nullptr && calls_.set_group_weight(self_, group, weight);
+    }
+    void placed(ums::fiber_ref f, unsigned p) noexcept override {
+        if (calls_.placed != nullptr) calls_.placed(self_, to_c(f), p);
     }
 
 private:
     // It may have been compiled with a header in which the last functions were not yet there.
     static ums_policy_calls_t known_part(const ums_policy_calls_t& given) {
         if (given.size < offsetof(ums_policy_calls_t, instead_of))
-            throw usage_error{"ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT"};
+            throw usage_error{
+                "ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT"};
         ums_policy_calls_t known = UMS_POLICY_CALLS_INIT;
         std::memcpy(&known, &given, std::min(given.size, sizeof known));
         return known;
     }
-    // Both are one pointer to the same thing.
+    // Both are one pointer to the same object.
     static_assert(sizeof(ums_ref_t) == sizeof(ums::fiber_ref));
     static ums_ref_t to_c(ums::fiber_ref f) noexcept {
         ums_ref_t to;
@@ -96,7 +110,7 @@ std::function<std::unique_ptr<ums::policy>()> maker_of(const std::string& what) 
                                   "docs/write-a-policy.md", what)};
 }
 
-// What a test broke; empty: nothing.
+// Returns what a test broke; empty: nothing.
 std::string run_apart(const policy_trial& trial, const policy_subject& subject, unsigned seconds) {
     int ends[2];
     if (pipe(ends) != 0) throw std::runtime_error{fmt::format("pipe: {}", std::strerror(errno))};

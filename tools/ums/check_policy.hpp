@@ -19,7 +19,7 @@ struct check_policy_request {
 
 void add_check_policy(CLI::App& app, check_policy_request& asked);
 
-// The exit code: 0, or 1 if a test failed.
+// Returns the exit code: 0, or 1 if a test failed.
 int check_policy(const check_policy_request& asked);
 
 }  // namespace tool

@@ -22,7 +22,7 @@ const cell* find(const setting& group, const std::string& runtime) {
     return found == group.end() ? nullptr : &*found;
 }
 
-// In the order of the plan.
+// The runtimes in the order of the plan.
 std::vector<std::string> runtimes_of(const result& got, const filter& which) {
     std::vector<std::string> runtimes;
     for (const auto& group : got.plan)

@@ -11,7 +11,7 @@
 
 namespace tool {
 
-// Which settings of a result are meant.
+// Selects settings of a result.
 using filter = std::function<bool(const cell&)>;
 filter everything();
 filter where(std::string key, json value);
@@ -28,7 +28,8 @@ struct figure {
     format how = human;
 };
 
-// One row for each setting, one column for each runtime. The detector is a label by itself if it is a setting.
+// One row for each setting, one column for each runtime. If the detector is a setting, it is a
+// label by itself.
 table by_runtime(const result& got, std::string title, std::vector<label> labels,
                  const std::string& figure, const filter& which);
 
@@ -42,8 +43,8 @@ std::vector<std::string> ratios(const result& got, const std::string& figure,
                                 const std::string& key, const std::string& unit,
                                 const filter& which);
 
-// What a reader has to know about the rows: errors, the variants that were chosen, what was cut or
-// left out.
+// What a reader has to know about the rows: errors, the variants that were chosen, and what was cut
+// or left out.
 std::vector<std::string> remarks(const result& got);
 
 // Groups of bars, one for each setting; `name` says what is under a group.
@@ -57,7 +58,7 @@ chart lines(const result& got, std::string title, const std::string& figure, std
 // "1 processor", "2 processors".
 std::string count(std::uint64_t n, const std::string& noun);
 
-// "median of 5 repetitions (lowest to highest)"; with "2 processors, " before it.
+// "median of 5 repetitions (lowest to highest)", with "2 processors, " in front.
 std::string repetitions_of(const result& got);
 std::string conditions(const result& got, std::uint64_t processors);
 

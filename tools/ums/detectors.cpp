@@ -17,7 +17,7 @@ constexpr std::array known{"off", "monitor"};
 
 std::string detector_of(const cell& one) { return one.settings.value("detector", ""); }
 
-// The settings but for what a detector may change.
+// The settings except what a detector may change.
 json rest_of(const cell& one) {
     json rest = one.settings;
     for (const auto* key : {"detector", "variant", "yields_run", "repetitions"}) rest.erase(key);

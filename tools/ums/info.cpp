@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// With check_policy.cpp and its tests, all of the command that knows the library.
+// This file, check_policy.cpp and its tests are all of the command that knows the library.
 #include "info.hpp"
 
 #include <fmt/format.h>

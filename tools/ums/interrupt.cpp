@@ -27,7 +27,7 @@ void catch_interrupts() {
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
         struct sigaction before {};
         sigaction(signal, nullptr, &before);
-        if (before.sa_handler == SIG_IGN) continue;  // As under nohup.
+        if (before.sa_handler == SIG_IGN) continue;  // This is so under nohup.
         sigaddset(&blocked, signal);
         sigaction(signal, &action, nullptr);
     }
@@ -39,7 +39,7 @@ const sigset_t& interruptible_mask() { return original_mask; }
 int interrupt_signal() { return arrived; }
 
 int take_sent_interrupt() {
-    // Nothing arrives between the two: the signals are blocked.
+    // No signal arrives between the two, because the signals are blocked.
     const int signal = sent;
     sent = 0;
     return signal;

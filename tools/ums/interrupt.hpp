@@ -10,7 +10,7 @@
 
 namespace tool {
 
-// Thrown where the wait noticed the signal; the peer is dead by then. The exit code is 128 +
+// Thrown by the wait that noticed the signal; by then the peer is dead. The exit code is 128 +
 // signal.
 struct interrupted {
     int signal;
@@ -25,8 +25,8 @@ const sigset_t& interruptible_mask();
 // The signal that arrived, or 0.
 int interrupt_signal();
 
-// The signal that another process has sent (kill(2)) since the last call, or 0. What comes from the terminal comes to the
-// peers, too.
+// The signal that another process has sent (kill(2)) since the last call, or 0. A signal from the
+// terminal reaches the peers, too.
 int take_sent_interrupt();
 
 }  // namespace tool

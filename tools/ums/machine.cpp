@@ -19,7 +19,7 @@ namespace tool {
 
 namespace {
 
-// The value of the first line `key : value` of a file of /proc.
+// The value of the first line `key : value` in a file of /proc.
 std::string value_of(const char* file, const std::string& key) {
     std::ifstream in{file};
     for (std::string line; std::getline(in, line);) {
@@ -42,7 +42,7 @@ std::string compiler() {
 }  // namespace
 
 std::vector<int> available_cpus() {
-    // The kernel refuses a set smaller than its own; how large that is, it does not say.
+    // The kernel refuses a set smaller than its own, but does not say how large that is.
     for (int most = 1024;; most *= 2) {
         const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set{
             CPU_ALLOC(most), [](cpu_set_t* one) { CPU_FREE(one); }};

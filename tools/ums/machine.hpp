@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/machine.hpp: what the figures were measured on.
+// tools/ums/machine.hpp: the machine that the figures were measured on.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@ namespace tool {
 
 struct machine {
     std::string cpu;
-    unsigned cpus;  // That this process may use.
+    unsigned cpus;  // The CPUs that this process may use.
     std::string kernel;
     std::string compiler;
     std::string build;
@@ -22,7 +22,7 @@ machine this_machine();
 // The CPUs this process may use, in order of number.
 std::vector<int> available_cpus();
 
-// What can be allocated without swapping, in bytes; 0 if the kernel does not say.
+// How many bytes can be allocated without swapping; 0 if the kernel does not say.
 std::uint64_t available_memory();
 
 }  // namespace tool

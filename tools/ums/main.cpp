@@ -33,7 +33,7 @@ std::string one_line(std::string text) {
     return text;
 }
 
-// As a shell would read it.
+// Quoted as a shell would read it.
 std::string command_line(int argc, char** argv) {
     std::string line = "ums";
     for (int i = 1; i < argc; ++i) {
@@ -53,7 +53,7 @@ std::string command_line(int argc, char** argv) {
     return line;
 }
 
-// The library's own words do not always say which argument it was.
+// The library's own message does not always name the argument.
 std::string explained(const CLI::App& app, const CLI::ParseError& error) {
     const std::string said = error.what();
     const auto rest = app.remaining(true);
@@ -105,7 +105,7 @@ void add_bench(CLI::App& app, tool::bench_request& asked) {
                     "yield: cycles of each single switch, by the time-stamp counter");
 }
 
-// The exit code when all is done; what was printed may still be on its way.
+// Returns the exit code when all is done; the output may still be on its way.
 int printed() {
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return 0;
     fmt::print(stderr, "ums: cannot write the result: {}\n", std::strerror(errno));
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
     tool::add_check_policy(app, asked_check);
     tool::trace_request asked_trace;
     tool::add_trace(app, asked_trace);
-    // What comes after -- is a command of its own.
+    // The words after -- are a command of their own.
     const int own = static_cast<int>(std::find_if(argv, argv + argc, [](const char* w) { return std::strcmp(w, "--") == 0; }) - argv);
     if (own < argc && argc > 1 && std::strcmp(argv[1], "trace") == 0) {
         asked_trace.command.assign(argv + own + 1, argv + argc);

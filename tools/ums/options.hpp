@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/options.hpp: what `ums bench` was asked for, checked.
+// tools/ums/options.hpp: the options of `ums bench`, checked.
 
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@ namespace tool {
 
 struct bench_options {
     std::vector<std::uint64_t> processors{1};
-    std::vector<std::uint64_t> fibers;  // Empty: the workload's own, as for the next two.
+    std::vector<std::uint64_t> fibers;  // If empty, the workload's own; the same for the next two.
     std::vector<std::uint64_t> yields;
     std::vector<std::uint64_t> connections;
     std::vector<std::uint64_t> pipeline;
@@ -23,15 +23,16 @@ struct bench_options {
     std::optional<unsigned> repetitions;
     bool quick = false;
     bool cycles = false;
-    bool demo = false;  // The part of it that `ums bench demo` shows.
+    bool demo = false;  // Measure only the part that `ums bench demo` shows.
 };
 
-// The text of an option as numbers, sorted, each once. Throws usage_error that names the option.
+// Parses the text of an option as numbers; returns them sorted, each once. Throws usage_error that
+// names the option.
 std::vector<std::uint64_t> number_list(std::string_view option, std::string_view text,
                                        std::uint64_t lowest, std::uint64_t highest,
                                        std::string_view why_highest = "");
 
-// The text of an option at its commas. Throws usage_error when there is nothing between two.
+// Splits the text of an option at its commas. Throws usage_error if there is nothing between two.
 std::vector<std::string> word_list(std::string_view option, std::string_view text);
 
 }  // namespace tool

@@ -23,7 +23,7 @@ std::string last_line(std::string text) {
     return text.substr(text.rfind('\n') + 1);
 }
 
-// Why this run does not count, or an empty string.
+// Says why this run does not count; otherwise returns an empty string.
 std::string complaint(const outcome& ended, double timeout_s) {
     const auto said = last_line(ended.err);
     const auto because = said.empty() ? std::string{} : ": " + said;
@@ -37,7 +37,7 @@ std::string complaint(const outcome& ended, double timeout_s) {
     return {};
 }
 
-// The figures of the one line of JSON, with those that follow from them.
+// Reads the figures from the one line of JSON, and adds those that follow from them.
 answer understand(const std::string& out) {
     answer result;
     const auto parsed = json::parse(out, nullptr, false);
@@ -66,7 +66,8 @@ answer understand(const std::string& out) {
     return result;
 }
 
-// As many CPUs as the cell has processors, from the end: the first take most interrupts.
+// As many CPUs as the cell has processors, taken from the end, because the first CPUs take most
+// interrupts.
 std::vector<int> cpus_for(std::uint64_t processors) {
     auto cpus = available_cpus();
     if (processors < cpus.size())
@@ -106,8 +107,8 @@ answer run_peer(const cell& what, const std::vector<std::string>& more_args, dou
     const auto processors = fmt::format("{}", what.processors);
     command how{.program = path,
                 .args = what.args,
-                // Each runtime's own variable wins over what a peer asks for, so all of them must
-                // agree.
+                // Each runtime's own variable takes precedence over the peer's request, so all of
+                // them must agree.
                 .environment = {{"GOMAXPROCS", processors}, {"UMS_PROCESSORS", processors}},
                 .cpus = cpus_for(what.processors),
                 .timeout_s = timeout_s};

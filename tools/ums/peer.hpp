@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/peer.hpp: the programs that are measured: where they are, and one run of one.
+// tools/ums/peer.hpp: the measured programs: where they are, and one run of one.
 
 #include <map>
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace tool {
 
-// The program of a runtime in a workload: program_of("yield", "boost.fiber") is
+// The program that a runtime has for a workload: program_of("yield", "boost.fiber") is
 // "yield-boost_fiber".
 std::string program_of(std::string_view workload, std::string_view runtime);
 
-// The path of a program: beside the command in a build tree, or in ../libexec/ums/bench where it is
+// The path of a program: beside the command in a build tree, or in ../libexec/ums/bench if
 // installed. Empty if it was not built.
 std::string path_of(const std::string& program);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned fiber_count = 64;
 
-// Parked fibers to feed a policy with. What it does to their links and tags they do not notice.
+// Parked fibers to feed a policy with. They do not notice what it does to their links and tags.
 class parked_fibers {
 public:
     explicit parked_fibers(unsigned n) {
@@ -31,7 +31,7 @@ public:
                                  });
             number_[fibers_.back().ref().id().value()] = i;
         }
-        // They have to wait before anybody else uses their links.
+        // They have to wait before their links are used for something else.
         for (int i = 0; i < 3; ++i) ums::this_fiber::yield();
     }
     ~parked_fibers() {
@@ -40,7 +40,7 @@ public:
         for (auto& f : fibers_) f.join();
     }
     ums::fiber_ref operator[](unsigned i) const { return fibers_[i].ref(); }
-    // Which one it is. Throws if it is none of them.
+    // Returns the number of the fiber. Throws if it is none of them.
     unsigned number(ums::fiber_ref f) const {
         const auto found = number_.find(f.id().value());
         if (found == number_.end())
@@ -66,7 +66,8 @@ struct trial_cluster {
     }
     void remove() { order->detach(--active); }
 
-    // What processor `p` would run. The scheduler looks at the others in any order.
+    // Returns what processor `p` would run. The scheduler looks at the other processors in any
+    // order.
     ums::fiber_ref take(unsigned p, unsigned first_victim = 0) {
         if (const ums::fiber_ref f = order->next(p)) return f;
         for (unsigned i = 0; i < made; ++i) {
@@ -82,7 +83,8 @@ struct trial_cluster {
     unsigned made;  // Including those that were removed.
 };
 
-// On the first fiber of a runtime of one processor: nothing else touches the parked ones.
+// Runs `body` on the first fiber of a runtime with one processor, so nothing else touches the
+// parked ones.
 void on_a_fiber(const std::function<void()>& body) {
     std::exception_ptr thrown;
     ums::run(ums::options{.processors = 1, .block = ums::block_detection::off}, [&] {
@@ -183,9 +185,9 @@ void test_conservation(const policy_subject& subject) {
 
 // --- Liveness -----------------------------------------------------------------------------------
 
-// All are ready, and whichever runs yields: each has to run again before the others have run so
-// often, on average. A policy that shares time out lets a fiber wait that the kernel has stopped in
-// the middle of its turn: such a wait is measured by the longest turn there was.
+// All fibers are ready, and whichever runs yields. On average, each has to run again before the
+// others have run this often. A policy that shares time out lets a fiber wait whose turn the kernel
+// interrupted in the middle: such a wait is measured by the longest turn there was.
 constexpr std::uint64_t patience = 2000;
 constexpr std::int64_t longest_turns = 64 * 16;
 
@@ -208,7 +210,7 @@ void test_liveness(const policy_subject& subject) {
             for (std::uint64_t step = 1; step < subject.steps || is_suspicious; ++step) {
                 const auto p = static_cast<unsigned>(step % processors);
                 const ums::fiber_ref before = running[p];
-                // None instead of one that yields: that goes on.
+                // If the policy returns none in place of one that yields, that one continues.
                 const ums::fiber_ref f = before ? c.order->instead_of(before, p) : c.take(p);
                 const auto then = std::exchange(now, ums::deadline::clock::now());
                 longest = std::max(longest, now - then);
@@ -223,9 +225,11 @@ void test_liveness(const policy_subject& subject) {
                 if (step % 1024 != 0) continue;
                 is_suspicious = false;
                 for (const turn& t : last) {
-                    // In the end only waits that were suspicious then: of a policy that shares time
-                    // out there may always be some, and this would never end.
-                    if (step >= subject.steps && t.step + fiber_count * patience > subject.steps) continue;
+                    // At the end, wait only for fibers whose wait was already suspicious. With a
+                    // policy that shares time out there may always be some, and this would never
+                    // end.
+                    if (step >= subject.steps && t.step + fiber_count * patience > subject.steps)
+                        continue;
                     if (!t.is_ready || step - t.step <= fiber_count * patience) continue;
                     is_suspicious = true;
                     if (now - t.time > longest * longest_turns)
@@ -240,8 +244,8 @@ void test_liveness(const policy_subject& subject) {
 
 // --- Concurrency --------------------------------------------------------------------------------
 
-// Threads that do what processors do, all at once. Each fiber's word says whether it may be
-// returned.
+// Threads do what processors do, all at the same time. Each fiber's word says whether the policy
+// may return it.
 void test_concurrency(const policy_subject& subject) {
     on_a_fiber([&] {
         constexpr unsigned processors = 4;
@@ -299,7 +303,7 @@ void test_concurrency(const policy_subject& subject) {
 
 // --- In a cluster -------------------------------------------------------------------------------
 
-// What can be lost between two calls of the scheduler shows here, as fibers that never run.
+// A fiber that is lost between two calls of the scheduler shows here, as one that never runs.
 void test_cluster(const policy_subject& subject) {
     ums::run(ums::options{.processors = 1}, [&] {
         ums::cluster c{ums::cluster_options{.processors = 2, .make_policy = subject.make}};

@@ -29,7 +29,7 @@ struct policy_subject {
 
 struct policy_trial {
     const char* name;
-    const char* hang;  // What it means if it does not come to an end.
+    const char* hang;  // What it means if the test does not come to an end.
     void (*run)(const policy_subject&);
 };
 

@@ -56,7 +56,7 @@ pipe_ends make_pipe() {
     return {descriptor{ends[0]}, descriptor{ends[1]}};
 }
 
-// Everything the child needs, allocated before the fork.
+// Everything that the child needs, allocated before the fork.
 class launch_plan {
 public:
     explicit launch_plan(const command& what) : program_{what.program} {
@@ -79,7 +79,7 @@ public:
         is_confined_ = !what.cpus.empty();
     }
 
-    // In the child: only calls that are safe between fork and exec.
+    // Runs in the child, so it uses only calls that are safe between fork and exec.
     [[noreturn]] void become(int out, int err) {
         setpgid(0, 0);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -119,10 +119,10 @@ private:
     bool is_confined_ = false;
 };
 
-// Reads what is there. False at the end of the stream.
+// Reads what is there. Returns false at the end of the stream.
 bool drain(int from, std::string& to) {
-    constexpr std::size_t most = 1 << 20;  // No peer has that much to say; a broken one must not
-                                           // fill the memory.
+    // No peer has that much to say, and a broken peer must not fill the memory.
+    constexpr std::size_t most = 1 << 20;
     char buffer[4096];
     for (;;) {
         const auto n = read(from, buffer, sizeof buffer);
@@ -153,7 +153,7 @@ public:
 
     int end() {
         kill(-pid_, SIGKILL);
-        kill(pid_, SIGKILL);  // In case it has not reached setpgid() yet.
+        kill(pid_, SIGKILL);  // In case the child has not reached setpgid() yet.
         return wait();
     }
 

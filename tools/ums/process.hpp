@@ -3,9 +3,9 @@
 
 // tools/ums/process.hpp: runs a program to its end.
 //
-// The program gets a process group of its own, the CPUs and the environment it is told, and dies
-// with the command. Throws interrupted after Ctrl-C, and std::system_error when the kernel has no
-// process to give.
+// The program gets a process group of its own, and the CPUs and environment that it is told; it
+// dies with the command. Throws interrupted after Ctrl-C, and std::system_error if the kernel has
+// no process to give.
 
 #include <string>
 #include <utility>
@@ -24,7 +24,7 @@ struct command {
 struct outcome {
     std::string out;
     std::string err;
-    int status = 0;  // As waitpid() gives it.
+    int status = 0;  // The status that waitpid() returns.
     bool timed_out = false;
     double seconds = 0;
 };

@@ -31,7 +31,7 @@ struct line {
     std::int64_t self = 0, with_calls = 0;
 };
 
-// Those that took most, alone and with what they called.
+// Prints the functions that took most time, alone and together with what they called.
 void print_functions(const profile_data& p, bool on_cpu) {
     std::map<std::string, line> lines;
     for (const sample& s : p.samples) {
@@ -110,7 +110,7 @@ int profile(const profile_request& asked) {
     const auto target = open_process(asked.target, false);
     const auto* live = dynamic_cast<const live_process*>(target.get());
     if (live == nullptr) throw usage_error{"profile: a core file does nothing: use ums stack"};
-    // Whether they can be written is known before the wait.
+    // These find out before the wait whether the files can be written.
     std::optional<output_file> pprof, folded, html;
     if (!asked.pprof.empty()) pprof.emplace("--pprof", asked.pprof);
     if (!asked.folded.empty()) folded.emplace("--folded", asked.folded);

@@ -15,7 +15,7 @@ struct profile_request {
     std::string target;  // A process's number.
     std::string pprof, folded, html, kind = "all";
     double seconds = 10;
-    double frequency = 99;  // Looks at what is on a CPU, a second.
+    double frequency = 99;  // How many times a second it looks at what is on a CPU.
 };
 
 void add_profile(CLI::App& app, profile_request& asked);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/progress.hpp: says on stderr what runs and how long the rest will take: on a terminal in one
-// line that changes, elsewhere in a line for each measurement.
+// tools/ums/progress.hpp: says on stderr what is running and how long the rest will take: on a
+// terminal in one line that changes, elsewhere in a line for each measurement.
 
 #include <cstddef>
 #include <string>
@@ -16,7 +16,7 @@ public:
     progress(const progress&) = delete;
     progress& operator=(const progress&) = delete;
 
-    // A measurement, or what prepares one. `left_s` is negative while nobody can know.
+    // A measurement, or what prepares one. `left_s` is negative while it is not known.
     enum class step { measure, prepare };
     void show(step which, const std::string& bench, std::size_t done, std::size_t all, const std::string& what,
               double left_s);

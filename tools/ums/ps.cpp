@@ -154,7 +154,7 @@ void print_json(const snapshot& s, const layout& how, const std::vector<std::uin
         for (const std::uint32_t i : chosen)
             all["fibers"].push_back(to_json(s, s.fibers[i], names, fds));
     }
-    // Names are bytes of the program's.
+    // Names are arbitrary bytes of the program's.
     fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 

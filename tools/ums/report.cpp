@@ -33,7 +33,7 @@ std::string escaped(std::string_view text) {
     return safe;
 }
 
-// JSON inside a script element: nothing in it may look like its end.
+// JSON inside a script element: nothing in it may look like the element's end.
 std::string in_script(const json& data) {
     std::string safe;
     for (const char c : data.dump()) safe += c == '<' ? std::string{"\\u003c"} : std::string{c};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/report.hpp: the results as JSON that others compare with, and as a page.
+// tools/ums/report.hpp: the results as JSON that other programs can compare, and as a page.
 
 #include <string>
 #include <vector>

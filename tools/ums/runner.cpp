@@ -13,7 +13,7 @@ namespace tool {
 
 namespace {
 
-// Far more than any cell takes on a slow machine; a peer that hangs must not hang the comparison.
+// Far more than any cell takes on a slow machine. A peer that hangs must not hang the comparison.
 constexpr double timeout_s = 180;
 
 // The largest "round" number (two digits, then zeros) that is not above `most`.
@@ -66,8 +66,8 @@ void runner::probe(cell& one) {
     if (one.yields != 0) choose_yields(one);
 }
 
-// The better of two short runs of each. A variant that fails is not chosen; if all fail, the
-// measurement of the first will say why.
+// Takes the best of two short runs of each variant. A variant that fails is not chosen; if all
+// fail, the measurement of the first will say why.
 void runner::choose_variant(cell& one) {
     double best = HUGE_VAL;
     const std::vector<std::string>* chosen = &one.variants.front();
@@ -89,7 +89,8 @@ void runner::choose_variant(cell& one) {
     one.settings["variant"] = fmt::format("{}", fmt::join(*chosen, " "));
 }
 
-// A setting that would take longer than its budget runs fewer yields, and says so in yields_run.
+// A setting that would take longer than its budget runs fewer yields, and reports their number in
+// yields_run.
 void runner::choose_yields(cell& one) {
     const auto key = fmt::format("{} {} {} {}", one.program, one.processors,
                                  fmt::join(one.args, " "), fmt::join(one.probe_args, " "));
@@ -120,8 +121,8 @@ void runner::show(progress::step which, const cell& one, const std::string& stag
                 fmt::format("{}: {}, {}", one.runtime, one.label(), stage), left_s());
 }
 
-// Each run that is left takes what the same cell took before; the average of all where there was
-// none.
+// Each remaining run is expected to take what the same cell took before, or the average of all if
+// it has not run.
 double runner::left_s() const {
     double known_s = 0;
     double known = 0;

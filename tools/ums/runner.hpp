@@ -19,7 +19,7 @@ namespace tool {
 
 class runner {
 public:
-    // `limit_s`: no further repetition begins if it would not end within it; 0 for no limit.
+    // No repetition begins if it would not end within `limit_s`; 0 means no limit.
     runner(std::string bench, std::vector<setting>& plan, progress& shown, double limit_s);
 
     void run(unsigned repetitions);
@@ -46,8 +46,8 @@ private:
     unsigned repetitions_ = 0;
     std::size_t runs_done_ = 0;
     std::size_t runs_all_ = 0;
-    // What a probe found, by its command: settings that differ only in what the probe overrides
-    // share it.
+    // The result of each probe, by its command: settings that differ only in what the probe
+    // overrides share it.
     std::map<std::string, double> ns_per_op_;
 };
 

@@ -57,7 +57,7 @@ void print(const snapshot& s, const stack_group& g, symbols& names, descriptors&
     fmt::print("\n");
 }
 
-// Of the UMS API. Those that run are on their scheduler's kernel thread.
+// The workers of the UMS API. A running worker is on its scheduler's kernel thread.
 void print_workers(const snapshot& s, symbols& names, unwinder& by) {
     std::map<std::pair<call_stack, std::string>, std::vector<std::uint64_t>> groups;
     for (const worker_record& w : s.workers) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/stack.hpp: `ums stack`: the calls that fibers are in, equal ones together.
+// tools/ums/stack.hpp: `ums stack`: the call stacks of fibers, equal ones together.
 
 #include <cstddef>
 #include <cstdint>

@@ -93,7 +93,7 @@ nlohmann::json to_json(const activity& a, const std::vector<std::size_t>& chosen
 }
 
 void wait_and_look(activity_watch& watch, clock::time_point until) {
-    // Not in step with what programs do each few milliseconds.
+    // Out of step with what programs do every few milliseconds.
     for (unsigned turn = 0; clock::now() < until; ++turn) {
         const auto pause = std::chrono::milliseconds{10 + turn * 7 % 13};
         std::this_thread::sleep_until(std::min(until, clock::now() + pause));
@@ -122,7 +122,7 @@ int batch(const top_request& asked, const layout& how, activity_watch& watch, co
             fmt::print("{}\n", view.heading(asked.width));
             for (const std::size_t i : chosen) fmt::print("{}\n", view.row(a, i, asked.width));
         }
-        if (std::fflush(stdout) != 0) return 0;  // Nobody reads on: main() says so.
+        if (std::fflush(stdout) != 0) return 0;  // No process reads any more: main() says so.
     }
     return 0;
 }

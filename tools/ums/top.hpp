@@ -16,9 +16,9 @@ struct top_request {
     std::string target;  // A process's number.
     std::string match, by = "start", sort;
     double interval_s = 1;
-    std::size_t count = 0;  // Of pictures; 0: until it is ended.
-    std::size_t rows = 20;  // Of the list, in a batch; 0: all.
-    unsigned width = 120;   // Of a batch.
+    std::size_t count = 0;  // The number of pictures; 0: until it is ended.
+    std::size_t rows = 20;  // The length of the list in a batch; 0: all.
+    unsigned width = 120;   // The width of a batch.
     bool batch = false, json = false;
 };
 

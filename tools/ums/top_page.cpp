@@ -24,9 +24,9 @@ namespace {
 
 constexpr int key_escape = 27, key_end_of_line = '\n', key_interrupt = 3, key_suspend = 26;
 constexpr short green = 1;
-// Between two looks at what runs; not a divisor of what programs like to sleep.
+// The time between two looks at what runs; not a divisor of the times that programs like to sleep.
 constexpr int look_ms = 17;
-// Of a start function with many fibers so many stacks are followed.
+// Of the fibers with one start function, this many stacks are followed.
 constexpr std::size_t stacks_most = 2000;
 
 }  // namespace
@@ -68,7 +68,7 @@ top_page::~top_page() {
 }
 
 void top_page::run(std::size_t count) {
-    refresh();  // Without rates: the first ones follow soon.
+    refresh();  // Shows no rates yet; the first ones follow soon.
     due_ = clock::now() + std::chrono::milliseconds{200};
     draw();
     for (std::size_t shown = 0;;) {
@@ -90,11 +90,11 @@ void top_page::run(std::size_t count) {
 void top_page::refresh() {
     const std::uint64_t key = selected_key();
     now_ = watch_.next();
-    // A look costs a CPU's time: at most a tenth of one.
+    // A look costs CPU time, so it takes at most a tenth of one CPU.
     const std::chrono::duration<double> least{now_.look_seconds * 10};
     due_ = clock::now() + std::chrono::duration_cast<clock::duration>(std::max(interval_, least));
     choose();
-    // The same line as before, wherever it is now.
+    // Finds the same line as before, wherever it is now.
     for (std::size_t i = 0; i < chosen_.size(); ++i) {
         const std::size_t old = std::exchange(selected_, i);
         if (selected_key() == key) break;
@@ -136,7 +136,7 @@ void top_page::put(int y, const top_line& what, int width) {
         for (int x = getcurx(stdscr); x < width && getcury(stdscr) == y; ++x) waddch(stdscr, ' ');
     wattrset(stdscr, A_NORMAL);
     if (!has_colors() || what.is != top_line::kind::plain) return;
-    for (std::size_t i = 0; i < what.text.size(); ++i)  // Bars.
+    for (std::size_t i = 0; i < what.text.size(); ++i)  // Draws the bars.
         if (what.text[i] == '|') mvwchgat(stdscr, y, static_cast<int>(i), 1, A_NORMAL, green, nullptr);
 }
 
@@ -175,7 +175,7 @@ void top_page::draw_list(int top, int bottom) {
     }
 }
 
-// In place of all: stacks need the room.
+// In place of everything else, because stacks need the room.
 void top_page::draw_overlay(int height, int width) {
     werase(stdscr);
     const auto rows = static_cast<std::size_t>(height - 1);

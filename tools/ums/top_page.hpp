@@ -19,7 +19,7 @@ namespace tool {
 
 class top_page {
 public:
-    // Throws usage_error if there is no terminal, or one that is not known.
+    // Throws usage_error if there is no terminal, or if its type is not known.
     top_page(const inspect::process& of, const inspect::layout& how, inspect::symbols& names,
              inspect::activity_watch& watch, top_view& view, inspect::descriptors& fds,
              double interval_s);
@@ -27,8 +27,8 @@ public:
     top_page(const top_page&) = delete;
     top_page& operator=(const top_page&) = delete;
 
-    // Until it is ended by a key; `count` pictures if that is not 0. Throws what the process's end
-    // throws.
+    // Runs until a key ends it, or for `count` pictures if that is not 0. Throws what the end of
+    // the process throws.
     void run(std::size_t count);
 
 private:
@@ -41,7 +41,7 @@ private:
     void draw_keys(int height, int width);
     void put(int y, const top_line& what, int width);
     void choose();
-    // False: it shall end.
+    // Returns false if the page is to end.
     [[nodiscard]] bool obey(int key);
     void obey_overlay(int key);
     void obey_prompt(int key);
@@ -67,7 +67,7 @@ private:
 
     std::vector<std::string> overlay_;  // Shown in place of the list if not empty.
     std::size_t overlay_first_ = 0;
-    bool is_asking_ = false;  // For an expression.
+    bool is_asking_ = false;  // The user is typing an expression.
     std::string typed_, complaint_;
 };
 

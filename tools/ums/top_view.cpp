@@ -27,7 +27,7 @@ std::string bar(double share, std::size_t width) {
 
 std::string percent(double share) { return fmt::format("{:.0f}%", share * 100); }
 
-// In columns of characters: what is in names may be UTF-8.
+// Counts columns of characters, because names may contain UTF-8.
 void cut(std::string& text, unsigned width) {
     std::size_t columns = 0, at = 0;
     for (; at < text.size(); ++at) {
@@ -44,7 +44,7 @@ top_line line(top_line::kind is, std::string text, unsigned width) {
     return {is, std::move(text), 0};
 }
 
-// As many words of a list as fit.
+// Fits as many words of a list into each line as there is room for.
 std::vector<std::string> wrapped(const std::string& what, const std::string& text, unsigned width,
                                  std::size_t most) {
     std::vector<std::string> lines{what};
@@ -142,7 +142,7 @@ std::vector<std::size_t> top_view::chosen(const activity& a) const {
     for (std::size_t i = 0; i < n; ++i)
         if (has(a, i)) all.push_back(i);
     const auto by = [&](auto key) {
-        std::vector<std::size_t> rank(n);  // Equal ones stay in their order.
+        std::vector<std::size_t> rank(n);  // Equal ones keep their order.
         for (std::size_t i = 0; i < all.size(); ++i) rank[all[i]] = i;
         std::sort(all.begin(), all.end(), [&](std::size_t x, std::size_t y) {
             return std::pair{key(x), rank[x]} < std::pair{key(y), rank[y]};
@@ -223,7 +223,7 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
     for (std::size_t i = 0; i < std::min(columns, a.processors.size()); ++i)
         heading += fmt::format("{:<{}}", processor_heading(), processor_width);
     add(kind::heading, heading);
-    // Down the columns, as one reads a list.
+    // Fills column by column, as one reads a list.
     std::size_t rows = (a.processors.size() + columns - 1) / columns;
     const bool is_cut = rows > rows_most;
     rows = std::min(rows, std::max<std::size_t>(rows_most, 1));

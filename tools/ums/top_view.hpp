@@ -17,7 +17,7 @@ struct top_line {
     enum class kind { plain, title, heading, row };
     kind is = kind::plain;
     std::string text;
-    std::size_t row = 0;  // Of the list: index in top_view::chosen().
+    std::size_t row = 0;  // The row of the list: index in top_view::chosen().
 };
 
 class top_view {
@@ -27,7 +27,7 @@ public:
     explicit top_view(inspect::start_names& names, inspect::descriptors& fds)
         : names_{names}, fds_{fds} {}
 
-    // What is shown. Throws usage_error for a key or an expression that is none.
+    // Chooses what is shown. Throws usage_error for an invalid key or expression.
     void show(list what) noexcept;
     void sort_by(const std::string& key);
     void sort_by_next();
@@ -39,7 +39,7 @@ public:
     // Which starts or fibers of the picture, in order: indices in activity::starts or ::fibers.
     [[nodiscard]] std::vector<std::size_t> chosen(const inspect::activity& a) const;
 
-    // All that is above the list. `rows_most`: so many lines of processors at most.
+    // Everything above the list. `rows_most` limits the lines of processors.
     [[nodiscard]] std::vector<top_line> head(const inspect::activity& a, const std::string& library,
                                              unsigned width, std::size_t rows_most) const;
     [[nodiscard]] std::string heading(unsigned width) const;

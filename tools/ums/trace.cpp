@@ -43,7 +43,7 @@ std::int64_t now() {
     return t.tv_sec * second + t.tv_nsec;
 }
 
-// Between two looks at the rings. False: Ctrl-C.
+// Waits between two looks at the rings. Returns false after Ctrl-C.
 bool pause() {
     constexpr timespec a_moment{0, 2'000'000};
     ppoll(nullptr, 0, &a_moment, &interruptible_mask());
@@ -66,13 +66,13 @@ struct subject {
 struct recorded {
     recording what;
     known_fibers known;
-    // Made while the process is there: it may have ended when names are asked for.
+    // Made while the process exists, because it may have ended when names are asked for.
     std::unique_ptr<inspect::symbols> names;
     std::string name;
     std::int64_t from = 0;
 };
 
-// The fibers that are there, by name and start function.
+// The fibers that exist, by name and start function.
 void learn_fibers(const subject& s, inspect::symbols& names, known_fibers& into) {
     const inspect::snapshot all{s.process, s.how};
     for (const inspect::fiber_record& f : all.fibers)
@@ -133,16 +133,17 @@ void print_summary(const trace_request& asked, const summary& s) {
         s.print();
 }
 
-// Recording, left as it was in all cases.
+// Turns recording on, and restores its state in all cases.
 class switched_on {
 public:
-    switched_on(const live_rings& rings, std::uint64_t ring_bytes) : rings_{rings}, is_over_{rings.is_on()} {
+    switched_on(const live_rings& rings, std::uint64_t ring_bytes)
+        : rings_{rings}, is_over_{rings.is_on()} {
         rings.switch_on(static_cast<std::uint32_t>(ring_bytes));
     }
     ~switched_on() {
         try {
             end();
-        } catch (const std::exception&) {  // It has ended.
+        } catch (const std::exception&) {  // The process has ended.
         }
     }
     switched_on(const switched_on&) = delete;
@@ -156,7 +157,7 @@ private:
     bool is_over_;
 };
 
-// Records a process that runs, until the time is over, Ctrl-C, or its end.
+// Records a running process until the time is over, Ctrl-C, or its end.
 recorded record_live(const trace_request& asked, subject& s) {
     recorded r;
     r.name = s.process.title();
@@ -171,7 +172,8 @@ recorded record_live(const trace_request& asked, subject& s) {
         on.end();
         s.rings.collect(r.what);
     } catch (const std::runtime_error&) {
-        if (r.what.rings.empty()) throw;  // Else it has ended, and that is all.
+        // Otherwise the process has ended, and this is everything.
+        if (r.what.rings.empty()) throw;
     }
     return r;
 }
@@ -185,7 +187,7 @@ recorded last_of(const trace_request& asked, subject& s) {
     r.names = std::make_unique<inspect::symbols>(s.process);
     learn_fibers(s, *r.names, r.known);
     s.rings.collect(r.what);
-    for (ring& one : r.what.rings) one.lost = 0;  // Before that time.
+    for (ring& one : r.what.rings) one.lost = 0;  // The records before that time do not count.
     if (asked.last > 0) r.from = now() - static_cast<std::int64_t>(asked.last * 1e9);
     return r;
 }
@@ -208,17 +210,17 @@ int run_command(const trace_request& asked) {
         try {
             if (s == nullptr) s = std::make_unique<subject>(program.pid());
             s->rings.collect(r.what);
-            // It may have loaded libraries since.
+            // The process may have loaded libraries since.
             if (r.names == nullptr || is == started::is::exiting)
                 r.names = std::make_unique<inspect::symbols>(inspect::live_process{program.pid(), false});
         } catch (const std::exception& e) {
-            refusal = e.what();  // Not loaded yet, or never.
+            refusal = e.what();  // The library is not loaded yet, or never will be.
             if (r.what.rings.empty()) s.reset();
         }
         if (is == started::is::exiting)
             program.let_go();
         else
-            pause();  // Ctrl-C is the program's, too: its end is what ends this.
+            pause();  // Ctrl-C reaches the program, too, and its end is what ends this loop.
         if (const int signal = take_sent_interrupt(); signal != 0) kill(program.pid(), signal);
     }
     if (r.names == nullptr || r.what.rings.empty())

@@ -14,9 +14,9 @@ class App;
 namespace tool {
 
 struct trace_request {
-    // A process's number, or summary and what to sum up, or a file.
+    // A process's number; or "summary" and what to sum up; or a file.
     std::vector<std::string> words;
-    std::vector<std::string> command;  // What came after --.
+    std::vector<std::string> command;  // The words after --.
     std::string into;
     double seconds = 0, last = 0;  // 0: not given.
     std::uint64_t ring_bytes = 0;
@@ -24,7 +24,7 @@ struct trace_request {
 };
 
 void add_trace(CLI::App& app, trace_request& asked);
-// The exit code; a command's own.
+// Returns the exit code; with a command, the command's own.
 int trace(const trace_request& asked);
 
 }  // namespace tool

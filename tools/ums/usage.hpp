@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/usage.hpp: an argument that cannot be used. main() prints the one line and exits
-// with 2.
+// tools/ums/usage.hpp: an argument that cannot be used. main() prints its one line and exits with
+// 2.
 
 #include <stdexcept>
 

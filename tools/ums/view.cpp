@@ -17,8 +17,8 @@ std::string separated(std::string digits) {
     return digits;
 }
 
-// Columns: the text of labels to the left, of figures to the right; the spread behind, in a column
-// of its own.
+// The widths of columns: labels to the left, figures to the right, and the spread behind in a
+// column of its own.
 struct widths {
     std::size_t text = 0;
     std::size_t spread = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/view.hpp: what a reader sees of a result: tables, for the terminal and the page, and
-// charts, for the page.
+// tools/ums/view.hpp: how a result is shown: tables, for the terminal and the page, and charts, for
+// the page.
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -33,7 +33,7 @@ struct point {
 };
 
 struct series {
-    std::string runtime;  // Decides the colour, which is the same in all charts.
+    std::string runtime;  // Determines the colour, which is the same in all charts.
     std::vector<point> points;
 };
 
@@ -45,7 +45,7 @@ struct chart {
     std::string x_title;
     std::string y_title;
     bool log_y = false;
-    std::vector<std::string> labels;  // Of the groups of bars.
+    std::vector<std::string> labels;  // The labels of the groups of bars.
     std::vector<series> all;
 
     nlohmann::ordered_json to_json() const;
@@ -64,8 +64,8 @@ std::string human_bytes(double bytes);
 
 using format = std::string (*)(double);
 
-// The figure of a cell, "failed", or a dash; with a star if it ran fewer yields than its setting
-// says.
+// The figure of a cell, "failed", or a dash; with a star if the cell ran fewer yields than its
+// setting says.
 entry entry_of(const cell& one, const std::string& figure, format how = human);
 entry entry_of(const std::optional<spread>& figure, format how = human);
 

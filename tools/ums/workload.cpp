@@ -14,7 +14,7 @@ namespace tool {
 
 namespace {
 
-// `--runtimes boost_fiber` is easier to type than `'bare switch'`.
+// Accepts this form, because `--runtimes boost_fiber` is easier to type than `'bare switch'`.
 std::string canonical(const std::string& given, const std::vector<std::string>& known) {
     for (const auto& one : known)
         if (program_of("", given) == program_of("", one)) return one;

@@ -36,7 +36,7 @@ public:
         return options.quick ? 3 : 5;
     }
 
-    // No repetition begins that would not end within so many seconds; 0: no limit.
+    // No repetition begins that would not end within this many seconds; 0: no limit.
     virtual double limit_s(const bench_options&) const { return 0; }
 
     // Whether its peer on libums can be told which detector of blocking to use.
@@ -49,25 +49,25 @@ public:
     virtual view show(const result& got) const = 0;
 
 protected:
-    // The part of check() for what every workload has.
+    // The part of check() that is common to all workloads.
     void check_common(const bench_options& options) const;
 
-    // The runtimes that were selected. A peer that is missing is left out with a note, unless it
-    // was asked for by name or is ums itself: then its cells are planned, and their rows will carry
-    // the error.
+    // The runtimes that were selected. A missing peer is left out with a note, unless the user
+    // named it or it is ums itself: then its cells are planned, and their rows will carry the
+    // error.
     std::vector<std::string> chosen(const bench_options& options,
                                     std::vector<std::string>& notes) const;
 
-    // The name of the program that is a runtime's peer.
+    // The name of the program that is the peer for a runtime.
     virtual std::string program(const std::string& runtime) const;
 
     // Why a runtime cannot be run here ("its peer was not built"); empty if it can.
     virtual std::string missing(const std::string& runtime) const;
 
-    // A cell with the settings that the rows of most have.
+    // A cell with the settings that most rows have.
     cell make_cell(const std::string& runtime, std::uint64_t processors,
                    std::uint64_t fibers) const;
-    // One that does its work in one of several ways, and briefly with --quick.
+    // A cell that does its work in one of several ways, and briefly with --quick.
     cell way_cell(const bench_options& options, const std::string& runtime, const std::string& way,
                   std::uint64_t processors, std::uint64_t fibers) const;
 };
@@ -97,7 +97,7 @@ std::unique_ptr<workload> make_completion();
 std::unique_ptr<workload> make_migrate();
 std::unique_ptr<workload> make_policies();
 
-// Numbers given by the user, or the workload's own.
+// The user's numbers, or the workload's own.
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
                                     std::vector<std::uint64_t> own);
 

@@ -245,19 +245,24 @@ func (o *office) isOver(now int64) bool {
 	return now >= o.endNs && atomic.LoadInt64(&o.delayCount) >= o.shallSee
 }
 
+func (o *office) noteDelay(now int64) {
+	if atomic.LoadInt64(&o.waitingSinceNs) == 0 {
+		return
+	}
+	if since := atomic.SwapInt64(&o.waitingSinceNs, 0); since != 0 && now >= o.beginNs {
+		o.lock.Lock()
+		o.delays = append(o.delays, now-since)
+		o.lock.Unlock()
+		atomic.AddInt64(&o.delayCount, 1)
+	}
+}
+
 func (o *office) computeOn() {
 	x := uint64(1)
 	for {
+		o.noteDelay(peer.NowNs())
 		x = peer.Compute(o.steps, x)
 		now := peer.NowNs()
-		if since := atomic.LoadInt64(&o.waitingSinceNs); since != 0 {
-			if since = atomic.SwapInt64(&o.waitingSinceNs, 0); since != 0 && now >= o.beginNs {
-				o.lock.Lock()
-				o.delays = append(o.delays, now-since)
-				o.lock.Unlock()
-				atomic.AddInt64(&o.delayCount, 1)
-			}
-		}
 		if now >= o.beginNs {
 			atomic.AddInt64(&o.stepsDone, 1)
 		}
@@ -276,7 +281,9 @@ func (o *office) computeOn() {
 func (o *office) blockOn(i int) {
 	length := o.blockNs * int64(i+1) / int64(o.blockers)
 	for {
+		runtime.Gosched() // See office.hpp.
 		now := peer.NowNs()
+		o.noteDelay(now)
 		// One at least: where nobody moves on, one block may take longer than the phase.
 		if now >= o.endNs && atomic.LoadInt64(&o.blocksDone) != o.blocksBefore {
 			return

@@ -30,8 +30,30 @@ UMS_EXPORT new_fiber spawn_begin(const fiber_options* options, std::size_t bytes
 // Makes the fiber ready, or runs it.
 UMS_EXPORT void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable,
                              launch when) noexcept;
+// The same for a fiber that nobody joins: it is detached from the beginning.
+UMS_EXPORT void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable,
+                               launch when) noexcept;
 // Gives the stack back.
 UMS_EXPORT void spawn_abort(sched::fiber* f) noexcept;
+
+// New fibers that nobody joins, which become ready together. Its owner takes out what was not
+// committed.
+class UMS_EXPORT spawn_batch {
+public:
+    spawn_batch() noexcept = default;
+    spawn_batch(const spawn_batch&) = delete;
+    spawn_batch& operator=(const spawn_batch&) = delete;
+
+    void add(sched::fiber* f, void (*run)(void*), void* callable) noexcept;
+    // The first one, which is not in it any more; null if there is none.
+    sched::fiber* take(void (*&run)(void*), void*& callable) noexcept;
+    // Makes all of them ready, in order, and wakes one processor for them. Empty afterwards.
+    void commit() noexcept;
+
+private:
+    sched::fiber* first_ = nullptr;
+    sched::fiber* last_ = nullptr;
+};
 
 // The bodies of fiber's join(), detach(), ref() and of its destructor when joinable.
 UMS_EXPORT void join(sched::fiber* f);
@@ -68,8 +90,9 @@ private:
 template <class F, class... Args>
 inline constexpr bool is_callable = std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>;
 
-template <class F, class... Args>
-sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
+// `commit`: called with the fiber, the function to run, and where the callable is.
+template <class Commit, class F, class... Args>
+sched::fiber* start_by(Commit commit, const fiber_options* options, F&& f, Args&&... args) {
     using call = bound<std::decay_t<F>, std::decay_t<Args>...>;
     const new_fiber made = spawn_begin(options, sizeof(call), alignof(call));
     struct undo {
@@ -78,19 +101,43 @@ sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
             if (f != nullptr) spawn_abort(f);
         }
     } guard{made.fiber};
-    const launch when = options != nullptr ? options->launch : launch::post;
     if (made.storage != nullptr) {
         void* at = ::new (made.storage)
             call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
         guard.f = nullptr;
-        spawn_commit(made.fiber, &call::run_in_place, at, when);
+        commit(made.fiber, &call::run_in_place, at);
     } else {
         void* at = new call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
         guard.f = nullptr;
-        spawn_commit(made.fiber, &call::run_on_heap, at, when);
+        commit(made.fiber, &call::run_on_heap, at);
     }
     return made.fiber;
 }
+
+template <class F, class... Args>
+sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
+    const launch when = options != nullptr ? options->launch : launch::post;
+    return start_by([when](sched::fiber* it, void (*run)(void*),
+                           void* at) { spawn_commit(it, run, at, when); },
+                    options, std::forward<F>(f), std::forward<Args>(args)...);
+}
+
+// A batch of fibers whose functions are of one type. What is not committed is destroyed.
+template <class F>
+class batch_of : public spawn_batch {
+public:
+    ~batch_of() {
+        void (*run)(void*) = nullptr;
+        void* at = nullptr;
+        while (sched::fiber* f = take(run, at)) {
+            if (run == &bound<F>::run_in_place)
+                static_cast<bound<F>*>(at)->~bound();
+            else
+                delete static_cast<bound<F>*>(at);
+            spawn_abort(f);
+        }
+    }
+};
 
 template <class F, class... Args>
 sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {

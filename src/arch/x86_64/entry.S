@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
 // The first frame of every fiber, x86-64. arch/x86_64/switch.hpp jumps here with the carrier in rdx
-// and the action after the switch in rcx; on the stack lie the argument and the function to
-// call with (carrier, after, argument). It never returns. The undefined return address ends every unwind.
+// and the action after the switch in rcx; on the stack lie the argument and the function to call
+// with (carrier, after, argument). It never returns. The undefined return address ends every
+// unwind.
 
 #if defined(__x86_64__)
 

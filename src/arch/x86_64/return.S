@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A return that does not ask the return predictor, x86-64: where UMS_RETURNS_BY_JUMP functions go instead of `ret`
-// (arch/x86_64/thread_pointer.hpp). The name is the compilers'.
+// A return that does not ask the return predictor, x86-64: functions marked UMS_RETURNS_BY_JUMP go
+// here instead of executing `ret` (arch/x86_64/thread_pointer.hpp). The compilers chose the name.
 
 #if defined(__x86_64__)
 

@@ -3,14 +3,15 @@
 
 // arch/x86_64/switch.hpp: the stack switch, inline.
 //
-// Saves the stack and frame pointers, the address to continue at and the floating-point control words in
-// `save`, loads those of `load`, and jumps. The other callee-saved registers are clobbers: the compiler
-// saves what the surrounding function needs, on the stack that is left.
+// Saves the stack and frame pointers, the address to continue at and the floating-point control
+// words in `save`, loads those of `load`, and jumps. The other callee-saved registers are clobbers:
+// the compiler saves what the surrounding function needs, on the stack that is left.
 //
-// Why inline. There is no call, so there is no ret whose prediction a switch to another place breaks:
-// the jump is predicted by its history. Measured beside the out-of-line routine with call and ret, 1.6
-// ns less for each switch, and about 15 ns less for a fiber's first and last one. Nothing is pushed, so the
-// unwind tables of the surrounding function hold at every instruction, on both stacks.
+// Why inline: there is no call, so there is no ret whose prediction a switch to another place
+// breaks: the jump is predicted by its history. Measured beside the out-of-line routine with call
+// and ret, 1.6 ns less for each switch, and about 15 ns less for a fiber's first and last one.
+// Nothing is pushed, so the unwind tables of the surrounding function hold at every instruction, on
+// both stacks.
 //
 // The control words are callee-saved state by the ABI. MXCSR is loaded without asking whether it
 // differs: stmxcsr is slow (4 ns on Zen 4), and a comparison makes a branch wait for it, which
@@ -71,8 +72,8 @@ UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, voi
 #undef UMS_LANDING
 #undef UMS_VECTOR_CLOBBERS
 
-// Prepares a context that will call entry(carrier, after, argument) on the stack below `top`. The control
-// words are the caller's, as a new kernel thread inherits its creator's. Requires: `top` is
+// Prepares a context that will call entry(carrier, after, argument) on the stack below `top`. The
+// control words are the caller's, as a new kernel thread inherits its creator's. Requires: `top` is
 // 16-byte aligned.
 inline void make_context(context& made, void* top, entry_function entry, void* argument) noexcept {
     auto* words = static_cast<void**>(top) - 2;

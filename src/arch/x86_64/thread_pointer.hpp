@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// arch/x86_64/thread_pointer.hpp: the thread register (the base of FS), which names a thread's TLS block, and
-// a switch that changes it together with the stack.
+// arch/x86_64/thread_pointer.hpp: the thread register (the base of FS), which names a thread's TLS
+// block, and a switch that changes it together with the stack.
 //
-// Between the two halves of such a switch nothing may use thread-local memory, so the register is written inside
-// the asm statement. Around it nothing changes: a thread's code always runs with its own TLS block,
-// whichever kernel thread runs it, so addresses of thread-local variables that a compiler keeps
-// stay right, and a stack protector finds its own canary. See arch/x86_64/switch.hpp for the rest.
+// Between the two halves of such a switch nothing may use thread-local memory, so the register is
+// written inside the asm statement. Around it nothing changes: a thread's code always runs with its
+// own TLS block, whichever kernel thread runs it, so addresses of thread-local variables that a
+// compiler keeps stay right, and a stack protector finds its own canary. See arch/x86_64/switch.hpp
+// for the rest.
 
 #include "arch/context.hpp"
 
 namespace ums::arch {
 
-// Whether the CPU has the instructions and the kernel lets user mode have them (5.9), by AT_HWCAP2.
+// Whether the CPU has the instructions and the kernel lets user mode use them (since 5.9), from
+// AT_HWCAP2.
 constexpr bool can_write_thread_pointer(unsigned long hwcap2) noexcept {
     constexpr unsigned long fsgsbase = 2;  // HWCAP2_FSGSBASE
     return (hwcap2 & fsgsbase) != 0;
@@ -41,14 +43,14 @@ inline void* thread_pointer() noexcept {
 #define UMS_VECTOR_CLOBBERS
 #endif
 
-// Of a function that switches inside, and whose caller is asked for often: the other side's calls have filled the return
-// predictor meanwhile, so a `ret` would be predicted wrong each time (6 ns). A jump is predicted by where it
-// went before. See arch/x86_64/return.S.
+// Marks a function that switches inside and that programs call often. The other side's calls have
+// filled the return predictor meanwhile, so a `ret` would be predicted wrong each time (6 ns). A
+// jump is predicted by where it went before. See arch/x86_64/return.S.
 #define UMS_RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
 
-// The second half of a switch: continues the context at rsi with r9 as its thread pointer; r8w: the x87 control word as it
-// is. WRFSBASE waits for all before it and lets nothing after it begin (12 ns on Zen 4): last, so that what is loaded is
-// there by then.
+// The second half of a switch: continues the context at rsi with r9 as its thread pointer. r8w
+// holds the present x87 control word. WRFSBASE waits for everything before it and lets nothing
+// after it begin (12 ns on Zen 4), so it comes last, when all loads are there.
 #define UMS_CONTINUE_IDENTITY   \
     "ldmxcsr 24(%%rsi)\n\t"     \
     "movq 8(%%rsi), %%r10\n\t"  \
@@ -63,7 +65,7 @@ inline void* thread_pointer() noexcept {
     "fldcw 28(%%rsi)\n\t"       \
     "jmp 2b\n\t"
 
-// As switch_context(), and the side that continues finds its own thread pointer. Requires:
+// Like switch_context(), but the side that continues finds its own thread pointer. Requires:
 // can_write_thread_pointer().
 UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, void* pointer,
                                           void* carrier) noexcept {
@@ -89,7 +91,7 @@ UMS_ALWAYS_INLINE arrival switch_identity(context& save, const context& load, vo
     return {carrier, after};
 }
 
-// The same for who is never continued where it is now: nothing is saved.
+// The same for a side that is never continued where it is now: nothing is saved.
 [[noreturn]] UMS_ALWAYS_INLINE void continue_identity(const context& load, void* pointer,
                                                       void* carrier) noexcept {
     register void* fs asm("r9") = pointer;

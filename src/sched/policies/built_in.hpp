@@ -17,7 +17,7 @@ struct built_in_policy {
     std::unique_ptr<policy> (*make)();
 };
 
-// By kind.
+// Returns the policies in the order of their kinds.
 [[nodiscard]] std::span<const built_in_policy> built_in_policies() noexcept;
 [[nodiscard]] bool is_built_in(policy_kind kind) noexcept;
 

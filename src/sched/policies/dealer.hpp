@@ -5,15 +5,15 @@
 // processor.
 //
 // A new fiber is dealt to the next processor in turn, and goes back there whenever it becomes
-// ready, so what it works on stays in that processor's caches. A processor with nothing to run
-// takes fibers of others, one by one; such a fiber belongs to the thief from then on. (uThreads
-// deals its threads out in this way; there nobody takes.)
+// ready, so the data that it works on stays in that processor's caches. A processor with nothing to
+// run takes fibers of others, one by one; from then on such a fiber belongs to the thief. (uThreads
+// deals its threads out in this way; its processors do not steal.)
 //
-// Queue: any number of threads push(); pop() is called by any, too, and may give nothing though
-// there is something while
-//        another one is inside; size is a hint, or at least looks_empty() is false once a push() has returned. settle():
-//        of a push() and the caller, who has stored something with seq_cst, at least one sees the other: the caller by
-//        looks_empty() after this, the pusher by a seq_cst load after its push().
+// Queue: any number of threads push(). Any thread may pop(), too, and may get nothing although
+// there is something, while another one is inside. The size is a hint, but looks_empty() is false
+// once a push() has returned. settle(): of a push() and the caller, which has stored something with
+// seq_cst, at least one sees the other: the caller by looks_empty() after this, the pusher by a
+// seq_cst load after its push().
 
 #include "base/cache_line.hpp"
 #include "sched/access.hpp"
@@ -60,6 +60,10 @@ public:
         f->kept.place.set(thief + 1);
         return access::ref(f);
     }
+    // If the processor is removed before the fiber is ready, ready() finds it another one.
+    void placed(fiber_ref f, unsigned processor) noexcept override {
+        access::fiber_of(f)->kept.place.set(processor + 1);
+    }
     bool empty(unsigned processor) const noexcept override {
         const unsigned n = queues_.made();
         for (unsigned i = 0; i < n; ++i)
@@ -73,7 +77,7 @@ private:
         base::atomic<bool> is_open;
     };
 
-    // Those of a closed queue, to the processors that are left.
+    // Deals the fibers of a closed queue to the processors that are left.
     void deal_again(place& closed) noexcept {
         while (!closed.queue.looks_empty()) {
             fiber* const f = closed.queue.pop();

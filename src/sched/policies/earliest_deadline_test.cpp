@@ -26,28 +26,28 @@ namespace {
 
 class earliest_deadline_test : public conserving_test {};
 
-// Simulated: a fiber's unit of work moves it on by one.
+// Simulated time: a fiber's unit of work advances it by one.
 std::atomic<std::int64_t> simulated{0};
 std::int64_t read_simulated() noexcept { return simulated; }
 
 deadline at(std::int64_t t) { return deadline{std::chrono::nanoseconds{t}}; }
 
-// A task does `cost` units of work in each `period`, from the first on.
+// A task does `cost` units of work in each `period`, beginning with the first.
 struct task {
     std::int64_t period, cost;
-    std::int64_t released = 0;  // What it does next could begin then.
+    std::int64_t released = 0;  // When its next job could begin.
     int jobs = 0, missed = 0;
     fiber runs = {};
 };
 
-// What the tasks need of the processor.
+// The share of the processor that the tasks need.
 double load_of(const std::vector<task>& all) {
     double sum = 0;
     for (const task& t : all) sum += static_cast<double>(t.cost) / static_cast<double>(t.period);
     return sum;
 }
 
-// Random tasks with a load of at most `most`, and little less.
+// Random tasks with a load of at most `most`, and not much less.
 std::vector<task> random_tasks(std::mt19937_64& random, double most) {
     std::vector<task> all;
     double left = most;
@@ -62,7 +62,7 @@ std::vector<task> random_tasks(std::mt19937_64& random, double most) {
     return all;
 }
 
-// Until `end`. Returns how many jobs missed their deadlines.
+// Runs until `end`. Returns how many jobs missed their deadlines.
 int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> order) {
     simulated = 1;
     run(one_processor, [&] {
@@ -70,7 +70,7 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
                                    .make_policy = [&] { return std::move(order); },
                                    .time_slice_us = 0};
         cluster own{with};
-        // One unit passes; what is due is released.
+        // One unit passes; jobs that are due are released.
         const auto pass = [&] {
             ++simulated;
             for (task& t : all)
@@ -82,7 +82,7 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
                 const std::int64_t due = t.released + t.period;
                 this_fiber::ref().set_deadline(at(due));
                 while (simulated < t.released) this_fiber::park();
-                this_fiber::yield();  // Its place among the others by the new deadline.
+                this_fiber::yield();  // Takes its place among the others by the new deadline.
                 for (std::int64_t i = 0; i < t.cost; ++i) {
                     pass();
                     this_fiber::yield();
@@ -99,14 +99,14 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
                          for (task& t : all) t.runs = fiber{{.deadline = at(1 + t.period)}, work, std::ref(t)};
                      }};
         starts.join();
-        // Time passes also while no task has anything to do.
+        // Time also passes while no task has anything to do.
         fiber idle{{.cluster = &own}, [&] {
                        while (!stop) {
                            pass();
                            this_fiber::yield();
                        }
                    }};
-        // The handles are pass()'s to look at until then.
+        // Until then pass() looks at the handles.
         done.wait();
         stop = true;
         idle.join();
@@ -153,7 +153,7 @@ TEST_F(earliest_deadline_test, equal_deadlines_run_in_turn_and_none_is_the_last)
     });
 }
 
-// A fiber whose deadline is long past cannot hold up for ever one that has none.
+// A fiber whose deadline is long past cannot hold up a fiber without one for ever.
 TEST_F(earliest_deadline_test, nobody_waits_longer_than_until_it_is_due) {
     simulated = 1;
     run(one_processor, [] {

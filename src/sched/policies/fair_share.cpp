@@ -10,14 +10,14 @@ namespace ums::sched {
 
 static_assert(group_count == 64, "a bit for each");
 
-// What time `t` counts for one of that weight. At least something, so that those that run for less
-// than a tick of the clock take turns.
+// What time `t` counts for a fiber of that weight. At least something, so that fibers that run for
+// less than a tick of the clock take turns.
 static std::uint64_t weighed(os::nanoseconds t, unsigned weight) noexcept {
     return static_cast<std::uint64_t>(std::max<os::nanoseconds>(t, 1)) * most_weight / weight;
 }
 
-// In the end of a stretch that the policy gave it. `its`: its group, which set_group() may change
-// at any time, so that each caller reads it once.
+// Call at the end of a stretch that the policy gave it. `its` is its group, which set_group() may
+// change at any time, so each caller reads it once.
 void fair_share_policy::charge(fiber& f, group& its, os::nanoseconds until) noexcept {
     if (f.kept.since == 0) return;
     const os::nanoseconds ran = until - f.kept.since;
@@ -30,12 +30,13 @@ void fair_share_policy::ready(fiber_ref f, unsigned processor) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::nanoseconds now = now_();
     const os::lock_guard guard{lock_};
-    const unsigned number = it.wanted.group.get();  // Once: see charge().
+    const unsigned number = it.wanted.group.get();  // Read once: see charge().
     group& its = groups_[number];
     if (processor != outside)
         charge(it, its, now);
     else
-        // How much of it was running, and how much a call of the kernel, is not known.
+        // It is not known how much of that time it ran, and how much it spent in a call of the
+        // kernel.
         it.kept.since = 0;
     if (its.ready.empty()) its.used = std::max(its.used, floor_);
     it.kept.used = std::max(it.kept.used, its.floor);
@@ -76,14 +77,14 @@ fiber_ref fair_share_policy::instead_of(fiber_ref f, unsigned) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::nanoseconds now = now_();
     const os::lock_guard guard{lock_};
-    group& its = groups_[it.wanted.group.get()];  // Once: see charge().
+    group& its = groups_[it.wanted.group.get()];  // Read once: see charge().
     charge(it, its, now);
     group* const from = first();
-    // As much: give way, so that equals take turns.
+    // If both have used as much, give way, so that equals take turns.
     const bool goes_on = from == nullptr || (from == &its ? from->ready.front_key() > it.kept.used
                                                           : from->used > its.used);
     if (!goes_on) return take(*from, now);
-    // Nobody that is ready has used less: who comes back is not ahead of it.
+    // No ready group has used less, so one that comes back is not ahead of the others.
     floor_ = std::max(floor_, its.used);
     its.floor = std::max(its.floor, it.kept.used);
     it.kept.since = std::max<os::nanoseconds>(now, 1);

@@ -3,23 +3,24 @@
 
 // sched/policies/fair_share.hpp: running time by weight.
 //
-// The time that a fiber runs is added up, divided by its weight; and that of its group, by the
-// group's. The group that has used least comes first, and in it the fiber that has used least. So
-// among groups that always have something to run, each gets its weight's share, however many fibers
-// it has; and so do the fibers within one.
+// The time that a fiber runs is added up, divided by its weight; and so is that of its group,
+// divided by the group's weight. The group that has used least comes first, and in it the fiber
+// that has used least. So among groups that always have something to run, each gets its weight's
+// share, however many fibers it has; and so do the fibers within one group.
 //
-// Time off is not saved up: a fiber, or a group, that comes back goes on from where the one that
-// runs is. A yield gives way only if another one has used less or as much.
+// Time off is not saved up: a fiber or a group that comes back starts from where the running one
+// is. A yield gives way only if another one has used less or as much.
 //
-// Counted is the time from when the policy gives a fiber to a processor until the fiber waits,
-// yields, or its time slice is over. Not counted: what a fiber does before its first wait if it was
-// dispatched, and on from a call that blocked in the kernel while its processor went on without it.
+// The time counts from when the policy gives a fiber to a processor until the fiber waits, yields,
+// or its time slice is over. Two things do not count: what a dispatched fiber does before its first
+// wait, and what a fiber does after a call that blocked in the kernel while its processor went on
+// without it.
 //
 // Bound: while the others run for at most t without giving way, a ready fiber whose weight is the
-// nth part of all (of its
-//        group's, times the group's of all) waits for n * t and once t for each of the others.
+// nth part of all (of its group's, times the group's of all) waits for n * t, plus t for each of
+// the others.
 // Cost:  one lock for all processors and two looks at the clock for each switch, on average O(log
-//   n); and a look at each group in use.
+//        n); and a look at each group in use.
 
 #include <array>
 
@@ -34,7 +35,7 @@ class fair_share_policy final : public policy {
 public:
     using clock = os::nanoseconds (*)() noexcept;
 
-    // `now`: for tests in simulated time.
+    // `now` is for tests in simulated time.
     explicit fair_share_policy(clock now = &os::now) noexcept : now_{now} {}
 
     void attach(unsigned) override {}
@@ -48,14 +49,14 @@ public:
 
 private:
     struct group {
-        ordered_fiber_queue ready;  // By the time used.
-        std::uint64_t used = 0;     // As a fiber's.
-        // What the fiber that ran last had used: none that is ready has used less.
+        ordered_fiber_queue ready;  // Ordered by the time used.
+        std::uint64_t used = 0;     // Counted like a fiber's.
+        // What the fiber that ran last had used: no ready fiber has used less.
         std::uint64_t floor = 0;
         unsigned weight = usual_weight;
     };
 
-    // All under lock_.
+    // All of these require lock_.
     void charge(fiber& f, group& its, os::nanoseconds until) noexcept;
     [[nodiscard]] group* first() noexcept;
     [[nodiscard]] fiber_ref take(group& from, os::nanoseconds now) noexcept;
@@ -65,7 +66,7 @@ private:
     // Guarded by lock_:
     std::array<group, group_count> groups_;
     std::uint64_t in_use_ = 0;       // A bit for each group with ready fibers.
-    std::uint64_t floor_ = 0;        // As a group's, of the groups.
+    std::uint64_t floor_ = 0;        // Like a group's floor, but among the groups.
     base::owned<std::size_t> size_;  // Others read it as a hint.
 };
 

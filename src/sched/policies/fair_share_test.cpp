@@ -41,13 +41,13 @@ const std::int64_t length = scaled(2'000'000, 100'000);
 
 struct worker {
     unsigned weight = usual_weight, group = 0;
-    std::int64_t longest = 10;  // Works from one unit to so many between two yields.
+    std::int64_t longest = 10;  // It works from one unit up to this many between two yields.
     std::int64_t parks_for = 0;
     std::int64_t ran = 0;
     fiber runs = {};
 };
 
-// Each works until the end.
+// Each worker works until the end.
 void run_all(cluster& own, std::vector<worker>& all, std::mt19937_64& random) {
     fiber{{.cluster = &own}, [&] {
         for (worker& w : all)
@@ -87,7 +87,7 @@ TEST_F(fair_share_test, groups_share_by_their_weight_however_many_fibers_they_ha
         own.set_group_weight(2, 300);
         std::vector<worker> all(21);
         for (std::size_t i = 0; i < 20; ++i) all[i].group = 1;
-        all[0].weight = 500;  // Of its group's 19 * 100 + 500.
+        all[0].weight = 500;  // Of the 19 * 100 + 500 of its group.
         all[20].group = 2;
         run_all(own, all, random);
         std::int64_t first = 0;
@@ -98,7 +98,7 @@ TEST_F(fair_share_test, groups_share_by_their_weight_however_many_fibers_they_ha
     });
 }
 
-// A fiber that slept has no claim on what it did not use.
+// A fiber that slept has no claim to what it did not use.
 TEST_F(fair_share_test, time_off_is_not_saved_up) {
     in_simulated_time([&](cluster& own) {
         std::int64_t others = 0, late = 0;
@@ -127,7 +127,7 @@ TEST_F(fair_share_test, time_off_is_not_saved_up) {
     });
 }
 
-// One that waits after each stretch is charged for it as one that yields.
+// A fiber that waits after each stretch is charged for it like one that yields.
 TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
     in_simulated_time([&](cluster& own) {
         std::int64_t ran[2] = {};

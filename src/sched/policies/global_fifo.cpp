@@ -24,7 +24,7 @@ fiber_ref global_fifo_policy::next(unsigned processor) noexcept {
     if (const fiber_ref f = take(own)) return f;
     if (size_.get() == 0) return {};
 
-    // In no queue that empty() looks at, until they are in the batch.
+    // Until they are in the batch, they are in no queue that empty() looks at.
     own.is_taking.set(true);
     fiber_queue taken;
     {
@@ -35,7 +35,7 @@ fiber_ref global_fifo_policy::next(unsigned processor) noexcept {
             if (!f) break;
             taken.push_back(f);
         }
-        // release: whoever sees that the queue is empty sees that this processor is taking.
+        // release: a thread that sees that the queue is empty sees that this processor is taking.
         size_.publish(queue_.size());
     }
     const fiber_ref first = taken.pop_front();
@@ -44,7 +44,7 @@ fiber_ref global_fifo_policy::next(unsigned processor) noexcept {
         while (const fiber_ref f = taken.pop_front()) own.batch.push_back(f);
         own.size.set(own.batch.size());
     }
-    own.is_taking.publish(false);  // release: whoever sees this sees the batch.
+    own.is_taking.publish(false);  // release: a thread that sees this sees the batch.
     return first;
 }
 
@@ -52,7 +52,7 @@ fiber_ref global_fifo_policy::steal(unsigned, unsigned victim) noexcept {
     return victim < places_.made() ? take(places_.at(victim)) : fiber_ref{};
 }
 
-// They are older than all that are queued.
+// These fibers are older than all queued ones.
 void global_fifo_policy::detach(unsigned processor) {
     places_.detach(processor);
     fiber_queue newest_first;
@@ -65,10 +65,10 @@ void global_fifo_policy::detach(unsigned processor) {
 bool global_fifo_policy::empty(unsigned processor) const noexcept {
     if (size_.take() != 0) return false;  // acquire: see next().
     const unsigned n = places_.made();
-    // The caller's own first: it has most often something.
+    // The caller's own comes first, because it usually has something.
     for (unsigned i = 0; i < n; ++i) {
         const place& at = places_.at((processor + i) % n);
-        // In this order, and acquire: fibers that are no longer on their way are in the batch.
+        // In this order, and with acquire: fibers that are no longer on their way are in the batch.
         if (at.is_taking.take() || at.size.get() != 0) return false;
     }
     return true;

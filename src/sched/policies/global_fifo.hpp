@@ -4,9 +4,9 @@
 // sched/policies/global_fifo.hpp: one queue for all processors of a cluster, in order of arrival.
 //
 // A processor that has nothing takes a batch: its share of what is queued, at most 64, so that the
-// lock of the queue is taken once for many. What it took waits at that processor; others that find
-// the queue empty take from there, one by one. On a single processor the order of arrival is kept
-// strictly; on several by about a batch.
+// lock of the queue is taken once for many fibers. The batch waits at that processor; others that
+// find the queue empty take from there, one by one. A single processor keeps the order of arrival
+// strictly; several keep it within about a batch.
 //
 // Bound: a ready fiber runs after those that came before it, and at most a batch for each other
 // processor.
@@ -37,7 +37,7 @@ private:
         fiber_queue batch;
         // Others read them as hints:
         base::owned<std::size_t> size;     // Guarded by `lock`.
-        // The processor's: fibers are on their way from the queue to the batch.
+        // Owned by the processor: fibers are on their way from the queue to the batch.
         base::owned<bool> is_taking;
     };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Each policy's bound on how long a ready fiber waits (docs/policies.md), with as many fibers as
-// turns are counted: everybody is ready all the time, and runs for one unit of simulated time.
+// Each policy's bound on how long a ready fiber waits (docs/policies.md), counted in turns. All
+// fibers are ready all the time, and each turn takes one unit of simulated time.
 
 #include <algorithm>
 #include <functional>
@@ -46,8 +46,8 @@ std::unique_ptr<policy> make_simulated(policy_kind kind) {
 
 constexpr unsigned count = 40;
 
-// With `processors` that take their turns one after the other. Returns the longest wait, in turns,
-// over what `bound` allows for that fiber.
+// Runs with `processors` that take their turns one after the other. Returns the longest wait, in
+// turns, over what `bound` allows for that fiber.
 double longest_wait(policy_kind kind, unsigned processors, std::vector<fiber>& all,
                     const std::function<double(fiber_ref)>& bound, std::mt19937_64& random) {
     simulated = 1;
@@ -99,10 +99,11 @@ TEST_F(liveness_test, no_ready_fiber_waits_longer_than_its_policy_says) {
             all.emplace_back(fiber_options{.priority = static_cast<int>(i % 8) - 4, .weight = weight},
                              [&] { go.wait(); });
         }
-        for (int i = 0; i < 10; ++i) this_fiber::yield();  // All wait: their links are nobody's.
+        // All of them wait, so their links are unused.
+        for (int i = 0; i < 10; ++i) this_fiber::yield();
         for (unsigned processors = 1; processors <= 3; ++processors)
             for (const auto& one : sched::built_in_policies()) {
-                if (one.kind == policy_kind::work_stealing) continue;  // No object.
+                if (one.kind == policy_kind::work_stealing) continue;  // This one has no object.
                 SCOPED_TRACE(::testing::Message() << one.name << ", " << processors << " processors");
                 const double n = count;
                 const auto bound = [&](fiber_ref f) -> double {

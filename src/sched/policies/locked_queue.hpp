@@ -16,7 +16,7 @@ public:
         queue_.push_back(access::ref(&f));
         size_.set(queue_.size());
     }
-    // The one that came first, or null.
+    // Returns the fiber that came first, or null.
     [[nodiscard]] fiber* pop() noexcept {
         if (looks_empty()) return nullptr;
         const os::lock_guard guard{lock_};
@@ -24,9 +24,9 @@ public:
         size_.set(queue_.size());
         return f;
     }
-    // A push() whose section came before this one has stored the size, and the caller sees it. One
-    // that comes after sees what the caller did before. Without the lock, the pusher's processor
-    // might look before its store of the size is seen.
+    // A push() whose section came before this one has stored the size, and the caller sees it. A
+    // push() that comes after sees what the caller did before. Without the lock, the pusher's
+    // processor might look before its store of the size is visible.
     void settle() noexcept { const os::lock_guard guard{lock_}; }
     [[nodiscard]] bool looks_empty() const noexcept { return size_.get() == 0; }
 

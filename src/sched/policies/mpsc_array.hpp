@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/policies/mpsc_array.hpp: a queue that many push to without a lock: an array of places.
+// sched/policies/mpsc_array.hpp: a queue that many threads push to without a lock: an array of
+// places.
 //
-// A place's turn says whose it is: `n` to the nth pusher, which takes it by moving the back on, `n
-// + 1` to the consumer, and a whole array later to the next pusher. (Vyukov's bounded queue, with
-// one consumer.) What finds the array full goes into an inbox, a stack that the consumer takes all
-// at once and turns round; as long as there is anything in it pushers keep to it, so that nobody is
-// overtaken for ever.
+// A place's turn says which thread may use it: `n` means the nth pusher, which takes it by
+// advancing the back; `n + 1` means the consumer; and a whole array later it is the next pusher's.
+// (This is Vyukov's bounded queue, with one consumer.) A fiber that finds the array full goes into
+// an inbox, a stack that the consumer takes as a whole and reverses. As long as there is anything
+// in it, pushers keep to it, so that no fiber is overtaken for ever.
 //
 // Unlike in a list, the consumer reads the place of a fiber from the array, and nothing of the
 // fiber.
@@ -33,7 +34,7 @@ public:
     void push(fiber& f) noexcept {
         if (!overflow_.looks_empty() || !push_in_array(f)) overflow_.push(f);
     }
-    // The one that came first, or null.
+    // Returns the fiber that came first, or null.
     [[nodiscard]] fiber* pop() noexcept {
         if (looks_empty()) return nullptr;
         const mpsc_end::turn mine{end_};
@@ -44,12 +45,12 @@ public:
         taken_size_.set(taken_.size());
         return f;
     }
-    // push() has a seq_cst change of a word that looks_empty() loads with seq_cst: nothing is left
-    // to do.
+    // push() makes a seq_cst change of a word that looks_empty() loads with seq_cst, so nothing is
+    // left to do.
     void settle() const noexcept {}
     [[nodiscard]] bool looks_empty() const noexcept {
         // seq_cst: pairs with the compare-and-swap of a push, as the inbox's look does with its
-        // own. The overflow first: take_overflow() announces before it empties it.
+        // own. The overflow comes first: take_overflow() announces before it empties it.
         return overflow_.empty() && front_.get() == back_.load(base::seq_cst) &&
                taken_size_.get() == 0;
     }
@@ -68,7 +69,7 @@ private:
             // sync(mpsc_array): the place is free.
             const std::size_t turn = to.turn.load(base::acquire);
             if (turn != at) {
-                if (turn < at) return false;  // Full.
+                if (turn < at) return false;  // The array is full.
                 at = back_.load(base::relaxed);
                 continue;
             }
@@ -89,13 +90,13 @@ private:
         front_.set(at + 1);
         return f;
     }
-    // Not while a pusher is on its way into the array: what is in the overflow came later.
+    // Not while a pusher is on its way into the array, because the overflow came later.
     fiber* take_overflow() noexcept {
         if (front_.get() != back_.load(base::relaxed)) return nullptr;
         if (overflow_.looks_empty()) return nullptr;
-        // What is on its way counts: pop() says in the end how many there are.
+        // Fibers on their way count: pop() says in the end how many there are.
         taken_size_.set(1);
-        base::full_fence();  // Whoever sees the overflow empty sees this.
+        base::full_fence();  // A thread that sees the overflow empty sees this.
         fiber* const first = overflow_.take_all();
         for (fiber* f = first->link.get(); f != nullptr;) {
             fiber* const next = f->link.get();
@@ -105,13 +106,13 @@ private:
         return first;
     }
 
-    // The pushers':
+    // Used by pushers:
     alignas(base::cache_line) base::atomic<std::size_t> back_;
     inbox overflow_;
-    // The consumer's:
+    // Used by the consumer:
     alignas(base::cache_line) mpsc_end end_;
     base::owned<std::size_t> front_;  // Others read it as a hint.
-    fiber_queue taken_;               // From the overflow.
+    fiber_queue taken_;               // Taken from the overflow.
     base::owned<std::size_t> taken_size_;  // Others read it as a hint.
 
     place places_[size];

@@ -4,8 +4,8 @@
 // sched/policies/mpsc_end.hpp: one consumer at a time.
 //
 // The queues of local_mpsc and local_mpsc_intrusive have many producers and one consumer. That is
-// their processor, and now and then one that steals: whoever comes while another one consumes looks
-// elsewhere, and comes again.
+// their processor, and now and then one that steals: a processor that comes while another one
+// consumes looks elsewhere, and comes again.
 
 #include "base/atomic.hpp"
 
@@ -13,7 +13,7 @@ namespace ums::sched {
 
 class mpsc_end {
 public:
-    // For as long as it lives, if `true`.
+    // If it converts to `true`, the caller is the consumer as long as it exists.
     class turn {
     public:
         explicit turn(mpsc_end& end) noexcept

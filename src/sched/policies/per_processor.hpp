@@ -4,7 +4,7 @@
 // sched/policies/per_processor.hpp: what a policy keeps for each processor of its cluster.
 //
 // A cluster adds its processors at the end and removes them from there, one at a time. A place that
-// was made once stays until the policy goes: others may still look into it.
+// was made stays until the policy is destroyed, because other threads may still look into it.
 
 #include <memory>
 
@@ -22,10 +22,10 @@ public:
     per_processor(const per_processor&) = delete;
     per_processor& operator=(const per_processor&) = delete;
 
-    // Both by the cluster, one call at a time.
+    // The cluster calls both, one call at a time.
     void attach(unsigned processor) {
         if (processor == made()) {
-            // sync(per_processor): publishes the place to whoever reads the count.
+            // sync(per_processor): publishes the place to threads that read the count.
             places_[processor].store(std::make_unique<Place>().release(), base::release);
             made_.store(processor + 1, base::release);
         }
@@ -33,11 +33,11 @@ public:
     }
     void detach(unsigned processor) noexcept { active_.store(processor, base::release); }
 
-    // Including those of processors that were removed.
+    // Includes those of processors that were removed.
     [[nodiscard]] unsigned made() const noexcept {
         return made_.load(base::acquire);  // sync(per_processor)
     }
-    // A hint: it may change at any time.
+    // A hint, because it may change at any time.
     [[nodiscard]] unsigned active() const noexcept { return active_.load(base::relaxed); }
     [[nodiscard]] Place& at(unsigned processor) const noexcept {
         return *places_[processor].load(base::acquire);  // sync(per_processor)

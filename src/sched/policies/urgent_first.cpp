@@ -18,9 +18,9 @@ void urgent_first_policy::ready(fiber_ref f, unsigned) noexcept {
     size_.add(1);
 }
 
-// The level that has its turn: of those whose budget is used up the least urgent, else the most
-// urgent from `least` on. None: `none`. Levels that are passed over by that, also in favour of a
-// fiber that goes on, count it.
+// Returns the level that has its turn: of the levels whose budget is used up, the least urgent;
+// otherwise the most urgent from `least` on. `none`: there is none. Each level that is passed over
+// counts it, also if that is in favour of a fiber that continues.
 unsigned urgent_first_policy::choose(unsigned least) noexcept {
     unsigned chosen = none;
     for (unsigned level = levels; level-- > 0;) {
@@ -58,12 +58,12 @@ fiber_ref urgent_first_policy::instead_of(fiber_ref f, unsigned) noexcept {
 void urgent_first_policy::raised(fiber_ref f) noexcept {
     fiber& it = *access::fiber_of(f);
     const os::lock_guard guard{lock_};
-    // Beyond the last: it is not ready, or not here. If it is here, nobody changes it meanwhile; if
-    // it is not, any value will do, as the fiber is not found.
+    // A level beyond the last: the fiber is not ready, or not here. If it is here, nothing changes
+    // the level meanwhile; if it is not, any value will do, because the fiber is not found.
     const unsigned level = it.kept.place.get() - 1;
     const unsigned to = level_of(it);
     if (level >= levels || to <= level) return;
-    // Once round. It is not found if it is ready in another cluster.
+    // Goes once round. The fiber is not found if it is ready in another cluster.
     fiber_queue& from = ready_[level];
     for (std::size_t n = from.size(); n != 0; --n) {
         const fiber_ref other = from.pop_front();

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/policies/urgent_first.hpp: policy `priority`: the most urgent ready fiber first, of equal
-// ones the first that came.
+// sched/policies/urgent_first.hpp: policy `priority`: the most urgent ready fiber first, and of
+// equal ones the first that came.
 //
 // The less urgent are not starved: a level with ready fibers that is passed over `budget` times has
-// the next turn. A yield gives way to the equally urgent and to the more urgent, or to a level
-// whose turn it is; else the caller goes on.
+// the next turn. A yield gives way to equally urgent and more urgent fibers, or to a level whose
+// turn it is; otherwise the caller continues.
 //
-// A fiber that holds a mutex is as urgent as the most urgent that waits for it (sched/urgency.hpp):
-// if it is ready then, it is moved to the back of the higher level.
+// A fiber that holds a mutex is as urgent as the most urgent waiter for it (sched/urgency.hpp). If
+// it is ready when it becomes more urgent, it is moved to the back of the higher level.
 //
 // Bound: a ready fiber with n others before it at its level runs after at most (n + 1) * (budget +
 // 8) switches.
 // Cost:  one lock for all processors to make a fiber ready, one to run it. raised(): the fibers of
-//   one level.
+//        one level.
 
 #include <array>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// internal/modelled/mutants.hpp: runs programs of a model as they are, with each mutant of the
+// internal/modelled/mutants.hpp: runs the programs of a model unchanged, with each mutant of the
 // text, and with each of its memory orders weakened.
 
 #include <csignal>
@@ -30,19 +30,19 @@ struct program {
     unsigned preemptions = ~0u;
 };
 
-// A line of what generate.py writes.
+// One line of generate.py's output.
 struct replaced_text {
     const char* name;
     bool is_there;
 };
 
-// A mutant, or an order, that no program finds, and why that is so.
+// A mutant or a memory order that no program finds, and the reason.
 struct not_found {
     std::string_view name, why;
 };
 
-// A null pointer that is followed on a strand is an execution that goes wrong: the strand goes on
-// in model::fail(), and does not come back. Elsewhere it ends the process, as ever.
+// If a strand follows a null pointer, the execution has gone wrong: the strand continues in
+// model::fail(), and does not come back. Elsewhere a null pointer ends the process, as always.
 class null_guard {
 public:
     null_guard() {
@@ -61,7 +61,7 @@ private:
     static void on_fault(int, siginfo_t* what, void* context) {
         const bool is_null = reinterpret_cast<std::uintptr_t>(what->si_addr) < page;
         if (!is_null || !model::is_running() || !model::running().is_on_strand()) {
-            std::signal(SIGSEGV, SIG_DFL);  // Again, and then for good.
+            std::signal(SIGSEGV, SIG_DFL);  // The fault happens again, and then ends the process.
             return;
         }
         greg_t* const registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -71,7 +71,7 @@ private:
     }
     static void go_wrong() {
         model::running().fail("a null pointer is followed");
-        std::abort();  // The strand is left where it is: mutation_test::explore().
+        std::abort();  // The strand stays where it is: see mutation_test::explore().
     }
 
     struct sigaction before_ {};
@@ -108,7 +108,8 @@ public:
         mutant = 0;
     }
 
-    // Of each access of the text but those that are relaxed: it is made relaxed.
+    // Makes each access of the text relaxed that is not, one at a time, and requires that a program
+    // finds it.
     void finds_each_order() {
         if (is_instrumented) GTEST_SKIP() << too_long;
         std::map<std::string, site> sites;
@@ -126,7 +127,8 @@ public:
     }
 
 private:
-    // The search goes through the same states, and a sanitizer has nothing to look at in them.
+    // The search goes through the same states, and there is nothing in them for a sanitizer to
+    // check.
     static constexpr bool is_instrumented = under_asan || under_tsan;
     static constexpr const char* too_long = "a minute, and more, under a sanitizer";
 
@@ -140,7 +142,7 @@ private:
         return m.explore([&p](model& of) { p.build(of); });
     }
 
-    // By which program, and what it finds; or "".
+    // Returns which program finds the change, and what it finds; or "".
     template <class F>
     std::string found_within(std::uint64_t executions, F change) {
         for (const program& p : programs_) {
@@ -158,7 +160,7 @@ private:
         const not_found* known = nullptr;
         for (const not_found& n : expected_)
             if (n.name == name) known = &n;
-        // A short look at each program first: most are found soon.
+        // First gives each program a short look, because most changes are found soon.
         std::string found = found_within(known != nullptr ? 3'000 : 2'000, change);
         if (found.empty() && known == nullptr) found = found_within(500'000, change);
         if (known == nullptr)

@@ -4,7 +4,7 @@
 // internal/modelled/surroundings.hpp: what the text of src/sched sees of the layers below it, in a
 // model.
 //
-// Include it before the text, and what the text includes of os/ and arch/ with it: those headers
+// Include it before the text, together with what the text includes of os/ and arch/: those headers
 // are the real ones, and must not be read again under other names.
 
 #include <cerrno>
@@ -30,7 +30,7 @@
 
 namespace ums::tso {
 
-// Which mutant of the generated text is on; 0: none.
+// Which mutant of the generated text is active; 0: none.
 inline int mutant = 0;
 inline bool is_on(int number) noexcept { return mutant == number; }
 
@@ -41,7 +41,7 @@ namespace ums::modelled_arch {
 using arch::exception_state;
 using arch::stack_shadow;
 
-// A stopped fiber's leads to the carrier that waits.
+// The context of a stopped fiber leads to the carrier that waits.
 struct context {
     tso::checked<void*> target = nullptr;
 };
@@ -58,7 +58,7 @@ inline void make_context(context& made, void*, void (*)(void*, void*, void*),
                          void* target) noexcept {
     made.target = target;
 }
-// Only in what a model never calls: it goes from one stack to another by itself.
+// Only in code that a model never calls, because a model changes stacks by itself.
 inline void switch_context(context&, context&, void*, void*) noexcept { std::abort(); }
 
 }  // namespace ums::modelled_arch

@@ -33,7 +33,7 @@ public:
     Scheduler& m_scheduler;
     PUMS_CONTEXT m_ums = nullptr;
     HANDLE m_thread = nullptr;
-    std::atomic<int> m_balance{0};  // Blocks less unblocks.
+    std::atomic<int> m_balance{0};  // Blocks minus unblocks.
     void (*m_function)(void*);
     void* m_data;
 };
@@ -79,7 +79,7 @@ public:
     }
     void MakeRunnable(Context& context, size_t where) {
         VirtualProcessor& of = *m_processors[where % m_processors.size()];
-        // Not while the owner's workers hold the heap.
+        // Not while the owner's workers hold the heap's lock.
         EnterCriticalSection(&of.m_lock);
         of.m_queue.push_back(&context);
         LeaveCriticalSection(&of.m_lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What several of the programs have: a worker made in the documented way. */
+/* Shared by several of the programs: a worker made in the documented way. */
 #include <windows.h>
 
 static HANDLE CreateUmsWorker(PUMS_COMPLETION_LIST list, PUMS_CONTEXT context, LPTHREAD_START_ROUTINE start,

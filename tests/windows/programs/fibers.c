@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Fibers within workers: each worker turns itself into a fiber and runs two of its own, one of which blocks; thread-local
- * data by __declspec(thread) and by slots. */
+/* Fibers within workers: each worker turns itself into a fiber and runs two of its own, one of
+ * which blocks; thread-local data by __declspec(thread) and by slots. */
 #include "create.h"
 #include <stdio.h>
 

@@ -21,8 +21,8 @@ struct Stage {
     HANDLE thread = nullptr;
     Stage* output = nullptr;
     Stage* input = nullptr;
-    std::optional<int> held;    // Emitted, and not received yet.
-    Message* waits = nullptr;   // To be filled in.
+    std::optional<int> held;    // Emitted, but not received yet.
+    Message* waits = nullptr;   // Where to put the next value.
     bool ended = false;
 
     void emit(int value) {
@@ -75,7 +75,8 @@ private:
         else
             stage.waits = &message;
     }
-    // What can go on: a receiver whose source holds a value or has ended; then the source.
+    // The stage that can continue: a receiver whose source holds a value or has ended; then the
+    // source.
     Stage* next() {
         for (auto& [context, stage] : stages_) {
             if (stage->waits != nullptr && (stage->input->held || stage->input->ended)) {

@@ -73,7 +73,7 @@ static _Function_class_(RTL_UMS_SCHEDULER_ENTRY_POINT) VOID NTAPI
     if (reason == UmsSchedulerThreadYield) {
         Task* const task = TaskOf((PUMS_CONTEXT)payload);
         const Request* const request = (const Request*)parameter;
-        // A token that came meanwhile, or the place in the spot.
+        // Takes a token that came meanwhile, or stores the task in the spot.
         if (request->What == Command::Requeue ||
             InterlockedCompareExchangePointer(&request->Spot->State, task, nullptr) == Token) {
             if (request->What == Command::Park) InterlockedExchangePointer(&request->Spot->State, nullptr);
@@ -95,7 +95,7 @@ static _Function_class_(RTL_UMS_SCHEDULER_ENTRY_POINT) VOID NTAPI
             }
             list = next;
         }
-        if (g_New > 0) continue;  // All are known before the first runs.
+        if (g_New > 0) continue;  // All tasks are known before the first runs.
         if (Task* const task = Pop())
             while (!ExecuteUmsThread(task->Context) && GetLastError() == ERROR_RETRY) _mm_pause();
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Workers that are created suspended and resumed in another order, what the system says of threads, exit codes, contexts
- * that are used again. */
+/* Workers that are created suspended and resumed in another order, what the system says of threads,
+ * exit codes, contexts that are used again. */
 #include "create.h"
 #include <process.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
             if (HasEnded(context)) {
                 int i;
                 --left;
-                for (i = 0; i < 3; ++i) /* The next in the order of the ends. */
+                for (i = 0; i < 3; ++i) /* Takes the next in the order in which they end. */
                     if (context == contexts[i] && i > 0) ResumeThread(threads[i - 1]);
                 continue;
             }

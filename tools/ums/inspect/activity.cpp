@@ -7,12 +7,12 @@ namespace tool::inspect {
 
 namespace {
 
-// Counters are read while they change: one that seems to go back has not moved.
+// Counters are read while they change, so one that seems to go back counts as unchanged.
 double rate(std::uint64_t now, std::uint64_t before, double seconds) {
     return seconds > 0 && now > before ? static_cast<double>(now - before) / seconds : 0;
 }
 
-// The bucket in which the middle one of the new notices lies: less than 2^i us.
+// The bucket that holds the median of the new notices: less than 2^i us.
 std::uint64_t middle(const std::vector<std::uint64_t>& now,
                      const std::vector<std::uint64_t>& before) {
     if (now.size() != before.size()) return 0;

@@ -32,7 +32,7 @@ public:
     [[nodiscard]] bool is_open() const { return fd_ >= 0; }
     [[nodiscard]] std::uint64_t size() const { return size_; }
 
-    // How many bytes of them there are.
+    // Returns how many of the bytes are there.
     std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const {
         if (offset >= size_) return 0;
         bytes = std::min<std::uint64_t>(bytes, size_ - offset);
@@ -126,7 +126,7 @@ void core_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
         if (core_->read(begin, what.data(), what.size()) != what.size()) return;
         if (note.n_type == NT_PRSTATUS && what.size() >= sizeof(elf_prstatus)) {
             thread_state t = from_status(at_offset<elf_prstatus>(what, 0));
-            if (threads_.empty()) t.state = 'R';  // The first is the one that had to end.
+            if (threads_.empty()) t.state = 'R';  // The first thread is the one that had to end.
             threads_.emplace(t.tid, t);
             if (pid_ == 0) pid_ = t.tid;
         } else if (note.n_type == NT_PRPSINFO && what.size() >= sizeof(elf_prpsinfo)) {

@@ -3,8 +3,8 @@
 
 // tools/ums/inspect/core_file.hpp: a process that has ended, as its core file shows it.
 //
-// What the kernel leaves out of a core file, code and constants for the most part, is read from the
-// files that were mapped. Nobody checks that they are still the same.
+// What the kernel leaves out of a core file, mostly code and constants, is read from the files that
+// were mapped. Nothing checks that they are still the same.
 
 #include <map>
 
@@ -29,14 +29,14 @@ public:
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
     [[nodiscard]] std::int64_t now() const override { return 0; }
 
-    // The file ends before what its header promises.
+    // Whether the file ends before what its header promises.
     [[nodiscard]] bool is_cut_off() const { return is_cut_off_; }
 
 private:
     struct segment {
         address begin, end;     // In memory.
         std::uint64_t offset;   // In the file.
-        std::uint64_t in_file;  // Bytes of it there.
+        std::uint64_t in_file;  // How many of its bytes are there.
     };
     class open_file;
 

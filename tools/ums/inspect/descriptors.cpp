@@ -15,7 +15,8 @@ namespace tool::inspect {
 
 namespace {
 
-// As /proc/net/tcp writes it: words of the address in the machine's order, a colon, the port.
+// Parses an endpoint as /proc/net/tcp writes it: words of the address in the machine's order, a
+// colon, the port.
 std::string endpoint(const std::string& hex) {
     const std::size_t colon = hex.find(':');
     if (colon == std::string::npos) return hex;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/descriptors.hpp: what the numbers of a live process's descriptors are: the two
-// ends of a socket, the path of a file.
+// tools/ums/inspect/descriptors.hpp: what the descriptors of a live process are: the two ends of a
+// socket, the path of a file.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace tool::inspect {
 
 class descriptors {
 public:
-    // Of no process: every answer is empty.
+    // Without a process: every answer is empty.
     descriptors() = default;
     explicit descriptors(int pid) : pid_{pid} {}
 

@@ -15,14 +15,14 @@ inline constexpr std::uint32_t nobody = ~std::uint32_t{0};
 enum class fiber_state : unsigned char {
     running,  // On a kernel thread that is not known to wait.
     blocked,  // In the kernel.
-    stopped,  // By the signal; waits for its turn with its kernel thread.
+    stopped,  // Stopped by the signal; waits for its turn together with its kernel thread.
     ready,    // In a queue.
-    parked,   // Waits for something of the library's.
-    ended,    // Its function has returned, and nobody has joined it yet.
+    parked,   // Waits for something of the library.
+    ended,    // Its function has returned, and no other fiber has joined it yet.
 };
 [[nodiscard]] const char* name_of(fiber_state s);
 
-// As src/sched/wait_mark.hpp has them, and those that leave no mark.
+// The values of src/sched/wait_mark.hpp, and the waits that leave no mark.
 enum class wait : unsigned char {
     none,
     mutex,
@@ -59,32 +59,34 @@ struct fiber_record {
     address at = 0;  // The descriptor.
     std::uint64_t id = 0;
     std::string name;
-    address run = 0;  // What calls its function.
+    address run = 0;  // The code that calls its function.
     std::uint64_t spawner = 0;
-    address spawned_at = 0;  // Where the code that made it went on.
+    address spawned_at = 0;  // Where the code that made it continued.
     address cluster = 0;
     address pinned_to = 0;
     address stack_begin = 0, stack_end = 0;
-    address sp = 0, ip = 0, bp = 0;  // Where it goes on. Of one that runs: nothing.
+    address sp = 0, ip = 0, bp = 0;  // Where it continues. For a running fiber: nothing.
     std::uint64_t mark = 0;
     address joiner = 0;
     std::uint32_t word = 0;
 
     fiber_state state = fiber_state::ready;
-    bool has_moved = false;            // It ran while it was read.
-    bool is_handed_off = false;        // Its processor has gone to another kernel thread.
-    std::uint32_t carrier = nobody;    // Index in snapshot::carriers.
-    std::uint32_t processor = nobody;  // Likewise; that it runs or is queued on.
+    bool has_moved = false;          // It ran while it was read.
+    bool is_handed_off = false;      // Its processor has gone to another kernel thread.
+    std::uint32_t carrier = nobody;  // Index in snapshot::carriers.
+    // Index as above; the processor that it runs or is queued on.
+    std::uint32_t processor = nobody;
 
     wait waits = wait::none;
-    std::uint64_t waits_in = 0;       // The object, the descriptor or the number of the call.
-    std::uint32_t waits_by = nobody;  // Who holds that, or is joined: index in snapshot::fibers.
-    std::uint64_t detail = 0;         // By kind: readers, a count, how many are in a channel.
-    std::uint64_t capacity = 0;       // Of a channel.
-    bool is_held_by_thread = false;   // A plain thread holds it.
-    address holder = 0;               // What stands for that thread.
-    std::int64_t deadline = 0;        // CLOCK_MONOTONIC, ns; 0: none.
-    std::uint64_t stack_used = 0;     // 0: not known.
+    std::uint64_t waits_in = 0;  // The object, the descriptor, or the number of the call.
+    // The fiber that holds that, or is joined: index in snapshot::fibers.
+    std::uint32_t waits_by = nobody;
+    std::uint64_t detail = 0;  // Depends on the kind: readers, a count, how many are in a channel.
+    std::uint64_t capacity = 0;      // The capacity of a channel.
+    bool is_held_by_thread = false;  // A plain thread holds it.
+    address holder = 0;              // The address that stands for that thread.
+    std::int64_t deadline = 0;       // CLOCK_MONOTONIC, ns; 0: none.
+    std::uint64_t stack_used = 0;    // 0: not known.
 };
 
 }  // namespace tool::inspect

@@ -33,7 +33,8 @@ std::string text(const char (&field)[n]) {
     return std::string(field, strnlen(field, n));
 }
 
-// Where the notes of the program or library whose header is at `base` say that the constant is.
+// Where the constant is, according to the notes of the program or library whose header is at
+// `base`.
 std::vector<address> roots_of(const memory& m, address base, std::uint32_t type) {
     std::vector<address> found;
     const auto head = m.get<Elf64_Ehdr>(base);
@@ -78,10 +79,11 @@ layout::layout(const process& of) {
             }
             const address slabs = of.get<address>(candidate.place("slabs")).value_or(0);
             const bool is_used = slabs != 0;
-            // A program and a library may both contain one: the one whose runtime runs.
+            // A program and a library may both contain one: take the one whose runtime runs.
             if (!values_.empty() && !is_used) continue;
             *this = candidate;
-            // The UMS API's, of the same program or library. One of another layout is as good as none.
+            // The UMS API's constant, of the same program or library. One with another layout
+            // counts as none.
             for (const address workers : roots_of(of, m.begin, 2))
                 if (!read_from(of, workers, "umswork")) refusal_.clear();
             if (is_used) return;

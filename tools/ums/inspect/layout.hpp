@@ -2,7 +2,7 @@
 #pragma once
 
 // tools/ums/inspect/layout.hpp: the constant by which libums describes itself (src/rt/root.hpp), as
-// it was found in a process.
+// found in a process.
 
 #include <string>
 #include <string_view>
@@ -14,7 +14,8 @@ namespace tool::inspect {
 
 class layout {
 public:
-    // Throws std::runtime_error with one line: there is no libums inside, or one of another layout.
+    // Throws std::runtime_error with one line if there is no libums inside, or one with another
+    // layout.
     explicit layout(const process& of);
 
     // Throws std::runtime_error if this libums does not have it.
@@ -23,7 +24,8 @@ public:
     [[nodiscard]] bool has(std::string_view name) const {
         return values_.contains(std::string{name});
     }
-    [[nodiscard]] const std::string& library() const { return library_; }  // Its version.
+    // The version of the library.
+    [[nodiscard]] const std::string& library() const { return library_; }
 
 private:
     [[nodiscard]] bool read_from(const process& of, address at, const char* magic);

@@ -40,7 +40,7 @@ registers from_user(const user_regs_struct& u) {
     return r;
 }
 
-// A signal that arrived first is delivered when the thread goes on.
+// A signal that arrived first is delivered when the thread continues.
 bool halt(int tid) {
     errno = 0;
     if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
@@ -73,8 +73,8 @@ live_process::live_process(int pid, bool stop) : pid_{pid} {
         mappings_.push_back(std::move(m));
     }
     if (!mappings_.empty()) return;
-    // A kernel thread has none, a process that has just ended neither, and another user's are not
-    // shown.
+    // A kernel thread has no memory, a process that has just ended has none either, and another
+    // user's memory is not shown.
     char byte;
     iovec here{&byte, 1}, there{&byte, 1};
     if (process_vm_readv(pid, &here, 1, &there, 1, 0) < 0 && errno != EFAULT) refuse(pid, errno);
@@ -91,7 +91,7 @@ std::string live_process::proc(const std::string& rest) const {
 }
 
 void live_process::stop_all() {
-    // Threads that are made meanwhile: until a look finds none that still runs.
+    // Catches threads that are made meanwhile: repeats until a look finds none that still runs.
     for (bool found = true; found;) {
         found = false;
         std::error_code gone;
@@ -110,7 +110,8 @@ void live_process::stop_all() {
 }
 
 void live_process::read(std::span<piece> pieces) const {
-    // The kernel may not be preempted during a call, and then this CPU's next thread waits for it.
+    // The kernel may not be preempted during a call, and then the next thread of this CPU has to
+    // wait.
     constexpr std::size_t most = 64;
     iovec here[most], there[most];
     for (std::size_t next = 0; next < pieces.size();) {
@@ -122,7 +123,7 @@ void live_process::read(std::span<piece> pieces) const {
         }
         const ssize_t got = process_vm_readv(pid_, here, n, there, n, 0);
         if (got < 0 && errno != EFAULT && errno != EINVAL && errno != ENOMEM) refuse(pid_, errno);
-        // The first that cannot be read ends the call.
+        // The call ends at the first piece that cannot be read.
         std::size_t left = got < 0 ? 0 : static_cast<std::size_t>(got);
         std::size_t whole = 0;
         while (whole < n && left >= pieces[next + whole].bytes) {
@@ -140,12 +141,13 @@ std::string live_process::title() const {
     return fmt::format("process {} ({})", pid_, name);
 }
 
-// Through the process's own eyes: it may be in a container, and the file may have been deleted.
+// Looks through the process's own root: it may be in a container, and the file may have been
+// deleted.
 std::string live_process::file_of(const mapping& m) const {
     if (m.path.empty() || m.path[0] != '/') return {};
     std::error_code error;
     if (std::filesystem::read_symlink(proc("exe"), error) == m.path) return proc("exe");
-    if (m.path.ends_with(" (deleted)"))  // Needs more rights than tracing does.
+    if (m.path.ends_with(" (deleted)"))  // This needs more rights than tracing does.
         return proc(fmt::format("map_files/{:x}-{:x}", m.begin, m.end));
     return proc("root" + m.path);
 }
@@ -162,11 +164,12 @@ std::optional<thread_state> live_process::thread(int tid) const {
         if (ptrace(PTRACE_GETREGS, tid, nullptr, &user) == 0) {
             t.at = from_user(user);
             t.call = static_cast<long>(user.orig_rax);
-            t.state = *t.call >= 0 ? 'S' : 'R';  // Now it is 't'.
+            t.state = *t.call >= 0 ? 'S' : 'R';  // By now the state is 't'.
         }
         return t;
     }
-    // "running", or the call's number, six arguments, sp and ip; -1 and the two outside a call.
+    // The text is "running"; or the call's number, six arguments, sp and ip; or -1 and the last two
+    // outside a call.
     if (!std::getline(std::ifstream{proc(fmt::format("task/{}/syscall", tid))}, line)) return t;
     if (line.starts_with("running")) {
         t.call = -1;

@@ -5,7 +5,7 @@
 //
 // It is read by process_vm_readv(2), which needs the kernel's permission to trace it and nothing
 // else. The process is not stopped and does not notice, unless `stop` is asked for: then all its
-// threads stand still as long as this object lives. (A stop ends some waits in the kernel with
+// threads stand still as long as this object exists. (A stop ends some waits in the kernel with
 // EINTR: see ptrace(2).)
 
 #include <functional>
@@ -30,12 +30,13 @@ public:
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
     [[nodiscard]] std::int64_t now() const override;
 
-    // Stops one thread for some microseconds and calls `look` meanwhile. For one that is in no
-    // system call: nothing is interrupted then. False: it cannot be stopped.
+    // Stops one thread for some microseconds and calls `look` meanwhile. Use it for a thread that
+    // is in no system call, because then nothing is interrupted. Returns false if the thread cannot
+    // be stopped.
     bool glimpse(int tid, const std::function<void(const registers&)>& look) const;
 
 private:
-    // They go on when this is destroyed, also by an exception from the constructor.
+    // They continue when this is destroyed, also by an exception from the constructor.
     struct stopped_threads : std::vector<int> {
         stopped_threads() = default;
         ~stopped_threads();

@@ -28,7 +28,7 @@ lock_graph::lock_graph(const snapshot& s)
 }
 
 void lock_graph::find_circles() {
-    std::vector<std::uint32_t> walk(next_.size(), nobody);  // Which walk has come by.
+    std::vector<std::uint32_t> walk(next_.size(), nobody);  // The walk that has visited the node.
     for (std::uint32_t start = 0; start < next_.size(); ++start) {
         std::uint32_t at = start;
         while (at != nobody && walk[at] == nobody) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/lock_graph.hpp: who waits for whose mutex or end, and who do so in a circle.
+// tools/ums/inspect/lock_graph.hpp: which fibers wait for each other's mutexes or ends, and which
+// do so in a circle.
 
 #include <cstdint>
 #include <string>
@@ -29,7 +30,8 @@ private:
     void find_circles();
 
     const snapshot& of_;
-    std::vector<std::uint32_t> next_;  // Of each node; nobody: it does not wait for a node.
+    // What each node waits for; nobody: it does not wait for a node.
+    std::vector<std::uint32_t> next_;
     std::vector<std::vector<std::uint32_t>> circles_;
 };
 

@@ -7,7 +7,7 @@ namespace tool::inspect {
 
 std::string memory::text(address at, std::size_t most) const {
     std::string found;
-    // Not beyond a page's end, where there may be nothing.
+    // Does not read beyond the end of a page, where there may be nothing.
     while (found.size() < most) {
         char part[64];
         const std::size_t left_in_page = 4096 - (at + found.size()) % 4096;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/memory.hpp: the memory of the process that is looked at.
+// tools/ums/inspect/memory.hpp: the memory of the process that is inspected.
 //
-// Everything read from it is to be mistrusted: it changes under the reader's eyes, and a core file
-// may hold anything.
+// Mistrust everything read from it: it changes while it is read, and a core file may hold anything.
 
 #include <cstdint>
 #include <cstring>
@@ -18,7 +17,7 @@ namespace tool::inspect {
 
 using address = std::uint64_t;
 
-// One block to be read. is_read: all of it was there.
+// One block to be read. is_read says whether all of it was there.
 struct piece {
     address at = 0;
     void* into = nullptr;
@@ -30,8 +29,8 @@ class memory {
 public:
     virtual ~memory() = default;
 
-    // Many blocks at the cost of few system calls. Throws std::system_error if the process is gone
-    // or must not be looked at.
+    // Reads many blocks at the cost of few system calls. Throws std::system_error if the process is
+    // gone or must not be inspected.
     virtual void read(std::span<piece> pieces) const = 0;
 
     [[nodiscard]] bool read(address at, void* into, std::size_t bytes) const {
@@ -46,11 +45,11 @@ public:
         if (!read(at, &value, sizeof value)) return std::nullopt;
         return value;
     }
-    // Up to the zero that ends it, at most `most` bytes. Empty if it cannot be read.
+    // The text up to the zero that ends it, at most `most` bytes. Empty if it cannot be read.
     [[nodiscard]] std::string text(address at, std::size_t most) const;
 };
 
-// A T that lies in bytes that were read. Requires: it lies inside.
+// A T inside bytes that were read. Requires: it lies inside them.
 template <class T>
 [[nodiscard]] T at_offset(std::span<const char> bytes, std::size_t offset) {
     T value{};

@@ -16,7 +16,7 @@ void occupancy::start(std::span<const processor_record> processors) {
 void occupancy::look() {
     const std::size_t n = processors_.size();
     ++looks_;
-    // One word of each processor, at the address that `at` says; 0: none.
+    // Reads one word of each processor, at the address that `at` returns; 0: none.
     const auto read_all = [&](std::vector<std::uint64_t>& into, auto at) {
         into.assign(n, 0);
         pieces_.clear();
@@ -38,7 +38,7 @@ void occupancy::look() {
     for (std::size_t i = 0; i < n; ++i) {
         if (fibers_[i] == 0) continue;
         ++busy_[processors_[i]];
-        if (ids_[i] == 0) continue;  // It has just ended.
+        if (ids_[i] == 0) continue;  // The fiber has just ended.
         ++by_fiber_[ids_[i]];
         ++by_start_[starts_[i]];
     }

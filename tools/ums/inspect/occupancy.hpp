@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/occupancy.hpp: which fiber each processor runs, looked at many times a second.
+// tools/ums/inspect/occupancy.hpp: samples many times a second which fiber each processor runs.
 //
-// A look reads four words a processor by four system calls, and stops nothing. Shares follow from
-// many looks: they are samples, not measurements. A fiber that is blocked in the kernel occupies
-// its processor until that is handed off.
+// A look reads four words of each processor by four system calls, and stops nothing. Shares follow
+// from many looks: they are samples, not measurements. A fiber that is blocked in the kernel
+// occupies its processor until that is handed off.
 
 #include <cstdint>
 #include <span>
@@ -20,16 +20,16 @@ class occupancy {
 public:
     occupancy(const process& of, const layout& how) : of_{of}, how_{how} {}
 
-    // Forgets what was seen; from now on these.
+    // Forgets what was seen; from now on it looks at these.
     void start(std::span<const processor_record> processors);
     void look();
 
     [[nodiscard]] std::uint64_t looks() const { return looks_; }
-    // From 0 to 1, of the looks since start().
+    // From 0 to 1: the share of the looks since start().
     [[nodiscard]] double busy(address processor) const;
-    // Likewise, of one processor's time. By its id.
+    // Likewise, the share of one processor's time, for the fiber with this id.
     [[nodiscard]] double of_fiber(std::uint64_t id) const;
-    // By the function that fibers were made with, which includes those that have ended.
+    // By the function that the fibers were made with; includes fibers that have ended.
     [[nodiscard]] const std::unordered_map<address, std::uint64_t>& by_start() const {
         return by_start_;
     }
@@ -38,7 +38,7 @@ private:
     const process& of_;
     const layout& how_;
     std::vector<address> processors_;
-    std::vector<address> holders_, fibers_;  // Of each; kept to spare allocations.
+    std::vector<address> holders_, fibers_;  // One for each processor; kept to save allocations.
     std::vector<std::uint64_t> ids_, starts_;
     std::vector<piece> pieces_;
     std::unordered_map<address, std::uint64_t> busy_, by_start_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/process.hpp: a process that is looked at, live or in a core file.
+// tools/ums/inspect/process.hpp: the process that is inspected, live or in a core file.
 
 #include <cstdint>
 #include <memory>
@@ -16,10 +16,11 @@ namespace tool::inspect {
 struct mapping {
     address begin = 0, end = 0;
     std::uint64_t offset = 0;  // In the file.
-    std::string path;          // As the process knows it; empty: of no file.
+    std::string path;          // The path that the process knows; empty: no file.
 };
 
-// What an unwinder begins with. The numbers of the DWARF registers of x86-64; 16 is the address.
+// What an unwinder starts with. The numbers are those of the DWARF registers of x86-64; 16 is the
+// address.
 struct registers {
     static constexpr unsigned sp = 7, bp = 6, ip = 16, count = 17;
     std::uint64_t value[count] = {};
@@ -36,7 +37,7 @@ struct thread_state {
     char state = '?';  // As in /proc/PID/stat: R runs, S and D wait in the kernel.
     // The number of the system call it is in; -1: in none. Unset: not known.
     std::optional<long> call;
-    registers at;  // As much as can be had without stopping it.
+    registers at;  // As much as is known without stopping the thread.
 };
 
 class process : public memory {
@@ -47,7 +48,7 @@ public:
     [[nodiscard]] virtual const std::vector<mapping>& mappings() const = 0;
     // Where the file of a mapping can be opened from here; empty: nowhere.
     [[nodiscard]] virtual std::string file_of(const mapping& m) const = 0;
-    // A thread, or nothing if it is not there.
+    // Returns a thread, or nothing if there is none.
     [[nodiscard]] virtual std::optional<thread_state> thread(int tid) const = 0;
     // CLOCK_MONOTONIC; 0: not known.
     [[nodiscard]] virtual std::int64_t now() const = 0;

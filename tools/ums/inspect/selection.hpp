@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/selection.hpp: which fibers are asked for, and in which order.
+// tools/ums/inspect/selection.hpp: which fibers the user asked for, and in which order.
 
 #include <functional>
 #include <optional>
@@ -16,11 +16,11 @@ namespace tool::inspect {
 
 class selection {
 public:
-    // Lists with commas; empty: all. Throws usage_error for a word that is none.
+    // Lists with commas; empty: all. Throws usage_error for an unknown word.
     selection(const std::string& states, const std::string& waits, const std::string& cluster,
               const std::string& match);
 
-    // `start`: called only if it is needed.
+    // Calls `start` only if it is needed.
     [[nodiscard]] bool has(const fiber_record& f, const std::string& cluster,
                            const std::function<std::string()>& start) const;
 

@@ -16,7 +16,7 @@ namespace tool::inspect {
 
 namespace {
 
-// What a damaged process or core file could make endless, or larger than the memory.
+// Bounds for what a damaged process or core file could make endless, or larger than the memory.
 constexpr std::size_t slabs_most = 4096, fibers_most = 50'000'000, clusters_most = 4096,
                       processors_most = 1024, carriers_most = 1'000'000, list_most = 20'000'000;
 constexpr std::size_t name_most = 256;
@@ -188,7 +188,7 @@ void snapshot::read_processor(std::uint32_t cluster, address at) {
     p.is_idle = at_offset<char>(bytes, how_.value("processor.is_idle")) != 0;
     p.is_retired = at_offset<char>(bytes, how_.value("processor.retired")) != 0;
     p.timers = at_offset<std::uint64_t>(bytes, how_.value("processor.timer_count"));
-    // A libums before this one does not have all of them.
+    // An older libums does not have all of them.
     const auto counter = [&](const char* name) {
         return how_.has(name) ? at_offset<std::uint64_t>(bytes, how_.value(name)) : 0;
     };
@@ -291,7 +291,7 @@ void snapshot::build(const std::vector<char>& before, const std::vector<char>& a
             f.pinned_to = at_offset<address>(d, pinned);
             f.joiner = at_offset<address>(d, joiner);
             f.has_moved = std::memcmp(before.data() + number * size, d.data(), size) != 0;
-            f.name.assign(1, '\0');  // For read_names(): the address is in waits_in until then.
+            f.name.assign(1, '\0');  // For read_names(): until then the address is in waits_in.
             f.waits_in = at_offset<address>(d, name);
             fiber_of_number_[number] = static_cast<std::uint32_t>(fibers.size());
             fibers.push_back(std::move(f));
@@ -301,7 +301,7 @@ void snapshot::build(const std::vector<char>& before, const std::vector<char>& a
         warning = fmt::format("{} of {} stacks cannot be read", unread, descriptors_.size());
 }
 
-// A name lies right below its fiber's descriptor; one that does not is the empty one.
+// A name lies right below its fiber's descriptor; one that does not counts as empty.
 void snapshot::read_names() {
     std::vector<piece> pieces;
     std::vector<std::array<char, name_most + 1>> texts(fibers.size());
@@ -402,7 +402,8 @@ void snapshot::classify() {
             f.state = fiber_state::ready;
             f.processor = q->second;
         } else if (has_mark && !has_policy) {
-            // It went while the lock of what it waits for was held: no bit of its own says so.
+            // It left while the lock of what it waits for was held, so no bit of its own says that
+            // it is parked.
             f.state = fiber_state::parked;
             waits_by_mark();
         } else {
@@ -417,7 +418,7 @@ void snapshot::classify() {
     }
 }
 
-// With the descriptor, and without what lies above it to keep the tops apart in the cache.
+// Includes the descriptor, but not what lies above it to keep the tops apart in the cache.
 void snapshot::note_stack_used(fiber_record& f) const {
     if (f.sp >= f.stack_begin && f.sp < f.at) f.stack_used = f.at + how_.value("fiber.size") - f.sp;
 }
@@ -449,7 +450,7 @@ void snapshot::look_at_threads() {
 }
 
 void snapshot::read_objects() {
-    // Each object once, however many wait for it.
+    // Reads each object once, however many fibers wait for it.
     std::unordered_map<address, std::array<std::uint64_t, 3>> objects;
     const auto word_of = [&](const fiber_record& f) -> address {
         switch (f.waits) {
@@ -477,7 +478,7 @@ void snapshot::read_objects() {
     for (auto& [at, words] : objects) {
         pieces.push_back({at, &words[0], 8, false});
         pieces.push_back(
-            {at + capacity, &words[1], 8, false});  // Of a channel; else not looked at.
+            {at + capacity, &words[1], 8, false});  // For a channel; otherwise not looked at.
     }
     of_.read(pieces);
     std::unordered_set<address> unread;

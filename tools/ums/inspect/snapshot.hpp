@@ -3,10 +3,10 @@
 
 // tools/ums/inspect/snapshot.hpp: all fibers of a process, and what runs them.
 //
-// Of a live process each descriptor is read twice, before and after the queues, timers and locks: a
+// In a live process each descriptor is read twice, before and after the queues, timers and locks. A
 // fiber whose descriptor is the same both times was in that state all the while (or came back to
-// it), and what is said of it fits together. Of the others what was read last is shown, and
-// has_moved.
+// it), and what is said of it fits together. For the other fibers the last state read is shown,
+// together with has_moved.
 
 #include <map>
 #include <memory>
@@ -20,7 +20,7 @@ namespace tool::inspect {
 struct carrier_record {
     address at = 0;
     address running = 0;     // The fiber.
-    address running_at = 0;  // Where that is said.
+    address running_at = 0;  // The address of the word that says so.
     address processor = 0;
     int tid = 0;
     std::uint32_t turn = 0;
@@ -43,7 +43,7 @@ struct processor_record {
 struct cluster_record {
     address at = 0;
     std::string name;
-    bool has_policy = false;  // The order of its fibers is known to the policy alone.
+    bool has_policy = false;  // Only the policy knows the order of its fibers.
     std::uint32_t processors = 0;
     std::uint32_t carriers = 0, carriers_most = 0;
     std::uint32_t queued = 0;  // In the inbox of all its processors.
@@ -54,7 +54,7 @@ struct cluster_record {
 // A plain thread that waits for a mutex without limit.
 struct thread_wait_record {
     int tid = 0;
-    address who = 0;    // What the owner words of locks it holds say.
+    address who = 0;    // The value that the owner words of the locks it holds have.
     address owner = 0;  // The owner word it waits for.
     std::uint32_t held_by = nobody;
 };
@@ -63,15 +63,15 @@ struct thread_wait_record {
 struct worker_record {
     std::uint64_t handle = 0;
     bool is_scheduler = false;
-    std::uint32_t state = 0;    // As src/scheduling/worker_state.hpp has them.
-    int tid = 0;                // Of its own kernel thread.
-    std::uint64_t partner = 0;  // The scheduler that executed it last; a scheduler's: its worker.
+    std::uint32_t state = 0;    // A value of src/scheduling/worker_state.hpp.
+    int tid = 0;                // The id of its own kernel thread.
+    std::uint64_t partner = 0;  // The scheduler that executed it last; for a scheduler: its worker.
     std::uint64_t switches = 0;
-    address sp = 0, ip = 0, bp = 0;      // Where it goes on; 0: it runs, or is at home.
-    std::optional<thread_state> thread;  // Of a worker that is blocked.
+    address sp = 0, ip = 0, bp = 0;      // Where it continues; 0: it runs, or is at home.
+    std::optional<thread_state> thread;  // For a worker that is blocked.
 };
 [[nodiscard]] const char* state_of(const worker_record& w);
-// The system call it is in; empty: none.
+// The system call that it is in; empty: none.
 [[nodiscard]] std::string wait_of(const worker_record& w);
 
 struct memory_use {
@@ -83,9 +83,9 @@ public:
     snapshot(const process& of, const layout& how);
 
     [[nodiscard]] const process& of() const { return of_; }
-    // Null: no descriptor of a fiber.
+    // Null if it is not the descriptor of a fiber.
     [[nodiscard]] std::uint32_t fiber_at(address descriptor) const;
-    // By an address on its stack.
+    // Finds a fiber by an address on its stack.
     [[nodiscard]] std::uint32_t fiber_on(address stack) const;
 
     std::vector<fiber_record> fibers;
@@ -98,14 +98,14 @@ public:
     std::string engine;
     std::vector<std::uint64_t> notices;  // runtime_stats::notice_us
     std::int64_t taken_at = 0;
-    std::string warning;  // What could not be read, in one line.
+    std::string warning;  // Says in one line what could not be read.
 
 private:
     struct slab {
         address stacks, end;
         std::uint64_t stride, guard, head_bytes;
         std::uint32_t carved;
-        std::size_t first;  // Of its descriptors.
+        std::size_t first;  // The number of the first of its descriptors.
     };
 
     void read_slabs();
@@ -137,7 +137,7 @@ private:
     std::map<address, std::uint32_t> cluster_index_;
     std::map<address, std::uint32_t> processor_index_;
     std::map<address, std::uint32_t>
-        ready_on_;  // A fiber: its processor, or nobody for a cluster's.
+        ready_on_;  // For each ready fiber: its processor, or nobody if a cluster's inbox holds it.
     std::vector<std::pair<address, std::int64_t>> timers_;
     [[nodiscard]] std::uint32_t number_on(address stack) const;
 };

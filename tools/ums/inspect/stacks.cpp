@@ -34,7 +34,7 @@ std::size_t bytes_to_copy(const fiber_record& f) {
 call_stack of_running(const snapshot& s, const fiber_record& f, unwinder& by) {
     const carrier_record& c = s.carriers[f.carrier];
     call_stack found;
-    // What a system call needs is left alone: its registers are known well enough.
+    // A thread in a system call is left alone: its registers are known well enough.
     const bool in_call = c.thread && c.thread->call.value_or(-1) >= 0;
     const bool is_known = c.thread && c.thread->at.is_known[registers::ip];
     const auto* live = dynamic_cast<const live_process*>(&s.of());

@@ -30,7 +30,7 @@ const Dwfl_Callbacks callbacks = {
     .debuginfo_path = nullptr,
 };
 
-// From where a program or library would lie if it were loaded at 0.
+// The address from which a program or library would lie if it were loaded at 0.
 bool lowest_address(const memory& m, address base, address& low) {
     const auto head = m.get<Elf64_Ehdr>(base);
     if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return false;
@@ -43,8 +43,8 @@ bool lowest_address(const memory& m, address base, address& low) {
     return low != ~address{0};
 }
 
-// The name a programmer gave it, with the class and the namespace it is in as far as debug
-// information tells.
+// The name that a programmer gave it, with its class and namespace as far as debug information
+// tells.
 std::string name_of(Dwarf_Die& die) {
     Dwarf_Attribute attribute;
     for (const unsigned which : {unsigned{DW_AT_linkage_name}, unsigned{DW_AT_MIPS_linkage_name}})
@@ -97,7 +97,7 @@ symbols::symbols(const process& of) {
         const std::string file = of.file_of(m);
         address low = 0;
         if (m.offset != 0 || file.empty() || !lowest_address(of, m.begin, low)) continue;
-        // Of what cannot be opened, or is no ELF file, there are no names.
+        // A file that cannot be opened, or is not an ELF file, gives no names.
         dwfl_report_elf(dwfl_, m.path.c_str(), file.c_str(), -1, m.begin - low, true);
     }
     dwfl_report_end(dwfl_, nullptr, nullptr);

@@ -34,11 +34,12 @@ public:
 
     // The name of the function at an address, or "PATH+0x123", or the address.
     [[nodiscard]] std::string function(address at);
-    // The inlined functions at an address, innermost first, and last the one they are in. Looked up
-    // once.
+    // The inlined functions at an address, innermost first, and last the function they are in.
+    // Looked up once.
     [[nodiscard]] const std::vector<source_frame>& frames(address pc);
 
-    // The unwind tables for an address, and what to subtract from addresses for it; may be null.
+    // The unwind tables for an address, and what to subtract from addresses before using them; may
+    // be null.
     struct tables {
         Dwarf_CFI_s* of[2] = {};
         std::uint64_t bias[2] = {};
@@ -52,7 +53,7 @@ private:
     std::unordered_map<address, std::vector<source_frame>> known_;
 };
 
-// Without the template's own words: what a fiber was made to call.
+// Removes the template's own words, so that the function remains that the fiber was made to call.
 [[nodiscard]] std::string start_function(std::string demangled);
 
 }  // namespace tool::inspect

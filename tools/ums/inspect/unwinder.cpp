@@ -184,7 +184,7 @@ bool unwinder::step(const plan& p, registers& r, const stack_copy& copy, bool& e
     }
     if (!out.is_known[registers::sp]) out.set(registers::sp, cfa);
     if (!out.is_known[registers::ip]) return false;
-    // A stack that does not shrink has no end, but for the step off a signal's own stack.
+    // A stack that does not shrink has no end, except at the step off a signal's own stack.
     if (!p.is_signal && out.value[registers::sp] <= r.value[registers::sp]) return false;
     r = out;
     return true;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/unwinder.hpp: from a fiber's registers to the calls it is in.
+// tools/ums/inspect/unwinder.hpp: from a fiber's registers to its call stack.
 //
-// The rules of an address (its unwind tables, read by libdw) are looked up once and kept: a hundred
-// thousand fibers stand at a few dozen addresses.
+// The rules of an address (its unwind tables, read by libdw) are looked up once and kept, because a
+// hundred thousand fibers stand at a few dozen addresses.
 
 #include <elfutils/libdw.h>
 
@@ -17,11 +17,11 @@
 
 namespace tool::inspect {
 
-// The addresses of a stack's frames, innermost first. The first is where it goes on, the others
-// follow a call.
+// The addresses of a stack's frames, innermost first. The first is where the fiber continues; each
+// of the others follows a call.
 struct call_stack {
     std::vector<address> frames;
-    bool is_cut_off = false;  // It could not be followed to its end.
+    bool is_cut_off = false;  // The stack could not be followed to its end.
 
     friend bool operator==(const call_stack&, const call_stack&) = default;
     friend auto operator<=>(const call_stack&, const call_stack&) = default;
@@ -40,13 +40,13 @@ public:
     unwinder(const unwinder&) = delete;
     unwinder& operator=(const unwinder&) = delete;
 
-    // What is not in the copy is read from the process.
+    // Reads what is not in the copy from the process.
     [[nodiscard]] call_stack unwind(registers from, const stack_copy& copy);
 
 private:
     struct rule {
         enum : unsigned char { undefined, same, expression } kind = same;
-        Dwarf_Op storage[3];  // What libdw may have to write down.
+        Dwarf_Op storage[3];  // Room for what libdw may have to write down.
         Dwarf_Op* ops = nullptr;
         std::size_t count = 0;
     };
@@ -64,7 +64,8 @@ private:
     [[nodiscard]] bool evaluate(const Dwarf_Op* ops, std::size_t count, const registers& r,
                                 const stack_copy& copy, address cfa, std::uint64_t& result,
                                 bool& is_value) const;
-    // One frame out. False: that was the last, or it cannot be told.
+    // Steps one frame out. Returns false if that was the last frame, or if the next cannot be
+    // found.
     [[nodiscard]] bool step(const plan& p, registers& r, const stack_copy& copy, bool& ended) const;
 
     const process& of_;

@@ -26,10 +26,10 @@ private:
 };
 
 [[nodiscard]] const char* cluster_of(const snapshot& s, const fiber_record& f);
-// Its number in its cluster, or "-".
+// The number of its processor in the cluster, or "-".
 [[nodiscard]] std::string processor_of(const snapshot& s, const fiber_record& f);
 
-// The beginning of a function's name: as much as one line has room for.
+// The beginning of a function's name: as much as fits on one line.
 [[nodiscard]] std::string shortened(std::string name, std::size_t most = 60);
 // "9120", "64K", "17M"; "-" for none.
 [[nodiscard]] std::string bytes_in_words(std::uint64_t n);
@@ -37,7 +37,7 @@ private:
 using name_counts = std::map<std::string, std::size_t>;
 [[nodiscard]] name_counts by_state(const snapshot& s);
 [[nodiscard]] name_counts by_wait(const snapshot& s);
-// "21 parked, 1 blocked": the most frequent first.
+// "21 parked, 1 blocked": the most frequent one first.
 [[nodiscard]] std::string in_words(const name_counts& all);
 
 }  // namespace tool::inspect

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Each file between two symbols. The folder of the page and the place of Chart.js are given to the assembler
-// (-I), so that no path of the build machine is written here.
+// Each file between two symbols. The folder of the page and the place of Chart.js are given to the
+// assembler (-I), so that no path of the build machine is written here.
 
         .section .rodata
 

@@ -15,12 +15,12 @@ namespace tool::profiling {
 namespace {
 
 struct node {
-    std::int64_t ns = 0;  // With what is above it.
-    frame first;          // For its file.
+    std::int64_t ns = 0;  // Includes what is above it.
+    frame first;          // Its file is shown.
     std::map<std::string, std::unique_ptr<node>> above;
 };
 
-// [name, microseconds, file, [children]]: short, for there are many.
+// [name, microseconds, file, [children]]: short, because there are many.
 nlohmann::json to_json(const std::string& name, const node& n) {
     nlohmann::json above = nlohmann::json::array();
     for (const auto& [child, of] : n.above) above.push_back(to_json(child, *of));
@@ -56,7 +56,7 @@ std::string to_html(const profile_data& p) {
                               {"on", to_json("on CPU", tree(p, true))},
                               {"off", to_json("off CPU", tree(p, false))}};
     std::string text = data.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-    // Inside a script nothing may look like its end.
+    // Inside a script element nothing may look like its end.
     for (std::size_t at = 0; (at = text.find('<', at)) != std::string::npos;)
         text.replace(at, 1, "\\u003c");
     std::string page{ums_asset_flame, ums_asset_flame_end};

@@ -8,7 +8,7 @@ namespace tool::profiling {
 
 namespace {
 
-// Semicolons and the last space have a meaning there.
+// Semicolons, line ends and the last space have a meaning in this format.
 std::string plain(std::string name) {
     std::replace(name.begin(), name.end(), ';', ':');
     std::replace(name.begin(), name.end(), '\n', ' ');

@@ -18,7 +18,7 @@ namespace {
 class message {
 public:
     void number(unsigned field, std::uint64_t value) {
-        if (value == 0) return;  // As if it were there.
+        if (value == 0) return;  // A missing field means 0.
         varint(field << 3);
         varint(value);
     }
@@ -28,7 +28,7 @@ public:
         text_ += value;
     }
     void add(unsigned field, const message& value) { bytes(field, value.text_); }
-    // Several numbers in one field.
+    // Writes several numbers into one field.
     void packed(unsigned field, const std::vector<std::uint64_t>& values) {
         message all;
         for (const std::uint64_t v : values) all.varint(v);
@@ -92,7 +92,7 @@ std::string to_pprof(const profile_data& p) {
 
     std::map<frame, std::uint64_t> locations;
     std::map<std::pair<std::string, std::string>, std::uint64_t> functions;
-    message tables;  // Locations and functions, each as it is met first.
+    message tables;  // Holds locations and functions, in the order in which they are first met.
     const auto location_of = [&](const frame& f) {
         const auto [at, is_new] = locations.try_emplace(f, locations.size() + 1);
         if (!is_new) return at->second;

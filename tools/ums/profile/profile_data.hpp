@@ -11,7 +11,7 @@ namespace tool::profiling {
 
 struct frame {
     std::string function;
-    std::string file;  // Empty: not known, or no function of the program.
+    std::string file;  // Empty: not known, or not a function of the program.
     int line = 0;
 
     friend bool operator==(const frame&, const frame&) = default;
@@ -21,7 +21,7 @@ struct frame {
 struct sample {
     std::vector<frame> frames;  // Outermost first.
     bool is_on_cpu = false;
-    std::string wait;  // What one that is not waited for.
+    std::string wait;  // For a waiting fiber, what it waits for.
     std::int64_t ns = 0;
     std::uint64_t count = 0;
 };
@@ -29,11 +29,11 @@ struct sample {
 struct profile_data {
     std::vector<sample> samples;
     std::string title;
-    std::int64_t began_ns = 0;  // Of the day's clock.
+    std::int64_t began_ns = 0;  // On the clock of the day.
     std::int64_t duration_ns = 0;
-    std::int64_t period_ns = 0;      // Between two looks at what is on a CPU.
-    std::int64_t cpu_ns = 0;         // As the kernel counted the process's; 0: not known.
-    std::int64_t stopped_ns = 0;     // The threads were stopped, all together.
+    std::int64_t period_ns = 0;      // The time between two looks at what is on a CPU.
+    std::int64_t cpu_ns = 0;  // The process's CPU time as the kernel counts it; 0: not known.
+    std::int64_t stopped_ns = 0;     // For how long the threads were stopped, all together.
     std::uint64_t stops = 0;
     std::uint64_t looks_off_cpu = 0;
 
@@ -49,8 +49,8 @@ struct profile_data {
 // and samples.
 [[nodiscard]] std::string to_pprof(const profile_data& p);
 
-// A line a stack: functions from the outermost, then microseconds. Its first frame says
-// whether it was on a CPU.
+// A line for each stack: functions from the outermost, then microseconds. The first frame says
+// whether the thread was on a CPU.
 [[nodiscard]] std::string to_folded(const profile_data& p);
 
 // A page that needs no network.

@@ -24,15 +24,16 @@ using namespace inspect;
 namespace {
 
 constexpr std::size_t page_bytes = 4096, pages_most = 8, carriers_most = 100'000, spawners_most = 24;
-// Off a CPU: at least so far apart, and at most a tenth of the time is spent with them.
+// Looks at what is off a CPU are at least this far apart, and take at most a tenth of the time.
 constexpr double off_interval_s = 0.1, off_share = 0.1;
 
 std::string thread_file(int pid, int tid, const char* name) {
     return fmt::format("/proc/{}/task/{}/{}", pid, tid, name);
 }
 
-// Whether a stop of a thread would find it at work: it runs, and not only where nothing else wants
-// to: such a one (a sentinel of libums, say) may take long to come to its stop.
+// Whether a stop of the thread would find it at work: it runs, and does not run only where nothing
+// else wants to. A thread of the latter kind (such as a sentinel of libums) may take long to come
+// to its stop.
 bool is_at_work(int pid, int tid) {
     std::string line;
     if (!std::getline(std::ifstream{thread_file(pid, tid, "stat")}, line)) return false;
@@ -51,14 +52,14 @@ bool is_at_work(int pid, int tid) {
     return policy != idle_policy;
 }
 
-// Nanoseconds on a CPU since its start; -1: not known.
+// The time that it has been on a CPU since its start, in ns; -1: not known.
 std::int64_t on_cpu_ns(int pid, int tid) {
     std::int64_t ns = -1;
     std::ifstream{thread_file(pid, tid, "schedstat")} >> ns;
     return ns;
 }
 
-// What begins every fiber says nothing.
+// The frame that begins every fiber says nothing.
 bool is_entry(const std::string& function) {
     constexpr std::string_view begins[] = {"ums_fiber_entry", "fiber_main",  "run_function",
                                            "invoke<",         "__invoke",    "call<",
@@ -72,7 +73,7 @@ bool is_entry(const std::string& function) {
            });
 }
 
-// Without the arguments, which are long and say little here.
+// Leaves out the arguments, which are long and say little here.
 std::string plain(std::string function) {
     constexpr std::string_view local = "(anonymous namespace)::";
     for (std::size_t at; (at = function.find(local)) != std::string::npos;)
@@ -122,7 +123,7 @@ profile_data sampler::run(double seconds, double frequency, bool on_cpu, bool of
         return from + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>{s});
     };
     const auto end = later(begin, seconds);
-    // Not in step with the program: between half a period and one and a half.
+    // Out of step with the program: between half a period and one and a half.
     std::uniform_real_distribution<double> jitter{0.5, 1.5};
     auto next_off = later(begin, off_interval_s * jitter(random_));
     auto last_off = begin, next_threads = begin;
@@ -149,7 +150,7 @@ profile_data sampler::run(double seconds, double frequency, bool on_cpu, bool of
         all.duration_ns = static_cast<std::int64_t>(passed(begin) * 1e9);
         if (off_cpu) look_off_cpu(1e9 * passed(last_off));
     } catch (const std::runtime_error&) {
-        if (sums_.empty()) throw;  // It never was there for long enough.
+        if (sums_.empty()) throw;  // The process was never there for long enough.
     }
     if (stops_ == 0 && refused_ != 0)
         throw std::runtime_error{fmt::format(
@@ -202,7 +203,7 @@ sampler::origin sampler::origin_of(const fiber_record& f) {
     return {f.run, f.spawned_at, f.spawner, f.spawner == 0 && f.name == "main"};
 }
 
-// Spawners may never be on a CPU.
+// Spawners may never be on a CPU, so they are looked at here.
 void sampler::learn_origins() {
     const snapshot s{of_, how_};
     for (const fiber_record& f : s.fibers) origins_.try_emplace(f.id, origin_of(f));
@@ -211,7 +212,7 @@ void sampler::learn_origins() {
 void sampler::look_on_cpu() {
     for (const int tid : threads_) {
         if (!is_at_work(of_.pid(), tid)) continue;
-        // One that has waited for a CPU all the time has used none.
+        // A thread that has waited for a CPU all the time has used none.
         const std::int64_t now = on_cpu_ns(of_.pid(), tid);
         const std::int64_t used = now - std::exchange(cpu_of_[tid], now);
         if (used <= 0) continue;
@@ -230,7 +231,7 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
     const bool seen = of_.glimpse(tid, [&](const registers& now) {
         then = now;
         begin = now.value[registers::sp];
-        // The rest of this page, and the next ones as far as there are any.
+        // The rest of this page, and the next pages as far as there are any.
         bytes.resize(pages_most * page_bytes);
         address fiber = 0;
         std::vector<piece> pieces{{carrier + how_.value("carrier.running"), &fiber, 8, false}};
@@ -289,7 +290,7 @@ void sampler::look_off_cpu(double ns) {
     for (std::uint32_t i = 0; i < s.fibers.size(); ++i) {
         const fiber_record& f = s.fibers[i];
         origins_.try_emplace(f.id, origin_of(f));
-        // The registers of one in a page fault could be had only after it.
+        // The registers of a thread in a page fault would be known only after the fault.
         const bool is_off = f.state == fiber_state::parked || f.state == fiber_state::ready ||
                             (f.state == fiber_state::blocked && f.waits == wait::system_call);
         if (is_off) chosen.push_back(i);
@@ -313,7 +314,8 @@ void sampler::look_off_cpu(double ns) {
     }
 }
 
-// From the first one: its start function, where it spawned the next, and so on to the fiber's own.
+// Begins with the first fiber: its start function, where it spawned the next, and so on to the
+// fiber's own.
 std::vector<std::uint32_t> sampler::spawners(const origin& of) {
     std::vector<const origin*> chain{&of};
     while (chain.back()->spawner != 0 && chain.size() < spawners_most) {
@@ -322,7 +324,7 @@ std::vector<std::uint32_t> sampler::spawners(const origin& of) {
         chain.push_back(&found->second);
     }
     std::vector<std::uint32_t> frames;
-    const auto add = [&](std::uint32_t f) {  // One that spawns its like is shown once.
+    const auto add = [&](std::uint32_t f) {  // A fiber that spawns its like is shown once.
         if (std::find(frames.begin(), frames.end(), f) == frames.end()) frames.push_back(f);
     };
     if (chain.back()->spawner != 0) add(label("[spawned by a fiber that has ended]"));
@@ -349,7 +351,7 @@ void sampler::add_calls(std::vector<std::uint32_t>& to, const call_stack& calls,
         }
 }
 
-// Outermost first.
+// The outermost frame first.
 const std::vector<std::uint32_t>& sampler::frames_of(address pc) {
     const auto [at, is_new] = known_.try_emplace(pc);
     if (!is_new) return at->second;

@@ -3,19 +3,18 @@
 
 // tools/ums/profile/sampler.hpp: looks at a process again and again, and remembers what it saw.
 //
-// On a CPU: every kernel thread that runs is stopped by ptrace(2) for some microseconds, in which
-// its registers, the fiber it runs and the top of its stack are read. What is seen stands for the
-// time that the thread has been on a CPU, as the kernel counts it, since it was seen before.
-// perf_event_open(2) would do without the stop, but is refused in most containers; this needs what
-// reading a process needs.
-// A thread in a system call is left alone until it is back, so no call ends with EINTR, but for one
-// that begins to wait in the very moment.
+// On a CPU: ptrace(2) stops every kernel thread that runs for some microseconds, in which the
+// sampler reads its registers, the fiber it runs and the top of its stack. A sample stands for the
+// time that the thread has been on a CPU, as the kernel counts it, since the sample before.
+// perf_event_open(2) would do without the stop, but most containers refuse it; this needs only what
+// reading a process needs. A thread in a system call is left alone until it is back, so no call
+// ends with EINTR, except one that begins to wait at that very moment.
 //
-// Off it: a snapshot of all fibers, as `ums ps` makes, and the stacks of those that do not run.
-// Each stands for the time since the look before.
+// Off a CPU: a snapshot of all fibers, as `ums ps` makes it, and the stacks of those that do not
+// run. Each stands for the time since the look before.
 //
-// A fiber's stack goes on below with the code that spawned it, and its spawner's start function,
-// and so on, as far as the spawners were seen.
+// Below its first frame, a fiber's stack continues with the code that spawned it, then with its
+// spawner's start function, and so on, as far as the spawners were seen.
 
 #include <chrono>
 #include <cstdint>
@@ -37,8 +36,8 @@ class sampler {
 public:
     sampler(const inspect::live_process& of, const inspect::layout& how, inspect::symbols& names);
 
-    // Blocks for so long. What has been seen until the process ended, if it does meanwhile. Throws
-    // std::runtime_error if it must not be stopped.
+    // Blocks for that long. Returns what was seen, up to the process's end if it ends meanwhile.
+    // Throws std::runtime_error if it must not be stopped.
     [[nodiscard]] profile_data run(double seconds, double frequency, bool on_cpu, bool off_cpu);
 
 private:
@@ -51,7 +50,7 @@ private:
         std::uint64_t spawner = 0;
         bool is_main = false;  // The fiber in which ums::run() began.
     };
-    // Frames by number, outermost first, and what it waits for.
+    // The numbers of the frames, outermost first, and what the fiber waits for.
     struct key {
         std::vector<std::uint32_t> frames;
         inspect::wait waits = inspect::wait::none;
@@ -85,7 +84,8 @@ private:
 
     std::vector<int> threads_;
     std::unordered_map<int, address> carrier_of_;  // By thread.
-    std::unordered_map<int, std::int64_t> cpu_of_;  // Nanoseconds that it had used when last seen.
+    // The nanoseconds that the thread had used when it was last seen.
+    std::unordered_map<int, std::int64_t> cpu_of_;
     std::unordered_map<std::uint64_t, origin> origins_;
     std::vector<frame> frames_;
     std::map<frame, std::uint32_t> numbers_;

@@ -9,7 +9,7 @@ namespace tool::tracing {
 
 namespace {
 
-// Threads of the format: processors, then fibers.
+// The format's threads: processors first, then fibers.
 constexpr std::uint64_t first_fiber = 1'000'000;
 
 std::string json_text(std::string_view text) {

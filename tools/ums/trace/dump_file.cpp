@@ -54,7 +54,7 @@ public:
     [[nodiscard]] std::int64_t now() const override { return 0; }
 
 private:
-    // What the program has not changed is in its files still.
+    // What the program has not changed can still be read from its files.
     [[nodiscard]] bool read_from_file(const inspect::piece& p) const {
         for (const inspect::mapping& m : mappings_) {
             if (p.at < m.begin || p.at >= m.end || p.bytes > m.end - p.at || file_of(m).empty()) continue;

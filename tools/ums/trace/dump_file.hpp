@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/dump_file.hpp: what a process has written into the file that UMS_TRACE names,
-// when it crashed or found a deadlock (src/sched/trace.cpp has the format).
+// tools/ums/trace/dump_file.hpp: the file that UMS_TRACE names, which a process writes when it
+// crashes or finds a deadlock (src/sched/trace.cpp has the format).
 
 #include <memory>
 
@@ -13,7 +13,7 @@ namespace tool::tracing {
 
 struct dump {
     recording what;
-    std::unique_ptr<inspect::process> of;  // For names: it has mappings, and no memory.
+    std::unique_ptr<inspect::process> of;  // For names: it has mappings, but no memory.
 };
 
 // Throws std::runtime_error with one line.

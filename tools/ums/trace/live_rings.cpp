@@ -16,7 +16,7 @@ using inspect::address;
 
 namespace {
 
-// As src/sched/trace.hpp has it: version 1.
+// The same as in src/sched/trace.hpp, version 1.
 struct control {
     std::uint32_t version, record_bytes, wanted, ring_bytes;
     address rings;
@@ -111,14 +111,14 @@ void live_rings::collect_ring(address at, recording* into) {
     const std::size_t wanted = static_cast<std::size_t>(head->count - first);
     const std::size_t before = r.raw.size();
     r.raw.resize(before + wanted);
-    // At most two pieces: the ring goes on at its begin.
+    // There are at most two pieces, because the ring continues at its beginning.
     const std::uint64_t slot = first & head->mask;
     const auto front = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, capacity - slot));
     inspect::piece pieces[2] = {
         {head->records + slot * sizeof(raw_record), r.raw.data() + before, front * sizeof(raw_record)},
         {head->records, r.raw.data() + before + front, (wanted - front) * sizeof(raw_record)}};
     of_.read(std::span{pieces, wanted > front ? 2u : 1u});
-    // What the writer has come to meanwhile may be torn; see src/sched/trace.hpp.
+    // Records that the writer has reached meanwhile may be torn; see src/sched/trace.hpp.
     const auto after = of_.get<ring_head>(at);
     const std::uint64_t count = after ? after->count : head->count;
     const std::uint64_t whole = count + 1 > capacity ? count + 1 - capacity : 0;

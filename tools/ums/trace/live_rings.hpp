@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/live_rings.hpp: the rings of a process that runs.
+// tools/ums/trace/live_rings.hpp: the rings of a running process.
 //
-// Switched on and off by one word, written by process_vm_writev(2); read by process_vm_readv(2)
-// while they are written. Both need the kernel's permission to trace the process, and nothing else;
-// nothing is stopped.
+// They are switched on and off by one word, written by process_vm_writev(2), and read by
+// process_vm_readv(2) while the process writes them. Both need the kernel's permission to trace the
+// process, and nothing else; nothing is stopped.
 
 #include <map>
 
@@ -17,15 +17,16 @@ namespace tool::tracing {
 
 class live_rings {
 public:
-    // Throws std::runtime_error with one line: this libums cannot be traced.
+    // Throws std::runtime_error with one line if this libums cannot be traced.
     live_rings(const inspect::process& of, const inspect::layout& how);
 
     [[nodiscard]] bool is_on() const;
-    // `ring_bytes`: of rings that are made from now on; 0: as it is. Throws std::runtime_error.
+    // `ring_bytes` applies to rings that are made from now on; 0 leaves it unchanged. Throws
+    // std::runtime_error.
     void switch_on(std::uint32_t ring_bytes) const;
     void switch_off() const;
 
-    // From now on: what is in the rings already is not wanted.
+    // Begins now: skips what is already in the rings.
     void skip();
     // Adds what has come since the last call.
     void collect(recording& into);
@@ -33,7 +34,7 @@ public:
 private:
     struct place {
         std::size_t index = 0;
-        std::uint64_t read = 0;  // So many of its records.
+        std::uint64_t read = 0;  // How many of its records have been read.
     };
     void collect_ring(inspect::address at, recording* into);
     void walk(recording* into);

@@ -35,7 +35,7 @@ namespace interned_fields { constexpr unsigned event_names = 2, iid = 1, name = 
 constexpr std::uint64_t sequence = 1;
 constexpr unsigned cleared = 1, needs_state = 2;
 
-// Of all tracks.
+// The numbers of all tracks.
 constexpr std::uint64_t process_uuid = 1, fibers_uuid = 2, processors_uuid = 3, first_processor = 16,
                         first_fiber = std::uint64_t{1} << 32;
 
@@ -224,7 +224,8 @@ private:
                 default:
                     e.skip();
             }
-        if (uuid < first_fiber) return;  // A processor's: the fiber's own says the same.
+        // It is a processor's track: the fiber's own track says the same.
+        if (uuid < first_fiber) return;
         if (type == static_cast<std::int32_t>(event_fields::begin)) {
             open_[uuid] = {iid, at};
         } else if (type == static_cast<std::int32_t>(event_fields::end)) {
@@ -248,7 +249,7 @@ private:
 
 bool is_perfetto(const std::string& path) {
     std::ifstream file{path, std::ios::binary};
-    return file.get() == 0x0a;  // The first packet.
+    return file.get() == 0x0a;  // The tag of the first packet.
 }
 
 void read_perfetto(const std::string& path, sink& to) {

@@ -4,9 +4,9 @@
 // tools/ums/trace/perfetto.hpp: a trace in Perfetto's format (protos/perfetto/trace/ of that
 // project), for ui.perfetto.dev.
 //
-// A track for each processor, with what ran there, and one for each fiber, with what it did; arrows
-// lead from a wake-up to where the woken fiber runs. All packets are of one sequence, which interns
-// names.
+// There is a track for each processor, with what ran there, and one for each fiber, with what it
+// did; arrows lead from a wake-up to where the woken fiber runs. All packets belong to one
+// sequence, which interns names.
 
 #include <cstdio>
 #include <unordered_map>
@@ -17,8 +17,8 @@ namespace tool::tracing {
 
 class perfetto_file final : public sink {
 public:
-    // Into an open file, which stays the caller's. `process`: its number, and its name for the
-    // page.
+    // Writes into an open file, which stays the caller's. `process` is the process's number, and
+    // `name` its name for the page.
     perfetto_file(std::FILE* into, int process, const std::string& name);
 
     void processor(std::uint32_t track, std::string_view name) override;
@@ -39,10 +39,10 @@ private:
     std::unordered_map<std::uint64_t, std::string> fibers_;
 };
 
-// Reads a file that perfetto_file has written, back into what it was told, but for moments.
-// Throws std::runtime_error with one line.
+// Reads a file that perfetto_file has written, and tells it to `to` again, except moments. Throws
+// std::runtime_error with one line.
 void read_perfetto(const std::string& path, sink& to);
-// Whether it may be one.
+// Whether the file may be one.
 [[nodiscard]] bool is_perfetto(const std::string& path);
 
 }  // namespace tool::tracing

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/record.hpp: what libums has recorded, as it lies in its rings
-// (src/sched/trace.hpp).
+// tools/ums/trace/record.hpp: the records of libums as they lie in its rings (src/sched/trace.hpp).
 
 #include <cstdint>
 #include <string>
@@ -40,20 +39,20 @@ struct record {
     std::int64_t when = 0;  // CLOCK_MONOTONIC, ns.
     event what = event::none;
     std::uint32_t ring = 0;   // Index in recording::rings.
-    std::uint32_t place = 0;  // In what was read of the ring.
+    std::uint32_t place = 0;  // The position in what was read of the ring.
     std::uint64_t fiber = 0, argument = 0, other = 0;
 };
 
 struct ring {
     static constexpr std::uint32_t outside = ~std::uint32_t{0};
-    // Its index in the cluster; outside: of threads without one.
+    // The processor's index in the cluster; outside: the ring of threads without one.
     std::uint32_t processor = outside;
     std::string cluster;
     std::uint64_t lost = 0;  // Records that were overwritten before they were read.
     std::vector<raw_record> raw;
 };
 
-// Two moments of both clocks.
+// The same moment, twice, on both clocks.
 struct clock_pair {
     std::uint64_t stamp = 0;
     std::int64_t ns = 0;

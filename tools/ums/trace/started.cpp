@@ -26,7 +26,7 @@ started::started(const std::vector<std::string>& command, const std::string& var
     if (pid_ == 0) {
         char c;
         close(go[1]);
-        if (read(go[0], &c, 1) != 1) _exit(127);  // Not before it is seized.
+        if (read(go[0], &c, 1) != 1) _exit(127);  // The program does not begin before it is seized.
         setenv("UMS_TRACE", variable.c_str(), 1);
         sigset_t none;
         sigemptyset(&none);
@@ -71,12 +71,12 @@ started::is started::look() {
         }
         if (status >> 8 == (SIGTRAP | PTRACE_EVENT_EXIT << 8)) return is::exiting;
         const int number = WSTOPSIG(status);
-        if (status >> 16 != PTRACE_EVENT_STOP)  // A signal on its way.
+        if (status >> 16 != PTRACE_EVENT_STOP)  // A signal is on its way.
             ptrace(PTRACE_CONT, pid_, nullptr, number);
         else if (number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU)
-            // A stop of the whole process: it stays one.
+            // The whole process was stopped, and stays so.
             ptrace(PTRACE_LISTEN, pid_, nullptr, nullptr);
-        else  // The end of one.
+        else  // The end of a stop.
             ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
     }
 }

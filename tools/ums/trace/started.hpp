@@ -4,7 +4,7 @@
 // tools/ums/trace/started.hpp: a program that the tool starts, and whose memory can still be read
 // when it ends.
 //
-// It is seized by ptrace(2), which halts nothing, and stands still for a moment where it exits.
+// ptrace(2) seizes it, which halts nothing, and makes it stand still for a moment when it exits.
 
 #include <string>
 #include <vector>
@@ -15,17 +15,17 @@ class started {
 public:
     // Searches $PATH, and sets UMS_TRACE. Throws std::runtime_error with one line.
     started(const std::vector<std::string>& command, const std::string& variable);
-    ~started();  // It runs on, if it has not ended.
+    ~started();  // If the program has not ended, it runs on.
     started(const started&) = delete;
     started& operator=(const started&) = delete;
 
     [[nodiscard]] int pid() const { return pid_; }
-    // Looks after it, without waiting.
+    // Looks after the program, without waiting.
     enum class is { running, exiting, gone };
     [[nodiscard]] is look();
-    // After exiting: lets it end.
+    // Call after `exiting`: lets it end.
     void let_go();
-    // After gone: its exit code, or 128 + its signal.
+    // Call after `gone`: returns its exit code, or 128 + its signal.
     [[nodiscard]] int code() const { return code_; }
 
 private:

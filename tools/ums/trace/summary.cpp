@@ -43,7 +43,7 @@ void print_line(const char* what, const distribution& d) {
                in_words(d.p99), in_words(d.most));
 }
 
-// The kind: what stands before the address or the number.
+// The kind of a wait: what stands before the address or the number.
 std::string kind_of(std::string_view wait) {
     if (wait.ends_with("readable")) return "readable";
     if (wait.ends_with("writable")) return "writable";

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/summary.hpp: what a trace adds up to: how long fibers wait for a processor, and
-// what those of each start function do with their time.
+// tools/ums/trace/summary.hpp: the sums of a trace: how long fibers wait for a processor, and how
+// the fibers of each start function spend their time.
 
 #include <cstdio>
 #include <map>

@@ -38,7 +38,7 @@ std::string wait_words(std::uint64_t word) {
     using inspect::wait;
     const auto kind = static_cast<unsigned>(word >> kind_shift);
     const std::uint64_t object = word & ((std::uint64_t{1} << kind_shift) - 1);
-    // As src/sched/trace.hpp has them.
+    // The values of src/sched/trace.hpp.
     if (kind == 101) return fmt::format("join of fiber {}", object);
     if (kind == 102) return "park";
     if (kind == 103) return "sleep";
@@ -146,12 +146,12 @@ public:
 
 private:
     struct state {
-        bool is_known = false;  // Since when it does what it does.
+        bool is_known = false;  // Known: since when the fiber does what it does.
         fiber_does does = fiber_does::runs;
         std::string waits_for;
         std::int64_t since = 0;
         std::uint32_t track = 0;
-        std::uint64_t arrow = 0;  // That leads to it.
+        std::uint64_t arrow = 0;  // The arrow that leads to it.
     };
 
     state& of(std::uint64_t id) {
@@ -179,7 +179,7 @@ private:
         f.since = when;
         f.track = track;
     }
-    // What ran there and said nothing has yielded.
+    // A fiber that ran there and recorded nothing has yielded.
     void runs(std::uint32_t p, std::uint64_t id, std::int64_t when) {
         const std::uint64_t before = std::exchange(running_[p], id);
         if (before == id && id != 0 && of(id).is_known && of(id).does == fiber_does::runs) return;
@@ -197,7 +197,7 @@ private:
     }
     void wakes(std::uint64_t id, std::uint64_t by, std::uint32_t p, std::int64_t when, const char* how) {
         state& f = of(id);
-        // One that is ready, or runs, was woken before it could wait.
+        // A fiber that is ready, or runs, was woken before it could wait.
         const bool was_waiting = !f.is_known || f.does == fiber_does::waits;
         if (was_waiting) becomes(id, fiber_does::was_woken, {}, when);
         state& now = of(id);
@@ -216,7 +216,7 @@ private:
     std::unordered_map<std::uint64_t, state> fibers_;
     std::unordered_map<std::uint64_t, bool> told_;
     std::vector<std::uint64_t> running_;   // By track.
-    std::vector<std::uint32_t> tracks_;    // By ring: rings of one processor share a track.
+    std::vector<std::uint32_t> tracks_;    // By ring, because rings of one processor share a track.
     std::uint64_t arrows_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/timeline.hpp: from records to what each fiber did, and when.
+// tools/ums/trace/timeline.hpp: turns records into what each fiber did, and when.
 
 #include <functional>
 #include <unordered_map>
@@ -25,8 +25,8 @@ struct totals {
     std::int64_t begin = 0, end = 0;
 };
 
-// Tells `to` all that the records from `from` (ns) on say. `start_of` names a function by its
-// address.
+// Tells `to` everything that the records from `from` (ns) on say. `start_of` names a function by
+// its address.
 totals tell(const recording& what, std::int64_t from, known_fibers known,
             const std::function<std::string(inspect::address)>& start_of, sink& to);
 

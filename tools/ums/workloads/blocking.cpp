@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// blocking: some fibers compute while others block in the kernel. What is left of their throughput, and how soon does one
-// of them run again?
+// blocking: some fibers compute while others block in the kernel. How much of their throughput
+// remains, and how soon does one of them run again?
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::array ways{"nanosleep", "read", "fault", "getaddrinfo", "fsync"};
 
-// Why there can be no row of that way here, or an empty string.
+// Says why there can be no row of that way here, or returns an empty string.
 std::string refusal(const std::string& way) {
     if (way == "fault") {
         const long fd = syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
@@ -52,7 +52,7 @@ public:
     unsigned repetitions(const bench_options& options) const override {
         return options.quick ? 1 : 3;
     }
-    // Three minutes with everything around it, unless somebody asks for more.
+    // Three minutes including everything around it, unless the user asks for more.
     double limit_s(const bench_options& options) const override {
         return options.repetitions ? 0 : options.demo ? 45 : 170;
     }
@@ -60,7 +60,7 @@ public:
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override {
         const auto runtimes = chosen(options, notes);
-        // The demo shows what a program gets that does not ask for anything.
+        // The demo shows what a program gets without asking for anything.
         const std::vector<std::string> detectors =
             options.demo ? std::vector<std::string>{"monitor"}
                          : std::vector<std::string>{"monitor", "off", "marked"};
@@ -107,7 +107,7 @@ public:
                 "Throughput kept: of four fibers that compute, as a share of theirs when nobody "
                 "blocks.");
             made.tables.back().notes.push_back(
-                "Runs again: from a block until one of the four computes. Told: until the "
+                "Runs again: from a block until another comes back from its yield. Told: until the "
                 "scheduler's procedure is called.");
             made.tables.back().notes.push_back(
                 "Beside loop: another program's endless loop on the same CPU.");
@@ -153,7 +153,8 @@ private:
                 continue;
             }
             for (const auto& detector : detectors)
-                // Workers have the monitor only, and those that block untold keep their scheduler's thread.
+                // Workers have only the monitor, and workers that block without announcing it keep
+                // their scheduler's thread.
                 if (runtime == "ums" || detector == "monitor" || detector == "marked")
                     group.push_back(one_cell(runtime, processors, fibers, way, detector, quick));
         }

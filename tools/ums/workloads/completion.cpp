@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// completion: the test of the Linux module's report: N workers that count, on some scheduler threads that share one
-// completion list, beside the report's figures.
+// completion: the test from the report on the Linux module: N workers that count, on some scheduler
+// threads that share one completion list, beside the report's figures.
 
 #include <fmt/format.h>
 
@@ -14,8 +14,8 @@ namespace tool {
 
 namespace {
 
-// The report's seconds, on eight cores of an i9-9880H: no worker yields, each yields first. Its switches took 2 to 5 us,
-// 700 us at worst when each worker yields.
+// The report's seconds, on eight cores of an i9-9880H: when no worker yields, and when each yields
+// first. Its switches took 2 to 5 us, and 700 us at worst when each worker yields.
 struct published {
     std::uint64_t workers, steps, schedulers;
     double run, yield;
@@ -55,7 +55,7 @@ public:
     std::vector<std::string> runtimes() const override {
         return {"std::thread", "thread pool", "ums-worker"};
     }
-    // The longest cells take half a minute; all 88 once take eight minutes.
+    // The longest cells take half a minute; running all 88 once takes eight minutes.
     unsigned repetitions(const bench_options&) const override { return 1; }
 
     std::vector<setting> plan(const bench_options& options,
@@ -123,7 +123,8 @@ private:
         return made;
     }
 
-    // The runtimes and the report, a group of bars for each number of workers, steps and schedulers.
+    // The runtimes and the report, with a group of bars for each number of workers, steps and
+    // schedulers.
     chart chart_of(const result& got, std::uint64_t processors, const std::string& way,
                    const std::string& about) const {
         const filter which = [&](const cell& one) {
@@ -160,7 +161,7 @@ private:
                   const bench_options& options, std::vector<std::string>& notes) const {
         setting made;
         for (const auto& runtime : chosen(options, notes)) {
-            if (runtime == "std::thread" && !is_first) continue;  // It has no schedulers.
+            if (runtime == "std::thread" && !is_first) continue;  // Threads have no schedulers.
             auto one = way_cell(options, runtime, way, processors, workers);
             one.settings["steps"] = steps;
             one.settings["schedulers"] = schedulers;

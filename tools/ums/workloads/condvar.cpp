@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// condvar: two fibers take turns under a mutex; one wakes all of many.
+// condvar: two fibers take turns under a mutex; then one fiber wakes all of many.
 
 #include "two_ways.hpp"
 

@@ -7,7 +7,7 @@ namespace tool {
 
 namespace {
 
-// Above this the kernel's limits on threads and mappings come near.
+// Above this number the kernel's limits on threads and mappings come near.
 constexpr std::uint64_t most_threads = 10'000;
 
 // What a fiber takes: its pages, and what the kernel keeps for them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/workloads/crowd.hpp: a workload of as many fibers at once as a runtime bears.
+// tools/ums/workloads/crowd.hpp: a workload of as many fibers at once as a runtime can hold.
 
 #include <cstdint>
 #include <string>
@@ -18,12 +18,13 @@ public:
     }
     unsigned repetitions(const bench_options&) const override { return 3; }
 
-    // For each number of processors and of fibers one setting; without --fibers, each runtime has its own number.
+    // One setting for each number of processors and of fibers; without --fibers, each runtime has
+    // its own number.
     std::vector<setting> plan(const bench_options& options,
                               std::vector<std::string>& notes) const override;
 
 protected:
-    // How many fibers of a runtime, threads aside, if neither --fibers nor --quick says.
+    // How many fibers a runtime has, threads excepted, if neither --fibers nor --quick says.
     virtual std::uint64_t own_number(const std::string& runtime) const = 0;
     // More arguments for the peers.
     virtual std::vector<std::string> more(const bench_options&) const { return {}; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// memory: N fibers exist and are blocked: what each occupies, and what it took to create it.
+// memory: N fibers exist and are blocked. How much does each occupy, and how long did it take to
+// create?
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// mutex: lock and unlock, by one, and by many at once around sections of different lengths.
+// mutex: lock and unlock, by one fiber, and by many at once around sections of different lengths.
 
 #include <fmt/format.h>
 

@@ -51,7 +51,7 @@ public:
                 setting group;
                 for (const auto& runtime : chosen(options, notes)) {
                     auto one = policy_cell(runtime, p, n * p, options);
-                    // Of each cluster; the peer gets CPUs for both.
+                    // For each cluster; the peer gets CPUs for both.
                     one.args.push_back(fmt::format("processors={}", p));
                     one.processors = 2 * p;
                     group.push_back(std::move(one));
@@ -67,7 +67,7 @@ public:
             got, fmt::format("migrate: migrations per second, two clusters of so many processors, {}", repetitions_of(got)),
             {{"processors", "processors of each"}, {"fibers", "fibers"}}, "ops_per_s", everything()));
         auto plot = lines(got, "migrate: ns per migration", "ns_per_op", "ns per migration", everything());
-        // Against the number of processors, not of fibers.
+        // The chart is against the number of processors, not of fibers.
         plot.x_title = "processors of each cluster";
         for (auto& line : plot.all) {
             std::size_t i = 0;

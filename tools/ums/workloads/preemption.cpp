@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// preemption: some fibers are in endless loops. How late do others run that sleep for a millisecond each time?
+// preemption: some fibers are in endless loops. How late do the others run, which sleep for a
+// millisecond each time?
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// Two fibers wake each other in turn, by what the bench is called after. A round trip is two
-// wake-ups.
+// Two fibers wake each other in turn, by the primitive that the bench is named after. A round trip
+// is two wake-ups.
 
 #include <fmt/format.h>
 
@@ -22,7 +22,7 @@ public:
     std::string_view about() const override { return about_; }
     std::vector<std::string> runtimes() const override { return runtimes_; }
 
-    // Semaphores cost what they cost with any.
+    // Semaphores cost the same with any detector.
     bool has_detectors() const override { return name_ == "pingpong"; }
 
     void check(const bench_options& options) const override {

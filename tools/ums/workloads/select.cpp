@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// select: one receiver takes what comes first out of several channels.
+// select: one receiver takes whatever comes first from several channels.
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
-// http, memcached, echo, connections: servers on one CPU, loaded from another. What starts and
-// measures them is the program servers-measure (bench/servers/measure.py), one run for each cell.
+// http, memcached, echo, connections: servers on one CPU, with the load from another. The program
+// servers-measure (bench/servers/measure.py) starts and measures them, one run for each cell.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -34,9 +34,9 @@ struct facts {
     std::string_view other_client = {};  // Beside "own"; empty: none.
 };
 
-// wrk makes all connections at once; beyond this it overruns the backlogs of the servers.
+// wrk makes all connections at once; beyond this number it overruns the backlogs of the servers.
 constexpr std::uint64_t most_of_wrk = 1024;
-// Descriptors that are not connections; bench/servers/measure.py adds as many.
+// Descriptors that are not connections; bench/servers/measure.py adds the same number.
 constexpr std::uint64_t own_descriptors = 200;
 
 bool is_installed(const std::string& program) {
@@ -48,8 +48,8 @@ bool is_installed(const std::string& program) {
     return false;
 }
 
-// How many descriptors a peer may have. One that runs as root can raise its limit, if it is not
-// confined; then the peer's own word counts.
+// How many descriptors a peer may have. A peer that runs as root can raise its limit, if it is not
+// confined; then its own limit counts.
 std::uint64_t most_descriptors() {
     rlimit limit{};
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
@@ -59,7 +59,7 @@ std::uint64_t most_descriptors() {
     return ~std::uint64_t{0};
 }
 
-// ums also with an engine that is not of its own choice; measured only where it is asked for.
+// Adds ums with an engine that is not its own choice; measured only if the user asks for it.
 std::vector<std::string> with_engines(std::vector<std::string> runtimes) {
     for (const auto* one : {"ums epoll", "ums io_uring"}) runtimes.emplace_back(one);
     return runtimes;
@@ -154,8 +154,9 @@ private:
     // The idle connections are those of the echo servers.
     std::string_view server() const { return facts_.pipeline.empty() ? "echo" : name(); }
 
-    // A process holds all connections, so its limit of descriptors bounds them. Busy ones beyond it are left
-    // out; of idle ones, of which each costs the same memory, as many as there can be take their place.
+    // One process holds all connections, so its limit of descriptors bounds them. Numbers of busy
+    // connections beyond it are left out. For idle connections, each of which costs the same
+    // memory, the largest possible number takes their place.
     std::vector<std::uint64_t> possible(const std::vector<std::uint64_t>& asked, std::uint64_t most,
                                         std::vector<std::string>& notes) const {
         std::vector<std::uint64_t> all;

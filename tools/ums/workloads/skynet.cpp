@@ -13,8 +13,8 @@ namespace tool {
 
 namespace {
 
-// A tree of kernel threads this large takes a tenth of a second; a thousand times as many do not
-// exist.
+// A tree of kernel threads this large takes a tenth of a second; a thousand times as many threads
+// cannot exist.
 constexpr std::uint64_t most_threads = 1000;
 
 bool is_power_of_ten(std::uint64_t n) {
@@ -76,8 +76,8 @@ public:
             made.charts.push_back(bars(
                 got, fmt::format("skynet, {}", count(p, "processor")), "ns_per_op", "ns per leaf",
                 which, [](const cell& one) { return human(one.fibers()) + " leaves"; }));
-            // The first runtime is the native thread, which has fewer: name the groups after the
-            // rest.
+            // The first runtime is the native thread, which has fewer leaves: name the groups after
+            // the others.
             for (std::size_t i = 0, g = 0; g < got.plan.size(); ++g)
                 if (!got.plan[g].empty() && which(got.plan[g].front()))
                     made.charts.back().labels[i++] = human(got.plan[g].back().fibers()) + " leaves";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// sleepers: N fibers sleep a random time of up to two seconds: none may wake early, and how late do
+// sleepers: N fibers sleep a random time of up to two seconds. None may wake early; how late do
 // they wake?
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// spawn: what it costs to start a thread or fiber and to join it, one at a time and a thousand at
-// once.
+// spawn: the cost of starting and joining a thread or fiber, one at a time and a thousand at once.
 
 #include "two_ways.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/workloads/two_ways.hpp: a workload that is done in one way by a fixed number of fibers and in another by as
-// many as --fibers says, compared in one table.
+// tools/ums/workloads/two_ways.hpp: a workload that is done in one way by a fixed number of fibers,
+// and in another way by as many as --fibers says; one table compares both.
 
 #include <cstdint>
 #include <string>
@@ -16,13 +16,14 @@ namespace tool {
 class two_ways : public workload {
 public:
     struct way {
-        std::string_view name;   // As the peers know it.
-        std::uint64_t fibers;    // Of the second: unless --fibers says.
-        std::string_view label;  // Under its bars; of the second behind the number of fibers.
+        std::string_view name;  // The name that the peers know.
+        std::uint64_t fibers;   // For the second way, unless --fibers says.
+        // Stands under its bars; for the second way after the number of fibers.
+        std::string_view label;
     };
     struct titles {
-        std::string_view table;   // What a figure is.
-        std::string_view fibers;  // The column of their number.
+        std::string_view table;   // What a figure means.
+        std::string_view fibers;  // The column with the number of fibers.
         std::string_view chart;
         std::string_view axis;
     };
@@ -38,7 +39,7 @@ protected:
     two_ways(way first, way second, titles shown)
         : first_{first}, second_{second}, titles_{shown} {}
 
-    // What a cell of this workload has besides.
+    // Adds what else a cell of this workload has.
     virtual void complete(cell&) const {}
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// yield: the published comparison. N threads or fibers, each gives up the processor M times.
+// yield: the published comparison. Each of N threads or fibers gives up the processor M times.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,8 +16,8 @@ namespace tool {
 
 namespace {
 
-// What one cell may take in one repetition. With five repetitions the whole table then takes about
-// two minutes; native threads alone would need half an hour.
+// How long one cell may take in one repetition. With five repetitions the whole table then takes
+// about two minutes; native threads alone would need half an hour.
 constexpr double budget_s = 1.5;
 constexpr double quick_budget_s = 0.1;
 constexpr double cycles_budget_s = 6;
@@ -38,8 +38,8 @@ public:
         if (options.cycles && options.processors != std::vector<std::uint64_t>{1})
             throw usage_error{
                 "--cycles: a single switch can only be timed on one processor, drop --processors"};
-        auto others = options;  // The options that only yield has are checked; the rest is as
-                                // everywhere.
+        // The options that only yield has are checked here; the rest is as everywhere.
+        auto others = options;
         others.yields.clear();
         others.cycles = false;
         workload::check(others);
@@ -111,9 +111,9 @@ public:
     }
 
 private:
-    // What more processors bring: each runtime's throughput beside its own with the fewest, for
-    // each number of fibers, from the fewest yields to the most. (A run of 100 yields each is over
-    // before the others have their share of the fibers.)
+    // What more processors bring: each runtime's throughput beside its own with the fewest
+    // processors, for each number of fibers, from the fewest yields to the most. (A run of 100
+    // yields each is over before the other processors have their share of the fibers.)
     static std::vector<std::string> throughput(const result& got) {
         std::vector<std::string> lines;
         const auto fewest = got.options.processors.front();
@@ -138,7 +138,7 @@ private:
         return lines;
     }
 
-    // The cells that differ in nothing but the number of processors.
+    // The cells that differ only in the number of processors.
     template <class Use>
     static void each_pair(const result& got, std::uint64_t fewest, std::uint64_t processors,
                           Use use) {
@@ -155,7 +155,7 @@ private:
     }
 };
 
-// The same beside workers of the UMS API. The other runtimes' peers are those of yield.
+// The same with workers of the UMS API. The other runtimes' peers are those of yield.
 class workers final : public yield {
 public:
     std::string_view name() const override { return "workers"; }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# An overlay port: `vcpkg install libums --overlay-ports=packaging/vcpkg/ports` builds what is checked out.
+# An overlay port: `vcpkg install libums --overlay-ports=packaging/vcpkg/ports` builds what is
+# checked out.
 
 get_filename_component(SOURCE_PATH ${CMAKE_CURRENT_LIST_DIR}/../../../.. ABSOLUTE)
 vcpkg_cmake_configure(SOURCE_PATH ${SOURCE_PATH}

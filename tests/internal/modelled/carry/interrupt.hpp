@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of carry/interrupt.hpp: the model interrupts at any time, whatever is armed.
+// For models, in place of carry/interrupt.hpp: the model interrupts at any time, regardless of what
+// is armed.
 
 #include <cstddef>
 

@@ -36,7 +36,7 @@ public:
         os::futex_wake(signal.address());
     }
     [[nodiscard]] bool has_ready() const noexcept { return queue.load(base::acquire) != 0; }
-    // The number of one, or -1.
+    // Returns the number of a fiber, or -1.
     [[nodiscard]] int pop() noexcept {
         for (std::uint32_t seen = queue.load(base::acquire); seen != 0;) {
             const int first = __builtin_ctz(seen);

@@ -2,7 +2,7 @@
 #pragma once
 
 // For models, in place of sched/fiber.hpp: a fiber whose body is a number of steps, so that any
-// strand may go on with it.
+// strand may continue it.
 
 #include "arch/context.hpp"
 #include "sched/parkable.hpp"
@@ -12,8 +12,8 @@ namespace ums::sched {
 
 class cluster;
 
-// What only the fiber itself touches, and whoever has a claim on its carrier: no step of the
-// search.
+// Data that only the fiber itself touches, and code with a claim on its carrier: accessing it is no
+// step of the search.
 template <class T>
 class note {
 public:
@@ -41,10 +41,10 @@ struct fiber : parkable {
     arch::race_context race;
 
     const unsigned number;
-    unsigned stage = 0;  // Where its body goes on.
+    unsigned stage = 0;  // Where its body continues.
     bool is_done = false;
-    bool is_seen = false;  // By a detector, as the one that is blocked.
-    tso::model::cell runs = tso::model::running().make(0);    // On how many strands.
+    bool is_seen = false;                                   // A detector saw it as the blocked one.
+    tso::model::cell runs = tso::model::running().make(0);  // On how many strands it runs.
     tso::model::cell queued = tso::model::running().make(0);  // How often it is in the queue.
 };
 

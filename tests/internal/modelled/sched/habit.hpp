@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/habit.hpp: nobody learns, and what is
-// found blocked is what a detector has seen.
+// For models, in place of sched/habit.hpp: nothing is learnt, and what is found blocked is what a
+// detector has seen.
 
 #include "sched/fiber.hpp"
 

@@ -34,7 +34,7 @@ public:
     trace_ring* trace = nullptr;
     base::owned<std::uint64_t> switches{1};
     base::atomic<carrier*> holder_;
-    // Of the proof: whatever only the holder may touch.
+    // For the proof: what only the holder may touch.
     tso::model::cell content = tso::model::running().make(0);
     tso::model::cell inside = tso::model::running().make(0);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/switch.hpp: the fiber is left for the loop, on the same strand, and
-// never comes back there.
+// For models, in place of sched/switch.hpp: the strand leaves the fiber for the loop, and never
+// comes back to it there.
 
 #include "sched/carrier.hpp"
 #include "sched/fiber.hpp"

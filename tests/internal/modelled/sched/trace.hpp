@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/trace.hpp: nobody records.
+// For models, in place of sched/trace.hpp: nothing is recorded.
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/waiting_for.hpp: nobody looks inside.
+// For models, in place of sched/waiting_for.hpp: no reader looks inside.
 
 #include "sched/parkable.hpp"
 

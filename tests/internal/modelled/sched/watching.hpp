@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/watching.hpp: the detector is strands of its own.
+// For models, in place of sched/watching.hpp: the detector has strands of its own.
 
 #include "sched/processor.hpp"
 

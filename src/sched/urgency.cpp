@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT
+#include "sched/urgency.hpp"
+
+#include <algorithm>
+
+#include "base/assert.hpp"
+#include "sched/access.hpp"
+#include "sched/cluster.hpp"
+
+namespace ums::sched {
+
+int urgency::of(const parkable& who) noexcept {
+    if (!who.is_fiber) return 0;
+    const auto& f = static_cast<const fiber&>(who);
+    // The fiber waits, so it does not migrate.
+    const policy* const order = f.home_cluster.get()->policy();
+    return order != nullptr && order->has_priorities() ? f.wanted.effective_priority()
+                                                       : f.wanted.urgency_beside(0);
+}
+
+void urgency::begin(donor& d, parkable& who) noexcept {
+    UMS_DEBUG_ASSERT(d.who == nullptr && d.to == nullptr, "a wait for a mutex begins twice");
+    d.who = &who;
+    if (who.is_fiber) static_cast<fiber&>(who).wanted.waits = &d;
+}
+
+fiber* urgency::end(donor& d) noexcept {
+    fiber* const to = d.to;
+    take_back(d);
+    if (d.who->is_fiber) static_cast<fiber*>(d.who)->wanted.waits = nullptr;
+    d.who = nullptr;
+    return to;
+}
+
+void urgency::lend(donor& d, fiber& holder) noexcept {
+    if (d.to == &holder) return;
+    take_back(d);
+    donor*& first = holder.wanted.lenders;
+    d.to = &holder;
+    d.previous = nullptr;
+    d.next = first;
+    if (first != nullptr) first->previous = &d;
+    first = &d;
+}
+
+void urgency::take_back(donor& d) noexcept {
+    if (d.to == nullptr) return;
+    (d.previous != nullptr ? d.previous->next : d.to->wanted.lenders) = d.next;
+    if (d.next != nullptr) d.next->previous = d.previous;
+    d.to = nullptr;
+}
+
+void urgency::settle(fiber* f) noexcept {
+    for (unsigned step = 0; f != nullptr && step < longest; ++step) {
+        std::uint32_t lent = 0;
+        for (const donor* d = f->wanted.lenders; d != nullptr; d = d->next)
+            lent = std::max(lent, static_cast<std::uint32_t>(of(*d->who) + lent_zero));
+        const int before = f->wanted.effective_priority();
+        // relaxed: changed only inside a section; the policy's lock orders what raised() does.
+        if (f->wanted.inherited.load(base::relaxed) == lent) return;
+        f->wanted.inherited.store(lent, base::relaxed);
+        // acquire, by take(): sees the cluster that it migrated to.
+        if (f->wanted.effective_priority() > before)
+            if (policy* order = f->home_cluster.take()->policy()) order->raised(access::ref(f));
+        const donor* const own = f->wanted.waits;
+        f = own != nullptr ? own->to : nullptr;
+    }
+}
+
+}  // namespace ums::sched
