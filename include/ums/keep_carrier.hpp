@@ -31,8 +31,8 @@
 // Cost:     to begin and end, two short lock sections and the wake-up of a kernel thread; if there
 //           is no spare one, one is made, for which the caller's kernel thread blocks. Each switch
 //           away from the fiber and back costs two wake-ups of kernel threads: some 5 to 50
-//           microseconds, where it costs others some 50 nanoseconds. A yield
-//           while nothing else is ready costs no more than usual. Other fibers pay nothing.
+//           microseconds, where it costs others some 50 nanoseconds. A yield while nothing else is
+//           ready costs no more than usual. Other fibers pay nothing.
 
 #include "ums/export.hpp"
 

@@ -301,11 +301,11 @@ UMS_API void ums_this_fiber_sleep_ns(int64_t ns);
 UMS_API void ums_this_fiber_sleep_until(int64_t deadline);
 
 /* Moves the calling fiber to another cluster. -EPERM: the caller is a plain thread. -EBUSY: it is
- * inside ums_keep_carrier_enter(). */
+ * inside ums_keep_carrier_enter(), and `to` is not its cluster. */
 UMS_API int ums_this_fiber_migrate(ums_cluster_t* to);
 /* The same, but to the processor of that index, also within its own cluster: the fiber runs there
  * when this returns, and may run elsewhere later, as its policy wants. A pinned one stays pinned,
- * to that processor. -EPERM: the caller is a plain thread. -EINVAL: there is no such processor. */
+ * to that processor. Errors as above; -EINVAL: there is no such processor. */
 UMS_API UMS_CHECK int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor);
 
 /* How deep the fiber's stack has been used, in bytes, in whole pages; 0 on a plain thread. */

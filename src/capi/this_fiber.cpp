@@ -10,6 +10,17 @@
 using namespace ums;
 using namespace ums::capi;
 
+namespace {
+
+int may_migrate(cluster& to) noexcept {
+    const sched::here at;
+    if (at.self == nullptr) return -EPERM;
+    const bool leaves = at.self->home_cluster.get() != sched::cluster_access::of(to);
+    return leaves && at.on->is_kept.get() ? -EBUSY : 0;
+}
+
+}  // namespace
+
 int64_t ums_now() { return os::now(); }
 
 int64_t ums_deadline_after(int64_t ns) {
@@ -40,18 +51,16 @@ void ums_this_fiber_sleep_until(int64_t deadline) {
 }
 
 int ums_this_fiber_migrate(ums_cluster_t* to) {
-    const sched::here at;
-    if (at.self == nullptr) return -EPERM;
-    if (at.on->is_kept.get()) return -EBUSY;
-    this_fiber::migrate(*reinterpret_cast<cluster*>(to));
+    cluster& target = *reinterpret_cast<cluster*>(to);
+    if (const int error = may_migrate(target)) return error;
+    this_fiber::migrate(target);
     return 0;
 }
 
 int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor) {
-    const sched::here at;
-    if (at.self == nullptr) return -EPERM;
-    if (at.on->is_kept.get()) return -EBUSY;
-    return call([&] { this_fiber::migrate(*reinterpret_cast<cluster*>(to), processor); });
+    cluster& target = *reinterpret_cast<cluster*>(to);
+    if (const int error = may_migrate(target)) return error;
+    return call([&] { this_fiber::migrate(target, processor); });
 }
 
 size_t ums_this_fiber_stack_high_water_bytes() { return this_fiber::stack_high_water_bytes(); }

@@ -63,8 +63,11 @@ void blocking_enter() noexcept {
     if (at.self == nullptr) return;
     const std::uint32_t depth = at.self->blocks.depth.get();
     if (depth != 0) return at.self->blocks.depth.set(depth + 1);
-    // Waits before the region counts as one: it may change the carrier. A fiber that keeps its carrier has a permit.
-    if (!at.on->is_kept.get()) {
+    // Waits before the region counts as one, because the wait may change the carrier. A fiber that
+    // keeps its carrier has a permit already.
+    if (at.on->is_kept.get()) {
+        at.on->pool.end_rest();
+    } else {
         at.self->home_cluster.get()->carriers.take_permit();
         at.self->blocks.has_permit.set(true);
     }
@@ -83,6 +86,8 @@ void blocking_leave() noexcept {
     if (at.self->blocks.has_permit.get()) {
         at.self->blocks.has_permit.set(false);
         at.self->home_cluster.get()->carriers.give_permit();
+    } else {
+        at.on->pool.begin_rest();
     }
     get_processor(*at.on);
 }

@@ -96,6 +96,10 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
     UMS_ASSERT(own.is_inside() && running.get() == nullptr,
                "a carrier retires outside of its processor, or with a fiber");
+    parkable* const remover = left.retirement.remover;
+    // Before the remover is woken: it may belong to this processor by the policy, and then the
+    // others get it only once the policy has given up what it kept for this one.
+    if (remover != nullptr) pool.home().detach_from_policy(left.index());
     search::give_all_away(left);
     proc.set(nullptr);
     own.vacate();
@@ -103,7 +107,6 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     left.retirement.last_holder = this;
     left.set_holder(nullptr);  // Thieves that still see this carrier find that it holds nothing.
     turn.set(turn_word::shall_end);  // Its own, as long as it is in no list.
-    parkable* remover = left.retirement.remover;
     arch::happens_before(&left);  // All that ran here comes before this thread's end.
     leave(race);
     arch::happens_after(&left);
@@ -141,7 +144,9 @@ void carrier::run_fibers() noexcept {
             h->finish(*h, *this);
         }
         if (stands_by.get()) [[unlikely]] {
-            // Null: rejoin(), without a processor. And once it is given away, another may come at once.
+            // Null: the fiber left in rejoin(), without a processor. Nothing of this carrier but its
+            // race context may be touched after the move, because it may be given a processor again
+            // at once.
             if (carrier* const to = gives_to.get()) {
                 gives_to.set(nullptr);
                 hand_off::move(*this, *to);

@@ -36,6 +36,7 @@
 #include "sched/park.hpp"
 #include "sched/stop.hpp"
 #include "sched/wake.hpp"
+#include "ums/this_fiber.hpp"
 
 namespace ums::sched {
 
@@ -325,25 +326,30 @@ void carrier_pool::serve_refused() noexcept {
 
 int carrier_pool::take_relief(carrier*& relief) noexcept {
     if (!permits_.try_take(most_permits())) return EAGAIN;
-    // The permit says that there may be one more. If there are as many as may be, one is a spare that has been counted and is
-    // about to come into the list.
     while ((relief = take_ready_spare()) == nullptr) {
         lock_.acquire();
         const bool may_make = counters_.now < bound();
         if (may_make) count_new();
         lock_.release();
-        if (!may_make) {
-            sched_yield();
-            continue;
+        if (may_make) {
+            const int error = make_relief(relief);
+            if (error != 0) {
+                give_permit();
+                return error;
+            }
+            break;
         }
-        const int error = make_relief(relief);
-        if (error != 0) give_permit();
-        return error;
+        // There are as many as may be, but the permit says that one of them has nothing to do. It
+        // is counted, and about to come into the list; or it has left a processor that is being
+        // removed, and the fiber that removes it is about to join it, perhaps on this processor.
+        this_fiber::yield();
+        sched_yield();
     }
+    begin_rest();
     return 0;
 }
 
-// One that is counted already.
+// Makes a carrier that is counted already.
 int carrier_pool::make_relief(carrier*& relief) noexcept {
     try {
         relief = &new_carrier();
@@ -362,6 +368,7 @@ int carrier_pool::make_relief(carrier*& relief) noexcept {
 
 void carrier_pool::give_relief(carrier* relief) noexcept {
     if (relief != nullptr) put_back(*relief);
+    end_rest();
     give_permit();
 }
 

@@ -1,4 +1,30 @@
 // SPDX-License-Identifier: MIT
+//
+// Why no wake-up is lost. Four threads may take part in a wait: the kept carrier, its relief, the
+// waker, and the carrier `by` that comes to the fiber.
+//
+// - The waker and the fiber: as at every switch. The fiber is parked by the after-switch action,
+//   once its registers are saved; only the thread that runs the action is another one, the relief.
+//   A wake-up that comes before leaves its token, and the action then makes the fiber ready in the
+//   processor that the relief holds. A wake-up that comes after owns the fiber, queues it and wakes
+//   an idle processor, as for any fiber.
+// - The action cannot be left undone. The relief stands by from the beginning of the scope, or from
+//   the moment when it gave its processor to the kept carrier. So it is in no list, no other thread
+//   gives it anything, and it needs nothing but the processor that the kept carrier's loop brings.
+//   That loop moves the processor, then stores `holds` in the relief's turn word, then wakes it.
+//   The relief sleeps in a futex only while the word is `waits`: it sees `holds`, or is woken.
+// - `by` and the kept carrier: the same two words with the roles exchanged. The kept carrier's word
+//   becomes `waits` in finish_leaving(), before the processor leaves it, hence before the relief
+//   parks the fiber, hence before a waker can queue it, hence before `by` can store `holds` there.
+//   After rejoin() the order is the same: wait_for_fiber() comes before the fiber is made ready. So
+//   no `holds` is ever overwritten, although the thread may not sleep yet when it comes. And only
+//   one `by` can come, because one thread at a time owns a fiber that is ready.
+// - `by` becomes the relief: finish_return() makes it stand by and names it as the relief before
+//   the loop moves the processor, because the fiber may wait again at once, and give it back.
+//
+// Why no fiber waits for a kernel thread: see the invariants in docs/design/keep-carrier.md. The
+// relief is either with the kept carrier, or holds its former processor, or went back to the spares
+// because a block had taken the processor. In that last case the fiber needs none to become ready.
 #include "sched/keep.hpp"
 
 #include <cerrno>
@@ -16,11 +42,11 @@ namespace ums::sched {
 
 namespace {
 
-// Nobody writes it.
+// Never written.
 constinit arch::exception_state always_active{nullptr, 1};
 
-// The two actions run on a loop's stack, inside the processor that the loop then gives to `other`
-// (carrier::run_fibers()). Their carrier stands by before that, because it may get one at once.
+// The two actions run on a loop's stack, inside the processor that the loop then gives away
+// (carrier::run_fibers()).
 
 void finish_leaving(const after_switch& h, carrier& kept) noexcept {
     kept.gives_to.set(static_cast<carrier*>(h.other));
@@ -36,7 +62,8 @@ void finish_return(const after_switch& h, carrier& by) noexcept {
     by.stand_by();
 }
 
-// Both inside if it has a processor: a detector may be at work on the carrier.
+// begin() and finish() change the carrier inside its processor, if it has one, because a detector
+// may have a claim on it.
 void begin(fiber& self, carrier& kept, carrier& relief) noexcept {
     const bool is_inside = kept.enter() != nullptr;
     kept.relief.set(&relief);
@@ -74,7 +101,7 @@ UMS_UNINSTRUMENTED void keep::switch_to(carrier& kept, fiber& self, fiber* next,
                                         after_switch* after) noexcept {
     carrier* const relief = take_relief(kept);
     UMS_ASSERT(relief != nullptr, "a carrier that is kept has a processor and no relief");
-    if (after == &kept.after) {  // Of which there is one, and it is needed below.
+    if (after == &kept.after) {  // A carrier has only one, which is needed below.
         relief->after = *after;
         after = &relief->after;
     }
@@ -117,14 +144,14 @@ void keep_carrier_enter() {
     const here at;
     if (at.self == nullptr || at.self->own.keeps++ != 0) return;
     carrier* relief = nullptr;
-    const int error = at.on->pool.take_relief(relief);
+    const int error = at.on->pool.take_relief(relief);  // It may have yielded: see this_carrier().
     if (error != 0) {
         at.self->own.keeps = 0;
         throw std::system_error{error, std::generic_category(),
                                 "ums::keep_carrier: no kernel thread for it (options::carriers, "
                                 "UMS_CARRIERS, ulimit -u)"};
     }
-    begin(*at.self, *at.on, *relief);
+    begin(*at.self, *this_carrier(), *relief);
 }
 
 void keep_carrier_leave() noexcept {

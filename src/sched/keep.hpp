@@ -13,13 +13,15 @@
 //      chosen to run next.
 //   3. The fiber becomes ready, is queued and is switched to like any other: wakers, queues and
 //      policies know nothing of kept carriers. So it continues on some carrier, inside a processor,
-//      still in switch_to(). It sees that this is not its own, and switches to that carrier's loop,
-//      which gives the processor to the kept carrier and stands by: it is the next relief.
+//      still in leave_and_return(). It sees that this carrier is not its own, and switches to that
+//      carrier's loop, which gives the processor to the kept carrier and stands by: it is the next
+//      relief.
 //   4. The loop of the kept carrier continues the fiber.
 //
 // So a wait makes no kernel thread and searches no list: the two carriers take turns. A kept
 // carrier that holds a processor has a relief. One that has lost its processor to a block may have
-// one still; rejoin() puts that back, and the fiber gets the next one in step 3.
+// one still; rejoin() puts that back, and the fiber gets the next one in step 3. The argument why no
+// wake-up is lost is in keep.cpp.
 //
 // Bound: a scope has a permit (sched/permits.hpp), for the kernel thread that it needs beside those
 // of the processors. A marked region inside takes none of its own: it uses the relief. A call that
@@ -43,16 +45,16 @@ struct keep {
     [[gnu::noinline]] static void switch_to(carrier& kept, fiber& self, fiber* next,
                                             after_switch* after) noexcept;
 
-    // The fiber leaves the carrier for its loop, which runs `after`. That gives the processor away, or
-    // calls wait_for_fiber(). Returns when both are back.
+    // The fiber leaves the carrier for its loop, which runs `after`. That action gives the processor
+    // away, or calls wait_for_fiber(). Returns once both are together again, outside.
     [[gnu::noinline]] static void leave_and_return(carrier& kept, fiber& self,
                                                    after_switch* after) noexcept;
 
-    // By such an action: the carrier has no processor. Call it before the fiber is made ready.
+    // For such an action, if the carrier has no processor. Call it before the fiber is made ready.
     static void wait_for_fiber(carrier& kept) noexcept;
 
-    // Takes the carrier's relief, to give it the processor. Null: there is none. By whoever is inside,
-    // or has a claim.
+    // Takes the carrier's relief, to give it the processor. Null: there is none. The caller is
+    // inside, holds a claim, or is the carrier's own thread while that has no processor.
     [[nodiscard]] static carrier* take_relief(carrier& of) noexcept;
 
     // The calling fiber ends inside a scope: leaves it.

@@ -123,11 +123,13 @@ namespace {
 // `there`: null: any of its processors.
 void go_to(sched::cluster* target, processor* there) noexcept {
     carrier* c = this_carrier();
-    UMS_ASSERT(!c->is_kept.get(), "migrate() was called inside ums::keep_carrier: a kernel thread "
-                                  "does not leave its cluster");
-    if (c->exceptions->active())
+    const bool keeps = c->is_kept.get();
+    if (c->exceptions->active() && !keeps)
         return keeping_exceptions([target, there] { go_to(target, there); });
     sched::fiber* self = c->running.get();
+    UMS_ASSERT(!keeps || self->home_cluster.get() == target,
+               "migrate() was called inside ums::keep_carrier, and the kernel thread belongs to the "
+               "cluster");
     // A marked region goes on with a permit of the new cluster's: each pool counts its own.
     const std::uint32_t depth =
         self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
@@ -139,10 +141,13 @@ void go_to(sched::cluster* target, processor* there) noexcept {
     processor* p = enter_surely(c);
     sched::fiber* next = p->pick();
     if (p->trace != nullptr) [[unlikely]]
-        trace_leave(*p->trace, sched::trace_event::migrate, *self, next);
-    switch_to(c, self, next,
-              c->leave_behind(&finish_migration, self, target,
-                              reinterpret_cast<std::uintptr_t>(there)));
+        trace_leave(*p->trace, sched::trace_event::migrate, *self, keeps ? nullptr : next);
+    after_switch* const after = c->leave_behind(&finish_migration, self, target,
+                                                reinterpret_cast<std::uintptr_t>(there));
+    if (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
     if (depth == 0) return;
     target->carriers.take_permit();
     self->blocks.has_permit.set(true);

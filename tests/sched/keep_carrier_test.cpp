@@ -381,7 +381,7 @@ TEST_F(keep_carrier_test, a_pinned_fiber_and_one_of_another_cluster_stay) {
     });
 }
 
-TEST_F(keep_carrier_test, migration_is_refused) {
+TEST_F(keep_carrier_test, migration_to_another_cluster_is_refused) {
     ::testing::FLAGS_gtest_death_test_style = "threadsafe";
     EXPECT_DEATH(ums::run([] {
                      ums::cluster other{{.name = "other", .processors = 1}};
@@ -389,10 +389,18 @@ TEST_F(keep_carrier_test, migration_is_refused) {
                      ums::this_fiber::migrate(other);
                  }),
                  "migrate\\(\\) was called inside ums::keep_carrier");
-    // But not to where it is.
-    ums::run([] {
-        const ums::keep_carrier kept;
-        ums::this_fiber::migrate(ums::cluster::standard());
+    // But not to where it is, nor to a processor of its cluster.
+    ums::run({.processors = 2}, [] {
+        auto& home = ums::cluster::standard();
+        std::vector<ums::fiber> all;
+        for (int i = 1; i <= 4; ++i)
+            all.emplace_back(ums::fiber_options{.pinned = i % 2 == 0}, [&, i] {
+                const lodging here{i};
+                here.through([&] { ums::this_fiber::migrate(home); });
+                for (unsigned k = 0; k < 20; ++k)
+                    here.through([&] { ums::this_fiber::migrate(home, k % home.processors()); });
+            });
+        for (auto& f : all) f.join();
     });
 }
 
