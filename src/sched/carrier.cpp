@@ -144,9 +144,8 @@ void carrier::run_fibers() noexcept {
             h->finish(*h, *this);
         }
         if (stands_by.get()) [[unlikely]] {
-            // Null: the fiber left in rejoin(), without a processor. Nothing of this carrier but its
-            // race context may be touched after the move, because it may be given a processor again
-            // at once.
+            // Null: the fiber left in rejoin(), without a processor. After run() this carrier may
+            // be given a processor again at once.
             if (carrier* const to = gives_to.get()) {
                 gives_to.set(nullptr);
                 hand_off::move(*this, *to);

@@ -111,7 +111,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // Takes the processor over when the fiber waits. Written by code that is inside or holds a
     // claim; while the carrier has no processor, by its thread.
     base::owned<carrier*> relief;
-    base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Written by its thread.
+    base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Its thread's.
     base::owned<carrier*> gives_to;  // Gets the processor as soon as the loop runs. Its thread's.
     // What the carrier goes on with once it has the processor that it is being given: an action
     // that another carrier has left, and a fiber. Written inside that processor.

@@ -20,8 +20,8 @@
 //
 // So a wait makes no kernel thread and searches no list: the two carriers take turns. A kept
 // carrier that holds a processor has a relief. One that has lost its processor to a block may have
-// one still; rejoin() puts that back, and the fiber gets the next one in step 3. The argument why no
-// wake-up is lost is in keep.cpp.
+// one still; rejoin() puts that back, and the fiber gets the next one in step 3. keep.cpp argues why
+// no wake-up is lost.
 //
 // Bound: a scope has a permit (sched/permits.hpp), for the kernel thread that it needs beside those
 // of the processors. A marked region inside takes none of its own: it uses the relief. A call that
@@ -45,8 +45,8 @@ struct keep {
     [[gnu::noinline]] static void switch_to(carrier& kept, fiber& self, fiber* next,
                                             after_switch* after) noexcept;
 
-    // The fiber leaves the carrier for its loop, which runs `after`. That action gives the processor
-    // away, or calls wait_for_fiber(). Returns once both are together again, outside.
+    // The fiber leaves the carrier for its loop, which runs `after`. That gives the processor away,
+    // or calls wait_for_fiber(). Returns once both are together again, outside.
     [[gnu::noinline]] static void leave_and_return(carrier& kept, fiber& self,
                                                    after_switch* after) noexcept;
 

@@ -128,8 +128,8 @@ void go_to(sched::cluster* target, processor* there) noexcept {
         return keeping_exceptions([target, there] { go_to(target, there); });
     sched::fiber* self = c->running.get();
     UMS_ASSERT(!keeps || self->home_cluster.get() == target,
-               "migrate() was called inside ums::keep_carrier, and the kernel thread belongs to the "
-               "cluster");
+               "migrate() was called inside ums::keep_carrier, and a kernel thread does not leave "
+               "its cluster");
     // A marked region goes on with a permit of the new cluster's: each pool counts its own.
     const std::uint32_t depth =
         self->home_cluster.get() != target ? self->blocks.depth.get() : 0;

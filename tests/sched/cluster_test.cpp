@@ -219,9 +219,9 @@ TEST_F(cluster_test, processors_come_and_go_while_fibers_run_park_and_sleep) {
 }
 
 constexpr std::array all_policies{
-    ums::policy_kind::work_stealing,          ums::policy_kind::global_fifo,
-    ums::policy_kind::local_locked,           ums::policy_kind::local_mpsc,
-    ums::policy_kind::local_mpsc_intrusive,   ums::policy_kind::priority,
+    ums::policy_kind::work_stealing,           ums::policy_kind::global_fifo,
+    ums::policy_kind::local_locked,            ums::policy_kind::local_mpsc,
+    ums::policy_kind::local_mpsc_intrusive,    ums::policy_kind::priority,
     ums::policy_kind::earliest_deadline_first, ums::policy_kind::fair_share};
 
 // By some policies the fiber belongs to that processor, as long as the policy keeps a place for it.
@@ -244,9 +244,7 @@ TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_belongs_to) {
 
 // The running fiber delays the removal. Another one that belongs to the processor is not delayed.
 TEST_F(cluster_test, the_others_take_what_waits_for_a_processor_that_cannot_go_yet) {
-    for (const auto kind :
-         {ums::policy_kind::local_locked, ums::policy_kind::local_mpsc,
-          ums::policy_kind::local_mpsc_intrusive}) {
+    for (const auto kind : all_policies) {
         SCOPED_TRACE(ums::name_of(kind));
         ums::run({.processors = 1, .time_slice_us = 0}, [&] {
             ums::cluster other{{.processors = 2, .policy = kind, .time_slice_us = 0}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// variants: migrate fifo p1 nomembarrier nosync monitor epoll uring priority earliest_deadline_first
+// variants: migrate fifo p1 nomembarrier nosync monitor epoll uring policies
 //
 // A fiber inside ums::keep_carrier stays on its kernel thread, and no other fiber runs there.
 #include "ums/keep_carrier.hpp"
@@ -300,7 +300,8 @@ TEST_F(keep_carrier_test, errno_and_exceptions_in_flight_stay) {
     });
 }
 
-// The time slice stops it together with its kernel thread; a call that blocks takes the processor away.
+// The time slice stops it together with its kernel thread; a call that blocks takes the processor
+// away.
 TEST_F(keep_carrier_test, it_stays_when_it_is_stopped_and_when_it_blocks) {
     ums::run({.processors = 1, .time_slice_us = under_tsan || under_asan ? 0U : 1000U}, [] {
         std::atomic<bool> over = false;
@@ -432,8 +433,8 @@ TEST_F(keep_carrier_test, processors_come_and_go) {
     });
 }
 
-// Each scope has a kernel thread from its beginning on, so the waits inside need none. One more is an
-// error, and not a wait for a fiber that may wait for this one.
+// Each scope has a kernel thread from its beginning on, so the waits inside need none. One more is
+// an error, and not a wait for a fiber that may wait for this one.
 TEST_F(keep_carrier_test, past_the_bound_a_scope_is_refused_and_the_others_go_on) {
     ums::run({.processors = 1, .carriers = 4}, [] {
         ums::counting_semaphore<> go{0}, done{0};
