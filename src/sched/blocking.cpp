@@ -11,6 +11,19 @@
 #include "sched/keep.hpp"
 #include "sched/switch.hpp"
 
+namespace ums::sched {
+
+void get_processor(carrier& c) noexcept {
+    // A thread that takes it away may be at work on this carrier: enter() waits for that.
+    if (c.enter() != nullptr) return c.leave(c.running.get()->race);
+    if (c.exceptions->active() && !c.is_kept.get())
+        keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });
+    else
+        static_cast<void>(rejoin(&c));
+}
+
+}  // namespace ums::sched
+
 namespace ums::impl {
 
 using namespace sched;
@@ -44,16 +57,6 @@ void give_up_at_once(carrier& c) noexcept {
         c.pool.put_back(*spare);
     }
     c.pool.replenish();
-}
-
-// Waits for its turn if the carrier has none.
-void get_processor(carrier& c) noexcept {
-    // A thread that takes it away may be at work on this carrier: enter() waits for that.
-    if (c.enter() != nullptr) return c.leave(c.running.get()->race);
-    if (c.exceptions->active() && !c.is_kept.get())
-        keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });
-    else
-        static_cast<void>(rejoin(&c));
 }
 
 }  // namespace

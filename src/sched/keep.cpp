@@ -35,6 +35,7 @@
 #include "os/errno.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/here.hpp"
 #include "ums/keep_carrier.hpp"
 
@@ -143,15 +144,19 @@ using namespace sched;
 void keep_carrier_enter() {
     const here at;
     if (at.self == nullptr || at.self->own.keeps++ != 0) return;
+    fiber& self = *at.self;
     carrier* relief = nullptr;
     const int error = at.on->pool.take_relief(relief);  // It may have yielded: see this_carrier().
+    if (error == 0) begin(self, *this_carrier(), *relief);
+    // If the kernel thread was found blocked while the relief was made, it has borrowed a permit,
+    // which other scopes may want. It gives the permit back here.
+    if (self.blocks.depth.get() == 0) get_processor(*this_carrier());
     if (error != 0) {
-        at.self->own.keeps = 0;
+        self.own.keeps = 0;
         throw std::system_error{error, std::generic_category(),
                                 "ums::keep_carrier: no kernel thread for it (options::carriers, "
                                 "UMS_CARRIERS, ulimit -u)"};
     }
-    begin(*at.self, *this_carrier(), *relief);
 }
 
 void keep_carrier_leave() noexcept {
