@@ -11,7 +11,7 @@ SKIP ?=
 chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install deb fmt clean
+.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -83,6 +83,11 @@ deb: ## the Debian packages of the last commit, in build/deb, with lintian
 fmt: ## format the C++ files that git knows
 	@tools/setup fmt
 	@git ls-files -z -- '*.cpp' '*.hpp' '*.c' '*.h' | xargs -0r clang-format -i
+
+tidy: build ## clang-tidy over the library, the command and the examples
+	@tools/setup tidy
+	@git ls-files -z -- 'src/*.cpp' 'compat/*.cpp' 'tools/ums/*.cpp' 'examples/*.cpp' ':!*_test.cpp' | \
+		xargs -0r -n1 -P$(JOBS) clang-tidy-19 --quiet -p build/release --extra-arg=-Wno-unknown-warning-option
 
 clean: ## remove build/
 	@rm -rf build

@@ -45,6 +45,15 @@ function(ums_register_test name target)  # ARGN: environment
     add_test(NAME ${name} COMMAND ${target})
     set_tests_properties(${name} PROPERTIES
         TIMEOUT 600 ENVIRONMENT "${ums_test_environment};${ARGN}")
+    if(name MATCHES "_model$")
+        ums_runs_beside(${name})
+    endif()
+endfunction()
+
+# A test whose program is not built here shows as skipped.
+function(ums_skipped_test name why)
+    add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${why}")
+    set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 endfunction()
 
 function(ums_unit_test source)
@@ -138,8 +147,7 @@ function(ums_clang_test source name target)
         return()
     endif()
     if(NOT UMS_CLANGXX)
-        add_test(NAME ${name}@clang COMMAND ${CMAKE_COMMAND} -E echo "skipped: there is no clang++ here (tools/setup clang)")
-        set_tests_properties(${name}@clang PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+        ums_skipped_test(${name}@clang "there is no clang++ here (tools/setup clang)")
         return()
     endif()
     set(language -std=c++20)

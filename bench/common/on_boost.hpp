@@ -20,6 +20,9 @@ struct on_boost {
     static void sleep_ns(std::uint64_t ns) {
         boost::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
     }
+    static void sleep_until(std::chrono::steady_clock::time_point limit) {
+        boost::this_fiber::sleep_until(limit);
+    }
 
     static void choose(cell&) {}
 

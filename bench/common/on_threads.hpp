@@ -22,6 +22,9 @@ struct on_threads {
     static void sleep_ns(std::uint64_t ns) {
         std::this_thread::sleep_for(std::chrono::nanoseconds{ns});
     }
+    static void sleep_until(std::chrono::steady_clock::time_point limit) {
+        std::this_thread::sleep_until(limit);
+    }
 
     static void choose(cell&) {}
 

@@ -20,6 +20,9 @@ struct on_ums {
     static void sleep_ns(std::uint64_t ns) {
         ums::this_fiber::sleep_for(std::chrono::nanoseconds{ns});
     }
+    static void sleep_until(std::chrono::steady_clock::time_point limit) {
+        ums::this_fiber::sleep_until(limit);
+    }
 
     // What the cell asks of this runtime alone: the detector of blocking. Call it before the
     // runtime starts. If the cell names none, the environment's detector counts, or the best there

@@ -49,8 +49,8 @@ struct cluster_options {
     bool pin = false;
     // The CPUs that the cluster's kernel threads may use. Empty: all that the process may. A list
     // as the kernel writes it: "0-3,8"; those of a NUMA node: "node:1"; or "auto": one for each
-    // processor, near each other (the same last-level cache, if that has as many), which other
-    // clusters with "auto" do not use yet. With fewer CPUs than processors several share one.
+    // processor, near each other (the same last-level cache, if that has as many), if possible
+    // such as no other cluster with `cpus` has. With fewer CPUs than processors several share one.
     std::string cpus = {};
     // Most kernel threads, as options::carriers.
     std::uint32_t carriers = 10'000;
@@ -79,10 +79,9 @@ public:
     // the two functions above do. If either fails nothing has changed. Returns its index there.
     unsigned move_processor(cluster& to);
 
-    // Runs f(args...) on a new fiber of this cluster that nobody joins, as ums::fiber and detach()
-    // would, for less. The caller may be any fiber or thread, while the cluster exists. Does not
-    // wait for the fiber. Errors: as ums::fiber's; invalid_argument if the options name another
-    // cluster.
+    // Runs f(args...) on a new, detached fiber of this cluster, as ums::fiber and detach() would,
+    // for less. Any fiber or thread may call it while the cluster exists. Does not wait for the
+    // fiber. Errors: as ums::fiber's; invalid_argument if the options name another cluster.
     template <class F, class... Args>
     requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>) void post(F&& f,
                                                                              Args&&... args) {

@@ -368,12 +368,13 @@ UMS_API int ums_cluster_remove_processor(ums_cluster_t* cluster);
 UMS_API UMS_CHECK int ums_cluster_move_processor(ums_cluster_t* from, ums_cluster_t* to,
                                                  unsigned* index);
 
-/* Runs function(argument) on a new fiber of the cluster that nobody joins. Does not wait for it.
+/* Runs function(argument) on a new, detached fiber of the cluster, and does not wait for it.
  * `options` may be NULL. Errors: as ums_fiber_create(); -EINVAL: they name another cluster. */
 UMS_API UMS_CHECK int ums_cluster_post(ums_cluster_t* cluster, const ums_fiber_options_t* options,
                                        void (*function)(void*), void* argument);
-/* Runs function(arguments[i]) on a new fiber for each of `count` arguments. They become ready
- * together, in order, and one idle processor is woken for all. If it fails, none of them runs.
+/* Runs function(arguments[i]) on a new, detached fiber for each of `count` arguments. The fibers
+ * become ready together, in order, and one idle processor is woken for all of them. If the call
+ * fails, none of them runs.
  * Errors: as ums_cluster_post(); -EINVAL: UMS_LAUNCH_DISPATCH. */
 UMS_API UMS_CHECK int ums_cluster_post_each(ums_cluster_t* cluster,
                                             const ums_fiber_options_t* options,

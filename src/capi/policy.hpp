@@ -13,10 +13,10 @@
 namespace ums::capi {
 
 // Returns 0, or a negative error number.
-int check_policy(const ums_policy_calls_t* calls, ums_policy_t kind) noexcept;
+int check_policy(const ums_policy_calls_t* given, ums_policy_t kind) noexcept;
 
-// Empty if `calls` is null. Requires: check_policy() accepted them.
-std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* calls,
+// Empty if `given` is null. Requires: check_policy() accepted them.
+std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* given,
                                                       void* argument);
 
 // Requires: check_policy() accepted it.

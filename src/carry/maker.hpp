@@ -61,8 +61,8 @@ public:
 
     // All of these require that a `use` exists.
 
-    // Starts `thread` and waits until that is done. Returns an error number.
-    [[nodiscard]] static int start(os::kernel_thread& thread, void* (*body)(void*),
+    // Starts `made` and waits until that is done. Returns an error number.
+    [[nodiscard]] static int start(os::kernel_thread& made, void* (*body)(void*),
                                    void* argument) noexcept;
 
     // Makes the maker call work(). Does not wait.

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstddef>
 #include <list>
 #include <mutex>
+#include <new>
 #include <pthread.h>
 #include <thread>
 #include <utility>
@@ -43,7 +45,9 @@ struct pool {
 };
 
 pool& the_pool() noexcept {
-    static pool* const p = new pool;  // Never destroyed: threads may outlive main().
+    // Never destroyed: threads may outlive main(). Not allocated: it is there without memory, too.
+    alignas(pool) static std::byte place[sizeof(pool)];
+    static pool* const p = ::new (place) pool;
     return *p;
 }
 

@@ -58,8 +58,8 @@ public:
     // refuses address space or a guard.
     std::uint32_t take(std::uint32_t size_class, std::uint32_t wanted, stack_head*& list) noexcept;
 
-    // Gives back a list of warm stacks linked by next_free.
-    void give(stack_head* list) noexcept;
+    // Gives back a list of warm stacks, from `head` on, linked by next_free.
+    void give(stack_head* head) noexcept;
 
     // Gives the memory of every free stack back to the kernel.
     void trim() noexcept;
@@ -74,7 +74,7 @@ private:
 
     // `wanted` is how many more stacks the caller takes, including this one.
     stack_head* take_one(std::uint32_t size_class, std::uint32_t wanted) noexcept;
-    stack_head* carve(slab& from, std::uint32_t wanted) noexcept;
+    stack_head* carve(slab& s, std::uint32_t wanted) noexcept;
     slab* grow(std::uint32_t size_class) noexcept;
     void chill(slab& s) noexcept;
     void list(slab& s) noexcept;

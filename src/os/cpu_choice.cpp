@@ -86,6 +86,7 @@ std::vector<int> near_cpus(unsigned n, const std::vector<int>& usable,
     // Begins with the cache with the fewest free CPUs that still suffices, so that the larger ones
     // stay whole; if none suffices, with the one that has the most. Then the others follow.
     std::vector<const std::vector<int>*> order;
+    order.reserve(caches.size());
     for (const auto& [first, cache] : caches) order.push_back(&cache);
     std::sort(order.begin(), order.end(), [&](const auto* a, const auto* b) {
         const unsigned free_a = free_of(*a), free_b = free_of(*b);

@@ -30,7 +30,7 @@ constexpr const char* known[] = {
     "UMS_CPUS",       "UMS_FOLLOW_CPUS",
 };
 
-// The words of UMS_DEBUG. Until 0.1 each was a variable: migrate was UMS_MIGRATE.
+// The words of UMS_DEBUG. In 0.1 each but system_root was a variable: migrate was UMS_MIGRATE.
 constexpr std::string_view debug_words[] = {
     "guard",      "migrate", "measure_stacks", "deadlock",    "lock_order",
     "membarrier", "times",   "seed",           "system_root", "tsan",

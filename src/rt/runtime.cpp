@@ -55,7 +55,8 @@ void begin_trace() {
 void follow_cpus(running_runtime& r) {
     if (!sched::watching::is_on())
         throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
-                                "ums: options::follow_cpus: no detector of blocking works here"};
+                                "ums: options::follow_cpus: no detector of blocking works here "
+                                "(ums info says why)"};
     const std::size_t named =
         r.set.cpus.empty() ? sched::cluster::max_processors : r.set.cpus.size();
     const unsigned asked =
@@ -139,7 +140,7 @@ runtime::runtime(const options& chosen) {
     // sync(runtime): sees what the previous stop gave back.
     if (rt::starting_or_running.exchange(true, base::acq_rel))
         throw std::system_error{std::make_error_code(std::errc::device_or_resource_busy),
-                                "ums: a runtime is running already"};
+                                "ums: a runtime is running already: a process has one at a time"};
     try {
         rt::start(chosen);
     } catch (...) {

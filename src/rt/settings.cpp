@@ -86,7 +86,8 @@ void read_environment(options& o) {
     o.follow_cpus = word("UMS_FOLLOW_CPUS", o.follow_cpus, {{"0", 0}, {"1", 1}}) != 0;
     o.pin = word("UMS_PIN", o.pin, {{"0", 0}, {"1", 1}}) != 0;
     if (const char* const cpus = ::secure_getenv("UMS_CPUS")) {
-        if (!names_cpus(cpus)) refuse("UMS_CPUS", cpus, "a list as 0-3,8 or node:NUMBER or auto");
+        if (!names_cpus(cpus))
+            refuse("UMS_CPUS", cpus, "a list such as 0-3,8, or node:NUMBER, or auto");
         o.cpus = cpus;
     }
     o.spin_ns = static_cast<std::uint32_t>(number("UMS_SPIN_NS", o.spin_ns, 0, most_spin_ns));
@@ -160,7 +161,7 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
     auto named = is_node ? os::cpus_of_node(wanted.substr(5), root) : os::parse_cpu_list(wanted);
     if (!named)
         refuse(std::errc::invalid_argument,
-               "ums: cpus: expected a list as \"0-3,8\", \"node:\" and a number, or \"auto\"");
+               "ums: cpus: expected a list such as \"0-3,8\", \"node:\" and a number, or \"auto\"");
     const auto may_use = [&](int cpu) {
         return std::binary_search(usable.begin(), usable.end(), cpu);
     };
@@ -168,7 +169,8 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
     if (is_node) std::erase_if(*named, [&](int cpu) { return !may_use(cpu); });
     if (named->empty() || !std::all_of(named->begin(), named->end(), may_use))
         refuse(std::errc::operation_not_supported,
-               "ums: cpus: this process may not use those CPUs, or there is no such node");
+               "ums: cpus: this process may not use these CPUs, or there is no such node (see "
+               "Cpus_allowed_list in /proc/self/status)");
     return *std::move(named);
 }
 
@@ -230,7 +232,8 @@ settings settle(const options& asked) {
         case guard_kind::lightweight:
             if (!can)
                 refuse(std::errc::operation_not_supported,
-                       "ums: lightweight guards (MADV_GUARD_INSTALL) need Linux 6.13");
+                       "ums: lightweight guards (MADV_GUARD_INSTALL) need Linux 6.13; "
+                       "guard_kind::automatic uses what there is");
             s.guard = mem::guard_kind::lightweight;
             s.guard_reason = "asked for";
             break;

@@ -88,7 +88,7 @@ struct bias {
     static std::uint32_t mine() noexcept;
 
     // The function for os::lock_states::revoke.
-    static std::uint32_t revoke(std::uint32_t& word, std::uint32_t seen) noexcept;
+    static std::uint32_t revoke(std::uint32_t& at, std::uint32_t seen) noexcept;
 };
 
 }  // namespace ums::sched

@@ -79,8 +79,9 @@ void mention_signal(int number) noexcept {
     char what[40], who[320], text[480];
     name_signal(number, what);
     describe(*at.self, who, sizeof who);
-    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, for the program's handler\n",
-                                   what, who));
+    write_text(text, std::snprintf(text, sizeof text,
+                                   "ums: %s in %s; the program's handler is called next\n", what,
+                                   who));
 }
 
 void dump_at_crash() noexcept {

@@ -305,7 +305,7 @@ TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
 }
 
 TEST_F(fiber_options_test, a_dispatched_one_runs_before_its_creator_goes_on) {
-    if (is_scattered()) GTEST_SKIP();
+    if (is_scattered()) GTEST_SKIP() << "nothing is dispatched then";
     ums::run(one_processor, [] {
         // More often than there are switches in a slice.
         for (int i = 0; i < 200; ++i) {
@@ -324,7 +324,7 @@ TEST_F(fiber_options_test, a_dispatched_one_runs_before_its_creator_goes_on) {
 }
 
 TEST_F(fiber_options_test, dispatched_ones_nest) {
-    if (is_scattered()) GTEST_SKIP();
+    if (is_scattered()) GTEST_SKIP() << "nothing is dispatched then";
     ums::run(one_processor, [] {
         for (int i = 0; i < 100; ++i) {
             std::vector<int> order;

@@ -115,7 +115,9 @@ void detach(sched::fiber* f) noexcept {
 fiber_ref ref_of(sched::fiber* f) noexcept { return access::ref(f); }
 
 void terminate_joinable() noexcept {
-    std::fprintf(stderr, "ums: the handle of a joinable fiber was destroyed or assigned to\n");
+    std::fprintf(stderr,
+                 "ums: the handle of a joinable fiber was destroyed or assigned to: join, detach "
+                 "or move it first, or use ums::jfiber\n");
     std::terminate();
 }
 

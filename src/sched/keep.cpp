@@ -154,7 +154,7 @@ void keep_carrier_enter() {
     if (error != 0) {
         self.own.keeps = 0;
         throw std::system_error{error, std::generic_category(),
-                                "ums::keep_carrier: no kernel thread for it (options::carriers, "
+                                "ums: keep_carrier: no kernel thread for it (options::carriers, "
                                 "UMS_CARRIERS, ulimit -u)"};
     }
 }

@@ -53,9 +53,16 @@ void report_and_terminate(const fiber& f) noexcept {
     } catch (...) {
     }
     const std::type_info* type = abi::__cxa_current_exception_type();
-    std::fprintf(stderr, "ums: an exception left the function of %s: %s%s%s\n", who,
-                 type != nullptr ? type->name() : "unknown", what != nullptr ? ": " : "",
-                 what != nullptr ? what : "");
+    // Not given back, since the program ends. Null: no memory.
+    const char* name = "unknown";
+    if (type != nullptr) {
+        name = abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr);
+        if (name == nullptr) name = type->name();
+    }
+    std::fprintf(stderr,
+                 "ums: an exception left the function of %s: %s%s%s (catch it there; from a fiber "
+                 "that ums::spawn() makes, join() rethrows it)\n",
+                 who, name, what != nullptr ? ": " : "", what != nullptr ? what : "");
     std::terminate();
 }
 

@@ -56,7 +56,8 @@ enum class trace_event : std::uint8_t {
     timer = 8,      // Its deadline has made it ready.
     io = 9,         // An event of a descriptor has made it ready.
     steal = 10,     // `argument` fibers came from the processor with the index `other`.
-    migrate = 11,   // It goes to another cluster; `other` runs next.
+    // It goes to another cluster, or to a processor that it named; `other` runs next.
+    migrate = 11,
     // It is blocked in the kernel, on the thread `argument`; its processor goes to the thread
     // `other`.
     hand_off = 12,

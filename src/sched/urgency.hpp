@@ -46,8 +46,8 @@ public:
     static void add_cluster() noexcept { clusters_.fetch_add(1, base::relaxed); }
     static void remove_cluster() noexcept { clusters_.fetch_sub(1, base::relaxed); }
 
-    // Of one that waits. The usual one if it is a plain thread. What a fiber of a cluster without
-    // priorities asks for must not count elsewhere, but what it was lent does.
+    // The priority that a waiter lends: 0 for a plain thread. In a cluster without priorities, what
+    // a fiber asked for does not count, but what it was lent does.
     [[nodiscard]] static int of(const parkable& who) noexcept;
 
     // The lock. The caller holds that of the mutex's list, too.

@@ -74,8 +74,9 @@ struct lock_waiter : waiter {
 // Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
 bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen, std::uintptr_t clear = 0) noexcept {
     while (owner_of(seen) == 0)
-        // sync(mutex): sees what the last holder did before its unlock.
-        if (owner.compare_exchange(seen, (seen & ~clear) | me, base::acquire, base::relaxed))
+        // sync(mutex): sees what the last holder did before its unlock, and publishes what this one
+        // is to a waiter that lends to it.
+        if (owner.compare_exchange(seen, (seen & ~clear) | me, base::acq_rel, base::relaxed))
             return true;
     return false;
 }
@@ -110,7 +111,7 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
         const std::uintptr_t next = is_free ? me | kept | (others_wait ? has_waiters : 0)
                                             : owner_of(seen) | kept | has_waiters;
         // sync(mutex): as in barge().
-        if (owner.compare_exchange(seen, next, base::acquire, base::relaxed)) return is_free;
+        if (owner.compare_exchange(seen, next, base::acq_rel, base::relaxed)) return is_free;
     }
 }
 
@@ -136,7 +137,7 @@ void for_each_donor(wait_list& list, auto each) noexcept {
         if (owner_of(seen) == 0) return;
         // What the word says of the holder stays true once the flag is set; until then the holder
         // may not be touched.
-        // sync(mutex): acquire sees the fiber.
+        // sync(mutex): acquire sees what the holder is, of barge() or of whoever handed it over.
     } while (!owner.compare_exchange(seen, seen | raised, base::acq_rel, base::relaxed));
     auto& it = *reinterpret_cast<parkable*>(owner_of(seen));
     if (!it.is_fiber) return;

@@ -3,7 +3,7 @@
 """Compares the binary interface of the C API with the one that is kept here, libums.abi.
 
 check.py LIBRARY              a program that was linked with the kept interface runs with LIBRARY
-check.py --accept LIBRARY     keeps that of LIBRARY: at a release, and for what was added since
+check.py --accept LIBRARY     keeps that of LIBRARY: in the first commit after a minor release
 check.py --self-test LIBRARY  proves that the first can fail
 
 What is added is no complaint, nor is a member at the end of a struct that begins with its size.

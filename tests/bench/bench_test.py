@@ -68,6 +68,7 @@ BAD_INPUT = [
     (["bank"], "bank"),
     (["--frobnicate"], "--frobnicate"),
     (["info", "extra"], "extra"),
+    (["profile"], "see ums profile --help"),
     (["bench"], "bench"),
     (["bench", "yeild"], "yield"),
     (["bench", "yeild"], "yeild"),
@@ -179,6 +180,13 @@ class Rows(unittest.TestCase):
                 self.assertGreater(row[figure + "_min"], 0, row)
         if "yields_run" in row:
             self.assertLess(row["yields_run"], row["yields"])
+
+    def test_every_peer_is_there(self):
+        """Or the other tests go without it, and this one says so."""
+        missing = sorted(f"{bench}: {one}" for bench, (_, where_built, _) in BENCHES.items()
+                         for one in where_built if not has_peer(bench, one))
+        if missing:
+            self.skipTest("not compared with " + ", ".join(missing))
 
     def test_a_median_lies_between_its_extremes_and_progress_is_a_line_a_cell(self):
         done = run("bench", "pingpong", "--quick", "--json", "-")
@@ -430,6 +438,12 @@ class Words(unittest.TestCase):
         self.assertEqual(info.returncode, 0, info.stderr)
         for what in ("ums ", "cpu: ", "kernel: ", "processors: "):
             self.assertIn(what, info.stdout)
+
+    def test_an_error_of_the_library_has_one_prefix(self):
+        done = subprocess.run([UMS, "info"], env=dict(os.environ, UMS_CPUS="1023"), capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"^ums: cpus: [^\n]+\n$")
 
     def test_a_full_disk_is_an_error(self):
         if not os.path.exists("/dev/full"):

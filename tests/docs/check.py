@@ -474,6 +474,10 @@ def runs_boost(flags):
     return not is_sanitized and os.path.exists("/usr/include/boost/fiber/all.hpp")
 
 
+def find_go():
+    return shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+
+
 def check_foreign(builder, block):
     """A program of another library or language, where that is installed."""
     name = re.sub(r"\W", "_", block.place())
@@ -482,7 +486,7 @@ def check_foreign(builder, block):
             return []
         program, error = builder.build(name, block.code, also=["-lboost_fiber", "-lboost_context"])
     else:
-        go = shutil.which("go", path=os.environ.get("PATH", "") + ":/usr/local/go/bin")
+        go = find_go()
         if go is None:
             return []
         program = os.path.join(builder.folder, name)
@@ -528,6 +532,14 @@ def check_examples(root, compiler, library, flags):
         for job in jobs:
             wrong += job.result()
     return count, wrong
+
+
+def left_out(root, flags):
+    """What check_foreign() does not run here, a line for each kind."""
+    kinds = [block.kind for page in pages(root) for block in blocks(page, read(root, page))]
+    for kind, can_run in (("boost", runs_boost(flags)), ("go", find_go() is not None)):
+        if kind in kinds and not can_run:
+            yield f"{kinds.count(kind)} blocks need {kind}, which is not here or does not run under sanitizers"
 
 
 # --- programs -------------------------------------------------------------------------------------
@@ -744,6 +756,8 @@ def main(words):
         count, wrong = check_examples(root, rest[0], os.path.abspath(rest[1]), rest[2:])
         for complaint in wrong:
             print(complaint)
+        for what in [] if wrong else left_out(root, rest[2:]):
+            print(f"skipped in part: {what}")
         print(f"{count} C++ and C blocks, {len(wrong)} complaints")
         return 1 if wrong or not count else 0
     if what == "program" and len(rest) == 2:

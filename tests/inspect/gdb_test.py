@@ -144,4 +144,4 @@ if __name__ == "__main__":
                             text=True, check=False)
     if "exited normally" not in try_it.stdout:
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *names])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *names])

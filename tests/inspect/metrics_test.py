@@ -154,4 +154,4 @@ if __name__ == "__main__":
         print("skipped: no Python package prometheus_client (tools/setup)")
         sys.exit(77)
     PROGRAM, SERVER, DASHBOARD, PAGE = sys.argv[1:5]
-    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[5:]])

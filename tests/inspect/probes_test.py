@@ -79,4 +79,4 @@ if __name__ == "__main__":
     if has_probes != "1" and not notes(LIBRARY)[0]:
         print("skipped: built without <sys/sdt.h> (tools/setup installs systemtap-sdt-dev)")
         sys.exit(77)
-    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[5:]])

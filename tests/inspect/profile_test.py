@@ -240,4 +240,4 @@ class ProfileTest(unittest.TestCase):
 
 if __name__ == "__main__":
     names = programs.take_arguments(sys.argv)
-    unittest.main(argv=[sys.argv[0], *names])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *names])

@@ -296,4 +296,4 @@ class LargeTest(unittest.TestCase):
 
 if __name__ == "__main__":
     names = programs.take_arguments(sys.argv)
-    unittest.main(argv=[sys.argv[0], *(names or ["PsTest"])])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *(names or ["PsTest"])])

@@ -268,4 +268,4 @@ class PageTest(unittest.TestCase):
 
 if __name__ == "__main__":
     names = programs.take_arguments(sys.argv)
-    unittest.main(argv=[sys.argv[0], *names])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *names])

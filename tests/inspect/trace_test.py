@@ -321,4 +321,4 @@ class TraceTest(unittest.TestCase):
 
 if __name__ == "__main__":
     UMS, PACES = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
+    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[3:]])

@@ -39,7 +39,7 @@ thread_local late_start* late = nullptr;
 
 }  // namespace
 
-#if !defined(UMS_ASAN) && !defined(UMS_TSAN)
+#if !defined(UMS_TEST_ASAN) && !defined(UMS_TEST_TSAN)
 // In place of the C library's. The sanitizers have one of their own.
 extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
                               void* (*function)(void*), void* argument) noexcept {

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Counts the locked instructions and membarriers of an operation, with few processors and with many.
 
-count.py PROGRAM            with 2, 8 and 64; fails if an operation needs more of them with 64 than with 2
+count.py PROGRAM            with 2, 8 and 64; fails if an operation needs over 0.1 more of them with 8 or 64
+                            than with 2
 count.py --where PROGRAM    and says where they are
 count.py --self-test        proves that it can fail
 

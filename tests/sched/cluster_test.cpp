@@ -476,10 +476,15 @@ TEST_F(cluster_test, a_batch_runs_in_order_on_one_processor) {
         SCOPED_TRACE(ums::name_of(kind));
         ums::run({.processors = 1}, [&] {
             std::vector<int> order;
+            std::mutex guards_order;
             {
                 ums::cluster other{{.policy = kind}};
                 std::vector<std::function<void()>> all;
-                for (int i = 0; i < 1000; ++i) all.push_back([&order, i] { order.push_back(i); });
+                for (int i = 0; i < 1000; ++i)
+                    all.push_back([&, i] {
+                        const std::lock_guard guard{guards_order};
+                        order.push_back(i);
+                    });
                 other.post_each(all);
                 EXPECT_TRUE(all[999]);  // Copied.
                 other.post_each(std::vector<std::function<void()>>{});

@@ -92,8 +92,10 @@ THREAD_CASE(stop_callback_may_destroy_itself) {
     std::unique_ptr<std::stop_callback<std::function<void()>>> call;
     std::atomic<bool> done{false};
     call = std::make_unique<std::stop_callback<std::function<void()>>>(source.get_token(), [&] {
+        // What the callback captured ends with it.
+        std::atomic<bool>& says = done;
         call.reset();
-        done = true;
+        says = true;
     });
     lib::thread stops{[&] { source.request_stop(); }};
     spin_until(done);

@@ -261,7 +261,7 @@ TEST_F(threads, a_thread_suspends_itself) {
 
 // ThreadSanitizer keeps a signal back until the thread calls a function that it knows.
 TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
-    if (under_tsan) GTEST_SKIP();
+    if (under_tsan) GTEST_SKIP() << "ThreadSanitizer keeps the signal back";
     static std::atomic<bool> is_there;
     is_there = false;
     const holder mutex{CreateMutex(nullptr, FALSE, nullptr)};
@@ -300,7 +300,7 @@ TEST_F(threads, a_terminated_thread_is_gone_and_its_mutexes_are_abandoned) {
 }
 
 TEST_F(threads, a_terminated_thread_lets_go_of_what_it_waited_for) {
-    if (under_tsan) GTEST_SKIP();
+    if (under_tsan) GTEST_SKIP() << "ThreadSanitizer keeps the signal back";
     const holder reached{CreateEvent(nullptr, FALSE, FALSE, nullptr)};
     HANDLE handles[] = {reached, CreateEvent(nullptr, FALSE, FALSE, TEXT("waited for"))};
     const auto wait = [](LPVOID both) -> DWORD {

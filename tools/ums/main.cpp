@@ -149,7 +149,9 @@ int main(int argc, char** argv) {
             app.exit(error);
             return printed();
         }
-        fmt::print(stderr, "ums: {}; see ums --help\n", one_line(explained(app, error)));
+        const auto given = app.get_subcommands();
+        const std::string of = given.empty() ? "" : given.front()->get_name() + " ";
+        fmt::print(stderr, "ums: {}; see ums {}--help\n", one_line(explained(app, error)), of);
         return 2;
     }
     try {
@@ -190,7 +192,9 @@ int main(int argc, char** argv) {
     } catch (const tool::interrupted& stop) {
         return 128 + stop.signal;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "ums: {}\n", one_line(error.what()));
+        // The library's messages say already where they come from.
+        const std::string what = one_line(error.what());
+        fmt::print(stderr, "{}{}\n", what.starts_with("ums: ") ? "" : "ums: ", what);
         return 1;
     }
 }
