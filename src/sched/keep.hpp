@@ -20,8 +20,8 @@
 //
 // So a wait makes no kernel thread and searches no list: the two carriers take turns. A kept
 // carrier that holds a processor has a relief. One that has lost its processor to a block may have
-// one still; rejoin() puts that back, and the fiber gets the next one in step 3. keep.cpp argues why
-// no wake-up is lost.
+// one still; rejoin() puts that back, and the fiber gets the next one in step 3. keep.cpp argues
+// why no wake-up is lost.
 //
 // Bound: a scope has a permit (sched/permits.hpp), for the kernel thread that it needs beside those
 // of the processors. A marked region inside takes none of its own: it uses the relief. A call that

@@ -85,7 +85,7 @@ private:
 TEST_F(keep_carrier_test, a_fiber_that_waits_keeps_its_thread_and_others_run_on_elsewhere) {
     ums::run({.processors = 1}, [] {
         std::vector<pid_t> others;
-        bool waits = false;
+        std::atomic<bool> waits = false;
         ums::fiber keeper{[&] {
             const lodging here{1};
             waits = true;
@@ -503,6 +503,7 @@ TEST_F(keep_carrier_test, fibers_at_random_lose_nothing) {
         std::vector<ums::fiber_ref> refs;
         ums::channel<int> through{4};
         ums::latch made{fibers + 1};
+        ums::latch over{fibers + 1};  // Until then each may be unparked, so none is joined.
         const auto act = [&](std::mt19937_64& random, const lodging* here) {
             switch (random() % 10) {
                 case 0: ums::this_fiber::sleep_for(std::chrono::microseconds{random() % 50}); break;
@@ -539,9 +540,11 @@ TEST_F(keep_carrier_test, fibers_at_random_lose_nothing) {
                     }
                 }
                 ++ended;
+                over.arrive_and_wait();
             }};
         for (const auto& f : all) refs.push_back(f.ref());
         made.arrive_and_wait();
+        over.arrive_and_wait();
         for (auto& f : all) f.join();
         EXPECT_EQ(ended, fibers);
     });
