@@ -43,9 +43,10 @@ public:
     virtual ~policy() = default;
 
     // A processor joins or leaves the cluster. Before detach() returns, the fibers that the policy
-    // kept for `processor` must be available to the others. The scheduler never calls these twice
-    // at once for one processor. An exception of attach() leaves the constructor of the cluster or
-    // of the runtime, which then has no use for the policy, or add_processor(), which then adds no
+    // kept for `processor` must be available to the others. The processor itself calls detach(),
+    // after its last next(); so does add_processor(), if it fails later. The scheduler never calls
+    // these twice at once. An exception of attach() leaves the constructor of the cluster or of the
+    // runtime, which then has no use for the policy, or add_processor(), which then adds no
     // processor. Destroying a policy does not call detach().
     virtual void attach(unsigned processor) = 0;
     virtual void detach(unsigned processor) = 0;

@@ -14,7 +14,8 @@
 // Ordering: what happens before an unpark() is visible after the park() that it ends. What happens
 //           before a request_stop() is visible after the park that it ends.
 // Errors:   none but migrate()'s to a processor that there is not: std::system_error,
-//           invalid_argument. migrate() on a plain thread ends the program with a message.
+//           invalid_argument. migrate() on a plain thread, or to another cluster inside
+//           ums::keep_carrier, ends the program with a message.
 // Cost:     yield() about 10 ns; a park at least an atomic read-modify-write and a switch.
 
 #include <chrono>

@@ -301,11 +301,12 @@ UMS_API int ums_this_fiber_park_until(int64_t deadline, ums_stop_t* stop);
 UMS_API void ums_this_fiber_sleep_ns(int64_t ns);
 UMS_API void ums_this_fiber_sleep_until(int64_t deadline);
 
-/* Moves the calling fiber to another cluster. -EPERM: the caller is a plain thread. */
+/* Moves the calling fiber to another cluster. -EPERM: the caller is a plain thread. -EBUSY: it is
+ * inside ums_keep_carrier_enter(), and `to` is not its cluster. */
 UMS_API int ums_this_fiber_migrate(ums_cluster_t* to);
 /* The same, but to the processor of that index, also within its own cluster: the fiber runs there
  * when this returns, and may run elsewhere later, as its policy wants. A pinned one stays pinned,
- * to that processor. -EPERM: the caller is a plain thread. -EINVAL: there is no such processor. */
+ * to that processor. Errors as above; -EINVAL: there is no such processor. */
 UMS_API UMS_CHECK int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor);
 
 /* How deep the fiber's stack has been used, in bytes, in whole pages; 0 on a plain thread. */
@@ -412,6 +413,12 @@ UMS_API void ums_blocking_leave(void);
 /* Between the two calls libums's signal does not stop the fiber. Pairs nest. */
 UMS_API void ums_uninterruptible_enter(void);
 UMS_API void ums_uninterruptible_leave(void);
+
+/* Between the two calls, on the same fiber, the fiber stays on the kernel thread that it runs on,
+ * through all waits (ums/keep_carrier.hpp). Pairs nest; a fiber that ends inside leaves. -EAGAIN:
+ * there are as many kernel threads as there may be, or the kernel refuses one. -ENOMEM. */
+UMS_API UMS_CHECK int ums_keep_carrier_enter(void);
+UMS_API void ums_keep_carrier_leave(void);
 
 /* --- Statistics (ums/stats.hpp) -------------------------------------------------------------- */
 

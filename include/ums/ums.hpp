@@ -21,6 +21,7 @@
 #include "ums/future.hpp"
 #include "ums/io.hpp"
 #include "ums/jfiber.hpp"
+#include "ums/keep_carrier.hpp"
 #include "ums/last_error.hpp"
 #include "ums/latch.hpp"
 #include "ums/limits.hpp"

@@ -4,10 +4,22 @@
 
 #include "capi/call.hpp"
 #include "os/clock.hpp"
+#include "sched/here.hpp"
 #include "ums/cluster.hpp"
 
 using namespace ums;
 using namespace ums::capi;
+
+namespace {
+
+int may_migrate(cluster& to) noexcept {
+    const sched::here at;
+    if (at.self == nullptr) return -EPERM;
+    const bool leaves = at.self->home_cluster.get() != sched::cluster_access::of(to);
+    return leaves && at.on->is_kept.get() ? -EBUSY : 0;
+}
+
+}  // namespace
 
 int64_t ums_now() { return os::now(); }
 
@@ -39,14 +51,16 @@ void ums_this_fiber_sleep_until(int64_t deadline) {
 }
 
 int ums_this_fiber_migrate(ums_cluster_t* to) {
-    if (this_fiber::get_id() == fiber_id{}) return -EPERM;
-    this_fiber::migrate(*reinterpret_cast<cluster*>(to));
+    cluster& target = *reinterpret_cast<cluster*>(to);
+    if (const int error = may_migrate(target)) return error;
+    this_fiber::migrate(target);
     return 0;
 }
 
 int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor) {
-    if (this_fiber::get_id() == fiber_id{}) return -EPERM;
-    return call([&] { this_fiber::migrate(*reinterpret_cast<cluster*>(to), processor); });
+    cluster& target = *reinterpret_cast<cluster*>(to);
+    if (const int error = may_migrate(target)) return error;
+    return call([&] { this_fiber::migrate(target, processor); });
 }
 
 size_t ums_this_fiber_stack_high_water_bytes() { return this_fiber::stack_high_water_bytes(); }

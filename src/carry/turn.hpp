@@ -5,8 +5,8 @@
 //
 // Each state, what the thread and its fiber do in it, and what may follow, with its setter.
 //
-// waits      sleeps: it is a spare, or its fiber has run on and comes back. Its fiber: none, or in
-//            a queue.
+// waits      sleeps: it is a spare, or stands by (sched/keep.hpp), or its fiber has run on and
+//            comes back. Its fiber: none, or in a queue; parked, if the fiber keeps the carrier.
 //   holds      a thread that gives it a processor
 //   given      a processor that has come to its place
 //   shall_end  the pool

@@ -14,6 +14,7 @@
 #include "sched/deadlock.hpp"
 #include "sched/depot.hpp"
 #include "sched/here.hpp"
+#include "sched/keep.hpp"
 #include "sched/plain_join.hpp"
 #include "sched/trace.hpp"
 #include "sched/urgency.hpp"
@@ -84,6 +85,7 @@ void go_on(sched::fiber& self) {
                              .seed = o.seed});
     if (!made->standard->adopt(self)) throw std::bad_alloc{};
     replace(made.release());
+    sched::keep::begin_again(self);
 }
 
 void in_child() noexcept {

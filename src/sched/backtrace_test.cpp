@@ -15,6 +15,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "ums/fiber.hpp"
+#include "ums/keep_carrier.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -64,6 +65,21 @@ TEST_F(backtrace_test, the_stack_of_a_parked_fiber_has_every_call) {
     });
 }
 
+TEST_F(backtrace_test, one_that_keeps_its_carrier_has_its_own_stack) {
+    ums::run({.processors = 2}, [] {
+        calls made;
+        fiber f{[&] {
+            const ums::keep_carrier kept;
+            EXPECT_EQ(descend(made, 7), 8);
+        }};
+        std::vector<const void*> stack;
+        while ((stack = stack_of(f)).empty()) this_fiber::yield();
+        for (const void* from : made.from) EXPECT_TRUE(contains(stack, from));
+        f.ref().unpark();
+        f.join();
+    });
+}
+
 TEST_F(backtrace_test, a_fiber_that_does_not_park_has_none) {
     ums::run({.processors = 2}, [] {
         std::atomic<bool> end = false;
@@ -92,6 +108,7 @@ TEST_F(backtrace_test, what_comes_while_the_stack_is_read_ends_the_wait) {
             finish();
         }};
         fiber timed{[&] {
+            const ums::keep_carrier kept;
             for (int i = 0; i < rounds / 10; ++i) this_fiber::sleep_for(10us);
             finish();
         }};

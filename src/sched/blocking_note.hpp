@@ -13,6 +13,7 @@ namespace ums::sched {
 // Written by the fiber itself; a detector reads it, with a claim on the fiber's carrier.
 struct blocking_note {
     base::owned<std::uint32_t> depth;  // Of ums::blocking() regions: in one it holds a permit.
+    base::owned<bool> has_permit;      // The region's own, and not that of ums::keep_carrier.
 
     base::owned<std::uint32_t> shields;  // The depth of ums::uninterruptible() sections.
     base::owned<bool> stop_wanted;       // The fiber should have been stopped inside one.

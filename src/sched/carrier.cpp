@@ -16,6 +16,7 @@
 #include "sched/bias.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
+#include "sched/hand_off.hpp"
 #include "sched/search.hpp"
 #include "sched/stop.hpp"
 #include "sched/switch.hpp"
@@ -119,6 +120,10 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
     UMS_ASSERT(own.is_inside() && running.get() == nullptr,
                "a carrier retires outside of its processor, or with a fiber");
+    parkable* const remover = left.retirement.remover;
+    // Before the remover is woken: it may belong to this processor by the policy, and then the
+    // others get it only once the policy has given up what it kept for this one.
+    if (remover != nullptr) pool.home().detach_from_policy(left.index());
     search::give_all_away(left);
     proc.set(nullptr);
     own.vacate();
@@ -126,11 +131,22 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     left.retirement.last_holder = this;
     left.set_holder(nullptr);  // Thieves that still see this carrier find that it holds nothing.
     turn.set(turn_word::shall_end);  // Its own, as long as it is in no list.
-    parkable* remover = left.retirement.remover;
     arch::happens_before(&left);  // All that ran here comes before this thread's end.
     leave(race);
     arch::happens_after(&left);
     if (remover != nullptr) wake(*remover);
+}
+
+// Its fiber keeps it, and waits.
+UMS_ALWAYS_INLINE void carrier::give_to_relief() noexcept {
+    // Null: the fiber left in rejoin(), without a processor. After run() this carrier may be given
+    // a processor again at once.
+    if (carrier* const to = gives_to.get()) {
+        gives_to.set(nullptr);
+        hand_off::move(*this, *to);
+        leave(race);
+        pool.run(*to);
+    }
 }
 
 // Inside. Inlined: as retire().
@@ -142,13 +158,18 @@ UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
         running.set(f);
         watching::runs();
         arch::start_switch(loop_shadow, f->shadow);
-        after_switch* const traced = p->trace != nullptr ? &p->trace->from_loop : nullptr;
+        // The trace shows that a fiber runs when it is switched to, and not again when it comes
+        // back to the carrier that it keeps.
+        after_switch* const traced =
+            is_kept.get() || p->trace == nullptr ? nullptr : &p->trace->from_loop;
         const arch::arrival a = arch::switch_context(loop, f->context, this, traced);
         arch::finish_switch(loop_shadow);
         if (a.after != nullptr) {
             const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *this);
         }
+        if (stands_by.get()) [[unlikely]]
+            return give_to_relief();
         // Inside its processor again, or (rejoin()) without one.
         p = proc.get();
         if (p == nullptr) return;
@@ -162,9 +183,15 @@ void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
     if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
-    // A slice has ended, so the inboxes and the pinned fibers have their turn: where processors
-    // change their carrier often, for hand-offs or preemptions, no slice may ever end by its count.
-    run_on(p->pick_at_slice_end());
+    if (const after_switch* const h = begun.get()) {
+        begun.set(nullptr);
+        h->finish(*h, *this);
+    }
+    fiber* const f = runs_first.get();
+    runs_first.set(nullptr);
+    // A slice has ended, so the inboxes and the pinned fibers have their turn. Where processors
+    // often change their carrier, for hand-offs or preemptions, no slice may ever end by its count.
+    run_on(f != nullptr ? f : p->pick_at_slice_end());
 }
 
 // The first time that the fiber that was adopted leaves the processor to nobody, and from then on.
@@ -172,7 +199,10 @@ UMS_UNINSTRUMENTED void carrier::begin_adopted(void*, void* after, void* self_) 
     auto& self = *static_cast<carrier*>(self_);
     arch::finish_switch(self.loop_shadow);
     if (const auto* h = static_cast<const after_switch*>(after)) h->finish(*h, self);
-    if (self.proc.get() != nullptr) self.run_on(nullptr);
+    if (self.stands_by.get())
+        self.give_to_relief();
+    else if (self.proc.get() != nullptr)
+        self.run_on(nullptr);
     for (;;) {
         while (self.pool.wait_for_processor(self)) {
             self.wake_place.end();

@@ -76,6 +76,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     base::owned<fiber*> running;   // Written by the thread itself. Null: the loop runs.
     // Set once at the thread's start:
     int* errno_at = nullptr;
+    // Its thread's; while its fiber keeps it, the constant that is always active (sched/keep.hpp).
     arch::exception_state* exceptions = nullptr;
 
     arch::context loop{};
@@ -108,6 +109,18 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // and never ends.
     bool is_adopted = false;
 
+    // --- Kept by its fiber (sched/keep.hpp) ---
+    base::owned<bool> is_kept;  // Written by its thread.
+    // Takes the processor over when the fiber waits. Written by code that is inside or holds a
+    // claim; while the carrier has no processor, by its thread.
+    base::owned<carrier*> relief;
+    base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Its thread's.
+    base::owned<carrier*> gives_to;  // Gets the processor as soon as the loop runs. Its thread's.
+    // What the carrier goes on with once it has the processor that it is being given: an action
+    // that another carrier has left, and a fiber. Written inside that processor.
+    base::owned<const after_switch*> begun;
+    base::owned<fiber*> runs_first;
+
     // --- Stopping its fiber (sched/stop.hpp). Owned by its thread; others arm `interrupt`. ---
     carry::interrupt interrupt;
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for
@@ -127,6 +140,12 @@ struct alignas(base::cache_line) carrier : os::slot_head {
         return p != nullptr ? p->activity() : 0;
     }
 
+    // By its thread: from now on it waits to be given a processor, and is no spare.
+    void stand_by() noexcept {
+        turn.set(turn_word::waits);
+        stands_by.set(true);
+    }
+
     // The kernel thread's function.
     void run() noexcept;
 
@@ -143,6 +162,7 @@ private:
     void begin() noexcept;
     void run_fibers() noexcept;
     UMS_ALWAYS_INLINE void run_on(fiber* first) noexcept;
+    UMS_ALWAYS_INLINE void give_to_relief() noexcept;
     static void begin_adopted(void* by, void* after, void* self) noexcept;
     UMS_ALWAYS_INLINE void retire() noexcept;
 };

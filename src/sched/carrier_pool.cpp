@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <sched.h>
 #include <system_error>
 #include <utility>
 
@@ -35,6 +36,7 @@
 #include "sched/park.hpp"
 #include "sched/stop.hpp"
 #include "sched/wake.hpp"
+#include "ums/this_fiber.hpp"
 
 namespace ums::sched {
 
@@ -335,7 +337,60 @@ void carrier_pool::serve_refused() noexcept {
     if (ask) carry::maker::ask(*this);
 }
 
+int carrier_pool::take_relief(carrier*& relief) noexcept {
+    if (!permits_.try_take(most_permits())) return EAGAIN;
+    while ((relief = take_ready_spare()) == nullptr) {
+        lock_.acquire();
+        const bool may_make = counters_.now < bound();
+        if (may_make) count_new();
+        lock_.release();
+        if (may_make) {
+            const int error = make_relief(relief);
+            if (error != 0) {
+                give_permit();
+                return error;
+            }
+            break;
+        }
+        // There are as many as may be, but the permit says that one of them has nothing to do. It
+        // is counted, and about to come into the list; or it has left a processor that is being
+        // removed, and the fiber that removes it is about to join it, perhaps on this processor.
+        this_fiber::yield();
+        sched_yield();
+    }
+    begin_rest();
+    return 0;
+}
+
+// Makes a carrier that is counted already.
+int carrier_pool::make_relief(carrier*& relief) noexcept {
+    try {
+        relief = &new_carrier();
+    } catch (const std::bad_alloc&) {
+        const os::lock_guard guard{lock_};
+        --counters_.now;
+        return ENOMEM;
+    }
+    relief->stand_by();
+    const int error = carry::maker::start(relief->thread, &run_carrier, relief);
+    if (error == 0) return 0;
+    relief->stands_by.set(false);
+    discard(*relief);
+    return error;
+}
+
+void carrier_pool::give_relief(carrier* relief) noexcept {
+    if (relief != nullptr) put_back(*relief);
+    end_rest();
+    give_permit();
+}
+
 bool carrier_pool::wait_for_processor(carrier& self) noexcept {
+    if (self.stands_by.get()) {
+        self.stands_by.set(false);
+        while (self.turn.now() == turn_word::waits) self.turn.wait_while(turn_word::waits);
+        return true;  // With a processor, or put back.
+    }
     if (self.proc.get() != nullptr) return true;  // Made to hold it.
     // Its own to read as long as it is in no list.
     const turn_word::state was = self.turn.now();

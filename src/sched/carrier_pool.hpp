@@ -97,6 +97,13 @@ public:
     // Sends a spare that was given a processor to work.
     void run(carrier& spare) noexcept;
 
+    // For a fiber that is to keep its carrier: takes a permit, and a carrier that stands by
+    // (sched/keep.hpp). If there is no spare, makes one; the kernel thread blocks meanwhile. May
+    // yield. Returns 0 or an error number: EAGAIN also if there is no permit.
+    [[nodiscard]] int take_relief(carrier*& relief) noexcept;
+    // Takes both back. Null: the carrier has none now.
+    void give_relief(carrier* relief) noexcept;
+
     // A carrier without a processor, and without a fiber, waits here. False: its thread shall end.
     bool wait_for_processor(carrier& self) noexcept;
 
@@ -147,9 +154,14 @@ public:
     carrier* take_ready_spare() noexcept;
 
     // Whether fibers may be blocked in the kernel without a processor: they come back.
+    // A hint.
     [[nodiscard]] bool any_away() const noexcept {
-        return permits_.used() != 0;
+        return permits_.used() > resting_.load(base::relaxed);
     }
+    // A fiber that keeps its carrier leaves a marked region, and enters one: it has no permit for
+    // that.
+    void begin_rest() noexcept { resting_.fetch_add(1, base::relaxed); }
+    void end_rest() noexcept { resting_.fetch_sub(1, base::relaxed); }
     [[nodiscard]] unsigned most() const noexcept { return most_; }
     [[nodiscard]] cluster& home() const noexcept { return home_; }
 
@@ -171,6 +183,7 @@ private:
     // Lets the fiber of a stopped carrier run on without a processor, if it still waits for its
     // turn.
     void release(carrier& c) noexcept;
+    [[nodiscard]] int make_relief(carrier*& relief) noexcept;
     carrier& new_carrier();
     void discard(carrier& c) noexcept;
     void put_unused(carrier& c) noexcept;
@@ -213,6 +226,9 @@ private:
     bool has_told_bound_ = false;  // Owned by the maker.
 
     permits permits_;
+    // The permits of ums::keep_carrier whose fiber is not in a marked region: they do not say that
+    // a fiber is blocked in the kernel.
+    base::atomic<unsigned> resting_;
 
     // Carriers that were stopped without a processor: first come, first served. Guarded by lock_;
     // the count is for has_stopped().

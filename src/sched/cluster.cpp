@@ -152,11 +152,14 @@ void cluster::stop() noexcept {
     running_ = false;
 }
 
-// This usually runs on a fiber. If that were stopped in the middle, it would wait for a processor,
-// and the processors for it: for the policy's turn, or for fibers that it has in hand.
+// A fiber calls this if a processor could not be added. If it were stopped in the middle, it would
+// wait for a processor, and the processors for it: for the policy's turn, or for fibers that it has
+// in hand.
 void cluster::detach_from_policy(unsigned index) {
+    if (policy_ == nullptr) return;
     const os::no_stop policy_is_used_by_processors;
-    if (policy_ != nullptr) policy_->detach(index);
+    policy_->detach(index);
+    wake_for_work();  // For the fibers that the policy has given to the other processors.
 }
 
 unsigned cluster::add_processor() {
@@ -182,7 +185,6 @@ unsigned cluster::add_processor() {
         detach_from_policy(index);
         p->retirement.is_done.store(true, base::seq_cst);
         forward(*p);
-        wake_for_work();  // For the fibers that the policy has given to the other processors.
         throw;
     }
     return index;
@@ -210,12 +212,10 @@ void cluster::remove_processor() {
     // The carrier is past its last switch, so this is short.
     carriers.join(*p.retirement.last_holder);
     carriers.forget(p);
-    detach_from_policy(left);
     // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
     // and a fiber pushed after it is forwarded by the thread that pushed it.
     p.retirement.is_done.store(true, base::seq_cst);
     forward(p);
-    wake_for_work();
     // From now on the deadlines of the fibers that sleep there are the first processor's.
     if (!at(0).is_idle.get()) return;
     at(0).notify();

@@ -78,6 +78,8 @@ public:
     // Wakes an idle processor, if none is searching, for work that was made visible, such as a
     // carrier on the list of stopped ones.
     void wake_for_work() noexcept;
+    // The policy gives up what it kept for a processor that runs nothing any more.
+    void detach_from_policy(unsigned index);
 
     // The processor that takes the place of a retired one.
     [[nodiscard]] processor& successor() const noexcept;
@@ -177,7 +179,6 @@ private:
 
     processor* make_processor(unsigned index);
     void delete_processors() noexcept;
-    void detach_from_policy(unsigned index);
     void forward(processor& retired) noexcept;
     void check_drained() noexcept;
     void wake(processor& p) noexcept;

@@ -21,10 +21,16 @@ struct belongings {
     impl::exit_hook* first_stage = nullptr;
     impl::exit_hook* last_stage = nullptr;
     impl::local_table* locals = nullptr;  // Of ums::fiber_local.
+    std::uint32_t keeps = 0;              // Scopes in which it keeps its carrier (sched/keep.hpp).
 
     [[nodiscard]] bool has_hooks() const noexcept {
         return (reinterpret_cast<std::uintptr_t>(first_stage) |
                 reinterpret_cast<std::uintptr_t>(last_stage)) != 0;
+    }
+    // Whether there is nothing to do at the end.
+    [[nodiscard]] bool is_empty() const noexcept {
+        return (reinterpret_cast<std::uintptr_t>(first_stage) |
+                reinterpret_cast<std::uintptr_t>(last_stage) | keeps) == 0;
     }
 };
 

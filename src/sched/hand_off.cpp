@@ -8,6 +8,7 @@
 #include "sched/carrier_pool.hpp"
 #include "sched/cluster.hpp"
 #include "sched/habit.hpp"
+#include "sched/keep.hpp"
 #include "sched/stop.hpp"
 #include "sched/switch.hpp"
 
@@ -32,6 +33,7 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
     UMS_ASSERT(c.proc.get() == nullptr, "a carrier was given a processor while its fiber left it");
     trace_outside(trace_event::back, h.self->id.get(), static_cast<std::uint64_t>(c.tid.get()));
     c.pool.come_back(c);
+    if (c.is_kept.get()) keep::wait_for_fiber(c);
     h.self->home_cluster.get()->make_ready_from_outside(*h.self);
     os::permit_stop();  // Forbidden in rejoin(), on this kernel thread.
 }
@@ -53,7 +55,11 @@ carrier* rejoin(carrier* c) noexcept {
         return c;
     }
     c->race.enter();
-    switch_to(c, self, nullptr, c->leave_behind(&finish_rejoin, self));
+    after_switch* const after = c->leave_behind(&finish_rejoin, self);
+    if (c->is_kept.get()) [[unlikely]]
+        keep::leave_and_return(*c, *self, after);
+    else
+        switch_to(c, self, nullptr, after);
     return this_carrier();
 }
 
@@ -128,7 +134,11 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     fiber& f = *blocked.running.get();
     was_marked = f.blocks.holds_permit();
     if (!was_marked && !keeps_claim(blocked)) return result::refused;
-    carrier* spare = pool.take_spare(&blocked, free_cpu);
+    carrier* spare = was_marked ? keep::take_relief(blocked) : nullptr;
+    if (spare != nullptr)
+        pool.count_hand_off();
+    else
+        spare = pool.take_spare(&blocked, free_cpu);
     if (spare == nullptr) {
         pool.give_borrowed_permit(blocked);
         // The maker of the spare may wait for what a stopped fiber holds: the allocator's lock. As

@@ -67,6 +67,10 @@ private:
 // errno.
 [[gnu::noinline]] carrier* rejoin(carrier* c) noexcept;
 
+// For a fiber at a place where it may change its carrier: waits for its turn if that has no
+// processor. Returns outside.
+void get_processor(carrier& c) noexcept;
+
 // enter() for a fiber at a place where it may change its carrier: first rejoins if it must. Updates
 // `c`.
 [[nodiscard]] UMS_ALWAYS_INLINE processor* enter_surely(carrier*& c) noexcept {

@@ -24,6 +24,7 @@
 
 #include "internal/modelled/mutants.hpp"
 #include "internal/modelled/surroundings.hpp"
+#include "ums/this_fiber.hpp"
 
 #define base modelled_base
 #define os modelled_os
@@ -306,6 +307,10 @@ parkable& this_parkable() noexcept { never_here(); }
 void park(park_kind) noexcept { never_here(); }
 void wake(parkable&) noexcept { never_here(); }
 void carrier::run() noexcept { never_here(); }
+// No fiber keeps its carrier here.
+carrier* keep::take_relief(carrier&) noexcept { return nullptr; }
+void keep::wait_for_fiber(carrier&) noexcept { never_here(); }
+void keep::leave_and_return(carrier&, fiber&, after_switch*) noexcept { never_here(); }
 
 void switch_to(carrier* c, fiber* self, fiber*, after_switch* after) noexcept {
     tso::model& m = tso::model::running();

@@ -12,6 +12,7 @@
 #include "sched/cluster.hpp"
 #include "sched/end.hpp"
 #include "sched/hand_off.hpp"
+#include "sched/keep.hpp"
 #include "sched/park.hpp"
 #include "sched/plain_join.hpp"
 #include "sched/recycle.hpp"
@@ -38,15 +39,23 @@ void finish_join(const after_switch& h, carrier& c) noexcept {
     let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
+// `keeps`: the caller keeps its carrier.
+template <bool keeps = false>
 void wait_for_end(carrier* c, fiber* target) noexcept {
-    if (c->exceptions->active()) [[unlikely]]
-        return keeping_exceptions([target] { wait_for_end(this_carrier(), target); });
+    if (!keeps && c->exceptions->active()) [[unlikely]]
+        return c->is_kept.get()
+                   ? wait_for_end<true>(c, target)
+                   : keeping_exceptions([target] { wait_for_end(this_carrier(), target); });
     fiber* self = c->running.get();
     processor* p = enter_surely(c);
     fiber* next = p->pick();
     if (p->trace != nullptr) [[unlikely]]
-        trace_park(*p->trace, *self, next, trace_wait::join, target->id.get());
-    switch_to(c, self, next, c->leave_behind(&finish_join, self, target));
+        trace_park(*p->trace, *self, keeps ? nullptr : next, trace_wait::join, target->id.get());
+    after_switch* const after = c->leave_behind(&finish_join, self, target);
+    if constexpr (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
 }
 
 // For a plain thread.

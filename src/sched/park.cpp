@@ -6,6 +6,7 @@
 #include "os/lock.hpp"
 #include "sched/cluster.hpp"
 #include "sched/hand_off.hpp"
+#include "sched/keep.hpp"
 #include "sched/search.hpp"
 #include "sched/switch.hpp"
 #include "sched/wake.hpp"
@@ -77,7 +78,8 @@ void finish_park(const after_switch& h, carrier& c) noexcept {
 }
 
 // `until`: a deadline this fiber has just added to the processor `timed`, or never and null.
-template <park_kind kind>
+// `keeps`: the fiber keeps its carrier.
+template <park_kind kind, bool keeps = false>
 UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until,
                                     processor* timed) noexcept {
     if ((self->word.load(base::relaxed) & token_bit<kind>) != 0) {
@@ -94,12 +96,22 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
     // A processor that becomes idle waits for its own deadlines; one that goes on may take long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
     if (p->trace != nullptr) [[unlikely]]
-        trace_park(*p->trace, *self, next,
+        trace_park(*p->trace, *self, keeps ? nullptr : next,
                    kind == park_kind::user ? trace_wait::user
                    : until != os::never    ? trace_wait::sleep
                                            : trace_wait::library);
-    switch_to(c, self, next, c->leave_behind(&finish_park<kind>, self));
+    after_switch* const after = c->leave_behind(&finish_park<kind>, self);
+    if constexpr (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
     return take_reason(*self);
+}
+
+template <park_kind kind>
+[[gnu::noinline]] reason park_with_carrier(carrier* c, fiber* self, os::nanoseconds until,
+                                           processor* timed) noexcept {
+    return park_fiber<kind, true>(c, self, until, timed);
 }
 
 // Takes back a mark that a deadline or a stop left after something else had ended the wait.
@@ -145,7 +157,9 @@ reason park_here(os::nanoseconds until, processor* timed) noexcept {
     const here at;
     if (at.self == nullptr) return park_thread<kind>(plain_thread(), os::never);
     if (at.on->exceptions->active()) [[unlikely]]
-        return keeping_exceptions([=] { return park_here<kind>(until, timed); });
+        return at.on->is_kept.get()
+                   ? park_with_carrier<kind>(at.on, at.self, until, timed)
+                   : keeping_exceptions([=] { return park_here<kind>(until, timed); });
     return park_fiber<kind>(at.on, at.self, until, timed);
 }
 

@@ -42,7 +42,8 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         }
         if (rescue) fire_timers_of_others(p);
         fiber* f = p.pick_counted();
-        if (f == nullptr && home.active() > 1) {
+        // A removed processor may still run a fiber, and have others.
+        if (f == nullptr && home.size() > 1) {
             const auto seen = home.idle.look();
             if (!searching && seen.searching * 2 < home.active()) {
                 home.idle.start_searching();

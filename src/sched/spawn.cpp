@@ -16,6 +16,7 @@
 #include "sched/end.hpp"
 #include "sched/exit_request.hpp"
 #include "sched/here.hpp"
+#include "sched/keep.hpp"
 #include "sched/ready_all.hpp"
 #include "sched/recycle.hpp"
 #include "sched/switch.hpp"
@@ -86,8 +87,10 @@ void report_and_terminate(const fiber& f) noexcept {
     } catch (...) {
         report_and_terminate(*f);
     }
-    if (f->own.has_hooks()) [[unlikely]]
+    if (!f->own.is_empty()) [[unlikely]] {
         run_hooks(f->own);
+        if (f->own.keeps != 0) keep::end(*f);
+    }
     end(f);
 }
 
@@ -218,20 +221,29 @@ void finish_dispatch(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->wake_help();
 }
 
+// `keeps`: the caller keeps its carrier.
+UMS_ALWAYS_INLINE void leave_for(here at, fiber* f, bool keeps, after_switch* after) noexcept {
+    if (keeps) [[unlikely]]
+        keep::switch_to(*at.on, *at.self, f, after);
+    else
+        switch_to(at.on, at.self, f, after);
+}
+
 // Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it goes on
 // when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
 // deep.
 void dispatch(fiber* f) noexcept {
     const here at;
-    if (at.on->exceptions->active()) return keeping_exceptions([f] { dispatch(f); });
+    const bool keeps = at.on->is_kept.get();
+    if (at.on->exceptions->active() && !keeps) return keeping_exceptions([f] { dispatch(f); });
     processor* p = enter_for(at, *f);
     if (p == nullptr) return;
     if (p->trace != nullptr) [[unlikely]] {
         trace_new(*p->trace, *f);
-        trace_leave(*p->trace, trace_event::yield, *at.self, f);
+        trace_leave(*p->trace, trace_event::yield, *at.self, keeps ? nullptr : f);
     }
     if (p->has_policy()) {
-        switch_to(at.on, at.self, f, at.on->leave_behind(&finish_dispatch, at.self));
+        leave_for(at, f, keeps, at.on->leave_behind(&finish_dispatch, at.self));
         return;
     }
     // No other thread sees it there before its registers are saved, because the ownership is left
@@ -240,7 +252,7 @@ void dispatch(fiber* f) noexcept {
     static_cast<void>(p->ready.count_within_slice());
     p->ready.push_creator(*at.self);
     p->wake_help();
-    switch_to(at.on, at.self, f, nullptr);
+    leave_for(at, f, keeps, nullptr);
 }
 
 void check(const fiber_options& options) {

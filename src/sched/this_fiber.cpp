@@ -11,6 +11,7 @@
 #include "sched/depot.hpp"
 #include "sched/hand_off.hpp"
 #include "sched/here.hpp"
+#include "sched/keep.hpp"
 #include "sched/park.hpp"
 #include "sched/switch.hpp"
 #include "ums/cluster.hpp"
@@ -44,6 +45,20 @@ void finish_migration(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->count_end();
 }
 
+// yield() of a fiber that keeps its carrier.
+[[gnu::noinline]] void yield_with_carrier(carrier* c) noexcept {
+    sched::fiber* const self = c->running.get();
+    processor* const p = c->enter();
+    if (p == nullptr) return static_cast<void>(rejoin(c));
+    if (sched::fiber* const next = p->ready.rotate(*self))
+        return keep::switch_to(*c, *self, next, nullptr);
+    sched::fiber* const next = p->pick_for_yield(*self);
+    if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::yield, *self, nullptr);
+    keep::switch_to(*c, *self, next, c->leave_behind(&finish_yield, self));
+}
+
 wake_reason to_public(parkable::reason why) noexcept {
     return why == parkable::reason::wake       ? wake_reason::unparked
            : why == parkable::reason::deadline ? wake_reason::deadline_passed
@@ -62,7 +77,7 @@ void this_fiber::yield() noexcept {
         return;
     }
     if (c->exceptions->active()) [[unlikely]]
-        return keeping_exceptions([] { yield(); });
+        return c->is_kept.get() ? yield_with_carrier(c) : keeping_exceptions([] { yield(); });
     sched::fiber* self = c->running.get();
     processor* p = c->enter();
     if (p == nullptr) [[unlikely]]
@@ -109,25 +124,34 @@ namespace {
 void go_to(sched::cluster* target, processor* there) noexcept {
     UMS_ASSERT(!target->is_left_behind(), "migrate() to a cluster that fork() has left behind");
     carrier* c = this_carrier();
-    if (c->exceptions->active())
+    const bool keeps = c->is_kept.get();
+    if (c->exceptions->active() && !keeps)
         return keeping_exceptions([target, there] { go_to(target, there); });
     sched::fiber* self = c->running.get();
+    UMS_ASSERT(!keeps || self->home_cluster.get() == target,
+               "migrate() was called inside ums::keep_carrier, and a kernel thread does not leave "
+               "its cluster");
     // A marked region goes on with a permit of the new cluster's: each pool counts its own.
     const std::uint32_t depth =
         self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
     if (depth != 0) {
         self->blocks.depth.set(0);
+        self->blocks.has_permit.set(false);
         self->home_cluster.get()->carriers.give_permit();
     }
     processor* p = enter_surely(c);
     sched::fiber* next = p->pick();
     if (p->trace != nullptr) [[unlikely]]
-        trace_leave(*p->trace, sched::trace_event::migrate, *self, next);
-    switch_to(c, self, next,
-              c->leave_behind(&finish_migration, self, target,
-                              reinterpret_cast<std::uintptr_t>(there)));
+        trace_leave(*p->trace, sched::trace_event::migrate, *self, keeps ? nullptr : next);
+    after_switch* const after = c->leave_behind(&finish_migration, self, target,
+                                                reinterpret_cast<std::uintptr_t>(there));
+    if (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
     if (depth == 0) return;
     target->carriers.take_permit();
+    self->blocks.has_permit.set(true);
     self->blocks.depth.set(depth);
 }
 

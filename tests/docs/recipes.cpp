@@ -26,9 +26,14 @@ extern "C" int SSL_get_fd(const SSL*);
 enum PyGILState_STATE { PyGILState_LOCKED, PyGILState_UNLOCKED };
 extern "C" PyGILState_STATE PyGILState_Ensure();
 extern "C" void PyGILState_Release(PyGILState_STATE);
+struct PyThreadState;
+extern "C" PyThreadState* PyEval_SaveThread();
+extern "C" void PyEval_RestoreThread(PyThreadState*);
 
 int read_tls(SSL* ssl, void* buffer, int size);
 long in_python(long (*call_python)());
+long in_python_that_waits(long (*call_python)());
+int callback(ums::channel<int>& inbox);
 
 int read_tls(SSL* ssl, void* buffer, int size) {
 for (;;) {
@@ -53,4 +58,19 @@ const long answer = ums::offload([&] {
     return n;
 });
 return answer;
+}
+
+long in_python_that_waits(long (*call_python)()) {
+const ums::keep_carrier kept;
+const PyGILState_STATE state = PyGILState_Ensure();
+const long n = call_python();  // Its callbacks may wait.
+PyGILState_Release(state);
+return n;
+}
+
+int callback(ums::channel<int>& inbox) {
+PyThreadState* const state = PyEval_SaveThread();  // Py_BEGIN_ALLOW_THREADS
+const int value = inbox.receive().value_or(0);
+PyEval_RestoreThread(state);  // Py_END_ALLOW_THREADS
+return value;
 }

@@ -30,6 +30,7 @@
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "ums/blocking.hpp"
 #include "ums/cluster.hpp"
 #include "ums/latch.hpp"
 #include "ums/policy.hpp"
@@ -215,6 +216,62 @@ TEST_F(cluster_test, processors_come_and_go_while_fibers_run_park_and_sleep) {
         for (auto& f : all) f.join();
         EXPECT_GT(turns.load(), 0u);
     });
+}
+
+constexpr std::array all_policies{
+    ums::policy_kind::work_stealing,           ums::policy_kind::global_fifo,
+    ums::policy_kind::local_locked,            ums::policy_kind::local_mpsc,
+    ums::policy_kind::local_mpsc_intrusive,    ums::policy_kind::priority,
+    ums::policy_kind::earliest_deadline_first, ums::policy_kind::fair_share};
+
+// By some policies the fiber belongs to that processor, as long as the policy keeps a place for it.
+TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_belongs_to) {
+    for (const auto kind : all_policies) {
+        SCOPED_TRACE(ums::name_of(kind));
+        ums::run({.processors = 1}, [&] {
+            ums::cluster other{{.processors = 3, .policy = kind}};
+            ums::fiber{{.cluster = &other}, [&] {
+                           while (other.processors() > 1) {
+                               this_fiber::migrate(other, other.processors() - 1);
+                               other.remove_processor();
+                           }
+                       }}
+                .join();
+            EXPECT_EQ(other.processors(), 1u);
+        });
+    }
+}
+
+// The running fiber delays the removal. Another one that belongs to the processor is not delayed.
+TEST_F(cluster_test, the_others_take_what_waits_for_a_processor_that_cannot_go_yet) {
+    for (const auto kind : all_policies) {
+        SCOPED_TRACE(ums::name_of(kind));
+        ums::run({.processors = 1, .time_slice_us = 0}, [&] {
+            ums::cluster other{{.processors = 2, .policy = kind, .time_slice_us = 0}};
+            std::atomic<bool> is_there{false}, computes{false}, over{false};
+            ums::fiber waiter{{.cluster = &other}, [&] {
+                                  this_fiber::migrate(other, 1);
+                                  is_there = true;
+                                  this_fiber::park();
+                                  over = true;
+                              }};
+            ums::fiber worker{{.cluster = &other}, [&] {
+                                  while (!is_there) this_fiber::yield();
+                                  this_fiber::migrate(other, 1);  // Once the waiter is parked.
+                                  computes = true;
+                                  while (!over) {}
+                              }};
+            std::thread waker{[&] {
+                while (!computes || other.processors() != 1) std::this_thread::yield();
+                waiter.ref().unpark();
+            }};
+            while (!computes) this_fiber::yield();
+            other.remove_processor();
+            ums::blocking([&] { waker.join(); });
+            waiter.join();
+            worker.join();
+        });
+    }
 }
 
 TEST_F(cluster_test, several_may_add_and_remove_at_once) {

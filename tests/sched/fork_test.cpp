@@ -34,6 +34,7 @@
 #include "ums/fiber_local.hpp"
 #include "ums/io.hpp"
 #include "ums/jfiber.hpp"
+#include "ums/keep_carrier.hpp"
 #include "ums/mutex.hpp"
 #include "ums/offload.hpp"
 #include "ums/run.hpp"
@@ -520,6 +521,25 @@ TEST_F(fork_test, a_fork_in_a_marked_region) {
                 ::_exit(compute());
             }
             ASSERT_EQ(outcome_of(child), fine);
+        }
+    });
+}
+
+TEST_F(fork_test, a_fiber_that_keeps_its_kernel_thread_keeps_it_in_the_child) {
+    ums::run(two, [] {
+        load others;
+        for (int i = 0; i < 20; ++i) {
+            const ums::keep_carrier scope;
+            const int ended = in_child([] {
+                const std::thread::id mine = std::this_thread::get_id();
+                const ums::keep_carrier inner;
+                ums::fiber other{[] { this_fiber::sleep_for(1ms); }};
+                other.join();
+                const int computed = compute();
+                return mine == std::this_thread::get_id() ? computed : 8;
+            });
+            ASSERT_EQ(ended, fine);
+            this_fiber::sleep_for(100us);
         }
     });
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <set>
 #include <shared_mutex>
@@ -25,6 +26,7 @@
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
+#include "ums/keep_carrier.hpp"
 #include "ums/mutex.hpp"
 #include "ums/run.hpp"
 #include "ums/shared_mutex.hpp"
@@ -119,6 +121,8 @@ struct ring {
 [[gnu::noinline]] void take_part(ring& r, unsigned i) {
     r.calls[i] = __builtin_return_address(0);
     const auto n = static_cast<unsigned>(r.mutexes.size());
+    std::optional<ums::keep_carrier> kept;  // One in four waits with its kernel thread.
+    if (i % 4 == 1) kept.emplace();
     r.mutexes[i]->lock();
     ++r.ready;
     while (r.ready < n) this_fiber::yield();

@@ -171,6 +171,8 @@ void snapshot::read_carriers(std::uint32_t cluster, address first) {
         c.tid = of_.get<int>(at + how_.value("carrier.tid")).value_or(0);
         c.turn = of_.get<std::uint32_t>(at + how_.value("carrier.turn")).value_or(0);
         note_ready(of_.get<address>(at + how_.value("carrier.brings")).value_or(0), nobody);
+        if (how_.has("carrier.runs_first"))
+            note_ready(of_.get<address>(at + how_.value("carrier.runs_first")).value_or(0), nobody);
         carriers.push_back(c);
     }
 }
