@@ -51,7 +51,7 @@ public:
     void start_deferred() noexcept { this->defer(); }
 
 private:
-    ~async_state() override {  // NOLINT(bugprone-exception-escape): nobody joins oneself here
+    ~async_state() override {
         if (runner_.joinable()) runner_.join();
     }
 

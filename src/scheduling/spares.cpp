@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <pthread.h>
@@ -21,7 +22,9 @@
 namespace ums::scheduling {
 
 spare_seats& spares() noexcept {
-    static auto* const all = new spare_seats;
+    // Not allocated: it is there without memory, too.
+    alignas(spare_seats) static std::byte place[sizeof(spare_seats)];
+    static auto* const all = ::new (place) spare_seats;
     return *all;
 }
 

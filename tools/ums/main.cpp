@@ -55,7 +55,7 @@ std::string command_line(int argc, char** argv) {
 
 // The library's own message does not always name the argument.
 std::string explained(const CLI::App& app, const CLI::ParseError& error) {
-    const std::string said = error.what();
+    std::string said = error.what();
     const auto rest = app.remaining(true);
     if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !rest.empty())
         return fmt::format("unexpected argument '{}'", rest.front());

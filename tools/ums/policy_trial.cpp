@@ -205,7 +205,7 @@ void test_liveness(const policy_subject& subject) {
             std::vector<ums::fiber_ref> running(processors);
             for (unsigned i = 0; i < fiber_count; ++i) c.order->ready(all[i], i % processors);
             auto now = ums::deadline::clock::now();
-            auto longest = now - now;
+            ums::deadline::clock::duration longest{};
             bool is_suspicious = false;
             for (std::uint64_t step = 1; step < subject.steps || is_suspicious; ++step) {
                 const auto p = static_cast<unsigned>(step % processors);

@@ -117,9 +117,10 @@ void write_out(const trace_request& asked, const recorded& r) {
     const totals n = tell_all(r, *to);
     to.reset();
     into.close();
+    const auto ms = (n.end - n.begin) / 1'000'000;
     fmt::print("{}: {} records, {} s: {} runs, {} waits, {} wake-ups, {} deadlines, {} events, {} spawns, {} ends, {} steals, "
                "{} hand-offs, {} stops, {} marks\n",
-               path, n.records, static_cast<double>((n.end - n.begin) / 1'000'000) / 1000, n.runs, n.parks, n.unparks,
+               path, n.records, static_cast<double>(ms) / 1000, n.runs, n.parks, n.unparks,
                n.timers, n.io, n.spawns, n.ends, n.steals, n.hand_offs, n.stops, n.marks);
     if (r.what.lost() != 0)
         fmt::print(stderr, "ums: {} records were overwritten before they were read: ask for larger rings (--buffer)\n",

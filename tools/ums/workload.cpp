@@ -109,7 +109,8 @@ const std::vector<std::unique_ptr<workload>>& all_workloads() {
 
 std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
                                     std::vector<std::uint64_t> own) {
-    return given.empty() ? std::move(own) : given;
+    if (given.empty()) return own;
+    return given;
 }
 
 bool fits(const std::string& runtime, std::uint64_t fibers, std::uint64_t bytes_each,

@@ -44,7 +44,7 @@ std::string descriptors::look_up(std::uint64_t fd) {
     char text[4096];
     const ssize_t n = readlink(fmt::format("/proc/{}/fd/{}", pid_, fd).c_str(), text, sizeof text);
     if (n <= 0) return {};
-    const std::string to(text, static_cast<std::size_t>(n));
+    std::string to(text, static_cast<std::size_t>(n));
     if (to.starts_with("pipe:")) return "pipe";
     if (to.starts_with("anon_inode:")) return to.substr(std::strlen("anon_inode:"));
     if (!to.starts_with("socket:[")) return to;
