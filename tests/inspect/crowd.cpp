@@ -175,7 +175,9 @@ int main(int, char** words) {
                 w.condition.wait(lock);
             }));
             all.push_back(start("latch", i, [&w] { w.latch.wait(); }));
-            all.push_back(start("sleep", i, [] { ums::this_fiber::sleep_for(1h); }));
+            // Due in the order of their numbers, on whatever processor they begin.
+            all.push_back(
+                start("sleep", i, [i] { ums::this_fiber::sleep_for(1h - 1min + i * 1ms); }));
             all.push_back(start("read", i, [&w] {
                 char byte;
                 (void)ums::io::read(w.pipe[0], &byte, 1);
