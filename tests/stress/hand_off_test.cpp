@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <random>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -135,7 +136,8 @@ void one_of_all(std::mt19937_64& random, shared& s, int pair[2], bool for_stops)
 }
 
 // One runtime, from its start to its end. `for_stops`: its fibers compute for long, with short time
-// slices.
+// slices, and one cluster is paused again and again: a slice ends at a tick of the kernel's clock, a
+// pause stops at once.
 counts one_round(std::uint64_t seed, std::uint64_t calls, bool for_stops) {
     std::mt19937_64 random{seed};
     ums::options options{.processors = 1 + static_cast<unsigned>(random() % 3)};
@@ -154,7 +156,7 @@ counts one_round(std::uint64_t seed, std::uint64_t calls, bool for_stops) {
         std::vector<ums::fiber> all;
         for (int i = 0; i < fibers; ++i) {
             ums::fiber_options where;
-            if (random() % 3 == 0) where.cluster = &other;
+            if (for_stops ? random() % 3 != 0 : random() % 3 == 0) where.cluster = &other;
             all.emplace_back(where, [&, own_seed = random()] {
                 std::mt19937_64 own{own_seed};
                 int pair[2];
@@ -165,6 +167,12 @@ counts one_round(std::uint64_t seed, std::uint64_t calls, bool for_stops) {
                 ++ended;
             });
         }
+        std::thread pauses{[&] {
+            while (for_stops && ended < fibers) {
+                other.pause();
+                other.resume();
+            }
+        }};
         // Processors come and go meanwhile.
         while (ended < fibers) {
             if (random() % 2 == 0) {
@@ -175,6 +183,7 @@ counts one_round(std::uint64_t seed, std::uint64_t calls, bool for_stops) {
             ums::this_fiber::sleep_for(1ms);
         }
         for (ums::fiber& one : all) one.join();
+        pauses.join();
         const ums::runtime_stats stats = ums::stats();
         result.stops = stats.stops + stats.preemptions;
     });
