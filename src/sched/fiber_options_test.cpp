@@ -36,7 +36,12 @@ void from_a_fiber_and_from_a_thread(F body) {
     body();
 }
 
-const ums::sched::processor* processor_here() { return ums::sched::this_carrier()->proc.get(); }
+// A fiber that was found blocked, on a busy machine perhaps at a page fault, has none until it
+// switches.
+const ums::sched::processor* processor_here() {
+    for (;; ums::this_fiber::yield())
+        if (const auto* p = ums::sched::this_carrier()->proc.get()) return p;
+}
 
 // --- name ---
 

@@ -633,6 +633,7 @@ TEST_F(fork_test, a_paused_cluster_is_left_behind) {
 }
 
 TEST_F(fork_test, the_child_does_not_end_while_a_fiber_is_in_another_cluster) {
+    if (under_asan) GTEST_SKIP() << at_exit_under_asan;
     ums::run(two, [] {
         int ends[2];
         ASSERT_EQ(::pipe(ends), 0);
