@@ -145,6 +145,7 @@ UMS_ALWAYS_INLINE void carrier::give_to_relief() noexcept {
         gives_to.set(nullptr);
         hand_off::move(*this, *to);
         leave(race);
+        arch::happens_after(to);  // After the fiber that took it from the pool.
         pool.run(*to);
     }
 }

@@ -67,6 +67,7 @@ void finish_return(const after_switch& h, carrier& by) noexcept {
 // begin() and finish() change the carrier inside its processor, if it has one, because a detector
 // may have a claim on it.
 void begin(fiber& self, carrier& kept, carrier& relief) noexcept {
+    arch::happens_before(&relief);
     const bool is_inside = kept.enter() != nullptr;
     kept.relief.set(&relief);
     kept.is_kept.set(true);
