@@ -136,8 +136,8 @@ void one_of_all(std::mt19937_64& random, shared& s, int pair[2], bool for_stops)
 }
 
 // One runtime, from its start to its end. `for_stops`: its fibers compute for long, with short time
-// slices, and one cluster is paused again and again: a slice ends at a tick of the kernel's clock, a
-// pause stops at once.
+// slices, and one cluster is paused again and again: a slice ends at a tick of the kernel's clock,
+// a pause stops at once.
 counts one_round(std::uint64_t seed, std::uint64_t calls, bool for_stops) {
     std::mt19937_64 random{seed};
     ums::options options{.processors = 1 + static_cast<unsigned>(random() % 3)};
