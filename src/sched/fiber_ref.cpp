@@ -11,7 +11,10 @@ namespace ums {
 
 using sched::access;
 
-void fiber_ref::unpark() const noexcept { sched::unpark(*who_); }
+void fiber_ref::unpark() const noexcept {
+    UMS_DEBUG_ASSERT(who_ != nullptr, "unpark() of no fiber: was it joined?");
+    sched::unpark(*who_);
+}
 
 fiber_id fiber_ref::id() const noexcept {
     const sched::fiber* f = access::fiber_of(*this);

@@ -18,6 +18,7 @@
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
+#include "ums/latch.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -69,6 +70,7 @@ TEST_F(processor_test, two_fibers_that_wake_each_other_do_not_starve_a_third) {
         std::atomic<bool> stop = false;
         std::atomic<std::uint64_t> passes = 0;
         fiber a, b;
+        ums::latch done{2};
         auto pass = [&](const fiber& to) {
             while (!stop) {
                 ++passes;
@@ -76,6 +78,7 @@ TEST_F(processor_test, two_fibers_that_wake_each_other_do_not_starve_a_third) {
                 this_fiber::park();
             }
             to.ref().unpark();
+            done.count_down();
         };
         std::atomic<bool> both = false;
         auto play = [&](const fiber& to) {
@@ -92,6 +95,7 @@ TEST_F(processor_test, two_fibers_that_wake_each_other_do_not_starve_a_third) {
             worst = std::max(worst, passes - before);
         }
         stop = true;
+        done.wait();  // Until then they look at each other's handles.
         a.join();
         b.join();
         EXPECT_LE(worst, 2 * slice);

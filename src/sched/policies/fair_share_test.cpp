@@ -14,6 +14,7 @@
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
+#include "ums/latch.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -130,29 +131,34 @@ TEST_F(fair_share_test, time_off_is_not_saved_up) {
 // A fiber that waits after each stretch is charged for it like one that yields.
 TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
     in_simulated_time([&](cluster& own) {
-        std::int64_t ran[2] = {};
-        fiber pair[2], loner;
-        std::int64_t alone = 0;
-        for (int i = 0; i < 2; ++i)
-            pair[i] = fiber{{.cluster = &own, .group = 1}, [&, i] {
-                                while (simulated < length) {
-                                    simulated += 5;
-                                    ran[i] += 5;
-                                    if (pair[1 - i].joinable()) pair[1 - i].ref().unpark();
-                                    this_fiber::park();
-                                }
-                                pair[1 - i].ref().unpark();
-                            }};
-        loner = fiber{{.cluster = &own, .group = 2}, [&] {
-                          while (simulated < length) {
-                              simulated += 5;
-                              alone += 5;
-                              pair[0].ref().unpark();
-                              this_fiber::yield();
-                          }
-                      }};
+        std::int64_t ran[2] = {}, alone = 0;
+        fiber pair[2];
+        latch done{2};
+        const auto work = [&](int i) {
+            while (simulated < length) {
+                simulated += 5;
+                ran[i] += 5;
+                pair[1 - i].ref().unpark();
+                this_fiber::park();
+            }
+            pair[1 - i].ref().unpark();
+            done.count_down();
+        };
+        // Neither of them runs before both are there.
+        fiber{{.cluster = &own}, [&] {
+                  for (int i = 0; i < 2; ++i) pair[i] = fiber{{.group = 1}, work, i};
+              }}.join();
+        fiber loner{{.cluster = &own, .group = 2}, [&] {
+                        while (simulated < length) {
+                            simulated += 5;
+                            alone += 5;
+                            pair[0].ref().unpark();
+                            this_fiber::yield();
+                        }
+                    }};
         loner.join();
         for (fiber& f : pair) f.ref().unpark();
+        done.wait();  // Until then they look at each other's handles.
         for (fiber& f : pair) f.join();
         EXPECT_NEAR(share(ran[0] + ran[1]) / 0.5, 1, 0.03);
         EXPECT_NEAR(share(alone) / 0.5, 1, 0.03);
