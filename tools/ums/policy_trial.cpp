@@ -6,8 +6,15 @@
 
 #include <algorithm>
 #include <atomic>
+#include <barrier>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <ctime>
 #include <random>
+#include <sched.h>
 #include <thread>
+#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -244,6 +251,45 @@ void test_liveness(const policy_subject& subject) {
 
 // --- Concurrency --------------------------------------------------------------------------------
 
+// Holds up the calling thread wherever it is, most often inside a method of the policy, until the
+// others took some steps. On a busy machine, or one with a single CPU, threads would hardly ever be
+// inside at once: each comes to its end in one turn of the kernel's. The wait is short, since the
+// others may be waiting for a lock that this thread holds.
+class hold_ups {
+public:
+    // Interrupts the calling thread every `period`, as long as this object lives. Where the kernel
+    // refuses a timer, the threads run as they come.
+    hold_ups(std::atomic<std::uint64_t>& steps, std::chrono::nanoseconds period) {
+        struct sigaction action{};
+        action.sa_sigaction = [](int, siginfo_t* info, void*) {
+            const int error = errno;
+            const auto& all = *static_cast<std::atomic<std::uint64_t>*>(info->si_value.sival_ptr);
+            const std::uint64_t enough = all.load(std::memory_order_relaxed) + 16;
+            for (int i = 0; i < 8 && all.load(std::memory_order_relaxed) < enough; ++i) ::sched_yield();
+            errno = error;
+        };
+        action.sa_flags = SA_SIGINFO | SA_RESTART;
+        sigevent to_this_thread{};
+        to_this_thread.sigev_notify = SIGEV_THREAD_ID;
+        to_this_thread.sigev_signo = SIGVTALRM;
+        to_this_thread.sigev_value.sival_ptr = &steps;
+        to_this_thread._sigev_un._tid = ::gettid();
+        const timespec every{0, static_cast<long>(period.count())};
+        const itimerspec times{every, every};
+        ::sigaction(SIGVTALRM, &action, nullptr);
+        is_there_ = ::timer_create(CLOCK_MONOTONIC, &to_this_thread, &timer_) == 0;
+        if (is_there_) ::timer_settime(timer_, 0, &times, nullptr);
+    }
+    hold_ups(const hold_ups&) = delete;
+    ~hold_ups() {
+        if (is_there_) ::timer_delete(timer_);
+    }
+
+private:
+    timer_t timer_{};
+    bool is_there_ = false;
+};
+
 // Threads do what processors do, all at the same time. Each fiber's word says whether the policy
 // may return it.
 void test_concurrency(const policy_subject& subject) {
@@ -253,12 +299,17 @@ void test_concurrency(const policy_subject& subject) {
         trial_cluster c{subject, processors};
         std::vector<std::atomic<bool>> queued(fiber_count);
         std::atomic<bool> twice{false}, unknown{false};
+        std::atomic<std::uint64_t> steps{0};
+        std::barrier begin{processors};
         std::vector<std::vector<unsigned>> left(processors);
         const auto work = [&](unsigned p) {
             std::mt19937_64 random{subject.seed * processors + p};
             auto& mine = left[p];
+            begin.arrive_and_wait();
+            const hold_ups some{steps, std::chrono::microseconds{40 + 7 * p}};
             for (unsigned i = p; i < fiber_count; i += processors) mine.push_back(i);
             for (std::uint64_t step = 0; step < subject.steps && !twice && !unknown; ++step) {
+                steps.fetch_add(1, std::memory_order_relaxed);
                 if (!mine.empty() && random() % 2 == 0) {
                     const unsigned i = mine.back();
                     mine.pop_back();
