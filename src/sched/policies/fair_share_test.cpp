@@ -132,7 +132,7 @@ TEST_F(fair_share_test, time_off_is_not_saved_up) {
 TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
     in_simulated_time([&](cluster& own) {
         std::int64_t ran[2] = {}, alone = 0;
-        fiber pair[2];
+        fiber pair[2], loner;
         latch done{2};
         const auto work = [&](int i) {
             while (simulated < length) {
@@ -144,18 +144,18 @@ TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
             pair[1 - i].ref().unpark();
             done.count_down();
         };
-        // Neither of them runs before both are there.
+        // None of them runs before all are there.
         fiber{{.cluster = &own}, [&] {
                   for (int i = 0; i < 2; ++i) pair[i] = fiber{{.group = 1}, work, i};
+                  loner = fiber{{.group = 2}, [&] {
+                                    while (simulated < length) {
+                                        simulated += 5;
+                                        alone += 5;
+                                        pair[0].ref().unpark();
+                                        this_fiber::yield();
+                                    }
+                                }};
               }}.join();
-        fiber loner{{.cluster = &own, .group = 2}, [&] {
-                        while (simulated < length) {
-                            simulated += 5;
-                            alone += 5;
-                            pair[0].ref().unpark();
-                            this_fiber::yield();
-                        }
-                    }};
         loner.join();
         for (fiber& f : pair) f.ref().unpark();
         done.wait();  // Until then they look at each other's handles.
