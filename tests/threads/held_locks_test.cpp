@@ -50,8 +50,8 @@ struct spin_lock {
 
 enum class allocator { plain, spins, blocks };
 std::atomic<allocator> chosen{allocator::plain};
-constinit spin_lock allocator_spin_lock;
-pthread_mutex_t allocator_mutex = PTHREAD_MUTEX_INITIALIZER;
+[[maybe_unused]] constinit spin_lock allocator_spin_lock;
+[[maybe_unused]] pthread_mutex_t allocator_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 // Long enough inside the lock that stops often meet it.
 template <class F>
@@ -80,6 +80,7 @@ auto under_the_allocators_lock(F f) {
 
 }  // namespace
 
+#if !defined(UMS_TEST_TSAN)  // ThreadSanitizer has operators of its own.
 void* operator new(std::size_t bytes) {
     void* const made = under_the_allocators_lock([bytes] { return std::malloc(bytes); });
     if (made == nullptr) throw std::bad_alloc{};
@@ -89,6 +90,7 @@ void operator delete(void* at) noexcept {
     under_the_allocators_lock([at] { std::free(at); });
 }
 void operator delete(void* at, std::size_t) noexcept { operator delete(at); }
+#endif
 
 namespace {
 
