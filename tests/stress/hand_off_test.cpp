@@ -15,7 +15,6 @@
 #include <mutex>
 #include <poll.h>
 #include <random>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
