@@ -43,7 +43,7 @@ struct runtime_stats {
     std::uint64_t blocked_in_calls;
     std::uint64_t blocked_in_faults;
     std::uint64_t blocked_in_regions;
-    // Fibers stopped because they ran on without a processor, or because their time slice was over.
+    // Default cluster, fibers stopped: without a processor; at the end of a slice, or for a pause.
     std::uint64_t stops;
     std::uint64_t preemptions;
     // At the bound (options::carriers): regions that waited, blocked calls that kept their
