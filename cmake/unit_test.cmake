@@ -8,7 +8,8 @@
 # The variant clang is the program compiled by the other compiler, see ums_clang_test().
 #
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
-# src/X/NOUN@p1. A variant is an environment variable:
+# src/X/NOUN@p1. A variant is an environment variable, beside TEST_VARIANT, which says that it is one
+# (support/variant.hpp):
 
 set(ums_variant_mprotect UMS_DEBUG=guard=mprotect)
 set(ums_variant_migrate UMS_DEBUG=migrate)
@@ -133,7 +134,7 @@ function(ums_variants source name target)
             message(FATAL_ERROR "${source}: there is no variant ${variant}")
         endif()
         if(NOT variant STREQUAL nosync OR UMS_SANITIZE MATCHES thread)
-            ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}})
+            ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}} TEST_VARIANT=${variant})
         endif()
     endforeach()
 endfunction()
