@@ -65,6 +65,7 @@ function(ums_unit_test source)
 
     add_executable(${target} ${PROJECT_SOURCE_DIR}/${source})
     target_link_libraries(${target} PRIVATE ums::ums GTest::gtest_main)
+    ums_lines_only(${target})
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
     # For support/ and internal/.
@@ -157,7 +158,7 @@ function(ums_clang_test source name target)
     endif()
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}-clang.o)
     add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
-        COMMAND ${UMS_CLANGXX} ${language} -O1 -g -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
+        COMMAND ${UMS_CLANGXX} ${language} -O1 -g1 -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
             "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
             "-isystem$<JOIN:$<TARGET_PROPERTY:GTest::gtest,INTERFACE_INCLUDE_DIRECTORIES>,;-isystem>"
             -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
