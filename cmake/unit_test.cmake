@@ -8,8 +8,8 @@
 # The variant clang is the program compiled by the other compiler, see ums_clang_test().
 #
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
-# src/X/NOUN@p1. A variant is an environment variable, beside TEST_VARIANT, which says that it is one
-# (support/variant.hpp):
+# src/X/NOUN@p1. A variant is an environment variable, beside TEST_VARIANT, which says that it is
+# one (support/variant.hpp):
 
 set(ums_variant_mprotect UMS_DEBUG=guard=mprotect)
 set(ums_variant_migrate UMS_DEBUG=migrate)

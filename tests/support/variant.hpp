@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// support/variant.hpp: the long run of a test is the plain one. Its variants (cmake/unit_test.cmake)
-// show that the same holds under another setting, and there a shorter run does.
+// support/variant.hpp: the long run of a test is the plain one. Its variants show that the same
+// holds under another setting (cmake/unit_test.cmake), and there a shorter run does.
 
 #include <cstdlib>
 
