@@ -6,6 +6,7 @@ foreach(source IN LISTS examples)
     get_filename_component(name ${source} NAME_WE)
     add_executable(example-${name} ${source})
     target_link_libraries(example-${name} PRIVATE ums::ums)
+    ums_lines_only(example-${name})
     if(name MATCHES "^windows_")
         target_link_libraries(example-${name} PRIVATE ums::windows)
     elseif(name MATCHES "^linux_ums_")
@@ -21,6 +22,7 @@ file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/support/*.cpp
 list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
 add_library(example-support-parts STATIC ${sources})
 target_link_libraries(example-support-parts PUBLIC ums::ums)
+ums_lines_only(example-support-parts)
 target_include_directories(example-support-parts PUBLIC ${PROJECT_SOURCE_DIR}/examples/support)
 
 # Every folder examples/NAME becomes the program examples/NAME-server: its main.cpp, and a library
@@ -35,6 +37,7 @@ function(ums_example_server name)  # ARGN: libraries
     target_include_directories(example-${name}-parts PUBLIC ${folder})
     add_executable(example-${name} ${folder}/main.cpp)
     target_link_libraries(example-${name} PRIVATE example-${name}-parts)
+    ums_lines_only(example-${name} example-${name}-parts)
     set_target_properties(example-${name} PROPERTIES
         OUTPUT_NAME ${name}-server RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/examples)
     if(UMS_BUILD_BENCH)  # As peers of the installed `ums bench`.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Tests take turns, because most of them keep all CPUs busy or look at the whole machine. A test
 # that computes on one CPU without looking at anything else runs beside the others:
-# ums_runs_beside(NAME). So the models, a third of the suite's time, cost next to none of it.
+# ums_runs_beside(NAME...). So the models, and what compiles, reads pages or looks at libraries,
+# cost next to none of the suite's time.
 
 # In place of CMake's command.
 function(add_test)

@@ -8,7 +8,8 @@
 # The variant clang is the program compiled by the other compiler, see ums_clang_test().
 #
 # A line `// variants: mprotect p1` in SOURCE also runs the program as src/X/NOUN@mprotect and
-# src/X/NOUN@p1. A variant is an environment variable:
+# src/X/NOUN@p1. A variant is an environment variable, beside TEST_VARIANT, which says that it is
+# one (support/variant.hpp):
 
 set(ums_variant_mprotect UMS_DEBUG=guard=mprotect)
 set(ums_variant_migrate UMS_DEBUG=migrate)
@@ -64,6 +65,7 @@ function(ums_unit_test source)
 
     add_executable(${target} ${PROJECT_SOURCE_DIR}/${source})
     target_link_libraries(${target} PRIVATE ums::ums GTest::gtest_main)
+    ums_lines_only(${target})
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
     # For support/ and internal/.
@@ -133,7 +135,7 @@ function(ums_variants source name target)
             message(FATAL_ERROR "${source}: there is no variant ${variant}")
         endif()
         if(NOT variant STREQUAL nosync OR UMS_SANITIZE MATCHES thread)
-            ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}})
+            ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}} TEST_VARIANT=${variant})
         endif()
     endforeach()
 endfunction()
@@ -156,7 +158,7 @@ function(ums_clang_test source name target)
     endif()
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}-clang.o)
     add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
-        COMMAND ${UMS_CLANGXX} ${language} -O1 -g -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
+        COMMAND ${UMS_CLANGXX} ${language} -O1 -g1 -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
             "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
             "-isystem$<JOIN:$<TARGET_PROPERTY:GTest::gtest,INTERFACE_INCLUDE_DIRECTORIES>,;-isystem>"
             -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}

@@ -34,6 +34,7 @@
 #include "support/refused_call.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
 #include "ums/semaphore.hpp"
@@ -365,12 +366,13 @@ TEST_F(unmarked_test, past_the_bound_the_holder_of_a_lock_that_all_wait_for_goes
         bounded.carriers = bound;
         ums::run(bounded, [] {
             constexpr int fibers = 100;
+            const int rounds = by_variant(scaled(10, 2), scaled(3, 2));
             std::mutex lock;
             volatile double sink = 1;
             std::vector<ums::fiber> all;
             for (int i = 0; i < fibers; ++i)
                 all.emplace_back([&] {
-                    for (int r = 0; r < scaled(10, 2); ++r) {
+                    for (int r = 0; r < rounds; ++r) {
                         const std::lock_guard guard{lock};
                         EXPECT_EQ(sleep_raw(300'000), 0);
                         // Long enough to be stopped.

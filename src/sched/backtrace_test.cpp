@@ -95,7 +95,7 @@ TEST_F(backtrace_test, a_fiber_that_does_not_park_has_none) {
 // Unparks, deadlines and stops that come while the stack is read are not lost.
 TEST_F(backtrace_test, what_comes_while_the_stack_is_read_ends_the_wait) {
     ums::run({.processors = 2}, [] {
-        const int rounds = is_scattered() ? scaled(2000, 1500) : scaled(20'000, 1500);
+        const int rounds = is_scattered() ? 500 : scaled(20'000, 1500);
         std::atomic<int> left = 3;
         std::atomic<int> seen = 0;
         std::atomic<bool> end = false;

@@ -17,6 +17,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/cluster.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -49,7 +50,7 @@ void compute_until(const std::atomic<bool>& flag) {
     compute_until([&] { return flag.load(); });
 }
 
-constexpr int rounds = scaled(200, 20);
+const int rounds = by_variant(scaled(200, 20), scaled(60, 20));
 
 TEST_P(search_test, a_new_fiber_runs_while_its_creator_computes) {
     ums::run(options(), [] {

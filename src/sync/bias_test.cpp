@@ -21,6 +21,7 @@
 #include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
+#include "support/variant.hpp"
 #include "ums/channel.hpp"
 #include "ums/cluster.hpp"
 #include "ums/condition_variable.hpp"
@@ -167,7 +168,8 @@ TEST_F(bias_test, it_outlives_its_processor) {
 TEST_F(bias_test, it_loses_no_item_however_often_it_changes_sides) {
     for (const std::size_t capacity : {std::size_t{0}, std::size_t{3}, ums::unbounded})
         ums::run({.processors = 2}, [capacity] {
-            constexpr int each = scaled(20'000, 2'000), pairs = 3;
+            const int each = by_variant(scaled(20'000, 2'000), scaled(5'000, 2'000));
+            constexpr int pairs = 3;
             channel<int> c{capacity};
             std::atomic<long> sum = 0;
             const auto send = [&] {

@@ -22,7 +22,6 @@ A ```c block is C11, and a program or an excerpt. A ```go block is a program; it
 A ```text block after the words "Output:" holds what the block before it prints.
 """
 
-import concurrent.futures
 import glob
 import html
 import os
@@ -515,22 +514,21 @@ def check_examples(root, compiler, library, flags):
     wrong, count = [], 0
     with tempfile.TemporaryDirectory() as folder:
         builder = Builder(root, compiler, library, flags, folder)
-        jobs = []
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            for page in pages(root):
-                try:
-                    found = blocks(page, read(root, page))
-                except BadPage as error:
-                    wrong.append(str(error))
-                    continue
-                count += len(found)
-                wrong += [bad for block in found if block.kind.startswith("from ")
-                          if (bad := check_excerpt(root, block))]
-                jobs += [pool.submit(check_unit, builder, *unit) for unit in units(page, found)]
-                jobs += [pool.submit(check_foreign, builder, block) for block in found
-                         if block.kind in ("boost", "go")]
-        for job in jobs:
-            wrong += job.result()
+        # One after the other: ctest runs other tests beside this one.
+        for page in pages(root):
+            try:
+                found = blocks(page, read(root, page))
+            except BadPage as error:
+                wrong.append(str(error))
+                continue
+            count += len(found)
+            wrong += [bad for block in found if block.kind.startswith("from ")
+                      if (bad := check_excerpt(root, block))]
+            for unit in units(page, found):
+                wrong += check_unit(builder, *unit)
+            for block in found:
+                if block.kind in ("boost", "go"):
+                    wrong += check_foreign(builder, block)
     return count, wrong
 
 

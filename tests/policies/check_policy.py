@@ -5,6 +5,7 @@
 UMS_POLICY_STEPS=n: so many steps instead of the command's own number (the long form: 10000000).
 """
 
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -32,10 +33,7 @@ def run(ums, what, seconds):
     done = subprocess.run([ums, "check-policy", what, "--seconds", seconds if steps is None else "3600"] +
                           ([] if steps is None else ["--steps", steps]),
                           capture_output=True, text=True, env=environment, check=False)
-    print(f"{os.path.basename(what)}: exit code {done.returncode}\n{done.stdout}{done.stderr}", flush=True)
-    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    assert list(said) == TESTS, said
-    return done.returncode, said
+    return done.returncode, done.stdout, done.stderr
 
 
 def main():
@@ -46,16 +44,25 @@ def main():
         if not condition:
             failed.append(name)
 
+    def outcome(what, result):
+        code, out, error = result
+        print(f"{os.path.basename(what)}: exit code {code}\n{out}{error}", flush=True)
+        said = dict(line.split(": ", 1) for line in out.splitlines())
+        assert list(said) == TESTS, said
+        return code, said
+
     for name in BUILT_IN:
-        code, said = run(ums, name, "120")
+        code, said = outcome(name, run(ums, name, "120"))
         expect(name, code == 0 and set(said.values()) == {"ok"})
-    for case in cases:
-        name, library = case.split("=", 1)
-        # What a broken one loses, its cluster waits for to the end. How long a fiber must wait
-        # before it starves depends on the longest turn that another one had, so on a busy machine
-        # that test takes its time.
-        loses = name in BROKEN and name != "starves"
-        code, said = run(ums, library, "10" if loses else "120")
+    # What a broken one loses, its cluster waits for to the end: these wait all together. How long a
+    # fiber must wait before it starves depends on the longest turn that another one had, so on a
+    # busy machine that test takes its time.
+    libraries = dict(case.split("=", 1) for case in cases)
+    with concurrent.futures.ThreadPoolExecutor(len(BROKEN)) as pool:
+        waiting = {name: pool.submit(run, ums, library, "10") for name, library in libraries.items()
+                   if name in BROKEN and name != "starves"}
+    for name, library in libraries.items():
+        code, said = outcome(library, waiting[name].result() if name in waiting else run(ums, library, "120"))
         if name in BROKEN:
             test, words = BROKEN[name]
             expect(name, code == 1 and said[test].startswith("BROKEN: ") and words in said[test])

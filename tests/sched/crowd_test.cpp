@@ -15,6 +15,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
@@ -28,8 +29,8 @@ namespace this_fiber = ums::this_fiber;
 
 class crowd_test : public conserving_test {};
 
-constexpr int many = scaled(100'000, 10'000);
-constexpr int many_sleepers = scaled(100'000, 5000);
+const int many = by_variant(scaled(100'000, 10'000), scaled(20'000, 10'000));
+const int many_sleepers = by_variant(scaled(100'000, 5000), scaled(20'000, 5000));
 
 TEST_F(crowd_test, all_live_at_once_and_all_end) {
     ums::run({.processors = 2}, [] {

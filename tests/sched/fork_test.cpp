@@ -25,6 +25,7 @@
 #include "support/error_of.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
+#include "support/variant.hpp"
 #include "ums/blocking.hpp"
 #include "ums/channel.hpp"
 #include "ums/child.hpp"
@@ -57,6 +58,11 @@ const ums::options two{.processors = 2};
 constexpr unsigned hung_seconds = 300;
 
 constexpr int fine = 42;
+
+// How often a test forks: a number for an ordinary build and one for a sanitizer.
+int forks_wanted(int ordinary, int sanitized) {
+    return sized("UMS_TEST_FORKS", by_variant(ordinary, ordinary / 4), sanitized);
+}
 
 constexpr const char* at_exit_under_asan =
     "LeakSanitizer knows the stacks of the child's threads only, and takes what others had for "
@@ -199,7 +205,7 @@ private:
 TEST_F(fork_test, children_compute_while_two_processors_run) {
     ums::run(two, [] {
         load others;
-        const int forks = sized("UMS_TEST_FORKS", 200, 50);
+        const int forks = forks_wanted(200, 50);
         for (int i = 0; i < forks; ++i)
             ASSERT_EQ(in_child(compute), fine) << "the child number " << i;
         const int before = others.round_trips;
@@ -211,7 +217,7 @@ TEST_F(fork_test, children_compute_while_two_processors_run) {
 TEST_F(fork_test, fibers_on_both_processors_fork_at_once) {
     ums::run(two, [] {
         load others;
-        const int forks = sized("UMS_TEST_FORKS", 400, 20) / 4;
+        const int forks = forks_wanted(400, 20) / 4;
         std::vector<ums::fiber> forkers;
         for (int k = 0; k < 4; ++k)
             forkers.emplace_back([=] {
@@ -567,7 +573,7 @@ TEST_F(fork_test, a_marked_region_that_began_before_the_fork_ends_in_the_child) 
 TEST_F(fork_test, a_fiber_whose_processor_was_handed_off_forks) {
     ums::run(two, [] {
         load others;
-        for (int i = 0; i < sized("UMS_TEST_FORKS", 40, 10); ++i) {
+        for (int i = 0; i < forks_wanted(40, 10); ++i) {
             ::usleep(1000);
             const pid_t child = ::fork();
             if (child == 0) {
@@ -609,7 +615,7 @@ TEST_F(fork_test, fibers_that_are_preempted_fork) {
         std::vector<ums::fiber> forkers;
         for (int i = 0; i < 2; ++i)
             forkers.emplace_back([] {
-                for (int n = 0; n < sized("UMS_TEST_FORKS", 40, 10); ++n)
+                for (int n = 0; n < forks_wanted(40, 10); ++n)
                     ASSERT_EQ(in_child(compute), fine);
             });
         for (ums::fiber& f : forkers) f.join();
@@ -687,7 +693,7 @@ protected:
                 thread.emplace(use);
             else
                 fiber.emplace(use);
-            for (int i = 0; i < sized("UMS_TEST_FORKS", 60, 10); ++i)
+            for (int i = 0; i < forks_wanted(60, 10); ++i)
                 ASSERT_EQ(in_child([&] {
                               in_each_child();
                               return compute();

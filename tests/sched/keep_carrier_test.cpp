@@ -26,6 +26,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/ums.hpp"
 
 namespace {
@@ -553,7 +554,7 @@ TEST_F(keep_carrier_test, fibers_at_random_lose_nothing) {
 // Thousands of waits of a fiber that keeps its thread, which two others wake.
 TEST_F(keep_carrier_test, thousands_of_waits) {
     ums::run([] {
-        const int rounds = scaled(20'000, 1'000);
+        const int rounds = by_variant(scaled(20'000, 1'000), scaled(4'000, 1'000));
         ums::counting_semaphore<> there{0}, back{0};
         ums::fiber keeper{[&] {
             const lodging here{1};

@@ -16,6 +16,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
@@ -158,7 +159,8 @@ TEST_F(mixed_test, plain_threads_and_fibers_wake_each_other) {
 }
 
 TEST_F(mixed_test, one_woken_from_outside_may_end_the_runtime_at_once) {
-    for (int i = 0; i < scaled(500, 50); ++i) {
+    const int rounds = by_variant(scaled(500, 50), scaled(150, 50));
+    for (int i = 0; i < rounds; ++i) {
         std::thread waker;
         ums::run([&] {
             waker = std::thread{[who = this_fiber::ref()] { who.unpark(); }};

@@ -26,6 +26,7 @@
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/queue.hpp"
 #include "ums/run.hpp"
@@ -166,7 +167,8 @@ TEST_F(channel_test, a_close_lets_receivers_drain_and_senders_keep_their_value) 
 
 TEST_F(channel_test, a_close_wakes_every_waiter) {
     ums::run({.processors = 2}, [] {
-        for (int round = 0; round < scaled(300, 30); ++round) {
+        const int rounds = by_variant(scaled(300, 30), scaled(100, 30));
+        for (int round = 0; round < rounds; ++round) {
             channel<int> in, out;
             std::vector<fiber> all;
             std::vector<plain_thread> plain;
@@ -269,7 +271,7 @@ TEST_F(channel_test, batches_keep_the_order_and_lose_nothing) {
     on_a_fiber_and_on_a_thread([] {
         for (const std::size_t capacity : capacities) {
             channel<std::unique_ptr<int>> c{capacity};
-            const int total = scaled(20'000, 2'000);
+            const int total = by_variant(scaled(20'000, 2'000), scaled(5'000, 2'000));
             std::vector<fiber> senders;
             for (int who = 0; who < 2; ++who)
                 senders.emplace_back([&, who] {
@@ -466,7 +468,9 @@ void move_items(std::size_t capacity, int fiber_senders, int thread_senders, int
 TEST_F(channel_test, fibers_and_threads_send_to_each_other_and_lose_nothing) {
     for (const std::size_t capacity : capacities) {
         // With little room a plain thread waits in the kernel for each item.
-        const std::uint32_t items = capacity > 1 ? scaled(40'000, 4'000) : scaled(4'000, 1'000);
+        const int most = by_variant(scaled(40'000, 4'000), scaled(10'000, 4'000));
+        const int few = by_variant(scaled(4'000, 1'000), 1'000);
+        const auto items = static_cast<std::uint32_t>(capacity > 1 ? most : few);
         move_items(capacity, 0, 1, 4, 0, items);
         move_items(capacity, 4, 0, 0, 1, items);
         move_items(capacity, 4, 0, 4, 0, items);
@@ -479,7 +483,7 @@ TEST_F(channel_test, deadlines_stops_and_partners_race) {
     const auto seed = test_seed();
     ums::run({.processors = 2}, [seed] {
         for (const std::size_t capacity : capacities) {
-            constexpr int rounds = scaled(1500, 150);
+            const int rounds = by_variant(scaled(1500, 150), scaled(400, 150));
             channel<std::unique_ptr<std::uint64_t>> c{capacity};
             std::atomic<std::uint64_t> sent = 0, received = 0, in_sum = 0, out_sum = 0;
             auto work = [&](int n) {
@@ -523,7 +527,8 @@ TEST_F(channel_test, deadlines_stops_and_partners_race) {
 // A value sent before the close was received; a value that was refused was not.
 TEST_F(channel_test, closes_race_with_senders_and_receivers) {
     ums::run({.processors = 2}, [] {
-        for (int round = 0; round < scaled(400, 60); ++round) {
+        const int rounds = by_variant(scaled(400, 60), scaled(120, 60));
+        for (int round = 0; round < rounds; ++round) {
             channel<int> c{capacities[static_cast<std::size_t>(round) % capacities.size()]};
             std::atomic<int> sent = 0, received = 0;
             std::vector<fiber> all;
