@@ -113,7 +113,8 @@ class LldbTest(unittest.TestCase):
                    "process handle SIGRTMAX-1", "continue")
         self.assertIn("stop reason = one-shot breakpoint", out)
         self.assertIn("fiber 1", said_to("fiber 1", out))
-        self.assertRegex(out, r"\nSIGRTMAX-1 +true +false +false")  # Passed on, no stop, no message.
+        # Passed on, no stop, no message.
+        self.assertRegex(out, r"\nSIGRTMAX-1 +true +false +false")
         self.assertRegex(out, r"exited with status = 0")
 
     def test_a_program_without_libums(self):

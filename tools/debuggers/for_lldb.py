@@ -176,6 +176,6 @@ class FiberCommand:
 def __lldb_init_module(debugger, _):
     for command in (f"command script add -o -c {__name__}.FiberCommand fiber",
                     f"settings set target.process.python-os-plugin-path {os.path.abspath(__file__)}",
-                    # 63, the highest real-time signal that nobody uses, unless UMS_SIGNAL says otherwise.
+                    # 63, the highest real-time signal, unless UMS_SIGNAL says otherwise.
                     "process handle --stop false --notify false --pass true SIGRTMAX-1"):
         debugger.GetCommandInterpreter().HandleCommand(command, lldb.SBCommandReturnObject())
