@@ -6,11 +6,24 @@ include(CMakePackageConfigHelpers)
 install(TARGETS ums_static ums_shared ums_compat ums_compat_shared ums_windows EXPORT ums-targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# The files for the debuggers: what they share is put into both, because gdb loads a single file.
+set(debuggers ${PROJECT_SOURCE_DIR}/tools/debuggers)
 # gdb loads it with the library, from the build's folder as well.
 set(gdb_file libums.so.${PROJECT_VERSION}-gdb.py)
-install(FILES ${PROJECT_SOURCE_DIR}/tools/gdb/ums-gdb.py DESTINATION ${CMAKE_INSTALL_LIBDIR}
-    RENAME ${gdb_file})
-configure_file(${PROJECT_SOURCE_DIR}/tools/gdb/ums-gdb.py ${PROJECT_BINARY_DIR}/${gdb_file} COPYONLY)
+file(READ ${debuggers}/fibers.py shared)
+foreach(name IN ITEMS gdb lldb)
+    file(READ ${debuggers}/for_${name}.py text)
+    string(REPLACE "# INCLUDE fibers.py\n" "${shared}" text "${text}")
+    set(target ${PROJECT_BINARY_DIR}/ums_lldb.py)
+    if(name STREQUAL gdb)
+        set(target ${PROJECT_BINARY_DIR}/${gdb_file})
+    endif()
+    file(CONFIGURE OUTPUT ${target} CONTENT "${text}" @ONLY)  # Written only if it differs.
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${debuggers}/for_${name}.py)
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${debuggers}/fibers.py)
+install(FILES ${PROJECT_BINARY_DIR}/${gdb_file} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${PROJECT_BINARY_DIR}/ums_lldb.py DESTINATION ${CMAKE_INSTALL_DATADIR}/libums)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ums DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 

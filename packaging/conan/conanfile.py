@@ -36,7 +36,7 @@ class Libums(ConanFile):
             "compat/*",
             "include/*",
             "src/*",
-            "tools/gdb/*",
+            "tools/debuggers/*",
             "tools/man/*",
         ):
             copy(self, pattern, root, self.export_sources_folder)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Looks at fibers with gdb and tools/gdb/ums-gdb.py: a live program, a core file, a static one.
+"""Looks at fibers with gdb and tools/debuggers/for_gdb.py: a live program, a core file, a static one.
 
 gdb_test.py UMS CROWD CROWD_SHARED CROWD_STATIC GDB_FILE [NAME_OF_A_TEST...]
 
