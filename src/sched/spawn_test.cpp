@@ -134,7 +134,7 @@ TEST_F(spawn_test, of_another_stack_size_it_throws_alike) {
 
 // What was captured for a fiber that could not be made is destroyed, once.
 TEST_F(spawn_test, arguments_of_a_refused_fiber_are_destroyed) {
-    run({.processors = 1}, [this] {
+    run(without_hand_offs(1), [this] {
         calls.fail(failing_calls::mmap, 1);
         std::vector<fiber> made = spawn_until_refused(5'000);
         const auto token = std::make_shared<int>(1);

@@ -129,8 +129,7 @@ TEST_F(earliest_deadline_test, feasible_task_sets_meet_every_deadline) {
     std::mt19937_64 random{test_seed()};
     int missed_by_fifo = 0, jobs = 0;
     for (int i = 0; i < scaled(20, 4); ++i) {
-        const auto tasks =
-            i == 0 ? missed_in_turn() : random_tasks(random, i % 2 == 0 ? 0.9 : 1.0);
+        const auto tasks = i == 0 ? missed_in_turn() : random_tasks(random, i % 2 == 0 ? 0.9 : 1.0);
         const auto run_them = [&](std::unique_ptr<policy> order) {
             std::vector<task> all;
             for (const task& t : tasks) all.push_back({.period = t.period, .cost = t.cost});
