@@ -117,7 +117,7 @@ TEST_F(spawn_test, from_a_plain_thread_it_throws_alike) {
 }
 
 TEST_F(spawn_test, of_another_stack_size_it_throws_alike) {
-    run({.processors = 2}, [this] {
+    run(without_hand_offs(2), [this] {
         const fiber_options large{.stack_bytes = 1024 * 1024};
         auto before = spawn_until_refused(3, large);
         calls.fail(failing_calls::mmap, 1);
