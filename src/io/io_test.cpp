@@ -492,7 +492,8 @@ TEST_F(io_test, who_was_woken_before_a_close_does_not_read_from_the_next_file) {
 }
 
 TEST_F(io_test, a_number_that_was_closed_behind_our_back_is_clean_when_it_comes_again) {
-    ums::run({.processors = 2}, [] {
+    // No detector: a carrier that its hand-off adds would take the number.
+    ums::run({.processors = 2, .block = ums::block_detection::off}, [] {
         pipe_ends first;
         char c;
         EXPECT_EQ(io::read(first.in, &c, 1, deadline_after(1ms)).error(), std::errc::timed_out);
@@ -836,7 +837,9 @@ TEST_F(io_test, messages_keep_their_boundaries) {
         }
         a.connect(at).value();
         EXPECT_EQ(io::sendmmsg(a.fd(), many.data(), 3).value(), 3u);
-        EXPECT_EQ(io::recvmmsg(b.fd(), many.data(), 3).value(), 3u);
+        // A busy machine delivers them one by one.
+        for (std::size_t got = 0; got < 3;)
+            got += io::recvmmsg(b.fd(), many.data() + got, 3 - got).value();
     });
 }
 

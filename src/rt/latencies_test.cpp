@@ -49,9 +49,11 @@ private:
 class latencies_test : public testing::Test {
 protected:
     latencies_test() {
-        // Treats a stamp as a nanosecond.
-        tracing.began_ns.store(os::now() - 1'000'000'000, base::relaxed);
-        tracing.began_stamp.store(arch::time_stamp() - 1'000'000'000, base::relaxed);
+        // Treats a stamp as a nanosecond. Recording began with the machine, so that a test that is
+        // interrupted for a while measures the same.
+        const std::uint64_t stamp = arch::time_stamp();
+        tracing.began_ns.store(os::now() - static_cast<os::nanoseconds>(stamp), base::relaxed);
+        tracing.began_stamp.store(1, base::relaxed);
     }
     ~latencies_test() override {
         tracing.rings.store(nullptr, base::relaxed);

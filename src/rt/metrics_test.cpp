@@ -162,8 +162,9 @@ TEST_F(recorded_metrics_test, a_wait_for_a_mutex_is_measured) {
         mutex lock;
         const std::string before = metrics();
         lock.lock();
-        fiber waiter{[&] { const std::lock_guard guard{lock}; }};
         const auto begin = std::chrono::steady_clock::now();
+        fiber waiter{[&] { const std::lock_guard guard{lock}; }};
+        this_fiber::yield();  // Until the fiber waits.
         this_fiber::sleep_for(2ms);
         lock.unlock();
         waiter.join();

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/fake_root.hpp"
+
 namespace {
 
 using namespace ums;
@@ -38,8 +40,7 @@ TEST(openmetrics_test, times_are_in_seconds) { EXPECT_EQ(some_times(), expected)
 // Makes the locale, because most machines have none with a comma.
 class comma {
 public:
-    comma() : folder_{std::filesystem::temp_directory_path() / "ums_openmetrics_test"} {
-        std::filesystem::create_directory(folder_);
+    comma() {
         const std::string make =
             "localedef -i de_DE -f UTF-8 " + (folder_ / "de_DE.UTF-8").string() + " 2>/dev/null";
         works = std::system(make.c_str()) == 0 && ::setenv("LOCPATH", folder_.c_str(), 1) == 0 &&
@@ -48,12 +49,12 @@ public:
     ~comma() {
         std::setlocale(LC_NUMERIC, "C");
         ::unsetenv("LOCPATH");
-        std::filesystem::remove_all(folder_);
     }
     bool works = false;
 
 private:
-    const std::filesystem::path folder_;
+    const fake_root root_{{}};
+    const std::filesystem::path folder_{root_.path};
 };
 
 TEST(openmetrics_test, a_decimal_point_is_one_in_every_locale) {

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/ums.hpp"
@@ -162,7 +163,7 @@ TEST_F(root_test, names_each_thing_once) {
 
 // tests/inspect reads the rest of the descriptor from outside.
 TEST_F(root_test, tells_where_a_fiber_was_spawned_and_what_it_waits_for) {
-    run({.processors = 1}, [] {
+    run(one_processor, [] {
         counting_semaphore<> s{0};
         fiber waits{[&s] { s.acquire(); }};
         this_fiber::yield();
@@ -244,7 +245,7 @@ TEST_F(root_test, shows_exactly_the_live_fibers_with_their_names_and_ids) {
 }
 
 TEST_F(root_test, the_stack_pointer_of_a_parked_fiber_lies_on_its_stack) {
-    run({.processors = 1}, [] {
+    run(one_processor, [] {
         std::vector<fiber> all;
         std::set<std::uint64_t> parked;
         for (int i = 0; i < 100; ++i) {

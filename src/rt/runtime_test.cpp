@@ -50,8 +50,10 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* (*start)(void*), void* argument) noexcept {
     using function = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
     static const auto next = reinterpret_cast<function>(::dlsym(RTLD_NEXT, "pthread_create"));
-    if (threads_granted == 0) return EAGAIN;
-    if (threads_granted > 0) --threads_granted;
+    // Other threads may ask at the same time.
+    int left = threads_granted;
+    while (left > 0 && !threads_granted.compare_exchange_weak(left, left - 1)) continue;
+    if (left == 0) return EAGAIN;
     return next(thread, attributes, start, argument);
 }
 

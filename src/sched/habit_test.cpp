@@ -18,6 +18,8 @@ using ums::sched::habit;
 
 ums::sched::fiber& self() { return *ums::sched::this_carrier()->running.get(); }
 
+constexpr ums::os::nanoseconds hour = 3'600'000'000'000;
+
 // Pretends that it got its processor that long ago.
 void went_on(ums::os::nanoseconds ago) { self().blocks.went_on.set(ums::os::now() - ago); }
 
@@ -47,7 +49,10 @@ TEST_F(habit_test, a_stop_after_which_the_fiber_soon_blocks_was_of_no_use) {
     in_a_fiber([] {
         ums::fiber{[] {
             habit::found(self());
+            const auto before = ums::os::now();
             habit::went_on(self());
+            EXPECT_GE(self().blocks.went_on.get(), before);
+            went_on(-hour);  // A busy machine may take longer than `soon` from here to there.
             habit::found(self());
             EXPECT_EQ(self().blocks.level.get(), 3U);
         }}.join();

@@ -159,7 +159,7 @@ TEST_F(processor_test, a_dynasty_of_fibers_does_not_starve_others) {
 }
 
 TEST_F(processor_test, what_is_unparked_from_outside_runs_within_a_slice_of_those_that_yield) {
-    ums::runtime started{{.processors = 1}};
+    ums::runtime started{one_processor};
     std::atomic<bool> stop = false;
     std::atomic<std::uint64_t> yields = 0;
     std::vector<fiber> busy;
@@ -197,7 +197,7 @@ TEST_F(processor_test, what_is_unparked_from_outside_runs_within_a_slice_of_thos
 }
 
 TEST_F(processor_test, what_is_made_outside_runs_in_order_of_arrival) {
-    ums::runtime started{{.processors = 1}};
+    ums::runtime started{one_processor};
     for (int round = 0; round < 50; ++round) {
         std::vector<int> order;
         std::mutex lock;

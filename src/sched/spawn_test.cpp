@@ -67,6 +67,11 @@ void release(std::vector<fiber>& all) {
     all.clear();
 }
 
+// A fiber that has lost its processor does not find the stacks in the processor's cache.
+options without_hand_offs(unsigned processors) {
+    return {.processors = processors, .block = block_detection::off};
+}
+
 void lets_fibers_go_on(failing_calls& calls, failing_calls::call refused) {
     std::vector<fiber> before = spawn_until_refused(10);
     ASSERT_EQ(before.size(), 10u);
@@ -98,12 +103,12 @@ void lets_fibers_go_on(failing_calls& calls, failing_calls::call refused) {
 
 TEST_F(spawn_test, without_address_space_it_throws_and_the_others_go_on) {
     for (const unsigned n : {1u, 2u})
-        run({.processors = n}, [this] { lets_fibers_go_on(calls, failing_calls::mmap); });
+        run(without_hand_offs(n), [this] { lets_fibers_go_on(calls, failing_calls::mmap); });
 }
 
 TEST_F(spawn_test, without_a_guard_it_throws_and_the_others_go_on) {
     for (const unsigned n : {1u, 2u})
-        run({.processors = n}, [this] { lets_fibers_go_on(calls, guard_call()); });
+        run(without_hand_offs(n), [this] { lets_fibers_go_on(calls, guard_call()); });
 }
 
 TEST_F(spawn_test, from_a_plain_thread_it_throws_alike) {
@@ -112,7 +117,7 @@ TEST_F(spawn_test, from_a_plain_thread_it_throws_alike) {
 }
 
 TEST_F(spawn_test, of_another_stack_size_it_throws_alike) {
-    run({.processors = 2}, [this] {
+    run(without_hand_offs(2), [this] {
         const fiber_options large{.stack_bytes = 1024 * 1024};
         auto before = spawn_until_refused(3, large);
         calls.fail(failing_calls::mmap, 1);
@@ -129,7 +134,7 @@ TEST_F(spawn_test, of_another_stack_size_it_throws_alike) {
 
 // What was captured for a fiber that could not be made is destroyed, once.
 TEST_F(spawn_test, arguments_of_a_refused_fiber_are_destroyed) {
-    run({.processors = 1}, [this] {
+    run(without_hand_offs(1), [this] {
         calls.fail(failing_calls::mmap, 1);
         std::vector<fiber> made = spawn_until_refused(5'000);
         const auto token = std::make_shared<int>(1);

@@ -240,7 +240,7 @@ TEST_F(timer_queue_test,
 }
 
 TEST_F(timer_queue_test, what_is_not_in_the_future_is_not_waited_for) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         std::atomic<bool> ran = false;
         fiber other{[&] { ran = true; }};  // It would run if this fiber stopped.
         this_fiber::sleep_for(0s);

@@ -213,6 +213,7 @@ static void sort_parked(void* argument) {
 static void an_ordered_queue_gives_the_lowest_key_first(void) {
     ums_options_t options = UMS_OPTIONS_INIT;
     options.processors = 1;
+    options.block = UMS_BLOCK_OFF; /* A hand-off would let another fiber come between. */
     CHECK_IS(0, ums_run(&options, sort_parked, NULL));
 }
 
@@ -323,6 +324,7 @@ static void a_policy_of_c_functions_orders_the_fibers(void) {
         struct stack_policy policy = {.first_in_first_out = fifo != 0};
         ums_options_t options = UMS_OPTIONS_INIT;
         options.processors = 1;
+        options.block = UMS_BLOCK_OFF; /* A hand-off would change the order. */
         options.policy_calls = &stack_calls;
         options.policy_argument = &policy;
         CHECK_IS(0, ums_run(&options, note_the_order, &policy));

@@ -46,7 +46,7 @@ static void bytes(void* argument) {
     CHECK_IS(0, ums_read(ends[0], buffer, 1));
     CHECK_IS(-ENOMSG, ums_read_all(ends[0], buffer, 1));
     CHECK_IS(0, ums_close(ends[0]));
-    CHECK_IS(-EBADF, ums_close(ends[0]));
+    CHECK_IS(-EBADF, ums_close(-1));
     CHECK_IS(-EBADF, ums_read(-1, buffer, 1));
     ums_stop_destroy(stop);
 }

@@ -54,18 +54,17 @@ class BatchTest(unittest.TestCase):
                                     stdout=subprocess.PIPE, text=True)
             tool.stdout.readline()
             self.assertEqual(crowd.ask("yield 200000"), "done\n")
-            # The second line, at the latest, shows what was done.
-            lines = [tool.stdout.readline() for _ in range(2)]
-            while True:
-                lines.append(tool.stdout.readline())
-                done = [json.loads(line) for line in lines]
-                if done[-1]["clusters"][0]["ended_per_s"] == 0:
-                    break
-            tool.kill()
-            tool.communicate()
+            done = []
 
             def total(name):
                 return sum(one["seconds"] * one["clusters"][0][name] for one in done)
+
+            # The lines of while they yielded may be waiting to be read.
+            while total("ended_per_s") < 9.5:
+                done.append(json.loads(tool.stdout.readline()))
+            done.append(json.loads(tool.stdout.readline()))
+            tool.kill()
+            tool.communicate()
 
             # Ten fibers spawned and ended; and each yield is a switch, except those of a fiber that
             # is alone.

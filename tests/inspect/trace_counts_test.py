@@ -60,6 +60,7 @@ class TraceCountsTest(unittest.TestCase):
         self.at = server.stdout.readline().split()[-1]
         self.one = Connection(self.at)
         self.addCleanup(self.one.close)
+        self.statistics()  # Now there is no other connection.
         return server
 
     def statistics(self):

@@ -61,10 +61,23 @@ private:
     endpoint at_;
 };
 
-endpoint refusing() {
-    listener gone{endpoint::loopback(0)};
-    return gone.local().value();
-}
+// An address that refuses: nobody listens there, and nobody else can get the port.
+class refusing_address {
+public:
+    refusing_address() {
+        socklen_t bytes = endpoint::capacity;
+        EXPECT_EQ(::bind(bound_, at_.data(), at_.size()), 0);
+        EXPECT_EQ(::getsockname(bound_, at_.data(), &bytes), 0);
+    }
+    ~refusing_address() { ::close(bound_); }
+    refusing_address(const refusing_address&) = delete;
+    refusing_address& operator=(const refusing_address&) = delete;
+    [[nodiscard]] const endpoint& at() const { return at_; }
+
+private:
+    const int bound_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    endpoint at_ = endpoint::loopback(0);
+};
 
 TEST_F(connect_test, a_name_leads_to_whichever_of_its_addresses_answers) {
     on_a_fiber_and_on_a_thread([] {
@@ -81,10 +94,11 @@ TEST_F(connect_test, a_name_leads_to_whichever_of_its_addresses_answers) {
 TEST_F(connect_test, an_address_that_refuses_or_keeps_silent_is_passed_by) {
     on_a_fiber_and_on_a_thread([] {
         const silent_address silent;
+        const refusing_address refuses;
         listener door{endpoint::loopback(0)};
         const endpoint good = door.local().value();
-        for (const auto& first : {refusing(), silent.at()}) {
-            const std::vector<endpoint> all{first, silent.at(), refusing(), good};
+        for (const auto& first : {refuses.at(), silent.at()}) {
+            const std::vector<endpoint> all{first, silent.at(), refuses.at(), good};
             const connected c = connect(all, {}, {.attempt_delay = 1ms});
             ASSERT_TRUE(c) << c.error.message();
             EXPECT_EQ(c.stream.peer().value(), good);
@@ -96,7 +110,8 @@ TEST_F(connect_test, an_address_that_refuses_or_keeps_silent_is_passed_by) {
 TEST_F(connect_test, the_reasons_against_it_are_reported) {
     on_a_fiber_and_on_a_thread([] {
         const silent_address silent;
-        const std::vector<endpoint> bad{refusing(), refusing()}, mute{silent.at(), silent.at()};
+        const refusing_address refuses, other;
+        const std::vector<endpoint> bad{refuses.at(), other.at()}, mute{silent.at(), silent.at()};
         EXPECT_EQ(connect(bad).error, std::errc::connection_refused);
         EXPECT_EQ(connect(std::span<const endpoint>{}).error,
                   std::errc::destination_address_required);

@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstring>
 #include <string>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -167,7 +169,10 @@ TEST_F(stream_test, a_read_gives_up_when_it_is_stopped) {
 }
 
 TEST_F(stream_test, a_close_ends_the_wait_of_another_fiber) {
-    on_a_fiber_and_on_a_thread([] {
+    // No detector: the waiter that runs after the close must find the number unused, and the
+    // detector opens a file for the moment of each look.
+    const ums::options two{.processors = 2, .block = ums::block_detection::off};
+    const auto body = [] {
         auto [a, b] = stream::pair().value();
         fiber closer{[&end = b] {
             for (int i = 0; i < 100; ++i) ums::this_fiber::yield();
@@ -176,17 +181,22 @@ TEST_F(stream_test, a_close_ends_the_wait_of_another_fiber) {
         char c;
         EXPECT_EQ(b.read(&c, 1).error(), std::errc::bad_file_descriptor);
         closer.join();
-    });
+    };
+    ums::run(two, body);
+    const ums::runtime started{two};
+    body();
 }
 
 TEST_F(stream_test, a_refused_connect_fails_at_once) {
     on_a_fiber_and_on_a_thread([] {
-        endpoint at;
-        {
-            listener gone{endpoint::loopback(0)};
-            at = gone.local().value();
-        }
+        // Nobody listens there, and nobody else can get the port.
+        endpoint at = endpoint::loopback(0);
+        socklen_t bytes = endpoint::capacity;
+        const int bound = ::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ASSERT_EQ(::bind(bound, at.data(), at.size()), 0);
+        ASSERT_EQ(::getsockname(bound, at.data(), &bytes), 0);
         EXPECT_EQ(stream::connect(at).error(), std::errc::connection_refused);
+        ::close(bound);
     });
 }
 

@@ -474,7 +474,7 @@ TEST_F(cluster_test, what_is_posted_runs_there_and_the_destructor_waits_for_it) 
 TEST_F(cluster_test, a_batch_runs_in_order_on_one_processor) {
     for (const auto kind : {ums::policy_kind::work_stealing, ums::policy_kind::global_fifo}) {
         SCOPED_TRACE(ums::name_of(kind));
-        ums::run({.processors = 1}, [&] {
+        ums::run(one_processor, [&] {
             std::vector<int> order;
             std::mutex guards_order;
             {

@@ -23,6 +23,7 @@
 
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
+#include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"
 #include "support/scale.hpp"
 #include "support/variant.hpp"
@@ -402,7 +403,7 @@ TEST_F(fork_test, joining_a_fiber_that_was_left_behind_returns) {
 
 TEST_F(fork_test, a_mutex_that_others_wait_for_can_be_unlocked) {
     // With one processor, the other fiber is not inside the mutex's own lock at the fork.
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         ums::mutex lock;
         lock.lock();
         ums::fiber waits{[&] { const std::lock_guard hold{lock}; }};
@@ -418,7 +419,8 @@ TEST_F(fork_test, a_mutex_that_others_wait_for_can_be_unlocked) {
 }
 
 TEST_F(fork_test, waking_fibers_that_were_left_behind_does_nothing) {
-    ums::run(two, [] {
+    // With one processor, the others are not inside the semaphore's own lock at the fork.
+    ums::run(one_processor, [] {
         ums::counting_semaphore<> permits{0};
         std::vector<ums::fiber> waiting;
         std::vector<ums::fiber_ref> parked;
@@ -751,8 +753,8 @@ TEST_F(lock_fork_test, priorities_are_lent) {
 
 TEST_F(fork_test, the_child_holds_what_an_urgent_fiber_waits_for) {
     // With one processor, the urgent fiber is not inside the mutex's own lock at the fork.
-    ums::options one = with_priorities();
-    one.processors = 1;
+    ums::options one = one_processor;
+    one.policy = ums::policy_kind::priority;
     ums::run(one, [] {
         ums::mutex lock;
         lock.lock();

@@ -239,9 +239,9 @@ TEST_F(keep_carrier_test, it_yields_to_others_and_they_to_it) {
         const lodging alone{1};
         for (int i = 0; i < 1000; ++i) alone.through([] { ums::this_fiber::yield(); });
         std::atomic<bool> over = false;
-        std::array<long, 3> ran{};
+        std::array<std::atomic<long>, 3> ran{};
         std::vector<ums::fiber> others;
-        for (long& count : ran)
+        for (auto& count : ran)
             others.emplace_back([&] {
                 while (!over) {
                     ++count;
@@ -250,9 +250,11 @@ TEST_F(keep_carrier_test, it_yields_to_others_and_they_to_it) {
             });
         for (int i = 0; i < scaled(500, 50); ++i)
             alone.through([] { ums::this_fiber::yield(); });
+        // One that is found blocked, perhaps at a page fault, comes later.
+        for (const auto& count : ran)
+            while (count <= 10) alone.through([] { ums::this_fiber::yield(); });
         over = true;
         for (auto& f : others) f.join();
-        for (const long count : ran) EXPECT_GT(count, 10);
     });
 }
 

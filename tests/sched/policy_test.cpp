@@ -138,7 +138,7 @@ TEST_F(policy_test, an_ordered_queue_runs_the_earliest_first_and_equals_in_turn)
 }
 
 TEST_F(policy_test, an_ordered_queue_gives_what_a_sorted_list_would) {
-    ums::run({.processors = 1}, [] {
+    ums::run(one_processor, [] {
         ums::latch go{1};
         std::vector<ums::fiber> all;
         for (int i = 0; i < 200; ++i) all.emplace_back([&] { go.wait(); });
@@ -266,7 +266,7 @@ TEST_F(policy_test, one_that_refuses_a_processor_leaves_nothing_of_it) {
 
 TEST_F(policy_test, a_dispatched_fiber_runs_at_once_under_every_policy) {
     for (int kind = 0; kind < 3; ++kind) {
-        ums::options how{.processors = 1};
+        ums::options how = one_processor;
         if (kind == 1) how.policy = ums::policy_kind::fifo;
         if (kind == 2) how.make_policy = [] { return std::make_unique<by_tag>(); };
         ums::run(how, [] {
@@ -286,6 +286,7 @@ TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
             std::atomic<bool> stop{false};
             ums::fiber_ref refs[2];
             std::vector<ums::fiber> pair;
+            ums::latch done{2};
             for (int i = 0; i < 2; ++i)
                 pair.emplace_back([&, i] {
                     refs[i] = this_fiber::ref();
@@ -295,10 +296,12 @@ TEST_F(policy_test, two_that_wake_each_other_cannot_starve_a_third) {
                         this_fiber::park();
                     }
                     refs[1 - i].unpark();
+                    done.count_down();
                 });
             // This ends only if this fiber gets its turns.
             for (int i = 0; i < 1000; ++i) this_fiber::yield();
             stop = true;
+            done.wait();  // Until then each may be unparked, so none is joined.
             for (auto& f : pair) f.join();
         });
 }

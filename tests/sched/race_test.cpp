@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "support/child.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -22,7 +23,7 @@ int shared = 0;
 // Two fibers of one processor write to the same place, and nothing that a program may rely on
 // orders them.
 const child_program races{"races", [](const child_arguments&) {
-                              ums::run({.processors = 1}, [] {
+                              ums::run(one_processor, [] {
                                   auto write = [] {
                                       for (int i = 0; i < 10; ++i) {
                                           ++shared;

@@ -681,7 +681,9 @@ const child_program destroys_in_use{
     }};
 
 TEST(channel_misuse_test, its_destruction_while_somebody_waits_ends_the_program) {
-    const child_end end = run_child("destroys_in_use", {}, {{"UMS_PROCESSORS", "1"}});
+    // One processor, which is never handed off: the waiter waits when the main fiber goes on.
+    const child_end end =
+        run_child("destroys_in_use", {}, {{"UMS_PROCESSORS", "1"}, {"UMS_BLOCK", "off"}});
     EXPECT_NE(end.code, 0);
     EXPECT_NE(end.err.find("while somebody waits in it"), end.err.npos) << end;
 }

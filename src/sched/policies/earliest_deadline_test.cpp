@@ -117,11 +117,19 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
     return sum;
 }
 
+// In turn, the first of them has done 4 of its units when it is due.
+std::vector<task> missed_in_turn() {
+    std::vector<task> all;
+    all.push_back({.period = 10, .cost = 5});
+    for (int i = 0; i < 2; ++i) all.push_back({.period = 40, .cost = 10});
+    return all;
+}
+
 TEST_F(earliest_deadline_test, feasible_task_sets_meet_every_deadline) {
     std::mt19937_64 random{test_seed()};
     int missed_by_fifo = 0, jobs = 0;
     for (int i = 0; i < scaled(20, 4); ++i) {
-        const auto tasks = random_tasks(random, i % 2 == 0 ? 0.9 : 1.0);
+        const auto tasks = i == 0 ? missed_in_turn() : random_tasks(random, i % 2 == 0 ? 0.9 : 1.0);
         const auto run_them = [&](std::unique_ptr<policy> order) {
             std::vector<task> all;
             for (const task& t : tasks) all.push_back({.period = t.period, .cost = t.cost});

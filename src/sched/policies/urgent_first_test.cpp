@@ -387,13 +387,16 @@ TEST_F(urgent_first_test, a_waiter_that_gives_up_takes_back_what_it_lent_along_t
                       [&] { EXPECT_FALSE(all.last().lock(patience.get_token())); }};
         while (all.priorities() != std::vector{1, 1, 1}) this_fiber::yield();
         std::vector<int> meanwhile;
+        std::stop_source impatience;
         fiber watcher{{.priority = 3}, [&] {
                           this_fiber::park();
                           meanwhile = all.priorities();
+                          impatience.request_stop();
                       }};
         fiber urgent{{.priority = 2}, [&] {
                          watcher.ref().unpark();
-                         // The watcher runs before this one can give up.
+                         EXPECT_FALSE(all.last().lock(impatience.get_token()));
+                         EXPECT_EQ(all.priorities(), (std::vector{1, 1, 1}));
                          EXPECT_FALSE(all.last().try_lock_for(std::chrono::milliseconds{1}));
                          EXPECT_EQ(all.priorities(), (std::vector{1, 1, 1}));
                      }};
