@@ -121,8 +121,10 @@ public:
     }
 
     // The same for each function of a range. They become ready together, in order, and one idle
-    // processor is woken for all of them (which wakes the next, if there is work left). If there is
-    // no stack for one of them, or copying a function throws, none of them runs. Errors: as post();
+    // processor is woken for all of them (which wakes the next, if there is work left). A container
+    // that is moved in has its functions moved, so they need not be copyable; those of any other
+    // range are copied. If there is no stack for one of them, or copying a function throws, none of
+    // them runs, and some of those of a container that was moved in are gone. Errors: as post();
     // invalid_argument if the options say launch::dispatch.
     template <class Range>
     void post_each(Range&& functions) {
@@ -135,10 +137,15 @@ public:
                       "what is posted must be callable without arguments, as an rvalue");
         const fiber_options mine = posted(options, true);
         impl::batch_of<function> batch;
-        for (auto&& f : functions)
-            impl::start_by([&](sched::fiber* it, void (*run)(void*),
-                               void* at) { batch.add(it, run, at); },
-                           &mine, std::forward<decltype(f)>(f));
+        const auto add = [&](sched::fiber* it, void (*run)(void*), void* at) {
+            batch.add(it, run, at);
+        };
+        for (auto&& f : functions) {
+            if constexpr (impl::owns_elements<Range>)
+                impl::start_by(add, &mine, std::move(f));
+            else
+                impl::start_by(add, &mine, std::forward<decltype(f)>(f));
+        }
         batch.commit();
     }
 

@@ -177,13 +177,15 @@ void offload_pool::submit(offload_task& task) {
 void offload_pool::stop() noexcept {
     pool& p = the_pool();
     std::list<std::thread> all;
+    std::thread ended;
     {
         const std::lock_guard lock{p.mutex};
         p.is_stopping = true;
         all.swap(p.threads);
-        if (p.ended.joinable()) all.push_back(std::move(p.ended));
+        ended.swap(p.ended);
     }
     p.work.notify_all();
+    if (ended.joinable()) ended.join();
     for (std::thread& t : all) t.join();
     const std::lock_guard lock{p.mutex};
     UMS_ASSERT(p.first == nullptr && p.idle == 0 && p.stats.threads == 0 && p.stats.busy == 0,

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <functional>
 #include <latch>
+#include <new>
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -25,7 +27,17 @@
 namespace {
 std::atomic<bool> refuses_threads{false};
 std::atomic<int> refused{0};
+thread_local bool is_starving = false;  // The thread has no memory.
 }  // namespace
+
+// Not inlined: GCC warns about free() if it sees through only one of the pair.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+    void* const made = is_starving ? nullptr : std::malloc(bytes);
+    if (made == nullptr) throw std::bad_alloc{};
+    return made;
+}
+[[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t) noexcept { operator delete(at); }
 
 // The standard library finds this function before the C library's.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
@@ -119,6 +131,19 @@ TEST_F(offload_test, a_refused_thread_ends_no_program_whose_pool_was_idle) {
 }
 
 #else
+
+// One of its threads has ended by itself, and is still to be joined.
+TEST_F(offload_test, a_runtime_stops_without_memory) {
+    end_idle_threads_at_once();
+    runtime all;
+    fiber{[] {
+        call_at_once(3);
+        while (offload_stats().threads > 1) this_fiber::yield();
+    }}.join();
+    is_starving = true;
+    all.stop();
+    is_starving = false;
+}
 
 TEST_F(offload_test, a_refused_thread_ends_no_program_whose_pool_was_idle) {
     end_idle_threads_at_once();

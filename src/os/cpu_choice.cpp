@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <map>
 #include <sched.h>
 #include <unistd.h>
 
+#include "os/text_file.hpp"
 #include "os/topology.hpp"
 
 namespace ums::os {
@@ -23,13 +23,6 @@ int take_number(const char*& at, const char* end) noexcept {
     if (error != std::errc{} || value < 0 || *at == '-') return -1;
     at = behind;
     return value;
-}
-
-std::string first_line(const std::string& path) {
-    std::ifstream file{path};
-    std::string line;
-    std::getline(file, line);
-    return line;
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ std::vector<int> usable_cpu_list();
 std::optional<std::vector<int>> parse_cpu_list(const std::string& text);
 
 // Returns the CPUs of the NUMA node with that number: an empty list if there is no such node, and
-// std::nullopt if this is no number.
+// std::nullopt if this is no number. Throws as read_text() of os/text_file.hpp.
 std::optional<std::vector<int>> cpus_of_node(const std::string& number,
                                              const std::string& root = "");
 

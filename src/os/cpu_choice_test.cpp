@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "os/topology.hpp"
+#include "support/error_of.hpp"
 #include "support/fake_root.hpp"
+#include "support/no_descriptors.hpp"
 
 namespace {
 
@@ -46,6 +48,15 @@ TEST(cpu_choice, a_node_has_the_cpus_that_the_kernel_names) {
     EXPECT_EQ(cpus_of_node("2", root.path), cpus{});
     for (const char* const wrong : {"", "x", "-1", "1 ", "0,1"})
         EXPECT_FALSE(cpus_of_node(wrong, root.path)) << wrong;
+}
+
+TEST(cpu_choice, without_a_descriptor_a_node_is_not_taken_for_missing) {
+    const fake_root root{two_nodes()};
+    const no_descriptors left;
+    EXPECT_EQ(error_of([&] { (void)cpus_of_node("1", root.path); }),
+              std::errc::too_many_files_open);
+    // Any CPUs will do then.
+    EXPECT_EQ(near_cpus(2, {2, 3, 4}, {}, root.path).size(), 2u);
 }
 
 TEST(cpu_choice, near_cpus_are_of_one_cache_if_one_has_as_many) {

@@ -4,21 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <vector>
 
+#include "os/text_file.hpp"
+
 namespace ums::os {
 
 namespace {
-
-std::string first_line(const std::string& path) {
-    std::ifstream file{path};
-    std::string line;
-    std::getline(file, line);
-    return line;
-}
 
 std::vector<std::string> split(const std::string& text, char at) {
     std::vector<std::string> parts;
@@ -66,7 +60,7 @@ std::optional<hierarchy> as_hierarchy(const std::string& line) {
 // The group of this process in that hierarchy, from "0::/path" or "4:cpu,cpuacct:/path". Empty:
 // none.
 std::string group_in(const hierarchy& tree, const std::string& root) {
-    std::ifstream file{root + "/proc/self/cgroup"};
+    std::istringstream file{read_text(root + "/proc/self/cgroup")};
     for (std::string line; std::getline(file, line);) {
         const auto first = line.find(':');
         const auto second = line.find(':', first + 1);
@@ -104,7 +98,7 @@ cpu_quota quota_of(const std::string& folder, bool is_unified, const std::string
 
 cpu_quota find_cpu_quota(const std::string& root) {
     cpu_quota least;
-    std::ifstream mounts{root + "/proc/self/mountinfo"};
+    std::istringstream mounts{read_text(root + "/proc/self/mountinfo")};
     for (std::string line; std::getline(mounts, line);) {
         const auto tree = as_hierarchy(line);
         if (!tree) continue;

@@ -17,7 +17,9 @@ struct cpu_quota {
     std::string where;  // The file with the quota.
 };
 
-// Finds the quota. Tests give a `root` in place of "/". A file that cannot be read means no quota.
+// Finds the quota. Tests give a `root` in place of "/". A file that is not there, or that this
+// process may not read, means no quota. Throws std::system_error if the process has no descriptor
+// or memory left to look with (os/text_file.hpp).
 cpu_quota find_cpu_quota(const std::string& root = "");
 
 // How many processors make use of the quota: as many as it has CPUs, where a part of a CPU counts

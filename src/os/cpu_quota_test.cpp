@@ -6,7 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "support/error_of.hpp"
 #include "support/fake_root.hpp"
+#include "support/no_descriptors.hpp"
 
 namespace {
 
@@ -63,6 +65,28 @@ TEST(cpu_quota, what_cannot_be_read_is_no_quota) {
                       .cpus,
                   0)
             << text;
+}
+
+TEST(cpu_quota, without_a_descriptor_it_is_not_taken_for_none) {
+    const fake_root root{{{"/proc/self/mountinfo", unified},
+                          {"/proc/self/cgroup", "0::/\n"},
+                          {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}}};
+    {
+        const no_descriptors left;
+        EXPECT_EQ(error_of([&] { find_cpu_quota(root.path); }),
+                  std::errc::too_many_files_open);
+    }
+    EXPECT_DOUBLE_EQ(find_cpu_quota(root.path).cpus, 2);
+}
+
+TEST(cpu_quota, a_long_table_of_mounts_is_read_to_its_end) {
+    std::string mounts;
+    for (int i = 0; i < 1'000; ++i) mounts += "31 23 0:27 / /mnt rw shared:5 - tmpfs tmpfs rw\n";
+    EXPECT_DOUBLE_EQ(found({{"/proc/self/mountinfo", mounts + unified},
+                            {"/proc/self/cgroup", "0::/\n"},
+                            {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}})
+                         .cpus,
+                     2);
 }
 
 TEST(cpu_quota, a_part_of_a_cpu_counts_as_one_and_the_mask_is_the_limit) {

@@ -5,16 +5,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "internal/failing_calls.hpp"
 #include "support/conservation.hpp"
+#include "support/no_descriptors.hpp"
 
 namespace {
 
@@ -102,13 +101,7 @@ TEST_F(thread_state_test, looks_while_the_process_has_no_descriptor_left) {
     ASSERT_EQ(states.open(), 0);
     reader r;
     r.wait_blocked(states);
-    std::vector<int> all;
-    rlimit before{};
-    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-    const rlimit few{64, before.rlim_max};
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    for (int fd; (fd = ::dup(0)) >= 0;) all.push_back(fd);
-    EXPECT_EQ(errno, EMFILE);
+    const no_descriptors here;
     for (int i = 0; i < 10; ++i) EXPECT_EQ(states.look(r.tid()).what, kind::in_call);
     EXPECT_EQ(::dup(0), -1) << "a look has given its reserve away";
     // First without the reserve, and then with it again.
@@ -116,8 +109,6 @@ TEST_F(thread_state_test, looks_while_the_process_has_no_descriptor_left) {
     failing.fail(failing_calls::open_at, 1, 2, EMFILE);
     EXPECT_EQ(states.look(r.tid()).what, kind::unknown);
     EXPECT_EQ(states.look(r.tid()).what, kind::in_call);
-    for (const int fd : all) ::close(fd);
-    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
     r.end();
 }
 

@@ -3,26 +3,29 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <sched.h>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <vector>
 
 #include "os/cpu_choice.hpp"
+#include "os/text_file.hpp"
 
 namespace ums::os {
 
 namespace {
 
 // Returns the CPUs that share the cache `index` with `cpu`, in the kernel's numbering (on most
-// machines 3 is the last level). Empty: there is no such cache.
-std::vector<int> sharers(int cpu, int index, const std::string& root) {
-    std::ifstream file{root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" +
-                       std::to_string(index) + "/shared_cpu_list"};
-    std::string line;
-    if (!std::getline(file, line)) return {};
-    return parse_cpu_list(line).value_or(std::vector<int>{});
+// machines 3 is the last level). Empty: there is no such cache, or this process has no descriptor
+// left to look with; all that follows from it is a choice of CPUs that is a little worse.
+std::vector<int> sharers(int cpu, int index, const std::string& root) try {
+    const std::string list =
+        first_line(root + "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cache/index" +
+                   std::to_string(index) + "/shared_cpu_list");
+    return parse_cpu_list(list).value_or(std::vector<int>{});
+} catch (const std::system_error&) {
+    return {};
 }
 
 bool share_cache(int a, int b, int index) {
@@ -106,7 +109,7 @@ bool visit_all_cpus() noexcept {
     return all;
 }
 
-int cpu_distance(int a, int b) noexcept {
+int cpu_distance(int a, int b) {
     if (a == b) return 0;
     if (share_cache(a, b, 2)) return 1;
     return share_cache(a, b, 3) ? 2 : 3;

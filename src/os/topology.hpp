@@ -38,8 +38,8 @@ bool visit_all_cpus() noexcept;
 int nth_usable_cpu(unsigned n) noexcept;
 
 // How far two CPUs are apart: 0 the same CPU, 1 they share the core's caches, 2 they share the
-// last-level cache, 3 neither.
-int cpu_distance(int a, int b) noexcept;
+// last-level cache, 3 neither, or the kernel does not say. Reads files. Throws std::bad_alloc.
+int cpu_distance(int a, int b);
 
 // The first of the CPUs that share `cpu`'s last-level cache; -1: the kernel does not say. `root`:
 // see os/cpu_choice.hpp.

@@ -55,7 +55,8 @@ void cpu_follower::run() noexcept {
         try {
             fit();
         } catch (const std::exception&) {
-            // No memory, or no thread for another processor: the next look tries again.
+            // No memory or descriptor to look with, or no thread for another processor. All stays
+            // as it is, and the next look tries again.
         }
         std::uint32_t looked = looks;
         state_.compare_exchange(looked, rests, base::relaxed, base::relaxed);

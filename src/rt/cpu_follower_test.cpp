@@ -10,9 +10,11 @@
 
 #include "carry/detector.hpp"
 #include "os/topology.hpp"
+#include "sched/watching.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
 #include "support/fake_root.hpp"
+#include "support/no_descriptors.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
@@ -70,6 +72,29 @@ TEST_F(cpu_follower_test, the_processors_follow_the_quota_and_no_fiber_is_lost) 
         }
         stop = true;
         for (auto& f : all) f.join();
+    });
+}
+
+// Counts what the detector asks of the follower.
+std::atomic<int> asked{0};
+void (*on_look)(ums::os::nanoseconds) noexcept;
+
+TEST_F(cpu_follower_test, without_a_descriptor_to_look_with_the_processors_stay) {
+    if (!detects()) GTEST_SKIP() << "no detector works here";
+    if (ums::os::usable_cpus() < 2) GTEST_SKIP() << "one CPU only";
+    set_quota("50000 100000\n");
+    ums::run({.follow_cpus = true}, [&] {
+        EXPECT_EQ(ums::cluster::standard().processors(), 1u);
+        const no_descriptors left;
+        using ums::sched::watching;
+        on_look = watching::on_look.exchange(
+            [](ums::os::nanoseconds now) noexcept {
+                on_look(now);
+                ++asked;
+            },
+            ums::base::acq_rel);
+        while (asked < 100) ums::this_fiber::yield();
+        EXPECT_EQ(ums::cluster::standard().processors(), 1u);
     });
 }
 

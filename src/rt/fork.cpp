@@ -73,16 +73,7 @@ void go_on(sched::fiber& self) {
     o.time_slice_us = 0;
     o.follow_cpus = false;
     made->set.processors_reason = "in the child of a fork()";
-    made->standard = std::make_unique<sched::cluster>(
-        sched::cluster_setup{.name = "main",
-                             .processors = 1,
-                             .policy = make_policy(o.policy, o.make_policy),
-                             .pin = o.pin,
-                             .cpus = made->set.cpus,
-                             .scatter = o.migrate,
-                             .spin = o.spin_ns,
-                             .carriers = o.carriers,
-                             .seed = o.seed});
+    make_standard(*made);
     if (!made->standard->adopt(self)) throw std::bad_alloc{};
     replace(made.release());
     sched::keep::begin_again(self);

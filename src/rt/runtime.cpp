@@ -83,17 +83,7 @@ void start(const options& asked) {
     begin_trace();
     sync::check_lock_order(o.lock_order);
     made->watch.emplace(made->set);
-    made->standard = std::make_unique<sched::cluster>(
-        sched::cluster_setup{.name = "main",
-                             .processors = o.processors,
-                             .policy = make_policy(o.policy, o.make_policy),
-                             .pin = o.pin,
-                             .cpus = made->set.cpus,
-                             .scatter = o.migrate,
-                             .spin = o.spin_ns,
-                             .carriers = o.carriers,
-                             .time_slice = made->watch->slice(o.time_slice_us),
-                             .seed = o.seed});
+    make_standard(*made);
     mem::install_overflow_report(
         &describe_stack, {&sched::report_signal, &sched::mention_signal, &sched::dump_at_crash});
     sched::report_terminate();
@@ -131,6 +121,21 @@ void replace(running_runtime* by) noexcept {
     // relaxed, both: there is one thread.
     sched::default_cluster.store(by->standard.get(), base::relaxed);
     the_runtime.store(by, base::relaxed);
+}
+
+void make_standard(running_runtime& r) {
+    const options& o = r.set.chosen;
+    r.standard = std::make_unique<sched::cluster>(
+        sched::cluster_setup{.name = "main",
+                             .processors = o.processors,
+                             .policy = make_policy(o.policy, o.make_policy),
+                             .pin = o.pin,
+                             .cpus = r.set.cpus,
+                             .scatter = o.migrate,
+                             .spin = o.spin_ns,
+                             .carriers = o.carriers,
+                             .time_slice = r.watch->slice(o.time_slice_us),
+                             .seed = o.seed});
 }
 
 std::unique_ptr<ums::policy> make_policy(policy_kind kind,

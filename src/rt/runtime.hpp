@@ -33,6 +33,9 @@ void replace(running_runtime* by) noexcept;
 // The name that the engines use.
 io::engine_kind io_kind(io_engine kind) noexcept;
 
+// Makes the default cluster as `r.set` says; it is not started. Requires: r.watch is set.
+void make_standard(running_runtime& r);
+
 // What cluster::standard() returns. Set at each start.
 ums::cluster& standard_name() noexcept;
 

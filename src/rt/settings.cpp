@@ -172,8 +172,18 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
 
 namespace {
 
+// A program that is out of descriptors still starts, without regard to a quota.
+available available_at_start() try {
+    return available_processors(environment::system_root());
+} catch (const std::system_error& e) {
+    const unsigned usable = os::usable_cpus();
+    return {std::min(usable, sched::cluster::max_processors),
+            std::to_string(usable) + " CPUs usable, any quota unknown (" + e.code().message() +
+                ")"};
+}
+
 void choose_processors(settings& s) {
-    available found = available_processors(environment::system_root());
+    available found = available_at_start();
     if (const std::string& named = s.chosen.cpus; !named.empty()) {
         s.cpus =
             choose_cpus(named, s.chosen.processors != 0 ? s.chosen.processors : os::usable_cpus());

@@ -29,8 +29,8 @@ settings settle(const options& asked);
 // Throws std::system_error(invalid_argument).
 void check_slice(std::uint32_t us);
 
-// How many processors make use of the process's CPUs and quotas, and why. `root`: see
-// os/cpu_quota.hpp.
+// How many processors make use of the process's CPUs and quotas, and why. `root`, and what it
+// throws: see os/cpu_quota.hpp.
 struct available {
     unsigned number;
     std::string reason;
@@ -38,7 +38,8 @@ struct available {
 available available_processors(const std::string& root);
 
 // The CPUs that cluster_options::cpus names, in order; none: any. Throws std::system_error:
-// invalid_argument, or operation_not_supported if this process may not use one of them.
+// invalid_argument, operation_not_supported if this process may not use one of them, or an error
+// of os::read_text() if the process cannot look at the node's CPUs.
 std::vector<int> choose_cpus(const std::string& wanted, unsigned processors);
 
 [[nodiscard]] carry::preference detection_of(const options& o) noexcept;

@@ -16,6 +16,7 @@
 #include "sched/policies/built_in.hpp"
 #include "support/child.hpp"
 #include "support/error_of.hpp"
+#include "support/no_descriptors.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
 
@@ -85,6 +86,13 @@ TEST_F(settings_test, by_default_there_are_no_more_processors_than_the_quota_of_
     EXPECT_NE(half.processors_reason.find("a quota of 0.5 by /sys/fs/cgroup/half/cpu.max"), std::string::npos)
         << half.processors_reason;
     EXPECT_EQ(settle({.processors = 7}).chosen.processors, 7u);
+    {
+        const no_descriptors left;
+        const ums::rt::settings blind = settle({});
+        EXPECT_EQ(blind.chosen.processors, os::usable_cpus());
+        EXPECT_NE(blind.processors_reason.find("any quota unknown"), std::string::npos)
+            << blind.processors_reason;
+    }
     put("/sys/fs/cgroup/half/cpu.max", "max 100000\n");
     EXPECT_EQ(settle({}).chosen.processors, os::usable_cpus());
     ::unsetenv("UMS_DEBUG");

@@ -101,6 +101,18 @@ void carrier_pool::put_unused(carrier& c) noexcept {
 
 void carrier_pool::keep_spare() noexcept { carry::maker::ask(*this); }
 
+// Call without the lock. A new carrier gets its first processor, and counts from now on.
+void carrier_pool::occupy(carrier& c, processor& p) noexcept {
+    lock_.acquire();
+    stopping_ = false;
+    count_new();
+    lock_.release();
+    c.turn.set(turn_word::holds);
+    c.proc.set(&p);
+    p.set_holder(&c);
+    c.own.occupy();
+}
+
 void carrier_pool::hold(processor& p) {
     carrier& c = new_carrier();
     try {
@@ -111,14 +123,7 @@ void carrier_pool::hold(processor& p) {
         put_unused(c);
         throw;
     }
-    lock_.acquire();
-    stopping_ = false;
-    count_new();
-    lock_.release();
-    c.turn.set(turn_word::holds);
-    c.proc.set(&p);
-    p.set_holder(&c);
-    c.own.occupy();
+    occupy(c, p);
     const int error = carry::maker::start(c.thread, &run_carrier, &c);
     if (error == 0) return;
     p.set_holder(nullptr);
@@ -132,13 +137,7 @@ void carrier_pool::hold(processor& p) {
 
 carrier& carrier_pool::adopt(processor& p) {
     carrier& c = new_carrier();
-    lock_.acquire();
-    count_new();
-    lock_.release();
-    c.turn.set(turn_word::holds);
-    c.proc.set(&p);
-    p.set_holder(&c);
-    c.own.occupy();
+    occupy(c, p);
     return c;
 }
 

@@ -197,6 +197,7 @@ private:
     bool serve_wanting(carrier& self) noexcept;
     bool remove_spare(carrier& c) noexcept;
     void count_new() noexcept;
+    void occupy(carrier& c, processor& p) noexcept;
     // Whether to make another spare. Those that are on their way count as available. Requires:
     // lock_.
     [[nodiscard]] bool lacks_spare() const noexcept {

@@ -20,14 +20,15 @@
 // beginning, by the kernel's comparison, or by the compare-and-swap to `in_source`; the engine
 // keeps an interrupt() that comes before its wait().
 //
-// The place inside is not left empty while a processor waits for it. A processor that finds it
-// taken, or finds no engine, goes on the list of standbys, then looks again. A processor that
-// leaves it, or publishes an engine, does so first and then takes a standby from the list and
-// notifies it. The list's lock orders the two: one of them sees the other.
+// The place inside is not left empty while a processor waits for it: see sched/place_inside.hpp.
+// A processor that finds no engine stands by as well, then looks again. A processor that publishes
+// an engine does so first and then takes a standby from the list. Both take the list's lock, so one
+// of them sees the other.
 
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "os/clock.hpp"
+#include "sched/place_inside.hpp"
 
 namespace ums::sched {
 
@@ -57,9 +58,8 @@ public:
     // Takes in events without waiting, if there may be any.
     [[nodiscard]] fiber* poll() noexcept {
         event_source* s = source_.load(base::acquire);  // sync(event_source): sees the engine.
-        // relaxed: a hint; the processor that waits inside takes them in.
-        if (s == nullptr || inside_.load(base::relaxed) != nullptr || !s->has_events())
-            return nullptr;
+        // A processor that waits inside takes them in.
+        if (s == nullptr || place_.is_taken() || !s->has_events()) return nullptr;
         return poll_inside(*s);
     }
 
@@ -82,15 +82,13 @@ private:
 
     bool wait_inside(event_source& s, os::nanoseconds limit, fiber*& arrived) noexcept;
     fiber* poll_inside(event_source& s) noexcept;
-    void stand_by() noexcept;
-    void stand_down() noexcept;
-    static void send_a_standby() noexcept;
 
     static constinit base::atomic<event_source*> source_;
-    static constinit base::atomic<driver*> inside_;  // The driver that waits in it, or polls it.
+    static constinit place_inside<driver> place_;  // Of the driver that waits in it, or polls it.
 
     alignas(base::cache_line) base::atomic<std::uint32_t> state_;
-    // Guarded by the list's lock:
+    friend place_inside<driver>;
+    // Guarded by its lock:
     driver* next_standby_ = nullptr;
     bool is_standby_ = false;
 };

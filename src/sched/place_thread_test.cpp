@@ -13,6 +13,7 @@
 
 namespace {
 thread_local unsigned allocations = 0;
+thread_local unsigned refused = 0;  // The number of the allocation that fails; 0: none.
 }
 
 #if defined(UMS_TSAN)
@@ -20,8 +21,8 @@ thread_local unsigned allocations = 0;
 #else
 #define COUNTS_ALLOCATIONS true
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-    ++allocations;
-    if (void* const made = std::malloc(bytes)) return made;
+    if (++allocations != refused)
+        if (void* const made = std::malloc(bytes)) return made;
     throw std::bad_alloc{};
 }
 [[gnu::noinline]] void operator delete(void* at) noexcept { std::free(at); }
@@ -52,6 +53,25 @@ TEST(place_thread_test, a_carrier_of_a_pinned_cluster_does_not_allocate) {
 
 TEST(place_thread_test, a_carrier_of_a_cluster_with_cpus_does_not_allocate) {
     expect_no_allocation(false, {os::nth_usable_cpu(0)});
+}
+
+// A pinned processor measures its distance to the others, and reads files for that.
+TEST(place_thread_test, a_pinned_cluster_without_memory_is_refused) {
+    if (!COUNTS_ALLOCATIONS) GTEST_SKIP() << "ThreadSanitizer has an operator new of its own";
+    if (os::usable_cpus() < 2) GTEST_SKIP() << "one CPU only";
+    bool is_made = false;
+    for (unsigned n = 1; !is_made; ++n) {
+        allocations = 0;
+        refused = n;
+        try {
+            const sched::cluster one{
+                {.name = "one", .processors = 2, .policy = nullptr, .pin = true, .cpus = {}}};
+            is_made = true;
+        } catch (const std::bad_alloc&) {
+        }
+        refused = 0;
+        EXPECT_EQ(allocations < n, is_made);
+    }
 }
 
 }  // namespace

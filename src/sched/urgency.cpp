@@ -37,16 +37,21 @@ void urgency::lend(donor& d, fiber& holder) noexcept {
     take_back(d);
     donor*& first = holder.wanted.lenders;
     d.to = &holder;
-    d.previous = nullptr;
+    if (first == nullptr) {
+        first = d.next = d.previous = &d;
+        return;
+    }
     d.next = first;
-    if (first != nullptr) first->previous = &d;
-    first = &d;
+    d.previous = first->previous;
+    d.previous->next = first->previous = &d;
 }
 
 void urgency::take_back(donor& d) noexcept {
     if (d.to == nullptr) return;
-    (d.previous != nullptr ? d.previous->next : d.to->wanted.lenders) = d.next;
-    if (d.next != nullptr) d.next->previous = d.previous;
+    donor*& first = d.to->wanted.lenders;
+    if (first == &d) first = d.next == &d ? nullptr : d.next;
+    d.previous->next = d.next;
+    d.next->previous = d.previous;
     d.to = nullptr;
 }
 
@@ -55,11 +60,31 @@ void urgency::settle_lent(const donor& d) noexcept {
     if (lent_by(d) > d.to->wanted.inherited.load(base::relaxed)) settle(d.to);
 }
 
+void urgency::settle_less(fiber* f) noexcept {
+    if (f == nullptr) return;
+    donor*& first = f->wanted.lenders;
+    if (donor* d = first; d != nullptr) {
+        // relaxed: as in settle().
+        const std::uint32_t inherited = f->wanted.inherited.load(base::relaxed);
+        do {
+            if (lent_by(*d) == inherited) {
+                first = d;
+                return;
+            }
+            d = d->next;
+        } while (d != first);
+    }
+    settle(f);
+}
+
 void urgency::settle(fiber* f) noexcept {
     for (unsigned step = 0; f != nullptr && step < longest; ++step) {
         std::uint32_t lent = 0;
-        for (const donor* d = f->wanted.lenders; d != nullptr; d = d->next)
-            lent = std::max(lent, lent_by(*d));
+        const donor* const first = f->wanted.lenders;
+        if (const donor* d = first; d != nullptr) do {
+                lent = std::max(lent, lent_by(*d));
+                d = d->next;
+            } while (d != first);
         const int before = f->wanted.effective_priority();
         // relaxed: changed only inside a section; the policy's lock orders what raised() does.
         if (f->wanted.inherited.load(base::relaxed) == lent) return;

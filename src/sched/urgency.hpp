@@ -29,7 +29,7 @@ namespace ums::sched {
 struct donor {
     parkable* who = nullptr;  // Null: it does not wait, or nobody counted priorities when it began.
     fiber* to = nullptr;      // The holder, whose lender it is.
-    donor* next = nullptr;
+    donor* next = nullptr;    // Among the holder's lenders, which form a ring.
     donor* previous = nullptr;
 };
 
@@ -62,18 +62,22 @@ public:
     // --- Inside a section ---
     // `who` begins to wait, and lends nothing yet.
     static void begin(donor& d, parkable& who) noexcept;
-    // It does not wait any more. settle() follows for the fiber that it lent to, which is returned,
-    // or null.
+    // It does not wait any more. settle_less() follows for the fiber that it lent to, which is
+    // returned, or null.
     static fiber* end(donor& d) noexcept;
     // It waits for what `holder` holds. settle() follows.
     static void lend(donor& d, fiber& holder) noexcept;
-    // It lends nothing any more. settle() follows for the fiber that it lent to.
+    // It lends nothing any more. settle_less() follows for the fiber that it lent to.
     static void take_back(donor& d) noexcept;
     // The lenders of `f` have changed. Null: nothing is done. Cost: a look at each lender.
     static void settle(fiber* f) noexcept;
     // The same after one lend(), of `d`. Looks at no other lender unless `d` is the most urgent, so
     // that a crowd of waiters can come.
     static void settle_lent(const donor& d) noexcept;
+    // The same after lenders of `f` went. Looks at the others until it finds one that lends as much
+    // as `f` has inherited. The next look begins there, so that a crowd of waiters can go: all of
+    // them look at each lender about once for each priority there is.
+    static void settle_less(fiber* f) noexcept;
 
     // By a cluster that is drained, before it goes: settle() looks at the cluster of a fiber that
     // is lent to, which may be on its way to another one. Whatever settles after this sees where

@@ -2,7 +2,9 @@
 #include "scheduling/stats_files.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -72,7 +74,7 @@ bool is_number_of_nobody(const std::string& name) {
     int pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     return error == std::errc{} && end == name.data() + name.size() && pid > 0 &&
-           ::access(("/proc/" + name).c_str(), F_OK) != 0;
+           ::kill(pid, 0) != 0 && errno == ESRCH;  // /proc need not be there.
 }
 
 // The number of a process in another PID namespace means nothing here, so its tree stays.

@@ -156,13 +156,13 @@ void for_each_donor(wait_list& list, auto each) noexcept {
     if (!holder.is_fiber) return;
     const urgency::section all_lists;
     for_each_donor(m.waiters, [](sched::donor& d) { urgency::take_back(d); });
-    urgency::settle(static_cast<sched::fiber*>(&holder));
+    urgency::settle_less(static_cast<sched::fiber*>(&holder));
 }
 
 // Requires: the list's lock. `w` has left the list.
 [[gnu::cold, gnu::noinline]] void end_lending(lock_waiter& w) noexcept {
     const urgency::section all_lists;
-    urgency::settle(urgency::end(w.lends));
+    urgency::settle_less(urgency::end(w.lends));
 }
 
 // Requires: the list's lock. Pops the most urgent waiter, of equals the first; but before that, the

@@ -16,10 +16,12 @@
 #include <ranges>
 #include <sched.h>
 #include <set>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -493,6 +495,39 @@ TEST_F(cluster_test, a_batch_runs_in_order_on_one_processor) {
             EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
         });
     }
+}
+
+TEST_F(cluster_test, of_a_container_that_is_moved_in_the_functions_are_moved) {
+    struct only_moves {
+        std::unique_ptr<int> n;
+        std::atomic<int>* sum;
+        void operator()() const { *sum += *n; }
+    };
+    ums::run({.processors = 1}, [] {
+        ums::cluster other{{}};
+        std::atomic<int> sum{0};
+        std::vector<only_moves> all;
+        for (int i = 1; i <= 4; ++i) all.push_back({std::make_unique<int>(i), &sum});
+        other.post_each(std::move(all));
+        while (sum != 10) this_fiber::yield();
+    });
+}
+
+TEST_F(cluster_test, of_a_range_that_is_not_moved_in_the_functions_are_copied) {
+    struct counts {
+        std::shared_ptr<int> it;
+        void operator()() const {}
+    };
+    ums::run({.processors = 1}, [] {
+        ums::cluster other{{}};
+        std::vector<counts> all(3, counts{std::make_shared<int>(0)});
+        other.post_each(all);
+        other.post_each(std::move(std::as_const(all)));
+        // Neither owns what it refers to.
+        other.post_each(std::span{all});
+        other.post_each(std::views::all(all));
+        for (const counts& one : all) EXPECT_NE(one.it, nullptr);
+    });
 }
 
 // It throws when it is copied for the third time.

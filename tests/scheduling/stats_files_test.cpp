@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sched.h>
 #include <semaphore>
 #include <sstream>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -175,6 +177,16 @@ const child_program off{"off", [](const child_arguments&) {
                             }
                             return ums_scheduling_write_stats() || fs::exists(own_tree()) ? 1 : 0;
                         }};
+// Without /proc no process can be looked up there, and none has a number for its namespace.
+int write_without_proc() {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::umount2("/proc", MNT_DETACH) != 0)
+        return 77;
+    return ums_scheduling_write_stats() ? 0 : 1;
+}
+const child_program without_proc{"without_proc",
+                                 [](const child_arguments&) { return write_without_proc(); }};
 
 class stats_files_test : public ::testing::Test {
 protected:
@@ -217,6 +229,16 @@ TEST_F(stats_files_test, the_tree_of_a_process_of_another_pid_namespace_stays) {
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_TRUE(fs::exists(directory / "ums/999999999/schedulers/0"));
     EXPECT_FALSE(fs::exists(directory / "ums/999999998"));
+}
+
+TEST_F(stats_files_test, a_process_without_proc_takes_nobody_for_gone) {
+    const fs::path mine = directory / "ums" / std::to_string(::getpid());
+    fs::create_directories(mine / "schedulers/0");
+    std::ofstream{mine / ".pid_namespace"} << "";
+    const child_end end = run_child("without_proc", {}, {{"XDG_RUNTIME_DIR", directory.string()}});
+    if (end.code == 77) GTEST_SKIP() << "unmounting is for root";
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_TRUE(fs::exists(mine / "schedulers/0"));
 }
 
 TEST_F(stats_files_test, a_scheduler_that_waits_leaves_the_files_of_workers) {

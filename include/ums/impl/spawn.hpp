@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <new>
 #include <tuple>
@@ -89,6 +90,14 @@ private:
 
 template <class F, class... Args>
 inline constexpr bool is_callable = std::is_invocable_v<std::decay_t<F>, std::decay_t<Args>...>;
+
+// Whether a forwarded range is an rvalue that owns its elements. One that only refers to them, such
+// as a span or most views, gives the same access to them when it is const.
+template <class Range>
+concept owns_elements = requires(Range& range, const Range& same) {
+    requires !std::is_reference_v<Range>;
+    requires !std::is_same_v<decltype(*std::begin(range)), decltype(*std::begin(same))>;
+};
 
 // `commit`: called with the fiber, the function to run, and where the callable is.
 template <class Commit, class F, class... Args>

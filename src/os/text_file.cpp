@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+#include "os/text_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <system_error>
+
+namespace ums::os {
+
+namespace {
+
+void throw_if_short_of(int error, const std::string& path) {
+    if (error == EMFILE || error == ENFILE || error == ENOMEM)
+        throw std::system_error{error, std::generic_category(), "ums: cannot look at " + path};
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "re"),
+                                                               &std::fclose};
+    if (file == nullptr) {
+        throw_if_short_of(errno, path);
+        return "";
+    }
+    std::string text;
+    char part[4096];
+    for (std::size_t n; (n = std::fread(part, 1, sizeof part, file.get())) != 0;)
+        text.append(part, n);
+    if (std::ferror(file.get()) != 0) throw_if_short_of(errno, path);
+    return text;
+}
+
+std::string first_line(const std::string& path) {
+    const std::string text = read_text(path);
+    return text.substr(0, text.find('\n'));
+}
+
+}  // namespace ums::os

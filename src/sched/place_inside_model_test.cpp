@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+//
+// The text of sched/place_inside, with its waiters around it as in sched/driver.cpp, run under
+// every execution that x86-TSO allows: when nothing moves any more, no driver stands by while the
+// place is empty.
+#include <algorithm>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "internal/tso_model.hpp"
+
+#define base modelled_base
+#define os modelled_os
+#define sched modelled
+#include "sched/place_inside.hpp"
+#undef base
+#undef os
+#undef sched
+
+namespace {
+
+using ums::tso::model;
+namespace base = ums::base;
+
+// The part of a driver that the place needs.
+struct driver {
+    void notify() noexcept {
+        if (state.exchange(1, base::acq_rel) == 0) ums::modelled_os::futex_wake(state.address());
+    }
+
+    ums::modelled_base::atomic<std::uint32_t> state;
+    driver* next_standby_ = nullptr;
+    bool is_standby_ = false;
+    bool is_inside = false;  // For the proof.
+};
+
+struct program {
+    int waiters = 1;  // They take the place and stay.
+    int pollers = 1;  // They take it and leave it at once.
+    int polls = 1;    // Of each poller.
+    bool looks_again = true;
+};
+
+struct machine {
+    explicit machine(const program& p)
+        : waiters(static_cast<std::size_t>(p.waiters)),
+          pollers(static_cast<std::size_t>(p.pollers)) {}
+
+    ums::modelled::place_inside<driver> place;
+    std::vector<driver> waiters, pollers;
+
+    // driver::wait(), and the loop of the idle processor around it.
+    void wait_inside(driver& self, bool looks_again) {
+        model& m = model::running();
+        while (!m.is_over()) {
+            m.forget(1);
+            if (place.take(self)) {
+                self.is_inside = true;
+                m.stay();
+                return;
+            }
+            m.forget(2);
+            place.stand_by(self);
+            m.forget(3);
+            if (!looks_again || place.is_taken()) {
+                m.forget(4);
+                ums::modelled_os::futex_wait(self.state, 0);
+                m.forget(5);
+                self.state.exchange(0, base::acquire);
+            }
+            m.forget(6);
+            place.stand_down(self);
+        }
+    }
+    void poll(driver& self) {
+        if (place.take(self)) place.leave(self);
+    }
+};
+
+model::report explore(const program& p, model& m) {
+    return m.explore([&p](model& of) {
+        auto s = std::make_shared<machine>(p);
+        for (driver& d : s->waiters)
+            of.strand("waiter", [s, &d, &p] { s->wait_inside(d, p.looks_again); });
+        for (driver& d : s->pollers)
+            of.strand("poller", [s, &d, &p, &of] {
+                for (int i = 0; i < p.polls; ++i) {
+                    of.forget(static_cast<model::value>(i));
+                    s->poll(d);
+                }
+            });
+        of.at_rest([s]() -> std::string {
+            for (const driver& d : s->waiters)
+                if (d.is_inside) return "";
+            return "the place is empty, and all stand by";
+        });
+    });
+}
+
+void is_correct(const program& p) {
+    model m;
+    const auto r = explore(p, m);
+    EXPECT_EQ(r.error, "");
+    std::cout << r.states << " states, " << r.executions << " executions\n";
+}
+
+void is_wrong(const program& p, model& m) {
+    const std::string error = explore(p, m).error;
+    EXPECT_TRUE(error.starts_with("the place is empty")) << error;
+}
+
+TEST(place_inside_model_test, who_polls_leaves_no_standby_behind) {
+    is_correct({.polls = 2});
+}
+
+TEST(place_inside_model_test, nor_do_two) { is_correct({.pollers = 2}); }
+
+TEST(place_inside_model_test, one_of_two_standbys_gets_the_place) {
+    is_correct({.waiters = 2});
+}
+
+// Shows that the search would find a mistake.
+TEST(place_inside_model_test, a_standby_must_look_again) {
+    model m;
+    is_wrong({.looks_again = false}, m);
+}
+
+TEST(place_inside_model_test, the_leave_must_be_visible_before_the_look_at_the_list) {
+    std::map<std::string, ums::tso::site> sites;
+    {
+        model m;
+        m.sites = &sites;
+        static_cast<void>(explore({}, m));
+    }
+    // The first in the text is that of leave().
+    const auto leave = std::find_if(sites.begin(), sites.end(), [](const auto& one) {
+        return one.second.what == "store seq_cst";
+    });
+    ASSERT_NE(leave, sites.end());
+    model m;
+    m.weakened = &leave->second;
+    m.weakened_to = base::release;
+    is_wrong({}, m);
+}
+
+}  // namespace

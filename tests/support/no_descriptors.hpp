@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// support/no_descriptors.hpp: a process without a free descriptor.
+
+#include <cstdlib>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
+
+// While it exists, no descriptor can be opened unless one is closed first.
+class no_descriptors {
+public:
+    no_descriptors() {
+        const int next = ::dup(0);
+        if (next < 0 || ::getrlimit(RLIMIT_NOFILE, &before_) != 0) std::abort();
+        const rlimit few{static_cast<rlim_t>(next + 1), before_.rlim_max};
+        if (::setrlimit(RLIMIT_NOFILE, &few) != 0) std::abort();
+        for (int fd = next; fd >= 0; fd = ::dup(0)) taken_.push_back(fd);
+    }
+    ~no_descriptors() {
+        for (const int fd : taken_) ::close(fd);
+        if (::setrlimit(RLIMIT_NOFILE, &before_) != 0) std::abort();
+    }
+    no_descriptors(const no_descriptors&) = delete;
+    no_descriptors& operator=(const no_descriptors&) = delete;
+
+private:
+    rlimit before_{};
+    std::vector<int> taken_;
+};
