@@ -57,9 +57,7 @@ private:
 template <class F>
 auto run(const options& chosen, F&& f) {
     runtime started{chosen};
-    return spawn(fiber_options{.name = "main"},
-                 [&f]() -> std::invoke_result_t<F&> { return std::invoke(f); })
-        .join();
+    return spawn(fiber_options{.name = "main"}, std::ref(f)).join();
 }
 
 // The same with default options.

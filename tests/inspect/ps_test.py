@@ -187,6 +187,13 @@ class PsTest(unittest.TestCase):
             done = ums("ps", crowd.pid, "--match", "main::.*lambda")
             self.assertIn("lambda", done.stdout.splitlines()[-1])
 
+    def test_names_the_function_that_run_was_given(self):
+        with Crowd(1) as crowd:
+            crowd.settle()
+            listed = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]
+            main = next(f for f in listed if f["name"] == "main")
+            self.assertRegex(main["start"], r"^main::\{lambda\(\)#\d+\}$")
+
     def test_says_in_one_line_why_not(self):
         self.check_line(ums("ps", "999999999"), "there is no process")
         self.check_line(ums("ps", "/no/such/core"), "No such file")

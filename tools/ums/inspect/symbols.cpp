@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 namespace tool::inspect {
 
@@ -178,13 +179,33 @@ symbols::tables symbols::unwind_tables(address at) {
     return t;
 }
 
+namespace {
+
+// Takes `before` and `after` off `text`, if it has both.
+bool unwrap(std::string_view& text, std::string_view before, std::string_view after) {
+    if (!text.starts_with(before) || !text.ends_with(after)) return false;
+    text.remove_prefix(before.size());
+    text.remove_suffix(after.size());
+    return true;
+}
+
+}  // namespace
+
 std::string start_function(std::string demangled) {
     // ums::impl::bound<F, Args...>::run_in_place(void*)
     constexpr std::string_view before = "ums::impl::bound<";
     const std::size_t begin = demangled.find(before);
     const std::size_t end = demangled.rfind(">::run_");
     if (begin == std::string::npos || end == std::string::npos) return demangled;
-    return demangled.substr(begin + before.size(), end - begin - before.size());
+    std::string_view all{demangled.begin() + begin + before.size(), demangled.begin() + end};
+    // ums::spawn(): its own call, before the function. ums::run(): a reference to the function.
+    constexpr std::string_view call = "::call, ";
+    if (all.starts_with("ums::value_fiber<"))
+        if (const std::size_t at = all.find(call); at != all.npos)
+            all.remove_prefix(at + call.size());
+    if (!unwrap(all, "std::reference_wrapper<", " >"))
+        unwrap(all, "std::reference_wrapper<", ">");
+    return std::string{all};
 }
 
 }  // namespace tool::inspect
