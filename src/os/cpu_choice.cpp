@@ -25,6 +25,14 @@ int take_number(const char*& at, const char* end) noexcept {
     return value;
 }
 
+// The whole text is the number. -1: it is none.
+int node_of(const std::string& number) noexcept {
+    const char* at = number.data();
+    const char* const end = at + number.size();
+    const int node = take_number(at, end);
+    return at == end ? node : -1;
+}
+
 }  // namespace
 
 std::vector<int> usable_cpu_list() {
@@ -54,10 +62,11 @@ std::optional<std::vector<int>> parse_cpu_list(const std::string& text) {
     return all;
 }
 
+bool names_node(const std::string& number) { return node_of(number) >= 0; }
+
 std::optional<std::vector<int>> cpus_of_node(const std::string& number, const std::string& root) {
-    const char* at = number.data();
-    const int node = take_number(at, at + number.size());
-    if (node < 0 || at != number.data() + number.size()) return {};
+    const int node = node_of(number);
+    if (node < 0) return {};
     const auto found = parse_cpu_list(
         first_line(root + "/sys/devices/system/node/node" + std::to_string(node) + "/cpulist"));
     return found ? *found : std::vector<int>{};

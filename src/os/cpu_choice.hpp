@@ -18,6 +18,9 @@ std::vector<int> usable_cpu_list();
 // std::nullopt if this is no such list, or names no CPU.
 std::optional<std::vector<int>> parse_cpu_list(const std::string& text);
 
+// Whether this is the number of a NUMA node, on this machine or another one.
+bool names_node(const std::string& number);
+
 // Returns the CPUs of the NUMA node with that number: an empty list if there is no such node, and
 // std::nullopt if this is no number. Throws as read_text() of os/text_file.hpp.
 std::optional<std::vector<int>> cpus_of_node(const std::string& number,

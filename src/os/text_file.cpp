@@ -25,7 +25,7 @@ std::string read_text(const std::string& path) {
         return "";
     }
     std::string text;
-    char part[4096];
+    char part[1024];  // It may be on the stack of a small fiber.
     for (std::size_t n; (n = std::fread(part, 1, sizeof part, file.get())) != 0;)
         text.append(part, n);
     if (std::ferror(file.get()) != 0) throw_if_short_of(errno, path);

@@ -87,12 +87,14 @@ TEST_F(cpu_follower_test, without_a_descriptor_to_look_with_the_processors_stay)
         EXPECT_EQ(ums::cluster::standard().processors(), 1u);
         const no_descriptors left;
         using ums::sched::watching;
-        on_look = watching::on_look.exchange(
+        asked = 0;
+        on_look = watching::on_look.load(ums::base::acquire);
+        watching::on_look.store(
             [](ums::os::nanoseconds now) noexcept {
                 on_look(now);
                 ++asked;
             },
-            ums::base::acq_rel);
+            ums::base::release);
         while (asked < 100) ums::this_fiber::yield();
         EXPECT_EQ(ums::cluster::standard().processors(), 1u);
     });

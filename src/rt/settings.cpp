@@ -66,7 +66,7 @@ void read_debug_words(options& o) {
 // Whether choose_cpus() can make sense of it, on this machine or another one.
 bool names_cpus(const std::string& text) {
     return text == "auto" ||
-           (text.starts_with("node:") ? os::cpus_of_node(text.substr(5), "/nowhere").has_value()
+           (text.starts_with("node:") ? os::names_node(text.substr(5))
                                       : os::parse_cpu_list(text).has_value());
 }
 

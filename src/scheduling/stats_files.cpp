@@ -77,8 +77,10 @@ bool is_number_of_nobody(const std::string& name) {
            ::kill(pid, 0) != 0 && errno == ESRCH;  // /proc need not be there.
 }
 
-// The number of a process in another PID namespace means nothing here, so its tree stays.
+// The number of a process in another PID namespace means nothing here, so its tree stays. So does
+// every tree if this process cannot tell which namespace it is in.
 void remove_if_gone(const fs::path& at, const std::string& own_space) {
+    if (own_space.empty()) return;
     std::error_code ignored;
     if (is_number_of_nobody(at.filename().string()) && pid_space_of(at) == own_space)
         fs::remove_all(at, ignored);

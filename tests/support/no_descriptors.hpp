@@ -4,6 +4,7 @@
 // support/no_descriptors.hpp: a process without a free descriptor.
 
 #include <cstdlib>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <vector>
@@ -12,11 +13,11 @@
 class no_descriptors {
 public:
     no_descriptors() {
-        const int next = ::dup(0);
+        const int next = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
         if (next < 0 || ::getrlimit(RLIMIT_NOFILE, &before_) != 0) std::abort();
         const rlimit few{static_cast<rlim_t>(next + 1), before_.rlim_max};
         if (::setrlimit(RLIMIT_NOFILE, &few) != 0) std::abort();
-        for (int fd = next; fd >= 0; fd = ::dup(0)) taken_.push_back(fd);
+        for (int fd = next; fd >= 0; fd = ::dup(next)) taken_.push_back(fd);
     }
     ~no_descriptors() {
         for (const int fd : taken_) ::close(fd);
