@@ -167,8 +167,9 @@ public:
     base::atomic<processor*> watcher;
     base::atomic<os::nanoseconds> watch_until{os::never};
     base::atomic<bool> is_sampling;
-    // Owned by the watcher; an earlier watcher may reset it.
+    // Owned by the watcher; an earlier watcher may reset the period.
     base::owned<os::nanoseconds> sample_period;
+    base::owned<os::nanoseconds> sampled_at;  // The time of the last sample.
 
     // Fibers made by threads that hold no processor of this cluster. It has a cache line of its
     // own, because each of those threads writes it.

@@ -231,7 +231,6 @@ bool search::wait(processor& p) noexcept {
 
 bool search::watch(processor& p) noexcept {
     cluster& home = p.home();
-    sees_stuck_work(p);  // Takes the first sample.
     while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
         home.is_sampling.store(true, base::seq_cst);
         bool sampling = others_run(home);
@@ -245,12 +244,20 @@ bool search::watch(processor& p) noexcept {
         const os::nanoseconds period =
             sampling ? std::clamp(home.sample_period.get(), first_sample, last_sample)
                      : first_sample;
+        // The last sample may be that of an earlier watcher, or of this one before it fired a
+        // timer: else timers that come more often than samples would put these off for ever.
+        const os::nanoseconds sample_at = home.sampled_at.get() + period;
+        if (sampling && sample_at <= os::now()) {
+            home.sample_period.set(period * 2);
+            if (sees_stuck_work(p)) return true;
+            continue;
+        }
         // A deadline may be added while this is computed. Its adder reads watch_until afterwards,
         // and the loop reads the deadlines again after storing it.
         os::nanoseconds until = os::never;
         for (;;) {
             os::nanoseconds least = earliest_deadline(home);
-            if (sampling) least = std::min(least, os::now() + period);
+            if (sampling) least = std::min(least, sample_at);
             if (least >= until) break;
             until = least;
             home.watch_until.store(until, base::seq_cst);
@@ -258,8 +265,7 @@ bool search::watch(processor& p) noexcept {
         p.wait(until, true);
         if (!p.is_idle.get() || p.has_arrived()) return false;
         if (earliest_deadline(home) <= os::now()) return true;
-        home.sample_period.set(sampling ? period * 2 : first_sample);
-        if (sampling && sees_stuck_work(p)) return true;
+        if (!sampling) home.sample_period.set(first_sample);
     }
     return false;
 }
@@ -269,6 +275,7 @@ bool search::watch(processor& p) noexcept {
 bool search::sees_stuck_work(processor& watcher) noexcept {
     cluster& home = watcher.home();
     bool stuck = false;
+    home.sampled_at.set(os::now());
     for (unsigned i = 0; i < home.size(); ++i) {
         processor& other = home.at(i);
         if (&other == &watcher) continue;

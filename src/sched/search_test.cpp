@@ -78,6 +78,25 @@ TEST_P(search_test, an_unparked_fiber_runs_while_its_waker_computes) {
     });
 }
 
+TEST_P(search_test, a_new_fiber_runs_while_its_creator_computes_and_timers_keep_coming) {
+    ums::options all = options();
+    all.time_slice_us = 0;  // Nothing but another processor helps the new fiber.
+    ums::run(all, [] {
+        std::atomic<bool> stop = false;
+        fiber sleeper{now, [&] {
+                          while (!stop) this_fiber::sleep_for(10us);
+                      }};
+        for (int i = 0; i < rounds; ++i) {
+            std::atomic<bool> ran = false;
+            fiber f{[&] { ran = true; }};
+            compute_until(ran);
+            f.join();
+        }
+        stop = true;
+        sleeper.join();
+    });
+}
+
 TEST_P(search_test, many_unparked_fibers_run_while_their_waker_computes) {
     ums::run(options(), [] {
         std::vector<fiber> all;
