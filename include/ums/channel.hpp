@@ -164,12 +164,9 @@ public:
         return value;  // Not moved.
     }
     [[nodiscard]] std::optional<T> receive() requires impl::moves_as_bytes<T> {
-        std::optional<T> value;
-        calls::receive(state_, &value);
-        // Copying the whole optional would wait for both the value and the flag, which were stored
-        // one by one just now.
-        if (!value) return std::nullopt;
-        return std::optional<T>{std::move(*value)};
+        impl::raw_value<T> raw;
+        if (calls::receive(state_, raw.place()) != channel_status::ok) return std::nullopt;
+        return std::optional<T>{raw.take()};
     }
 
     // Its status() is ok, closed or stopped. If a value and a stop come at once, the value wins.
@@ -180,7 +177,8 @@ public:
     // Does not wait. Its status() is ok, closed or empty.
     [[nodiscard]] received<T> try_receive() {
         received<T> value;
-        value.status_ = calls::try_receive(state_, base_of(value));
+        value.status_ =
+            receive_as(value, [&](void* into) { return calls::try_receive(state_, into); });
         return value;
     }
 
@@ -195,7 +193,9 @@ public:
                                             const std::stop_token& stop = {}) {
         received<T> value;
         impl::until(t, [&](deadline limit) {
-            value.status_ = calls::receive_until(state_, base_of(value), limit, &stop);
+            value.status_ = receive_as(value, [&](void* into) {
+                return calls::receive_until(state_, into, limit, &stop);
+            });
             return value.status_ != channel_status::deadline_passed;
         });
         return value;
@@ -301,7 +301,18 @@ private:
         return result;
     }
 
-    static std::optional<T>* base_of(received<T>& value) noexcept { return &value; }
+    // Receives into `value`, which is empty, by receive_into(). Returns that status.
+    template <class F>
+    static channel_status receive_as(std::optional<T>& value, F receive_into) {
+        if constexpr (impl::moves_as_bytes<T>) {
+            impl::raw_value<T> raw;
+            const channel_status status = receive_into(raw.place());
+            if (status == channel_status::ok) value.emplace(raw.take());
+            return status;
+        } else {
+            return receive_into(&value);
+        }
+    }
 
     impl::channel_state state_;
 };
@@ -318,7 +329,8 @@ public:
     [[nodiscard]] T* operator->() const noexcept { return std::addressof(*value_); }
     iterator& operator++() {
         value_.reset();
-        calls::receive(channel_->state_, &value_);  // T need not be assignable.
+        // T need not be assignable.
+        receive_as(value_, [&](void* into) { return calls::receive(channel_->state_, into); });
         return *this;
     }
     void operator++(int) { ++*this; }

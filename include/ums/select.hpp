@@ -63,12 +63,17 @@ public:
     receive_case(channel<T>& c, F f) : select_case{kind::receive}, f_{std::move(f)} {
         channel_ = &channel_access::state(c);
         value_ = [](select_case& self) -> void* {
-            auto& slot = static_cast<receive_case&>(self).slot_;
-            slot.reset();
-            return &slot;
+            auto& own = static_cast<receive_case&>(self);
+            own.slot_.reset();
+            if constexpr (moves_as_bytes<T>)
+                return own.raw_.place();
+            else
+                return &own.slot_;
         };
         run_ = [](select_case& self) {
             auto& own = static_cast<receive_case&>(self);
+            if constexpr (moves_as_bytes<T>)
+                if (own.status_ == channel_status::ok) own.slot_.emplace(own.raw_.take());
             if constexpr (!std::is_same_v<F, nothing>) std::invoke(own.f_, std::move(own.slot_));
         };
     }
@@ -78,6 +83,7 @@ public:
 
 private:
     std::optional<T> slot_;
+    [[no_unique_address]] std::conditional_t<moves_as_bytes<T>, raw_value<T>, nothing> raw_;
     F f_;
 };
 

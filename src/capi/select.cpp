@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "ums/select.hpp"
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -17,14 +16,9 @@ class c_case : public select_case {
 public:
     explicit c_case(const ums_select_case_t& given)
         : select_case{given.kind == UMS_SELECT_SEND ? kind::send : kind::receive},
-          sink_{given.element} {
+          element_{given.element} {
         channel_ = &given.channel->state;
-        if (given.kind == UMS_SELECT_SEND)
-            packed_ = std::make_unique<packed_element>(given.element, given.channel->element_bytes);
-        value_ = [](select_case& self) -> void* {
-            auto& own = static_cast<c_case&>(self);
-            return own.packed_ != nullptr ? static_cast<void*>(own.packed_.get()) : &own.sink_;
-        };
+        value_ = [](select_case& self) { return static_cast<c_case&>(self).element_; };
     }
     explicit c_case(deadline at) : select_case{kind::time} { at_ = at; }
     explicit c_case(std::stop_token token) : select_case{kind::stop} { token_ = std::move(token); }
@@ -32,8 +26,7 @@ public:
     c_case(c_case&&) = default;
 
 private:
-    element_sink sink_{nullptr};
-    std::unique_ptr<packed_element> packed_;  // For a send.
+    void* element_ = nullptr;
 };
 
 // Says what it means if one of the cases after the caller's happened.

@@ -61,6 +61,20 @@ public:
         return true;
     }
 
+    // enter() for functions that call no other: returns false, without entering, also if a thief
+    // asks. Then call enter().
+    [[nodiscard]] UMS_ALWAYS_INLINE bool try_enter() noexcept {
+        // relaxed, and the order: as in enter().
+        busy_.store(1, base::relaxed);
+        base::compiler_fence();
+        // sync(ownership.claim): as in enter().
+        if (claim_.load(base::acquire) != 0) [[unlikely]] {
+            let_go();  // Nothing was done inside.
+            return false;
+        }
+        return true;
+    }
+
     UMS_ALWAYS_INLINE void leave() noexcept {
         publish();
         let_go();

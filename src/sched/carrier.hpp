@@ -47,10 +47,13 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() noexcept {
         if (!own.enter()) [[unlikely]]
             return nullptr;
-        processor* p = proc.get();
-        if (p == nullptr) __builtin_unreachable();
-        p->race().enter();
-        return p;
+        return entered();
+    }
+    // See carry::ownership::try_enter().
+    [[nodiscard]] UMS_ALWAYS_INLINE processor* try_enter() noexcept {
+        if (!own.try_enter()) [[unlikely]]
+            return nullptr;
+        return entered();
     }
     UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
         own.publish();
@@ -159,6 +162,12 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     void follow_processor() noexcept;
 
 private:
+    UMS_ALWAYS_INLINE processor* entered() noexcept {
+        processor* p = proc.get();
+        if (p == nullptr) __builtin_unreachable();
+        p->race().enter();
+        return p;
+    }
     void begin() noexcept;
     void run_fibers() noexcept;
     UMS_ALWAYS_INLINE void run_on(fiber* first) noexcept;

@@ -25,10 +25,27 @@ public:
 
     // Returns false, without entering, if the lock is not biased to the processor of the calling
     // fiber.
-    [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept {
-        const base::atomic_ref<std::uint32_t> word{*lock_};
-        return bias_word::is_biased(word) && enter(word);
+    [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept { return is_biased() && enter<false>(); }
+    // The same for a function that calls no other, and so saves no registers. Requires is_biased().
+    // Returns false, without entering, also if a thief asks; then call enter().
+    [[nodiscard]] UMS_ALWAYS_INLINE bool try_enter() noexcept { return enter<true>(); }
+
+    // A hint: whether the lock is biased to any processor.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool is_biased() const noexcept {
+        return bias_word::is_biased(base::atomic_ref<std::uint32_t>{*lock_});
     }
+
+    // A section that a function enters may be left by another, to which it passes these on. Not
+    // with TSan: see above.
+    struct place {
+        carrier* c;
+        fiber* self;
+        processor* p;
+    };
+    [[nodiscard]] UMS_ALWAYS_INLINE place where() const noexcept { return {c_, self_, p_}; }
+    UMS_ALWAYS_INLINE inside(std::uint32_t& lock, const place& entered) noexcept
+        : lock_{&lock}, c_{entered.c}, self_{entered.self}, p_{entered.p} {}
+
     UMS_ALWAYS_INLINE void leave() noexcept {
         c_->leave(self_->race);
         arch::happens_after(lock_);
@@ -77,14 +94,16 @@ public:
     }
 
 private:
-    [[nodiscard]] UMS_ALWAYS_INLINE bool enter(base::atomic_ref<std::uint32_t> word) noexcept {
+    template <bool at_once>
+    [[nodiscard]] UMS_ALWAYS_INLINE bool enter() noexcept {
+        const base::atomic_ref<std::uint32_t> word{*lock_};
         const here at;
         // The caller is in a policy's method.
         if (at.self == nullptr || at.on->own.is_inside()) return false;
         c_ = at.on;
         self_ = at.self;
         arch::happens_before(lock_);
-        p_ = at.enter();
+        p_ = at_once ? c_->try_enter() : c_->enter();
         if (p_ == nullptr) [[unlikely]]
             return false;
         if (bias_word::is_mine(word, p_->bias_number.get())) [[likely]]

@@ -54,8 +54,8 @@ struct open_channel {
     ~open_channel() { calls::destroy(state); }
     channel_status send(int n) { return calls::send(state, &n); }
     std::optional<int> receive() {
-        std::optional<int> n;
-        calls::receive(state, &n);
+        int n = 0;
+        if (calls::receive(state, &n) != channel_status::ok) return std::nullopt;
         return n;
     }
     bool is_biased() { return state.receivers.lock > ums::os::lock_states::held; }

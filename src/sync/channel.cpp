@@ -27,6 +27,11 @@
 // ordinary way, which takes the lock, and gives the bias back if it was the caller's. No sender
 // ever waits on an unbounded channel, so there each value counts as a wait.
 //
+// In a biased channel that is neither empty nor full nobody waits, by the invariant above. Then a
+// send or receive is only a copy between enter() and leave(). send() and receive() do that part
+// themselves and call no function in it, so that they save no registers. All else they leave to
+// send_inside() and receive_inside().
+//
 // Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
 // that stops between the two would block all receivers behind it, which is worse than a slow move.
 
@@ -69,12 +74,12 @@ std::size_t alignment_of(const element_type& t) noexcept {
 std::size_t offset_of(const element_type& t) noexcept {
     return std::max(t.align, sizeof(channel_block));
 }
-void* cell(const channel_state& c, channel_block* b, std::size_t at) noexcept {
-    return reinterpret_cast<char*>(b) + offset_of(*c.type) + at * c.type->size;
+std::byte* first_cell(const channel_state& c, channel_block* b) noexcept {
+    return reinterpret_cast<std::byte*>(b) + offset_of(*c.type);
 }
 
 channel_block* make_block(const channel_state& c) {
-    const std::size_t bytes = offset_of(*c.type) + c.cells * c.type->size;
+    const std::size_t bytes = offset_of(*c.type) + c.cells * c.size;
     return ::new (::operator new (bytes, std::align_val_t{alignment_of(*c.type)}))
         channel_block{nullptr};
 }
@@ -82,64 +87,82 @@ void free_block(const channel_state& c, channel_block* b) noexcept {
     ::operator delete (b, std::align_val_t{alignment_of(*c.type)});
 }
 
+void begin_tail(channel_state& c) noexcept {
+    c.tail_at = first_cell(c, c.tail);
+    c.tail_end = c.tail_at + c.cells * c.size;
+}
+void begin_head(channel_state& c) noexcept {
+    c.head_at = first_cell(c, c.head);
+    c.head_end = c.head_at + c.cells * c.size;
+}
+
 // The tail's block is used up: goes to the next one.
 [[gnu::noinline]] void enter_block(channel_state& c) {
     if (c.tail == nullptr) {
         c.head = c.tail = make_block(c);
         c.tail->next = c.tail;
+        begin_head(c);
     } else if (c.capacity == unbounded && c.tail->next == c.head) {
         channel_block* b = make_block(c);
         b->next = c.head;
         c.tail->next = b;
     }
     c.tail = c.tail->next;
-    c.tail_at = 0;
+    begin_tail(c);
 }
 
 // The head's block is used up: it becomes a spare one behind the tail, unless there is one already.
 [[gnu::noinline]] void leave_block(channel_state& c) noexcept {
     channel_block* left = c.head;
     c.head = left->next;
-    c.head_at = 0;
+    begin_head(c);
     channel_block* spare = c.tail->next;
     if (left == c.head || spare == left) return;
     spare->next = c.head;
     free_block(c, left);
 }
 
-// Copies a value of a type that is plain bytes. The usual sizes are copied without a call.
+// The sizes that are copied without a call.
+bool is_short(std::size_t size) noexcept { return size == 4 || size == 8 || size == 16; }
+
+// Requires: is_short(size).
+UMS_ALWAYS_INLINE void copy_short(void* to, const void* from, std::size_t size) noexcept {
+    if (size == 4) return static_cast<void>(std::memcpy(to, from, 4));
+    if (size == 8) return static_cast<void>(std::memcpy(to, from, 8));
+    std::memcpy(to, from, 16);
+}
+
 UMS_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
-    switch (size) {
-        case 4:
-            return static_cast<void>(std::memcpy(to, from, 4));
-        case 8:
-            return static_cast<void>(std::memcpy(to, from, 8));
-        case 16:
-            return static_cast<void>(std::memcpy(to, from, 16));
-        default:
-            std::memcpy(to, from, size);
-    }
+    is_short(size) ? copy_short(to, from, size) : static_cast<void>(std::memcpy(to, from, size));
+}
+
+// Moves the value at `from`, a cell or a sender's, to the receiver that shows `into`.
+UMS_ALWAYS_INLINE void deliver(const channel_state& c, void* into, void* from) {
+    c.type->is_bytes ? copy_bytes(into, from, c.size) : c.type->deliver(into, from);
 }
 
 UMS_ALWAYS_INLINE void put(channel_state& c, void* from) {
-    if (c.tail_at == c.cells) [[unlikely]]
+    if (c.tail_at == c.tail_end) [[unlikely]]
         enter_block(c);
-    void* const to = cell(c, c.tail, c.tail_at);
-    c.type->is_bytes ? copy_bytes(to, from, c.type->size) : c.type->build(to, from);
-    ++c.tail_at;
+    c.type->is_bytes ? copy_bytes(c.tail_at, from, c.size) : c.type->build(c.tail_at, from);
+    c.tail_at += c.size;
     ++c.count;
 }
 
-void* front(channel_state& c) noexcept {
-    if (c.head_at == c.cells) [[unlikely]]
+std::byte* front(channel_state& c) noexcept {
+    if (c.head_at == c.head_end) [[unlikely]]
         leave_block(c);
-    return cell(c, c.head, c.head_at);
+    return c.head_at;
+}
+// The channel is empty now. A channel that is emptied often stays in the same cache lines.
+UMS_ALWAYS_INLINE void rewind(channel_state& c) noexcept {
+    if (c.head == c.tail) c.head_at = c.tail_at = first_cell(c, c.head);
 }
 UMS_ALWAYS_INLINE void drop_front(channel_state& c) noexcept {
-    void* const gone = front(c);
+    std::byte* const gone = front(c);
     if (!c.type->is_bytes) c.type->destroy(gone);
-    ++c.head_at;
-    if (--c.count == 0 && c.head == c.tail) c.head_at = c.tail_at = 0;
+    c.head_at += c.size;
+    if (--c.count == 0) rewind(c);
 }
 
 // --- waiters ---
@@ -299,24 +322,24 @@ template <way direction>
 bool put_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
     if (b.bytes == nullptr || c.is_closed || c.receivers.first != nullptr || c.count >= c.capacity)
         return false;
-    if (c.tail_at == c.cells) enter_block(c);
-    const std::size_t size = c.type->size;
-    const std::size_t run = std::min({c.cells - c.tail_at, c.capacity - c.count, b.count - done});
-    std::memcpy(cell(c, c.tail, c.tail_at), b.bytes + done * size, run * size);
-    c.tail_at += run;
+    if (c.tail_at == c.tail_end) enter_block(c);
+    const auto cells = static_cast<std::size_t>(c.tail_end - c.tail_at) / c.size;
+    const std::size_t run = std::min({cells, c.capacity - c.count, b.count - done});
+    std::memcpy(c.tail_at, b.bytes + done * c.size, run * c.size);
+    c.tail_at += run * c.size;
     c.count += run;
     done += run;
     return true;
 }
 
 void take_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) noexcept {
-    const std::size_t size = c.type->size;
     const void* const from = front(c);  // This enters the next block first, if it must.
-    const std::size_t run = std::min({c.cells - c.head_at, c.count, b.count - done});
-    std::memcpy(b.bytes + done * size, from, run * size);
-    c.head_at += run;
+    const auto cells = static_cast<std::size_t>(c.head_end - c.head_at) / c.size;
+    const std::size_t run = std::min({cells, c.count, b.count - done});
+    std::memcpy(b.bytes + done * c.size, from, run * c.size);
+    c.head_at += run * c.size;
     c.count -= run;
-    if (c.count == 0 && c.head == c.tail) c.head_at = c.tail_at = 0;
+    if (c.count == 0) rewind(c);
     done += run;
 }
 
@@ -354,7 +377,8 @@ channel_status transfer_many(channel_state& c, const impl::channel_batch& b, std
 // Requires: the lock. Returns what to release it with: a bias, after enough waits and hand-overs on
 // one processor.
 UMS_ALWAYS_INLINE std::uint32_t released_with(channel_state& c, std::uint32_t next) noexcept {
-    if (next != os::lock_states::free || !c.type->is_bytes) return next;
+    if (next != os::lock_states::free || !c.type->is_bytes || c.size > impl::bytes_most)
+        return next;
     const std::uint32_t mine = sched::bias::mine();
     // These words of the lists are otherwise unused.
     return sched::bias_count::note(c.receivers.spare, c.senders.spare, mine) ? mine : next;
@@ -387,7 +411,7 @@ UMS_ALWAYS_INLINE void end_wait(channel_state& c, std::uint32_t next, const tran
 // `t` is a plain waiter, the first of `list`.
 UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next, wait_list& list,
                                            transfer& t, void* out, void* from) {
-    unlocking_if_it_throws(c, [&] { c.type->deliver(out, from); });
+    unlocking_if_it_throws(c, [&] { deliver(c, out, from); });
     unlink(list, t);
     end_wait(c, next, t);
     return channel_status::ok;
@@ -396,7 +420,7 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next,
 // Receives the first value, and puts the value of `t`, a plain waiter and the first sender, in its
 // place. The type is plain bytes. The channel is full, so it is bounded.
 UMS_ALWAYS_INLINE void move_up(channel_state& c, transfer& t, void* into) {
-    c.type->deliver(into, front(c));
+    deliver(c, into, front(c));
     drop_front(c);
     put(c, t.value);
     unlink(c.senders, t);
@@ -448,7 +472,7 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void
             return c.count == 0 ? hand_over(c, next, c.senders, *t, into, t->value)
                                 : move_up(c, next, *t, into);
     } else if (c.count != 0) {
-        unlocking_if_it_throws(c, [&] { c.type->deliver(into, front(c)); });
+        unlocking_if_it_throws(c, [&] { deliver(c, into, front(c)); });
         drop_front(c);
         os::lock_word::release(c.receivers.lock, released_after_move(c, next));
         return channel_status::ok;
@@ -463,7 +487,7 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void
 
 UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here, wait_list& list,
                                            transfer& t, void* out, void* from) {
-    c.type->deliver(out, from);
+    deliver(c, out, from);
     unlink(list, t);
     here.wake(*t.who, t.is_held);
     return channel_status::ok;
@@ -471,8 +495,9 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here
 
 // Whether the next value at `at` neither allocates a block nor frees one. A bounded channel keeps
 // its one block for ever.
-UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, std::size_t at) noexcept {
-    return at != c.cells || c.capacity != unbounded;
+UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, const std::byte* at,
+                                       const std::byte* end) noexcept {
+    return at != end || c.capacity != unbounded;
 }
 
 UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, sched::inside& here, transfer& t,
@@ -492,15 +517,13 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, sched::inside& here, voi
     return after_wait<direction>(c, value, t);
 }
 
-UMS_ALWAYS_INLINE channel_status send_now(channel_state& c, void* from) {
-    sched::inside here{c.receivers.lock};
-    if (!here.enter()) return send_locked(c, from);
+UMS_ALWAYS_INLINE channel_status send_inside(channel_state& c, void* from, sched::inside& here) {
     if (auto* t = static_cast<transfer*>(c.receivers.first)) {
         if (t->claim == nullptr) [[likely]]
             return hand_over(c, here, c.receivers, *t, t->value, from);
     } else if (!c.is_closed) [[likely]] {
         if (c.count >= c.capacity) return wait<way::send>(c, here, from);
-        if (stays_in_blocks(c, c.tail_at)) [[likely]] {
+        if (stays_in_blocks(c, c.tail_at, c.tail_end)) [[likely]] {
             put(c, from);
             here.leave();
             return channel_status::ok;
@@ -510,17 +533,15 @@ UMS_ALWAYS_INLINE channel_status send_now(channel_state& c, void* from) {
     return send_locked(c, from);
 }
 
-UMS_ALWAYS_INLINE channel_status receive_now(channel_state& c, void* into) {
-    sched::inside here{c.receivers.lock};
-    if (!here.enter()) return receive_locked(c, into);
+UMS_ALWAYS_INLINE channel_status receive_inside(channel_state& c, void* into, sched::inside& here) {
     if (auto* t = static_cast<transfer*>(c.senders.first)) {
         if (t->claim == nullptr) [[likely]] {
             if (c.count == 0) return hand_over(c, here, c.senders, *t, into, t->value);
             return move_up(c, here, *t, into);
         }
     } else if (c.count != 0) {
-        if (stays_in_blocks(c, c.head_at)) [[likely]] {
-            c.type->deliver(into, front(c));
+        if (stays_in_blocks(c, c.head_at, c.head_end)) [[likely]] {
+            deliver(c, into, front(c));
             drop_front(c);
             here.leave();
             return channel_status::ok;
@@ -531,6 +552,66 @@ UMS_ALWAYS_INLINE channel_status receive_now(channel_state& c, void* into) {
     here.leave();
     return receive_locked(c, into);
 }
+
+template <way direction>
+UMS_ALWAYS_INLINE channel_status locked(channel_state& c, void* value) {
+    return direction == way::send ? send_locked(c, value) : receive_locked(c, value);
+}
+template <way direction>
+UMS_ALWAYS_INLINE channel_status inside(channel_state& c, void* value, sched::inside& here) {
+    return direction == way::send ? send_inside(c, value, here) : receive_inside(c, value, here);
+}
+
+// For ThreadSanitizer a section begins and ends in one function (sched/inside.hpp).
+#if defined(UMS_TSAN)
+#define UMS_REST UMS_ALWAYS_INLINE
+#else
+#define UMS_REST [[gnu::noinline]]
+#endif
+
+// The rest of an operation, from within the section. A `place` would travel through memory.
+template <way direction>
+UMS_REST channel_status rest(channel_state& c, void* value, sched::carrier* at, sched::fiber* self,
+                             sched::processor* p) {
+    sched::inside here{c.receivers.lock, {at, self, p}};
+    return inside<direction>(c, value, here);
+}
+
+// A thief asks for the processor, or the lock is not biased to it.
+template <way direction>
+[[gnu::noinline]] channel_status without_haste(channel_state& c, void* value) {
+    sched::inside here{c.receivers.lock};
+    return here.enter() ? inside<direction>(c, value, here) : locked<direction>(c, value);
+}
+
+// A whole untimed operation.
+template <way direction>
+UMS_ALWAYS_INLINE channel_status transfer_one(channel_state& c, void* value) {
+    sched::inside here{c.receivers.lock};
+    if (!here.is_biased()) return locked<direction>(c, value);
+    if (!here.try_enter()) [[unlikely]]
+        return without_haste<direction>(c, value);
+    if (c.count - 1 < c.between) [[likely]] {  // So nobody waits: see channel_state.
+        if constexpr (direction == way::send) {
+            if (c.tail_at != c.tail_end) [[likely]] {
+                copy_short(c.tail_at, value, c.size);
+                c.tail_at += c.size;
+                ++c.count;
+                here.leave();
+                return channel_status::ok;
+            }
+        } else if (c.head_at != c.head_end) [[likely]] {
+            copy_short(value, c.head_at, c.size);
+            c.head_at += c.size;
+            if (--c.count == 0) rewind(c);
+            here.leave();
+            return channel_status::ok;
+        }
+    }
+    const auto [at, self, p] = here.where();
+    return rest<direction>(c, value, at, self, p);
+}
+#undef UMS_REST
 
 void close_all(wait_list& list, woken& partners) noexcept {
     while (transfer* t = first(list)) {
@@ -546,7 +627,7 @@ channel_status offer(channel_state& c, void* from, woken& partners) {
         return channel_status::closed;
     if (transfer* t = first(c.receivers)) {
         try {
-            c.type->deliver(t->value, from);
+            deliver(c, t->value, from);
         } catch (...) {
             move_failed(c.receivers, *t, partners);
             throw;
@@ -562,7 +643,7 @@ channel_status offer(channel_state& c, void* from, woken& partners) {
 
 channel_status accept(channel_state& c, void* into, woken& partners) {
     if (c.count != 0) {
-        c.type->deliver(into, front(c));
+        deliver(c, into, front(c));
         drop_front(c);
         if (c.senders.first != nullptr) [[unlikely]]
             refill(c, partners);
@@ -570,7 +651,7 @@ channel_status accept(channel_state& c, void* into, woken& partners) {
     }
     if (transfer* t = first(c.senders)) {
         try {
-            c.type->deliver(into, t->value);
+            deliver(c, into, t->value);
         } catch (...) {
             move_failed(c.senders, *t, partners);
             throw;
@@ -592,9 +673,10 @@ void channel_calls::open(channel_state& c, const element_type& type, std::size_t
     if (capacity != unbounded && capacity > (SIZE_MAX / 2 - type.align) / type.size)
         throw std::length_error{"ums: a channel of too great a capacity"};
     c.type = &type;
+    c.size = type.size;
     c.capacity = capacity;
+    c.between = capacity != 0 && type.is_bytes && is_short(type.size) ? capacity - 1 : 0;
     c.cells = capacity != unbounded ? capacity : std::max<std::size_t>(block_bytes / type.size, 1);
-    c.tail_at = c.cells;
     if (capacity != 0 && capacity != unbounded) enter_block(c);
 }
 
@@ -612,7 +694,9 @@ void channel_calls::destroy(channel_state& c) noexcept {
     }
 }
 
-channel_status channel_calls::send(channel_state& c, void* from) { return send_now(c, from); }
+channel_status channel_calls::send(channel_state& c, void* from) {
+    return transfer_one<way::send>(c, from);
+}
 channel_status channel_calls::try_send(channel_state& c, void* from) {
     return try_now<way::send>(c, from);
 }
@@ -623,7 +707,9 @@ channel_status channel_calls::send_until(channel_state& c, void* from, deadline 
                                      false);
 }
 
-channel_status channel_calls::receive(channel_state& c, void* into) { return receive_now(c, into); }
+channel_status channel_calls::receive(channel_state& c, void* into) {
+    return transfer_one<way::receive>(c, into);
+}
 channel_status channel_calls::try_receive(channel_state& c, void* into) {
     return try_now<way::receive>(c, into);
 }
@@ -665,6 +751,7 @@ void channel_calls::close(channel_state& c) noexcept {
     woken partners;
     const section locked{c};
     c.is_closed = true;
+    c.between = 0;
     close_all(c.receivers, partners);
     close_all(c.senders, partners);
 }

@@ -413,6 +413,85 @@ TEST_F(channel_test, elements_are_aligned) {
     EXPECT_THROW(channel<int>{SIZE_MAX - 1}, std::length_error);
 }
 
+template <std::size_t bytes>
+struct filled {
+    explicit filled(std::uint32_t seed) {
+        for (std::size_t i = 0; i < bytes; ++i)
+            at[i] = static_cast<unsigned char>(seed * 31 + i * 7);
+    }
+    bool operator==(const filled&) const = default;
+    std::array<unsigned char, bytes> at;
+};
+
+// Often enough that the channel becomes biased, through all blocks, and past a close().
+template <std::size_t bytes>
+void send_and_receive_filled(std::size_t capacity) {
+    constexpr std::uint32_t values = 3'000, first_part = 1'000;
+    using value = filled<bytes>;
+    channel<value> c{capacity};
+    fiber sender{[&] {
+        for (std::uint32_t i = 0; i < values; ++i) ASSERT_EQ(c.send(value{i}), channel_status::ok);
+        c.close();
+        ASSERT_EQ(c.send(value{0}), channel_status::closed);
+    }};
+    for (std::uint32_t i = 0; i < first_part; ++i) ASSERT_EQ(c.receive(), value{i});
+    std::uint32_t next = first_part;
+    for (const value& v : c) ASSERT_EQ(v, value{next++});
+    EXPECT_EQ(next, values);
+    EXPECT_EQ(c.receive(), std::nullopt);
+    EXPECT_EQ(c.try_receive().status(), channel_status::closed);
+    sender.join();
+}
+
+TEST_F(channel_test, values_of_any_size_arrive_whole) {
+    for (const unsigned processors : {1u, 2u})
+        ums::run({.processors = processors}, [] {
+            for (const std::size_t capacity : {std::size_t{0}, std::size_t{1}, std::size_t{2},
+                                               std::size_t{7}, std::size_t{64}, ums::unbounded}) {
+                send_and_receive_filled<1>(capacity);
+                send_and_receive_filled<3>(capacity);
+                send_and_receive_filled<4>(capacity);
+                send_and_receive_filled<8>(capacity);
+                send_and_receive_filled<16>(capacity);
+                send_and_receive_filled<17>(capacity);
+                send_and_receive_filled<256>(capacity);
+                send_and_receive_filled<257>(capacity);
+            }
+        });
+}
+
+TEST_F(channel_test, a_select_receives_values_of_any_size_whole) {
+    ums::run({.processors = 1}, [] {
+        channel<filled<4>> small{2};
+        channel<filled<300>> large{2};
+        fiber sender{[&] {
+            for (std::uint32_t i = 0; i < 200; ++i) {
+                ASSERT_EQ(small.send(filled<4>{i}), channel_status::ok);
+                ASSERT_EQ(large.send(filled<300>{i}), channel_status::ok);
+            }
+            small.close();
+        }};
+        std::uint32_t next_small = 0, next_large = 0;
+        for (bool is_open = true; is_open || next_large < 200;)
+            ums::select(ums::on_receive(small,
+                                        [&](std::optional<filled<4>> got) {
+                                            if (got) {
+                                                ASSERT_EQ(*got, filled<4>{next_small++});
+                                            } else {
+                                                is_open = false;
+                                                ASSERT_EQ(next_small, 200u);
+                                            }
+                                        }),
+                        ums::on_receive(large, [&](std::optional<filled<300>> got) {
+                            ASSERT_EQ(got, filled<300>{next_large++});
+                        }));
+        auto closed = ums::on_receive(small);
+        EXPECT_EQ(ums::select(closed).status, channel_status::closed);
+        EXPECT_FALSE(closed.value());
+        sender.join();
+    });
+}
+
 // Producers and consumers of both worlds. Each value carries its producer and its place in its
 // order.
 void move_items(std::size_t capacity, int fiber_senders, int thread_senders, int fiber_receivers,

@@ -38,14 +38,15 @@ inline constexpr bool moves_as_bytes =
     sizeof(T) <= bytes_most;
 
 // The facts that the mechanism needs of a type. If build() or deliver() throws, it has made
-// nothing.
+// nothing. The three functions of a type that is bytes are null: the mechanism copies `size` bytes,
+// and a receiver shows it raw memory.
 struct element_type {
     std::size_t size;
     std::size_t align;
     void (*build)(void* cell, void* from);   // Moves the T at `from` into raw memory.
     void (*deliver)(void* out, void* from);  // Moves it into the std::optional<T> at `out`.
     void (*destroy)(void* cell) noexcept;
-    bool is_bytes;  // All three copy at most bytes_most bytes and run no code of the user's.
+    bool is_bytes;
 };
 
 template <class T>
@@ -57,7 +58,29 @@ inline constexpr element_type element_type_of{
         static_cast<std::optional<T>*>(out)->emplace(std::move(*static_cast<T*>(from)));
     },
     [](void* cell) noexcept { std::destroy_at(static_cast<T*>(cell)); },
-    moves_as_bytes<T>};
+    false};
+
+template <class T>
+requires moves_as_bytes<T>
+inline constexpr element_type element_type_of<T>{sizeof(T), alignof(T), nullptr,
+                                                 nullptr,   nullptr,    true};
+
+// The raw memory that a receiver of bytes shows.
+template <class T>
+class raw_value {
+public:
+    raw_value() noexcept {}
+    raw_value(const raw_value&) noexcept {}  // There is nothing to copy between receives.
+    raw_value& operator=(const raw_value&) = delete;
+    [[nodiscard]] void* place() noexcept { return bytes_; }
+    // Requires: a value was received.
+    [[nodiscard]] T&& take() noexcept {
+        return std::move(*std::launder(reinterpret_cast<T*>(bytes_)));
+    }
+
+private:
+    alignas(T) std::byte bytes_[sizeof(T)];
+};
 
 struct channel_block;
 
@@ -66,13 +89,22 @@ struct channel_state {
     wait_list receivers;  // Empty unless the channel is empty and no sender waits.
     wait_list senders;    // Its own lock is not used.
     std::size_t count = 0;
-    std::size_t capacity = 0;            // Never changes.
-    const element_type* type = nullptr;  // Never changes.
-    // The values: a circle of blocks of `cells` elements each. A bounded channel has one block.
-    std::size_t cells = 0;  // Never changes.
-    std::size_t head_at = 0, tail_at = 0;
+    // The capacity less one; 0 once the channel is closed, or if the short ways cannot copy the
+    // type. So `count - 1 < between` says in one comparison that the channel is open, not empty and
+    // not full.
+    std::size_t between = 0;
+    std::size_t size = 0;  // That of the type. Never changes.
+    // The values: a circle of blocks of `cells` elements each. A bounded channel has one block. The
+    // next value comes out at head_at and goes in at tail_at, up to the ends of their blocks.
+    std::byte* head_at = nullptr;
+    std::byte* tail_at = nullptr;
+    std::byte* head_end = nullptr;
+    std::byte* tail_end = nullptr;
     channel_block* head = nullptr;
     channel_block* tail = nullptr;
+    std::size_t cells = 0;               // Never changes.
+    std::size_t capacity = 0;            // Never changes.
+    const element_type* type = nullptr;  // Never changes.
     bool is_closed = false;
 };
 
@@ -91,8 +123,9 @@ struct channel_calls {
     UMS_EXPORT static void open(channel_state& c, const element_type& type, std::size_t capacity);
     UMS_EXPORT static void destroy(channel_state& c) noexcept;
 
-    // `from`: a T, moved from only if ok comes back. `into`: an empty std::optional<T>. These throw
-    // what a move of T throws, and std::bad_alloc where they need a block.
+    // `from`: a T, moved from only if ok comes back. `into`: an empty std::optional<T>, or raw
+    // memory if T is bytes. These throw what a move of T throws, and std::bad_alloc where they need
+    // a block.
     UMS_EXPORT static channel_status send(channel_state& c, void* from);
     UMS_EXPORT static channel_status try_send(channel_state& c, void* from);
     UMS_EXPORT static channel_status send_until(channel_state& c, void* from, deadline limit,

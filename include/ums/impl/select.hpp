@@ -38,7 +38,7 @@ protected:
     ~select_case() = default;
 
     void (*run_)(select_case&) = nullptr;  // Calls the function of the case.
-    // Where the value of a send is, or the std::optional of a receive.
+    // Where the value of a send is, or where a receive wants it (channel_calls::receive()).
     void* (*value_)(select_case&) = nullptr;
 
     kind kind_;
