@@ -745,7 +745,8 @@ UMS_API UMS_CHECK int ums_channel_create(ums_channel_t** made, size_t element_by
 /* Requires: nobody waits in the channel. Drops the elements that are left. */
 UMS_API void ums_channel_destroy(ums_channel_t* channel);
 
-/* Waits for room. -EPIPE. An unbounded channel: -ENOMEM. */
+/* Waits for room. The element must not change until the call returns, here and below. -EPIPE. An
+ * unbounded channel: -ENOMEM. */
 UMS_API UMS_CHECK int ums_channel_send(ums_channel_t* channel, const void* element);
 UMS_API UMS_CHECK int ums_channel_send_until(ums_channel_t* channel, const void* element,
                                              int64_t deadline, ums_stop_t* stop);

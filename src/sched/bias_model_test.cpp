@@ -61,8 +61,9 @@ struct shared : ums::tso::guarded_number {
 
     // A fiber of the processor. It works inside if the lock is biased; otherwise in the ordinary
     // way, and then it makes the lock biased again.
-    bool on_the_processor() {
-        if (!own.enter()) return false;
+    bool on_the_processor(bool in_haste) {
+        const bool is_hasty = in_haste && own.try_enter();
+        if (!is_hasty && !own.enter()) return false;
         if (bias_word::is_mine(word, mine)) {
             section();
             own.leave();
@@ -100,7 +101,7 @@ model::report explore(const program& p, model& m) {
     return m.explore([&p](model& of) {
         auto s = std::make_shared<shared>(p.asymmetric);
         of.strand("processor", [s, &p] {
-            for (int i = 0; i < p.sections; ++i) static_cast<void>(s->on_the_processor());
+            for (int i = 0; i < p.sections; ++i) static_cast<void>(s->on_the_processor(i % 2 == 0));
         });
         for (int t = 0; t < p.others; ++t)
             of.strand("other " + std::to_string(t), [s, &p] {

@@ -247,8 +247,10 @@ bool search::watch(processor& p) noexcept {
         // The last sample may be that of an earlier watcher, or of this one before it fired a
         // timer: else timers that come more often than samples would put these off for ever.
         const os::nanoseconds sample_at = home.sampled_at.get() + period;
-        if (sampling && sample_at <= os::now()) {
-            home.sample_period.set(period * 2);
+        const os::nanoseconds now = sampling ? os::now() : 0;
+        if (sampling && sample_at <= now) {
+            // After a gap, in which nobody watched, the next one comes no later than this one.
+            home.sample_period.set(now < sample_at + period ? period * 2 : period);
             if (sees_stuck_work(p)) return true;
             continue;
         }

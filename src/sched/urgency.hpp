@@ -74,9 +74,10 @@ public:
     // The same after one lend(), of `d`. Looks at no other lender unless `d` is the most urgent, so
     // that a crowd of waiters can come.
     static void settle_lent(const donor& d) noexcept;
-    // The same after lenders of `f` went, which can only lower what it inherits. Looks at the others
-    // until it finds one that lends as much as `f` has inherited. The next look begins there, so that a crowd of waiters can go: all of
-    // them look at each lender about once for each priority there is.
+    // The same after lenders of `f` went, which can only lower what it inherits. Looks at the
+    // others until it finds one that lends as much as `f` has inherited. The next look begins
+    // there, so that a crowd of waiters can go: all of them look at each lender about once for each
+    // priority there is.
     static void settle_less(fiber* f) noexcept;
 
     // By a cluster that is drained, before it goes: settle() looks at the cluster of a fiber that

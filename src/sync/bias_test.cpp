@@ -98,6 +98,48 @@ TEST_F(bias_test, what_works_in_the_ordinary_way_gives_the_bias_back) {
     });
 }
 
+// Neither empty nor full: a fiber's sends and receives are only copies.
+TEST_F(bias_test, a_thread_may_close_a_channel_that_nobody_waits_in) {
+    ums::run(one_processor, [] {
+        for (int round = 0; round < scaled(300, 30); ++round) {
+            open_channel c{64};
+            use(c, 100);
+            int sent = 0, received = 0;
+            while (sent < 32) ASSERT_EQ(c.send(sent++), channel_status::ok);
+            ASSERT_TRUE(c.is_biased());
+            plain_thread closer{[&] { calls::close(c.state); }};
+            while (c.send(sent) == channel_status::ok) {
+                ++sent;
+                ASSERT_EQ(c.receive(), received++);
+            }
+            while (const auto got = c.receive()) ASSERT_EQ(got, received++);
+            EXPECT_EQ(received, sent);
+            closer.join();
+        }
+    });
+}
+
+// A deadline takes the ordinary way, between sends and receives that take the short one.
+TEST_F(bias_test, sends_of_both_ways_keep_their_order) {
+    ums::run(one_processor, [] {
+        open_channel c{64};
+        use(c, 100);
+        int sent = 0, received = 0;
+        while (sent < 32) ASSERT_EQ(c.send(sent++), channel_status::ok);
+        for (int i = 0; i < 1'000; ++i) {
+            int n = sent++;
+            ASSERT_EQ(i % 3 == 0 ? calls::send_until(c.state, &n, ums::deadline::max(), nullptr)
+                                 : c.send(n),
+                      channel_status::ok);
+            ASSERT_EQ(i % 5 == 0 ? calls::receive_until(c.state, &n, ums::deadline::max(), nullptr)
+                                 : calls::receive(c.state, &n),
+                      channel_status::ok);
+            ASSERT_EQ(n, received++);
+        }
+        EXPECT_EQ(calls::size(c.state), 32u);
+    });
+}
+
 TEST_F(bias_test, an_unbounded_channel_becomes_biased_though_nobody_waits) {
     ums::run(one_processor, [] {
         open_channel c{ums::unbounded};

@@ -27,8 +27,9 @@
 // ordinary way, which takes the lock, and gives the bias back if it was the caller's. No sender
 // ever waits on an unbounded channel, so there each value counts as a wait.
 //
-// In a biased channel that is neither empty nor full nobody waits, by the invariant above. Then a
-// send or receive is only a copy between enter() and leave(). send() and receive() do that part
+// In a biased channel that is neither empty nor full nobody waits, by the invariant above (its
+// exception, a move that throws, does not concern the types of biased channels). Then a send or
+// receive is only a copy between enter() and leave(). send() and receive() do that part
 // themselves and call no function in it, so that they save no registers. All else they leave to
 // send_inside() and receive_inside().
 //

@@ -30,6 +30,40 @@ static void use_batches(void* argument) {
 }
 static void several_elements_go_at_once(void) { on_a_fiber_and_on_a_thread(use_batches, NULL); }
 
+/* One by one, and many at a time across the ends of blocks. What lies behind the received elements
+ * stays as it was. */
+static void use_elements_of(size_t bytes, size_t capacity) {
+    enum { ELEMENTS = 60, AT_ONCE = 20 };
+    unsigned char in[ELEMENTS * 257], out[sizeof in + 1];
+    ums_channel_t* c;
+    size_t const all = ELEMENTS * bytes;
+    for (size_t i = 0; i < all; ++i) in[i] = (unsigned char)(i * 7 + i / 251);
+    memset(out, 0xee, sizeof out);
+    CHECK_IS(0, ums_channel_create(&c, bytes, capacity));
+    for (size_t i = 0; i < AT_ONCE; ++i) CHECK_IS(0, ums_channel_send(c, in + i * bytes));
+    CHECK_IS(AT_ONCE, ums_channel_send_all(c, in + AT_ONCE * bytes, AT_ONCE));
+    for (size_t i = 0; i < AT_ONCE / 2; ++i)
+        CHECK_IS(0, ums_channel_receive(c, out + i * bytes));
+    CHECK_IS(AT_ONCE, ums_channel_receive_some(c, out + AT_ONCE / 2 * bytes, AT_ONCE));
+    CHECK_IS(AT_ONCE, ums_channel_send_all(c, in + 2 * AT_ONCE * bytes, AT_ONCE));
+    CHECK_IS(ELEMENTS - AT_ONCE * 3 / 2,
+             ums_channel_receive_some(c, out + AT_ONCE * 3 / 2 * bytes, ELEMENTS));
+    CHECK(memcmp(in, out, all) == 0);
+    CHECK_IS(0xee, out[all]);
+    ums_channel_destroy(c);
+}
+static void use_elements(void* argument) {
+    static const size_t sizes[] = {1, 3, 4, 8, 16, 17, 256, 257};
+    (void)argument;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+        use_elements_of(sizes[i], 45);
+        use_elements_of(sizes[i], UMS_CHANNEL_UNBOUNDED);
+    }
+}
+static void elements_of_any_size_arrive_whole(void) {
+    on_a_fiber_and_on_a_thread(use_elements, NULL);
+}
+
 static void use_channel(void* argument) {
     ums_channel_t* c;
     ums_stop_t* stop;
@@ -223,6 +257,7 @@ static void select_misses_nothing(void) { on_a_fiber_and_on_a_thread(select_all,
 int main(void) {
     RUN(a_channel_carries_structs);
     RUN(several_elements_go_at_once);
+    RUN(elements_of_any_size_arrive_whole);
     RUN(nothing_is_lost_or_doubled);
     RUN(select_takes_the_first_that_can_be);
     RUN(select_misses_nothing);

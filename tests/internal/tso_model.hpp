@@ -115,8 +115,8 @@ public:
     bool without_heavy_fence = false;
     bool without_full_fence = false;
     // The real lock is released by a plain store, which may stay in the buffer for a while. Unless
-    // this is set the release empties the buffer, which makes fewer states; so it must be set if the
-    // proof depends on what a strand does after it released a lock.
+    // this is set, the release empties the buffer, which makes fewer states. So set it if the proof
+    // depends on what a strand does after it released a lock.
     bool releases_locks_by_stores = false;
 
     // How often in an execution a limit may end a sleep.
