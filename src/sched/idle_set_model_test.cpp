@@ -139,6 +139,7 @@ struct machine {
 
 model::report explore(const program& p, model& m) {
     m.without_heavy_fence = m.without_heavy_fence || !p.asymmetric;
+    m.releases_locks_by_stores = true;  // A processor looks for work after it joined the set.
     return m.explore([&p](model& of) {
         auto s = std::make_shared<machine>(p);
         if (p.pushes > 0)

@@ -56,6 +56,10 @@ struct machine {
     // driver::wait(), and the loop of the idle processor around it.
     void wait_inside(driver& self, bool looks_again) {
         model& m = model::running();
+        // A lone waiter's list is what any_ says, so it need not remember what it did to it.
+        const auto forget = [&m, alone = waiters.size() == 1](model::value step) {
+            if (alone) m.forget(step);
+        };
         while (!m.is_over()) {
             m.forget(1);
             if (place.take(self)) {
@@ -63,11 +67,16 @@ struct machine {
                 m.stay();
                 return;
             }
+            forget(2);
             place.stand_by(self);
+            forget(3);
             if (!looks_again || place.is_taken()) {
+                forget(4);
                 ums::modelled_os::futex_wait(self.state, 0);
+                forget(5);
                 self.state.exchange(0, base::acquire);
             }
+            forget(6);
             place.stand_down(self);
         }
     }

@@ -629,7 +629,7 @@ private:
             case op::locked:
                 return true;  // The strand's stores become visible first: see make().
             case op::locks:
-                return memory_[s.next.at] == 0;
+                return visible(s, s.next.at) == 0;  // Its own release may be in its buffer.
             case op::awaits:
                 return (memory_[s.next.at] & s.next.bits) == 0;
             case op::asleep:
@@ -765,7 +765,8 @@ private:
         is_draining_ = true;
         for (unsigned turn = 0, idle = 0; idle <= used_; ++turn) {
             one& s = *pool_[turn % used_];
-            while (!s.buffer.empty()) flush(s);
+            // What it stored may be what another strand waits for.
+            for (; !s.buffer.empty(); idle = 0) flush(s);
             if (s.next.kind == op::asleep || s.next.kind == op::asleep_for ||
                 s.next.kind == op::reads)
                 s.next.kind = op::plain;

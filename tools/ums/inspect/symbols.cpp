@@ -179,18 +179,6 @@ symbols::tables symbols::unwind_tables(address at) {
     return t;
 }
 
-namespace {
-
-// Takes `before` and `after` off `text`, if it has both.
-bool unwrap(std::string_view& text, std::string_view before, std::string_view after) {
-    if (!text.starts_with(before) || !text.ends_with(after)) return false;
-    text.remove_prefix(before.size());
-    text.remove_suffix(after.size());
-    return true;
-}
-
-}  // namespace
-
 std::string start_function(std::string demangled) {
     // ums::impl::bound<F, Args...>::run_in_place(void*)
     constexpr std::string_view before = "ums::impl::bound<";
@@ -203,8 +191,16 @@ std::string start_function(std::string demangled) {
     if (all.starts_with("ums::value_fiber<"))
         if (const std::size_t at = all.find(call); at != all.npos)
             all.remove_prefix(at + call.size());
-    if (!unwrap(all, "std::reference_wrapper<", " >"))
-        unwrap(all, "std::reference_wrapper<", ">");
+    const auto trim = [&all] {  // As in "bound<A<B> >".
+        if (all.ends_with(' ')) all.remove_suffix(1);
+    };
+    trim();
+    constexpr std::string_view reference = "std::reference_wrapper<";
+    if (all.starts_with(reference) && all.ends_with('>')) {
+        all.remove_prefix(reference.size());
+        all.remove_suffix(1);
+        trim();
+    }
     return std::string{all};
 }
 
