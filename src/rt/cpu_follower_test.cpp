@@ -15,6 +15,7 @@
 #include "support/error_of.hpp"
 #include "support/fake_root.hpp"
 #include "support/no_descriptors.hpp"
+#include "support/scale.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
@@ -82,6 +83,7 @@ void (*on_look)(ums::os::nanoseconds) noexcept;
 TEST_F(cpu_follower_test, without_a_descriptor_to_look_with_the_processors_stay) {
     if (!detects()) GTEST_SKIP() << "no detector works here";
     if (ums::os::usable_cpus() < 2) GTEST_SKIP() << "one CPU only";
+    if (under_asan) GTEST_SKIP() << "UBSan needs a descriptor";
     set_quota("50000 100000\n");
     ums::run({.follow_cpus = true}, [&] {
         EXPECT_EQ(ums::cluster::standard().processors(), 1u);

@@ -3,10 +3,13 @@
 // The text of sched/place_inside, with its waiters around it as in sched/driver.cpp, run under
 // every execution that x86-TSO allows: when nothing moves any more, no driver stands by while the
 // place is empty.
+#include <cstddef>
 #include <iostream>
 #include <map>
-#include <memory>
+#include <new>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -46,20 +49,24 @@ struct program {
 };
 
 struct machine {
+    // At the same place in each execution, because the place holds a driver's address, which the
+    // search compares with those of earlier executions.
+    static machine& make(const program& p) {
+        static_assert(std::is_trivially_destructible_v<machine>);
+        alignas(machine) static std::byte memory[sizeof(machine)];
+        return *new (memory) machine{p};
+    }
     explicit machine(const program& p)
-        : waiters(static_cast<std::size_t>(p.waiters)),
-          pollers(static_cast<std::size_t>(p.pollers)) {}
+        : waiters{all, static_cast<std::size_t>(p.waiters)},
+          pollers{all + p.waiters, static_cast<std::size_t>(p.pollers)} {}
 
     ums::modelled::place_inside<driver> place;
-    std::vector<driver> waiters, pollers;
+    driver all[3];
+    std::span<driver> waiters, pollers;
 
     // driver::wait(), and the loop of the idle processor around it.
     void wait_inside(driver& self, bool looks_again) {
         model& m = model::running();
-        // A lone waiter's list is what any_ says, so it need not remember what it did to it.
-        const auto forget = [&m, alone = waiters.size() == 1](model::value step) {
-            if (alone) m.forget(step);
-        };
         while (!m.is_over()) {
             m.forget(1);
             if (place.take(self)) {
@@ -67,16 +74,11 @@ struct machine {
                 m.stay();
                 return;
             }
-            forget(2);
             place.stand_by(self);
-            forget(3);
             if (!looks_again || place.is_taken()) {
-                forget(4);
                 ums::modelled_os::futex_wait(self.state, 0);
-                forget(5);
                 self.state.exchange(0, base::acquire);
             }
-            forget(6);
             place.stand_down(self);
         }
     }
@@ -88,18 +90,18 @@ struct machine {
 model::report explore(const program& p, model& m) {
     m.releases_locks_by_stores = true;  // A standby looks at the place after it released the lock.
     return m.explore([&p](model& of) {
-        auto s = std::make_shared<machine>(p);
-        for (driver& d : s->waiters)
-            of.strand("waiter", [s, &d, &p] { s->wait_inside(d, p.looks_again); });
-        for (driver& d : s->pollers)
-            of.strand("poller", [s, &d, &p, &of] {
+        machine& s = machine::make(p);
+        for (driver& d : s.waiters)
+            of.strand("waiter", [&s, &d, &p] { s.wait_inside(d, p.looks_again); });
+        for (driver& d : s.pollers)
+            of.strand("poller", [&s, &d, &p, &of] {
                 for (int i = 0; i < p.polls; ++i) {
                     of.forget(static_cast<model::value>(i));
-                    s->poll(d);
+                    s.poll(d);
                 }
             });
-        of.at_rest([s]() -> std::string {
-            for (const driver& d : s->waiters)
+        of.at_rest([&s]() -> std::string {
+            for (const driver& d : s.waiters)
                 if (d.is_inside) return "";
             return "the place is empty, and all stand by";
         });

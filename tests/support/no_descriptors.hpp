@@ -2,6 +2,9 @@
 #pragma once
 
 // support/no_descriptors.hpp: a process without a free descriptor.
+//
+// UBSan tells by a pipe whether memory can be read, when it checks the type of an object for the
+// first time. So what throws std::system_error then is no test for it.
 
 #include <cstdlib>
 #include <fcntl.h>
