@@ -22,7 +22,7 @@ void (*on_standstill)() noexcept = nullptr;
 fiber* search::find(processor& p, carrier& c) noexcept {
     cluster& home = p.home();
     bool searching = false;
-    bool rescue = false;
+    auto rescue = needed::none;
     for (;;) {
         p.look_around();
         // sync(retire): sees which caller asked, at the latest after the notify that follows the
@@ -40,8 +40,11 @@ fiber* search::find(processor& p, carrier& c) noexcept {
             static_cast<void>(c.enter());  // As below.
             continue;
         }
-        if (rescue) fire_timers_of_others(p);
-        fiber* f = p.pick_counted();
+        if (rescue != needed::none) fire_timers_of_others(p);
+        // What is stuck comes first: else timers of this processor's own that come all the time
+        // would put it off for ever.
+        fiber* f = rescue == needed::by_stuck_work ? raid(p, true) : nullptr;
+        if (f == nullptr) f = p.pick_counted();
         // A removed processor may still run a fiber, and have others.
         if (f == nullptr && home.size() > 1) {
             const auto seen = home.idle.look();
@@ -49,11 +52,12 @@ fiber* search::find(processor& p, carrier& c) noexcept {
                 home.idle.start_searching();
                 searching = true;
             }
-            if (searching) f = raid(p, rescue);
+            if (searching) f = raid(p, rescue != needed::none);
             if (f == nullptr && searching) f = spin(p);
         }
         if (f != nullptr) {
-            if (rescue) home.sample_period.set(first_sample);  // It paid, so look again soon.
+            // It paid, so look again soon.
+            if (rescue != needed::none) home.sample_period.set(first_sample);
             if (searching)
                 stop_searching(p);
             else
@@ -69,7 +73,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         // The idler's side of the protocol in idle_set.hpp. A read-modify-write made the work in an
         // inbox or a policy visible, so a lone processor needs no fence beyond join()'s.
         if (home.active() > 1) os::heavy_fence();  // Read after join(): see add_processor().
-        rescue = must_look_again(p) ? false : wait(p);
+        rescue = must_look_again(p) ? needed::none : wait(p);
         home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
         searching = true;
         static_cast<void>(c.enter());  // It runs no fiber, so its processor has not been taken.
@@ -201,8 +205,7 @@ bool search::nothing_can_run(const cluster& home) noexcept {
            !home.carriers.any_away();
 }
 
-// Returns whether something of another processor must be rescued.
-bool search::wait(processor& p) noexcept {
+search::needed search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
     home.end_process_if_over();
@@ -212,7 +215,7 @@ bool search::wait(processor& p) noexcept {
     if (home.active() > 1) {
         processor* none = nullptr;
         if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
-            const bool found = watch(p);
+            const needed found = watch(p);
             home.watch_until.store(os::never, base::seq_cst);
             home.is_sampling.store(false, base::seq_cst);
             home.watcher.store(nullptr, base::seq_cst);
@@ -226,10 +229,10 @@ bool search::wait(processor& p) noexcept {
             if (processor* w = home.watcher.load(base::seq_cst)) w->notify();
     }
     p.wait(p.next_deadline(), home.active() <= 1);
-    return false;
+    return needed::none;
 }
 
-bool search::watch(processor& p) noexcept {
+search::needed search::watch(processor& p) noexcept {
     cluster& home = p.home();
     while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
         home.is_sampling.store(true, base::seq_cst);
@@ -251,7 +254,7 @@ bool search::watch(processor& p) noexcept {
         if (sampling && sample_at <= now) {
             // After a gap, in which nobody watched, the next one comes no later than this one.
             home.sample_period.set(now < sample_at + period ? period * 2 : period);
-            if (sees_stuck_work(p)) return true;
+            if (sees_stuck_work(p)) return needed::by_stuck_work;
             continue;
         }
         // A deadline may be added while this is computed. Its adder reads watch_until afterwards,
@@ -265,11 +268,11 @@ bool search::watch(processor& p) noexcept {
             home.watch_until.store(until, base::seq_cst);
         }
         p.wait(until, true);
-        if (!p.is_idle.get() || p.has_arrived()) return false;
-        if (earliest_deadline(home) <= os::now()) return true;
+        if (!p.is_idle.get() || p.has_arrived()) return needed::none;
+        if (earliest_deadline(home) <= os::now()) return needed::by_timers;
         if (!sampling) home.sample_period.set(first_sample);
     }
-    return false;
+    return needed::none;
 }
 
 // Takes one sample: is there a processor that has not switched since the last one and has work

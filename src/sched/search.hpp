@@ -49,8 +49,10 @@ private:
     static fiber* spin(processor& p) noexcept;
     static void fire_timers_of_others(processor& p) noexcept;
     static void stop_searching(processor& p) noexcept;
-    static bool wait(processor& p) noexcept;
-    static bool watch(processor& p) noexcept;
+    // What other processors need of one that was idle.
+    enum class needed : unsigned char { none, by_timers, by_stuck_work };
+    static needed wait(processor& p) noexcept;
+    static needed watch(processor& p) noexcept;
     static os::nanoseconds earliest_deadline(const cluster& home) noexcept;
     static bool others_run(const cluster& home) noexcept;
     static bool nothing_can_run(const cluster& home) noexcept;

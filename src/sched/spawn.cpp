@@ -255,6 +255,14 @@ void dispatch(fiber* f) noexcept {
     leave_for(at, f, keeps, nullptr);
 }
 
+// Whether check() and apply() have anything to do. One comparison in place of the twelve of both.
+UMS_ALWAYS_INLINE bool says_more(const fiber_options& o) noexcept {
+    const std::uint64_t changed = o.name.size() | o.tag | static_cast<unsigned>(o.priority) |
+                                  (o.weight ^ usual_weight) | o.group |
+                                  static_cast<std::uint64_t>(o.pinned);
+    return changed != 0 || o.deadline != deadline::max();
+}
+
 void check(const fiber_options& options) {
     if (options.priority < least_priority || options.priority > most_priority ||
         options.weight == 0 || options.weight > most_weight || options.group >= group_count)
@@ -295,8 +303,10 @@ using namespace sched;
 
 new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment) {
     sched::cluster* home = nullptr;
+    const bool more = options != nullptr && says_more(*options);
     if (options != nullptr) {
-        check(*options);
+        if (more) [[unlikely]]
+            check(*options);
         if (options->cluster != nullptr) home = cluster_access::of(*options->cluster);
     }
     const origin from = take_stack(here{}, options, home);
@@ -313,7 +323,8 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     arch::set_bounds(f->shadow, f->bottom(), usable);
 
     char* top = reinterpret_cast<char*>(f);
-    if (options != nullptr) top = apply(*options, *f, home);
+    if (more) [[unlikely]]
+        top = apply(*options, *f, home);
     void* storage = nullptr;
     if (bytes <= usable / 4 && alignment <= os::page_bytes) [[likely]]
         storage = top = align_down(top - bytes, std::max<std::size_t>(alignment, 16));
