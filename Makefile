@@ -8,6 +8,8 @@ FUZZ_SECONDS ?= 60
 # variants out).
 TESTS ?=
 SKIP ?=
+# Changes with every package that is installed or removed. The configuration looks for packages.
+PACKAGES = /var/lib/dpkg/status
 chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
 
 .DEFAULT_GOAL := help
@@ -19,10 +21,11 @@ help: ## this list
 		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
 
 # $(call compile,PRESET[,TARGETS]). Configures only when it has to: ninja sees changed CMake files
-# and new sources by itself.
+# and new sources by itself, but not a compiler or a library that was installed since.
 define compile
 @tools/setup $(filter-out release,$1)
-@if ! [ build/$1/build.ninja -nt CMakePresets.json ]; then \
+@if ! [ build/$1/build.ninja -nt CMakePresets.json ] || \
+		[ $(PACKAGES) -nt build/$1/build.ninja ]; then \
 	cmake --preset $1 >/dev/null && touch build/$1/build.ninja; fi
 @[ -t 1 ] || quiet='-- --quiet'; cmake --build --preset $1 -j $(JOBS) $(if $2,--target $2) $$quiet
 endef

@@ -110,6 +110,34 @@ esac
         self.assertRegex(end[6], r"^== make asan .*SKIP=@.*: failed, \d+ s$")
         self.assertRegex(end[7], r"^== \.ci/run: failed, \d+ min \d+ s$")
 
+    # Else what `make demo` did not find would stay unknown to `make test`, which installs it.
+    def test_a_verb_configures_again_after_a_package_was_installed(self):
+        shutil.copy(ROOT / "Makefile", self.root)
+        self.write("CMakePresets.json", "")
+        self.write("packages", "")
+        self.write("tools/setup", "#!/bin/sh\n")
+        self.write("bin/cmake", """#!/bin/sh
+echo "$1" >>cmake.log
+""")
+
+        def build():
+            done = run("make", "build", f"PACKAGES={self.root / 'packages'}", at=self.root, path=self.root / "bin")
+            self.assertEqual(done.returncode, 0, done)
+            log = self.root / "cmake.log"
+            calls = log.read_text().split()
+            log.unlink()
+            return calls
+
+        (self.root / "build/release").mkdir(parents=True)
+        self.assertEqual(build(), ["--preset", "--build"])
+        for name in ("packages", "CMakePresets.json"):
+            os.utime(self.root / name, (1, 1))
+        self.assertEqual(build(), ["--build"])
+        for name in ("packages", "CMakePresets.json"):
+            os.utime(self.root / name)
+            self.assertEqual(build(), ["--preset", "--build"], name)
+            os.utime(self.root / name, (1, 1))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
