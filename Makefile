@@ -43,9 +43,9 @@ peers:
 	@tools/setup bench clients clang || echo 'Going on without what is missing.' >&2
 
 demo: ## the main comparison with the peers as a page, in five minutes with the build
-	$(call compile,release,ums_command bench-demo)
+	$(call compile,release,ums_bench_alone bench-demo)
 	@mkdir -p build/demo
-	@build/release/ums bench demo --html build/demo/report.html
+	@build/release/ums-bench demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
 test: peers build ## run the tests of the release build

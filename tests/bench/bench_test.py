@@ -226,12 +226,14 @@ class Rows(unittest.TestCase):
         for loads in ("<link", "<img", " src=", "@import", "url(", "{{"):
             self.assertNotIn(loads, html, loads)
 
+    # By ums-bench, as in `make demo`.
     def test_the_demo_explains_each_chart(self):
         with tempfile.TemporaryDirectory() as folder:
             page = os.path.join(folder, "page.html")
-            done = run("bench", "demo", "--quick", "--json", "-", "--html", page)
+            done = run("demo", "--quick", "--json", "-", "--html", page, ums=UMS + "-bench")
             self.assertEqual(done.returncode, 0, done.stderr)
             html = pathlib.Path(page).read_text()
+        self.assertIn("ums bench demo --quick", html)
         documents = json.loads(done.stdout)["benches"]
         self.assertEqual([one["bench"] for one in documents], ["workers", "blocking", "memory"])
         for one in documents:
@@ -483,6 +485,14 @@ class Words(unittest.TestCase):
     def test_list_names_every_bench(self):
         done = run("bench", "list")
         self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], list(BENCHES))
+        self.assertEqual(run("list", ums=UMS + "-bench").stdout, done.stdout)
+
+    def test_ums_bench_refuses_what_ums_bench_refuses(self):
+        for args in ([], ["yeild"], ["yield", "--fibers", "0"], ["demo", "extra"]):
+            with self.subTest(" ".join(args)):
+                alone, asked = run(*args, ums=UMS + "-bench"), run("bench", *args)
+                self.assertEqual(alone.returncode, 2)
+                self.assertEqual(alone.stderr, asked.stderr.replace("ums bench --help", "ums-bench --help"))
 
     def test_version_help_and_info(self):
         self.assertRegex(run("--version").stdout, r"^ums \d+\.\d+\.\d+\n$")

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#include "bench.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <optional>
+#include <system_error>
+
+#include "compare.hpp"
+#include "detectors.hpp"
+#include "../interrupt.hpp"
+#include "../machine.hpp"
+#include "options.hpp"
+#include "../output_file.hpp"
+#include "peer.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+#include "runner.hpp"
+#include "../usage.hpp"
+#include "workload.hpp"
+
+namespace tool {
+
+namespace {
+
+// What `ums bench demo` measures, in this order.
+constexpr std::array demo_parts{"workers", "blocking", "memory"};
+
+std::vector<const workload*> selected(const std::string& name) {
+    std::vector<const workload*> chosen;
+    std::vector<std::string_view> known;
+    for (const auto& one : all_workloads()) {
+        known.push_back(one->name());
+        if (name == "all" || name == one->name()) chosen.push_back(one.get());
+    }
+    if (name == "demo")
+        for (const std::string_view part : demo_parts)
+            chosen.push_back(std::find_if(all_workloads().begin(), all_workloads().end(),
+                                          [&](const auto& one) { return one->name() == part; })
+                                 ->get());
+    if (chosen.empty())
+        throw usage_error{fmt::format("unknown bench '{}'; expected one of: {}, demo, all, list",
+                                      name, fmt::join(known, ", "))};
+    return chosen;
+}
+
+bench_options checked(const bench_request& asked, const std::vector<const workload*>& workloads) {
+    bench_options options;
+    const auto cpus = available_cpus().size();
+    if (asked.processors)
+        options.processors =
+            number_list("--processors", *asked.processors, 1, std::min<std::size_t>(cpus, 1024),
+                        cpus < 1024 ? " (the CPUs available here)" : "");
+    if (asked.fibers) options.fibers = number_list("--fibers", *asked.fibers, 1, 10'000'000);
+    if (asked.yields) options.yields = number_list("--yields", *asked.yields, 1, 1'000'000'000);
+    if (asked.connections)
+        options.connections = number_list("--connections", *asked.connections, 1, 1'000'000);
+    if (asked.pipeline) options.pipeline = number_list("--pipeline", *asked.pipeline, 1, 1024);
+    if (asked.client) {
+        options.client = *asked.client;
+        if (options.client != "own" && options.client != "wrk" && options.client != "ums")
+            throw usage_error{
+                fmt::format("--client: expected own, wrk or ums, got '{}'", options.client)};
+    }
+    if (asked.repetitions) {
+        const auto given = number_list("--repetitions", *asked.repetitions, 1, 1000);
+        if (given.size() != 1)
+            throw usage_error{
+                fmt::format("--repetitions: expected one number, got '{}'", *asked.repetitions)};
+        options.repetitions = static_cast<unsigned>(given.front());
+    }
+    if (asked.detectors) options.detectors = detector_list(*asked.detectors);
+    if (asked.runtimes) options.runtimes = word_list("--runtimes", *asked.runtimes);
+    options.quick = asked.quick;
+    options.cycles = asked.cycles;
+    options.demo = *asked.name == "demo";
+
+    if (workloads.size() > 1) {
+        const auto needs_one = [&](bool is_given, const char* option) {
+            if (is_given)
+                throw usage_error{
+                    fmt::format("{}: expected one bench, not {}, beside it", option, *asked.name)};
+        };
+        needs_one(!options.fibers.empty(), "--fibers");
+        needs_one(!options.connections.empty(), "--connections");
+        needs_one(!options.pipeline.empty(), "--pipeline");
+        needs_one(!options.client.empty(), "--client");
+        needs_one(!options.runtimes.empty(), "--runtimes");
+        needs_one(!options.detectors.empty(), "--detectors");
+    }
+    for (const auto* one : workloads) one->check(options);
+    return options;
+}
+
+// "ums has no peer for it" is only an error where the peer was named or is ums itself; see
+// workload::chosen().
+result measure(const workload& what, const bench_options& options, progress& shown) {
+    result got{std::string{what.name()}, options, {}, {}};
+    got.plan = what.plan(options, got.notes);
+    split_by_detector(got);
+    std::erase_if(got.plan, [](const setting& group) { return group.empty(); });
+    runner cells{got.bench, got.plan, shown, what.limit_s(options)};
+    cells.run(options.repetitions.value_or(what.repetitions(options)));
+    return got;
+}
+
+bool has_failed(const result& got) {
+    for (const auto& group : got.plan)
+        for (const auto& one : group)
+            if (one.runtime == "ums" && !one.error.empty()) return true;
+    return false;
+}
+
+void print(std::FILE* to, const std::string& text) {
+    if (std::fputs(text.c_str(), to) < 0 || std::fflush(to) != 0)
+        throw std::system_error{errno, std::generic_category(), "cannot write the result"};
+}
+
+// Opens it now, so that a misspelt folder does not cost an hour of measuring.
+void open_output(std::optional<output_file>& file, const char* option,
+                 const std::optional<std::string>& path) {
+    if (!path) return;
+    if (path->empty() || path->starts_with("--"))
+        throw usage_error{fmt::format("{}: expected a file, got '{}'", option, *path)};
+    file.emplace(option, *path);
+}
+
+int list(const bench_request& asked) {
+    if (asked.json || asked.html || asked.processors || asked.fibers || asked.yields ||
+        asked.connections || asked.pipeline || asked.client || asked.repetitions ||
+        asked.runtimes || asked.detectors || asked.quick || asked.cycles)
+        throw usage_error{"list: it takes no options"};
+    std::string text;
+    for (const auto& one : all_workloads())
+        text += fmt::format("{:<12}{} ({})\n", one->name(), one->about(),
+                            fmt::join(one->runtimes(), ", "));
+    print(stdout, text);
+    return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& command, bench_request& asked) {
+    command.add_option("name", asked.name,
+                       "a bench, 'demo', 'all', or 'list' to see what there is");
+    command
+        .add_option("--json", asked.json,
+                    "write the rows as JSON; - for stdout, the tables then go to stderr")
+        ->type_name("FILE|-");
+    command
+        .add_option("--html", asked.html,
+                    "write a page with tables and charts that needs no network")
+        ->type_name("FILE");
+    command.add_flag("--quick", asked.quick,
+                     "seconds instead of minutes: shows that all works, not how fast");
+    command.add_option("--processors", asked.processors, "CPUs for every runtime (default 1)")
+        ->type_name("N[,N..]");
+    command.add_option("--fibers", asked.fibers, "how many fibers or threads")
+        ->type_name("N[,N..]");
+    command.add_option("--yields", asked.yields, "yield: how often each yields")
+        ->type_name("N[,N..]");
+    command.add_option("--connections", asked.connections, "http, echo, ...: how many connections")
+        ->type_name("N[,N..]");
+    command
+        .add_option("--pipeline", asked.pipeline,
+                    "http, echo, memcached: requests that are sent before a response is waited for")
+        ->type_name("N[,N..]");
+    command
+        .add_option("--client", asked.client,
+                    "http and echo: what loads the servers (default own)")
+        ->type_name("own|wrk|ums");
+    command.add_option("--repetitions", asked.repetitions, "how often each cell is measured")
+        ->type_name("N");
+    command
+        .add_option("--detectors", asked.detectors,
+                    "yield, spawn, pingpong: with each of these detectors of blocking, in turn")
+        ->type_name("off|monitor[,..]");
+    command.add_option("--runtimes", asked.runtimes, "only these, such as ums,boost.fiber")
+        ->type_name("NAME[,NAME..]");
+    command.add_flag("--cycles", asked.cycles,
+                     "yield: cycles of each single switch, by the time-stamp counter");
+}
+
+int bench(const bench_request& asked) {
+    if (!asked.name)
+        throw usage_error{"bench: expected the name of one; 'ums bench list' shows them"};
+    if (*asked.name == "list") return list(asked);
+    const auto workloads = selected(*asked.name);
+    const auto options = checked(asked, workloads);
+    const bool json_to_stdout = asked.json == "-";
+    std::optional<output_file> json_file, html_file;
+    if (!json_to_stdout) open_output(json_file, "--json", asked.json);
+    open_output(html_file, "--html", asked.html);
+
+    catch_interrupts();
+    const auto on = this_machine();
+    std::FILE* const tables_to = json_to_stdout ? stderr : stdout;
+    progress shown;
+    std::vector<section> sections;
+    auto all = json::array();
+    bool failed = false;
+    for (const auto* one : workloads) {
+        const auto got = measure(*one, options, shown);
+        section part{std::string{one->name()}, std::string{one->about()}, one->show(got)};
+        auto notes = remarks(got);
+        if (!part.shown.tables.empty()) {
+            auto& last = part.shown.tables.back().notes;
+            last.insert(last.end(), notes.begin(), notes.end());
+            const auto compared = detector_ratios(got, "ns_per_op");
+            last.insert(last.end(), compared.begin(), compared.end());
+        }
+        for (const auto& each : part.shown.tables) print(tables_to, text_of(each) + "\n");
+        sections.push_back(std::move(part));
+        all.push_back(to_json(got, on));
+        failed |= has_failed(got);
+    }
+
+    const json document = workloads.size() > 1 ? json{{"benches", all}} : all.front();
+    const auto text = document.dump(2) + "\n";
+    if (json_to_stdout) print(stdout, text);
+    if (json_file) json_file->write(text);
+    if (html_file) html_file->write(to_html(sections, on, asked.command_line));
+    return failed ? 1 : 0;
+}
+
+}  // namespace tool
