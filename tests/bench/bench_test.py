@@ -279,6 +279,20 @@ class Rows(unittest.TestCase):
         (row,) = json.loads(done.stdout)["rows"]
         self.assertIn("yields_run", row)
 
+    def test_cells_that_ran_as_many_yields_are_measured_once(self):
+        done = run("bench", "yield", "--fibers", "100", "--yields", "1000000,900000000,1000000000",
+                   "--repetitions", "1", "--runtimes", "ums", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        self.assertEqual(len(rows), 3)
+        of_few, *of_many = rows
+        self.assertNotIn("yields_run", of_few)
+        for row in of_many:
+            self.assertEqual(row["yields"] > row["yields_run"], True)
+        same = [{k: v for k, v in row.items() if k != "yields"} for row in of_many]
+        self.assertEqual(same[0], same[1])
+        self.assertEqual(len([line for line in done.stderr.splitlines() if "repetition 1" in line]), 2, done.stderr)
+
     def test_a_contended_mutex_says_among_how_many_it_went_round(self):
         done = run("bench", "mutex", "--quick", "--fibers", "4", "--json", "-")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -34,6 +34,10 @@ struct cell {
     // Appended to the arguments in the short runs that choose the variant and the yields.
     std::vector<std::string> probe_args;
 
+    // Another cell that runs exactly the same, because both ran fewer yields than they were to. It is
+    // measured for both.
+    const cell* same_as = nullptr;
+
     // The results. Every figure has as many samples as there were repetitions.
     std::map<std::string, std::vector<double>> samples;
     std::string error;

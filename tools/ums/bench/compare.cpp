@@ -176,7 +176,7 @@ std::vector<std::string> remarks(const result& got) {
                 add(fmt::format("FAILED: {}, {}: {}", one.runtime, one.label(), one.error));
             if (one.settings.contains("yields_run"))
                 add("* would take too long, so each ran fewer yields; its row in the JSON says how "
-                    "many (yields_run).");
+                    "many (yields_run). Those that ran as many are one measurement.");
             if (one.error.empty() && one.settings.contains("variant")) {
                 const auto way = one.settings.contains("way")
                                      ? one.settings["way"].get<std::string>() + ", "

@@ -32,6 +32,7 @@ void runner::run(unsigned repetitions) {
     repetitions_ = repetitions;
     for (const auto& group : plan_) runs_all_ += group.size() * repetitions;
     for_each([this](cell& one) { probe(one); });
+    find_equals();
 
     double longest_s = 0;
     for (unsigned repetition = 0; repetition < repetitions; ++repetition) {
@@ -41,6 +42,7 @@ void runner::run(unsigned repetitions) {
             auto& group = plan_[g];
             for (std::size_t i = 0; i < group.size(); ++i) {
                 auto& one = group[(i + g + repetition) % group.size()];
+                if (one.same_as != nullptr) continue;
                 if (one.error.empty()) {
                     show(progress::step::measure, one,
                          fmt::format("repetition {} of {}", repetition + 1, repetitions));
@@ -52,6 +54,10 @@ void runner::run(unsigned repetitions) {
         longest_s = std::max(longest_s, elapsed_s() - before_s);
     }
     for_each([](cell& one) {
+        if (one.same_as != nullptr) {
+            one.samples = one.same_as->samples;
+            one.error = one.same_as->error;
+        }
         if (one.runs() > 0) one.settings["repetitions"] = one.runs();
     });
     shown_.clear();
@@ -109,6 +115,20 @@ void runner::choose_yields(cell& one) {
     one.args.push_back(fmt::format("yields={}", yields));
 }
 
+void runner::find_equals() {
+    std::map<std::string, const cell*> first;
+    for_each([&](cell& one) {
+        if (!one.settings.contains("yields_run")) return;
+        const auto detector = one.settings.value("detector", std::string{});
+        const auto key = fmt::format("{} {} {} {}", one.program, one.processors, detector,
+                                     fmt::join(one.args, " "));
+        const auto [found, is_new] = first.emplace(key, &one);
+        if (is_new) return;
+        one.same_as = found->second;
+        runs_all_ -= repetitions_;
+    });
+}
+
 void runner::measure(cell& one) {
     const auto got = run_peer(one, {}, timeout_s);
     one.seconds = got.seconds;
@@ -134,7 +154,7 @@ double runner::left_s() const {
     if (known == 0) return -1;
     double left_s = 0;
     for_each([&](const cell& one) {
-        if (!one.error.empty()) return;
+        if (!one.error.empty() || one.same_as != nullptr) return;
         const auto runs_left = static_cast<double>(repetitions_ - one.runs());
         left_s += runs_left * (one.seconds > 0 ? one.seconds : known_s / known);
     });

@@ -33,6 +33,7 @@ private:
     void probe(cell& one);
     void choose_variant(cell& one);
     void choose_yields(cell& one);
+    void find_equals();
     void measure(cell& one);
     void show(progress::step which, const cell& one, const std::string& stage);
     double elapsed_s() const;

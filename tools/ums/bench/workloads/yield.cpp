@@ -19,6 +19,7 @@ namespace {
 // How long one cell may take in one repetition. With five repetitions the whole table then takes
 // about two minutes; native threads alone would need half an hour.
 constexpr double budget_s = 1.5;
+constexpr double demo_budget_s = 1;
 constexpr double quick_budget_s = 0.1;
 constexpr double cycles_budget_s = 6;
 
@@ -68,6 +69,7 @@ public:
                         one.yields = m;
                         one.budget_s = options.quick    ? quick_budget_s
                                        : options.cycles ? cycles_budget_s
+                                       : options.demo   ? demo_budget_s
                                                         : budget_s;
                         one.probe_args = {fmt::format("yields={}", std::min<std::uint64_t>(m, 100)),
                                           "min_ms=10"};
