@@ -34,8 +34,8 @@ struct cell {
     // Appended to the arguments in the short runs that choose the variant and the yields.
     std::vector<std::string> probe_args;
 
-    // Another cell that runs exactly the same, because both ran fewer yields than they were to. It is
-    // measured for both.
+    // Another cell that runs exactly the same, because both run fewer yields than they were to. It
+    // is measured for both.
     const cell* same_as = nullptr;
 
     // The results. Every figure has as many samples as there were repetitions.
