@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The recipe for Conan 2: `conan create packaging/conan` builds what is checked out, and
-test_package with it.
+"""The recipe for Conan 2: docs/install.md has the command. It builds what is checked out or was
+unpacked, then test_package with it.
 """
 
 import os
@@ -18,10 +18,8 @@ class Libums(ConanFile):
     description = "User-mode scheduling for Linux"
     license = "MIT"
     topics = ("fibers", "scheduler", "coroutines", "concurrency")
-    package_type = "library"
+    # No package_type and no option "shared": each package has both libraries, as CMake targets.
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False]}
-    default_options = {"shared": False}
 
     def set_version(self):
         text = load(self, os.path.join(self.recipe_folder, "../../CMakeLists.txt"))
@@ -54,6 +52,8 @@ class Libums(ConanFile):
         toolchain = CMakeToolchain(self)
         for what in ("TESTS", "BENCH", "TOOLS", "EXAMPLES"):
             toolchain.cache_variables[f"UMS_BUILD_{what}"] = False
+        # A liburing of this machine would make the package depend on it.
+        toolchain.cache_variables["UMS_URING_LIBRARY"] = "OFF"
         toolchain.generate()
 
     def build(self):

@@ -27,5 +27,12 @@ class Consumer(ConanFile):
 
     def test(self):
         if can_run(self):
-            for program in ("static", "shared", "c_static", "c_shared"):
+            for program in (
+                "static",
+                "shared",
+                "c_static",
+                "c_shared",
+                "windows",
+                "windows_shared",
+            ):
                 self.run(os.path.join(self.build_folder, program), env="conanrun")
