@@ -11,17 +11,17 @@
 #include <optional>
 #include <system_error>
 
-#include "compare.hpp"
-#include "detectors.hpp"
 #include "../interrupt.hpp"
 #include "../machine.hpp"
-#include "options.hpp"
 #include "../output_file.hpp"
+#include "../usage.hpp"
+#include "compare.hpp"
+#include "detectors.hpp"
+#include "options.hpp"
 #include "peer.hpp"
 #include "progress.hpp"
 #include "report.hpp"
 #include "runner.hpp"
-#include "../usage.hpp"
 #include "workload.hpp"
 
 namespace tool {
@@ -40,9 +40,10 @@ std::vector<const workload*> selected(const std::string& name) {
     }
     if (name == "demo")
         for (const std::string_view part : demo_parts)
-            chosen.push_back(std::find_if(all_workloads().begin(), all_workloads().end(),
-                                          [&](const auto& one) { return one->name() == part; })
-                                 ->get());
+            chosen.push_back(
+                std::find_if(all_workloads().begin(), all_workloads().end(), [&](const auto& one) {
+                    return one->name() == part;
+                })->get());
     if (chosen.empty())
         throw usage_error{fmt::format("unknown bench '{}'; expected one of: {}, demo, all, list",
                                       name, fmt::join(known, ", "))};
@@ -171,8 +172,7 @@ void add_bench(CLI::App& command, bench_request& asked) {
                     "http, echo, memcached: requests that are sent before a response is waited for")
         ->type_name("N[,N..]");
     command
-        .add_option("--client", asked.client,
-                    "http and echo: what loads the servers (default own)")
+        .add_option("--client", asked.client, "http and echo: what loads the servers (default own)")
         ->type_name("own|wrk|ums");
     command.add_option("--repetitions", asked.repetitions, "how often each cell is measured")
         ->type_name("N");

@@ -10,8 +10,8 @@
 #include <filesystem>
 #include <optional>
 
-#include "busy_loop.hpp"
 #include "../machine.hpp"
+#include "busy_loop.hpp"
 #include "process.hpp"
 
 namespace tool {

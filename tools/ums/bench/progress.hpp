@@ -18,8 +18,8 @@ public:
 
     // A measurement, or what prepares one. `left_s` is negative while it is not known.
     enum class step { measure, prepare };
-    void show(step which, const std::string& bench, std::size_t done, std::size_t all, const std::string& what,
-              double left_s);
+    void show(step which, const std::string& bench, std::size_t done, std::size_t all,
+              const std::string& what, double left_s);
     void clear();
 
 private:

@@ -81,8 +81,7 @@ void runner::choose_variant(cell& one) {
         auto args = variant;
         args.insert(args.end(), one.probe_args.begin(), one.probe_args.end());
         for (int i = 0; i < 2; ++i) {
-            show(progress::step::prepare, one,
-                 fmt::format("trying {}", fmt::join(variant, " ")));
+            show(progress::step::prepare, one, fmt::format("trying {}", fmt::join(variant, " ")));
             const auto got = run_peer(one, args, timeout_s);
             if (!got.error.empty()) break;
             if (got.figures.at("ns_per_op") < best) {

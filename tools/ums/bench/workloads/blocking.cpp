@@ -127,12 +127,13 @@ public:
                 const bool is_share = std::strcmp(figure, "throughput_kept") == 0;
                 made.charts.back().log_y = !is_share;
                 made.charts.back().about =
-                    is_share ? "Four fibers compute while the others block in the kernel; the bar "
-                               "is what they still get done, as a share of what they do when nobody "
-                               "blocks. 1 means that blocking costs the others nothing."
-                             : "From the moment a fiber blocks until another one computes in its "
-                               "place, for the slowest of a hundred blocks. The axis is "
-                               "logarithmic, and lower is better.";
+                    is_share
+                        ? "Four fibers compute while the others block in the kernel; the bar "
+                          "is what they still get done, as a share of what they do when nobody "
+                          "blocks. 1 means that blocking costs the others nothing."
+                        : "From the moment a fiber blocks until another one computes in its "
+                          "place, for the slowest of a hundred blocks. The axis is "
+                          "logarithmic, and lower is better.";
             }
         }
         std::erase_if(made.charts, [](const chart& one) { return one.all.empty(); });

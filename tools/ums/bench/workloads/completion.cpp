@@ -21,10 +21,12 @@ struct published {
     double run, yield;
 };
 constexpr published report[] = {
-    {1000, 5000, 1, 2.0, 2.1},       {1000, 5000, 8, 2.1, 2.2},      {1000, 5000, 16, 2.1, 2.3},
-    {1000, 5'000'000, 1, 23.0, 23.7}, {1000, 5'000'000, 8, 4.9, 6.1}, {1000, 5'000'000, 16, 4.9, 6.3},
-    {10'000, 5000, 1, 9.3, 16},      {10'000, 5000, 8, 11.8, 21},    {10'000, 5000, 16, 19.7, 27},
-    {10'000, 5'000'000, 1, 220.7, 231}, {10'000, 5'000'000, 8, 31, 50}, {10'000, 5'000'000, 16, 31, 61},
+    {1000, 5000, 1, 2.0, 2.1},      {1000, 5000, 8, 2.1, 2.2},
+    {1000, 5000, 16, 2.1, 2.3},     {1000, 5'000'000, 1, 23.0, 23.7},
+    {1000, 5'000'000, 8, 4.9, 6.1}, {1000, 5'000'000, 16, 4.9, 6.3},
+    {10'000, 5000, 1, 9.3, 16},     {10'000, 5000, 8, 11.8, 21},
+    {10'000, 5000, 16, 19.7, 27},   {10'000, 5'000'000, 1, 220.7, 231},
+    {10'000, 5'000'000, 8, 31, 50}, {10'000, 5'000'000, 16, 31, 61},
 };
 
 std::uint64_t number(const cell& one, const char* key) {
@@ -92,7 +94,8 @@ private:
         made.header = {"workers", "steps", "way", "schedulers"};
         const auto names = runtimes();
         made.header.insert(made.header.end(), names.begin(), names.end());
-        for (const auto* more : {"report", "switch us", "worst switch us"}) made.header.push_back(more);
+        for (const auto* more : {"report", "switch us", "worst switch us"})
+            made.header.push_back(more);
         for (const auto& group : got.plan) {
             if (group.empty() || !where("processors", processors)(group.front())) continue;
             const auto& first = group.front();
@@ -115,11 +118,13 @@ private:
             const auto published = published_s(first);
             row.push_back({published ? human(*published) : "-", "", false});
             for (const auto* figure : {"switch_us", "worst_switch_us"})
-                row.push_back(worker != nullptr ? entry_of(*worker, figure) : entry{"-", "", false});
+                row.push_back(worker != nullptr ? entry_of(*worker, figure)
+                                                : entry{"-", "", false});
             made.rows.push_back(std::move(row));
         }
         made.notes.push_back(
-            "report: eight cores, where a switch takes 2 to 5 us, and 700 us at worst if each yields");
+            "report: eight cores, where a switch takes 2 to 5 us, and 700 us at worst if each "
+            "yields");
         return made;
     }
 
@@ -130,21 +135,21 @@ private:
         const filter which = [&](const cell& one) {
             return where("processors", processors)(one) && where("way", way)(one);
         };
-        auto made = bars(
-            got, fmt::format("completion, {}, {}", about, count(processors, "processor")),
-            "ns_per_op", "seconds", which, [](const cell& one) {
-                return fmt::format("{} \u00d7 {}, {}", human(one.fibers()),
-                                   human(number(one, "steps")), number(one, "schedulers"));
-            });
+        auto made =
+            bars(got, fmt::format("completion, {}, {}", about, count(processors, "processor")),
+                 "ns_per_op", "seconds", which, [](const cell& one) {
+                     return fmt::format("{} \u00d7 {}, {}", human(one.fibers()),
+                                        human(number(one, "steps")), number(one, "schedulers"));
+                 });
         for (auto& each : made.all) each.points.clear();
         series published{"report", {}};
         double index = 0;
         for (const auto& group : got.plan) {
             if (group.empty() || !which(group.front())) continue;
             for (const auto& one : group) {
-                const auto at = std::find_if(made.all.begin(), made.all.end(), [&](const series& each) {
-                    return each.runtime == one.runtime;
-                });
+                const auto at =
+                    std::find_if(made.all.begin(), made.all.end(),
+                                 [&](const series& each) { return each.runtime == one.runtime; });
                 if (const auto s = seconds(one); s && at != made.all.end())
                     at->points.push_back({index, *s});
             }

@@ -9,9 +9,9 @@
 
 #include <array>
 
+#include "../../usage.hpp"
 #include "../compare.hpp"
 #include "../peer.hpp"
-#include "../../usage.hpp"
 
 namespace tool {
 
@@ -82,16 +82,21 @@ public:
     view show(const result& got) const override {
         view made;
         made.tables.push_back(by_runtime(
-            got, fmt::format("migrate: migrations per second, two clusters of so many processors, {}", repetitions_of(got)),
-            {{"processors", "processors of each"}, {"fibers", "fibers"}}, "ops_per_s", everything()));
-        auto plot = lines(got, "migrate: ns per migration", "ns_per_op", "ns per migration", everything());
+            got,
+            fmt::format("migrate: migrations per second, two clusters of so many processors, {}",
+                        repetitions_of(got)),
+            {{"processors", "processors of each"}, {"fibers", "fibers"}}, "ops_per_s",
+            everything()));
+        auto plot =
+            lines(got, "migrate: ns per migration", "ns_per_op", "ns per migration", everything());
         // The chart is against the number of processors, not of fibers.
         plot.x_title = "processors of each cluster";
         for (auto& line : plot.all) {
             std::size_t i = 0;
             for (const auto& group : got.plan)
                 for (const auto& one : group)
-                    if (one.runtime == line.runtime && one.figure("ns_per_op") && i < line.points.size())
+                    if (one.runtime == line.runtime && one.figure("ns_per_op") &&
+                        i < line.points.size())
                         line.points[i++].x = one.settings["processors"].get<double>();
         }
         made.charts.push_back(std::move(plot));
@@ -181,8 +186,9 @@ protected:
                                   std::vector<std::string>& notes) const override {
         if (processors > 1)
             return {"cycle", "yield", "churn", "locality", "transfer", "locks", "load", "outside"};
-        notes.push_back("transfer takes two processors, because its leader computes until all "
-                        "others have run: --processors 2");
+        notes.push_back(
+            "transfer takes two processors, because its leader computes until all "
+            "others have run: --processors 2");
         return {"cycle", "yield", "churn", "locality", "locks", "load", "outside"};
     }
     bool has_way(const std::string& runtime, const std::string& way,
@@ -193,9 +199,10 @@ protected:
         }
         if (way != "transfer" || !runtime.starts_with("boost") || runtime.ends_with(shared_work))
             return true;
-        notes.push_back(runtime + " has no transfer: it would not end. A thief of work_stealing "
-                                  "takes nothing while the first fiber of a queue is the busy "
-                                  "thread's own dispatcher.");
+        notes.push_back(runtime +
+                        " has no transfer: it would not end. A thief of work_stealing "
+                        "takes nothing while the first fiber of a queue is the busy "
+                        "thread's own dispatcher.");
         return false;
     }
     std::uint64_t fibers(const std::string&) const override { return 100; }

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "../compare.hpp"
 #include "../../usage.hpp"
+#include "../compare.hpp"
 
 namespace tool {
 

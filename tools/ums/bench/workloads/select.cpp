@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "../compare.hpp"
 #include "../../usage.hpp"
+#include "../compare.hpp"
 
 namespace tool {
 

@@ -12,10 +12,10 @@
 #include <iterator>
 #include <sstream>
 
-#include "../compare.hpp"
 #include "../../machine.hpp"
-#include "../peer.hpp"
 #include "../../usage.hpp"
+#include "../compare.hpp"
+#include "../peer.hpp"
 
 namespace tool {
 

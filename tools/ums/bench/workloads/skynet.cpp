@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "../compare.hpp"
 #include "../../usage.hpp"
+#include "../compare.hpp"
 
 namespace tool {
 

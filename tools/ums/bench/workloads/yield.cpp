@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <map>
 
+#include "../../usage.hpp"
 #include "../compare.hpp"
 #include "../peer.hpp"
-#include "../../usage.hpp"
 
 namespace tool {
 
