@@ -36,6 +36,8 @@ def plain(text):
     text = re.sub(r"\d+[KM]?", "N", text)
     text = re.sub(r"\b(idle|busy)\b", "IDLE", text)
     text = text.replace(", its processor was handed off", "")
+    # Whether a hand-off falls into the time that top looks at.
+    text = text.replace("; half of the hand-offs within TIME", "")
     return [re.sub(r"\s+", " ", line).strip()[:90] for line in text.splitlines()
             if not re.match(r"    \S", line) or "crowd.cpp" in line]
 
