@@ -17,6 +17,14 @@ void leave(list& l, worker& w) {
     --l.ready;
 }
 
+// The list has one worker less. release_ums() waits for the last one, and so do the scheduler
+// threads that entered after it.
+void has_one_less(list& l) {
+    if (--l.left != 0) return;
+    all().ended.notify_all();
+    l.became_ready.notify_all();
+}
+
 }  // namespace
 
 registry& all() {
@@ -50,7 +58,7 @@ worker* registry::find_worker(ums_pid_t number) {
 
 void make_ready(worker& w, list& in) {
     if (w.from != &in) {
-        if (w.from != nullptr) --w.from->left;
+        if (w.from != nullptr) has_one_less(*w.from);
         ++in.left;
         w.from = &in;
         w.shown.completion_list_id = in.shown.id;
@@ -71,9 +79,8 @@ void take(worker& w) {
 }
 
 void end(worker& w) {
-    --w.adder->left;
-    --w.from->left;
-    if (w.adder->left == 0 || w.from->left == 0) all().ended.notify_all();
+    if (--w.adder->left == 0) all().ended.notify_all();
+    has_one_less(*w.from);
     all().workers.erase(w.shown.pid);
 }
 

@@ -133,7 +133,6 @@ private:
 };
 
 // All of these require the lock.
-// Puts the worker at the end of the list.
 
 // Puts the worker at the end of the list.
 void make_ready(worker& w, list& in);

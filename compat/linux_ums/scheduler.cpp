@@ -95,6 +95,12 @@ int find_ready(ums_pid_t pid, worker*& found) {
     return found->is == worker::state::ready ? 0 : -EACCES;
 }
 
+// Whether the thread gets NULL. release_ums() did not wait for the list of a thread that had not
+// entered by then, so that thread serves its list until no worker is left. Requires: the lock.
+bool is_dismissed(const scheduler& s) {
+    return s.of->is_released && (!s.is_late || s.serves->left == 0);
+}
+
 // Gives a thread to the worker, which then is no longer ready. Requires: the lock, which this
 // releases meanwhile.
 int begin(worker& w, locked& hold) {
@@ -155,6 +161,7 @@ int enter_ums_scheduling_mode(int number, int (*entry)(void*), void* argument,
             s.serves = all().find_list(list_number);
             if (s.of == nullptr || s.serves == nullptr) return -EBADF;
             s.tid = ::gettid();
+            s.is_late = s.of->is_released;
             s.of->schedulers.push_back(&s);
             ++s.serves->schedulers;
         }
@@ -182,7 +189,7 @@ completion_list_data* dequeue_ums_completion_list_items(int number) {
         const auto look = [&] {
             collect(*s->serves);
             bodies().collect_new();
-            if (s->of->is_released) return true;
+            if (is_dismissed(*s)) return true;
             return (found = s->seen.refresh(*s->serves)) != nullptr;
         };
         if (!look()) {

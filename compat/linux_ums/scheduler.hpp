@@ -14,6 +14,7 @@ struct scheduler {
     handle* of = nullptr;
     list* serves = nullptr;
     int tid = 0;
+    bool is_late = false;  // It entered after its handle was released.
     int (*entry)(void*) = nullptr;
     void* argument = nullptr;
     // entry() runs on `stack`, alternating with the procedure, whose frames are discarded at each

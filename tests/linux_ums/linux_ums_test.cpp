@@ -328,6 +328,93 @@ TEST_F(linux_names, a_thread_that_begins_late_is_not_left_by_the_last_close) {
     opener.join();
 }
 
+// A program may release a handle before the threads that it made for the handle have entered.
+TEST_F(linux_names, a_thread_that_enters_after_the_release_serves_what_is_left) {
+    const int adder = ums_init(), server = ums_init();
+    const ums_pid_t list = create_completion_list(adder)->id;
+    std::vector<job> jobs(5);
+    for (job& j : jobs) {
+        j.yields = 3;
+        EXPECT_EQ(add_worker_thread(adder, step, &j, list), 0);
+    }
+    EXPECT_EQ(release_ums(server), 0);
+    scheduler s{server, list};
+    run(s);
+    for (const job& j : jobs) ASSERT_EQ(j.steps, 4);
+    EXPECT_EQ(ums_close(server), 0);
+    EXPECT_EQ(release_ums(adder), 0);
+    EXPECT_EQ(ums_close(adder), 0);
+}
+
+// Several such threads wait when the last worker ends.
+TEST_F(linux_names, threads_that_enter_after_the_release_all_return) {
+    for (int i = 0; i < scaled(500, 50); ++i) {
+        const int adder = ums_init(), server = ums_init();
+        const ums_pid_t list = create_completion_list(adder)->id;
+        job j;
+        EXPECT_EQ(add_worker_thread(adder, step, &j, list), 0);
+        EXPECT_EQ(release_ums(server), 0);
+        scheduler a{server, list}, b{server, list};
+        std::thread other{[&] { run(a); }};
+        run(b);
+        other.join();
+        EXPECT_EQ(j.steps, 1);
+        for (const int h : {server, adder}) EXPECT_EQ(release_ums(h), 0);
+        for (const int h : {server, adder}) EXPECT_EQ(ums_close(h), 0);
+    }
+}
+
+// A worker that is executed by a thread of another list, and yields, belongs to that list then.
+struct mover {
+    int handle;
+    ums_pid_t list;
+    std::atomic<ums_pid_t>* pid;
+    pid_t releaser;
+    std::atomic<bool> is_released{false}, has_moved{false};
+};
+int names_the_first(void* of) {
+    auto& m = *static_cast<mover*>(of);
+    completion_list_data* const items = dequeue_ums_completion_list_items(m.handle);
+    if (items == nullptr) return -1;
+    *m.pid = items->head->pid;
+    return 0;
+}
+int moves_it(void* of) {
+    auto& m = *static_cast<mover*>(of);
+    if (!m.has_moved) {
+        while (*m.pid == 0 || state_of(m.releaser) != 'S') std::this_thread::yield();
+        EXPECT_EQ(execute_ums_thread(m.handle, *m.pid, nullptr), 0);
+        m.has_moved = true;
+        while (!m.is_released) std::this_thread::yield();
+    }
+    completion_list_data* const items = dequeue_ums_completion_list_items(m.handle);
+    if (items == nullptr) return -1;
+    EXPECT_EQ(execute_ums_thread(m.handle, items->head->pid, items), 0);
+    return 0;
+}
+
+TEST_F(linux_names, a_release_does_not_wait_for_a_worker_that_has_left_its_list) {
+    const int first = ums_init(), second = ums_init();
+    const ums_pid_t left = create_completion_list(first)->id;
+    const ums_pid_t entered = create_completion_list(second)->id;
+    job j;
+    j.yields = 1;
+    EXPECT_EQ(add_worker_thread(second, step, &j, left), 0);
+    std::atomic<ums_pid_t> pid{0};
+    mover a{first, left, &pid, 0}, b{second, entered, &pid, ::gettid()};
+    std::thread names{[&] { enter_ums_scheduling_mode(first, names_the_first, &a, left); }};
+    while (pid == 0) std::this_thread::yield();  // It has entered.
+    std::thread moves{[&] { enter_ums_scheduling_mode(second, moves_it, &b, entered); }};
+    EXPECT_EQ(release_ums(first), 0);
+    EXPECT_EQ(j.steps, 1);
+    b.is_released = true;
+    EXPECT_EQ(release_ums(second), 0);
+    EXPECT_EQ(j.steps, 2);
+    names.join();
+    moves.join();
+    for (const int h : {first, second}) EXPECT_EQ(ums_close(h), 0);
+}
+
 struct last_first {
     int handle;
     std::vector<std::size_t> listed;

@@ -4,6 +4,7 @@
 // once. Like the report's program, it ends without waiting for its scheduler threads and without
 // closing the handles.
 #include <ums_user_library.h>
+#include "Headers/ums_user_library.h"  // The report's program has it there.
 
 #include <stdio.h>
 

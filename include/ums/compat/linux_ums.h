@@ -7,8 +7,8 @@
  * A handle is a UMS scheduler, which groups any number of scheduler threads; a process may have
  * several handles. List numbers are valid in the whole process, so threads of several handles can
  * share a list. A scheduler thread calls a function of yours again and again. That function asks
- * which workers could run and executes those it likes. docs/windows-ums.md says what differs from
- * the modules.
+ * which workers could run and executes those it likes. docs/linux-ums.md says what differs from the
+ * modules.
  *
  * Names:     each function lives in the library as ums_linux_NAME.
  * Blocking:  dequeue_ums_completion_list_items() and release_ums() wait. execute_ums_thread()
@@ -105,8 +105,8 @@ UMS_LINUX(int, exit_worker_thread, (int handle));
 UMS_LINUX(int, destroy_comp_list, (int handle, ums_pid_t list));
 
 /* Waits until the workers that were added by this handle, and those of the lists that its scheduler
- * threads serve, have ended; then those threads get NULL. -EPERM: the caller is a scheduler thread
- * or a worker. */
+ * threads serve, have ended; then those threads get NULL. A thread that enters later serves its
+ * list until no worker is left. -EPERM: the caller is a scheduler thread or a worker. */
 UMS_LINUX(int, release_ums, (int handle));
 
 /* Forgets a released handle whose scheduler threads have returned, and its lists. -EBUSY: they have
