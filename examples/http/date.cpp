@@ -77,6 +77,9 @@ std::time_t parse_date(std::string_view text) {
     // Comparing the whole text shows that there is nothing else in it.
     static constexpr std::string_view months = "JanFebMarAprMayJunJulAugSepOctNovDec";
     if (text.size() != 29) return -1;
+    // A leap second counts as the second before it.
+    if (text.substr(17, 8) == "23:59:60")
+        return parse_date(std::string{text}.replace(17, 8, "23:59:59"));
     const auto number = [text](std::size_t at, std::size_t digits) {
         int n = 0;
         for (std::size_t i = at; i < at + digits; ++i) {

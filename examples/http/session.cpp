@@ -141,6 +141,9 @@ std::size_t session::take(std::string_view input, output& to) {
         }
         request& r = to.current;
         r.clear();
+        // An answer to HEAD has no body, not even one that comes before the request line was read.
+        const std::size_t begin = std::min(rest.find_first_not_of("\r\n"), rest.size());
+        if (rest.substr(begin).starts_with("HEAD ")) r.method = method::head;
         const parser::progress p = parser_.head(rest, r, used);
         if (p == parser::progress::failed) fail(parser_.status(), to);
         if (p != parser::progress::complete) break;
@@ -253,7 +256,9 @@ void session::not_modified(const request& r, std::string_view headers, output& t
 
 void session::fail(unsigned status, output& to) {
     request& r = to.current;
+    const http::method asked = upload_ != nullptr ? upload_->method : r.method;
     r.clear();
+    r.method = asked;
     r.keep_alive = false;
     refuse(r, status, to);
     upload_.reset();
@@ -269,12 +274,21 @@ void session::time_out(output& to) {
 }
 
 void session::answer(const request& r, std::string_view body, output& to) {
-    const bool reads = r.method == method::get || r.method == method::head;
+    const bool is_echo = r.path == "/echo";
+    const std::string_view allow = r.path == "*" ? "Allow: GET, HEAD, POST, OPTIONS\r\n"
+                                   : is_echo     ? "Allow: POST, OPTIONS\r\n"
+                                                 : "Allow: GET, HEAD, OPTIONS\r\n";
     if (r.method == method::options) {
         begin(r, 204, {}, to);
-        to.text += "Allow: GET, HEAD, POST, OPTIONS\r\n\r\n";
-    } else if (r.path == "/plaintext" || (r.path == "/" && site_.root == nullptr)) {
-        if (!reads) return refuse(r, 405, to, "Allow: GET, HEAD, OPTIONS\r\n");
+        to.text += allow;
+        to.text += "\r\n";
+        return;
+    }
+    const bool is_greeting = r.path == "/plaintext" || (r.path == "/" && site_.root == nullptr);
+    const bool is_metrics = site_.has_metrics && r.path == "/metrics";
+    if (site_.root == nullptr && !is_echo && !is_greeting && !is_metrics) return refuse(r, 404, to);
+    if (is_echo != (r.method == method::post)) return refuse(r, 405, to, allow);
+    if (is_greeting) {
         if (const unsigned refused = check_conditions(r, true))
             return refused == 304 ? not_modified(r, {}, to) : refuse(r, refused, to);
         begin(r, 200, {}, to);
@@ -282,17 +296,11 @@ void session::answer(const request& r, std::string_view body, output& to) {
         constexpr std::string_view rest =
             "Content-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
         to.text += r.method == method::head ? rest.substr(0, rest.size() - 13) : rest;
-    } else if (r.path == "/echo") {
-        if (reads) return refuse(r, 405, to, "Allow: POST, OPTIONS\r\n");
+    } else if (is_echo) {
         if (const unsigned refused = check_conditions(r, false)) return refuse(r, refused, to);
         send(r, 200, "application/octet-stream", body, to);
-    } else if (site_.has_metrics && r.path == "/metrics") {
-        if (!reads) return refuse(r, 405, to, "Allow: GET, HEAD, OPTIONS\r\n");
+    } else if (is_metrics) {
         send(r, 200, ums::metrics_type, ums::metrics(), to);
-    } else if (site_.root == nullptr) {
-        refuse(r, 404, to);
-    } else if (!reads) {
-        refuse(r, 405, to, "Allow: GET, HEAD, OPTIONS\r\n");
     } else {
         answer_file(r, to);
     }

@@ -179,6 +179,10 @@ TEST_F(session_test, methods_are_allowed_where_they_mean_something) {
     EXPECT_NE(get("/echo").find("\r\nAllow: POST, OPTIONS\r\n"), std::string::npos);
     EXPECT_EQ(say("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
               "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, POST, OPTIONS\r\n\r\n");
+    for (const std::string path : {"/", "/plaintext", "/echo"})
+        EXPECT_EQ(say("OPTIONS " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"),
+                  path == "/echo" ? "HTTP/1.1 204 No Content\r\nAllow: POST, OPTIONS\r\n\r\n"
+                                  : "HTTP/1.1 204 No Content\r\nAllow: GET, HEAD, OPTIONS\r\n\r\n");
 }
 
 TEST_F(session_test, a_request_that_takes_too_long_is_answered_an_idle_connection_is_not) {
@@ -187,13 +191,15 @@ TEST_F(session_test, a_request_that_takes_too_long_is_answered_an_idle_connectio
     EXPECT_TRUE(out.empty());
     EXPECT_TRUE(client->is_over());
     for (const std::string_view begun :
-         {"G", "GET / HTTP/1.1\r\nHost: a\r\n",
+         {"G", "GET / HTTP/1.1\r\nHost: a\r\n", "HEAD / HTTP/1.1\r\nHost: a\r\n",
+          "HEAD / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab",
           "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab"}) {
         client = std::make_unique<session>(where);
         const bool took_some = client->take(begun, out) != 0;
         EXPECT_EQ(client->is_in_body(), took_some);
         client->time_out(out);
         EXPECT_TRUE(out.text.starts_with("HTTP/1.1 408 Request Timeout\r\n")) << begun;
+        EXPECT_EQ(out.text.ends_with("\r\n\r\n"), begun.starts_with("HEAD")) << begun;
         EXPECT_TRUE(client->is_over());
         out = {};
     }

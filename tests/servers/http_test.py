@@ -122,7 +122,7 @@ def mistake(server, request, expected, step):
         for piece in [*pieces[:-1], pieces[-1] + (SECOND if follows else "")]
     ]
     try:
-        got = answers(talk(server, pieces, step), pieces[0].startswith(b"HEAD "))
+        got = answers(talk(server, pieces, step), pieces[0].lstrip().startswith(b"HEAD "))
     except ValueError as error:
         return str(error)
     if len(got) != len(expected) or not all(map(matches, got, expected)):
