@@ -132,7 +132,8 @@ void cluster::set_group_weight(unsigned group, unsigned weight) {
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: cluster::set_group_weight: expected a group from 0 to 63 and a "
                                 "weight from 1 to 10,000"};
-    if (impl_->policy() == nullptr || !impl_->policy()->set_group_weight(group, weight))
+    policy* const order = rt::here_not_left(impl_).policy();
+    if (order == nullptr || !order->set_group_weight(group, weight))
         throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
                                 "ums: the cluster's policy has no groups"};
 }

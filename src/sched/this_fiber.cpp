@@ -53,7 +53,7 @@ void finish_migration(const after_switch& h, carrier& c) noexcept {
     if (sched::fiber* const next = p->ready.rotate(*self))
         return keep::switch_to(*c, *self, next, nullptr);
     sched::fiber* const next = p->pick_for_yield(*self);
-    if (next == nullptr && !p->is_retiring()) return c->leave(self->race);
+    if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return c->leave(self->race);
     if (p->trace != nullptr) [[unlikely]]
         trace_leave(*p->trace, sched::trace_event::yield, *self, nullptr);
     keep::switch_to(*c, *self, next, c->leave_behind(&finish_yield, self));

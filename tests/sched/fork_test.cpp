@@ -477,6 +477,7 @@ TEST_F(fork_test, clusters_are_left_behind) {
                         if (error_of([&] { own.add_processor(); }) != gone) return 2;
                         if (error_of([&] { ums::fiber{{.cluster = &own}, [] {}}.join(); }) != gone)
                             return 3;
+                        if (error_of([&] { own.set_group_weight(0, 1); }) != gone) return 4;
                         own.~cluster();
                         ums::cluster another{{.processors = 1}};
                         const auto made = ums::spawn({.cluster = &another}, compute).join();

@@ -23,6 +23,7 @@
 #include "ums/blocking.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
+#include "ums/keep_carrier.hpp"
 #include "ums/mutex.hpp"
 #include "ums/run.hpp"
 #include "ums/semaphore.hpp"
@@ -236,6 +237,33 @@ TEST_F(pause_test, processors_come_and_go_while_it_is_paused) {
             });
             other.resume();
         }
+    });
+}
+
+// Without a detector no signal stops it: its yield has to notice the pause.
+TEST_F(pause_test, a_fiber_that_keeps_its_kernel_thread_and_only_yields_comes_to_rest) {
+    ums::run(one_processor, [] {
+        ums::cluster other;
+        std::atomic<bool> ends = false;
+        std::atomic<long> count = 0;
+        ums::fiber yields{{.cluster = &other}, [&] {
+                              const ums::keep_carrier kept;
+                              while (!ends) {
+                                  ++count;
+                                  this_fiber::yield();
+                              }
+                          }};
+        while (count == 0) this_fiber::yield();
+        for (int i = 0; i < scaled(100, 10); ++i) {
+            other.pause();
+            const long before = count;
+            for (int n = 0; n < 20; ++n) this_fiber::yield();
+            EXPECT_EQ(count, before);
+            other.resume();
+            while (count == before) this_fiber::yield();
+        }
+        ends = true;
+        yields.join();
     });
 }
 
