@@ -95,16 +95,16 @@ auto async(std::launch policy, const fiber_options& options, F&& f, Args&&... ar
 
 }  // namespace impl
 
+// Calls f(args...) with decayed copies, as `policy` says.
 template <class F, class... Args>
 [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
-// Calls f(args...) with decayed copies, as `policy` says.
     std::launch policy, F&& f, Args&&... args) {
     return impl::async(policy, {}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
+// The same with both policies: a new fiber, or deferred if there is no stack for one.
 template <class F, class... Args>
 requires(!std::is_same_v<std::remove_cvref_t<F>, std::launch> &&
-// The same with both policies: a new fiber, or deferred if there is no stack for one.
          !std::is_same_v<std::remove_cvref_t<F>, fiber_options>)
     [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
         F&& f, Args&&... args) {

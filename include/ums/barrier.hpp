@@ -107,8 +107,10 @@ public:
     // Waits for the end of the token's phase, which is the current phase or the one before it.
     void wait(arrival_token&& token) const {
         (void)calls::wait(state_, token.phase_, deadline::max(), nullptr);
-    // Arrives once and waits for the end of the phase. Calls the completion function if last.
     }
+
+    // Arrives once and waits for the end of the phase. The last to arrive calls the completion
+    // function.
     void arrive_and_wait() {
         if (!calls::arrive_and_wait(state_)) complete();
     }

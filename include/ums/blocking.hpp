@@ -56,7 +56,7 @@ decltype(auto) blocking(F&& f) {
 }
 
 // A section in which libums's signal does not stop the fiber. Outside one, the signal stops a fiber
-// whose time slice is over, or whose processor went on to other fibers because an unmarked call of
+// whose time slice is over, or whose processor moved on to other fibers because an unmarked call of
 // the fiber blocked. At the end of the section the fiber makes up for what it missed: if it has no
 // processor, it waits for its turn. Use a section around code that holds a lock of the application
 // which the scheduling policy or a replacement of malloc needs as well. Sections nest. The fiber

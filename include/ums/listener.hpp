@@ -45,9 +45,10 @@ public:
     listener& operator=(listener&& other) noexcept;
     ~listener();
 
+    // As the constructor, but returns the error.
     static result<listener> open(const endpoint& at, const listen_options& o = {});
-    // Waits for a connection and returns it.
 
+    // Waits for a connection and returns it.
     result<stream> accept(const limits& l = {}) { return accept(nullptr, l); }
     // The same; *peer gets the address of the other side.
     result<stream> accept(endpoint* peer, const limits& l = {});

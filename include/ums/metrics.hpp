@@ -3,8 +3,8 @@
 
 // ums/metrics.hpp: what the runtime does, for a monitoring system, and which fibers there are.
 //
-// metrics() returns text in the OpenMetrics format, which Prometheus and its like read. Serve it as
-// metrics_type. docs/look-inside.md lists the names.
+// metrics() returns text in the OpenMetrics format, which Prometheus and similar systems read.
+// Serve it as metrics_type. docs/look-inside.md lists the names.
 //
 // Counters and the latency of hand-offs are always measured, from the start of the runtime. How
 // long fibers wait in the run queue, from a wake-up until they run, and for mutexes needs a time
@@ -14,8 +14,8 @@
 // 65,536 records; ums_trace_missed_total counts the others. So under load the times are a sample.
 //
 // Blocking:  metrics() parks while another call of it is at work. fibers() never parks.
-// Ordering:  none: the values are of slightly different moments. In fibers() each fiber is shown as
-//            it was at one moment, but for what it waits for, which may be over.
+// Ordering:  none: the values are of slightly different moments. fibers() shows each fiber as it
+//            was at one moment, except for what it waits for, which may be over.
 // Lifetime:  the runtime must not be started or stopped meanwhile.
 // Errors:    std::bad_alloc. Without a runtime counters are zero, and there are no fibers.
 // Cost:      metrics() writes some 200 lines: tens of microseconds. Where a trace is recorded it
@@ -50,7 +50,7 @@ struct fiber_info {
     fiber_state state = fiber_state::active;
     std::string name;      // As given, cut to 256 bytes; often empty.
     fiber_id made_by;      // The fiber that spawned it; none: a plain thread did.
-    const void* spawned_at = nullptr;  // Where the code that spawned it goes on.
+    const void* spawned_at = nullptr;  // Where the code that spawned it continues.
     // What it waits for, in the words of `ums ps --waits`; "" unless it waits.
     const char* waits_for = "";
     // The address of that object, the number of the descriptor, the id of the fiber that is joined,
@@ -58,7 +58,7 @@ struct fiber_info {
     std::uint64_t waits_in = 0;
 };
 
-// Returns the fibers of all clusters, in no order, while they go on: one that begins or ends
+// Returns the fibers of all clusters, in no order, while they run on: one that begins or ends
 // meanwhile may be missing. No fiber is there twice.
 [[nodiscard]] UMS_EXPORT std::vector<fiber_info> fibers();
 

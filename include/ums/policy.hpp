@@ -74,7 +74,7 @@ public:
     // The rest need not be overridden.
 
     // `f` runs on `processor` and yields. Returns the fiber that runs there now; an empty reference
-    // lets `f` go on. Unless overridden, `f` gives way to whatever next() returns. `f` is not the
+    // lets `f` run on. Unless overridden, `f` gives way to whatever next() returns. `f` is not the
     // policy's: if another fiber is returned, ready(f) follows.
     virtual fiber_ref instead_of(fiber_ref f, unsigned processor) noexcept {
         (void)f;
@@ -83,13 +83,13 @@ public:
 
     // `f` stops on `processor`: it waits, ends, or goes to another cluster. Called before next().
     // Not called for a fiber that yields, that is stopped because its time slice is over, or that
-    // is blocked in the kernel while its processor goes on: ready() gets such a fiber back.
+    // is blocked in the kernel while its processor moves on: ready() gets such a fiber back.
     virtual void left(fiber_ref f, unsigned processor) noexcept { (void)f, (void)processor; }
 
     // A more urgent fiber waits for a mutex that `f` holds, or for one whose holder waits for `f`,
     // and f.effective_priority() has risen. `f` may be the policy's or not; it may run, wait, or be
     // on its way to another cluster. Called from any fiber or thread, one call at a time, with the
-    // mutex's own lock held. Nobody is told of a priority that falls: it counts from the next
+    // mutex's own lock held. A priority that falls is not reported: it counts from the next
     // ready().
     virtual void raised(fiber_ref f) noexcept { (void)f; }
     // Whether raised() is wanted. Must not change.

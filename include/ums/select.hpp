@@ -162,8 +162,8 @@ template <class T, class F = impl::nothing>
                                                 F f = {}) {
     return {c, value.get(), std::move(f)};
 }
-// Happens when `t` has passed.
 
+// Happens when `t` has passed.
 template <class Clock, class Duration, std::invocable F = impl::nothing>
 [[nodiscard]] impl::plain_case<F> on_deadline(const std::chrono::time_point<Clock, Duration>& t,
                                               F f = {}) {

@@ -35,7 +35,7 @@ struct runtime_stats {
     std::uint32_t carriers_peak;
     std::uint32_t carriers_spare;
     std::uint64_t carriers_made;
-    // Default cluster: how often a processor went on to another carrier because a fiber was blocked
+    // Default cluster: how often a processor moved to another carrier because a fiber was blocked
     // in the kernel.
     std::uint64_t hand_offs;
     // All clusters, by reason: a system call, a page fault (or neither of the two), a marked region
@@ -50,8 +50,8 @@ struct runtime_stats {
     // processor.
     std::uint64_t carrier_waits;
     std::uint64_t carrier_refusals;
-    // How long after a block its processor went on: notice_us[i] counts delays of less than 2^i us
-    // that no lower bucket counts; the last one counts all longer delays.
+    // How long after a block its processor was handed off: notice_us[i] counts delays of less than
+    // 2^i us that no lower bucket counts; the last one counts all longer delays.
     static constexpr std::size_t notice_buckets = 24;
     std::uint64_t notice_us[notice_buckets];
     // Stacks.
@@ -76,7 +76,7 @@ UMS_EXPORT void trim() noexcept;
 // runtime is running, it says what one with default options and this environment would choose.
 [[nodiscard]] UMS_EXPORT std::string info();
 
-// Returns the version, such as "0.1.0".
+// Returns the version, such as "0.2.0".
 [[nodiscard]] UMS_EXPORT const char* version() noexcept;
 
 }  // namespace ums

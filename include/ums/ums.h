@@ -86,14 +86,15 @@ typedef struct ums_policy_calls {
     ums_ref_t (*instead_of)(void* self, ums_ref_t fiber, unsigned processor);
     /* The fiber stops there: it waits, or ends. */
     void (*left)(void* self, ums_ref_t fiber, unsigned processor);
-    /* Whether raised is wanted: whether mutexes shall lend priorities. Asked often; must not
-     * change. NULL: not. */
+    /* Returns whether mutexes lend priorities, and raised is called. Asked often; the answer must
+     * not change. NULL: they do not. */
     bool (*has_priorities)(void* self);
-    /* ums_ref_effective_priority(fiber) has risen, as it holds a mutex for which a more urgent one
-     * waits. Called from anywhere, also if the policy does not have the fiber. NULL: ignored. */
+    /* ums_ref_effective_priority(fiber) has risen, because a more urgent fiber waits for a mutex
+     * that it holds. Called from anywhere, also while the policy does not hold the fiber. NULL:
+     * ignored. */
     void (*raised)(void* self, ums_ref_t fiber);
-    /* What ums_cluster_set_group_weight() was told. Returns whether the policy has groups. NULL: it
-     * has none. */
+    /* Passes on a call of ums_cluster_set_group_weight(). Returns whether the policy has groups.
+     * NULL: it has none. */
     bool (*set_group_weight)(void* self, unsigned group, unsigned weight);
     /* The fiber, which runs, went there by ums_this_fiber_migrate_to(). The processor may have been
      * removed since. */
@@ -249,10 +250,12 @@ UMS_API int ums_fiber_join(ums_fiber_t* fiber);
 /* Lets the fiber run on alone and sets the handle to none. -EINVAL: the handle is none. */
 UMS_API int ums_fiber_detach(ums_fiber_t* fiber);
 
-/* Whether the handle owns a fiber; a reference to that fiber; its id. */
+/* Returns whether the handle owns a fiber. */
 UMS_API bool ums_fiber_joinable(const ums_fiber_t* fiber);
-UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t* fiber); /* {NULL}: owns none */
-UMS_API uint64_t ums_fiber_id(const ums_fiber_t* fiber);   /* 0: owns none */
+/* Names the fiber, so that others can unpark it. {NULL}: the handle owns none. */
+UMS_API ums_ref_t ums_fiber_ref(const ums_fiber_t* fiber);
+/* Returns the fiber's id. 0: the handle owns none. */
+UMS_API uint64_t ums_fiber_id(const ums_fiber_t* fiber);
 
 /* Returns the number of CPUs that this process may use. */
 UMS_API unsigned ums_hardware_concurrency(void);
@@ -262,8 +265,10 @@ UMS_API void ums_ref_unpark(ums_ref_t who);
 /* The same for each of an array, waking at most one processor of each cluster for all of them. None
  * may be {NULL}. */
 UMS_API void ums_ref_unpark_all(const ums_ref_t* all, size_t count);
-UMS_API uint64_t ums_ref_id(ums_ref_t who);      /* 0: a plain thread, or {NULL} */
-UMS_API const char* ums_ref_name(ums_ref_t who); /* "": no name. Lives as long as the fiber. */
+/* Returns the fiber's id. 0: `who` names a plain thread, or is {NULL}. */
+UMS_API uint64_t ums_ref_id(ums_ref_t who);
+/* Returns the fiber's name, "" if it has none. The text lives as long as the fiber. */
+UMS_API const char* ums_ref_name(ums_ref_t who);
 /* A word that the fiber keeps for its policy. Requires: `who` names a fiber. */
 UMS_API uint64_t ums_ref_tag(ums_ref_t who);
 UMS_API void ums_ref_set_tag(ums_ref_t who, uint64_t tag);
@@ -284,9 +289,11 @@ UMS_API int ums_ref_effective_priority(ums_ref_t who);
 
 /* Lets the other ready fibers of this processor run first. */
 UMS_API void ums_this_fiber_yield(void);
-UMS_API uint64_t ums_this_fiber_id(void); /* 0: a plain thread */
+/* Returns the caller's id. 0: the caller is a plain thread. */
+UMS_API uint64_t ums_this_fiber_id(void);
+/* Returns the caller's name, "" if it has none. The text lives as long as the fiber. */
 UMS_API const char* ums_this_fiber_name(void);
-/* errno for code that may wait in between (ums/last_error.hpp). */
+/* Read and set errno in code that may wait in between (ums/last_error.hpp). */
 UMS_API int ums_last_error(void);
 UMS_API void ums_set_last_error(int number);
 /* Names the caller, so that others can unpark it. */
@@ -381,12 +388,12 @@ UMS_API UMS_CHECK int ums_cluster_post_each(ums_cluster_t* cluster,
                                             const ums_fiber_options_t* options,
                                             void (*function)(void*), void* const* arguments,
                                             size_t count);
-/* Returns once no fiber of the cluster runs: each is ready, parked, stopped, or in a call outside
- * of its processor. What becomes ready meanwhile waits, deadlines too. Calls are counted. Waits
- * until each running fiber has switched or was stopped. -EDEADLK: by a fiber of this cluster.
- * -ESRCH: the cluster was left behind by fork(). */
+/* Stops the cluster's fibers, and returns once none runs: each is ready, parked, stopped, or in a
+ * call outside of its processor. What becomes ready meanwhile waits, deadlines too. Calls are
+ * counted. Waits until each running fiber has switched or was stopped. -EDEADLK: the caller is a
+ * fiber of this cluster. -ESRCH: fork() left the cluster behind. */
 UMS_API UMS_CHECK int ums_cluster_pause(ums_cluster_t* cluster);
-/* The cluster goes on after as many calls as there were of ums_cluster_pause(). -EPERM: it is not
+/* The cluster continues after as many calls as there were of ums_cluster_pause(). -EPERM: it is not
  * paused. */
 UMS_API int ums_cluster_resume(ums_cluster_t* cluster);
 
@@ -410,7 +417,7 @@ UMS_API ums_cluster_t* ums_cluster_standard(void);
 UMS_API void ums_blocking_enter(void);
 UMS_API void ums_blocking_leave(void);
 
-/* Between the two calls libums's signal does not stop the fiber. Pairs nest. */
+/* Between the two calls, libums's signal does not stop the fiber. Pairs nest. */
 UMS_API void ums_uninterruptible_enter(void);
 UMS_API void ums_uninterruptible_leave(void);
 
@@ -448,13 +455,13 @@ UMS_API void ums_trim(void);
 /* Writes what ums::info() returns, cut to bytes - 1 characters, and a zero. *length, unless NULL,
  * gets the length of the whole text. -ENOMEM. */
 UMS_API int ums_info(char* buffer, size_t bytes, size_t* length);
-/* Returns the version, such as "0.1.0". */
+/* Returns the version, such as "0.2.0". */
 UMS_API const char* ums_version(void);
 
 /* --- Marks in a trace (ums/trace.hpp) --------------------------------------------------------- */
 
-/* Adds a mark to the trace if somebody records one, and does nothing otherwise. The text is copied,
- * up to 64 bytes of it. Never blocks; from anywhere but a signal handler. */
+/* Adds a mark to the trace while one is recorded, and does nothing otherwise. Copies up to 64 bytes
+ * of the text. Never blocks. May be called from anywhere but a signal handler. */
 UMS_API void ums_trace_event(const char* text);
 
 /* --- Metrics and fibers (ums/metrics.hpp) ----------------------------------------------------- */
@@ -477,15 +484,15 @@ typedef struct ums_fiber_info {
     size_t size; /* Of this struct as the library knows it. */
     uint64_t id;
     uint64_t made_by;       /* The id of the fiber that spawned it; 0: a plain thread did. */
-    const void* spawned_at; /* Where the code that spawned it goes on. */
+    const void* spawned_at; /* Where the code that spawned it continues. */
     const char* name;       /* As given, cut to 256 bytes; often "". */
     const char* waits_for;  /* In the words of `ums ps --waits`; "" unless it waits. */
     uint64_t waits_in;      /* As in ums::fiber_info. */
     int state;              /* One of enum ums_fiber_state. */
 } ums_fiber_info_t;
 
-/* Calls each(context, ...) for every fiber that ums::fibers() returns, and stops when that returns
- * something else than 0. Returns that, or 0. -ENOMEM. */
+/* Calls each(context, ...) for every fiber that ums::fibers() would list, until a call returns
+ * something other than 0. Returns that number, or 0. -ENOMEM. */
 UMS_API int ums_fibers(int (*each)(void* context, const ums_fiber_info_t* one), void* context);
 
 /* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
@@ -719,15 +726,16 @@ UMS_API void ums_once_call(ums_once_t* once, void (*function)(void*), void* argu
 
 typedef struct ums_key* ums_key_t;
 
-/* `destructor` may be NULL. Each fiber or plain thread that ends calls it on its own value, unless
+/* Makes a key, under which each fiber and each plain thread has a value of its own, NULL at first.
+ * `destructor` may be NULL. Each fiber or plain thread that ends calls it on its own value, unless
  * that is NULL, before ums_fiber_join() returns. -ENOMEM. */
 UMS_API UMS_CHECK int ums_key_create(ums_key_t* made, void (*destructor)(void*));
 /* Calls no destructor for values that are left. Nobody may use the key any more. */
 UMS_API void ums_key_delete(ums_key_t key);
-/* Sets the caller's value. */
-UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void* value); /* -ENOMEM */
-/* Returns the caller's value. */
-UMS_API void* ums_key_get(ums_key_t key);                            /* NULL: no value was set */
+/* Sets the caller's value. -ENOMEM. */
+UMS_API UMS_CHECK int ums_key_set(ums_key_t key, const void* value);
+/* Returns the caller's value. NULL: none was set. */
+UMS_API void* ums_key_get(ums_key_t key);
 
 /* --- Channels (ums/channel.hpp) --------------------------------------------------------------- */
 
@@ -757,7 +765,7 @@ UMS_API UMS_CHECK int ums_channel_receive(ums_channel_t* channel, void* element)
 UMS_API UMS_CHECK int ums_channel_receive_until(ums_channel_t* channel, void* element,
                                                 int64_t deadline, ums_stop_t* stop);
 /* Does not wait. -EAGAIN: there is no element. -EPIPE. */
-UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t* channel, void* element); /* -EAGAIN */
+UMS_API UMS_CHECK int ums_channel_tryreceive(ums_channel_t* channel, void* element);
 
 /* Sends several elements, which lie one after the other. Returns how many were sent: all, or fewer
  * if the channel was closed meanwhile or the timed form gave up. If none was sent: -EPIPE,

@@ -148,7 +148,8 @@ UMS_API int ums_worker_detach(ums_worker_t worker);
  * pthread_exit(), only ums_worker_join() knows its result; here, and for ended(), it is 0. */
 UMS_API int ums_worker_exit_code(ums_worker_t worker, intptr_t* exit_code);
 
-UMS_API ums_context_t ums_worker_context(ums_worker_t worker); /* 0: unknown */
+/* Returns the worker's context; 0: unknown. */
+UMS_API ums_context_t ums_worker_context(ums_worker_t worker);
 /* Returns the thread's own id, wherever it runs; 0: unknown. Known as soon as ums_worker_create()
  * has returned. */
 UMS_API int ums_worker_tid(ums_worker_t worker);

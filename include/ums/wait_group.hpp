@@ -5,7 +5,7 @@
 // sync.WaitGroup.
 //
 //   ums::wait_group work;
-//   for (...) { work.add(); ums::spawn([&] { ...; work.done(); }); }
+//   for (...) { work.add(); ums::fiber{[&] { ...; work.done(); }}.detach(); }
 //   work.wait();
 //
 // Blocking:  wait() parks the fiber, never its processor; a plain kernel thread waits on a futex.

@@ -3,7 +3,8 @@
 """Holds the pages to what the code does.
 
 check.py text [ROOT]             links, names of files and tests, sync tags, variables, commands beside
-                                 figures, bare "who" clauses; of comments: these, width, contracts of headers
+                                 figures, bare "who" clauses; of comments: these, width; of headers: contracts,
+                                 comments that stand where they describe nothing
 check.py examples CXX LIBRARY [FLAG...]   compiles and runs every C++ and C block of the pages
 check.py program SOURCE PROGRAM  runs a program of examples/: it prints what its source says
 check.py self-test               proves that each of them can fail
@@ -206,6 +207,7 @@ def check_text(root):
     yield from missing_tests(root)
     yield from bad_comments(root)
     yield from missing_contracts(root)
+    yield from stray_comments(root)
     yield from stale_diagrams(root)
 
 
@@ -317,6 +319,26 @@ def missing_contracts(root):
     for path in sources(root, CONTRACT_ROOTS, HEADER):
         if len(SENTENCE.findall(contract(read(root, path)))) < 2:
             yield path, 1, "opens without a contract: two sentences at least, before the first declaration"
+
+
+def stray_comments(root):
+    """Comments of headers that a change has moved away from what they describe."""
+    whole = re.compile(r"\s*//(?! ---)")
+    for path in sources(root, CONTRACT_ROOTS, HEADER):
+        lines = read(root, path).splitlines()
+        for at, line in enumerate(lines):
+            before = lines[at - 1] if at else ""
+            if not whole.match(line) or whole.match(before):
+                continue
+            end = next((n for n in range(at, len(lines)) if not whole.match(lines[n])), len(lines))
+            after = lines[end] if end < len(lines) else ""
+            indent = len(line) - len(line.lstrip())
+            if re.match(r"\s*template <.*>\s*$", before) or re.search(r"(?:&&|\()\s*$", before):
+                yield path, at + 1, "a comment inside a declaration: it goes above it"
+            elif re.match(rf" {{{indent}}}}}", after) and indent:
+                yield path, at + 1, "a comment that nothing follows in its block"
+            elif before.strip() and not before.startswith("#") and not after.strip() and at:
+                yield path, at + 1, "a comment with code above and nothing below: what does it describe?"
 
 
 # --- examples -------------------------------------------------------------------------------------
@@ -644,6 +666,13 @@ HEADERS = [
     ("x.cpp", "// Who waits is woken.", "x.cpp:1: a clause"),
     ("x.cpp", "int x;", None),
     ("compat/windows/x.hpp", "// Who waits is woken.", None),
+    ("x.hpp", GOOD_HEADER + "// Adds.\ntemplate <class T>\nvoid add(T t);\n// Ends.\nvoid end();", None),
+    ("x.hpp", GOOD_HEADER + "template <class T>\n// Adds.\nvoid add(T t);", "x.hpp:8: a comment inside"),
+    ("x.hpp", GOOD_HEADER + "void add(\n// Adds.\n    int n);", "x.hpp:8: a comment inside"),
+    ("x.hpp", GOOD_HEADER + "class x {\n    void f() {\n        g();\n    // Adds.\n    }\n};",
+     "x.hpp:10: a comment that nothing follows"),
+    ("x.hpp", GOOD_HEADER + "void f();\n// Adds.\n\nvoid add();", "x.hpp:8: a comment with code above"),
+    ("x.hpp", GOOD_HEADER + "namespace x {\n// --- Adding ---\n\nvoid add();\n}", None),
     ("x.py", "#!/x\n# " + 98 * "x", None),
     ("x.py", "#!/x\n# " + 99 * "x", "x.py:2: a comment wider"),
     ("x.py", "x = 1 " " # It is\n# freed.\n# It is freed by\n# who waits.", "x.py:4: a clause"),

@@ -96,18 +96,20 @@ def check_functions(folder, names):
 def words_of_help(text):
     """The subcommands and the long options that a --help lists."""
     for line in text.splitlines():
-        if match := re.match(r"  (?:-\w,)?(--[\w-]+)|  (\w+)  +\S", line):
+        if match := re.match(r"  (?:-\w,)?(--[\w-]+)|  ([\w-]+)  +\S", line):
             yield match[1] or match[2]
 
 
 def check_command(page, command):
     for subcommand in re.findall(
-        r"^  (\w+)  ", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE
+        r"^  ([\w-]+)  ", run(command, "--help").partition("Subcommands:")[2], re.MULTILINE
     ):
         part = page.partition(f".Ss ums {subcommand}\n")[2].partition("\n.S")[0]
         if not part:
             yield f"the page tells nothing of ums {subcommand}"
             continue
+        if re.search(r"\bAr \"?\\?-", part):
+            yield f"the synopsis of ums {subcommand} has an operand that looks like an option"
         for word in words_of_help(run(command, subcommand, "--help")):
             if word.startswith("--") and word != "--help" and f"Fl {word[1:]}" not in part:
                 yield f"the page does not tell of ums {subcommand} {word}"
@@ -173,6 +175,11 @@ def self_test():
             "an option",
             check_command(".Ss ums x\nText.\n", command),
             "does not tell of ums x --deep",
+        )
+        expect(
+            "an operand",
+            check_command(".Ss ums x\n.Nm Cm x Ar -y\n.It Fl -deep Ar N\n", command),
+            "has an operand that looks like an option",
         )
         if list(check_command(".Ss ums x\n.It Fl -deep Ar N\n", command)):
             wrong.append("a page of the command that is right is complained about")

@@ -206,6 +206,9 @@ class Reader:
             last = Item([one], own)
             self.section.items.append(last)
             self.item = self.item if own else last
+        elif self.item.text and self.section.items[-1] is not self.item:
+            raise ValueError(f"{one.name}() shares the text of {self.item.functions[0].name}(), but a "
+                             "function with a text of its own comes between: give each one its text")
         else:
             self.item.functions.append(one)
 

@@ -56,7 +56,7 @@ def operand_tag(name):
 
 def subcommand(command, name, description):
     text = help_of(command, name)
-    usage = re.search(r"^Usage: ums \w+(.*)$", text, re.MULTILINE)[1]
+    usage = re.search(r"^Usage: ums [\w-]+(.*)$", text, re.MULTILINE)[1]
     operands = " ".join(word for word in usage.replace("[OPTIONS]", "").split())
     yield f".Ss ums {name}"
     yield from mdoc.paragraph(full_stop(description[0].upper() + description[1:]))

@@ -155,9 +155,13 @@ void add_check_policy(CLI::App& app, check_policy_request& asked) {
     check->add_option("policy", asked.policy, "a shared object with ums_policy_make(), or a policy's name")
         ->required()
         ->type_name("./lib.so|NAME");
-    check->add_option("--steps", asked.steps, "of each test")->type_name("N")->check(CLI::Range(1000ul, 1000000000ul));
-    check->add_option("--seed", asked.seed, "of the random steps")->type_name("N");
-    check->add_option("--seconds", asked.seconds, "how long a test may take")->type_name("N")->check(CLI::Range(1u, 86400u));
+    check->add_option("--steps", asked.steps, "steps of each test, 1000 to 1000000000")
+        ->type_name("N")
+        ->check(CLI::Range(1000ul, 1000000000ul).description(""));
+    check->add_option("--seed", asked.seed, "seed of the random steps")->type_name("N");
+    check->add_option("--seconds", asked.seconds, "how long a test may take, 1 to 86400")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 86400u).description(""));
 }
 
 int check_policy(const check_policy_request& asked) {

@@ -86,14 +86,14 @@ void add_profile(CLI::App& app, profile_request& asked) {
     auto* const p = app.add_subcommand(
         "profile", "where fibers spend their time, on CPUs and in waits; as pprof and flame graph");
     p->add_option("target", asked.target, "a process's number")->required()->type_name("PID");
-    p->add_option("--seconds", asked.seconds, "for so long (default 10)")
+    p->add_option("--seconds", asked.seconds, "how long to look, 0.1 to 86400 (default 10)")
         ->type_name("S")
-        ->check(CLI::Range(0.1, 86400.0));
+        ->check(CLI::Range(0.1, 86400.0).description(""));
     p->add_option("--frequency", asked.frequency,
-                  "looks at what is on CPUs, a second (default 99); each stops the threads that "
-                  "run for some microseconds")
+                  "how many times a second to look at what is on CPUs, 1 to 1000 (default 99); each "
+                  "look stops the threads that run for some microseconds")
         ->type_name("HZ")
-        ->check(CLI::Range(1.0, 1000.0));
+        ->check(CLI::Range(1.0, 1000.0).description(""));
     p->add_option("--kind", asked.kind, "on (CPUs), off (in waits; stops nothing), all (default)")
         ->type_name("on|off|all");
     p->add_option("--pprof", asked.pprof, "write it for go tool pprof")->type_name("FILE");

@@ -133,9 +133,9 @@ void add_top(CLI::App& app, top_request& asked) {
     auto* const top =
         app.add_subcommand("top", "watch what a process does: processors, rates, busy fibers");
     top->add_option("target", asked.target, "a process's number")->required()->type_name("PID");
-    top->add_option("--interval", asked.interval_s, "seconds between two pictures (default 1)")
+    top->add_option("--interval", asked.interval_s, "seconds between two pictures, 0.05 to 3600 (default 1)")
         ->type_name("SECONDS")
-        ->check(CLI::Range(0.05, 3600.0));
+        ->check(CLI::Range(0.05, 3600.0).description(""));
     top->add_option("-n,--count", asked.count, "end after so many pictures")->type_name("N");
     top->add_option("--by", asked.by, "the list: start functions (default) or fibers")
         ->type_name("start|fiber");
@@ -150,9 +150,9 @@ void add_top(CLI::App& app, top_request& asked) {
     top->add_flag("--json", asked.json, "print them as JSON, one a line");
     top->add_option("--rows", asked.rows, "of a batch: lines of the list (default 20; 0: all)")
         ->type_name("N");
-    top->add_option("--width", asked.width, "of a batch: columns (default 120)")
+    top->add_option("--width", asked.width, "of a batch: columns, 20 to 1000 (default 120)")
         ->type_name("N")
-        ->check(CLI::Range(20, 1000));
+        ->check(CLI::Range(20, 1000).description(""));
 }
 
 int top(const top_request& asked) {

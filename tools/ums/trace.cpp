@@ -244,7 +244,7 @@ int sum_up(const trace_request& asked) {
     } else if (is_perfetto(what)) {
         read_perfetto(what, sum);
     } else {
-        throw std::runtime_error{fmt::format("{} is no trace that ums trace has written", what)};
+        throw std::runtime_error{fmt::format("{}: neither a trace that ums trace wrote nor a dump, the file that UMS_TRACE names", what)};
     }
     print_summary(asked, sum);
     return 0;
@@ -254,18 +254,18 @@ int sum_up(const trace_request& asked) {
 
 void add_trace(CLI::App& app, trace_request& asked) {
     auto* const trace = app.add_subcommand(
-        "trace", "record what fibers do: PID, or -- COMMAND, or a file that UMS_TRACE has named; or: summary FILE|PID");
-    trace->add_option("target", asked.words, "a process's number, a dump, or summary and one of both or a trace")
+        "trace", "record what fibers do, as a trace: of a process, or of -- COMMAND; or add a trace up (summary)");
+    trace->add_option("target", asked.words, "a process's number, or a dump (the file that UMS_TRACE names); with 'summary' in front also a trace")
         ->type_name("[summary] PID|FILE");
     trace->add_option("-o,--output", asked.into, "the file to write (default ums.pftrace, for ui.perfetto.dev)")
         ->type_name("FILE");
     trace->add_flag("--chrome", asked.chrome, "write JSON for chrome://tracing instead (default ums-trace.json)");
-    trace->add_option("--for", asked.seconds, "so many seconds; else until Ctrl-C or the process's end")->type_name("SECONDS");
-    trace->add_option("--last", asked.last, "what was recorded in the last seconds, of a process that records already")
+    trace->add_option("--for", asked.seconds, "record for so many seconds; else until Ctrl-C or the process's end")->type_name("SECONDS");
+    trace->add_option("--last", asked.last, "write the last so many seconds of what the process has recorded since --on")
         ->type_name("SECONDS");
-    trace->add_option("--buffer", asked.ring_bytes, "the size of each processor's ring (default 16M)")
-        ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 31))
+    trace->add_option("--buffer", asked.ring_bytes, "the size of each processor's ring, 64K to 2G (default 16M)")
+        ->transform(CLI::AsSizeValue(false).description(""))
+        ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 31).description(""))
         ->type_name("BYTES");
     trace->add_flag("--on", asked.on, "only switch recording on, for --last");
     trace->add_flag("--off", asked.off, "only switch it off");
@@ -281,7 +281,10 @@ int trace(const trace_request& asked) {
     if (asked.words.size() != 1) throw usage_error{"trace: expected PID, FILE, summary PID|FILE, or -- COMMAND"};
     const std::string& target = asked.words.front();
     if (!is_number(target)) {
-        if (!is_dump(target)) throw std::runtime_error{fmt::format("{} is no dump of a trace", target)};
+        if (!is_dump(target))
+            throw std::runtime_error{fmt::format(
+                "{}: not a dump, the file that UMS_TRACE names; if it is a trace: ums trace summary {}",
+                target, target)};
         write_out(asked, from_dump(target));
         return 0;
     }
