@@ -151,7 +151,7 @@ struct options {
     bool measure_stacks = false;
 
     // Whether the runtime looks for deadlocks (ums/deadlock.hpp). Cost: a look at every fiber each
-    // time the cluster comes to rest. [UMS_DEBUG=deadlock=report|abort|off]
+    // time the cluster has nothing left to run. [UMS_DEBUG=deadlock=report|abort|off]
     deadlock_check deadlock = deadlock_check::off;
 
     // In debug builds of the library, warns on standard error when two mutexes are locked in both

@@ -56,7 +56,7 @@ public:
     // steal().
     virtual void ready(fiber_ref f, unsigned processor) noexcept = 0;
 
-    // Returns the fiber that `processor` shall run now, or an empty reference if there is none.
+    // Returns the fiber that `processor` is to run now, or an empty reference if there is none.
     // When a fiber yields, the scheduler calls this before it calls ready() for that fiber.
     virtual fiber_ref next(unsigned processor) noexcept = 0;
 

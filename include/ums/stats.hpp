@@ -29,8 +29,8 @@ struct runtime_stats {
     // How often a processor with nothing to run waited; how often others woke an idle processor.
     std::uint64_t idle_waits;
     std::uint64_t wakes;
-    // Kernel threads of the default cluster that can run fibers: now, at most so far, waiting for
-    // use, and made since the start.
+    // Kernel threads of the default cluster that can run fibers: now, the most so far, spare now,
+    // and made since the start.
     std::uint32_t carriers;
     std::uint32_t carriers_peak;
     std::uint32_t carriers_spare;

@@ -13,7 +13,7 @@
 //           own decides otherwise.
 // Ordering: what happens before an unpark() is visible after the park() that it ends. What happens
 //           before a request_stop() is visible after the park that it ends.
-// Errors:   none but migrate()'s to a processor that there is not: std::system_error,
+// Errors:   migrate() to a processor that does not exist throws std::system_error,
 //           invalid_argument. migrate() on a plain thread, or to another cluster inside
 //           ums::keep_carrier, ends the program with a message.
 // Cost:     yield() about 10 ns; a park at least an atomic read-modify-write and a switch.
@@ -97,11 +97,11 @@ void sleep_for(const std::chrono::duration<Rep, Period>& d) noexcept {
 UMS_EXPORT void migrate(cluster& to) noexcept;
 
 // The same, but to the processor of that index, also within the fiber's own cluster: the fiber runs
-// there when this returns. From then on it goes where its cluster's policy wants it, as ever: by
-// the policies with a queue per processor it belongs to that processor, by the others it may run
-// elsewhere after its next switch. A pinned fiber stays pinned, to that processor. If that is
-// removed meanwhile, processor 0 takes its place. It takes until that processor's fibers let it in:
-// at most 61 of their switches. Errors: see above, if `to` has no such processor now.
+// there when this returns. From then on its cluster's policy decides: under a policy with a queue
+// per processor the fiber belongs to that processor, under another it may run elsewhere after its
+// next switch. A pinned fiber stays pinned, to that processor. If that is
+// removed meanwhile, processor 0 takes its place. The call waits until that processor's fibers let
+// the caller in: at most 61 of their switches. Errors: see above.
 UMS_EXPORT void migrate(cluster& to, unsigned processor);
 
 // How deep the stack has ever been used, in bytes, rounded up to whole pages. Unless measure_stacks

@@ -4,8 +4,7 @@
 // ums/trace.hpp: marks of the program's own in a trace.
 //
 // `ums trace` records what fibers do, from outside and without code in the program
-// (docs/look-inside.md). A mark puts a name of the program's own beside that: a request, a phase,
-// a decision.
+// (docs/look-inside.md). A mark adds what only the program knows: a request, a phase, a decision.
 //
 // Blocking:  never. May be called from fibers and plain threads, with or without a runtime, but
 //            not from a signal handler.

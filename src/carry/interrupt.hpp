@@ -54,8 +54,8 @@ public:
     interrupt& operator=(const interrupt&) = delete;
 
     // Sends one signal to the thread `tid` as soon as that has run for `after`. Replaces what was
-    // armed before. If there is no clock to be had, the code that runs there runs on until it next
-    // calls libums, and one line on standard error says so.
+    // armed before. If the kernel grants no clock, the code there runs on until it next calls
+    // libums, and one line on standard error says so.
     void arm(int tid, os::nanoseconds after) noexcept;
     void again(os::nanoseconds after) noexcept {
         if (is_open()) clock_.arm(after);

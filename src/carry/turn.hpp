@@ -6,9 +6,9 @@
 // Each state, what the thread and its fiber do in it, and what may follow, with its setter.
 //
 // waits      sleeps: it is a spare, or stands by (sched/keep.hpp), or its fiber has run on and
-//            comes back. Its fiber: none, or in a queue; parked, if the fiber keeps the carrier.
+//            returns. Its fiber: none, or in a queue; parked, if the fiber keeps the carrier.
 //   holds      a thread that gives it a processor
-//   given      a processor that has come to its place
+//   given      a processor that has reached its place
 //   shall_end  the pool
 // holds      runs. Its fiber: runs, or none.
 //   waits      the thread itself, as a spare
@@ -16,21 +16,21 @@
 //   shall_end  the thread itself, as it retires
 // stopped    sleeps in the signal's handler. Its fiber: in a queue, or on the pool's list of
 //            stopped ones.
-//   given      a carrier that has come to its place, or takes it off that list for a processor
+//   given      a carrier that has reached its place, or takes it off that list for a processor
 //   holds      a thread that takes it off that list to release it
 //   runs_on    a thread that releases it from a queue
 // given      sleeps, or wakes up. Its fiber: is about to run.
 //   holds      the carrier that gives it the processor
 // runs_on    runs, without a processor. Its fiber: runs; its place in the queue or list stays.
-//   holds      a processor that has come to its place, or a thread that takes it off the list
+//   holds      a processor that has reached its place, or a thread that takes it off the list
 //   waits      the thread itself, when it needs a processor
 // shall_end  ends. Its fiber: none.
 //   waits, holds  a new kernel thread
 //
 // A stopped fiber that gets no turn while nothing else switches is released (sched/stop.hpp), so a
 // stop never deadlocks a program that would not deadlock with kernel threads. It cannot be taken
-// out of whichever queue or policy it is in, so its place stays there: the processor that comes to
-// it finds that the fiber runs, and goes on.
+// out of whichever queue or policy it is in, so its place stays there: the processor that reaches
+// the place finds that the fiber runs, and takes the next one.
 
 #include <cstdint>
 

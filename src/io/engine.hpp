@@ -83,7 +83,7 @@ engine* obtain_engine(long& error) noexcept;
 // without the engine.
 void start() noexcept;
 void stop() noexcept;
-// In the child of a fork() that goes on with a runtime: the parent's engine is closed, without a
+// In the child of a fork() that has a runtime: the parent's engine is closed, without a
 // call that would change what it waits for, and the first wait makes another. Throws
 // std::bad_alloc.
 void leave_behind();

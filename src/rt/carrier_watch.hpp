@@ -37,7 +37,7 @@ public:
     // The slice that a cluster's option of that many microseconds means; 0: none. Without a
     // detector or a clock, the default means none, and another value throws std::system_error: a
     // fiber that is stopped may hold a lock on which others then block in the kernel, and their
-    // processors must go on for it to run again.
+    // processors must move on for it to run again.
     [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
 private:

@@ -157,7 +157,7 @@ void latencies::add(const event& e) {
             fibers_[id] = {.ready = e.when};
             e.at->running = 0;
             return;
-        case trace_event::hand_off:  // The processor goes on without it.
+        case trace_event::hand_off:  // The processor moves on without it.
             fibers_.erase(id);
             e.at->running = 0;
             return;

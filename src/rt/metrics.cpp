@@ -47,7 +47,7 @@ void add_carriers(rt::openmetrics& to, const runtime_stats& s) {
                s.carrier_waits);
     to.counter("ums_carrier_refusals", "Blocked calls that kept their processor.",
                s.carrier_refusals);
-    to.counter("ums_hand_offs", "Processors that went on while a fiber was blocked in the kernel.",
+    to.counter("ums_hand_offs", "Processors handed off because a fiber was blocked in the kernel.",
                s.hand_offs);
     to.counter_head("ums_blocks", "Blocks in the kernel that were found, by their cause.");
     to.counter_sample("ums_blocks", "cause", "call", s.blocked_in_calls);
@@ -70,7 +70,7 @@ void add_hand_offs(rt::openmetrics& to, const runtime_stats& s) {
     std::copy(std::begin(s.notice_us), std::end(s.notice_us), h.count.begin());
     h.sum = sched::watching::notice_ns.load(base::relaxed);  // relaxed: statistics.
     to.times("ums_hand_off_latency_seconds",
-             "From a block in the kernel until the processor went on.", h);
+             "From a block in the kernel until its processor moved on.", h);
 }
 
 // These count for the process, not for one runtime.

@@ -30,7 +30,7 @@ using namespace sched;
 
 namespace {
 
-// Inside. The fiber goes on outside, without a processor. Inlined, as give_up() is.
+// Called inside. The fiber continues outside, without a processor. Inlined, as give_up() is.
 UMS_ALWAYS_INLINE void give_up_to(carrier& spare, carrier& c, const processor& p) noexcept {
     if (p.trace != nullptr) [[unlikely]]
         p.trace->write(trace_event::hand_off, c.running.get()->id.get(),

@@ -6,7 +6,7 @@
 // It holds at most one processor and runs at most one fiber. Its own stack runs the loop that looks
 // for work when a fiber stops and nothing else is ready; between two ready fibers the switch is
 // direct. The running fiber belongs to the carrier and not to the processor, because a carrier that
-// blocks in the kernel keeps its fiber while its processor goes on elsewhere (sched/hand_off.hpp).
+// blocks in the kernel keeps its fiber while its processor moves elsewhere (sched/hand_off.hpp).
 //
 // Life: the maker's thread (carry/maker.hpp) makes it for a pool (sched/carrier_pool.hpp); it holds
 // a processor and runs fibers; when it has no processor and no fiber left, it waits in the pool as
@@ -108,8 +108,8 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // that was stopped there.
     fiber* brings = nullptr;
     os::kernel_thread thread;
-    // Its thread is the first of a process that fork() has made: adopt(). It is nobody's to join,
-    // and never ends.
+    // Its thread is the first of a process that fork() made: adopt(). Nobody joins it, and it never
+    // ends.
     bool is_adopted = false;
 
     // --- Kept by its fiber (sched/keep.hpp) ---
@@ -119,8 +119,8 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     base::owned<carrier*> relief;
     base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Its thread's.
     base::owned<carrier*> gives_to;  // Gets the processor as soon as the loop runs. Its thread's.
-    // What the carrier goes on with once it has the processor that it is being given: an action
-    // that another carrier has left, and a fiber. Written inside that processor.
+    // What the carrier runs first once it has the processor that it is being given: an action that
+    // another carrier has left, and a fiber. Written inside that processor.
     base::owned<const after_switch*> begun;
     base::owned<fiber*> runs_first;
 

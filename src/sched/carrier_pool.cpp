@@ -535,16 +535,15 @@ carrier* carrier_pool::pop_stopped() noexcept {
         UMS_ASSERT(c->proc.get() == nullptr, "a stopped carrier is listed, and holds a processor");
         turn_word::state seen = turn_word::stopped;
         if (c->turn.change(seen, turn_word::given)) return c;
-        // It was released before it came into the list: it runs, or already waits for a processor
-        // to come to its place.
+        // It was released before it was listed: it runs, or already waits until a processor
+        // reaches its place.
         c->turn.set(turn_word::holds);
         c->turn.wake();
     }
 }
 
-// A carrier that is not in the list may be in a queue: its place stays there. Or it is about to be
-// given a processor, or to come into the list: then the thread that takes it off that list lets it
-// go on.
+// A carrier that is not on the list may be in a queue: its place stays there. Or it is about to get
+// a processor, or to be listed: then the thread that takes it off the list lets it run on.
 void carrier_pool::release(carrier& c) noexcept {
     lock_.acquire();
     const bool listed = stopped_list_.try_remove(c);
@@ -574,9 +573,9 @@ void carrier_pool::end_waiting(carrier& c) noexcept {
 
 os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
     const std::uint64_t activity = home_.activity();
-    // While the cluster is paused nothing switches, and all shall wait.
+    // While the cluster is paused nothing switches, and all are meant to wait.
     if (std::exchange(seen_activity_, activity) != activity || home_.is_paused()) seen_since_ = now;
-    // sync(pool.waiting): sees who waits.
+    // sync(pool.waiting): sees the carriers that wait.
     if (waiting_.load(base::acquire) == 0) {
         seen_since_ = now;
         return os::never;

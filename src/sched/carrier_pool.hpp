@@ -10,7 +10,7 @@
 // is bounded: see permits. If the bound keeps a carrier blocked with a processor for a second,
 // while fibers wait for that processor, standard error says that, too.
 //
-// A call that blocks unmarked borrows a permit (sched/permits.hpp) before its processor goes on
+// A call that blocks unmarked borrows a permit (sched/permits.hpp) before its processor moves
 // elsewhere. Past the bound the processor stays with it until a permit is free or the call returns,
 // and the statistics say so.
 //
@@ -69,8 +69,8 @@ public:
     void hold(processor& p);
     // In the child of a fork(): one for the calling thread, which holds `p`. Throws std::bad_alloc.
     carrier& adopt(processor& p);
-    // The same, of a pool that the child does not go on with: closes the descriptors of its
-    // carriers.
+    // In the child of a fork(), for a pool that the child does not use: closes the descriptors of
+    // its carriers.
     void leave_behind() noexcept {
         for (carrier* c = all_; c != nullptr; c = c->next_made) c->interrupt.leave_behind();
     }
@@ -104,7 +104,7 @@ public:
     // Takes both back. Null: the carrier has none now.
     void give_relief(carrier* relief) noexcept;
 
-    // A carrier without a processor, and without a fiber, waits here. False: its thread shall end.
+    // A carrier without a processor, and without a fiber, waits here. False: its thread is to end.
     bool wait_for_processor(carrier& self) noexcept;
 
     // --- permits ---
@@ -124,7 +124,7 @@ public:
     // between.
     void look_again_at_refused() noexcept;
     // The calling carrier, which borrowed a permit and has no processor, is about to be stopped: it
-    // takes the processor of a carrier that was refused (returns true), or goes on the list of
+    // takes the processor of a carrier that was refused (returns true), or joins the list of
     // stopped ones.
     [[nodiscard]] bool take_or_stop(carrier& c) noexcept;
     // Call these around the wait of a stopped carrier for its turn. The first tells the detector.

@@ -350,8 +350,8 @@ void cluster::wait_for_visitors() noexcept {
 // loop has found pauses_ to be 0 since it last rested. A processor that leaves its rest clears
 // is_resting, then reads pauses_. A pauser raises pauses_, then reads is_resting. All of this is
 // sequentially consistent: if the pauser still finds the processor resting, the processor sees the
-// pause, and rests again. A processor without a holder runs nothing; a carrier that comes to hold
-// it begins in the loop.
+// pause, and rests again. A processor without a holder runs nothing; a carrier that takes it
+// begins in the loop.
 //
 // Why pause() returns: an idle processor is notified, and driver keeps a notification that comes
 // too early. One that switches reads pauses_ at its slice's end. One that computes is interrupted,
@@ -412,7 +412,7 @@ void cluster::pause() {
     pauses_.fetch_add(1, base::seq_cst);
     for (unsigned i = 0; i < size(); ++i) at(i).notify();  // The idle ones.
     if (rests()) return;
-    const ums::blocking_region elsewhere;  // The caller's processor goes on meanwhile.
+    const ums::blocking_region elsewhere;  // The caller's processor runs others meanwhile.
     // Those that switch soon need no signal. One that was put off, or lost, is sent again.
     for (os::nanoseconds wait = 50'000;; wait = std::min(2 * wait, os::nanoseconds{10'000'000})) {
         const os::nanoseconds until = os::now() + wait;
@@ -436,7 +436,7 @@ void cluster::resume() {
         if (seen == 0)
             throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
                                     "ums: a cluster was resumed that is not paused"};
-        // sync(pause): what the pauser did is visible to the fibers that go on.
+        // sync(pause): what the pauser did is visible to the fibers that continue.
     } while (!pauses_.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
     if (seen == 1) wake_resting();
 }

@@ -96,11 +96,12 @@ public:
     [[nodiscard]] bool is_paused() const noexcept {
         return pauses_.load(base::seq_cst) != 0;  // seq_cst: see rest().
     }
-    // By a carrier's loop, outside: until the cluster is resumed, or the processor shall retire.
+    // Called by a carrier's loop, outside. Returns once the cluster is resumed, or the processor is
+    // to retire.
     void rest(processor& p) noexcept;
 
     // --- fork() (rt/fork.cpp) --- In the child, of a new cluster: its one processor is the calling
-    // thread's, which goes on with `f`. It is the default cluster, and the process ends with its
+    // thread's, which continues with `f`. It is the default cluster, and the process ends with its
     // last fiber. False: no memory. Throws std::bad_alloc.
     [[nodiscard]] bool adopt(fiber& f);
     // In the child: of all clusters there are.
@@ -148,7 +149,7 @@ public:
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }
     // Where the n-th processor is, if they are pinned.
     [[nodiscard]] int cpu_of(unsigned n) const noexcept;
-    // By a carrier's thread that has come to hold the n-th processor.
+    // Called by a carrier's thread when it begins to hold the n-th processor.
     void place_thread(unsigned n, bool is_its_first) const noexcept;
     // The CPUs of all clusters that were given some (cluster_setup::cpus). One that several have
     // occurs several times.
@@ -215,7 +216,7 @@ private:
 
     base::atomic<std::uint32_t> pauses_;        // How often it is paused.
     base::atomic<std::uint32_t> rests_;         // Changes when a processor begins to rest.
-    base::atomic<std::uint32_t> rest_changes_;  // Changes when one that rests shall look again.
+    base::atomic<std::uint32_t> rest_changes_;  // Changes to make resting processors look again.
 
     base::atomic<parkable*> drainer_;
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int most_looks = 100;
 
-// Requires: a claim on `blocked`, whose processor goes on elsewhere.
+// Requires: a claim on `blocked`, whose processor moves to `to`.
 void trace_move(const carrier& blocked, const carrier& to) noexcept {
     trace_ring* const ring = blocked.proc.get()->trace;
     if (ring == nullptr) [[likely]]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Why no wake-up is lost. Four threads may take part in a wait: the kept carrier, its relief, the
-// waker, and the carrier `by` that comes to the fiber.
+// waker, and the carrier `by` that takes the fiber from its queue.
 //
 // - The waker and the fiber: as at every switch. The fiber is parked by the after-switch action,
 //   once its registers are saved; only the thread that runs the action is another one, the relief.
@@ -9,8 +9,8 @@
 //   processor that the relief holds. A wake-up that comes after owns the fiber, queues it and wakes
 //   an idle processor, as for any fiber.
 // - The action cannot be left undone. The relief stands by from the beginning of the scope, or from
-//   the moment when it gave its processor to the kept carrier. So it is in no list, no other thread
-//   gives it anything, and it needs nothing but the processor that the kept carrier's loop brings.
+//   the moment when it gave its processor to the kept carrier. So it is on no list, no other thread
+//   gives it anything, and it needs only the processor that the kept carrier's loop brings.
 //   That loop moves the processor, then stores `holds` in the relief's turn word, then wakes it.
 //   The relief sleeps in a futex only while the word is `waits`: it sees `holds`, or is woken.
 // - `by` and the kept carrier: the same two words with the roles exchanged. The kept carrier's word

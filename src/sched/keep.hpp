@@ -25,7 +25,7 @@
 //
 // Bound: a scope has a permit (sched/permits.hpp), for the kernel thread that it needs beside those
 // of the processors. A marked region inside takes none of its own: it uses the relief. A call that
-// blocks unmarked, and a stop, borrow one as ever, and take a spare.
+// blocks unmarked, and a stop, borrow one as usual, and take a spare.
 //
 // Cost: nothing for other fibers. Each switch asks anyway whether exceptions are active, and a kept
 // carrier points to a constant that always is (carrier::exceptions).
@@ -60,8 +60,8 @@ struct keep {
     // The calling fiber ends inside a scope: leaves it.
     static void end(fiber& self) noexcept;
 
-    // In the child of a fork(): the scopes of the calling fiber go on there, with a relief of its
-    // own. May yield. Throws std::system_error if there is no kernel thread for it.
+    // In the child of a fork(): the calling fiber is still inside its scopes, and gets a relief of
+    // its own. May yield. Throws std::system_error if there is no kernel thread for it.
     static void begin_again(fiber& self);
 };
 

@@ -93,7 +93,7 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
     if (until != os::never && p != timed) [[unlikely]]
         timed->notify();
     fiber* next = p->pick();
-    // A processor that becomes idle waits for its own deadlines; one that goes on may take long.
+    // A processor that becomes idle waits for its own deadlines; one that runs on may take long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
     if (p->trace != nullptr) [[unlikely]]
         trace_park(*p->trace, *self, keeps ? nullptr : next,

@@ -3,7 +3,7 @@
 
 // sched/place_inside.hpp: the one place inside the I/O engine, and the drivers that wait for it.
 //
-// The place is not left empty while a driver waits for it. A driver that finds it taken goes on the
+// The place is not left empty while a driver waits for it. A driver that finds it taken joins the
 // list of standbys, then looks at the place again. A driver that leaves the place does so first,
 // and then looks whether the list has any. These four accesses are sequentially consistent, so in
 // their one order the leaver's look comes after the entry in the list, or the standby's look after

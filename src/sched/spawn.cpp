@@ -229,7 +229,7 @@ UMS_ALWAYS_INLINE void leave_for(here at, fiber* f, bool keeps, after_switch* af
         switch_to(at.on, at.self, f, after);
 }
 
-// Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it goes on
+// Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it continues
 // when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
 // deep.
 void dispatch(fiber* f) noexcept {

@@ -11,9 +11,9 @@
 // them has noted, and lets the kernel place it again from there. Nothing is done where processors
 // are pinned, or where there are more of them than CPUs.
 //
-// A processor that comes to a CPU notes it, then looks, with a fence in between: if two come at the
-// same time, one sees the other. A note may be out of date, and then a move is in vain. It changes
-// a CPU again, so the next slice's end looks again. The look from time to time is for notes that
+// A processor that arrives on a CPU notes it, then looks, with a fence in between: if two arrive
+// at the same time, one sees the other. If a note is out of date, the move gains nothing. But it
+// changes the CPU, so the processor looks again at the end of the next slice. The look from time to time is for notes that
 // were out of date and for masks that were narrow.
 //
 // Cost: one sched_getcpu() for each slice (a load, if the C library has registered rseq); three

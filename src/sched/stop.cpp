@@ -30,7 +30,7 @@ std::uintptr_t instruction(const void* context) noexcept {
         static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RIP]);
 }
 
-// Runs on the loop's stack of the carrier that came to the place of a stopped fiber, inside its
+// Runs on the loop's stack of the carrier that reached the place of a stopped fiber, inside its
 // processor; the crossing is free again. Gives the processor to the carrier that waits there, or
 // keeps it if that one was released.
 UMS_ALWAYS_INLINE void finish_crossing(const after_switch& h, carrier& by) noexcept {
@@ -158,7 +158,7 @@ void stop::wait_if_released(carrier& c) noexcept {
     turn_word::state seen = turn_word::runs_on;
     if (c.turn.now() != seen) return;
     c.is_stopping.set(true);
-    // If this fails, a processor has just come to its place: there is none any more.
+    // If this fails, a processor has just reached the fiber's place, which is then gone.
     if (c.turn.change(seen, turn_word::waits)) {
         for (turn_word::state now; (now = c.turn.now()) != turn_word::holds;) c.turn.wait_while(now);
         c.pool.come_back(c);

@@ -18,7 +18,7 @@
 // "Lightweight preemptive user-level threads", PPoPP 2021, call it KLT-switching.)
 //
 // There must be a detector of blocking: a stopped fiber that holds one of those locks keeps others
-// waiting in the kernel, and their processors must go on, so that it gets its turn. A detector does
+// waiting in the kernel; their processors must move on so that it gets its turn. A detector does
 // not see locks that spin, such as those of AddressSanitizer's runtime: there no fiber is stopped
 // (rt/carrier_watch.cpp).
 //

@@ -131,7 +131,7 @@ void go_to(sched::cluster* target, processor* there) noexcept {
     UMS_ASSERT(!keeps || self->home_cluster.get() == target,
                "migrate() was called inside ums::keep_carrier, and a kernel thread does not leave "
                "its cluster");
-    // A marked region goes on with a permit of the new cluster's: each pool counts its own.
+    // A marked region continues with a permit of the new cluster's: each pool counts its own.
     const std::uint32_t depth =
         self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
     if (depth != 0) {

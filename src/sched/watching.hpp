@@ -25,7 +25,7 @@ struct watching {
         if (by != nullptr) by->nudge();
     }
 
-    // How long after a block its processor went on: see runtime_stats::notice_us. Also for readers
+    // How long after a block its processor moved on: see runtime_stats::notice_us. Also for readers
     // from outside.
     static inline constinit base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets] = {};
     static inline constinit base::atomic<std::uint64_t> notice_ns{0};  // Their sum.

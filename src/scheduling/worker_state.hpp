@@ -7,7 +7,7 @@
 //
 //   none, terminated -> held        the maker of a worker; locked until the worker's thread has
 //                                   parked
-//   held -> none, terminated        the same, if there is no thread to be had
+//   held -> none, terminated        the same, if no thread can be made
 //   held -> queued                  the thread that finds that nothing suspends the worker: the
 //                                   worker's own, or one that resumes it
 //   queued -> owned                 the thread that takes it from its list

@@ -2,7 +2,7 @@
 """lldb and libums: the fibers of a program or a core file.
 
     fiber list [REGEX]   all, or those whose line matches
-    fiber ID             selects one: then bt, up and frame variable show it, until the program goes on
+    fiber ID             selects one: then bt, up and frame variable show it, until the program continues
     fiber bt ID..|all    call stacks
     fiber find REGEX     the fibers that are in a function, or wait for something, that matches
 

@@ -73,7 +73,7 @@ def is_label(start, columns):
 
 
 def labelled(text):
-    """The paragraphs of a contract: (label, text). Lines that are indented go on with what is
+    """The paragraphs of a contract: (label, text). Lines that are indented continue what is
     above them.
 
     The label of an example is `code`, that of a list's item `-`, that of plain text empty.

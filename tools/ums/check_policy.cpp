@@ -111,7 +111,7 @@ std::function<std::unique_ptr<ums::policy>()> maker_of(const std::string& what) 
 }
 
 // Returns what a test broke; empty: nothing.
-std::string run_apart(const policy_trial& trial, const policy_subject& subject, unsigned seconds) {
+std::string run_apart(const policy_trial& trial, const policy_subject& subject) {
     int ends[2];
     if (pipe(ends) != 0) throw std::runtime_error{fmt::format("pipe: {}", std::strerror(errno))};
     std::fflush(nullptr);
@@ -120,7 +120,7 @@ std::string run_apart(const policy_trial& trial, const policy_subject& subject, 
     if (child == 0) {
         const rlimit none{0, 0};
         setrlimit(RLIMIT_CORE, &none);
-        alarm(seconds);
+        subject.reached(0);
         int code = 0;
         try {
             trial.run(subject);
@@ -142,7 +142,7 @@ std::string run_apart(const policy_trial& trial, const policy_subject& subject, 
     waitpid(child, &status, 0);
     if (WIFSIGNALED(status))
         return WTERMSIG(status) == SIGALRM
-                   ? fmt::format("{} ({} s)", trial.hang, seconds)
+                   ? fmt::format("{} ({} s)", trial.hang, subject.seconds)
                    : fmt::format("it crashed: {}", strsignal(WTERMSIG(status)));
     if (WEXITSTATUS(status) != 0 && said.empty()) return fmt::format("exit code {}", WEXITSTATUS(status));
     return said;
@@ -155,20 +155,20 @@ void add_check_policy(CLI::App& app, check_policy_request& asked) {
     check->add_option("policy", asked.policy, "a shared object with ums_policy_make(), or a policy's name")
         ->required()
         ->type_name("./lib.so|NAME");
-    check->add_option("--steps", asked.steps, "steps of each test, 1000 to 1000000000")
+    check->add_option("--steps", asked.steps, "steps of each test, 1000 to 1000000000 (default 200000)")
         ->type_name("N")
         ->check(CLI::Range(1000ul, 1000000000ul).description(""));
-    check->add_option("--seed", asked.seed, "seed of the random steps")->type_name("N");
-    check->add_option("--seconds", asked.seconds, "how long a test may take, 1 to 86400")
+    check->add_option("--seed", asked.seed, "seed of the random steps (default 1)")->type_name("N");
+    check->add_option("--seconds", asked.seconds, "how long a test may stand still before it counts as hung, 1 to 86400 (default 60)")
         ->type_name("N")
         ->check(CLI::Range(1u, 86400u).description(""));
 }
 
 int check_policy(const check_policy_request& asked) {
-    const policy_subject subject{maker_of(asked.policy), asked.steps, asked.seed};
+    const policy_subject subject{maker_of(asked.policy), asked.steps, asked.seed, asked.seconds};
     bool is_broken = false;
     for (const policy_trial& trial : policy_trials()) {
-        const std::string broken = run_apart(trial, subject, asked.seconds);
+        const std::string broken = run_apart(trial, subject);
         fmt::print("{}: {}\n", trial.name, broken.empty() ? "ok" : "BROKEN: " + broken);
         is_broken = is_broken || !broken.empty();
     }

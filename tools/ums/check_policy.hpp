@@ -14,7 +14,7 @@ struct check_policy_request {
     std::string policy;  // A name, or the path of a shared object.
     std::uint64_t steps = 200'000;
     std::uint64_t seed = 1;
-    unsigned seconds = 60;  // For each test.
+    unsigned seconds = 60;  // Without progress, for each test.
 };
 
 void add_check_policy(CLI::App& app, check_policy_request& asked);

@@ -169,6 +169,7 @@ void test_conservation(const policy_subject& subject) {
             c.order->ready(all[i], from);
         };
         for (std::uint64_t step = 0; step < subject.steps; ++step) {
+            subject.reached(step);
             const auto p = static_cast<unsigned>(random() % c.active);
             switch (random() % 64) {
                 case 0:
@@ -215,6 +216,8 @@ void test_liveness(const policy_subject& subject) {
             ums::deadline::clock::duration longest{};
             bool is_suspicious = false;
             for (std::uint64_t step = 1; step < subject.steps || is_suspicious; ++step) {
+                // Past the last step it only waits for a fiber that may have starved.
+                if (step < subject.steps) subject.reached(step);
                 const auto p = static_cast<unsigned>(step % processors);
                 const ums::fiber_ref before = running[p];
                 // If the policy returns none in place of one that yields, that one continues.
@@ -310,6 +313,7 @@ void test_concurrency(const policy_subject& subject) {
             for (unsigned i = p; i < fiber_count; i += processors) mine.push_back(i);
             for (std::uint64_t step = 0; step < subject.steps && !twice && !unknown; ++step) {
                 steps.fetch_add(1, std::memory_order_relaxed);
+                subject.reached(step);
                 if (!mine.empty() && random() % 2 == 0) {
                     const unsigned i = mine.back();
                     mine.pop_back();
@@ -361,6 +365,7 @@ void test_cluster(const policy_subject& subject) {
         std::atomic<std::uint64_t> ran{0};
         std::uint64_t wanted = 0;
         for (std::uint64_t round = 0; round < std::max<std::uint64_t>(subject.steps / 2000, 10); ++round) {
+            subject.reached(0);
             std::vector<ums::fiber> all;
             for (int i = 0; i < 20; ++i)
                 all.emplace_back(ums::fiber_options{.cluster = &c}, [&ran, i] {

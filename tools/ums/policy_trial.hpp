@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <stdexcept>
+#include <unistd.h>
 
 namespace tool {
 
@@ -25,6 +26,13 @@ struct policy_subject {
     std::function<std::unique_ptr<ums::policy>()> make;
     std::uint64_t steps = 0;
     std::uint64_t seed = 0;
+    unsigned seconds = 0;
+
+    // A test that has come to this step gets `seconds` anew before SIGALRM ends it. So a busy
+    // machine, on which a test takes long, is not mistaken for a policy that hangs.
+    void reached(std::uint64_t step) const {
+        if (step % 1024 == 0) alarm(seconds);
+    }
 };
 
 struct policy_trial {

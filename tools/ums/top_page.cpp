@@ -200,7 +200,7 @@ void top_page::draw_keys(int height, int width) {
         text = "q back   arrows, page keys scroll";
     } else {
         text = fmt::format("{}q quit  h help  space {}  Tab {}  s sort: {}  / filter{}  Enter stack",
-                           is_frozen_ ? "FROZEN  " : "", is_frozen_ ? "go on" : "freeze",
+                           is_frozen_ ? "FROZEN  " : "", is_frozen_ ? "continue" : "freeze",
                            view_.shown() == top_view::list::starts ? "fibers" : "starts",
                            view_.sorted_by(),
                            view_.matched().empty() ? "" : ": " + view_.matched());
@@ -395,7 +395,7 @@ void top_page::open_help() {
     overlay_ = {
         "ums top: what a process does",
         "",
-        "    space      freeze, and go on",
+        "    space      freeze, and continue",
         "    Tab, f     start functions or fibers",
         "    s          sort by the next column",
         "    /          show only what matches: name, start function, state, wait",

@@ -13,7 +13,7 @@
 //
 // The time counts from when the policy gives a fiber to a processor until the fiber waits, yields,
 // or its time slice is over. Two things do not count: what a dispatched fiber does before its first
-// wait, and what a fiber does after a call that blocked in the kernel while its processor went on
+// wait, and what a fiber does after a call that blocked in the kernel while its processor moved on
 // without it.
 //
 // Bound: while the others run for at most t without giving way, a ready fiber whose weight is the
