@@ -38,7 +38,7 @@ public:
     void follow() { follow(arch::time_stamp()); }
     // `until`: of now, or earlier.
     void follow(std::uint64_t until);
-    // Of how many fibers something is remembered: those that were seen and have not ended.
+    // The number of fibers that are remembered: those that were seen and have not ended.
     [[nodiscard]] std::size_t remembered() const noexcept { return fibers_.size(); }
 
     times in_queue{128};  // From ready to running.

@@ -161,7 +161,7 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
     const auto may_use = [&](int cpu) {
         return std::binary_search(usable.begin(), usable.end(), cpu);
     };
-    // Of a node, those that may be used; of a list, all.
+    // Those of a node that may be used; all of a list.
     if (is_node) std::erase_if(*named, [&](int cpu) { return !may_use(cpu); });
     if (named->empty() || !std::all_of(named->begin(), named->end(), may_use))
         refuse(std::errc::operation_not_supported,

@@ -143,7 +143,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
         return p != nullptr ? p->activity() : 0;
     }
 
-    // By its thread: from now on it waits to be given a processor, and is no spare.
+    // Called by its thread: from now on it waits to be given a processor, and is no spare.
     void stand_by() noexcept {
         turn.set(turn_word::waits);
         stands_by.set(true);

@@ -13,8 +13,8 @@
 //
 // A processor that arrives on a CPU notes it, then looks, with a fence in between: if two arrive
 // at the same time, one sees the other. If a note is out of date, the move gains nothing. But it
-// changes the CPU, so the processor looks again at the end of the next slice. The look from time to time is for notes that
-// were out of date and for masks that were narrow.
+// changes the CPU, so the processor looks again at the end of the next slice. The look from time
+// to time is for notes that were out of date and for masks that were narrow.
 //
 // Cost: one sched_getcpu() for each slice (a load, if the C library has registered rseq); three
 // system calls for each move.

@@ -80,7 +80,7 @@ public:
     // priority there is.
     static void settle_less(fiber* f) noexcept;
 
-    // By a cluster that is drained, before it goes: settle() looks at the cluster of a fiber that
+    // Called by a drained cluster before its end: settle() looks at the cluster of a fiber that
     // is lent to, which may be on its way to another one. Whatever settles after this sees where
     // the fibers went.
     static void wait_for_sections() noexcept { const section last; }
