@@ -55,8 +55,8 @@ def main():
         code, said = outcome(name, run(ums, name, "120"))
         expect(name, code == 0 and set(said.values()) == {"ok"})
     # What a broken one loses, its cluster waits for to the end: these wait all together. How long a
-    # fiber must wait before it starves depends on the longest turn that another one had, so on a
-    # busy machine that test takes its time.
+    # fiber must wait before it starves depends on the turns that all had, so on a busy machine that
+    # test takes its time.
     libraries = dict(case.split("=", 1) for case in cases)
     with concurrent.futures.ThreadPoolExecutor(len(BROKEN)) as pool:
         waiting = {name: pool.submit(run, ums, library, "10") for name, library in libraries.items()

@@ -194,10 +194,13 @@ void test_conservation(const policy_subject& subject) {
 // --- Liveness -----------------------------------------------------------------------------------
 
 // All fibers are ready, and whichever runs yields. On average, each has to run again before the
-// others have run this often. A policy that shares time out lets a fiber wait whose turn the kernel
-// interrupted in the middle: such a wait is measured by the longest turn there was.
+// others have run this often. A policy that shares time out lets a fiber wait longer after a turn
+// that the kernel interrupted in the middle: until each of the others has had as much time, and
+// their turns may be interrupted, too. So the time of a wait counts as well as the steps. The
+// longest turn of all would say nothing on a busy machine, where one interruption takes a tenth of
+// a second.
 constexpr std::uint64_t patience = 2000;
-constexpr std::int64_t longest_turns = 64 * 16;
+constexpr std::int64_t time_patience = 16;
 
 void test_liveness(const policy_subject& subject) {
     on_a_fiber([&] {
@@ -206,14 +209,14 @@ void test_liveness(const policy_subject& subject) {
             trial_cluster c{subject, processors};
             struct turn {
                 std::uint64_t step = 0;
-                ums::deadline time = ums::deadline::clock::now();
+                ums::deadline began{}, ended = ums::deadline::clock::now();
+                ums::deadline::clock::duration length{}, longest{};
                 bool is_ready = true;
             };
             std::vector<turn> last(fiber_count);
             std::vector<ums::fiber_ref> running(processors);
             for (unsigned i = 0; i < fiber_count; ++i) c.order->ready(all[i], i % processors);
             auto now = ums::deadline::clock::now();
-            ums::deadline::clock::duration longest{};
             bool is_suspicious = false;
             for (std::uint64_t step = 1; step < subject.steps || is_suspicious; ++step) {
                 // Past the last step it only waits for a fiber that may have starved.
@@ -223,16 +226,24 @@ void test_liveness(const policy_subject& subject) {
                 // If the policy returns none in place of one that yields, that one continues.
                 const ums::fiber_ref f = before ? c.order->instead_of(before, p) : c.take(p);
                 const auto then = std::exchange(now, ums::deadline::clock::now());
-                longest = std::max(longest, now - then);
                 if (f) {
                     if (before) {
-                        last[all.number(before)] = {step, now, true};
+                        turn& t = last[all.number(before)];
+                        t.step = step;
+                        t.ended = now;
+                        t.length = now - t.began;
+                        t.longest = std::max(t.longest, t.length);
+                        t.is_ready = true;
                         c.order->ready(before, p);
                     }
-                    last[all.number(f)].is_ready = false;
+                    turn& t = last[all.number(f)];
+                    t.began = then;
+                    t.is_ready = false;
                     running[p] = f;
                 }
                 if (step % 1024 != 0) continue;
+                ums::deadline::clock::duration of_all{};
+                for (const turn& t : last) of_all += t.longest;
                 is_suspicious = false;
                 for (const turn& t : last) {
                     // At the end, wait only for fibers whose wait was already suspicious. With a
@@ -242,7 +253,7 @@ void test_liveness(const policy_subject& subject) {
                         continue;
                     if (!t.is_ready || step - t.step <= fiber_count * patience) continue;
                     is_suspicious = true;
-                    if (now - t.time > longest * longest_turns)
+                    if (now - t.ended > (t.length * fiber_count + of_all) * time_patience)
                         throw broken_rule{fmt::format(
                             "a fiber starves: it is ready while {} others run more than {} times each",
                             fiber_count - 1, patience)};
