@@ -133,8 +133,10 @@ struct options {
     // How long a fiber may run while others wait for its processor, in microseconds: 100 to
     // 60,000,000. Then the runtime stops it, wherever it is, and puts it at the back of the queue
     // (docs/hand-off.md). 0: as long as it likes. Needs a detector (`block`) and a clock of the
-    // kernel's. Where one of them is missing, the default means 0, and any other value is refused:
-    // the runtime does not start (std::errc::operation_not_supported). [UMS_TIME_SLICE_US]
+    // kernel's. Where one of them is missing, any other value than the default is refused: the
+    // runtime does not start (std::errc::operation_not_supported). Without a detector the default
+    // means 0; without a clock, the processor leaves the fiber, late, and nothing stops it.
+    // [UMS_TIME_SLICE_US]
     std::uint32_t time_slice_us = default_time_slice_us;
 
     // The real-time signal by which libums stops a fiber that runs on without a processor, or whose

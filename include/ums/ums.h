@@ -204,8 +204,8 @@ typedef struct ums_options {
  * has ended, and stops the runtime. Blocks the calling thread. `options` may be NULL.
  * -EBUSY: a runtime is running. -EINVAL: an option. -EOPNOTSUPP: the kernel cannot make the guards,
  * or the requested detector does not work, or time slices other than the default lack a detector or
- * a clock (the default means none then). -EAGAIN: no thread. -EPERM: the caller is a fiber.
- * -ENOMEM. */
+ * a clock (the default then means none or late ones). -EAGAIN: no thread. -EPERM: the caller is a
+ * fiber. -ENOMEM. */
 UMS_API UMS_CHECK int ums_run(const ums_options_t* options, void (*function)(void*),
                               void* argument);
 

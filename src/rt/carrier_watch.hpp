@@ -35,9 +35,11 @@ public:
     [[nodiscard]] bool can_stop() const noexcept { return signal_ && signal_->is_installed(); }
 
     // The slice that a cluster's option of that many microseconds means; 0: none. Without a
-    // detector or a clock, the default means none, and another value throws std::system_error: a
-    // fiber that is stopped may hold a lock on which others then block in the kernel, and their
-    // processors must move on for it to run again.
+    // detector, the default means none, and another value throws std::system_error: a fiber that is
+    // stopped may hold a lock on which others then block in the kernel, and their processors must
+    // move on for it to run again. Without a clock, another value throws, too; with the default the
+    // processor leaves a fiber whose slice is over, late, and no fiber is stopped
+    // (sched/watching.cpp).
     [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
 private:
@@ -46,11 +48,12 @@ private:
     carry::maker::use maker_;
     carry::chosen_detector detector_;
     std::optional<os::interrupt_signal> signal_;
-    std::string no_slices_;  // Why there can be none; empty if there can.
+    std::string no_slices_;  // Why none can end in time; empty if they can.
 };
 
-// Says why there can be no time slices with this detector; empty if there can. It leaves out
-// sanitizers, under which slices are accepted and never end: see why_no_stops().
+// Says why no fiber can be stopped at the end of its time slice with this detector; empty if one
+// can. It leaves out sanitizers, under which slices are accepted and never end: see
+// why_no_stops().
 [[nodiscard]] std::string why_no_slices(carry::detector_kind found, const std::string& reason);
 
 // Says, as a noun, why fibers are never stopped in this process; null if they are.

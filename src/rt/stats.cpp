@@ -83,8 +83,12 @@ std::string slice_line(const options& o, const carry::verdict& found) {
     if (o.time_slice_us == 0) return "none: fibers are not preempted";
     if (const char* why = rt::why_no_stops())
         return std::string{"none: fibers are not stopped under "} + why;
-    if (const std::string why = rt::why_no_slices(found.kind, found.reason); !why.empty())
-        return (o.time_slice_us == default_time_slice_us ? "none: " : "refused: ") + why;
+    if (const std::string why = rt::why_no_slices(found.kind, found.reason); !why.empty()) {
+        if (o.time_slice_us != default_time_slice_us) return "refused: " + why;
+        if (found.kind == carry::detector_kind::none) return "none: " + why;
+        return "late: after some " + std::to_string(o.time_slice_us / 250) +
+               " ms a fiber runs on beside those that wait: " + why;
+    }
     return std::to_string(o.time_slice_us) + " us, while others wait";
 }
 

@@ -571,6 +571,12 @@ void carrier_pool::end_waiting(carrier& c) noexcept {
     waiting_.fetch_sub(1, base::relaxed);
 }
 
+// With time slices the fibers that run are stopped in turn, after two slices at most: what comes
+// after this is needed only where that fails.
+os::nanoseconds carrier_pool::patience() const noexcept {
+    return std::max(stop::patience, 3 * time_slice);
+}
+
 os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
     const std::uint64_t activity = home_.activity();
     // While the cluster is paused nothing switches, and all are meant to wait.
@@ -580,9 +586,7 @@ os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
         seen_since_ = now;
         return os::never;
     }
-    // With time slices the others are stopped in turn, after two slices at most: this is needed
-    // only where that fails.
-    const os::nanoseconds patience = std::max(stop::patience, 3 * time_slice);
+    const os::nanoseconds patience = this->patience();
     if (now - seen_since_ < patience) return patience - (now - seen_since_);
     seen_since_ = now;
     lock_.acquire();

@@ -56,6 +56,8 @@ public:
 
     // How long a fiber may run while others wait; 0: as long as it likes.
     const os::nanoseconds time_slice;
+    // How long nothing switches before the detector takes it that nothing will.
+    [[nodiscard]] os::nanoseconds patience() const noexcept;
 
     // At most `most` carriers, of which `processors` are for the processors.
     carrier_pool(cluster& home, unsigned most, os::nanoseconds slice) noexcept

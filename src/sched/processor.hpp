@@ -88,6 +88,8 @@ public:
     // Ends the slice of the running fiber; the first processor also releases the cluster's fibers
     // that wait for their turn.
     os::nanoseconds look_after(os::nanoseconds now) noexcept override;
+    // The slice of its fiber is over: stops that, or leaves it behind.
+    void end_slice(os::nanoseconds now, std::uint64_t seen) noexcept;
 
     // --- What runs next. Call these inside. ---
     // Returns what runs next here, or null. May visit the inboxes; never waits, never steals.
@@ -269,9 +271,11 @@ private:
     timer_pace pace_;
     fiber* arrived_ = nullptr;  // What the last wait brought.
 
-    // Owned by the detector: the activity that it last saw, and since when.
+    // Owned by the detector: the activity that it last saw, since when, and when the first slice of
+    // that ended while others waited (0: none has).
     std::uint64_t slice_of_ = 0;
     os::nanoseconds slice_began_ = 0;
+    os::nanoseconds slice_over_ = 0;
 };
 
 }  // namespace ums::sched

@@ -143,15 +143,19 @@ bool is_due(carrier& c, const fiber& f) noexcept {
 
 }  // namespace
 
-void stop::end_slice(processor& p, std::uint64_t seen) noexcept {
+bool stop::end_slice(processor& p, std::uint64_t seen) noexcept {
     carrier* c = p.holder();
-    if (c == nullptr || c->own.is_inside() || !c->own.try_claim()) return;
-    if (c->proc.get() == &p && c->running.get() != nullptr && !c->is_stopping.get() &&
-        p.activity() == seen) {
+    if (c == nullptr || c->own.is_inside() || !c->own.try_claim()) return false;
+    const fiber* const f = c->running.get();
+    const bool holds =
+        c->proc.get() == &p && f != nullptr && !c->is_stopping.get() && p.activity() == seen;
+    const bool may_move = holds && f->blocks.shields.get() == 0;
+    if (holds) {
         c->ends_slice_of.set(seen);
         c->interrupt.arm(c->tid.get(), os::user_interrupt::shortest);
     }
     c->own.unclaim();
+    return may_move;
 }
 
 void stop::wait_if_released(carrier& c) noexcept {

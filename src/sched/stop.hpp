@@ -71,8 +71,8 @@ struct stop {
 
     // For a detector: other fibers want the processor, and it has not switched for a slice; its
     // activity was `seen`. Its fiber is stopped as soon as it runs in user mode, if all that still
-    // holds.
-    static void end_slice(processor& p, std::uint64_t seen) noexcept;
+    // holds. Returns whether it does, and the fiber is not in ums::uninterruptible().
+    static bool end_slice(processor& p, std::uint64_t seen) noexcept;
 
     // If the fiber that the calling carrier runs was stopped and released, and needs a processor,
     // waits until its turn has come. Otherwise does nothing.

@@ -79,12 +79,32 @@ os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
     const os::nanoseconds next = index_ == 0 ? pool.release_if_stuck(now) : os::never;
     if (pool.time_slice == 0 || !is_of_interest()) return next;
     const std::uint64_t seen = activity();
-    if (std::exchange(slice_of_, seen) != seen) slice_began_ = now;
+    if (std::exchange(slice_of_, seen) != seen) {
+        slice_began_ = now;
+        slice_over_ = 0;
+    }
     const os::nanoseconds ran = now - slice_began_;
     if (ran < pool.time_slice) return std::min(next, pool.time_slice - ran);
     slice_began_ = now;
-    if (is_wanted()) stop::end_slice(*this, seen);
+    if (is_wanted())
+        end_slice(now, seen);
+    else
+        slice_over_ = 0;
     return std::min(next, pool.time_slice);
+}
+
+// A fiber that should have been stopped, and was not, has blocked the signal; or there is no clock;
+// or the clock, which counts ticks, always finds it in the kernel, as in a loop of sched_yield().
+// The processor goes on elsewhere, and the fiber runs on as the kernel thread that it is.
+void processor::end_slice(os::nanoseconds now, std::uint64_t seen) noexcept {
+    const bool may_move = stop::end_slice(*this, seen);
+    if (slice_over_ == 0) slice_over_ = now;
+    carrier* c = holder();
+    if (!may_move || c == nullptr || home_.is_paused() ||
+        now - slice_over_ < home_.carriers.patience())
+        return;
+    bool was_marked = false;
+    (void)hand_off::from(*c, seen, was_marked);
 }
 
 }  // namespace ums::sched

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <new>
 #include <pthread.h>
+#include <sched.h>
 #include <string>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -344,6 +345,72 @@ TEST_P(shortage, time_slices_end_where_the_program_blocks_all_signals) {
     EXPECT_EQ(end.code, 0) << end;
 }
 
+// --- Fibers that no signal can stop, with the default time slices ---
+
+// Each of them waits in a loop for the one that was started after it.
+template <class Step>
+void loop_until_the_next_has_run(Step step) {
+    constexpr int fibers = 6;
+    std::atomic<int> ended = 0;
+    std::vector<ums::fiber> all;
+    for (int i = 0; i < fibers; ++i)
+        all.emplace_back([&ended, step, i] {
+            while (ended != fibers - 1 - i) step();
+            ++ended;
+        });
+    for (ums::fiber& one : all) one.join();
+}
+
+const child_program all_blocked_later{"all signals blocked later", [](const child_arguments&) {
+                                          return run_on_one_processor({}, [] {
+                                              loop_until_the_next_has_run([] {
+                                                  sigset_t all;
+                                                  sigfillset(&all);
+                                                  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+                                              });
+                                          });
+                                      }};
+
+TEST_P(shortage, a_fiber_that_blocks_all_signals_and_loops_does_not_keep_its_processor) {
+    if (never_stops) GTEST_SKIP() << "no processor leaves a fiber that computes under it";
+    const child_end end = run_short_of("all signals blocked later", {}, detector());
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err, "");
+}
+
+// A clock that counts ticks finds such a loop in the kernel nearly always.
+const child_program calls_in_ticks{
+    "a loop of calls", [](const child_arguments&) {
+        if (!refuse_call(SYS_perf_event_open, EPERM)) return not_possible;
+        return run_on_one_processor({}, [] { loop_until_the_next_has_run([] { sched_yield(); }); });
+    }};
+
+TEST_P(shortage, a_loop_of_system_calls_does_not_keep_its_processor_without_perf_events) {
+    if (never_stops) GTEST_SKIP() << "no processor leaves a fiber that computes under it";
+    const child_end end = run_short_of("a loop of calls", {}, detector());
+    if (end.code == not_possible) GTEST_SKIP() << "not possible here";
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err, "");
+}
+
+const child_program no_clocks{
+    "no clocks", [](const child_arguments&) {
+        if (!refuse_call(SYS_perf_event_open, EPERM) || !refuse_call(SYS_timer_create, EPERM))
+            return not_possible;
+        return run_on_one_processor({}, [] {
+            EXPECT_NE(ums::info().find("time slice: late: "), std::string::npos) << ums::info();
+            loop_until_the_next_has_run([] {});
+        });
+    }};
+
+TEST_P(shortage, a_loop_does_not_keep_its_processor_without_any_clock) {
+    if (never_stops) GTEST_SKIP() << "no processor leaves a fiber that computes under it";
+    const child_end end = run_short_of("no clocks", {}, detector());
+    if (end.code == not_possible) GTEST_SKIP() << "not possible here";
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err_lines(), 1U) << end;
+}
+
 // The limit counts the queued signals of all processes of the user, and each POSIX timer counts as
 // one. While others take the places no stop comes (docs/limits.md); so root becomes a user of whom
 // there is no other process.
@@ -370,7 +437,22 @@ bool do_others_queue_signals() {
     return false;
 }
 
-// Without a clock they are refused at the start, as without a detector.
+const child_program few_signals_by_default{
+    "few signals, default", [](const child_arguments& arguments) {
+        if (!limit_queued_signals(arguments.at(0))) return not_possible;
+        return run_on_one_processor({}, [] { loop_until_the_next_has_run([] {}); });
+    }};
+
+TEST_P(shortage, a_loop_does_not_keep_its_processor_where_no_signals_are_queued) {
+    if (never_stops) GTEST_SKIP() << "no processor leaves a fiber that computes under it";
+    for (const char* limit : {"0", "1"}) {
+        const child_end end = run_short_of("few signals, default", {limit}, detector());
+        if (end.code == not_possible) GTEST_SKIP() << "not possible here";
+        EXPECT_EQ(end.code, 0) << limit << ": " << end;
+    }
+}
+
+// Slices that are asked for are refused at the start without a clock, as without a detector.
 TEST_P(shortage, time_slices_end_or_are_refused_where_no_signals_are_queued) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     if (do_others_queue_signals()) GTEST_SKIP() << "other processes take the places of the queue";
