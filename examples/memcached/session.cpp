@@ -173,7 +173,11 @@ session::delta_result session::apply_delta(store::access& held, std::string_view
     it = held.find();
     if (it == nullptr) return delta_result::not_found;
     const std::string_view number = it->value().substr(0, it->value_bytes - 2);
-    if (number.empty()) return delta_result::not_number;
+    // memcached keeps an item of more than half a megabyte in several pieces, and reads no number
+    // from it.
+    constexpr std::uint64_t piece_bytes = 512 * 1024;
+    if (number.empty() || nominal_bytes(it->key_bytes, it->flags, it->value_bytes) > piece_bytes)
+        return delta_result::not_number;
     if (cas != 0 && cas != it->cas) return delta_result::exists;
     if (!parse(number, value)) return delta_result::not_number;
     value = increment ? value + delta : delta > value ? 0 : value - delta;
