@@ -17,6 +17,7 @@
 //           fiber and sees none of the caller's thread-locals.
 
 #include <cstdint>
+#include <cxxabi.h>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -43,7 +44,8 @@ struct offload_statistics {
 UMS_EXPORT void set_offload_limit(unsigned threads) noexcept;
 
 namespace impl {
-// Calls run(argument), which must not throw, on a thread of the pool, and waits.
+// Calls run(argument), which must not throw, on a thread of the pool, and waits. If pthread_exit()
+// unwinds it there, the program ends with a message.
 UMS_EXPORT void offload(void (*run)(void*), void* argument);
 }  // namespace impl
 
@@ -66,6 +68,8 @@ std::invoke_result_t<F&> offload(F&& f) {
                     std::invoke(*self.function);
                 else
                     self.result.emplace(std::invoke(*self.function));
+            } catch (abi::__forced_unwind&) {
+                throw;  // pthread_exit(): the pool says what to do instead.
             } catch (...) {
                 self.thrown = std::current_exception();
             }

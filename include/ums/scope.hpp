@@ -28,6 +28,7 @@
 // Cost:      for each child a fiber, an allocation and three short lock sections.
 
 #include <cstddef>
+#include <cxxabi.h>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -115,8 +116,9 @@ private:
         (void)made.release();  // The fiber owns it, and may have ended already.
     }
 
+    // Not noexcept: pthread_exit() unwinds to the runtime, which says what to do instead.
     template <class F, class... Args>
-    void run(F&& f, Args&&... args) noexcept {
+    void run(F&& f, Args&&... args) {
         // Declared outside the handler, whose own hold on the exception ends with it.
         std::exception_ptr thrown;
         try {
@@ -124,6 +126,8 @@ private:
                 std::invoke(std::forward<F>(f), get_stop_token(), std::forward<Args>(args)...);
             else
                 std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
+        } catch (abi::__forced_unwind&) {
+            throw;
         } catch (...) {
             thrown = std::current_exception();
         }

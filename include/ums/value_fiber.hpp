@@ -15,6 +15,7 @@
 //           left the function.
 // Cost:     a fiber, and one allocation that holds the value or the exception.
 
+#include <cxxabi.h>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -73,7 +74,10 @@ private:
                 if constexpr (std::is_void_v<T>)
                     std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
                 else
-                    out->value.emplace(std::invoke(std::forward<F>(f), std::forward<Args>(args)...));
+                    out->value.emplace(
+                        std::invoke(std::forward<F>(f), std::forward<Args>(args)...));
+            } catch (abi::__forced_unwind&) {
+                throw;  // pthread_exit(): the runtime says what to do instead.
             } catch (...) {
                 out->error = std::current_exception();
             }

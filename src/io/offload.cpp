@@ -6,6 +6,9 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cxxabi.h>
 #include <list>
 #include <mutex>
 #include <new>
@@ -225,7 +228,15 @@ void impl::offload(void (*run)(void*), void* argument) {
     call.run = [](io::offload_task& task) noexcept {
         auto& c = static_cast<io::waiting_call&>(task);
         sched::parkable* who = c.who;
-        c.function(c.argument);
+        try {
+            c.function(c.argument);
+        } catch (const abi::__forced_unwind&) {
+            std::fputs(
+                "ums: pthread_exit(), or a cancellation of the kernel thread, in a function "
+                "of ums::offload(): that thread is the pool's. Return from the function\n",
+                stderr);
+            std::abort();
+        }
         sched::wake(*who);
     };
     call.function = run;

@@ -29,7 +29,9 @@
 #include "support/error_of.hpp"
 #include "support/scale.hpp"
 #include "ums/last_error.hpp"
+#include "ums/offload.hpp"
 #include "ums/run.hpp"
+#include "ums/scope.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -317,27 +319,43 @@ TEST_F(fiber_test, an_exception_that_leaves_the_function_terminates_with_what_an
     EXPECT_NE(end.err.find("the thrower"), end.err.npos) << end;
 }
 
-const child_program ends_its_thread{
-    "ends_its_thread", [](const child_arguments& a) {
-        ums::run({.processors = 1}, [&] {
-            fiber{{.name = "the leaver"}, [&] {
-                      if (a.at(0) == "exit") ::pthread_exit(nullptr);
-                      ::pthread_cancel(::pthread_self());
-                      ::pthread_testcancel();
-                  }}
-                .join();
-        });
-        return 0;
-    }};
+// By pthread_exit() in functions of several kinds, or by a cancellation.
+const child_program ends_its_thread{"ends_its_thread", [](const child_arguments& a) {
+                                        const auto leave = [] { ::pthread_exit(nullptr); };
+                                        const ums::fiber_options leaver{.name = "the leaver"};
+                                        ums::run({.processors = 1}, [&] {
+                                            if (a.at(0) == "main") leave();
+                                            if (a.at(0) == "spawn")
+                                                ums::spawn(leaver, leave).join();
+                                            if (a.at(0) == "scope") {
+                                                ums::scope all;
+                                                all.spawn(leaver, leave);
+                                                all.join();
+                                            }
+                                            if (a.at(0) == "offload") ums::offload(leave);
+                                            fiber{leaver,
+                                                  [&] {
+                                                      if (a.at(0) == "exit") leave();
+                                                      ::pthread_cancel(::pthread_self());
+                                                      ::pthread_testcancel();
+                                                  }}
+                                                .join();
+                                        });
+                                        return 0;
+                                    }};
 
 TEST_F(fiber_test, one_that_ends_its_kernel_thread_is_told_what_to_do_instead) {
     if (under_tsan) GTEST_SKIP() << "ThreadSanitizer's pthread_exit() does not know fibers";
-    for (const char* how : {"exit", "cancel"}) {
+    for (const std::string how : {"exit", "cancel", "main", "spawn", "scope", "offload"}) {
         const child_end end = run_child("ends_its_thread", {how});
         EXPECT_TRUE(end.signal == SIGABRT || (under_asan && end.code > 0)) << how << ": " << end;
         EXPECT_NE(end.err.find("pthread_exit()"), end.err.npos) << how << ": " << end;
-        EXPECT_NE(end.err.find("the leaver"), end.err.npos) << how << ": " << end;
-        EXPECT_NE(end.err.find("Return from the fiber's function"), end.err.npos) << end;
+        EXPECT_NE(end.err.find(how == "main"      ? "\"main\""
+                               : how == "offload" ? "ums::offload()"
+                                                  : "the leaver"),
+                  end.err.npos)
+            << how << ": " << end;
+        EXPECT_NE(end.err.find("Return from the f"), end.err.npos) << end;
     }
 }
 
