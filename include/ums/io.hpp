@@ -141,8 +141,8 @@ UMS_EXPORT result<std::size_t> select(int count, fd_set* in, fd_set* out, fd_set
 UMS_EXPORT result<std::size_t> epoll_wait(int epoll, epoll_event* events, int most,
                                           const limits& l = {});
 
-// Names the engine that waits for events, "epoll" or "io_uring", and says why. If no runtime is
-// running, names the engine that the next start would choose.
+// Names the engine that waits for events, "epoll" or "io_uring", and says why. While no runtime is
+// running it names the engine that the last start asked for; before the first start, the default.
 [[nodiscard]] UMS_EXPORT std::string engine_name();
 
 }  // namespace ums::io
