@@ -63,7 +63,7 @@ struct policy_note {
     std::uint64_t used = 0;     // fair_share: the time that it ran, divided by its weight.
     // fair_share: since when it runs; 0: it does not run, or the policy did not start it.
     os::nanoseconds since = 0;
-    // local_*: the processor it belongs to, plus 1. priority: its level, plus 1.
+    // local_*: its processor, plus 1. priority: its level, plus 1. fair_share: its group, marked.
     base::owned<std::uint32_t> place;
 
     // It leaves for another cluster, whose policy knows nothing about it.

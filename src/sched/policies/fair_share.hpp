@@ -9,7 +9,7 @@
 // share, however many fibers it has; and so do the fibers within one group.
 //
 // Time off is not saved up: a fiber or a group that comes back starts from where the running one
-// is. A yield gives way only if another one has used less or as much.
+// is, as does a fiber that changes its group. A yield gives way only if another has used no more.
 //
 // The time counts from when the policy gives a fiber to a processor until the fiber waits, yields,
 // or its time slice is over. Two things do not count: what a dispatched fiber does before its first
@@ -57,7 +57,8 @@ private:
     };
 
     // All of these require lock_.
-    void charge(fiber& f, group& its, os::nanoseconds until) noexcept;
+    [[nodiscard]] group& join(fiber& f) noexcept;
+    void charge(fiber& f, os::nanoseconds until) noexcept;
     [[nodiscard]] group* first() noexcept;
     [[nodiscard]] fiber_ref take(group& from, os::nanoseconds now) noexcept;
 

@@ -128,6 +128,51 @@ TEST_F(fair_share_test, time_off_is_not_saved_up) {
     });
 }
 
+// A group that had no fiber, or a fiber that was in another group, begins where the running one is.
+TEST_F(fair_share_test, a_change_of_group_brings_no_credit_and_no_debt) {
+    constexpr std::int64_t before = 50'000, after = 1'000;
+    in_simulated_time([&](cluster& own) {
+        std::int64_t ran[3] = {}, then[3] = {};
+        fiber runs[3];
+        latch done{3};
+        bool stop = false;
+        const auto work = [&](int i, auto each_turn) {
+            while (!stop) {
+                ++simulated;
+                ++ran[i];
+                each_turn();
+                this_fiber::yield();
+            }
+            done.count_down();
+        };
+        const auto nothing = [] {};
+        fiber{{.cluster = &own}, [&] {
+                  runs[1] = fiber{[&] { work(1, nothing); }};
+                  runs[0] = fiber{[&] {
+                      work(0, [&] {
+                          if (ran[0] == before) {
+                              then[1] = ran[1];
+                              this_fiber::ref().set_group(1);
+                          } else if (ran[0] == before + after) {
+                              // Each of the two groups has had as much as the other.
+                              EXPECT_NEAR(static_cast<double>(ran[1] - then[1]), after, 10);
+                              runs[2] = fiber{{.group = 2}, [&] { work(2, nothing); }};
+                              this_fiber::ref().set_group(2);
+                              then[0] = ran[0];
+                          } else if (ran[0] > before + after && ran[1] >= before + 3 * after) {
+                              stop = true;
+                              then[2] = ran[2];
+                          }
+                      });
+                  }};
+              }}.join();
+        done.wait();
+        for (fiber& f : runs) f.join();
+        EXPECT_NEAR(static_cast<double>(ran[0] - then[0]), static_cast<double>(then[2]), 10);
+        EXPECT_GT(then[2], after / 2);
+    });
+}
+
 // A fiber that waits after each stretch is charged for it like one that yields.
 TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
     in_simulated_time([&](cluster& own) {
