@@ -165,8 +165,8 @@ std::vector<int> choose_cpus(const std::string& wanted, unsigned processors) {
     if (is_node) std::erase_if(*named, [&](int cpu) { return !may_use(cpu); });
     if (named->empty() || !std::all_of(named->begin(), named->end(), may_use))
         refuse(std::errc::operation_not_supported,
-               "ums: cpus: this process may not use these CPUs, or there is no such node (see "
-               "Cpus_allowed_list in /proc/self/status)");
+               "ums: cpus: the option, or UMS_CPUS, names CPUs that this process may not use, or a "
+               "node that is not there (usable: Cpus_allowed_list in /proc/self/status)");
     return *std::move(named);
 }
 
@@ -223,7 +223,8 @@ settings settle(const options& asked) {
                "ums: options::block: there is no detector perf any more: use monitor, or automatic");
     if (o.follow_cpus && o.block == block_detection::off)
         refuse(std::errc::operation_not_supported,
-               "ums: options::follow_cpus: needs a detector of blocking (options::block)");
+               "ums: options::follow_cpus: needs a detector of blocking: leave options::block, or "
+               "UMS_BLOCK, at its default");
     check_slice(o.time_slice_us);
     if (o.signal != 0 && !os::interrupt_signal::is_usable(o.signal))
         refuse(std::errc::invalid_argument,
