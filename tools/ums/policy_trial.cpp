@@ -267,10 +267,10 @@ void test_liveness(const policy_subject& subject) {
 
 // Holds up the calling thread wherever it is, most often inside a method of the policy, until the
 // others took some steps. On a busy machine, or one with a single CPU, threads would hardly ever be
-// inside at once: each would finish in one turn of the kernel's. The wait is short, since the others
-// may be waiting for a lock that this thread holds. A thread is held up once for each of its steps:
-// on a busy machine a hold-up takes longer than `period`, and with one after the other the thread
-// would never take a step.
+// inside at once: each would finish in one turn of the kernel's. The wait is short, since the
+// others may be waiting for a lock that this thread holds. A thread is held up once for each of its
+// steps: on a busy machine a hold-up takes longer than `period`, and with one after the other the
+// thread would never take a step.
 class hold_ups {
 public:
     // Interrupts the calling thread every `period`, as long as this object lives. Where the kernel
