@@ -35,12 +35,13 @@ typedef struct _CLIENT_ID {
 } CLIENT_ID, *PCLIENT_ID;
 
 typedef struct _IO_STATUS_BLOCK {
-    union {
+    __extension__ union {
         NTSTATUS Status;
         PVOID Pointer;
-    } u;
+    };
     ULONG_PTR Information;
 } IO_STATUS_BLOCK, *PIO_STATUS_BLOCK;
+typedef VOID(NTAPI* PIO_APC_ROUTINE)(PVOID context, PIO_STATUS_BLOCK status, ULONG reserved);
 
 typedef struct _PEB {
     BYTE Reserved1[2];

@@ -212,6 +212,7 @@ typedef struct _LIST_ENTRY {
 #ifndef _countof
 #define _countof(array) (sizeof(array) / sizeof((array)[0]))
 #endif
+#define C_ASSERT(what) extern char ums_win_assertion[(what) ? 1 : -1]
 #define RTL_NUMBER_OF(array) ARRAYSIZE(array)
 
 #define MoveMemory(to, from, bytes) __builtin_memmove((to), (from), (bytes))

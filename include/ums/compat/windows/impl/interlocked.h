@@ -95,9 +95,12 @@ UMS_WIN(USHORT, QueryDepthSList, (PSLIST_HEADER head));
 
 UMS_WIN_END
 
-#ifdef __cplusplus /* A long has 64 bits here. */
+#ifdef __cplusplus /* A long has 64 bits here. Windows too has the plain names for unsigned. */
 UMS_WIN_INTERLOCKED(long, )
 UMS_WIN_INTERLOCKED(long, 64)
+UMS_WIN_INTERLOCKED(unsigned, )
+UMS_WIN_INTERLOCKED(ULONG64, )
+UMS_WIN_INTERLOCKED(unsigned long, ) /* size_t */
 #endif
 #undef UMS_WIN_INTERLOCKED
 
@@ -112,6 +115,8 @@ UMS_WIN_INTERLOCKED(long, 64)
 #define _InterlockedIncrement64 InterlockedIncrement64
 #define _InterlockedDecrement InterlockedDecrement
 #define _InterlockedDecrement64 InterlockedDecrement64
+#define _InterlockedAdd InterlockedAdd
+#define _InterlockedAdd64 InterlockedAdd64
 #define _InterlockedExchange InterlockedExchange
 #define _InterlockedExchange64 InterlockedExchange64
 #define _InterlockedExchangeAdd InterlockedExchangeAdd

@@ -2,9 +2,18 @@
 #ifndef UMS_WINDOWS_IMPL_MEMORY_H
 #define UMS_WINDOWS_IMPL_MEMORY_H
 
-/* impl/memory.h: heaps, local memory. */
+/* impl/memory.h: heaps, local memory, and what Windows' malloc.h has. */
+
+#include <stdlib.h>
 
 #include "base.h"
+
+#define MEMORY_ALLOCATION_ALIGNMENT 16
+#define _aligned_malloc(bytes, alignment) aligned_alloc((alignment), (bytes))
+#define _aligned_free free
+#define _alloca __builtin_alloca
+#define _malloca __builtin_alloca
+#define _freea(block) ((void)(block))
 
 #define HEAP_NO_SERIALIZE 0x00000001u
 #define HEAP_GENERATE_EXCEPTIONS 0x00000004u
