@@ -6,13 +6,17 @@
 #include <array>
 #include <cstdint>
 #include <mutex>
+#include <unistd.h>
 #include <utility>
 
 #include <ums/policy.hpp>
 
 namespace {
 
-enum class rule { nothing, drops, duplicates, starves, sleeps_beside, never_sleeps, races, forgets_on_detach };
+enum class rule {
+    nothing, drops, duplicates, starves, starves_outside, sleeps_beside, never_sleeps, races,
+    forgets_on_detach, raises_twice, exits
+};
 constexpr rule breaks = rule::BREAKS;
 
 struct guard {
@@ -45,6 +49,10 @@ public:
         const guard held{mutex_};
         ++calls_;
         if (breaks == rule::drops && calls_ % 1000 == 0) return;
+        if (breaks == rule::exits && calls_ == 1000) ::_exit(0);
+        // Only a processor with nothing else looks there.
+        if (breaks == rule::starves_outside && processor == outside)
+            return queues_.back().push_back(f);
         auto& queue = queues_[processor == outside ? calls_ % active_ : processor];
         // Only the last fiber runs, and comes back at once.
         breaks == rule::starves ? queue.push_front(f) : queue.push_back(f);
@@ -54,6 +62,7 @@ public:
         // Returns it twice in a row, before another thread can queue it again.
         if (breaks == rule::duplicates && last_) return std::exchange(last_, {});
         const ums::fiber_ref f = queues_[processor].pop_front();
+        if (breaks == rule::starves_outside && !f) return queues_.back().pop_front();
         if (breaks == rule::duplicates && f && ++calls_ % 1000 == 0) last_ = f;
         return f;
     }
@@ -69,6 +78,12 @@ public:
         for (const auto& queue : queues_)
             if (!queue.empty()) return false;
         return breaks != rule::duplicates || !last_;
+    }
+    bool has_priorities() const noexcept override { return breaks == rule::raises_twice; }
+    // It runs, waits, or is in the queue already.
+    void raised(ums::fiber_ref f) noexcept override {
+        const guard held{mutex_};
+        queues_[0].push_front(f);
     }
 
 private:

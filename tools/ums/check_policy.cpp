@@ -27,7 +27,7 @@ namespace {
 class policy_of_c final : public ums::policy {
 public:
     explicit policy_of_c(const ums_policy_calls_t& calls)
-        : calls_{known_part(calls)}, self_{calls.make != nullptr ? calls.make(nullptr) : nullptr} {
+        : calls_{calls}, self_{calls.make != nullptr ? calls.make(nullptr) : nullptr} {
         if (calls.make != nullptr && self_ == nullptr) throw std::bad_alloc{};
     }
     ~policy_of_c() override {
@@ -61,16 +61,21 @@ public:
         if (calls_.placed != nullptr) calls_.placed(self_, to_c(f), p);
     }
 
-private:
     // It may have been compiled with a header in which the last functions were not yet there.
-    static ums_policy_calls_t known_part(const ums_policy_calls_t& given) {
+    static ums_policy_calls_t known_part(const ums_policy_calls_t& given, const std::string& of) {
         if (given.size < offsetof(ums_policy_calls_t, instead_of))
-            throw usage_error{
-                "ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT"};
+            throw usage_error{fmt::format(
+                "{}: ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT", of)};
         ums_policy_calls_t known = UMS_POLICY_CALLS_INIT;
         std::memcpy(&known, &given, std::min(given.size, sizeof known));
+        if (known.attach == nullptr || known.detach == nullptr || known.ready == nullptr ||
+            known.next == nullptr || known.empty == nullptr)
+            throw usage_error{fmt::format(
+                "{}: ums_policy_functions lacks one of attach, detach, ready, next and empty", of)};
         return known;
     }
+
+private:
     // Both are one pointer to the same object.
     static_assert(sizeof(ums_ref_t) == sizeof(ums::fiber_ref));
     static ums_ref_t to_c(ums::fiber_ref f) noexcept {
@@ -100,15 +105,21 @@ std::function<std::unique_ptr<ums::policy>()> maker_of(const std::string& what) 
     if (library == nullptr) throw usage_error{dlerror()};
     if (void* const make = dlsym(library, "ums_policy_make"))
         return [make] {
-            return std::unique_ptr<ums::policy>{reinterpret_cast<ums::policy* (*)()>(make)()};
+            std::unique_ptr<ums::policy> made{reinterpret_cast<ums::policy* (*)()>(make)()};
+            // A cluster would take this for work_stealing.
+            if (made == nullptr) throw broken_rule{"ums_policy_make() returned null"};
+            return made;
         };
     if (void* const calls = dlsym(library, "ums_policy_functions"))
-        return [calls] {
-            return std::make_unique<policy_of_c>(*static_cast<const ums_policy_calls_t*>(calls));
+        return [known = policy_of_c::known_part(*static_cast<const ums_policy_calls_t*>(calls), what)] {
+            return std::make_unique<policy_of_c>(known);
         };
     throw usage_error{fmt::format("{}: neither ums_policy_make() nor ums_policy_functions is in it; see "
                                   "docs/write-a-policy.md", what)};
 }
+
+// The last that a child says of a test that it has been through. A policy may end the process.
+constexpr char came_to_its_end = '\0';
 
 // Returns what a test broke; empty: nothing.
 std::string run_apart(const policy_trial& trial, const policy_subject& subject) {
@@ -121,16 +132,18 @@ std::string run_apart(const policy_trial& trial, const policy_subject& subject) 
         const rlimit none{0, 0};
         setrlimit(RLIMIT_CORE, &none);
         subject.reached(0);
-        int code = 0;
+        std::string broken;
         try {
             trial.run(subject);
         } catch (const std::exception& error) {
-            code = 1;
-            const std::string_view text = error.what();
-            if (write(ends[1], text.data(), text.size()) < 0) code = 2;
+            broken = error.what();
+        } catch (...) {
+            broken = "it threw an exception that is no std::exception";
         }
+        broken += came_to_its_end;
+        const bool is_said = write(ends[1], broken.data(), broken.size()) > 0;
         // A broken policy may have left anything behind.
-        _exit(code);
+        _exit(is_said ? 0 : 1);
     }
     close(ends[1]);
     std::string said;
@@ -142,9 +155,11 @@ std::string run_apart(const policy_trial& trial, const policy_subject& subject) 
     waitpid(child, &status, 0);
     if (WIFSIGNALED(status))
         return WTERMSIG(status) == SIGALRM
-                   ? fmt::format("{} ({} s)", trial.hang, subject.seconds)
+                   ? fmt::format("{} (within {} s; see --seconds)", trial.hang, subject.seconds)
                    : fmt::format("it crashed: {}", strsignal(WTERMSIG(status)));
-    if (WEXITSTATUS(status) != 0 && said.empty()) return fmt::format("exit code {}", WEXITSTATUS(status));
+    if (said.empty() || said.back() != came_to_its_end)
+        return fmt::format("it ended the process (exit code {})", WEXITSTATUS(status));
+    said.pop_back();
     return said;
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <mutex>
 #include <random>
 #include <sched.h>
 #include <thread>
@@ -215,7 +216,10 @@ void test_liveness(const policy_subject& subject) {
             };
             std::vector<turn> last(fiber_count);
             std::vector<ums::fiber_ref> running(processors);
-            for (unsigned i = 0; i < fiber_count; ++i) c.order->ready(all[i], i % processors);
+            // Some come from outside, as if a plain thread woke them: no fiber that yields may
+            // always come before them.
+            for (unsigned i = 0; i < fiber_count; ++i)
+                c.order->ready(all[i], i % 8 == 7 ? ums::policy::outside : i % processors);
             auto now = ums::deadline::clock::now();
             bool is_suspicious = false;
             for (std::uint64_t step = 1; step < subject.steps || is_suspicious; ++step) {
@@ -390,16 +394,23 @@ void test_concurrency(const policy_subject& subject) {
 void test_cluster(const policy_subject& subject) {
     ums::run(ums::options{.processors = 1}, [&] {
         ums::cluster c{ums::cluster_options{.processors = 2, .make_policy = subject.make}};
+        // Its holders are of any priority, so it has them raised.
+        ums::mutex lock;
         std::atomic<std::uint64_t> ran{0};
         std::uint64_t wanted = 0;
         for (std::uint64_t round = 0; round < std::max<std::uint64_t>(subject.steps / 2000, 10); ++round) {
             subject.reached(0);
             std::vector<ums::fiber> all;
             for (int i = 0; i < 20; ++i)
-                all.emplace_back(ums::fiber_options{.cluster = &c}, [&ran, i] {
+                all.emplace_back(ums::fiber_options{.cluster = &c, .priority = i % 8 - 4}, [&, i] {
                     for (int k = 0; k < i; ++k) ums::this_fiber::yield();
                     ums::this_fiber::park();
+                    {
+                        const std::lock_guard hold{lock};
+                        ums::this_fiber::yield();
+                    }
                     if (i % 4 == 0) ums::this_fiber::migrate(ums::cluster::standard());
+                    if (i % 4 == 1) ums::this_fiber::migrate(c, 0);
                     ++ran;
                 });
             for (auto& f : all) f.ref().unpark();
