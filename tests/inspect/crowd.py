@@ -4,6 +4,7 @@
 import json
 import os
 import resource
+import shutil
 import subprocess
 
 UMS = CROWD = SHARED = STATIC = ""
@@ -17,13 +18,17 @@ def ums(*words, **more):
 class Crowd:
     """A running program; `with` ends it."""
 
-    def __init__(self, count=3, program=None, folder=None, words=()):
-        self.process = subprocess.Popen([program or CROWD, str(count), *words], stdin=subprocess.PIPE,
+    def __init__(self, count=3, program=None, folder=None, words=(), under=()):
+        """`under`: a command that runs the program as its child."""
+        self.process = subprocess.Popen([*under, program or CROWD, str(count), *words], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True, cwd=folder,
                                         preexec_fn=lambda: resource.setrlimit(
                                             resource.RLIMIT_CORE, (resource.RLIM_INFINITY,) * 2))
         self.fibers = int(self.process.stdout.readline().split()[0])
         self.pid = self.process.pid
+        if under:
+            with open(f"/proc/{self.pid}/task/{self.pid}/children", encoding="utf-8") as file:
+                self.pid = int(file.read())
 
     def settle(self):
         """Until all wait: those that have begun may be on their way to it."""
@@ -50,7 +55,15 @@ class Crowd:
         self.process.communicate()
 
 
-def core_of(count, folder):
+def container():
+    """A command that runs a program where its threads have other numbers than here; None: it cannot."""
+    under = ["unshare", "--pid", "--fork", "--kill-child"]
+    if not shutil.which(under[0]):
+        return None
+    return under if subprocess.run([*under, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0 else None
+
+
+def core_of(count, folder, program=None):
     """The path of a core file, or None where the kernel writes none there."""
     with open("/proc/sys/kernel/core_pattern", encoding="utf-8") as file:
         pattern = file.read().strip()

@@ -17,7 +17,7 @@ import unittest
 
 sys.dont_write_bytecode = True  # Nothing is left in the source tree.
 import crowd as programs
-from crowd import Crowd, core_of
+from crowd import Crowd, container, core_of
 
 SCRIPT = ""
 
@@ -103,6 +103,15 @@ class GdbTest(unittest.TestCase):
 
     def test_a_fiber_that_runs_is_its_thread(self):
         with Crowd(1) as crowd:
+            crowd.settle()
+            out = gdb(["-p", str(crowd.pid)], "fiber 1", "bt", "print $_fiber()")
+            self.assertRegex(out, r"#\d+ .*obey")
+            self.assertIn("$1 = 1", out)
+
+    def test_a_fiber_that_runs_in_a_container(self):
+        if (under := container()) is None:
+            self.skipTest("no new PID namespace can be made here")
+        with Crowd(1, under=under) as crowd:
             crowd.settle()
             out = gdb(["-p", str(crowd.pid)], "fiber 1", "bt", "print $_fiber()")
             self.assertRegex(out, r"#\d+ .*obey")

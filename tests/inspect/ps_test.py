@@ -18,7 +18,7 @@ import unittest
 
 sys.dont_write_bytecode = True  # Nothing is left in the source tree.
 import crowd as programs
-from crowd import Crowd, core_of, ums
+from crowd import Crowd, container, core_of, ums
 
 
 class PsTest(unittest.TestCase):
@@ -243,6 +243,25 @@ class PsTest(unittest.TestCase):
             os.chmod(other, 0o755)
             with Crowd(1, other) as crowd:
                 self.check_line(ums("ps", crowd.pid), "has layout 99")
+
+    def test_a_container(self):
+        """A process whose threads have other numbers there: what runs and blocks is found all the same."""
+        if (under := container()) is None:
+            self.skipTest("no new PID namespace can be made here")
+        with Crowd(3, under=under) as crowd:
+            for words in ([], ["--stop"]):
+                crowd.settle()
+                picture = json.loads(ums("ps", crowd.pid, "--json", *words).stdout)
+                self.check_all(picture, crowd.fibers)
+                main = next(f for f in picture["fibers"] if f["name"] == "main")
+                self.assertIn(str(main["tid"]), os.listdir(f"/proc/{crowd.pid}/task"))
+            done = ums("stack", crowd.pid, "1")
+            self.assertIn('fiber 1 "main": blocked, read() in the kernel', done.stdout)
+            self.assertIn("obey", done.stdout)
+        with Crowd("work", under=under) as crowd:
+            self.assertIn("compute", ums("stack", crowd.pid, "--match", "^compute-0$").stdout)
+            done = ums("profile", crowd.pid, "--kind", "on", "--seconds", "0.5")
+            self.assertIn("[fiber work()", done.stdout, done.stderr)
 
     def test_processes_that_come_and_go(self):
         """Fibers that run all the time: every picture holds together."""

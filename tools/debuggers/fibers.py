@@ -26,7 +26,17 @@ def text(address, most=256):
     found = b""
     while len(found) < most and (byte := read(address + len(found), 1)) != b"\0":
         found += byte
-    return found.decode(errors="replace")
+    # What could drive the terminal is shown as Python writes it.
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in found.decode(errors="replace"))
+
+
+def own_number(process, thread):
+    """What a live process itself calls its thread: in a container it has other numbers."""
+    try:
+        with open(f"/proc/{process}/task/{thread}/status", encoding="utf-8") as status:
+            return int(re.search(r"^NSpid:.*\s(\d+)$", status.read(), re.MULTILINE)[1])
+    except OSError:
+        return thread
 
 
 class Layout:

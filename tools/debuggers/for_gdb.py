@@ -45,6 +45,12 @@ def function_at(address):
     return re.sub(r" \+ \d+$", "", found[1]) if found else f"{address:#x}"
 
 
+def own_number_of(thread):
+    inferior = gdb.selected_inferior()
+    is_live = inferior.connection is not None and inferior.connection.type == "native"
+    return own_number(inferior.pid, thread.ptid[1]) if is_live else thread.ptid[1]
+
+
 def is_selected(fiber):
     return selection.fiber is not None and selection.fiber.id == fiber.id
 
@@ -88,7 +94,7 @@ class Selection(gdb.unwinder.Unwinder):
         self.clear()
         if fiber.tid:
             for thread in gdb.selected_inferior().threads():
-                if thread.ptid[1] == fiber.tid:
+                if own_number_of(thread) == fiber.tid:
                     thread.switch()
                     gdb.newest_frame().select()
                     return
@@ -282,12 +288,13 @@ class CurrentFiber(gdb.Function):
     def invoke(self):
         how = Layout()
         thread = gdb.selected_thread()
+        number = own_number_of(thread) if thread is not None else 0
         cluster = word(how.places["clusters"])
-        while cluster != 0 and thread is not None:
+        while cluster != 0 and number != 0:
             at = word(cluster + how["cluster.carriers"])
             while at != 0:
                 fiber = word(at + how["carrier.running"])
-                if fiber != 0 and half(at + how["carrier.tid"]) == thread.ptid[1]:
+                if fiber != 0 and half(at + how["carrier.tid"]) == number:
                     return word(fiber + how["fiber.id"])
                 at = word(at + how["carrier.next"])
             cluster = word(cluster + how["cluster.next"])

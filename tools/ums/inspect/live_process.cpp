@@ -40,6 +40,19 @@ registers from_user(const user_regs_struct& u) {
     return r;
 }
 
+// The numbers of a process or thread in the PID namespaces it is in: the one here first, its own
+// last.
+std::vector<int> numbers_of(const std::string& status) {
+    std::vector<int> all;
+    std::ifstream file{status};
+    for (std::string line; std::getline(file, line);) {
+        if (!line.starts_with("NSpid:")) continue;
+        std::istringstream in{line.substr(6)};
+        for (int one; in >> one;) all.push_back(one);
+    }
+    return all;
+}
+
 // A signal that arrived first is delivered when the thread continues.
 bool halt(int tid) {
     errno = 0;
@@ -61,6 +74,7 @@ live_process::live_process(int pid, bool stop) : pid_{pid} {
     if (kill(pid, 0) != 0 && errno == ESRCH)
         throw std::runtime_error{fmt::format("there is no process {}", pid)};
     if (stop) stop_all();
+    has_own_numbers_ = numbers_of(proc("status")).size() > 1;
     std::ifstream maps{proc("maps")};
     for (std::string line; std::getline(maps, line);) {
         std::istringstream in{line};
@@ -193,6 +207,24 @@ std::optional<thread_state> live_process::thread(int tid) const {
     t.at.set(registers::sp, words[words.size() - 2]);
     t.at.set(registers::ip, words.back());
     return t;
+}
+
+int live_process::tid_here(int own) const {
+    if (!has_own_numbers_) return own;
+    const auto found = tids_.find(own);
+    if (found != tids_.end()) return found->second;
+    // It may be a thread made since. One that has ended is asked for again and again, too.
+    constexpr std::int64_t pause = 100'000'000;
+    if (tids_read_at_ != 0 && now() - tids_read_at_ < pause) return 0;
+    tids_.clear();
+    std::error_code gone;
+    for (const auto& entry : std::filesystem::directory_iterator{proc("task"), gone}) {
+        const std::vector<int> numbers = numbers_of(entry.path() / "status");
+        if (!numbers.empty()) tids_.emplace(numbers.back(), numbers.front());
+    }
+    tids_read_at_ = now();
+    const auto again = tids_.find(own);
+    return again != tids_.end() ? again->second : 0;
 }
 
 bool live_process::glimpse(int tid, const std::function<void(const registers&)>& look) const {

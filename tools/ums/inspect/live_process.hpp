@@ -9,6 +9,7 @@
 // the kernel with EINTR: see ptrace(2).)
 
 #include <functional>
+#include <map>
 
 #include "process.hpp"
 
@@ -28,6 +29,7 @@ public:
     [[nodiscard]] const std::vector<mapping>& mappings() const override { return mappings_; }
     [[nodiscard]] std::string file_of(const mapping& m) const override;
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
+    [[nodiscard]] int tid_here(int own) const override;
     [[nodiscard]] std::int64_t now() const override;
     std::int64_t let_go() override;
 
@@ -52,6 +54,9 @@ private:
     std::vector<mapping> mappings_;
     stopped_threads stopped_;
     std::int64_t stopped_at_ = 0;
+    bool has_own_numbers_ = false;         // It is in another PID namespace.
+    mutable std::map<int, int> tids_;      // From its own number to the one here.
+    mutable std::int64_t tids_read_at_ = 0;
 };
 
 }  // namespace tool::inspect

@@ -50,6 +50,9 @@ public:
     [[nodiscard]] virtual std::string file_of(const mapping& m) const = 0;
     // Returns a thread, or nothing if there is none.
     [[nodiscard]] virtual std::optional<thread_state> thread(int tid) const = 0;
+    // What the command knows a thread by that the process itself calls `own`: in a container it has
+    // other numbers. 0: there is no such thread.
+    [[nodiscard]] virtual int tid_here(int own) const { return own; }
     // CLOCK_MONOTONIC; 0: not known.
     [[nodiscard]] virtual std::int64_t now() const = 0;
     // Lets a process that was stopped for the look run on. Returns for how long it stood still, in

@@ -153,7 +153,7 @@ void snapshot::read_clusters() {
         thread_wait_record w;
         w.who = of_.get<address>(t + how_.value("thread_wait.who")).value_or(0);
         w.owner = of_.get<address>(t + how_.value("thread_wait.owner")).value_or(0);
-        w.tid = of_.get<int>(t + how_.value("thread_wait.thread")).value_or(0);
+        w.tid = of_.tid_here(of_.get<int>(t + how_.value("thread_wait.thread")).value_or(0));
         thread_waits.push_back(w);
     }
 }
@@ -168,7 +168,7 @@ void snapshot::read_carriers(std::uint32_t cluster, address first) {
         c.running_at = at + how_.value("carrier.running");
         c.running = of_.get<address>(c.running_at).value_or(0);
         c.processor = of_.get<address>(at + how_.value("carrier.processor")).value_or(0);
-        c.tid = of_.get<int>(at + how_.value("carrier.tid")).value_or(0);
+        c.tid = of_.tid_here(of_.get<int>(at + how_.value("carrier.tid")).value_or(0));
         c.turn = of_.get<std::uint32_t>(at + how_.value("carrier.turn")).value_or(0);
         note_ready(of_.get<address>(at + how_.value("carrier.brings")).value_or(0), nobody);
         if (how_.has("carrier.runs_first"))
@@ -534,7 +534,7 @@ void snapshot::read_workers() {
             if (w.handle == 0 || (!w.is_scheduler && word("context.worker") == 0)) continue;
             const auto state = at_offset<std::uint32_t>(c, how_.value("context.state"));
             w.state = state & static_cast<std::uint32_t>(how_.value("context.state_mask"));
-            w.tid = at_offset<int>(c, how_.value("context.tid"));
+            w.tid = of_.tid_here(at_offset<int>(c, how_.value("context.tid")));
             w.partner = word("context.partner");
             w.switches = word("context.switches");
             constexpr std::uint32_t held = 1, owned = 3, blocked = 5;

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <thread>
 #include <unistd.h>
+#include <unordered_set>
 #include <utility>
 
 #include "../inspect/stacks.hpp"
@@ -186,15 +187,16 @@ void sampler::find_threads() {
     if (threads_.empty())
         throw std::runtime_error{fmt::format("process {} has ended", of_.pid())};
     carrier_of_.clear();
+    std::unordered_set<address> seen;
     address cluster = of_.get<address>(how_.place("clusters")).value_or(0);
     for (std::size_t n = 0; cluster != 0 && n < 4096; ++n) {
         address c = of_.get<address>(cluster + how_.value("cluster.carriers")).value_or(0);
         for (; c != 0 && carrier_of_.size() < carriers_most;
-             c = of_.get<address>(c + how_.value("carrier.next")).value_or(0))
-            if (!carrier_of_
-                     .emplace(of_.get<int>(c + how_.value("carrier.tid")).value_or(0), c)
-                     .second)
-                break;
+             c = of_.get<address>(c + how_.value("carrier.next")).value_or(0)) {
+            if (!seen.insert(c).second) break;
+            const int own = of_.get<int>(c + how_.value("carrier.tid")).value_or(0);
+            carrier_of_.emplace(of_.tid_here(own), c);
+        }
         cluster = of_.get<address>(cluster + how_.value("cluster.next")).value_or(0);
     }
 }
