@@ -69,7 +69,7 @@ def core_of(count, folder, program=None):
         pattern = file.read().strip()
     if "/" in pattern or "|" in pattern:
         return None
-    with Crowd(count, folder=folder) as crowd:
+    with Crowd(count, program, folder=folder) as crowd:
         crowd.settle().tell("abort")
     cores = [name for name in os.listdir(folder) if name.startswith("core")]
     return os.path.join(folder, cores[0]) if cores else None

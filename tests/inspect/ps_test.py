@@ -282,6 +282,37 @@ class PsTest(unittest.TestCase):
             main["state"], main["waits"] = "blocked", {"text": "read() in the kernel"}
             self.check_all(picture, 202)
             self.check_broken_cores(core, folder)
+            self.check_cut_cores(core, folder)
+
+    def check_cut_cores(self, core, folder):
+        """Where only the last bytes are missing, most can still be shown: then it says so."""
+        size = os.path.getsize(core)
+        cut = os.path.join(folder, "cut")
+        shutil.copy(core, cut)
+        for left in (size - 1, size * 99 // 100, size * 3 // 4, size // 2, size // 10, 4096):
+            os.truncate(cut, left)
+            for words in (["ps"], ["ps", "--json"], ["stack"], ["stack", "--locks"]):
+                done = ums(words[0], cut, *words[1:])
+                self.assertIn("cut off", done.stdout + done.stderr, (left, words))
+                self.assertLessEqual(len(done.stderr.splitlines()), 1, (left, words))
+
+    def test_a_core_file_of_a_program_that_has_changed_since(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "crowd")
+            shutil.copy(programs.CROWD, program)
+            core = core_of(1, folder, program)
+            if core is None:
+                self.skipTest("core files go elsewhere here")
+            self.assertNotIn("build id", ums("ps", core).stdout)
+            with open(program, "rb") as file:
+                image = file.read()
+            at = image.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16  # The note of the build id.
+            with open(program, "wb") as file:
+                file.write(image[:at] + bytes(20) + image[at + 20:])
+            done = ums("ps", core)
+            self.assertIn("is not the file that this process ran", done.stdout + done.stderr)
+            self.assertLessEqual(len(done.stderr.splitlines()), 1)
+            self.assertNotIn("main::{lambda", done.stdout)  # A name from there would be a guess.
 
     def check_broken_cores(self, core, folder):
         """Cut off, or with bytes changed: an answer or one line, never a crash."""

@@ -14,11 +14,16 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "notes.hpp"
+#include "printable.hpp"
+
 namespace tool::inspect {
 
 class core_file::open_file {
 public:
-    explicit open_file(const std::string& path) : fd_{::open(path.c_str(), O_RDONLY | O_CLOEXEC)} {
+    // Does not wait for the writer of a pipe.
+    explicit open_file(const std::string& path)
+        : fd_{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)} {
         struct stat is {};
         if (fd_ >= 0 && ::fstat(fd_, &is) == 0 && S_ISREG(is.st_mode))
             size_ = static_cast<std::uint64_t>(is.st_size);
@@ -94,11 +99,11 @@ core_file::core_file(const std::string& path)
     for (std::uint64_t i = 0; i < count; ++i) {
         Elf64_Phdr p{};
         if (!core_->get(head.e_phoff + i * sizeof p, p)) {
-            is_cut_off_ = true;
+            promised_ = std::max(promised_, head.e_phoff + count * sizeof p);
             break;
         }
-        if (p.p_filesz > core_->size() || p.p_offset > core_->size() - p.p_filesz)
-            is_cut_off_ = true;
+        const std::uint64_t end = p.p_offset + p.p_filesz;
+        promised_ = std::max(promised_, end >= p.p_offset ? end : UINT64_MAX);
         if (p.p_type == PT_NOTE) read_notes(p.p_offset, p.p_filesz);
         if (p.p_type != PT_LOAD || p.p_vaddr + p.p_memsz < p.p_vaddr) continue;
         segments_.push_back({p.p_vaddr, p.p_vaddr + p.p_memsz, p.p_offset,
@@ -110,6 +115,7 @@ core_file::core_file(const std::string& path)
               [](const mapping& a, const mapping& b) { return a.begin < b.begin; });
     if (segments_.empty())
         throw std::runtime_error{fmt::format("{}: cut off: there is no memory in it", path)};
+    compare_files();
 }
 
 core_file::~core_file() = default;
@@ -156,14 +162,12 @@ void core_file::read_files_note(const std::vector<char>& note) {
     }
 }
 
-std::size_t core_file::from_core(address at, char* into, std::size_t bytes) const {
+const core_file::segment* core_file::segment_of(address at) const {
     auto s = std::upper_bound(segments_.begin(), segments_.end(), at,
                               [](address a, const segment& one) { return a < one.begin; });
-    if (s == segments_.begin()) return 0;
+    if (s == segments_.begin()) return nullptr;
     --s;
-    if (at - s->begin >= s->in_file) return 0;
-    bytes = std::min<std::uint64_t>(bytes, s->in_file - (at - s->begin));
-    return core_->read(s->offset + (at - s->begin), into, bytes);
+    return at - s->begin < s->in_file ? &*s : nullptr;
 }
 
 std::size_t core_file::from_files(address at, char* into, std::size_t bytes) const {
@@ -171,7 +175,7 @@ std::size_t core_file::from_files(address at, char* into, std::size_t bytes) con
                               [](address a, const mapping& one) { return a < one.begin; });
     if (m == mappings_.begin()) return 0;
     --m;
-    if (at >= m->end) return 0;
+    if (at >= m->end || changed_.contains(m->path)) return 0;
     auto& file = files_[m->path];
     if (!file) file = std::make_unique<open_file>(m->path);
     return file->read(m->offset + (at - m->begin), into,
@@ -180,8 +184,13 @@ std::size_t core_file::from_files(address at, char* into, std::size_t bytes) con
 
 bool core_file::read_part(address at, char* into, std::size_t bytes) const {
     while (bytes != 0) {
-        std::size_t n = from_core(at, into, bytes);
-        if (n == 0) n = from_files(at, into, bytes);
+        std::size_t n = 0;
+        // What has been cut off is not read from the program's file: it may have changed in memory.
+        if (const segment* s = segment_of(at); s != nullptr)
+            n = core_->read(s->offset + (at - s->begin), into,
+                            std::min<std::uint64_t>(bytes, s->in_file - (at - s->begin)));
+        else
+            n = from_files(at, into, bytes);
         if (n == 0) return false;
         at += n;
         into += n;
@@ -200,7 +209,48 @@ std::string core_file::title() const {
 }
 
 std::string core_file::file_of(const mapping& m) const {
-    return !m.path.empty() && m.path[0] == '/' ? m.path : std::string{};
+    const bool is_file = !m.path.empty() && m.path[0] == '/' && !changed_.contains(m.path);
+    return is_file ? m.path : std::string{};
+}
+
+namespace {
+
+// The build id of a program or library; empty: it has none, or it cannot be read.
+std::string build_id(const memory& m, address base) {
+    for (const elf_note& n : notes_of(m, base))
+        if (n.name == "GNU" && n.type == NT_GNU_BUILD_ID) return n.descriptor;
+    return {};
+}
+
+}  // namespace
+
+// A program that was compiled again since is no help: names and constants would be wrong.
+void core_file::compare_files() {
+    struct in_file final : memory {
+        explicit in_file(const std::string& path) : file{path} {}
+        void read(std::span<piece> pieces) const override {
+            for (piece& p : pieces) p.is_read = file.read(p.at, p.into, p.bytes) == p.bytes;
+        }
+        open_file file;
+    };
+    for (const mapping& m : mappings_) {
+        if (m.offset != 0 || segment_of(m.begin) == nullptr || file_of(m).empty()) continue;
+        const std::string then = build_id(*this, m.begin);
+        const std::string now = then.empty() ? then : build_id(in_file{m.path}, 0);
+        if (!now.empty() && now != then) changed_.insert(m.path);
+    }
+}
+
+std::string core_file::warning() const {
+    if (promised_ > core_->size())
+        return fmt::format(
+            "the core file is cut off: {} of {} bytes are there, and what depends on the others is "
+            "missing",
+            core_->size(), promised_);
+    if (!changed_.empty())
+        return fmt::format("{} is not the file that this process ran (its build id differs)",
+                           *changed_.begin());
+    return {};
 }
 
 std::optional<thread_state> core_file::thread(int tid) const {

@@ -7,6 +7,7 @@
 // were mapped. Nothing checks that they are still the same.
 
 #include <map>
+#include <set>
 
 #include "process.hpp"
 
@@ -29,22 +30,24 @@ public:
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
     [[nodiscard]] std::int64_t now() const override { return 0; }
 
-    // Whether the file ends before what its header promises.
-    [[nodiscard]] bool is_cut_off() const { return is_cut_off_; }
+    // The file ends before what its header promises, or a program's file has changed since.
+    [[nodiscard]] std::string warning() const override;
 
 private:
     struct segment {
         address begin, end;     // In memory.
         std::uint64_t offset;   // In the file.
-        std::uint64_t in_file;  // How many of its bytes are there.
+        std::uint64_t in_file;  // How many of its bytes are in it, unless it is cut off.
     };
     class open_file;
 
     [[nodiscard]] bool read_part(address at, char* into, std::size_t bytes) const;
-    [[nodiscard]] std::size_t from_core(address at, char* into, std::size_t bytes) const;
+    // The segment that says it has this address; null: none.
+    [[nodiscard]] const segment* segment_of(address at) const;
     [[nodiscard]] std::size_t from_files(address at, char* into, std::size_t bytes) const;
     void read_notes(std::uint64_t offset, std::uint64_t bytes);
     void read_files_note(const std::vector<char>& note);
+    void compare_files();
 
     const std::string path_;
     std::unique_ptr<open_file> core_;
@@ -54,7 +57,8 @@ private:
     mutable std::map<std::string, std::unique_ptr<open_file>> files_;
     std::string command_;
     int pid_ = 0;
-    bool is_cut_off_ = false;
+    std::uint64_t promised_ = 0;     // Where its last segment ends.
+    std::set<std::string> changed_;  // Paths of files that are other ones now.
 };
 
 }  // namespace tool::inspect

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "layout.hpp"
 
-#include <elf.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
+
+#include "notes.hpp"
 
 namespace tool::inspect {
 
@@ -37,32 +38,9 @@ std::string text(const char (&field)[n]) {
 // `base`.
 std::vector<address> roots_of(const memory& m, address base, std::uint32_t type) {
     std::vector<address> found;
-    const auto head = m.get<Elf64_Ehdr>(base);
-    if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0 ||
-        head->e_ident[EI_CLASS] != ELFCLASS64 || head->e_phentsize != sizeof(Elf64_Phdr))
-        return found;
-    std::vector<Elf64_Phdr> all(head->e_phnum);
-    if (!m.read(base + head->e_phoff, all.data(), all.size() * sizeof all[0])) return found;
-    address low = ~address{0};
-    for (const Elf64_Phdr& p : all)
-        if (p.p_type == PT_LOAD) low = std::min(low, p.p_vaddr - p.p_offset);
-    for (const Elf64_Phdr& p : all) {
-        if (p.p_type != PT_NOTE || p.p_memsz > 1 << 16) continue;
-        const address at = base + (p.p_vaddr - low);
-        std::vector<char> notes(p.p_memsz);
-        if (!m.read(at, notes.data(), notes.size())) continue;
-        const std::size_t align = p.p_align == 8 ? 8 : 4;
-        const auto up = [align](std::size_t n) { return (n + align - 1) / align * align; };
-        for (std::size_t i = 0; i + sizeof(Elf64_Nhdr) <= notes.size();) {
-            const auto n = at_offset<Elf64_Nhdr>(notes, i);
-            const std::size_t what = i + up(sizeof n + n.n_namesz);
-            if (n.n_namesz == 7 && n.n_type == type && n.n_descsz == 8 &&
-                what + 8 <= notes.size() &&
-                std::memcmp(notes.data() + i + sizeof n, "libums", 7) == 0)
-                found.push_back(at + what + at_offset<std::uint64_t>(notes, what));
-            i = up(what + n.n_descsz);
-        }
-    }
+    for (const elf_note& n : notes_of(m, base))
+        if (n.name == "libums" && n.type == type && n.descriptor.size() == sizeof(address))
+            found.push_back(n.at + at_offset<address>(n.descriptor, 0));
     return found;
 }
 
@@ -89,9 +67,10 @@ layout::layout(const process& of) {
             if (is_used) return;
         }
     }
-    if (values_.empty())
-        throw std::runtime_error{refusal_.empty() ? of.title() + ": there is no libums in it"
-                                                  : of.title() + ": " + refusal_};
+    if (!values_.empty()) return;
+    if (refusal_.empty()) refusal_ = "there is no libums in it";
+    if (const std::string w = of.warning(); !w.empty()) refusal_ += ": " + w;
+    throw std::runtime_error{of.title() + ": " + refusal_};
 }
 
 bool layout::read_from(const process& of, address at, const char* magic) {

@@ -50,6 +50,8 @@ public:
     [[nodiscard]] virtual std::string file_of(const mapping& m) const = 0;
     // Returns a thread, or nothing if there is none.
     [[nodiscard]] virtual std::optional<thread_state> thread(int tid) const = 0;
+    // In one line, what is wrong with all that is read from it; empty: nothing.
+    [[nodiscard]] virtual std::string warning() const { return {}; }
     // What the command knows a thread by that the process itself calls `own`: in a container it has
     // other numbers. 0: there is no such thread.
     [[nodiscard]] virtual int tid_here(int own) const { return own; }

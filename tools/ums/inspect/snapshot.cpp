@@ -28,6 +28,7 @@ constexpr std::size_t batch = 256;
 
 snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how} {
     taken_at = of.now();
+    warning = of.warning();
     read_slabs();
     const first_look before = read_descriptors();
     read_clusters();
@@ -63,7 +64,11 @@ void snapshot::read_slabs() {
                              s.carved <= count && count <= bytes / s.stride &&
                              s.stacks + bytes > s.stacks && total + s.carved <= fibers_most;
         if (!is_sane) {
-            warning = "a slab of stacks makes no sense: some fibers may be missing";
+            if (warning.empty())
+                warning = bytes == 0 && s.stride == 0
+                              ? "the memory of stacks is blank: fibers are missing (gdb's gcore "
+                                "cannot read past their guards; the kernel's core files are whole)"
+                              : "a slab of stacks makes no sense: some fibers may be missing";
             continue;
         }
         s.end = s.stacks + count * s.stride;
