@@ -11,7 +11,8 @@
 //
 // crowd deadlock: three fibers that wait for each other's mutexes. crowd states: two that compute
 // for ever on one processor, one of which is stopped at any time, and two in a cluster whose policy
-// is not the default.
+// is not the default. crowd names: a child of a scope, a fiber with many frames, and some with
+// names that nobody would give them.
 #include <ums/ums.hpp>
 #include <unistd.h>
 
@@ -130,6 +131,30 @@ void states() {
     obey();
 }
 
+// A bell, colours and a second line; bytes that are not UTF-8; words; what few know as controls.
+const char* const odd_names[] = {"bell\a\x1b[31mred\nsecond line\t", "\xff\xfe half \xe6\x97",
+                                 "\xc3\xbc \xe6\x97\xa5\xe6\x9c\xac", "\xc2\x9b" "31m\xe2\x80\xae"};
+
+[[gnu::noinline]] void descend(int frames) {
+    if (frames == 0)
+        ums::this_fiber::park();
+    else
+        descend(frames - 1);
+    ++ended;  // So it is no tail call.
+}
+
+void names() {
+    ums::scope children;
+    children.spawn({.name = "child"}, [] { ums::this_fiber::park(); });
+    std::vector<ums::fiber> all;
+    all.emplace_back(ums::fiber_options{.name = "deep"}, [] { descend(300); });
+    for (const char* name : odd_names)
+        all.emplace_back(ums::fiber_options{.name = name}, [] { ums::this_fiber::park(); });
+    std::puts("7 fibers");
+    std::fflush(stdout);
+    obey();
+}
+
 void work() {
     ums::fiber a{ums::fiber_options{.name = "compute-0"}, [] { compute(); }};
     while (begun != 1) ums::this_fiber::yield();
@@ -147,6 +172,10 @@ int main(int, char** words) {
     }
     if (words[1] != nullptr && std::strcmp(words[1], "states") == 0) {
         ums::run({.processors = 1}, states);
+        return 0;
+    }
+    if (words[1] != nullptr && std::strcmp(words[1], "names") == 0) {
+        ums::run({.processors = 2}, names);
         return 0;
     }
     if (words[1] != nullptr && std::strcmp(words[1], "work") == 0) {

@@ -244,6 +244,23 @@ class PsTest(unittest.TestCase):
             with Crowd(1, other) as crowd:
                 self.check_line(ums("ps", crowd.pid), "has layout 99")
 
+    def test_names_cannot_drive_the_terminal(self):
+        raw = ["bell\a\x1b[31mred\nsecond line\t", "\ufffd\ufffd half \ufffd", "\u00fc \u65e5\u672c",
+               "\x9b31m\u202e"]
+        shown = [r"bell\x07\x1b[31mred\x0asecond line\x09", r"\xff\xfe half \xe6\x97", "\u00fc \u65e5\u672c",
+                 r"\xc2\x9b31m\xe2\x80\xae"]
+        with Crowd("names") as crowd:
+            crowd.settle()
+            listed = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]
+            self.assertEqual([f["name"] for f in listed][-4:], raw)  # JSON has ways of its own.
+            for words in (["ps"], ["stack", "--each"], ["top", "--batch", "-n", "1", "--interval", "0.1"]):
+                out = ums(words[0], crowd.pid, *words[1:]).stdout
+                self.assertNotRegex(out, "[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", words)
+                for name in shown if words[0] != "top" else ():
+                    self.assertEqual(out.count(name), 1, (words, name, out))
+            lines = ums("ps", crowd.pid).stdout.splitlines()
+            self.assertEqual(len(lines) - [line[:8] for line in lines].index("      ID"), 1 + crowd.fibers, lines)
+
     def test_a_container(self):
         """A process whose threads have other numbers there: what runs and blocks is found all the same."""
         if (under := container()) is None:

@@ -31,7 +31,8 @@ void print_header(const snapshot& s, const layout& how) {
         fmt::print(
             "cluster {}: {} processors, {} carriers of {} at most, {} hand-offs, {} stops, "
             "{} preemptions{}{}\n",
-            c.name, c.processors, c.carriers, c.carriers_most, c.hand_offs, c.stops, c.preemptions,
+            printable(c.name), c.processors, c.carriers, c.carriers_most, c.hand_offs, c.stops,
+            c.preemptions,
             c.has_policy ? ", a policy of its own" : "",
             c.queued != 0 ? fmt::format(", {} in its inbox", c.queued) : "");
         for (const processor_record& p : s.processors) {
@@ -73,7 +74,8 @@ void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, st
         line.clear();
         fmt::format_to(fmt::appender{line}, "{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}",
                        f.id, state, processor_of(s, f), bytes_in_words(f.stack_used),
-                       cluster_of(s, f), f.name, wait_in_words(s, f, fds), start->second);
+                       printable(cluster_of(s, f)), printable(f.name), wait_in_words(s, f, fds),
+                       start->second);
         std::size_t length = line.size();
         while (length != 0 && line[length - 1] == ' ') --length;
         line.resize(length);

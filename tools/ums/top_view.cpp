@@ -194,7 +194,7 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
             rates += fmt::format(", {} preemptions", count_in_words(c.preemptions));
         const std::string what =
             fmt::format("cluster {}: {:.1f} of {} processors busy, {} carriers{}; a second: ",
-                        c.name, c.busy, c.processors, c.carriers,
+                        printable(c.name), c.busy, c.processors, c.carriers,
                         c.queued != 0 ? fmt::format(", {} in its inbox", c.queued) : "");
         if (what.size() + rates.size() <= width) {
             add(kind::plain, what + rates);
@@ -282,7 +282,7 @@ std::string top_view::row(const activity& a, std::size_t which, unsigned width) 
             "{:>8} {:<8} {:>5} {:>8} {:>6}  {} {}  {}", f.id, name_of(f.state), percent(one.share),
             one.unmoved_s > 0 ? duration_in_words(static_cast<std::int64_t>(one.unmoved_s * 1e9))
                               : "-",
-            bytes_in_words(f.stack_used), fitted(f.name, 14),
+            bytes_in_words(f.stack_used), fitted(printable(f.name), 14),
             fitted(wait_in_words(*a.now, f, fds_), width >= 120 ? 40 : 22),
             shortened(names_.of(f.run), 200));
     }

@@ -205,7 +205,7 @@ void core_file::read(std::span<piece> pieces) const {
 
 std::string core_file::title() const {
     return fmt::format("core file {} of process {}{}", path_, pid_,
-                       command_.empty() ? "" : " (" + command_ + ")");
+                       command_.empty() ? "" : " (" + printable(command_) + ")");
 }
 
 std::string core_file::file_of(const mapping& m) const {

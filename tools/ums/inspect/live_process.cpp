@@ -17,6 +17,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "printable.hpp"
+
 namespace tool::inspect {
 
 namespace {
@@ -160,7 +162,7 @@ void live_process::read(std::span<piece> pieces) const {
 std::string live_process::title() const {
     std::string name;
     std::getline(std::ifstream{proc("comm")}, name);
-    return fmt::format("process {} ({})", pid_, name);
+    return fmt::format("process {} ({})", pid_, printable(name));
 }
 
 // Looks through the process's own root: it may be in a container, and the file may have been

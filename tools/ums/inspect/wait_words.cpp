@@ -91,7 +91,7 @@ std::string what(const snapshot& s, const fiber_record& f, descriptors& fds) {
 
 std::string fiber_in_words(const fiber_record& f) {
     return f.name.empty() ? fmt::format("fiber {}", f.id)
-                          : fmt::format("fiber {} \"{}\"", f.id, f.name);
+                          : fmt::format("fiber {} \"{}\"", f.id, printable(f.name));
 }
 
 std::string duration_in_words(std::int64_t ns) {

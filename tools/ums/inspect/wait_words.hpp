@@ -6,6 +6,7 @@
 #include <string>
 
 #include "descriptors.hpp"
+#include "printable.hpp"
 #include "snapshot.hpp"
 
 namespace tool::inspect {
