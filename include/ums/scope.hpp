@@ -90,6 +90,15 @@ private:
         ~child() { owner.leave(); }
         scope& owner;
     };
+    // Not a lambda, for the reason given in value_fiber.hpp.
+    struct call {
+        child* at;
+        template <class F, class... Args>
+        void operator()(F&& f, Args&&... args) {
+            leave_at_exit(*at);
+            at->owner.run(std::forward<F>(f), std::forward<Args>(args)...);
+        }
+    };
 
     template <class F, class... Args>
     void start(const fiber_options& options, F&& f, Args&&... args) {
@@ -105,14 +114,7 @@ private:
     template <class F, class... Args>
     void start_checked(const fiber_options& options, F&& f, Args&&... args) {
         auto made = std::make_unique<child>(*this);
-        fiber{options,
-              [at = made.get()](auto&& call, auto&&... a) -> void {
-                  leave_at_exit(*at);
-                  at->owner.run(std::forward<decltype(call)>(call),
-                                std::forward<decltype(a)>(a)...);
-              },
-              std::forward<F>(f), std::forward<Args>(args)...}
-            .detach();
+        fiber{options, call{made.get()}, std::forward<F>(f), std::forward<Args>(args)...}.detach();
         (void)made.release();  // The fiber owns it, and may have ended already.
     }
 

@@ -261,6 +261,14 @@ class PsTest(unittest.TestCase):
             lines = ums("ps", crowd.pid).stdout.splitlines()
             self.assertEqual(len(lines) - [line[:8] for line in lines].index("      ID"), 1 + crowd.fibers, lines)
 
+    def test_names_the_function_of_a_scopes_child(self):
+        with Crowd("names") as crowd:
+            crowd.settle()
+            listed = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]
+            child = next(f for f in listed if f["name"] == "child")
+            self.assertRegex(child["start"], r"names\(\)::\{lambda\(\)#1\}$")
+            self.assertNotIn("scope", child["start"])
+
     def test_a_container(self):
         """A process whose threads have other numbers there: what runs and blocks is found all the same."""
         if (under := container()) is None:

@@ -186,9 +186,10 @@ std::string start_function(std::string demangled) {
     const std::size_t end = demangled.rfind(">::run_");
     if (begin == std::string::npos || end == std::string::npos) return demangled;
     std::string_view all{demangled.begin() + begin + before.size(), demangled.begin() + end};
-    // ums::spawn(): its own call, before the function. ums::run(): a reference to the function.
+    // ums::spawn() and scopes: their own call, before the function. ums::run(): a reference to the
+    // function.
     constexpr std::string_view call = "::call, ";
-    if (all.starts_with("ums::value_fiber<"))
+    if (all.starts_with("ums::value_fiber<") || all.starts_with("ums::scope::call, "))
         if (const std::size_t at = all.find(call); at != all.npos)
             all.remove_prefix(at + call.size());
     const auto trim = [&all] {  // As in "bound<A<B> >".
