@@ -125,6 +125,14 @@ class StackTest(unittest.TestCase):
                 self.assertRegex(line, r'^  fiber \d+ "(one|two|three)" waits for mutex 0x[0-9a-f]+, '
                                        r'held by fiber \d+ "(one|two|three)"$')
 
+    def test_says_that_frames_are_left_out(self):
+        with Crowd("names") as crowd:
+            crowd.settle()
+            [group] = json.loads(ums("stack", crowd.pid, "--match", "^deep$", "--json").stdout)
+            self.assertFalse(group["complete"])
+            text = ums("stack", crowd.pid, "--match", "^deep$").stdout
+            self.assertIn("\n    (from here on it cannot be followed)\n", text)
+
     def test_a_core_file(self):
         with tempfile.TemporaryDirectory() as folder:
             core = core_of(5, folder)

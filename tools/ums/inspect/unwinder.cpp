@@ -206,6 +206,7 @@ call_stack unwinder::unwind(registers r, const stack_copy& copy) {
         }
         is_return = !p.is_signal;
     }
+    found.is_cut_off = found.frames.size() == frames_most;
     return found;
 }
 
