@@ -125,6 +125,18 @@ class StackTest(unittest.TestCase):
                 self.assertRegex(line, r'^  fiber \d+ "(one|two|three)" waits for mutex 0x[0-9a-f]+, '
                                        r'held by fiber \d+ "(one|two|three)"$')
 
+    def test_locks_as_json(self):
+        with Crowd("deadlock") as crowd:
+            while not (graph := json.loads(ums("stack", crowd.pid, "--locks", "--json").stdout))["deadlocks"]:
+                pass
+            self.assertEqual([len(circle) for circle in graph["deadlocks"]], [3])
+            self.assertEqual({one["name"] for one in graph["deadlocks"][0]}, {"one", "two", "three"})
+            self.assertEqual(sorted(lock["waiting"] for lock in graph["locks"]),
+                             sorted([one["fiber"]] for one in graph["deadlocks"][0]))
+            for lock in graph["locks"]:
+                self.assertEqual(lock["kind"], "mutex")
+                self.assertNotEqual([lock["held_by"]["fiber"]], lock["waiting"])
+
     def test_says_that_frames_are_left_out(self):
         with Crowd("names") as crowd:
             crowd.settle()
@@ -132,6 +144,12 @@ class StackTest(unittest.TestCase):
             self.assertFalse(group["complete"])
             text = ums("stack", crowd.pid, "--match", "^deep$").stdout
             self.assertIn("\n    (from here on it cannot be followed)\n", text)
+
+    def test_locks_are_of_all_fibers(self):
+        for words in (["2"], ["--match", "x"], ["--top", "1"], ["--each"]):
+            done = ums("stack", str(os.getpid()), "--locks", *words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
 
     def test_a_core_file(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -120,8 +120,13 @@ void add_stack(CLI::App& app, stack_request& asked) {
     stack->add_option("--match", asked.match, "as for ums ps")->type_name("REGEX");
     stack->add_option("--top", asked.top, "at most so many groups, the largest")->type_name("N");
     stack->add_flag("--each", asked.each, "each fiber by itself, in the order of their ids");
-    stack->add_flag("--locks", asked.locks,
-                    "who waits for whose mutexes, and deadlocks, instead of stacks");
+    auto* const locks =
+        stack->add_flag("--locks", asked.locks,
+                        "who waits for whose mutexes, and deadlocks, instead of stacks");
+    // The graph is of all fibers.
+    for (const char* const choice :
+         {"fibers", "--state", "--waits", "--cluster", "--match", "--top", "--each"})
+        locks->excludes(stack->get_option(choice));
     stack->add_flag("--json", asked.json, "as JSON");
     stack->add_flag("--stop", asked.stop,
                     "stop the process meanwhile, for an exact picture; some of its system calls "
@@ -135,7 +140,8 @@ int stack(const stack_request& asked) {
     if (!s.warning.empty()) fmt::print(stderr, "ums: {}\n", s.warning);
     if (asked.locks) {
         let_go(*target);
-        fmt::print("{}", lock_graph{s}.in_words());
+        const lock_graph graph{s};
+        fmt::print("{}", asked.json ? graph.json() + "\n" : graph.in_words());
         return 0;
     }
     symbols names{*target};

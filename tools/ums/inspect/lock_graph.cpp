@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "wait_words.hpp"
 
@@ -56,6 +58,56 @@ std::string lock_graph::waits(std::uint32_t node) const {
         t.held_by != nobody ? ", held by " + fiber_in_words(of_.fibers[t.held_by]) : "");
 }
 
+std::vector<lock_graph::lock> lock_graph::locks() const {
+    std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>> held;
+    for (std::uint32_t i = 0; i < of_.fibers.size(); ++i) {
+        const wait w = of_.fibers[i].waits;
+        if (w == wait::mutex || w == wait::shared_mutex || w == wait::shared_mutex_shared)
+            held[{next_[i], of_.fibers[i].waits_in}].push_back(i);
+    }
+    std::vector<lock> all;
+    for (auto& [key, waiting] : held) all.push_back({key.first, key.second, std::move(waiting)});
+    std::stable_sort(all.begin(), all.end(), [](const lock& a, const lock& b) {
+        return a.waiting.size() > b.waiting.size();
+    });
+    return all;
+}
+
+std::string lock_graph::json() const {
+    const auto node = [&](std::uint32_t n) {
+        nlohmann::json j{{"waits", waits(n)}};
+        if (n < of_.fibers.size()) {
+            j["fiber"] = of_.fibers[n].id;
+            j["name"] = of_.fibers[n].name;
+        } else {
+            j["tid"] = of_.thread_waits[n - of_.fibers.size()].tid;
+        }
+        return j;
+    };
+    nlohmann::json all{{"deadlocks", nlohmann::json::array()}, {"locks", nlohmann::json::array()}};
+    for (const auto& circle : circles_) {
+        nlohmann::json nodes = nlohmann::json::array();
+        for (const std::uint32_t n : circle) nodes.push_back(node(n));
+        all["deadlocks"].push_back(std::move(nodes));
+    }
+    for (const lock& one : locks()) {
+        const fiber_record& first = of_.fibers[one.waiting.front()];
+        nlohmann::json j{{"kind", name_of(first.waits)},
+                         {"object", fmt::format("0x{:x}", one.object)},
+                         {"waiting", nlohmann::json::array()}};
+        if (one.holder != nobody)
+            j["held_by"] = node(one.holder);
+        else if (first.detail != 0)
+            j["readers"] = first.detail;
+        else
+            j["held_by_thread"] = first.is_held_by_thread;
+        for (const std::uint32_t i : one.waiting) j["waiting"].push_back(of_.fibers[i].id);
+        all["locks"].push_back(std::move(j));
+    }
+    // Names are arbitrary bytes of the program's.
+    return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
 std::string lock_graph::in_words() const {
     std::string text;
     for (const auto& circle : circles_) {
@@ -73,21 +125,7 @@ std::string lock_graph::in_words() const {
         for (const std::uint32_t n : circle)
             text += fmt::format("  {} waits for {}\n", name(n), waits(n));
     }
-    // By holder and object.
-    std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>> held;
-    for (std::uint32_t i = 0; i < of_.fibers.size(); ++i) {
-        const wait w = of_.fibers[i].waits;
-        if (w == wait::mutex || w == wait::shared_mutex || w == wait::shared_mutex_shared)
-            held[{next_[i], of_.fibers[i].waits_in}].push_back(i);
-    }
-    std::vector<std::pair<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint32_t>>> all(
-        held.begin(), held.end());
-    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-        return a.second.size() != b.second.size() ? a.second.size() > b.second.size()
-                                                  : a.first < b.first;
-    });
-    for (const auto& [key, waiting] : all) {
-        const auto& [holder, object] = key;
+    for (const auto& [holder, object, waiting] : locks()) {
         const fiber_record& first = of_.fibers[waiting.front()];
         std::string by;
         if (holder != nobody)

@@ -23,8 +23,17 @@ public:
 
     // Circles first, then each lock with its holder and its waiters, most waiters first.
     [[nodiscard]] std::string in_words() const;
+    // The same as JSON.
+    [[nodiscard]] std::string json() const;
 
 private:
+    struct lock {
+        std::uint32_t holder;  // A node, or nobody: readers, a thread that does not wait, or none.
+        std::uint64_t object;
+        std::vector<std::uint32_t> waiting;  // Fibers, at least one.
+    };
+    // The lock with most waiters first.
+    [[nodiscard]] std::vector<lock> locks() const;
     [[nodiscard]] std::string name(std::uint32_t node) const;
     [[nodiscard]] std::string waits(std::uint32_t node) const;
     void find_circles();
