@@ -196,6 +196,13 @@ class PsTest(unittest.TestCase):
 
     def test_says_in_one_line_why_not(self):
         self.check_line(ums("ps", "999999999"), "there is no process")
+        self.check_line(ums("ps", "0"), "there is no process 0")
+        self.check_line(ums("trace", "99999999999"), "there is no process 99999999999")
+        self.check_line(ums("trace", os.getpid(), "--for", "-1"), "--for", 2)
+        with tempfile.TemporaryDirectory() as folder:
+            pipe = os.path.join(folder, "pipe")
+            os.mkfifo(pipe)
+            self.check_line(ums("ps", pipe), "not a core file")
         self.check_line(ums("ps", "/no/such/core"), "No such file")
         self.check_line(ums("ps", "/proc/self/exe"), "not a core file")
         self.check_line(ums("ps", __file__), "not a core file")

@@ -235,7 +235,7 @@ int sum_up(const trace_request& asked) {
     const std::string& what = asked.words[1];
     if (is_number(what)) {
         catch_interrupts();
-        subject s{std::stoi(what)};
+        subject s{inspect::number_of(what)};
         trace_request one = asked;
         if (one.seconds <= 0) one.seconds = 1;
         tell_all(record_live(one, s), sum);
@@ -260,8 +260,11 @@ void add_trace(CLI::App& app, trace_request& asked) {
     trace->add_option("-o,--output", asked.into, "the file to write (default ums.pftrace, for ui.perfetto.dev)")
         ->type_name("FILE");
     trace->add_flag("--chrome", asked.chrome, "write JSON for chrome://tracing instead (default ums-trace.json)");
-    trace->add_option("--for", asked.seconds, "record for so many seconds; else until Ctrl-C or the process's end")->type_name("SECONDS");
+    trace->add_option("--for", asked.seconds, "record for so many seconds; else until Ctrl-C or the process's end")
+        ->check(CLI::Range(0.001, 31'536'000.0).description(""))
+        ->type_name("SECONDS");
     trace->add_option("--last", asked.last, "write the last so many seconds of what the process has recorded since --on")
+        ->check(CLI::Range(0.001, 31'536'000.0).description(""))
         ->type_name("SECONDS");
     trace->add_option("--buffer", asked.ring_bytes, "the size of each processor's ring, 64K to 2G (default 16M)")
         ->transform(CLI::AsSizeValue(false).description(""))
@@ -289,7 +292,7 @@ int trace(const trace_request& asked) {
         return 0;
     }
     catch_interrupts();
-    subject s{std::stoi(target)};
+    subject s{inspect::number_of(target)};
     if (asked.on || asked.off) {
         if (asked.on)
             s.rings.switch_on(static_cast<std::uint32_t>(asked.ring_bytes));

@@ -73,7 +73,7 @@ bool halt(int tid) {
 }  // namespace
 
 live_process::live_process(int pid, bool stop) : pid_{pid} {
-    if (kill(pid, 0) != 0 && errno == ESRCH)
+    if (pid == 0 || (kill(pid, 0) != 0 && errno == ESRCH))
         throw std::runtime_error{fmt::format("there is no process {}", pid)};
     if (stop) stop_all();
     has_own_numbers_ = numbers_of(proc("status")).size() > 1;

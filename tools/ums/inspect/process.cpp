@@ -16,8 +16,12 @@ std::unique_ptr<process> open_process(const std::string& target, bool stop) {
         return c >= '0' && c <= '9';
     });
     if (!is_number) return std::make_unique<core_file>(target);
-    if (target.size() > 9) throw std::runtime_error{fmt::format("there is no process {}", target)};
-    return std::make_unique<live_process>(std::stoi(target), stop);
+    return std::make_unique<live_process>(number_of(target), stop);
+}
+
+int number_of(const std::string& digits) {
+    if (digits.size() > 9) throw std::runtime_error{fmt::format("there is no process {}", digits)};
+    return std::stoi(digits);
 }
 
 void let_go(process& of) {

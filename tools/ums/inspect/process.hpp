@@ -62,6 +62,9 @@ public:
     virtual std::int64_t let_go() { return 0; }
 };
 
+// The process that has this number, all digits. Throws std::runtime_error if it is too large.
+[[nodiscard]] int number_of(const std::string& digits);
+
 // Names a process by its number, or a core file by its path. Throws std::runtime_error with one
 // line.
 [[nodiscard]] std::unique_ptr<process> open_process(const std::string& target, bool stop);
