@@ -338,7 +338,8 @@ class PsTest(unittest.TestCase):
             self.assertNotIn("build id", ums("ps", core).stdout)
             with open(program, "rb") as file:
                 image = file.read()
-            at = image.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16  # The note of the build id.
+            # The note of the build id.
+            at = image.index(b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0") + 16
             with open(program, "wb") as file:
                 file.write(image[:at] + bytes(20) + image[at + 20:])
             done = ums("ps", core)
