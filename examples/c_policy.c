@@ -38,9 +38,12 @@ static bool empty(void* self, unsigned processor) {
     return size == 0;
 }
 // `ums check-policy` looks for this name when this file is a shared object.
-const ums_policy_calls_t ums_policy_functions = {
-    .size = sizeof(ums_policy_calls_t), .attach = ignore, .detach = ignore,
-    .ready = ready, .next = next, .empty = empty};
+const ums_policy_calls_t ums_policy_functions = {.size = sizeof(ums_policy_calls_t),
+                                                 .attach = ignore,
+                                                 .detach = ignore,
+                                                 .ready = ready,
+                                                 .next = next,
+                                                 .empty = empty};
 
 static void say(void* text) { puts(text); }
 static void first(void* unused) {
@@ -49,7 +52,8 @@ static void first(void* unused) {
     ums_fiber_options_t options = UMS_FIBER_OPTIONS_INIT;
     ums_fiber_t fiber;
     for (options.tag = 0; options.tag < 3; ++options.tag)
-        if (ums_fiber_create(&fiber, &options, say, names[options.tag]) == 0) ums_fiber_detach(&fiber);
+        if (ums_fiber_create(&fiber, &options, say, names[options.tag]) == 0)
+            ums_fiber_detach(&fiber);
 }
 int main(void) {
     ums_options_t options = UMS_OPTIONS_INIT;

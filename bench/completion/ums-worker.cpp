@@ -72,7 +72,8 @@ int main(int argc, char** argv) {
     return bench::run_completion(
         argc, argv,
         [&](const bench::completion_cell& c) {
-            const int handles[] = {check(ums_init(), "ums_init()"), check(ums_init(), "ums_init()")};
+            const int handles[] = {check(ums_init(), "ums_init()"),
+                                   check(ums_init(), "ums_init()")};
             completion_list_data* const list = create_completion_list(handles[0]);
             if (list == nullptr) throw std::runtime_error{"no completion list"};
             std::vector<task> tasks(c.tasks);

@@ -36,9 +36,7 @@ class dice {
 public:
     explicit dice(std::uint64_t seed) : next_{seed << 32U} {}
     // From 0 to 1, without either.
-    double roll() {
-        return (static_cast<double>(scramble(next_++) >> 32U) + 0.5) / 4294967296.0;
-    }
+    double roll() { return (static_cast<double>(scramble(next_++) >> 32U) + 0.5) / 4294967296.0; }
 
 private:
     std::uint64_t next_;
@@ -130,8 +128,8 @@ inline void add_jobs(line& out, const std::vector<job_source>& all) {
     out.add("short_p50_us", quantile_us(took[1], 0.5));
     out.add("short_p99_us", quantile_us(took[1], 0.99));
     out.add("long_p99_us", quantile_us(took[0], 0.99));
-    out.add("late", static_cast<double>(late) /
-                        static_cast<double>(took[0].size() + took[1].size()));
+    out.add("late",
+            static_cast<double>(late) / static_cast<double>(took[0].size() + took[1].size()));
 }
 
 template <class Runtime>

@@ -21,7 +21,8 @@ bench::tally lap(ums::cluster& first, ums::cluster& second, std::uint64_t fibers
     for (std::uint64_t i = 0; i < fibers; ++i)
         all.emplace_back(ums::fiber_options{.cluster = &first}, [&] {
             go.wait();
-            for (int k = 0; k < migrations; ++k) ums::this_fiber::migrate(k % 2 == 0 ? second : first);
+            for (int k = 0; k < migrations; ++k)
+                ums::this_fiber::migrate(k % 2 == 0 ? second : first);
         });
     const auto begin = bench::now_ns();
     go.count_down();

@@ -38,7 +38,6 @@ bench::tally rally() {
 }  // namespace
 
 int main(int argc, char** argv) {
-    return bench::run_rally_peer<bench::on_ums>(argc, argv, rally, [](bench::cell& in) {
-        is_kept = in.number("kept", 0, 0, 1) != 0;
-    });
+    return bench::run_rally_peer<bench::on_ums>(
+        argc, argv, rally, [](bench::cell& in) { is_kept = in.number("kept", 0, 0, 1) != 0; });
 }

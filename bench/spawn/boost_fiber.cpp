@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
         const auto bytes = boost::context::stack_traits::default_size();
         bench::with_boost_stacks(is_pooled, bytes, [&](auto stacks) {
             bench::measure_spawns<bench::on_boost>(
-                plan, out, [way] { return way; }, [] { return std::allocator_arg; },
-                [&stacks]() -> auto& { return stacks; });
+                plan, out, [way] { return way; },
+                [] { return std::allocator_arg; }, [&stacks]() -> auto& { return stacks; });
         });
     });
 }

@@ -30,10 +30,10 @@ inline bool futex_wait(const void* word, std::uint32_t expected,
                        nanoseconds limit = never) noexcept {
     const int kept = errno;
     const timespec at{limit / 1'000'000'000, limit % 1'000'000'000};
-    const bool is_late = ::syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
-                                   limit == never ? nullptr : &at, nullptr,
-                                   FUTEX_BITSET_MATCH_ANY) != 0 &&
-                         errno == ETIMEDOUT;
+    const bool is_late =
+        ::syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+                  limit == never ? nullptr : &at, nullptr, FUTEX_BITSET_MATCH_ANY) != 0 &&
+        errno == ETIMEDOUT;
     errno = kept;
     return !is_late;
 }

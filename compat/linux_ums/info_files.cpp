@@ -44,8 +44,7 @@ std::string text_of(const scheduler& s) {
            line("completion list", s.serves->shown.id) +
            "worker: " + (running != 0 ? std::to_string(running) : "none") + "\n" +
            line("switches", switches) + line("last switch ns", f.last_ns.load(compat::relaxed)) +
-           line("mean switch ns",
-                switches != 0 ? f.all_ns.load(compat::relaxed) / switches : 0);
+           line("mean switch ns", switches != 0 ? f.all_ns.load(compat::relaxed) / switches : 0);
 }
 
 std::string text_of(const worker& w) {
@@ -96,7 +95,8 @@ void write() {
     const fs::path at = root();
     if (at.empty()) return;
     for (const thread_files& t : look()) {
-        const fs::path folder = at / std::to_string(t.handle) / "schedulers" / std::to_string(t.tid);
+        const fs::path folder =
+            at / std::to_string(t.handle) / "schedulers" / std::to_string(t.tid);
         fs::remove_all(folder / "workers", ignored);
         fs::create_directories(folder / "workers", ignored);
         put(folder / "info", t.info);

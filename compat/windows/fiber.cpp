@@ -72,7 +72,7 @@ void leave_fiber(thread& t) {
     // sync(windows.fiber): as in SwitchToFiber().
     const bool is_elsewhere = t.own == nullptr || t.own->is_running.exchange(true, compat::acquire);
     compat::check(!is_elsewhere,
-               "a thread ends on a fiber while its own stack runs on another thread");
+                  "a thread ends on a fiber while its own stack runs on another thread");
     t.leaves_fiber = true;
     switch_to(t, *t.own);
 }

@@ -25,7 +25,9 @@ BOOL InitOnceExecuteOnce(PINIT_ONCE once, PINIT_ONCE_FN function, PVOID paramete
         if (seen == is_done) break;
         if (seen == is_new) {
             // sync(windows.once): sees what a failed attempt did.
-            if (!state.compare_exchange_strong(seen, is_under_way, compat::acquire, compat::relaxed)) continue;
+            if (!state.compare_exchange_strong(seen, is_under_way, compat::acquire,
+                                               compat::relaxed))
+                continue;
             const bool is_right = function(once, parameter, &once->Context) != FALSE;
             // sync(windows.once): publishes what the function did.
             if (state.exchange(is_right ? is_done : is_new, compat::release) == has_waiters)

@@ -30,7 +30,8 @@ bool take(SRWLOCK& lock, bool shared, bool waits) noexcept {
         const std::uint32_t mine = taken(seen, shared);
         if (mine != 0) {
             // sync(windows.srw): sees what the last holders did.
-            if (state.compare_exchange_strong(seen, mine, compat::acquire, compat::relaxed)) return true;
+            if (state.compare_exchange_strong(seen, mine, compat::acquire, compat::relaxed))
+                return true;
             continue;
         }
         if (!waits) return false;
@@ -67,7 +68,8 @@ VOID ReleaseSRWLockShared(PSRWLOCK lock) {
         const bool is_last = (seen & ~waiters) == 1;
         // sync(windows.srw): what readers did comes before the next writer. It is an acquire too,
         // so that the last reader's release covers the other readers'.
-        if (state.compare_exchange_strong(seen, is_last ? 0 : seen - 1, compat::acq_rel, compat::relaxed)) {
+        if (state.compare_exchange_strong(seen, is_last ? 0 : seen - 1, compat::acq_rel,
+                                          compat::relaxed)) {
             if (is_last) free_lock(*lock, seen);
             return;
         }

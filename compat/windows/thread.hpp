@@ -81,7 +81,7 @@ public:
     mutex* owned = nullptr;
     std::deque<MSG> posted;    // Its messages.
     HANDLE arrived = nullptr;  // An event, once the thread has waited for a message.
-    waiter wait;  // Used by the thread alone, except for what waiters share.
+    waiter wait;               // Used by the thread alone, except for what waiters share.
     suspension stop;
 
     // Used by the thread alone:

@@ -28,7 +28,7 @@ struct site {
     http::limits limits;
     std::unique_ptr<files> root;  // None: no files.
     date_line date;
-    bool has_metrics = false;  // At /metrics.
+    bool has_metrics = false;          // At /metrics.
     std::atomic<bool> closes = false;  // The server stops: each connection after its next answer.
 };
 

@@ -209,13 +209,10 @@ public:
     }
     batch send_all_until(std::span<T> values, deadline limit, const std::stop_token& stop = {}) {
         batch result;
-        const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
-                                          return static_cast<T*>(first) + i;
-                                      },
-                                      values.data(), values.size(),
-                                      impl::moves_as_bytes<T>
-                                          ? reinterpret_cast<std::byte*>(values.data())
-                                          : nullptr};
+        const impl::channel_batch all{
+            [](void* first, std::size_t i) -> void* { return static_cast<T*>(first) + i; },
+            values.data(), values.size(),
+            impl::moves_as_bytes<T> ? reinterpret_cast<std::byte*>(values.data()) : nullptr};
         result.status = calls::send_all(state_, all, result.count, limit, &stop);
         return result;
     }
@@ -291,9 +288,9 @@ private:
                                           },
                                           values, std::min(piece, most - result.count)};
             std::size_t got = 0;
-            const channel_status status =
-                result.count == 0 ? calls::receive_some(state_, all, got, limit, &stop)
-                                  : calls::receive_ready(state_, all, got);
+            const channel_status status = result.count == 0
+                                              ? calls::receive_some(state_, all, got, limit, &stop)
+                                              : calls::receive_ready(state_, all, got);
             for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
             if (got == 0) return {result.count, result.count == 0 ? status : channel_status::ok};
             result.count += got;

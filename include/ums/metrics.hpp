@@ -48,8 +48,8 @@ enum class fiber_state : std::uint8_t {
 struct fiber_info {
     fiber_id id;
     fiber_state state = fiber_state::active;
-    std::string name;      // As given, cut to 256 bytes; often empty.
-    fiber_id made_by;      // The fiber that spawned it; none: a plain thread did.
+    std::string name;                  // As given, cut to 256 bytes; often empty.
+    fiber_id made_by;                  // The fiber that spawned it; none: a plain thread did.
     const void* spawned_at = nullptr;  // Where the code that spawned it continues.
     // What it waits for, in the words of `ums ps --waits`; "" unless it waits.
     const char* waits_for = "";

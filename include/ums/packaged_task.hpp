@@ -139,20 +139,20 @@ namespace impl {
 
 template <class>
 struct signature_of;
-#define UMS_SIGNATURE_OF(qualifiers)                          \
-    template <class R, class Object, class... Args>           \
-    struct signature_of<R (Object::*)(Args...) qualifiers> {  \
-        using type = R(Args...);                              \
+#define UMS_SIGNATURE_OF(qualifiers)                         \
+    template <class R, class Object, class... Args>          \
+    struct signature_of<R (Object::*)(Args...) qualifiers> { \
+        using type = R(Args...);                             \
     };
-#define UMS_SIGNATURES_OF(qualifiers)    \
-    UMS_SIGNATURE_OF(qualifiers)         \
-    UMS_SIGNATURE_OF(const qualifiers)   \
+#define UMS_SIGNATURES_OF(qualifiers)     \
+    UMS_SIGNATURE_OF(qualifiers)          \
+    UMS_SIGNATURE_OF(const qualifiers)    \
     UMS_SIGNATURE_OF(volatile qualifiers) \
     UMS_SIGNATURE_OF(const volatile qualifiers)
 UMS_SIGNATURES_OF()
 UMS_SIGNATURES_OF(&)
 UMS_SIGNATURES_OF(noexcept)
-UMS_SIGNATURES_OF(& noexcept)
+UMS_SIGNATURES_OF(&noexcept)
 #undef UMS_SIGNATURES_OF
 #undef UMS_SIGNATURE_OF
 

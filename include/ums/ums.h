@@ -101,10 +101,10 @@ typedef struct ums_policy_calls {
     void (*placed)(void* self, ums_ref_t fiber, unsigned processor);
 } ums_policy_calls_t;
 
-#define UMS_POLICY_CALLS_INIT                                                                     \
-    {                                                                                             \
-        sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,   \
-            NULL, NULL, NULL, NULL                                                                \
+#define UMS_POLICY_CALLS_INIT                                                                   \
+    {                                                                                           \
+        sizeof(ums_policy_calls_t), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, \
+            NULL, NULL, NULL, NULL                                                              \
     }
 
 /* An intrusive first-in, first-out list of ready fibers, for policies. Not thread-safe. Zero is
@@ -348,10 +348,10 @@ typedef struct ums_cluster_options {
     const char* cpus;
 } ums_cluster_options_t;
 
-#define UMS_CLUSTER_OPTIONS_INIT                                                                  \
-    {                                                                                             \
-        sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000,  \
-            10000, NULL                                                                           \
+#define UMS_CLUSTER_OPTIONS_INIT                                                                 \
+    {                                                                                            \
+        sizeof(ums_cluster_options_t), "cluster", NULL, NULL, 1, UMS_POLICY_STEAL, false, 10000, \
+            10000, NULL                                                                          \
     }
 
 /* Makes a cluster and its kernel threads. -EPERM: no runtime is running. -EINVAL: an option.

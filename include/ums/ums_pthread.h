@@ -203,8 +203,7 @@ UMS_API int ums_pthread_rwlock_clockrdlock(ums_pthread_rwlock_t* lock, clockid_t
 UMS_API int ums_pthread_rwlock_clockwrlock(ums_pthread_rwlock_t* lock, clockid_t clock,
                                            const struct timespec* limit);
 /* EPERM: nobody holds it, or another does. */
-UMS_API int ums_pthread_rwlock_unlock(
-    ums_pthread_rwlock_t* lock);
+UMS_API int ums_pthread_rwlock_unlock(ums_pthread_rwlock_t* lock);
 
 /* --- Keys and once ---------------------------------------------------------------------------- */
 

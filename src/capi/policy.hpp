@@ -20,8 +20,6 @@ std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* 
                                                       void* argument);
 
 // Requires: check_policy() accepted it.
-inline policy_kind to_kind(ums_policy_t kind) noexcept {
-    return static_cast<policy_kind>(kind);
-}
+inline policy_kind to_kind(ums_policy_t kind) noexcept { return static_cast<policy_kind>(kind); }
 
 }  // namespace ums::capi

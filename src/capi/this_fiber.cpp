@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "ums/last_error.hpp"
 #include "ums/this_fiber.hpp"
+#include "ums/last_error.hpp"
 
 #include "capi/call.hpp"
 #include "os/clock.hpp"

@@ -55,9 +55,11 @@ chosen_detector choose(preference wanted) {
     if (problem.empty())
         return {std::move(monitor), wanted == preference::monitor ? asked_for : best};
     if (wanted == preference::monitor) refuse("monitor", problem);
-    os::say("no way to find fibers that block in the kernel (%s): one that does stops its processor; see "
-            "ums::blocking(), and UMS_BLOCK=off to be told no more",
-            problem.c_str());
+    os::say(
+        "no way to find fibers that block in the kernel (%s): one that does stops its processor; "
+        "see "
+        "ums::blocking(), and UMS_BLOCK=off to be told no more",
+        problem.c_str());
     return {std::make_unique<no_detector>(), std::move(problem)};
 }
 

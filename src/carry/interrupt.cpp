@@ -45,11 +45,9 @@ void interrupt::arm(int tid, os::nanoseconds after) noexcept {
 
 bool interrupt::open(int tid) noexcept {
     if (!source_.is_possible()) return false;
-    if (stack_ == nullptr && stack_bytes_ != 0)
-        stack_ = static_cast<char*>(os::map(stack_bytes_));
+    if (stack_ == nullptr && stack_bytes_ != 0) stack_ = static_cast<char*>(os::map(stack_bytes_));
     UMS_ASSERT(reinterpret_cast<std::uintptr_t>(stack_) % 16 == 0, "a small stack is not aligned");
-    const long error =
-        stack_ == nullptr && stack_bytes_ != 0 ? -ENOMEM : source_.open(clock_, tid);
+    const long error = stack_ == nullptr && stack_bytes_ != 0 ? -ENOMEM : source_.open(clock_, tid);
     if (error == 0) {
         is_open_.store(true, base::release);  // sync(interrupt.open)
         return true;
@@ -57,9 +55,11 @@ bool interrupt::open(int tid) noexcept {
     static constinit base::atomic<bool> has_complained;
     // relaxed: the flag only says whether the message was printed.
     if (!has_complained.exchange(true, base::relaxed))
-        os::say("no clock to stop fibers and workers by (%s): those that were blocked in the kernel, and fibers "
-                "that never yield, run on until they next call libums; see ulimit -i and ulimit -n",
-                std::strerror(static_cast<int>(-error)));
+        os::say(
+            "no clock to stop fibers and workers by (%s): those that were blocked in the kernel, "
+            "and fibers "
+            "that never yield, run on until they next call libums; see ulimit -i and ulimit -n",
+            std::strerror(static_cast<int>(-error)));
     return false;
 }
 

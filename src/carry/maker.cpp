@@ -152,8 +152,9 @@ int maker::make_up() noexcept {
     } catch (const std::exception&) {  // No thread, or no memory.
         static constinit bool has_complained = false;
         if (!std::exchange(has_complained, true))
-            os::say("after fork(): no kernel thread could be made: a fiber that blocks stops its "
-                    "processor");
+            os::say(
+                "after fork(): no kernel thread could be made: a fiber that blocks stops its "
+                "processor");
         return EAGAIN;
     }
     is_missing.store(false, base::release);  // sync(maker.late)
@@ -206,7 +207,8 @@ maker::use::~use() {
     os::futex_wake(wishes.address());
     thread->join();
     delete thread;
-    UMS_ASSERT(asking == nullptr && orders == nullptr, "the maker has ended, and a crew waits for it");
+    UMS_ASSERT(asking == nullptr && orders == nullptr,
+               "the maker has ended, and a crew waits for it");
 }
 
 int maker::start(os::kernel_thread& made, void* (*body)(void*), void* argument) noexcept {

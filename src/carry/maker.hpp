@@ -30,7 +30,7 @@ protected:
     ~crew() = default;  // Requires: forgotten by the maker.
 
     struct outcome {
-        bool was_refused = false;         // A thread could not be made, so it is to be tried again.
+        bool was_refused = false;  // A thread could not be made, so it is to be tried again.
         // After how long to call work() without being asked; 0: not at all.
         os::nanoseconds look_again = 0;
     };

@@ -80,7 +80,8 @@ void monitor_detector::run() noexcept {
     // relaxed: stop() wakes, and the loop comes back here.
     while (ends_.load(base::relaxed) == 0) {
         const os::nanoseconds begun = os::now();
-        const os::nanoseconds interval = std::clamp((begun - found) / 16, shortest.load(), longest.load());
+        const os::nanoseconds interval =
+            std::clamp((begun - found) / 16, shortest.load(), longest.load());
         const sample s = take(begun, interval >= 1'000'000);
         if (s.any_blocked) found = begun;
         if (!s.any_of_interest && s.next == os::never && interval == longest) {
@@ -89,7 +90,8 @@ void monitor_detector::run() noexcept {
             continue;
         }
         // Sleeps until then or until the end, when ends_ changes.
-        const os::nanoseconds next = begun + std::clamp((begun - found) / 16, shortest.load(), longest.load());
+        const os::nanoseconds next =
+            begun + std::clamp((begun - found) / 16, shortest.load(), longest.load());
         os::futex_wait(ends_, 0, std::min(next, s.next));
     }
 }

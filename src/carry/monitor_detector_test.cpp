@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
-#include "internal/subject.hpp"
 #include "internal/failing_calls.hpp"
+#include "internal/subject.hpp"
 #include "os/membarrier.hpp"
 #include "os/topology.hpp"
 #include "support/conservation.hpp"
@@ -133,7 +133,8 @@ TEST_F(monitor_detector_test, a_sentinel_finds_what_the_monitor_is_too_slow_for)
                                  EXPECT_EQ(what.free_cpu, cpu);
                              }
                              // From the first block on, which no other part can find.
-                             monitor_detector::shortest = monitor_detector::longest = 3'600'000'000'000;
+                             monitor_detector::shortest = monitor_detector::longest =
+                                 3'600'000'000'000;
                              unblock();
                          }};
     }

@@ -89,7 +89,8 @@ private:
             bit(holds) | bit(waits),                                  // runs_on
             bit(waits) | bit(holds),                                  // shall_end
         };
-        UMS_ASSERT((may_follow[from] & bit(to)) != 0, "a carrier's turn took a way it must not take");
+        UMS_ASSERT((may_follow[from] & bit(to)) != 0,
+                   "a carrier's turn took a way it must not take");
     }
 
     base::atomic<std::uint32_t> word_;

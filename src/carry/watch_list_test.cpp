@@ -13,9 +13,9 @@
 
 namespace {
 
+using ums::carry::load;
 using ums::carry::notice;
 using ums::carry::watch_list;
-using ums::carry::load;
 
 class dummy final : public load {
 public:

@@ -44,7 +44,8 @@ int socket_option(int fd, int name) noexcept {
 std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
     if (is_file(is)) return descriptor::file;
     if (!S_ISSOCK(is.st_mode)) return 0;
-    if (socket_option(fd, SO_TYPE) != SOCK_STREAM) return descriptor::is_socket | descriptor::messages;
+    if (socket_option(fd, SO_TYPE) != SOCK_STREAM)
+        return descriptor::is_socket | descriptor::messages;
     return socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP ? descriptor::is_socket | descriptor::tcp
                                                          : descriptor::is_socket;
 }
@@ -132,8 +133,7 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
     descriptor* d = find(fd);
     if (d == nullptr) return;
     const os::word_guard locked{d->lock_};
-    if (d->traits_.load(base::relaxed) != 0 || d->was_waited_for_.load(base::seq_cst))
-        d->renew(fd);
+    if (d->traits_.load(base::relaxed) != 0 || d->was_waited_for_.load(base::seq_cst)) d->renew(fd);
     // sync(io.descriptor)
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
 }
@@ -414,9 +414,9 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanosec
 // The end of a wait: `me` is in the word, or an edge or a closer has taken it out.
 long descriptor::sleep(int fd, side s, waiter& me, os::nanoseconds until,
                        const std::stop_token* stop) noexcept {
-    const sched::waiting_for mark{*me.who, s == side::in ? sched::wait_kind::readable
-                                                        : sched::wait_kind::writable,
-                                  static_cast<unsigned>(fd)};
+    const sched::waiting_for mark{
+        *me.who, s == side::in ? sched::wait_kind::readable : sched::wait_kind::writable,
+        static_cast<unsigned>(fd)};
     const auto why = sched::park(sched::park_kind::internal, until, stop);
     if (why == sched::parkable::reason::wake) return me.is_closed ? -EBADF : 0;
     if (!withdraw(s, me)) {

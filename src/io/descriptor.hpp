@@ -128,8 +128,9 @@ public:
     // Finds out what the descriptor is, and makes it non-blocking. Returns the traits, or -errno.
     long learn(int fd) noexcept {
         const std::uint32_t t = known_traits();
-        return (t & kept) != 0 || (t & (ours | is_socket)) == (ours | is_socket) ? static_cast<long>(t)
-                                                                           : verify(fd);
+        return (t & kept) != 0 || (t & (ours | is_socket)) == (ours | is_socket)
+                   ? static_cast<long>(t)
+                   : verify(fd);
     }
     // The same, but asks the kernel what a shared number is now.
     long verify(int fd) noexcept;
@@ -226,12 +227,12 @@ private:
     base::atomic<std::uintptr_t> last_[2];
     base::atomic<std::uint32_t> generation_;
     base::atomic<std::uint32_t> traits_;
-    base::atomic<bool> hung_up_;        // An end, an error or urgent data was reported.
+    base::atomic<bool> hung_up_;  // An end, an error or urgent data was reported.
     // Written under lock_:
-    base::atomic<bool> is_registered_;  // For a kept number: valid for its life.
-    base::atomic<bool> was_armed_;      // For a shared number: for one event.
-    base::atomic<bool> was_waited_for_; // For a shared number, perhaps one without traits.
-    std::uint32_t lock_ = 0;            // Excludes registration, closing and learning.
+    base::atomic<bool> is_registered_;   // For a kept number: valid for its life.
+    base::atomic<bool> was_armed_;       // For a shared number: for one event.
+    base::atomic<bool> was_waited_for_;  // For a shared number, perhaps one without traits.
+    std::uint32_t lock_ = 0;             // Excludes registration, closing and learning.
     // Guarded by lock_:
     // The identity of a shared number's file, from fstat(2). 0: not asked.
     std::uint64_t identity_ = 0;

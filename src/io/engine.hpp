@@ -36,7 +36,8 @@ public:
     // already is. Returns 0 or -errno. `is_new` says whether the caller believes that it was not
     // armed before; arm() sets it if the file is another one. Only one caller at a time for each
     // descriptor, here and in disarm().
-    virtual long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept = 0;
+    virtual long arm(int fd, std::uint32_t generation, bool in, bool out,
+                     bool& is_new) noexcept = 0;
     virtual void disarm(int fd) noexcept = 0;
 
     // While one exists, processors look for events.

@@ -107,8 +107,8 @@ sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexc
         if ((data & one_time_set::mark) != 0)
             d->fire(generation, woken);
         else
-            d->ready(generation, (e & (EPOLLIN | over | odd)) != 0,
-                    (e & (EPOLLOUT | over)) != 0, (e & (over | odd)) != 0, woken);
+            d->ready(generation, (e & (EPOLLIN | over | odd)) != 0, (e & (EPOLLOUT | over)) != 0,
+                     (e & (over | odd)) != 0, woken);
     }
     return woken.first;
 }

@@ -53,7 +53,8 @@ result<int> dup(int fd) {
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     const long made = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
     if (made < 0) return result<int>::failure(static_cast<int>(-made));
-    const std::uint32_t same = static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::kept};
+    const std::uint32_t same =
+        static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::kept};
     descriptor::adopt(static_cast<int>(made), same | descriptor::ours);
     return static_cast<int>(made);
 }

@@ -982,8 +982,7 @@ TEST_F(io_test, a_close_that_lingers_holds_up_nobody) {
         stream peer = door.accept().value();
         const std::vector<char> much(16u << 20, 'x');
         std::size_t sent = 0;
-        while (const auto n = client.write(much.data(), much.size(), ums::deadline{}))
-            sent += *n;
+        while (const auto n = client.write(much.data(), much.size(), ums::deadline{})) sent += *n;
         const linger long_time{1, 20};
         ASSERT_EQ(::setsockopt(client.fd(), SOL_SOCKET, SO_LINGER, &long_time, sizeof long_time),
                   0);

@@ -102,8 +102,8 @@ template <class Attempt>
         const os::nanoseconds until = os::to_nanoseconds(l.until);
         // An error queue, for example, makes it ready again and again, and gives a receive nothing.
         const bool is_misled = times >= 2 && !would_block(fd, s);
-        const long r = is_misled ? pause(until, l.stop)
-                                 : d.wait_once(fd, s, generation, until, l.stop);
+        const long r =
+            is_misled ? pause(until, l.stop) : d.wait_once(fd, s, generation, until, l.stop);
         if (r == -ETIMEDOUT || r == -ECANCELED)
             gave_up = r;
         else if (r != 0)

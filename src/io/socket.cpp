@@ -281,7 +281,8 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
     const std::uint32_t generation = d->generation();
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     // What a connection inherits from its listener.
-    const auto inherited = static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
+    const auto inherited =
+        static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
     for (;;) {
         const long made = perform(*d, fd, side::in, 0, l, [=]() noexcept {
             return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -235,7 +235,7 @@ private:
 
     io_uring ring_{};
     bool is_open_ = false;
-    base::atomic<int> set_{-1};  // A one_time_set.
+    base::atomic<int> set_{-1};   // A one_time_set.
     std::uint32_t set_lock_ = 0;  // Excludes two threads that make the set.
     std::uint32_t submission_lock_ = 0;
     std::uint32_t completion_lock_ = 0;

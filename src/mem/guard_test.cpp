@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "arch/sanitizer.hpp"
-#include "internal/probe.hpp"
 #include "internal/failing_calls.hpp"
+#include "internal/probe.hpp"
 
 namespace {
 

@@ -100,7 +100,8 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
         return;
     }
     // A signal that another process has sent says nothing about the fiber it finds.
-    const bool is_own = info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
+    const bool is_own =
+        info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
     for (const handled& h : signals) {
         if (h.number != number) continue;
         const auto tell = is_default(h.before) ? words.report : words.mention;

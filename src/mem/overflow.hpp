@@ -16,7 +16,7 @@ namespace ums::mem {
 
 // Writes which fiber owns a stack; returns where that was made, or null. Async-signal-safe.
 using describe_stack_fn = const void* (*)(const stack_head& head, char* buffer,
-                                   unsigned long size) noexcept;
+                                          unsigned long size) noexcept;
 
 // What else to do about a signal that is about to end the program. Async-signal-safe.
 struct last_words {

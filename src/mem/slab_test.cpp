@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "internal/probe.hpp"
 #include "internal/failing_calls.hpp"
+#include "internal/probe.hpp"
 #include "support/seed.hpp"
 
 namespace {

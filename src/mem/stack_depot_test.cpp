@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "arch/sanitizer.hpp"
-#include "internal/probe.hpp"
 #include "internal/failing_calls.hpp"
+#include "internal/probe.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 

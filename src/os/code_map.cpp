@@ -8,7 +8,7 @@
 namespace ums::os {
 
 bool is_runtime_library(const char* file) noexcept {
-    static constexpr const char* names[] = {"/libc.so",    "/libc-",   "/ld-linux",
+    static constexpr const char* names[] = {"/libc.so",    "/libc-",    "/ld-linux",
                                             "/libpthread", "/libdl.so", "/libstdc++",
                                             "/libc++",     "/libgcc_s", "/libunwind"};
     return std::any_of(std::begin(names), std::end(names),
@@ -16,12 +16,11 @@ bool is_runtime_library(const char* file) noexcept {
 }
 
 bool contains(const dl_phdr_info& object, std::uintptr_t at) noexcept {
-    return std::any_of(object.dlpi_phdr, object.dlpi_phdr + object.dlpi_phnum,
-                       [&](const auto& part) {
-                           const std::uintptr_t first = object.dlpi_addr + part.p_vaddr;
-                           return part.p_type == PT_LOAD &&
-                                  code_map::range{first, first + part.p_memsz}.has(at);
-                       });
+    return std::any_of(
+        object.dlpi_phdr, object.dlpi_phdr + object.dlpi_phnum, [&](const auto& part) {
+            const std::uintptr_t first = object.dlpi_addr + part.p_vaddr;
+            return part.p_type == PT_LOAD && code_map::range{first, first + part.p_memsz}.has(at);
+        });
 }
 
 void code_map::begin_learning() noexcept {

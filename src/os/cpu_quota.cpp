@@ -29,9 +29,12 @@ bool has(const std::vector<std::string>& all, const char* one) {
 std::string unescaped(const std::string& text) {
     std::string plain;
     for (std::size_t i = 0; i < text.size(); ++i) {
-        const auto is_octal = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
+        const auto is_octal = [&](std::size_t at) {
+            return at < text.size() && text[at] >= '0' && text[at] <= '7';
+        };
         if (text[i] == '\\' && is_octal(i + 1) && is_octal(i + 2) && is_octal(i + 3)) {
-            plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+            plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                       (text[i + 3] - '0'));
             i += 3;
         } else {
             plain += text[i];
@@ -104,11 +107,13 @@ cpu_quota find_cpu_quota(const std::string& root) {
         if (!tree) continue;
         std::string group = group_in(*tree, root);
         // Folders above the one that is shown cannot be seen.
-        if (tree->shown != "/") group = group.starts_with(tree->shown) ? group.substr(tree->shown.size()) : "";
+        if (tree->shown != "/")
+            group = group.starts_with(tree->shown) ? group.substr(tree->shown.size()) : "";
         for (;;) {
             while (group.ends_with('/')) group.pop_back();
             cpu_quota found = quota_of(tree->at + group, tree->is_unified, root);
-            if (found.cpus > 0 && (least.cpus == 0 || found.cpus < least.cpus)) least = std::move(found);
+            if (found.cpus > 0 && (least.cpus == 0 || found.cpus < least.cpus))
+                least = std::move(found);
             if (group.empty()) break;
             group.erase(group.rfind('/'));
         }

@@ -16,8 +16,9 @@ namespace {
 using namespace ums::os;
 
 const std::string unified = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
-const std::string old = "33 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
-                        "34 23 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+const std::string old =
+    "33 23 0:29 / /sys/fs/cgroup/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+    "34 23 0:30 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
 
 cpu_quota found(const std::map<std::string, std::string>& files) {
     return find_cpu_quota(fake_root{files}.path);
@@ -48,18 +49,19 @@ TEST(cpu_quota, version_1_gives_quota_over_period) {
 }
 
 TEST(cpu_quota, a_container_sees_its_own_folder_as_the_root) {
-    EXPECT_DOUBLE_EQ(
-        found({{"/proc/self/mountinfo", "30 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n"},
-               {"/proc/self/cgroup", "0::/docker/1/inner\n"},
-               {"/sys/fs/cgroup/inner/cpu.max", "max 100000\n"},
-               {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}})
-            .cpus,
-        2);
+    EXPECT_DOUBLE_EQ(found({{"/proc/self/mountinfo",
+                             "30 23 0:26 /docker/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n"},
+                            {"/proc/self/cgroup", "0::/docker/1/inner\n"},
+                            {"/sys/fs/cgroup/inner/cpu.max", "max 100000\n"},
+                            {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}})
+                         .cpus,
+                     2);
 }
 
 TEST(cpu_quota, what_cannot_be_read_is_no_quota) {
     EXPECT_EQ(found({}).cpus, 0);
-    for (const char* text : {"", "\n", "max\n", "0 100000\n", "100 0\n", "-5 100\n", "many 100000\n", "1 2 3\n"})
+    for (const char* text :
+         {"", "\n", "max\n", "0 100000\n", "100 0\n", "-5 100\n", "many 100000\n", "1 2 3\n"})
         EXPECT_EQ(found({{"/proc/self/mountinfo", unified + "\n-\nx - cgroup2\n"},
                          {"/proc/self/cgroup", "0\n0:\n0::/\n"},
                          {"/sys/fs/cgroup/cpu.max", text}})
@@ -75,8 +77,7 @@ TEST(cpu_quota, without_a_descriptor_it_is_not_taken_for_none) {
                           {"/sys/fs/cgroup/cpu.max", "200000 100000\n"}}};
     {
         const no_descriptors left;
-        EXPECT_EQ(error_of([&] { find_cpu_quota(root.path); }),
-                  std::errc::too_many_files_open);
+        EXPECT_EQ(error_of([&] { find_cpu_quota(root.path); }), std::errc::too_many_files_open);
     }
     EXPECT_DOUBLE_EQ(find_cpu_quota(root.path).cpus, 2);
 }

@@ -230,19 +230,20 @@ TEST_F(interrupt_signal_test, one_that_finds_no_room_kills_nobody_and_comes_late
     EXPECT_EQ(end.code, 0) << end;
 }
 
-const child_program sends_io{"sends_io", [](const child_arguments&) {
-                                 const interrupt_signal installed{interrupt_signal::unused(),
-                                                                  &count};
-                                 ::raise(SIGIO);
-                                 return 0;
-                             }};
+const child_program sends_io{
+    "sends_io", [](const child_arguments&) {
+        const interrupt_signal installed{interrupt_signal::unused(), &count};
+        ::raise(SIGIO);
+        return 0;
+    }};
 
 TEST_F(interrupt_signal_test, a_sigio_that_somebody_sends_kills_as_it_would_have) {
     EXPECT_EQ(run_child("sends_io").signal, SIGIO);
 }
 
 TEST_F(interrupt_signal_test, sigio_is_given_back) {
-    struct sigaction before {}, during {}, after {};
+    struct sigaction before {
+    }, during{}, after{};
     ::sigaction(SIGIO, nullptr, &before);
     {
         const interrupt_signal one{interrupt_signal::unused(), &count};

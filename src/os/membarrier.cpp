@@ -53,8 +53,9 @@ void heavy_fence() noexcept {
     if (!is_relied_on.load(base::relaxed)) return;  // relaxed: the argument above.
     const bool is_fenced =
         system.membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 || fence_otherwise();
-    UMS_ASSERT(is_fenced, "membarrier and sched_setaffinity are refused since the runtime started: "
-                          "set UMS_DEBUG=membarrier=off");
+    UMS_ASSERT(is_fenced,
+               "membarrier and sched_setaffinity are refused since the runtime started: "
+               "set UMS_DEBUG=membarrier=off");
 }
 
 }  // namespace ums::os

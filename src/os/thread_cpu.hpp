@@ -34,7 +34,8 @@ public:
         // address back, then reads the count. One of them sees the other.
         const std::uint32_t* at = at_.load(base::seq_cst);
         // relaxed: a hint, which the kernel may change at any time.
-        const int cpu = at != nullptr ? static_cast<int>(__atomic_load_n(at, __ATOMIC_RELAXED)) : -1;
+        const int cpu =
+            at != nullptr ? static_cast<int>(__atomic_load_n(at, __ATOMIC_RELAXED)) : -1;
         readers_.fetch_sub(1, base::seq_cst);  // Release: the area has been read.
         return cpu < 0 ? -1 : cpu;  // A negative number means: not registered with the kernel.
     }

@@ -191,7 +191,8 @@ long user_interrupt::open(int tid, int signal, way how) noexcept {
     how_ = how;
     due_.store(0, base::relaxed);  // relaxed: published with the object.
     if (how == way::timer) {
-        const long error = system.cpu_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
+        const long error =
+            system.cpu_timer_create(user_time_of(tid), tid, signal, &from_timer, &timer_);
         if (error < 0) timer_ = -1;
         return error < 0 ? error : 0;
     }

@@ -57,9 +57,9 @@ os::nanoseconds carrier_watch::slice(std::uint32_t us) const {
     // turns on one processor would look like threads that race.
     if (no_slices_.empty()) return why_no_stops() == nullptr ? us * 1000L : 0;
     if (us == default_time_slice_us) return detects() ? us * 1000L : 0;
-    throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
-                            "ums: time_slice_us: " + no_slices_ +
-                                "; only 0 or the default works here"};
+    throw std::system_error{
+        std::make_error_code(std::errc::operation_not_supported),
+        "ums: time_slice_us: " + no_slices_ + "; only 0 or the default works here"};
 }
 
 std::string why_no_slices(carry::detector_kind found, const std::string& reason) {

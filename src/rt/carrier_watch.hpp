@@ -9,10 +9,10 @@
 #include <string>
 
 #include "carry/detector.hpp"
+#include "carry/maker.hpp"
 #include "os/interrupt_signal.hpp"
 #include "os/user_interrupt.hpp"
 #include "rt/settings.hpp"
-#include "carry/maker.hpp"
 
 namespace ums::rt {
 

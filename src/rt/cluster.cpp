@@ -129,9 +129,10 @@ fiber_options cluster::posted(const fiber_options& given, bool is_batch) {
 
 void cluster::set_group_weight(unsigned group, unsigned weight) {
     if (group >= group_count || weight == 0 || weight > most_weight)
-        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
-                                "ums: cluster::set_group_weight: expected a group from 0 to 63 and a "
-                                "weight from 1 to 10,000"};
+        throw std::system_error{
+            std::make_error_code(std::errc::invalid_argument),
+            "ums: cluster::set_group_weight: expected a group from 0 to 63 and a "
+            "weight from 1 to 10,000"};
     policy* const order = rt::here_not_left(impl_).policy();
     if (order == nullptr || !order->set_group_weight(group, weight))
         throw std::system_error{std::make_error_code(std::errc::operation_not_supported),

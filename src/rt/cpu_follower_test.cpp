@@ -48,9 +48,9 @@ protected:
     }
 
 private:
-    fake_root root_{{{"/proc/self/mountinfo",
-                      "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"},
-                     {"/proc/self/cgroup", "0::/job\n"}}};
+    fake_root root_{
+        {{"/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n"},
+         {"/proc/self/cgroup", "0::/job\n"}}};
 };
 
 TEST_F(cpu_follower_test, the_processors_follow_the_quota_and_no_fiber_is_lost) {

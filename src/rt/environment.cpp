@@ -24,8 +24,8 @@ void refuse(const char* variable, const char* value, const std::string& expected
 namespace {
 
 constexpr const char* known[] = {
-    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_POLICY",      "UMS_PIN",   "UMS_SPIN_NS",
-    "UMS_CARRIERS",   "UMS_SIGNAL",      "UMS_WARM_STACKS", "UMS_BLOCK", "UMS_TIME_SLICE_US",
+    "UMS_PROCESSORS", "UMS_STACK_BYTES", "UMS_POLICY",          "UMS_PIN",   "UMS_SPIN_NS",
+    "UMS_CARRIERS",   "UMS_SIGNAL",      "UMS_WARM_STACKS",     "UMS_BLOCK", "UMS_TIME_SLICE_US",
     "UMS_IO",         "UMS_STATS_FILES", "UMS_STATS_DIRECTORY", "UMS_TRACE", "UMS_DEBUG",
     "UMS_CPUS",       "UMS_FOLLOW_CPUS",
 };
@@ -221,8 +221,9 @@ std::uint64_t debug_number(const char* name, std::uint64_t otherwise) {
 int detector(int otherwise) {
     const char* value = ::secure_getenv("UMS_BLOCK");
     if (value != nullptr && std::strcmp(value, "perf") == 0) {
-        std::fputs("ums: UMS_BLOCK=perf: there is no such detector any more: use monitor, or auto\n",
-                   stderr);
+        std::fputs(
+            "ums: UMS_BLOCK=perf: there is no such detector any more: use monitor, or auto\n",
+            stderr);
         std::exit(2);
     }
     return word("UMS_BLOCK", otherwise,
@@ -259,8 +260,10 @@ trace_wish trace() {
     if (const char* colon = std::strchr(value, ':'); colon != nullptr && value[0] != '/') {
         const char* unit = colon;
         unsigned shift = 0;
-        if (unit != value && unit[-1] == 'K') shift = 10, --unit;
-        else if (unit != value && unit[-1] == 'M') shift = 20, --unit;
+        if (unit != value && unit[-1] == 'K')
+            shift = 10, --unit;
+        else if (unit != value && unit[-1] == 'M')
+            shift = 20, --unit;
         if (!parse(value, unit, wish.ring_bytes) || wish.ring_bytes > (1u << 31) >> shift)
             refuse(variable, value, "a number of bytes up to 2048M before the colon");
         wish.ring_bytes <<= shift;

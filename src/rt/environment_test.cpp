@@ -193,8 +193,8 @@ TEST_F(environment_test, a_misspelt_variable_ends_the_program_with_one_line) {
                                       {"UMS_TIMESLICE_US", "UMS_TIME_SLICE_US"}}) {
         const child_end end = run_child("checks_all", {}, {{name, "1"}});
         EXPECT_EQ(end.code, 2) << name << ": " << end;
-        EXPECT_EQ(end.err, "ums: " + std::string{name} + ": no such variable; is " + meant +
-                               " meant?\n");
+        EXPECT_EQ(end.err,
+                  "ums: " + std::string{name} + ": no such variable; is " + meant + " meant?\n");
     }
 }
 

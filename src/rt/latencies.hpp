@@ -44,7 +44,7 @@ public:
     times in_queue{128};  // From ready to running.
     // The same, for fibers that a wake-up, a deadline, an event or a spawn made ready.
     times woken_to_run{128};
-    times for_locks{128};  // From the park for a mutex to running.
+    times for_locks{128};       // From the park for a mutex to running.
     std::uint64_t records = 0;  // Records that were read,
     std::uint64_t missed = 0;   // and records that were not, or were of no use.
 
@@ -74,9 +74,9 @@ private:
 
     std::unordered_map<const sched::trace_ring*, place> places_;  // Rings are never unmapped.
     std::unordered_map<std::uint64_t, state> fibers_;
-    std::vector<event> new_;  // Those that were read and not added yet.
+    std::vector<event> new_;        // Those that were read and not added yet.
     std::uint64_t known_from_ = 0;  // Before this moment not everything is known.
-    bool is_whole_ = true;           // Otherwise an exception ended the last follow().
+    bool is_whole_ = true;          // Otherwise an exception ended the last follow().
     double ns_per_stamp_ = 0;
 };
 

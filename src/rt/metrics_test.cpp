@@ -304,9 +304,9 @@ TEST_F(metrics_test, names_are_whole_and_no_fiber_is_listed_twice) {
         for (const fiber_info& f : all) EXPECT_TRUE(ids.insert(f.id.value()).second);
         for (int i = 0; i < 300; ++i) {
             const std::string name = name_of(i).substr(0, 256);
-            EXPECT_TRUE(std::any_of(all.begin(), all.end(),
-                                    [&](const fiber_info& f) { return f.name == name; }))
-                << i;
+            EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const fiber_info& f) {
+                return f.name == name;
+            })) << i;
         }
         never.release(300);
         for (fiber& f : some) f.join();

@@ -18,9 +18,9 @@ using number = unsigned long long;
 struct seconds {
     char text[32];
     explicit seconds(std::uint64_t ns) noexcept {
-        const auto [end, error] = std::to_chars(text, text + sizeof text - 1,
-                                                static_cast<double>(ns) * 1e-9,
-                                                std::chars_format::general, 12);
+        const auto [end, error] =
+            std::to_chars(text, text + sizeof text - 1, static_cast<double>(ns) * 1e-9,
+                          std::chars_format::general, 12);
         UMS_ASSERT(error == std::errc{}, "a number of metrics is too long");
         *end = 0;
     }
@@ -54,8 +54,7 @@ void openmetrics::counter_sample(const char* name, const char* label, const char
     line("%s_total{%s=\"%s\"} %llu\n", name, label, of, static_cast<number>(value));
 }
 
-void openmetrics::gauge(const char* name, const char* help, std::uint64_t value,
-                        const char* unit) {
+void openmetrics::gauge(const char* name, const char* help, std::uint64_t value, const char* unit) {
     head(name, "gauge", unit, help);
     line("%s %llu\n", name, static_cast<number>(value));
 }
@@ -66,8 +65,7 @@ void openmetrics::info(const char* name, const char* help, const char* label, co
 }
 
 void openmetrics::bucket(const char* name, std::uint64_t limit_ns, std::uint64_t so_far) {
-    line("%s_bucket{le=\"%s\"} %llu\n", name, seconds{limit_ns}.text,
-         static_cast<number>(so_far));
+    line("%s_bucket{le=\"%s\"} %llu\n", name, seconds{limit_ns}.text, static_cast<number>(so_far));
 }
 
 void openmetrics::finish_times(const char* name, std::uint64_t count, std::uint64_t sum_ns) {

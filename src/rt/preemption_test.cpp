@@ -50,7 +50,9 @@ protected:
         if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
     }
     [[nodiscard]] static ums::options on(unsigned processors) {
-        return {.processors = processors, .time_slice_us = 1000, .block = ums::block_detection::monitor};
+        return {.processors = processors,
+                .time_slice_us = 1000,
+                .block = ums::block_detection::monitor};
     }
 
 private:

@@ -31,9 +31,7 @@ using namespace ums;
 // ums_root and nothing else from the library.
 class reader {
 public:
-    reader() : memory_{::open("/proc/self/mem", O_RDONLY | O_CLOEXEC)} {
-        EXPECT_GE(memory_, 0);
-    }
+    reader() : memory_{::open("/proc/self/mem", O_RDONLY | O_CLOEXEC)} { EXPECT_GE(memory_, 0); }
     ~reader() { ::close(memory_); }
     reader(const reader&) = delete;
     reader& operator=(const reader&) = delete;
@@ -67,10 +65,10 @@ public:
                 const auto id = get<std::uint64_t>(fiber + value("fiber.id"));
                 if (id == 0) continue;
                 const bool is_new =
-                    all.emplace(id, found{text(get<std::uintptr_t>(fiber + value("fiber.name"))),
-                                          get<std::uintptr_t>(fiber + value("fiber.sp")),
-                                          first + i * stride + guard, first + (i + 1) * stride,
-                                          fiber})
+                    all.emplace(id,
+                                found{text(get<std::uintptr_t>(fiber + value("fiber.name"))),
+                                      get<std::uintptr_t>(fiber + value("fiber.sp")),
+                                      first + i * stride + guard, first + (i + 1) * stride, fiber})
                         .second;
                 EXPECT_TRUE(is_new) << id;
             }
@@ -104,6 +102,7 @@ public:
             << std::hex << at;
         return value;
     }
+
 private:
     std::string text(std::uintptr_t at) {
         std::string all;

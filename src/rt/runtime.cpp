@@ -34,8 +34,7 @@ namespace {
 constinit base::atomic<running_runtime*> the_runtime;
 constinit base::atomic<bool> starting_or_running;
 
-const void* describe_stack(const mem::stack_head& head, char* buffer,
-                           unsigned long size) noexcept {
+const void* describe_stack(const mem::stack_head& head, char* buffer, unsigned long size) noexcept {
     const auto& f = static_cast<const sched::fiber&>(head);
     if (f.id.get() == 0) return nullptr;
     sched::describe(f, buffer, size);

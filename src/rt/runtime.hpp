@@ -19,7 +19,7 @@ struct running_runtime {
     settings set;
     std::optional<carrier_watch> watch;  // Made before the clusters, and destroyed after them.
     std::unique_ptr<sched::cluster> standard;
-    base::atomic<unsigned> clusters;  // The application's own.
+    base::atomic<unsigned> clusters;       // The application's own.
     std::optional<cpu_follower> follower;  // Ends before `standard` is stopped, and goes after.
     // If fork() has made it (rt/fork.cpp): that of the process that did. Never deleted.
     running_runtime* parents = nullptr;

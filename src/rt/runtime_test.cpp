@@ -192,8 +192,7 @@ struct refuses_when_stopped {
         for (;;) {
             using kind = os::thread_states::kind;
             const auto seen = states.look(stopper).what;
-            if (seen == kind::in_call || seen == kind::waiting)
-                throw std::runtime_error{"no copy"};
+            if (seen == kind::in_call || seen == kind::waiting) throw std::runtime_error{"no copy"};
             this_fiber::yield();
         }
     }

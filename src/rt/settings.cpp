@@ -65,9 +65,8 @@ void read_debug_words(options& o) {
 
 // Whether choose_cpus() can make sense of it, on this machine or another one.
 bool names_cpus(const std::string& text) {
-    return text == "auto" ||
-           (text.starts_with("node:") ? os::names_node(text.substr(5))
-                                      : os::parse_cpu_list(text).has_value());
+    return text == "auto" || (text.starts_with("node:") ? os::names_node(text.substr(5))
+                                                        : os::parse_cpu_list(text).has_value());
 }
 
 void read_environment(options& o) {
@@ -177,9 +176,9 @@ available available_at_start() try {
     return available_processors(environment::system_root());
 } catch (const std::system_error& e) {
     const unsigned usable = os::usable_cpus();
-    return {std::min(usable, sched::cluster::max_processors),
-            std::to_string(usable) + " CPUs usable, any quota unknown (" + e.code().message() +
-                ")"};
+    return {
+        std::min(usable, sched::cluster::max_processors),
+        std::to_string(usable) + " CPUs usable, any quota unknown (" + e.code().message() + ")"};
 }
 
 void choose_processors(settings& s) {
@@ -219,8 +218,9 @@ settings settle(const options& asked) {
     if (o.carriers < 2 || o.carriers > most_carriers)
         refuse(std::errc::invalid_argument, "ums: options::carriers: expected 2 to 1,000,000");
     if (o.block == block_detection::perf)
-        refuse(std::errc::operation_not_supported,
-               "ums: options::block: there is no detector perf any more: use monitor, or automatic");
+        refuse(
+            std::errc::operation_not_supported,
+            "ums: options::block: there is no detector perf any more: use monitor, or automatic");
     if (o.follow_cpus && o.block == block_detection::off)
         refuse(std::errc::operation_not_supported,
                "ums: options::follow_cpus: needs a detector of blocking: leave options::block, or "

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <vector>
 
-#include "mem/stack_depot.hpp"
 #include "internal/failing_calls.hpp"
+#include "mem/stack_depot.hpp"
 #include "os/cpu_quota.hpp"
 #include "os/topology.hpp"
 #include "sched/policies/built_in.hpp"
@@ -52,7 +52,8 @@ protected:
 };
 
 TEST_F(settings_test, by_default_there_is_a_processor_for_each_cpu) {
-    EXPECT_EQ(settle({}).chosen.processors, os::whole_cpus(os::find_cpu_quota(), os::usable_cpus()));
+    EXPECT_EQ(settle({}).chosen.processors,
+              os::whole_cpus(os::find_cpu_quota(), os::usable_cpus()));
     EXPECT_EQ(settle({.processors = 7}).chosen.processors, 7u);
     EXPECT_NE(settle({.processors = 7}).processors_reason.find("asked for"), std::string::npos);
 }
@@ -84,7 +85,8 @@ TEST_F(settings_test, by_default_there_are_no_more_processors_than_the_quota_of_
     ::setenv("UMS_DEBUG", (std::string{"system_root="} + root).c_str(), 1);
     const ums::rt::settings half = settle({});
     EXPECT_EQ(half.chosen.processors, 1u);
-    EXPECT_NE(half.processors_reason.find("a quota of 0.5 by /sys/fs/cgroup/half/cpu.max"), std::string::npos)
+    EXPECT_NE(half.processors_reason.find("a quota of 0.5 by /sys/fs/cgroup/half/cpu.max"),
+              std::string::npos)
         << half.processors_reason;
     EXPECT_EQ(settle({.processors = 7}).chosen.processors, 7u);
     if (!under_asan) {  // UBSan needs a descriptor.
@@ -217,11 +219,29 @@ TEST_F(settings_test, a_bad_value_of_any_variable_ends_the_program_with_one_line
         {"UMS_STATS_DIRECTORY", {"", "here", "./here"}},
         {"UMS_WARM_STACKS", {"", "-1", "4294967296", "many"}},
         {"UMS_IO", {"", "1", "io_uring"}},
-        {"UMS_DEBUG", {"guard=", "guard=none", "guard=MPROTECT", "times=2", "system_root",
-                       "system_root=here", "migrate=1", "migrate=", "measure_stacks=true",
-                       "deadlock=1", "deadlock=on", "deadlock=Report", "lock_order=yes",
-                       "membarrier=no", "seed", "seed=-1", "seed=18446744073709551616",
-                       "seed=random", "tsan=nosync", "1", "migrate,", "migrate;times"}},
+        {"UMS_DEBUG",
+         {"guard=",
+          "guard=none",
+          "guard=MPROTECT",
+          "times=2",
+          "system_root",
+          "system_root=here",
+          "migrate=1",
+          "migrate=",
+          "measure_stacks=true",
+          "deadlock=1",
+          "deadlock=on",
+          "deadlock=Report",
+          "lock_order=yes",
+          "membarrier=no",
+          "seed",
+          "seed=-1",
+          "seed=18446744073709551616",
+          "seed=random",
+          "tsan=nosync",
+          "1",
+          "migrate,",
+          "migrate;times"}},
         {"UMS_MIGRATE", {"1", "0", ""}},
         {"UMS_TRACE", {"", "here", "64K", "1X:on", too_long.c_str()}},
         {"UMS_PROCESORS", {"", "1"}},

@@ -105,7 +105,8 @@ TEST_F(unmarked_test, the_other_fibers_go_on_whatever_one_blocks_in) {
                 const auto s = ums::stats();
                 std::uint64_t noticed = 0;
                 for (const auto n : s.notice_us) noticed += n;
-                is_counted = noticed != 0 && (is_fault ? s.blocked_in_faults : s.blocked_in_calls) != 0;
+                is_counted =
+                    noticed != 0 && (is_fault ? s.blocked_in_faults : s.blocked_in_calls) != 0;
             }
         });
     }

@@ -36,7 +36,8 @@ UMS_ALWAYS_INLINE bool take_from_self(base::atomic_ref<std::uint32_t> word,
 }
 
 // Takes the bias under a claim on the holder of the processor with that number.
-outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen, processor* p) noexcept {
+outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen,
+                      processor* p) noexcept {
     // The processor has retired, or is gone: no code is inside with this number.
     if (p == nullptr) return bias_word::take(word, seen) ? outcome::taken : outcome::not_its;
     carrier* holder = p->holder();

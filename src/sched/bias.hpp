@@ -45,8 +45,8 @@
 #include <cstdint>
 
 #include "base/atomic.hpp"
-#include "os/lock.hpp"
 #include "carry/ownership.hpp"
+#include "os/lock.hpp"
 
 namespace ums::sched {
 

@@ -19,9 +19,9 @@ using os::lock_states;
 #define os modelled_os
 #define sched modelled
 #define carry modelled
-#include "sched/bias.hpp"
 #include "carry/ownership.cpp"
 #include "carry/ownership.hpp"
+#include "sched/bias.hpp"
 #undef base
 #undef os
 #undef sched

@@ -131,7 +131,7 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     left.retirement.last_holder = this;
     left.set_holder(nullptr);  // Thieves that still see this carrier find that it holds nothing.
     turn.set(turn_word::shall_end);  // Its own, as long as it is in no list.
-    arch::happens_before(&left);  // All that ran here comes before this thread's end.
+    arch::happens_before(&left);     // All that ran here comes before this thread's end.
     leave(race);
     arch::happens_after(&left);
     if (remover != nullptr) wake(*remover);

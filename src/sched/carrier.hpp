@@ -18,16 +18,16 @@
 #include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
+#include "carry/interrupt.hpp"
+#include "carry/ownership.hpp"
+#include "carry/turn.hpp"
 #include "os/kernel_thread.hpp"
 #include "os/no_stop.hpp"
 #include "os/placement.hpp"
 #include "os/thread_cpu.hpp"
 #include "os/thread_slot.hpp"
 #include "sched/after_switch.hpp"
-#include "carry/interrupt.hpp"
-#include "carry/ownership.hpp"
 #include "sched/processor.hpp"
-#include "carry/turn.hpp"
 
 namespace ums::sched {
 
@@ -63,9 +63,10 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     }
 
     // Fills in what the next switch leaves to be done.
-    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* leave_behind(
-        void (*finish)(const after_switch&, carrier&) noexcept, fiber* self, void* other = nullptr,
-        std::uintptr_t word = 0) noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* leave_behind(void (*finish)(const after_switch&,
+                                                                              carrier&) noexcept,
+                                                               fiber* self, void* other = nullptr,
+                                                               std::uintptr_t word = 0) noexcept {
         after.finish = finish;
         after.self = self;
         after.other = other;
@@ -98,7 +99,7 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // It waits in the pool for a spare that takes its processor. Guarded by the same lock.
     bool is_wanting = false;
     carrier* next_wanting = nullptr;
-    std::uint64_t wanting_since = 0;  // activity() at that time.
+    std::uint64_t wanting_since = 0;   // activity() at that time.
     os::nanoseconds wanting_from = 0;  // When it first had that activity there.
     // The next of all carriers of the pool. Guarded by the same lock.
     carrier* next_made = nullptr;

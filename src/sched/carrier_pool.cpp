@@ -225,9 +225,11 @@ bool carrier_pool::make_spares() noexcept {
         if (c != nullptr) put_unused(*c);
         lock_.release();
         if (!std::exchange(has_complained_, true))
-            os::say("no kernel thread could be made for cluster %s (%s): while fibers are blocked in the kernel others "
-                    "may wait for them; it is tried again (see ulimit -u, ulimit -v, pids.max)",
-                    home_.name().c_str(), std::strerror(error));
+            os::say(
+                "no kernel thread could be made for cluster %s (%s): while fibers are blocked in "
+                "the kernel others "
+                "may wait for them; it is tried again (see ulimit -u, ulimit -v, pids.max)",
+                home_.name().c_str(), std::strerror(error));
         return false;
     }
 }
@@ -445,9 +447,7 @@ unsigned carrier_pool::bound() const noexcept { return std::max(most_, home_.act
 // Leaves out the carriers that the processors themselves need.
 unsigned carrier_pool::most_permits() const noexcept { return bound() - home_.active(); }
 
-void carrier_pool::take_permit() noexcept {
-    permits_.take(most_permits());
-}
+void carrier_pool::take_permit() noexcept { permits_.take(most_permits()); }
 
 void carrier_pool::give_permit() noexcept {
     if (!permits_.give()) serve_refused();
@@ -502,9 +502,11 @@ bool carrier_pool::look_at_refused() noexcept {
     // that.
     if (stuck == 0 || !may_be_blocked(stuck)) return any;
     has_told_bound_ = true;
-    os::say("cluster %s has the %u kernel threads that it may have: a fiber that is blocked in the kernel has kept its "
-            "processor for a second while others wait for it (see UMS_CARRIERS, options::carriers)",
-            home_.name().c_str(), bound());
+    os::say(
+        "cluster %s has the %u kernel threads that it may have: a fiber that is blocked in the "
+        "kernel has kept its "
+        "processor for a second while others wait for it (see UMS_CARRIERS, options::carriers)",
+        home_.name().c_str(), bound());
     return false;
 }
 

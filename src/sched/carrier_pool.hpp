@@ -172,7 +172,6 @@ private:
 
     outcome work() noexcept override;
 
-
     // The maker's work: joins spares that have ended; starts as many as are wanted.
     void reap() noexcept;
     // Returns whether all that are wanted were made; otherwise it is to be tried again.
@@ -212,14 +211,14 @@ private:
 
     os::lock lock_{os::lock_rank::carriers};
     // Guarded by lock_:
-    carrier* all_ = nullptr;      // Never shrinks while the cluster runs.
-    carrier* spares_ = nullptr;   // Last come, first used.
-    carrier* unused_ = nullptr;   // Objects without a kernel thread.
-    carrier* ended_ = nullptr;    // To be joined by the maker.
+    carrier* all_ = nullptr;     // Never shrinks while the cluster runs.
+    carrier* spares_ = nullptr;  // Last come, first used.
+    carrier* unused_ = nullptr;  // Objects without a kernel thread.
+    carrier* ended_ = nullptr;   // To be joined by the maker.
     // They are blocked, with a processor that the next carrier that can is to take.
     carrier* wanting_ = nullptr;
     unsigned wanting_count_ = 0;
-    std::uint64_t wants_ = 0;   // How often a spare was wanted that was not there.
+    std::uint64_t wants_ = 0;  // How often a spare was wanted that was not there.
     bool stopping_ = false;
     bool looks_at_refused_ = false;  // The maker looks from time to time.
     carrier_counters counters_;

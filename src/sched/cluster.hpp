@@ -15,9 +15,9 @@
 #include "base/atomic.hpp"
 #include "base/cache_line.hpp"
 #include "base/look_inside.hpp"
+#include "carry/maker.hpp"
 #include "os/lock.hpp"
 #include "os/topology.hpp"
-#include "carry/maker.hpp"
 #include "sched/carrier_pool.hpp"
 #include "sched/idle_set.hpp"
 #include "sched/inbox.hpp"
@@ -198,8 +198,8 @@ private:
 
     // This, and what follows, is hardly ever written.
     alignas(base::cache_line) cluster_setup setup_;
-    const unsigned cpus_ = setup_.cpus.empty() ? os::usable_cpus()
-                                               : static_cast<unsigned>(setup_.cpus.size());
+    const unsigned cpus_ =
+        setup_.cpus.empty() ? os::usable_cpus() : static_cast<unsigned>(setup_.cpus.size());
     std::unique_ptr<ums::policy> policy_;
     std::optional<carry::maker::use> maker_;  // While it runs.
 

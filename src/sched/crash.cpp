@@ -41,7 +41,8 @@ void report(const char* what) noexcept {
     describe(f, who, sizeof who);
     if (f.spawner != 0)
         std::snprintf(maker, sizeof maker, "fiber %lu", static_cast<unsigned long>(f.spawner));
-    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, which %s has made\n", what, who, maker));
+    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, which %s has made\n", what,
+                                   who, maker));
     // The handler's own frames come first, then the fiber's, down to its first.
     void* frames[64];
     const int n = ::backtrace(frames, 64);
@@ -79,9 +80,9 @@ void mention_signal(int number) noexcept {
     char what[40], who[320], text[480];
     name_signal(number, what);
     describe(*at.self, who, sizeof who);
-    write_text(text, std::snprintf(text, sizeof text,
-                                   "ums: %s in %s; the program's handler is called next\n", what,
-                                   who));
+    write_text(text,
+               std::snprintf(text, sizeof text,
+                             "ums: %s in %s; the program's handler is called next\n", what, who));
 }
 
 void dump_at_crash() noexcept {

@@ -18,8 +18,10 @@ namespace {
 
 // A sanitizer handles these signals itself.
 const child_environment without_sanitizers_handlers = {
-    {"ASAN_OPTIONS", "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"},
-    {"TSAN_OPTIONS", "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"},
+    {"ASAN_OPTIONS",
+     "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"},
+    {"TSAN_OPTIONS",
+     "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"},
     {"UBSAN_OPTIONS", "handle_segv=0:handle_abort=0"},
 };
 
@@ -78,11 +80,14 @@ const child_program crashes{
             if (where == "thread") {
                 std::thread{[&] { go_wrong(how); }}.join();
             } else {
-                ums::fiber{{.name = "the culprit"}, [&] {
-                               std::fprintf(stderr, "expect: fiber %lu \"the culprit\"\n",
-                                            static_cast<unsigned long>(ums::this_fiber::get_id().value()));
+                ums::fiber{{.name = "the culprit"},
+                           [&] {
+                               std::fprintf(
+                                   stderr, "expect: fiber %lu \"the culprit\"\n",
+                                   static_cast<unsigned long>(ums::this_fiber::get_id().value()));
                                go_wrong(how);
-                           }}.join();
+                           }}
+                    .join();
             }
             say("still alive\n");
         });
@@ -159,7 +164,9 @@ TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
     }
     const child_end terminated = crash("terminate", "fiber", "terminate");
     EXPECT_EQ(terminated.code, 9) << terminated;
-    EXPECT_LT(terminated.err.find("ums: std::terminate()"), terminated.err.find("the program's handler")) << terminated;
+    EXPECT_LT(terminated.err.find("ums: std::terminate()"),
+              terminated.err.find("the program's handler"))
+        << terminated;
     // abort() continues after a handler that returns.
     const child_end aborted = crash("abort", "fiber", "returns");
     EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
@@ -186,26 +193,25 @@ const child_program two_crash{"two_crash", [](const child_arguments& a) {
 
 void* volatile forbidden_page;
 
-const child_program repairs{"repairs", [](const child_arguments&) {
-                                forbidden_page = ::mmap(nullptr, 4096, PROT_NONE,
-                                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-                                struct sigaction mine {};
-                                mine.sa_handler = [](int) {
-                                    ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE);
-                                };
-                                sigaction(SIGSEGV, &mine, nullptr);
-                                ums::run({.processors = 1}, [] {
-                                    ums::fiber{{.name = "the culprit"}, [] {
-                                                   for (int n = 0; n < 100; ++n) {
-                                                       ::mprotect(forbidden_page, 4096, PROT_NONE);
-                                                       *static_cast<volatile char*>(
-                                                           forbidden_page) = 1;
-                                                   }
-                                                   std::abort();
-                                               }}.join();
-                                });
-                                return 0;
-                            }};
+const child_program repairs{
+    "repairs", [](const child_arguments&) {
+        forbidden_page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct sigaction mine {};
+        mine.sa_handler = [](int) { ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE); };
+        sigaction(SIGSEGV, &mine, nullptr);
+        ums::run({.processors = 1}, [] {
+            ums::fiber{{.name = "the culprit"},
+                       [] {
+                           for (int n = 0; n < 100; ++n) {
+                               ::mprotect(forbidden_page, 4096, PROT_NONE);
+                               *static_cast<volatile char*>(forbidden_page) = 1;
+                           }
+                           std::abort();
+                       }}
+                .join();
+        });
+        return 0;
+    }};
 
 TEST(crash_test, faults_that_the_program_repairs_leave_the_report_to_the_crash) {
     const child_end end = run_child("repairs", {}, without_sanitizers_handlers);

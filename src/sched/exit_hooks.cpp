@@ -38,9 +38,7 @@ void end_thread(void* of) noexcept {
     UMS_ASSERT(failed == 0, "no memory for what a thread does last");
 }
 
-fiber* this_fiber_or_null() noexcept {
-    return here{}.self;
-}
+fiber* this_fiber_or_null() noexcept { return here{}.self; }
 
 }  // namespace
 

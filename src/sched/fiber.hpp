@@ -19,9 +19,9 @@
 #include "sched/blocking_note.hpp"
 #include "sched/exit_hooks.hpp"
 #include "sched/parkable.hpp"
-#include "sched/wishes.hpp"
 #include "sched/wait_mark.hpp"
 #include "sched/wait_note.hpp"
+#include "sched/wishes.hpp"
 
 namespace ums::sched {
 
@@ -60,7 +60,7 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
 
     // Set once in spawn, then read-only:
     void* callable;
-    std::uint64_t spawner;  // The id of the fiber that made it; 0: a plain thread did.
+    std::uint64_t spawner;   // The id of the fiber that made it; 0: a plain thread did.
     const void* spawned_at;  // Where the code that made it continues.
 
     // For the cluster's policy; only the policy gives it a meaning.

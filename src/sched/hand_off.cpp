@@ -90,7 +90,8 @@ bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
 // The processor's fibers go with it, because they are in its queue. The claim, or enter(), has to
 // publish them.
 void hand_off::move(carrier& from, carrier& to) noexcept {
-    UMS_ASSERT(from.proc.get() != nullptr, "a carrier gives away a processor that it does not hold");
+    UMS_ASSERT(from.proc.get() != nullptr,
+               "a carrier gives away a processor that it does not hold");
     processor& p = *from.proc.get();
     UMS_ASSERT(to.proc.get() == nullptr, "a carrier was given a second processor");
     UMS_ASSERT(p.is_held_by(from), "a carrier gives away a processor that names another");

@@ -21,7 +21,9 @@ struct here {
 
     // The processor that the carrier holds, or null. A hint: the processor may be handed off at any
     // time.
-    [[nodiscard]] processor* at() const noexcept { return on != nullptr ? on->proc.get() : nullptr; }
+    [[nodiscard]] processor* at() const noexcept {
+        return on != nullptr ? on->proc.get() : nullptr;
+    }
 
     // Enters that processor to work on it. Requires a fiber. Returns null, without entering, if the
     // carrier no longer holds one.

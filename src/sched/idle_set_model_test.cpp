@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "sched/processor.hpp"  // This is the real header; idle_set.cpp must not include it again.
 #include "internal/tso_model.hpp"
+#include "sched/processor.hpp"  // This is the real header; idle_set.cpp must not include it again.
 #include "support/scale.hpp"
 
 namespace ums::modelled {

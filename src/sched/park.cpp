@@ -272,8 +272,7 @@ bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
     }
     if (p->trace != nullptr) [[unlikely]]
         trace_park(*p->trace, *at.self, next, trace_wait::library);
-    switch_to(at.on, at.self, next,
-              at.on->leave_behind(&release_lock, at.self, &lock, next_word));
+    switch_to(at.on, at.self, next, at.on->leave_behind(&release_lock, at.self, &lock, next_word));
     // After resume_held() or inside::wake(). The queue that the fiber went through has ordered the
     // two.
     arch::happens_after(at.self);

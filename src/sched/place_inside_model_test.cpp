@@ -120,15 +120,11 @@ void is_wrong(const program& p, model& m) {
     EXPECT_TRUE(error.starts_with("the place is empty")) << error;
 }
 
-TEST(place_inside_model_test, who_polls_leaves_no_standby_behind) {
-    is_correct({.polls = 2});
-}
+TEST(place_inside_model_test, who_polls_leaves_no_standby_behind) { is_correct({.polls = 2}); }
 
 TEST(place_inside_model_test, nor_do_two) { is_correct({.pollers = 2}); }
 
-TEST(place_inside_model_test, one_of_two_standbys_gets_the_place) {
-    is_correct({.waiters = 2});
-}
+TEST(place_inside_model_test, one_of_two_standbys_gets_the_place) { is_correct({.waiters = 2}); }
 
 // Shows that the search would find a mistake.
 TEST(place_inside_model_test, a_standby_must_look_again) {

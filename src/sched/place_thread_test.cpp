@@ -14,7 +14,7 @@
 namespace {
 thread_local unsigned allocations = 0;
 thread_local unsigned refused = 0;  // The number of the allocation that fails; 0: none.
-}
+}  // namespace
 
 #if defined(UMS_TSAN)
 #define COUNTS_ALLOCATIONS false  // ThreadSanitizer has operators of its own.

@@ -11,10 +11,12 @@ extern "C" {
 [[gnu::used, gnu::section(".probes")]] unsigned short ums_probe_users = 0;
 }
 
-#define UMS_SEMAPHORE(name)                                           \
-    extern "C" unsigned short libums_##name##_semaphore;              \
-    asm(".globl libums_" #name "_semaphore\n"                         \
-        ".hidden libums_" #name "_semaphore\n"                        \
+#define UMS_SEMAPHORE(name)                              \
+    extern "C" unsigned short libums_##name##_semaphore; \
+    asm(".globl libums_" #name                           \
+        "_semaphore\n"                                   \
+        ".hidden libums_" #name                          \
+        "_semaphore\n"                                   \
         ".set libums_" #name "_semaphore, ums_probe_users\n")
 UMS_SEMAPHORE(spawn);
 UMS_SEMAPHORE(end);

@@ -61,7 +61,8 @@ void processor::look_around() noexcept {
 
 fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
     if (has_policy() && yielder == nullptr)
-        if (fiber* const stops = holder()->running.get(); stops != nullptr && !stops->is_pinned.get())
+        if (fiber* const stops = holder()->running.get();
+            stops != nullptr && !stops->is_pinned.get())
             home_.policy()->left(access::ref(stops), index_);
     look_around();
     note_cpu();

@@ -127,7 +127,8 @@ public:
     // The short way of make_ready(f, true), for nearly all fibers. Returns false, without doing
     // anything, for the others.
     [[nodiscard]] UMS_ALWAYS_INLINE bool make_next(fiber& f) noexcept {
-        if (ready.always_looks() || f.is_pinned.get() || f.home_cluster.get() != &home_) [[unlikely]]
+        if (ready.always_looks() || f.is_pinned.get() || f.home_cluster.get() != &home_)
+            [[unlikely]]
             return false;
         ready.push_next(f);
         return true;
@@ -193,7 +194,7 @@ public:
     inbox pinned;        // Any thread may push: fibers that must run here.
     // For debugging: fibers sent here from other processors, which others may run if needed.
     inbox scattered;
-    driver waiting;      // The processor's carrier waits in it.
+    driver waiting;  // The processor's carrier waits in it.
     processor_counters counters;
 
     // What the word of a lock says that is biased to this processor (sched/bias.hpp). Changes when
@@ -208,10 +209,10 @@ public:
     // The way out: remove_processor(), or the end of the runtime.
     struct {
         base::atomic<bool> is_asked;
-        base::atomic<bool> is_done;     // No carrier holds it. Written by the cluster's `change`.
+        base::atomic<bool> is_done;  // No carrier holds it. Written by the cluster's `change`.
         // Set before is_asked, and read after it: woken when the carrier has left.
         parkable* remover = nullptr;
-        carrier* last_holder = nullptr; // Set before the remover is woken.
+        carrier* last_holder = nullptr;  // Set before the remover is woken.
     } retirement;
     [[nodiscard]] bool is_retiring() const noexcept {
         // relaxed: it only has to be seen in the end.
@@ -242,7 +243,9 @@ public:
 private:
     friend struct ums::look_inside;
 
-    [[gnu::noinline]] fiber* pick_elsewhere() noexcept { return pick_elsewhere_instead_of(nullptr); }
+    [[gnu::noinline]] fiber* pick_elsewhere() noexcept {
+        return pick_elsewhere_instead_of(nullptr);
+    }
     [[nodiscard]] fiber* pick_elsewhere_instead_of(fiber* yielder) noexcept;
     [[nodiscard]] fiber* ask_policy(fiber* yielder) noexcept;
     [[nodiscard]] fiber* pick_after_visits(fiber* yielder) noexcept;

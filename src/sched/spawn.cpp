@@ -69,11 +69,12 @@ void report_and_terminate(const fiber& f) noexcept {
 [[noreturn]] void refuse_thread_end(const fiber& f) noexcept {
     char who[320];
     describe(f, who, sizeof who);
-    std::fprintf(stderr,
-                 "ums: pthread_exit(), or a cancellation of the kernel thread, in %s: that thread is "
-                 "not the fiber's. Return from the fiber's function, or request a stop "
-                 "(ums::jfiber); in C ums_pthread_exit(), of a fiber made by ums_pthread_create()\n",
-                 who);
+    std::fprintf(
+        stderr,
+        "ums: pthread_exit(), or a cancellation of the kernel thread, in %s: that thread is "
+        "not the fiber's. Return from the fiber's function, or request a stop "
+        "(ums::jfiber); in C ums_pthread_exit(), of a fiber made by ums_pthread_create()\n",
+        who);
     std::abort();
 }
 
@@ -149,7 +150,8 @@ std::uint64_t caller_id() noexcept {
     const here at;
     if (home == nullptr)
         // sync(runtime): sees the cluster.
-        home = at.self != nullptr ? at.self->home_cluster.get() : default_cluster.load(base::acquire);
+        home =
+            at.self != nullptr ? at.self->home_cluster.get() : default_cluster.load(base::acquire);
     if (home == nullptr)
         throw_error(std::errc::operation_not_permitted,
                     "ums: no runtime is running: create fibers inside ums::run()");
@@ -266,9 +268,10 @@ UMS_ALWAYS_INLINE bool says_more(const fiber_options& o) noexcept {
 void check(const fiber_options& options) {
     if (options.priority < least_priority || options.priority > most_priority ||
         options.weight == 0 || options.weight > most_weight || options.group >= group_count)
-        throw_error(std::errc::invalid_argument,
-                    "ums: fiber_options: expected a priority from -4 to 3, a weight from 1 to 10,000, "
-                    "a group below 64");
+        throw_error(
+            std::errc::invalid_argument,
+            "ums: fiber_options: expected a priority from -4 to 3, a weight from 1 to 10,000, "
+            "a group below 64");
 }
 
 // Applies the name, the pin, and what the policy uses. Returns the new top of the stack.

@@ -12,8 +12,8 @@
 
 #include <gtest/gtest.h>
 
-#include "mem/guard.hpp"
 #include "internal/failing_calls.hpp"
+#include "mem/guard.hpp"
 #include "support/conservation.hpp"
 #include "support/debug_words.hpp"
 #include "support/one_processor.hpp"

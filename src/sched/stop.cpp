@@ -164,7 +164,8 @@ void stop::wait_if_released(carrier& c) noexcept {
     c.is_stopping.set(true);
     // If this fails, a processor has just reached the fiber's place, which is then gone.
     if (c.turn.change(seen, turn_word::waits)) {
-        for (turn_word::state now; (now = c.turn.now()) != turn_word::holds;) c.turn.wait_while(now);
+        for (turn_word::state now; (now = c.turn.now()) != turn_word::holds;)
+            c.turn.wait_while(now);
         c.pool.come_back(c);
     }
     c.is_stopping.set(false);

@@ -11,9 +11,9 @@
 
 #include "arch/context.hpp"
 #include "os/errno.hpp"
+#include "sched/after_switch.hpp"
 #include "sched/carrier.hpp"
 #include "sched/fiber.hpp"
-#include "sched/after_switch.hpp"
 #include "sched/processor.hpp"
 
 namespace ums::sched {

@@ -132,8 +132,7 @@ void go_to(sched::cluster* target, processor* there) noexcept {
                "migrate() was called inside ums::keep_carrier, and a kernel thread does not leave "
                "its cluster");
     // A marked region continues with a permit of the new cluster's: each pool counts its own.
-    const std::uint32_t depth =
-        self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
+    const std::uint32_t depth = self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
     if (depth != 0) {
         self->blocks.depth.set(0);
         self->blocks.has_permit.set(false);
@@ -143,8 +142,8 @@ void go_to(sched::cluster* target, processor* there) noexcept {
     sched::fiber* next = p->pick();
     if (p->trace != nullptr) [[unlikely]]
         trace_leave(*p->trace, sched::trace_event::migrate, *self, keeps ? nullptr : next);
-    after_switch* const after = c->leave_behind(&finish_migration, self, target,
-                                                reinterpret_cast<std::uintptr_t>(there));
+    after_switch* const after =
+        c->leave_behind(&finish_migration, self, target, reinterpret_cast<std::uintptr_t>(there));
     if (keeps)
         keep::switch_to(*c, *self, next, after);
     else

@@ -39,9 +39,9 @@ public:
 
 private:
     std::uint32_t slice_ = run_queue::slice;
-    os::nanoseconds began_ = 0;     // When the last look was; 0: no deadline was pending then.
-    std::uint32_t credit_ = 0;  // Switches since the last look that were not spent on a sleeper.
-    std::uint32_t fired_from_ = 0;  // Where the queue's front was before the last sleepers came.
+    os::nanoseconds began_ = 0;  // When the last look was; 0: no deadline was pending then.
+    std::uint32_t credit_ = 0;   // Switches since the last look that were not spent on a sleeper.
+    std::uint32_t fired_from_ = 0;   // Where the queue's front was before the last sleepers came.
     std::uint32_t since_fired_ = 0;  // In slices, up to a bound.
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t least_ring_bytes = 64u << 10, most_ring_bytes = 1u << 31;
 
-constinit os::lock rings_lock;    // Guards the list of rings, and is_free.
+constinit os::lock rings_lock;  // Guards the list of rings, and is_free.
 // Guards writing into the ring of the threads without a processor.
 constinit os::lock outside_lock{os::lock_rank::carriers};
 constinit base::atomic<trace_ring*> outside_ring;
@@ -58,7 +58,8 @@ trace_ring* make_ring(std::uint32_t processor, const char* cluster) noexcept {
     // relaxed: under the lock.
     for (trace_ring* r = tracing.rings.load(base::relaxed); r != nullptr;
          r = r->next.load(base::relaxed)) {
-        if (r->is_free == 0 || r->processor != processor || std::strncmp(r->cluster, cluster, 15) != 0)
+        if (r->is_free == 0 || r->processor != processor ||
+            std::strncmp(r->cluster, cluster, 15) != 0)
             continue;
         r->is_free = 0;
         // relaxed: count is its own from now on. A reader sees the records that follow it.
@@ -196,7 +197,8 @@ namespace {
 class dump_file {
 public:
     explicit dump_file(const char* path) noexcept
-        : fd_{::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)}, is_good_{fd_ >= 0} {}
+        : fd_{::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)},
+          is_good_{fd_ >= 0} {}
     ~dump_file() {
         if (fd_ >= 0) ::close(fd_);
     }
@@ -302,7 +304,8 @@ void trace_event(std::string_view text) noexcept {
         }
     }
     const outside ring_of_all;
-    if (ring_of_all.ring != nullptr) ring_of_all.ring->write_text(sched::trace_event::mark, id, text);
+    if (ring_of_all.ring != nullptr)
+        ring_of_all.ring->write_text(sched::trace_event::mark, id, text);
 }
 
 }  // namespace ums

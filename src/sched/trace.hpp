@@ -45,25 +45,25 @@ enum class trace_event : std::uint8_t {
     // It runs from now on; 0: the processor looks for work. The fiber that ran before has yielded,
     // unless a record of its own says otherwise.
     run = 1,
-    yield = 2,      // It goes to a queue; `other` runs next (0: the processor looks for work).
+    yield = 2,  // It goes to a queue; `other` runs next (0: the processor looks for work).
     // It waits for `argument` (a wait_mark's word, or one of trace_wait); `other` runs next.
     park = 3,
-    end = 4,        // Its function has returned; `other` runs next.
+    end = 4,  // Its function has returned; `other` runs next.
     // `other` made it (0: a plain thread); `argument` is the function that calls its own.
     spawn = 5,
-    name = 6,       // The first 16 bytes of its name.
-    unpark = 7,     // `other` has made it ready (0: a plain thread, whose number is `argument`).
-    timer = 8,      // Its deadline has made it ready.
-    io = 9,         // An event of a descriptor has made it ready.
-    steal = 10,     // `argument` fibers came from the processor with the index `other`.
-    migrate = 11,   // It goes to another cluster or processor; `other` runs next.
+    name = 6,      // The first 16 bytes of its name.
+    unpark = 7,    // `other` has made it ready (0: a plain thread, whose number is `argument`).
+    timer = 8,     // Its deadline has made it ready.
+    io = 9,        // An event of a descriptor has made it ready.
+    steal = 10,    // `argument` fibers came from the processor with the index `other`.
+    migrate = 11,  // It goes to another cluster or processor; `other` runs next.
     // It is blocked in the kernel, on the thread `argument`; its processor goes to the thread
     // `other`.
     hand_off = 12,
-    back = 13,      // Its call has returned, on the thread `argument`; it waits for a processor.
-    stop = 14,      // It was stopped in favour of others.
-    mark = 15,      // The first 16 bytes of a text of the program's.
-    more = 16,      // 16 bytes more of the name or the text right before.
+    back = 13,  // Its call has returned, on the thread `argument`; it waits for a processor.
+    stop = 14,  // It was stopped in favour of others.
+    mark = 15,  // The first 16 bytes of a text of the program's.
+    more = 16,  // 16 bytes more of the name or the text right before.
 };
 
 // What is waited for if there is no wait_mark: kinds in the same byte.
@@ -106,7 +106,8 @@ struct alignas(base::cache_line) trace_ring : after_switch {
         // sync(trace): release keeps these behind the count's last store: a reader that finds one
         // of them in the slot's old record also finds that count, and drops the record.
         r.when.store(arch::time_stamp(), base::release);
-        r.what.store(static_cast<std::uint64_t>(e) << trace_record::event_shift | id, base::release);
+        r.what.store(static_cast<std::uint64_t>(e) << trace_record::event_shift | id,
+                     base::release);
         r.argument.store(argument, base::release);
         r.other.store(further, base::release);
         count.store(n + 1, base::release);  // sync(trace): publishes the record.
@@ -121,10 +122,10 @@ struct alignas(base::cache_line) trace_ring : after_switch {
 struct trace_control {
     std::uint32_t version = 1;
     std::uint32_t record_bytes = sizeof(trace_record);
-    base::atomic<std::uint32_t> wanted;                    // 1: record. Tools write it.
+    base::atomic<std::uint32_t> wanted;  // 1: record. Tools write it.
     // The size of the rings to be made; a power of two. Tools write it.
     base::atomic<std::uint32_t> ring_bytes{16u << 20};
-    base::atomic<trace_ring*> rings;                       // The newest.
+    base::atomic<trace_ring*> rings;  // The newest.
     // The two stamps of one moment, for tools that have no other pair; 0: nothing was recorded yet.
     base::atomic<std::uint64_t> began_stamp;
     base::atomic<std::int64_t> began_ns;  // CLOCK_MONOTONIC

@@ -44,7 +44,9 @@ std::vector<copy> read(const trace_ring& ring) {
     const std::uint64_t count = ring.count.load(base::acquire);
     for (std::uint64_t i = count > capacity ? count - capacity : 0; i < count; ++i) {
         const trace_record& r = ring.records[i & ring.mask];
-        all.push_back({i, {r.what.load(base::acquire), r.argument.load(base::acquire), r.other.load(base::acquire)}});
+        all.push_back({i,
+                       {r.what.load(base::acquire), r.argument.load(base::acquire),
+                        r.other.load(base::acquire)}});
     }
     const std::uint64_t after = ring.count.load(base::acquire);
     const std::uint64_t whole = after + 1 > capacity ? after + 1 - capacity : 0;
@@ -52,7 +54,9 @@ std::vector<copy> read(const trace_ring& ring) {
     return all;
 }
 
-void write_numbered(trace_ring& ring, std::uint64_t n) { ring.write(trace_event::mark, n, n * 3, n * 5); }
+void write_numbered(trace_ring& ring, std::uint64_t n) {
+    ring.write(trace_event::mark, n, n * 3, n * 5);
+}
 
 void expect_whole(const copy& c) {
     ASSERT_EQ(c.words[0], std::uint64_t{15} << 56 | c.number);
@@ -67,7 +71,8 @@ TEST(trace_test, the_newest_records_overwrite_the_oldest) {
         write_numbered(s.ring, n);
         const std::vector<copy> all = read(s.ring);
         // All records but the one whose place is written next.
-        ASSERT_EQ(all.size(), std::min<std::size_t>(n + 1, small_ring::capacity - (n + 1 >= small_ring::capacity)));
+        ASSERT_EQ(all.size(), std::min<std::size_t>(
+                                  n + 1, small_ring::capacity - (n + 1 >= small_ring::capacity)));
         ASSERT_EQ(all.back().number, n);
         for (const copy& c : all) expect_whole(c);
     }
@@ -106,7 +111,8 @@ struct counts {
 // Counts the events of all rings, since `before`.
 counts count_events(const counts& before = {}) {
     counts c;
-    for (const trace_ring* r = tracing.rings.load(base::acquire); r != nullptr; r = r->next.load(base::relaxed))
+    for (const trace_ring* r = tracing.rings.load(base::acquire); r != nullptr;
+         r = r->next.load(base::relaxed))
         for (const copy& one : read(*r)) ++c.of[one.words[0] >> 56 & 31];
     for (std::size_t i = 0; i < c.of.size(); ++i) c.of[i] -= before.of[i];
     return c;
@@ -171,7 +177,8 @@ TEST(trace_test, recording_begins_and_ends_while_fibers_yield) {
         for (int round = 0; round < 20; ++round) {
             const auto sum = [] {
                 std::uint64_t n = 0;
-                for (const trace_ring* r = tracing.rings.load(base::acquire); r != nullptr; r = r->next.load(base::relaxed))
+                for (const trace_ring* r = tracing.rings.load(base::acquire); r != nullptr;
+                     r = r->next.load(base::relaxed))
                     n += r->count.load(base::acquire);
                 return n;
             };

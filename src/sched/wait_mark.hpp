@@ -26,22 +26,22 @@ enum class wait_kind : std::uint8_t {
     mutex = 1,         // impl::mutex_state
     shared_mutex = 2,  // impl::shared_mutex_state, exclusively.
     shared_mutex_shared = 3,
-    semaphore = 4,   // impl::semaphore_state
-    condition = 5,   // impl::condition_state
-    send = 6,        // impl::channel_state
-    receive = 7,     // impl::channel_state
-    select = 8,      // The number of cases.
-    gate = 9,        // impl::gate_state: a latch, a wait_group or an event.
-    barrier = 10,    // impl::barrier_state
-    once = 11,       // impl::once_state
-    scope = 12,      // ums::scope
-    future = 13,     // The word of an impl::shared_state.
-    readable = 14,   // The descriptor's number.
-    writable = 15,   // The descriptor's number.
-    offload = 16,    // A call on a thread of the off-load pool.
-    resolve = 17,    // The same, for a name.
-    shortage = 18,   // Descriptors are used up.
-    permit = 19,     // sched::permits: a carrier for ums::blocking().
+    semaphore = 4,  // impl::semaphore_state
+    condition = 5,  // impl::condition_state
+    send = 6,       // impl::channel_state
+    receive = 7,    // impl::channel_state
+    select = 8,     // The number of cases.
+    gate = 9,       // impl::gate_state: a latch, a wait_group or an event.
+    barrier = 10,   // impl::barrier_state
+    once = 11,      // impl::once_state
+    scope = 12,     // ums::scope
+    future = 13,    // The word of an impl::shared_state.
+    readable = 14,  // The descriptor's number.
+    writable = 15,  // The descriptor's number.
+    offload = 16,   // A call on a thread of the off-load pool.
+    resolve = 17,   // The same, for a name.
+    shortage = 18,  // Descriptors are used up.
+    permit = 19,    // sched::permits: a carrier for ums::blocking().
 };
 
 // The kind in the highest byte, the object's address (or the number) below.

@@ -58,9 +58,7 @@ bool processor::on_block(const carry::notice& what) noexcept {
     const result r = hand_off::from(*c, what.activity, marked, what.free_cpu);
     if (r == result::not_blocked) return false;
     if (r == result::refused) return true;
-    auto& kind = marked                                 ? in_regions
-                 : what.why == carry::cause::page_fault ? in_faults
-                                                        : in_calls;
+    auto& kind = marked ? in_regions : what.why == carry::cause::page_fault ? in_faults : in_calls;
     kind.fetch_add(1, base::relaxed);
     const auto ns = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when));
     const auto bucket =

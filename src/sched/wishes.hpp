@@ -42,9 +42,7 @@ struct wishes {
                          : std::max<os::nanoseconds>(os::to_nanoseconds(when), 1));
     }
 
-    [[nodiscard]] int effective_priority() const noexcept {
-        return urgency_beside(priority.get());
-    }
+    [[nodiscard]] int effective_priority() const noexcept { return urgency_beside(priority.get()); }
     // Returns what it inherits, or `own` if that is higher.
     [[nodiscard]] int urgency_beside(int own) const noexcept {
         // relaxed: policy::raised() moves a fiber that is raised while it is ready.
@@ -60,7 +58,7 @@ struct wishes {
 // Guarded by the policy that has the fiber, or that gave it to a processor. A policy that the fiber
 // has left may still look at `place`, in raised().
 struct policy_note {
-    std::uint64_t used = 0;     // fair_share: the time that it ran, divided by its weight.
+    std::uint64_t used = 0;  // fair_share: the time that it ran, divided by its weight.
     // fair_share: since when it runs; 0: it does not run, or the policy did not start it.
     os::nanoseconds since = 0;
     // local_*: its processor, plus 1. priority: its level, plus 1. fair_share: its group, marked.

@@ -21,8 +21,7 @@ constexpr char unavailable[] = "unavailable: ";
 constexpr const char* available = "fsgsbase: in user mode, by WRFSBASE";
 constexpr const char* no_fsgsbase =
     "unavailable: no FSGSBASE: the UMS API needs a CPU with it, and Linux 5.9 or later";
-constexpr const char* no_valgrind =
-    "unavailable: no FSGSBASE: Valgrind does not know WRFSBASE";
+constexpr const char* no_valgrind = "unavailable: no FSGSBASE: Valgrind does not know WRFSBASE";
 
 }  // namespace
 

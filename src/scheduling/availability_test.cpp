@@ -17,8 +17,7 @@
 
 namespace {
 
-constexpr const char* line =
-    "no FSGSBASE: the UMS API needs a CPU with it, and Linux 5.9 or later";
+constexpr const char* line = "no FSGSBASE: the UMS API needs a CPU with it, and Linux 5.9 or later";
 
 intptr_t never_run(void*) { return 0; }
 

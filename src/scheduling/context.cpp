@@ -66,9 +66,7 @@ bool is_suspended(const context& c) noexcept {
     // relaxed: the answer may be out of date as soon as it is given.
     return (c.control.load(base::relaxed) & ~killed) != 0;
 }
-bool is_terminated(const context& c) noexcept {
-    return (c.state.see() & state_mask) == terminated;
-}
+bool is_terminated(const context& c) noexcept { return (c.state.see() & state_mask) == terminated; }
 
 }  // namespace
 

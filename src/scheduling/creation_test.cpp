@@ -46,7 +46,8 @@ TEST_F(creation, whoever_takes_a_worker_from_its_list_can_use_its_handle) {
         hold_up = &has_looked;
         ums_worker_options_t options = UMS_WORKER_OPTIONS_INIT;
         options.list = list;
-        must(ums_worker_create(&worker, &options, [](void*) -> intptr_t { return 0; }, nullptr));
+        must(ums_worker_create(
+            &worker, &options, [](void*) -> intptr_t { return 0; }, nullptr));
     }};
     ums_context_t taken = 0;
     ASSERT_EQ(ums_completion_list_dequeue(list, UMS_NEVER, &taken), 0);

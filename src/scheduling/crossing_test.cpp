@@ -61,7 +61,8 @@ void on_step(int, siginfo_t* info, void* frame) {
     is_kept = true;
     is_kept.notify_one();
     is_over.wait(false);
-    return std::all_of(std::begin(all), std::end(all), [](std::uint32_t x) { return x == pattern; });
+    return std::all_of(std::begin(all), std::end(all),
+                       [](std::uint32_t x) { return x == pattern; });
 }
 
 TEST_F(crossing_test, a_stop_at_any_instruction_of_coming_in_writes_into_no_seat_that_was_left) {

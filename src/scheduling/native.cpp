@@ -11,10 +11,10 @@
 
 #include "base/assert.hpp"
 #include "base/sized.hpp"
+#include "scheduling/availability.hpp"
 #include "scheduling/completion_list.hpp"
 #include "scheduling/context.hpp"
 #include "scheduling/crossing.hpp"
-#include "scheduling/availability.hpp"
 #include "scheduling/scheduler_thread.hpp"
 #include "scheduling/seat.hpp"
 #include "scheduling/stats_files.hpp"

@@ -229,8 +229,8 @@ UMS_ALWAYS_INLINE void note_execution(context& self, scheduler_thread& s, contex
 }
 
 // Requires: a claim.
-[[noreturn]] UMS_ALWAYS_INLINE void execute_claimed(context& self, scheduler_thread& s,
-                                                    context& w, handle h) noexcept {
+[[noreturn]] UMS_ALWAYS_INLINE void execute_claimed(context& self, scheduler_thread& s, context& w,
+                                                    handle h) noexcept {
     foresee(s, w);
     note_execution(self, s, w, h);
     w.seat.set(s.seat);

@@ -94,9 +94,11 @@ carry::crew::outcome spare_seats::work() noexcept {
         const int error = make_one();
         if (error == 0) continue;
         if (!std::exchange(has_complained_, true))
-            os::say("no spare kernel thread for a scheduler whose worker blocks (%s): until there is one it "
-                    "blocks with its worker; it is tried again (see ulimit -u, ulimit -v, pids.max)",
-                    std::strerror(error));
+            os::say(
+                "no spare kernel thread for a scheduler whose worker blocks (%s): until there is "
+                "one it "
+                "blocks with its worker; it is tried again (see ulimit -u, ulimit -v, pids.max)",
+                std::strerror(error));
         return {.was_refused = true};
     }
     has_complained_ = false;

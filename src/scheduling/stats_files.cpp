@@ -61,7 +61,7 @@ fs::path own_directory() {
 constexpr const char* space_file = ".pid_namespace";
 
 std::string own_pid_space() {
-    struct stat s{};
+    struct stat s {};
     return ::stat("/proc/self/ns/pid", &s) == 0 ? std::to_string(s.st_ino) + "\n" : "";
 }
 

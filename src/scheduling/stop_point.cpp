@@ -68,8 +68,8 @@ void learn_where_not_to_stop() {
             // are. Windows' names on this API hold locks of their own.
             const bool is_compat =
                 !is_program && std::strstr(object->dlpi_name, "/libums_compat.") != nullptr;
-            if (!is_program && (has_heap || is_ours || is_compat ||
-                                os::is_runtime_library(object->dlpi_name)))
+            if (!is_program &&
+                (has_heap || is_ours || is_compat || os::is_runtime_library(object->dlpi_name)))
                 forbidden.add(*object);
             // Everything is in one object, so addresses tell nothing.
             if (is_program && has_heap) *static_cast<bool*>(program_has_heap) = true;

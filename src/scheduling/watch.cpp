@@ -17,8 +17,8 @@
 #include "os/interrupt_signal.hpp"
 #include "os/membarrier.hpp"
 #include "rt/environment.hpp"
-#include "scheduling/home.hpp"
 #include "scheduling/availability.hpp"
+#include "scheduling/home.hpp"
 #include "scheduling/scheduler_thread.hpp"
 #include "scheduling/spares.hpp"
 #include "scheduling/stop_point.hpp"
@@ -92,15 +92,15 @@ std::string describe_watch() {
         return std::string{"off: "} + missing;
     const preference what = wanted();
     if (what == preference::off)
-        return rt::environment::detector(-1) >= 0 ? "off: asked for" : "off: under a sanitizer only if UMS_BLOCK asks for it";
+        return rt::environment::detector(-1) >= 0
+                   ? "off: asked for"
+                   : "off: under a sanitizer only if UMS_BLOCK asks for it";
     const carry::verdict found = carry::would_choose(preference::monitor);
     if (!found.is_possible) return "refused: monitor: " + found.reason;
     return what == preference::monitor ? "monitor: asked for" : "monitor: the best there is";
 }
 
-bool seat_watch::on_block(const carry::notice& what) noexcept {
-    return leave_behind(seat_, what);
-}
+bool seat_watch::on_block(const carry::notice& what) noexcept { return leave_behind(seat_, what); }
 
 int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
 

@@ -90,8 +90,7 @@ public:
     // The registers are saved.
     void unlock() noexcept {
         // sync(ums.state): publishes the saved registers to the scheduler that executes it.
-        const std::uint32_t was =
-            word_.fetch_and(~std::uint32_t{locked | awaited}, base::acq_rel);
+        const std::uint32_t was = word_.fetch_and(~std::uint32_t{locked | awaited}, base::acq_rel);
         UMS_ASSERT((was & locked) != 0, "a worker's registers are saved once");
         if ((was & awaited) != 0) os::futex_wake(word_.address(), 0x7fffffff);
     }
@@ -112,13 +111,13 @@ private:
     static constexpr bool may_follow(std::uint32_t now, std::uint32_t next) noexcept {
         constexpr auto bit = [](std::uint32_t s) { return 1u << s; };
         constexpr std::uint32_t after[8] = {
-            bit(held) | bit(blocked),                                 // none
+            bit(held) | bit(blocked),                                  // none
             bit(queued) | bit(blocked) | bit(none) | bit(terminated),  // held
-            bit(owned) | bit(blocked),                                // queued
-            bit(running) | bit(blocked),                              // owned
-            bit(owned) | bit(blocked),                                // running
-            bit(held) | bit(terminated) | bit(none),                  // blocked
-            bit(held) | bit(blocked),                                 // terminated
+            bit(owned) | bit(blocked),                                 // queued
+            bit(running) | bit(blocked),                               // owned
+            bit(owned) | bit(blocked),                                 // running
+            bit(held) | bit(terminated) | bit(none),                   // blocked
+            bit(held) | bit(blocked),                                  // terminated
         };
         const std::uint32_t from = now & state_mask, to = next & state_mask;
         return from == to || (after[from] & bit(to)) != 0;

@@ -11,9 +11,9 @@
 #include "os/membarrier.hpp"
 #include "os/system.hpp"
 #include "sched/park.hpp"
+#include "scheduling/availability.hpp"
 #include "scheduling/crossing.hpp"
 #include "scheduling/home.hpp"
-#include "scheduling/availability.hpp"
 #include "scheduling/seat.hpp"
 #include "scheduling/stop_point.hpp"
 #include "scheduling/totals.hpp"
@@ -160,8 +160,7 @@ int attach(context& c) noexcept {
     for (const std::uint32_t before : {std::uint32_t{none}, std::uint32_t{terminated}}) {
         std::uint32_t seen = before;
         // sync(ums.state): sees that its last worker no longer uses it.
-        if (c.state.change(seen, held | locked, base::acquire))
-            return static_cast<int>(before);
+        if (c.state.change(seen, held | locked, base::acquire)) return static_cast<int>(before);
     }
     return -EBUSY;
 }

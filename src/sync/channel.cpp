@@ -735,7 +735,7 @@ channel_status channel_calls::receive_some(channel_state& c, const channel_batch
 }
 
 channel_status channel_calls::receive_ready(channel_state& c, const channel_batch& b,
-                                          std::size_t& done) {
+                                            std::size_t& done) {
     return attempt_many<way::receive>(c, b, done);
 }
 

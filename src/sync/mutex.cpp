@@ -63,7 +63,7 @@ std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
 
 struct lock_waiter : waiter {
     using waiter::waiter;
-    unsigned overtaken = 0;    // How often it was woken and another fiber was faster.
+    unsigned overtaken = 0;  // How often it was woken and another fiber was faster.
     // Guarded by the list's lock: how often a waiter behind this one was woken before it.
     unsigned passed_over = 0;
     bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
@@ -242,9 +242,8 @@ template <handover kind>
         return;
     }
     const bool by_priority = urgency::counts();
-    auto* w = static_cast<lock_waiter*>(kind == handover::barging && by_priority
-                                            ? pop_most_urgent(m.waiters)
-                                            : pop(m.waiters));
+    auto* w = static_cast<lock_waiter*>(
+        kind == handover::barging && by_priority ? pop_most_urgent(m.waiters) : pop(m.waiters));
     if (w == nullptr) {
         // The waiter gave up, and cleared has_waiters. The word's release must come last.
         guard.unlock();

@@ -140,9 +140,7 @@ static void keepers(void* argument) {
     for (int i = 0; i < 8; ++i) CHECK_IS(0, ums_fiber_join(&fibers[i]));
 }
 
-static void a_fiber_keeps_its_kernel_thread(void) {
-    CHECK_IS(0, ums_run(NULL, keepers, NULL));
-}
+static void a_fiber_keeps_its_kernel_thread(void) { CHECK_IS(0, ums_run(NULL, keepers, NULL)); }
 
 static void a_scope_past_the_bound_is_refused(void) {
     ums_options_t options = UMS_OPTIONS_INIT;

@@ -42,8 +42,7 @@ static void use_elements_of(size_t bytes, size_t capacity) {
     CHECK_IS(0, ums_channel_create(&c, bytes, capacity));
     for (size_t i = 0; i < AT_ONCE; ++i) CHECK_IS(0, ums_channel_send(c, in + i * bytes));
     CHECK_IS(AT_ONCE, ums_channel_send_all(c, in + AT_ONCE * bytes, AT_ONCE));
-    for (size_t i = 0; i < AT_ONCE / 2; ++i)
-        CHECK_IS(0, ums_channel_receive(c, out + i * bytes));
+    for (size_t i = 0; i < AT_ONCE / 2; ++i) CHECK_IS(0, ums_channel_receive(c, out + i * bytes));
     CHECK_IS(AT_ONCE, ums_channel_receive_some(c, out + AT_ONCE / 2 * bytes, AT_ONCE));
     CHECK_IS(AT_ONCE, ums_channel_send_all(c, in + 2 * AT_ONCE * bytes, AT_ONCE));
     CHECK_IS(ELEMENTS - AT_ONCE * 3 / 2,

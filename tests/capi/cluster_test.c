@@ -501,9 +501,14 @@ static void ask(void* argument) {
     CHECK_IS(0, ums_cluster_destroy(cluster));
 }
 static void each_policy_is_chosen_by_name(void) {
-    static const char* const names[] = {
-        "work_stealing", "global_fifo", "local_locked",           "local_mpsc", "local_mpsc_intrusive",
-        "priority",      "earliest_deadline_first", "fair_share"};
+    static const char* const names[] = {"work_stealing",
+                                        "global_fifo",
+                                        "local_locked",
+                                        "local_mpsc",
+                                        "local_mpsc_intrusive",
+                                        "priority",
+                                        "earliest_deadline_first",
+                                        "fair_share"};
     for (int i = 0; i <= UMS_POLICY_FAIR_SHARE; ++i) {
         ums_policy_t policy = ums_policy_named(names[i]);
         CHECK_IS(i, policy);

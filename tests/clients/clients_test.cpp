@@ -145,18 +145,19 @@ void serve_postgres(stream peer) {
         add_number(row, static_cast<std::uint32_t>(text.size()), 4);
         row += text;
         if (!peer.write_all(message('T', columns) + message('D', row) +
-                        message('C', std::string("SELECT 1\0", 9)) + ready))
+                            message('C', std::string("SELECT 1\0", 9)) + ready))
             return;
     }
 }
 
 class server {
 public:
-    explicit server(void (*serve)(stream)) : acceptor_{[this, serve] {
-        std::vector<fiber> sessions;
-        while (auto peer = door_.accept()) sessions.emplace_back(serve, std::move(*peer));
-        for (fiber& f : sessions) f.join();
-    }} {}
+    explicit server(void (*serve)(stream))
+        : acceptor_{[this, serve] {
+              std::vector<fiber> sessions;
+              while (auto peer = door_.accept()) sessions.emplace_back(serve, std::move(*peer));
+              for (fiber& f : sessions) f.join();
+          }} {}
     ~server() {
         (void)door_.close();
         acceptor_.join();
@@ -293,8 +294,10 @@ TEST_F(clients_test, libpq_loses_no_event) {
         if (const char* real = std::getenv("REAL_POSTGRES"); real != nullptr)
             return converse([=](int i, int round) { ask_postgres(real, i, round); });
         const server own{serve_postgres};
-        const std::string where = "hostaddr=127.0.0.1 user=me dbname=any sslmode=disable "
-                                  "gssencmode=disable port=" + std::to_string(own.port());
+        const std::string where =
+            "hostaddr=127.0.0.1 user=me dbname=any sslmode=disable "
+            "gssencmode=disable port=" +
+            std::to_string(own.port());
         converse([&](int i, int round) { ask_postgres(where, i, round); });
     });
 }

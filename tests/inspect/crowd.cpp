@@ -133,7 +133,9 @@ void states() {
 
 // A bell, colours and a second line; bytes that are not UTF-8; words; what few know as controls.
 const char* const odd_names[] = {"bell\a\x1b[31mred\nsecond line\t", "\xff\xfe half \xe6\x97",
-                                 "\xc3\xbc \xe6\x97\xa5\xe6\x9c\xac", "\xc2\x9b" "31m\xe2\x80\xae"};
+                                 "\xc3\xbc \xe6\x97\xa5\xe6\x9c\xac",
+                                 "\xc2\x9b"
+                                 "31m\xe2\x80\xae"};
 
 [[gnu::noinline]] void descend(int frames) {
     if (frames == 0)

@@ -29,8 +29,9 @@ void only_end() { ums::trace_event("only this"); }
 
 void do_all() {
     std::vector<ums::fiber> all;
-    ums::counting_semaphore<> to[2][2] = {{ums::counting_semaphore<>{1}, ums::counting_semaphore<>{0}},
-                                          {ums::counting_semaphore<>{1}, ums::counting_semaphore<>{0}}};
+    ums::counting_semaphore<> to[2][2] = {
+        {ums::counting_semaphore<>{1}, ums::counting_semaphore<>{0}},
+        {ums::counting_semaphore<>{1}, ums::counting_semaphore<>{0}}};
     for (auto& pair : to)
         for (int side = 0; side < 2; ++side)
             all.emplace_back(ums::fiber_options{.name = "ping-pong " + std::to_string(side)},
@@ -59,7 +60,8 @@ int main(int argc, char** argv) {
         print();
         char line[64];
         while (waits && std::fgets(line, sizeof line, stdin) != nullptr) {
-            if (std::strcmp(line, "crash\n") == 0) ums::fiber{{.name = "the wrong one"}, fault}.join();
+            if (std::strcmp(line, "crash\n") == 0)
+                ums::fiber{{.name = "the wrong one"}, fault}.join();
             if (std::strcmp(line, "again\n") != 0) break;
             do_all();
             print();

@@ -301,12 +301,14 @@ TEST_F(foreign_test, both_directions_and_several_fibers_wait_for_one_number) {
             foreign_pair p;
             const std::vector<char> much(1u << 20, 'x');
             std::atomic<std::size_t> got = 0;
-            fiber writer{[&] { EXPECT_TRUE(io::write_all(p.here, much.data(), much.size(), soon())); }};
+            fiber writer{
+                [&] { EXPECT_TRUE(io::write_all(p.here, much.data(), much.size(), soon())); }};
             std::vector<fiber> readers;
-            for (int i = 0; i < 3; ++i) readers.emplace_back([&] {
-                char c;
-                EXPECT_EQ(io::read(p.here, &c, 1, soon()).value_or(0), 1u);
-            });
+            for (int i = 0; i < 3; ++i)
+                readers.emplace_back([&] {
+                    char c;
+                    EXPECT_EQ(io::read(p.here, &c, 1, soon()).value_or(0), 1u);
+                });
             std::vector<char> buffer(50'000);
             for (int i = 0; i < 3; ++i) {
                 this_fiber::yield();

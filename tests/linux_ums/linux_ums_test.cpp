@@ -11,8 +11,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore>
-#include <sys/syscall.h>
 #include <string>
+#include <sys/syscall.h>
 #include <thread>
 #include <time.h>
 #include <unistd.h>
@@ -213,8 +213,7 @@ TEST_F(linux_names, all_threads_of_all_handles_execute_workers) {
     const ums_pid_t list = create_completion_list(handles[0])->id;
     crowd c;
     c.everybody = 8;
-    for (int i = 0; i < n; ++i)
-        ASSERT_EQ(add_worker_thread(handles[0], run_in_crowd, &c, list), 0);
+    for (int i = 0; i < n; ++i) ASSERT_EQ(add_worker_thread(handles[0], run_in_crowd, &c, list), 0);
     std::vector<crowd_thread> all(8);
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -224,8 +223,7 @@ TEST_F(linux_names, all_threads_of_all_handles_execute_workers) {
             EXPECT_EQ(enter_ums_scheduling_mode(t.handle, execute_one, &t, t.list), 0);
         });
     }
-    for (int i = 0; i < n; ++i)
-        ASSERT_EQ(add_worker_thread(handles[0], run_in_crowd, &c, list), 0);
+    for (int i = 0; i < n; ++i) ASSERT_EQ(add_worker_thread(handles[0], run_in_crowd, &c, list), 0);
     EXPECT_EQ(destroy_comp_list(handles[0], list), 0);
     for (const int h : handles) EXPECT_EQ(release_ums(h), 0);
     for (std::thread& t : threads) t.join();
@@ -310,9 +308,8 @@ TEST_F(linux_names, a_thread_that_begins_late_is_not_left_by_the_last_close) {
     EXPECT_EQ(add_worker_thread(l.handle, ends_once_another_is_made, &l, l.list), 0);
     std::vector<std::thread> threads;
     for (int i = 0; i < 2; ++i)
-        threads.emplace_back([&] {
-            EXPECT_EQ(enter_ums_scheduling_mode(l.handle, execute_each, &l, l.list), 0);
-        });
+        threads.emplace_back(
+            [&] { EXPECT_EQ(enter_ums_scheduling_mode(l.handle, execute_each, &l, l.list), 0); });
     EXPECT_EQ(release_ums(l.handle), 0);
     for (std::thread& t : threads) t.join();
     ASSERT_TRUE(l.start.is_made);
@@ -436,7 +433,8 @@ int execute_last(void* of) {
 TEST_F(linux_names, every_ready_worker_is_listed_and_any_may_be_executed) {
     const int handle = ums_init();
     const ums_pid_t list = create_completion_list(handle)->id;
-    for (int i = 0; i < 300; ++i) EXPECT_EQ(add_worker_thread(handle, does_nothing, nullptr, list), 0);
+    for (int i = 0; i < 300; ++i)
+        EXPECT_EQ(add_worker_thread(handle, does_nothing, nullptr, list), 0);
     last_first l{handle, {}, {}};
     std::thread thread{[&] { enter_ums_scheduling_mode(handle, execute_last, &l, list); }};
     EXPECT_EQ(release_ums(handle), 0);

@@ -3,8 +3,8 @@
 // Two handles with two scheduler threads each, one list, and two batches of workers that yield
 // once. Like the report's program, it ends without waiting for its scheduler threads and without
 // closing the handles.
-#include <ums_user_library.h>
 #include "Headers/ums_user_library.h"  // The report's program has it there.
+#include <ums_user_library.h>
 
 #include <stdio.h>
 
@@ -20,11 +20,11 @@ typedef struct arguments {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int executed;
 
-static int entry_point(void *given) {
-    arguments *a = (arguments *)given;
-    completion_list_data *ready = dequeue_ums_completion_list_items(a->handle);
+static int entry_point(void* given) {
+    arguments* a = (arguments*)given;
+    completion_list_data* ready = dequeue_ums_completion_list_items(a->handle);
     if (ready == NULL || ready->head == NULL) return -1;
-    for (ums_worker_thread_data *one = ready->head; one != NULL; one = one->next) {
+    for (ums_worker_thread_data* one = ready->head; one != NULL; one = one->next) {
 #ifdef UMS_LINUX_LIST_ID
         int got = execute_ums_thread(a->handle, one->pid, one->completion_list_id);
 #else
@@ -35,16 +35,16 @@ static int entry_point(void *given) {
     return 0;
 }
 
-static int work(void *given) {
-    if (ums_thread_yield(((arguments *)given)->handle) < 0) return -1;
+static int work(void* given) {
+    if (ums_thread_yield(((arguments*)given)->handle) < 0) return -1;
     pthread_mutex_lock(&lock);
     ++executed;
     pthread_mutex_unlock(&lock);
     return 0;
 }
 
-static void *schedule(void *given) {
-    arguments *a = (arguments *)given;
+static void* schedule(void* given) {
+    arguments* a = (arguments*)given;
     enter_ums_scheduling_mode(a->handle, &entry_point, a, a->list);
     return NULL;
 }
@@ -54,7 +54,7 @@ int main(void) {
     int handles[HANDLES], added = 0;
     for (int i = 0; i < HANDLES; ++i)
         if ((handles[i] = ums_init()) < 0) return 1;
-    completion_list_data *list = create_completion_list(handles[0]);
+    completion_list_data* list = create_completion_list(handles[0]);
     if (list == NULL) return 1;
     of_worker.handle = handles[0];
     for (int batch = 0; batch < 2; ++batch) {

@@ -14,8 +14,17 @@
 namespace {
 
 enum class rule {
-    nothing, drops, duplicates, starves, starves_outside, sleeps_beside, never_sleeps, races,
-    forgets_on_detach, raises_twice, exits
+    nothing,
+    drops,
+    duplicates,
+    starves,
+    starves_outside,
+    sleeps_beside,
+    never_sleeps,
+    races,
+    forgets_on_detach,
+    raises_twice,
+    exits
 };
 constexpr rule breaks = rule::BREAKS;
 

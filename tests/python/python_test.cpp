@@ -82,8 +82,12 @@ int ask(int value) {
 int wait_for(int kind, int who) {
     ++around->waits;
     switch (kind) {
-        case 0: ums::this_fiber::sleep_for(100us); return who;
-        case 1: ums::this_fiber::yield(); return who;
+        case 0:
+            ums::this_fiber::sleep_for(100us);
+            return who;
+        case 1:
+            ums::this_fiber::yield();
+            return who;
         case 2: {
             const std::lock_guard guard{around->lock};
             EXPECT_EQ(around->inside++, 0);
@@ -91,15 +95,19 @@ int wait_for(int kind, int who) {
             --around->inside;
             return who;
         }
-        case 3: return ask(who);
+        case 3:
+            return ask(who);
         case 4:
             around->few.acquire();
             ums::this_fiber::sleep_for(20us);
             around->few.release();
             return who;
-        case 5: return ums::spawn([who] { return who; }).join();
-        case 6: return ums::offload([who] { return who; });
-        default: return ums::blocking([who] { return usleep(50), who; });
+        case 5:
+            return ums::spawn([who] { return who; }).join();
+        case 6:
+            return ums::offload([who] { return who; });
+        default:
+            return ums::blocking([who] { return usleep(50), who; });
     }
 }
 
@@ -140,8 +148,8 @@ PyMethodDef functions[] = {{"wait", host_wait, METH_VARARGS, nullptr},
                            {"again", host_again, METH_VARARGS, nullptr},
                            {nullptr, nullptr, 0, nullptr}};
 
-PyModuleDef host = {PyModuleDef_HEAD_INIT, "host", nullptr, -1, functions,
-                    nullptr, nullptr, nullptr, nullptr};
+PyModuleDef host = {
+    PyModuleDef_HEAD_INIT, "host", nullptr, -1, functions, nullptr, nullptr, nullptr, nullptr};
 
 PyObject* make_host() {
     PyObject* const made = PyModule_Create(&host);

@@ -220,11 +220,14 @@ TEST_F(cluster_test, processors_come_and_go_while_fibers_run_park_and_sleep) {
     });
 }
 
-constexpr std::array all_policies{
-    ums::policy_kind::work_stealing,           ums::policy_kind::global_fifo,
-    ums::policy_kind::local_locked,            ums::policy_kind::local_mpsc,
-    ums::policy_kind::local_mpsc_intrusive,    ums::policy_kind::priority,
-    ums::policy_kind::earliest_deadline_first, ums::policy_kind::fair_share};
+constexpr std::array all_policies{ums::policy_kind::work_stealing,
+                                  ums::policy_kind::global_fifo,
+                                  ums::policy_kind::local_locked,
+                                  ums::policy_kind::local_mpsc,
+                                  ums::policy_kind::local_mpsc_intrusive,
+                                  ums::policy_kind::priority,
+                                  ums::policy_kind::earliest_deadline_first,
+                                  ums::policy_kind::fair_share};
 
 // By some policies the fiber belongs to that processor, as long as the policy keeps a place for it.
 TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_belongs_to) {
@@ -232,7 +235,8 @@ TEST_F(cluster_test, a_fiber_may_remove_the_processor_it_belongs_to) {
         SCOPED_TRACE(ums::name_of(kind));
         ums::run({.processors = 1}, [&] {
             ums::cluster other{{.processors = 3, .policy = kind}};
-            ums::fiber{{.cluster = &other}, [&] {
+            ums::fiber{{.cluster = &other},
+                       [&] {
                            while (other.processors() > 1) {
                                this_fiber::migrate(other, other.processors() - 1);
                                other.remove_processor();
@@ -261,7 +265,8 @@ TEST_F(cluster_test, the_others_take_what_waits_for_a_processor_that_cannot_go_y
                                   while (!is_there) this_fiber::yield();
                                   this_fiber::migrate(other, 1);  // Once the waiter is parked.
                                   computes = true;
-                                  while (!over) {}
+                                  while (!over) {
+                                  }
                               }};
             std::thread waker{[&] {
                 while (!computes || other.processors() != 1) std::this_thread::yield();

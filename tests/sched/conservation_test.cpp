@@ -29,16 +29,22 @@ namespace this_fiber = ums::this_fiber;
 class conservation_test : public conserving_test {};
 
 constexpr ums::policy_kind all_kinds[] = {
-    ums::policy_kind::work_stealing,         ums::policy_kind::global_fifo,
-    ums::policy_kind::local_locked,          ums::policy_kind::local_mpsc,
-    ums::policy_kind::local_mpsc_intrusive,  ums::policy_kind::priority,
-    ums::policy_kind::earliest_deadline_first, ums::policy_kind::fair_share,
+    ums::policy_kind::work_stealing,
+    ums::policy_kind::global_fifo,
+    ums::policy_kind::local_locked,
+    ums::policy_kind::local_mpsc,
+    ums::policy_kind::local_mpsc_intrusive,
+    ums::policy_kind::priority,
+    ums::policy_kind::earliest_deadline_first,
+    ums::policy_kind::fair_share,
 };
 
 class trial {
 public:
     trial(ums::policy_kind kind, std::uint64_t seed, int steps)
-        : seed_{seed}, steps_{steps}, first_{{.name = "first", .processors = 2, .policy = kind}},
+        : seed_{seed},
+          steps_{steps},
+          first_{{.name = "first", .processors = 2, .policy = kind}},
           second_{{.name = "second", .processors = 1, .policy = kind}} {}
 
     void run() {
@@ -147,7 +153,8 @@ private:
         runs_[i] = false;
         ++ended_;
         // Other fibers may still unpark it.
-        while (ended_ != count) this_fiber::park_until(ums::deadline_after(std::chrono::milliseconds{1}));
+        while (ended_ != count)
+            this_fiber::park_until(ums::deadline_after(std::chrono::milliseconds{1}));
     }
 
     const std::uint64_t seed_;

@@ -618,8 +618,7 @@ TEST_F(fork_test, fibers_that_are_preempted_fork) {
         std::vector<ums::fiber> forkers;
         for (int i = 0; i < 2; ++i)
             forkers.emplace_back([] {
-                for (int n = 0; n < forks_wanted(40, 10); ++n)
-                    ASSERT_EQ(in_child(compute), fine);
+                for (int n = 0; n < forks_wanted(40, 10); ++n) ASSERT_EQ(in_child(compute), fine);
             });
         for (ums::fiber& f : forkers) f.join();
         ends = true;

@@ -222,8 +222,7 @@ TEST_F(jfiber_test, stop_and_end_race) {
 }
 
 TEST_F(jfiber_test, its_native_handle_is_that_of_a_fiber) {
-    static_assert(
-        std::is_same_v<jfiber::native_handle_type, ums::fiber::native_handle_type>);
+    static_assert(std::is_same_v<jfiber::native_handle_type, ums::fiber::native_handle_type>);
     ums::runtime started;
     const jfiber f{[] {}};
     EXPECT_EQ(f.native_handle(), f.ref());

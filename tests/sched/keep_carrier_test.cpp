@@ -138,9 +138,7 @@ TEST_F(keep_carrier_test, it_stays_through_every_kind_of_wait) {
                 char c = 0;
                 here.through([&] { EXPECT_EQ(ums::io::read(pipe.in(), &c, 1).value(), 1U); });
                 here.through([&] { ums::offload([] {}); });
-                here.through([&] {
-                    ums::fiber{[] { ums::this_fiber::yield(); }}.join();
-                });
+                here.through([&] { ums::fiber{[] { ums::this_fiber::yield(); }}.join(); });
                 here.through([&] { EXPECT_EQ(ums::spawn([&] { return i; }).join(), i); });
                 here.through([] { ums::fiber{{.launch = ums::launch::dispatch}, [] {}}.join(); });
                 here.through([] { ums::blocking([] { usleep(100); }); });
@@ -248,8 +246,7 @@ TEST_F(keep_carrier_test, it_yields_to_others_and_they_to_it) {
                     ums::this_fiber::yield();
                 }
             });
-        for (int i = 0; i < scaled(500, 50); ++i)
-            alone.through([] { ums::this_fiber::yield(); });
+        for (int i = 0; i < scaled(500, 50); ++i) alone.through([] { ums::this_fiber::yield(); });
         // One that is found blocked, perhaps at a page fault, comes later.
         for (const auto& count : ran)
             while (count <= 10) alone.through([] { ums::this_fiber::yield(); });
@@ -370,17 +367,19 @@ TEST_F(keep_carrier_test, a_pinned_fiber_and_one_of_another_cluster_stay) {
     ums::run([] {
         ums::cluster other{{.name = "other", .processors = 1}};
         ums::fiber there{{.cluster = &other}, [] {
-            const lodging here{1};
-            for (int i = 0; i < 50; ++i) here.through([] { ums::this_fiber::yield(); });
-            for (int i = 0; i < 50; ++i)
-                here.through([] { ums::this_fiber::sleep_for(1us); });
-        }};
+                             const lodging here{1};
+                             for (int i = 0; i < 50; ++i)
+                                 here.through([] { ums::this_fiber::yield(); });
+                             for (int i = 0; i < 50; ++i)
+                                 here.through([] { ums::this_fiber::sleep_for(1us); });
+                         }};
         ums::fiber pinned{{.pinned = true}, [] {
-            const lodging here{2};
-            for (int i = 0; i < 50; ++i) here.through([] { ums::this_fiber::yield(); });
-            for (int i = 0; i < 50; ++i)
-                here.through([] { ums::this_fiber::sleep_for(1us); });
-        }};
+                              const lodging here{2};
+                              for (int i = 0; i < 50; ++i)
+                                  here.through([] { ums::this_fiber::yield(); });
+                              for (int i = 0; i < 50; ++i)
+                                  here.through([] { ums::this_fiber::sleep_for(1us); });
+                          }};
         there.join();
         pinned.join();
     });
@@ -509,24 +508,41 @@ TEST_F(keep_carrier_test, fibers_at_random_lose_nothing) {
         ums::latch over{fibers + 1};  // Until then each may be unparked, so none is joined.
         const auto act = [&](std::mt19937_64& random, const lodging* here) {
             switch (random() % 10) {
-                case 0: ums::this_fiber::sleep_for(std::chrono::microseconds{random() % 50}); break;
-                case 1: refs[random() % fibers].unpark(); break;
+                case 0:
+                    ums::this_fiber::sleep_for(std::chrono::microseconds{random() % 50});
+                    break;
+                case 1:
+                    refs[random() % fibers].unpark();
+                    break;
                 case 2:
                     static_cast<void>(ums::this_fiber::park_until(
                         ums::deadline_after(std::chrono::microseconds{random() % 100})));
                     break;
-                case 3: static_cast<void>(through.try_send(1)); break;
-                case 4: static_cast<void>(through.try_receive()); break;
-                case 5: ums::fiber{[] { ums::this_fiber::yield(); }}.join(); break;
-                case 6: ums::blocking([&] { usleep(static_cast<unsigned>(random() % 50)); }); break;
-                case 7: usleep(static_cast<unsigned>(random() % 50)); break;
+                case 3:
+                    static_cast<void>(through.try_send(1));
+                    break;
+                case 4:
+                    static_cast<void>(through.try_receive());
+                    break;
+                case 5:
+                    ums::fiber{[] { ums::this_fiber::yield(); }}.join();
+                    break;
+                case 6:
+                    ums::blocking([&] { usleep(static_cast<unsigned>(random() % 50)); });
+                    break;
+                case 7:
+                    usleep(static_cast<unsigned>(random() % 50));
+                    break;
                 case 8:
-                    ums::fiber{{.launch = ums::launch::dispatch}, [] {
+                    ums::fiber{{.launch = ums::launch::dispatch},
+                               [] {
                                    const lodging its_own{1000};
                                    its_own.through([] { ums::this_fiber::yield(); });
-                               }}.join();
+                               }}
+                        .join();
                     break;
-                default: ums::this_fiber::yield();
+                default:
+                    ums::this_fiber::yield();
             }
             if (here != nullptr) here->check();
         };

@@ -198,7 +198,7 @@ protected:
     void TearDown() override { fs::remove_all(directory); }
     // Leaves the tree of a process that is gone; its namespace is this one, or `further` away.
     void leave_tree(const char* number, unsigned further = 0) const {
-        struct stat here{};
+        struct stat here {};
         ASSERT_EQ(::stat("/proc/self/ns/pid", &here), 0);
         fs::create_directories(directory / "ums" / number / "schedulers/0");
         std::ofstream{directory / "ums" / number / ".pid_namespace"} << here.st_ino + further
@@ -236,9 +236,9 @@ TEST_F(stats_files_test, a_process_without_proc_takes_nobody_for_gone) {
     fs::create_directories(mine / "schedulers/0");
     std::ofstream{mine / ".pid_namespace"} << "";
     // LeakSanitizer needs /proc.
-    const child_end end = run_child("without_proc", {},
-                                    {{"XDG_RUNTIME_DIR", directory.string()},
-                                     {"ASAN_OPTIONS", "detect_leaks=0"}});
+    const child_end end =
+        run_child("without_proc", {},
+                  {{"XDG_RUNTIME_DIR", directory.string()}, {"ASAN_OPTIONS", "detect_leaks=0"}});
     if (end.code == 77) GTEST_SKIP() << "unmounting is for root";
     EXPECT_EQ(end.code, 0) << end;
     EXPECT_TRUE(fs::exists(mine / "schedulers/0"));

@@ -133,8 +133,8 @@ void one_of_all(std::mt19937_64& random, shared& s, int pair[2]) {
         case 8: {
             // A page that is not there yet, and memory that is given back.
             constexpr std::size_t bytes = 64 * 1024;
-            void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-                              -1, 0);
+            void* at =
+                ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             if (at == MAP_FAILED) std::abort();
             static_cast<volatile char*>(at)[bytes / 2] = 1;
             ::munmap(at, bytes);

@@ -11,8 +11,8 @@
 // Whether the list has this word: "migrate", "membarrier=off".
 inline bool has_debug_word(std::string_view word) {
     const char* const list = std::getenv("UMS_DEBUG");
-    return list != nullptr && ("," + std::string{list} + ",")
-                                      .find("," + std::string{word} + ",") != std::string::npos;
+    return list != nullptr &&
+           ("," + std::string{list} + ",").find("," + std::string{word} + ",") != std::string::npos;
 }
 
 // The list with more words at its end, for a child: of two equal words the last counts.

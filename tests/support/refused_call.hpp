@@ -22,5 +22,6 @@ inline bool refuse_call(unsigned number, unsigned error) noexcept {
     };
     const sock_fprog program{sizeof steps / sizeof *steps, steps};
     return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-           ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+           ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
+               0;
 }

@@ -318,8 +318,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST_F(deadlock_test, the_option_abort_ends_a_program_that_stands_still) {
-    const child_end end =
-        run_child("stands still", {}, with_processors("deadlock=abort"));
+    const child_end end = run_child("stands still", {}, with_processors("deadlock=abort"));
     EXPECT_EQ(end.signal, SIGABRT) << end;
     EXPECT_EQ(count(end.err, "ums: deadlock: 3 wait"), 1u) << end;
     for (const char* part : {"\"ring0.0\" waits for mutex 0x", "\"ring0.1\" waits for mutex 0x",
@@ -381,8 +380,7 @@ const child_program two_clusters{
     }};
 
 TEST_F(deadlock_test, a_cycle_across_clusters_is_found_at_a_standstill) {
-    const child_end end =
-        run_child("two clusters", {}, with_processors("deadlock=abort"));
+    const child_end end = run_child("two clusters", {}, with_processors("deadlock=abort"));
     EXPECT_EQ(end.signal, SIGABRT) << end;
     EXPECT_NE(end.err.find("\"here\" waits for mutex"), std::string::npos) << end;
     EXPECT_NE(end.err.find("\"there\" waits for mutex"), std::string::npos) << end;

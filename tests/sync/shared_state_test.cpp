@@ -87,10 +87,10 @@ struct const_volatile_call {
 struct volatile_reference_call {
     long operator()(char) volatile& noexcept { return 0; }
 };
-static_assert(std::is_same_v<decltype(packaged_task{const_volatile_call{}}),
-                             packaged_task<long(char)>>);
-static_assert(std::is_same_v<decltype(packaged_task{volatile_reference_call{}}),
-                             packaged_task<long(char)>>);
+static_assert(
+    std::is_same_v<decltype(packaged_task{const_volatile_call{}}), packaged_task<long(char)>>);
+static_assert(
+    std::is_same_v<decltype(packaged_task{volatile_reference_call{}}), packaged_task<long(char)>>);
 static_assert(std::is_same_v<decltype(packaged_task{static_cast<void (*)(int&)>(nullptr)}),
                              packaged_task<void(int&)>>);
 static_assert(std::is_same_v<decltype(ums::async([](auto i) { return i; }, 1)), future<int>>);

@@ -166,8 +166,7 @@ THREAD_CASE(condition_variable_is_notified_when_a_thread_has_ended) {
 }
 
 THREAD_CASE(condition_variable_any_notify_one_wakes_a_waiter) {
-    condition_programs<lib::condition_variable_any,
-                       lib::shared_mutex>::notify_one_wakes_a_waiter();
+    condition_programs<lib::condition_variable_any, lib::shared_mutex>::notify_one_wakes_a_waiter();
 }
 THREAD_CASE(condition_variable_any_notify_all_wakes_all) {
     condition_programs<lib::condition_variable_any, lib::recursive_mutex>::notify_all_wakes_all();

@@ -173,8 +173,7 @@ THREAD_CASE(async_is_polled_until_it_is_ready) {
 }
 
 THREAD_CASE(async_deferred_runs_where_it_is_asked_for) {
-    auto result =
-        lib::async(std::launch::deferred, [] { return lib::this_thread::get_id(); });
+    auto result = lib::async(std::launch::deferred, [] { return lib::this_thread::get_id(); });
     EXPECT_EQ(result.wait_for(0s), std::future_status::deferred);
     EXPECT_EQ(result.get(), lib::this_thread::get_id());
 }

@@ -201,8 +201,7 @@ void stop_source(const starter& start_and_join) {
     std::stop_source source;
     start_and_join(fibers, [&](int) {
         for (int i = 0; i < 300; ++i) {
-            for (int k = 0; k < 2000; ++k)
-                const std::stop_callback call{source.get_token(), [] {}};
+            for (int k = 0; k < 2000; ++k) const std::stop_callback call{source.get_token(), [] {}};
             usleep(50);
         }
     });
@@ -291,9 +290,7 @@ const program& named(const std::string& name) {
 constexpr int not_possible = 77;
 
 // gtest notes failures here, outside of a test.
-int result() {
-    return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
-}
+int result() { return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0; }
 
 template <class Thread>
 void start_and_join(int n, const body& run) {
@@ -302,22 +299,20 @@ void start_and_join(int n, const body& run) {
     for (Thread& one : all) one.join();
 }
 
-const child_program on_fibers{"fibers", [](const child_arguments& arguments) {
-                                  const program& chosen_one = named(arguments.at(0));
-                                  ums::options options{.processors = 1};
-                                  if (chosen_one.time_slice_us != 0)
-                                      options.time_slice_us = chosen_one.time_slice_us;
-                                  try {
-                                      const conservation nothing_left;
-                                      ums::run(options, [&] {
-                                          chosen_one.run(&start_and_join<ums::fiber>);
-                                      });
-                                  } catch (const std::system_error& e) {
-                                      if (e.code() != std::errc::operation_not_supported) throw;
-                                      return not_possible;
-                                  }
-                                  return result();
-                              }};
+const child_program on_fibers{
+    "fibers", [](const child_arguments& arguments) {
+        const program& chosen_one = named(arguments.at(0));
+        ums::options options{.processors = 1};
+        if (chosen_one.time_slice_us != 0) options.time_slice_us = chosen_one.time_slice_us;
+        try {
+            const conservation nothing_left;
+            ums::run(options, [&] { chosen_one.run(&start_and_join<ums::fiber>); });
+        } catch (const std::system_error& e) {
+            if (e.code() != std::errc::operation_not_supported) throw;
+            return not_possible;
+        }
+        return result();
+    }};
 
 const child_program on_kernel_threads{"kernel threads", [](const child_arguments& arguments) {
                                           named(arguments.at(0)).run(&start_and_join<std::thread>);

@@ -62,9 +62,9 @@ struct listed_case {
 };
 
 // Used in a namespace that has `lib` and cases().
-#define THREAD_CASE(name)                                          \
-    void name();                                                   \
-    const listed_case listed_##name{cases(), #name, &name};        \
+#define THREAD_CASE(name)                                   \
+    void name();                                            \
+    const listed_case listed_##name{cases(), #name, &name}; \
     void name()
 
 using namespace std::chrono_literals;

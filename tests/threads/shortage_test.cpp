@@ -63,8 +63,8 @@ struct thread_start {
 // In place of the C and the C++ library's. The sanitizers have their own, and count threads there.
 extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) noexcept {
-    static const auto real = reinterpret_cast<decltype(&pthread_create)>(
-        dlsym(RTLD_NEXT, "pthread_create"));
+    static const auto real =
+        reinterpret_cast<decltype(&pthread_create)>(dlsym(RTLD_NEXT, "pthread_create"));
     const int n = ++threads_wanted;
     if (n >= first_refused && n <= last_refused) return EAGAIN;
     if (!new_threads_starve) return real(made, attributes, run, argument);
@@ -92,9 +92,7 @@ constexpr int not_possible = 77;
 constexpr int start_refused = 78;
 
 // gtest notes failures here, outside of a test.
-int result() {
-    return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
-}
+int result() { return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0; }
 
 void refuse_threads(int first, int last) {
     first_refused = first;
@@ -153,8 +151,7 @@ TEST_P(shortage, a_kernel_thread_that_is_refused_once_costs_no_processor) {
     if (!CAN_REFUSE) GTEST_SKIP() << "a sanitizer makes the threads here";
     int nth = 1;
     for (int started = 0; started < 3 && nth < 20; ++nth) {
-        const child_end end =
-            run_short_of("one refused thread", {std::to_string(nth)}, detector());
+        const child_end end = run_short_of("one refused thread", {std::to_string(nth)}, detector());
         if (end.code == start_refused || end.code == not_possible) continue;
         ++started;
         EXPECT_EQ(end.code, 0) << "the " << nth << "th: " << end;
@@ -202,9 +199,8 @@ int stand_still(const ums::options& options, bool refuses) {
     return ended;
 }
 
-const child_program no_threads{"no threads", [](const child_arguments&) {
-                                   return stand_still({}, true);
-                               }};
+const child_program no_threads{"no threads",
+                               [](const child_arguments&) { return stand_still({}, true); }};
 const child_program few_carriers{"few carriers", [](const child_arguments&) {
                                      ums::options options;
                                      options.carriers = 4;
@@ -462,23 +458,24 @@ TEST_P(shortage, time_slices_end_or_are_refused_where_no_signals_are_queued) {
     }
 }
 
-const child_program few_signals_stops{
-    "few signals, stops", [](const child_arguments& arguments) {
-        if (!limit_queued_signals(arguments.at(0))) return not_possible;
-        return run_on_one_processor({}, [] {
-            std::vector<ums::fiber> all;
-            for (int i = 0; i < 4; ++i)
-                all.emplace_back([] {
-                    volatile double sink = 1;
-                    for (int k = 0; k < 30; ++k) {
-                        usleep(300);
-                        // Now without a processor, and long enough to be stopped.
-                        for (int n = 0; n < 1'000'000; ++n) sink = sink + n;
-                    }
-                });
-            for (ums::fiber& one : all) one.join();
-        });
-    }};
+const child_program few_signals_stops{"few signals, stops", [](const child_arguments& arguments) {
+                                          if (!limit_queued_signals(arguments.at(0)))
+                                              return not_possible;
+                                          return run_on_one_processor({}, [] {
+                                              std::vector<ums::fiber> all;
+                                              for (int i = 0; i < 4; ++i)
+                                                  all.emplace_back([] {
+                                                      volatile double sink = 1;
+                                                      for (int k = 0; k < 30; ++k) {
+                                                          usleep(300);
+                                                          // Long enough to be stopped.
+                                                          for (int n = 0; n < 1'000'000; ++n)
+                                                              sink = sink + n;
+                                                      }
+                                                  });
+                                              for (ums::fiber& one : all) one.join();
+                                          });
+                                      }};
 
 // The kernel sends SIGIO in place of a signal that it cannot queue.
 TEST_P(shortage, stops_do_not_end_the_program_where_no_signals_are_queued) {

@@ -70,8 +70,8 @@ THREAD_CASE(stop_callback_runs_at_once_after_the_stop) {
 THREAD_CASE(stop_callback_destructor_waits_for_a_call_that_spins) {
     std::stop_source source;
     std::atomic<bool> is_called{false}, go{false}, is_destroyed{false};
-    auto call = std::make_unique<std::stop_callback<std::function<void()>>>(
-        source.get_token(), [&] {
+    auto call =
+        std::make_unique<std::stop_callback<std::function<void()>>>(source.get_token(), [&] {
             is_called = true;
             spin_until(go);
             EXPECT_FALSE(is_destroyed);

@@ -134,8 +134,7 @@ THREAD_CASE(thread_id_is_that_of_its_object) {
 
 THREAD_CASE(thread_moves_its_arguments_in) {
     std::atomic<int> seen{0};
-    lib::thread one{[&](std::unique_ptr<int> number) { seen = *number; },
-                    std::make_unique<int>(7)};
+    lib::thread one{[&](std::unique_ptr<int> number) { seen = *number; }, std::make_unique<int>(7)};
     spin_until([&] { return seen == 7; });
     one.join();
 }

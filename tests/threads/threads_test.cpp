@@ -41,9 +41,7 @@ void (*case_of(const std::vector<thread_case>& all, const std::string& name))() 
 }
 
 // gtest notes failures here, outside of a test.
-int result() {
-    return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0;
-}
+int result() { return ::testing::UnitTest::GetInstance()->ad_hoc_test_result().Failed() ? 1 : 0; }
 
 const child_program fibers{"fibers", [](const child_arguments& arguments) {
                                const auto run = case_of(on_fibers::cases(), arguments.at(0));

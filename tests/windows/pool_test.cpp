@@ -73,8 +73,8 @@ TEST(windows_pool, a_timer_that_has_run_once_does_not_run_again) {
     event ran;
     function count = [&] { InterlockedIncrement(&times), ran.set(); };
     HANDLE timer = nullptr;
-    EXPECT_FALSE(CreateTimerQueueTimer(&timer, nullptr, call_on_time, &count, 0, 1,
-                                       WT_EXECUTEONLYONCE));
+    EXPECT_FALSE(
+        CreateTimerQueueTimer(&timer, nullptr, call_on_time, &count, 0, 1, WT_EXECUTEONLYONCE));
     EXPECT_EQ(GetLastError(), DWORD{ERROR_INVALID_PARAMETER});
     ASSERT_TRUE(CreateTimerQueueTimer(&timer, nullptr, call_on_time, &count, 60'000, 0,
                                       WT_EXECUTEONLYONCE));

@@ -137,7 +137,8 @@ TEST_F(windows_system, messages_are_waited_for_and_quitting_is_told_once) {
         [](LPVOID id) -> DWORD {
             Sleep(5);
             const DWORD to = static_cast<DWORD>(reinterpret_cast<ULONG_PTR>(id));
-            return PostThreadMessageA(to, WM_USER, 1, 2) && PostThreadMessageW(to, WM_USER + 1, 3, 4);
+            return PostThreadMessageA(to, WM_USER, 1, 2) &&
+                   PostThreadMessageW(to, WM_USER + 1, 3, 4);
         },
         reinterpret_cast<LPVOID>(ULONG_PTR{own}), 0, nullptr)};
     EXPECT_EQ(GetMessageA(&message, nullptr, WM_USER + 1, WM_USER + 1), TRUE);

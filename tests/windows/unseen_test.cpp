@@ -19,9 +19,7 @@ namespace {
 
 class windows_unseen : public ::testing::TestWithParam<const char*> {
 protected:
-    void SetUp() override {
-        ::setenv("UMS_BLOCK", GetParam(), 1);
-    }
+    void SetUp() override { ::setenv("UMS_BLOCK", GetParam(), 1); }
 
 private:
     const conservation nothing_left_;

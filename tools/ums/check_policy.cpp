@@ -38,7 +38,8 @@ public:
     void ready(ums::fiber_ref f, unsigned p) noexcept override { calls_.ready(self_, to_c(f), p); }
     ums::fiber_ref next(unsigned p) noexcept override { return from_c(calls_.next(self_, p)); }
     ums::fiber_ref steal(unsigned thief, unsigned victim) noexcept override {
-        return calls_.steal != nullptr ? from_c(calls_.steal(self_, thief, victim)) : ums::fiber_ref{};
+        return calls_.steal != nullptr ? from_c(calls_.steal(self_, thief, victim))
+                                       : ums::fiber_ref{};
     }
     bool empty(unsigned p) const noexcept override { return calls_.empty(self_, p); }
     ums::fiber_ref instead_of(ums::fiber_ref f, unsigned p) noexcept override {
@@ -65,7 +66,8 @@ public:
     static ums_policy_calls_t known_part(const ums_policy_calls_t& given, const std::string& of) {
         if (given.size < offsetof(ums_policy_calls_t, instead_of))
             throw usage_error{fmt::format(
-                "{}: ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT", of)};
+                "{}: ums_policy_functions.size is too small: begin with UMS_POLICY_CALLS_INIT",
+                of)};
         ums_policy_calls_t known = UMS_POLICY_CALLS_INIT;
         std::memcpy(&known, &given, std::min(given.size, sizeof known));
         if (known.attach == nullptr || known.detach == nullptr || known.ready == nullptr ||
@@ -96,11 +98,13 @@ private:
 std::function<std::unique_ptr<ums::policy>()> maker_of(const std::string& what) {
     if (const auto kind = ums::policy_named(what)) {
         if (*kind == ums::policy_kind::work_stealing)
-            throw usage_error{"work_stealing is the scheduler itself: it has no methods to be checked"};
+            throw usage_error{
+                "work_stealing is the scheduler itself: it has no methods to be checked"};
         return [kind] { return ums::make_policy(*kind); };
     }
     if (what.find('/') == what.npos)
-        throw usage_error{fmt::format("there is no policy '{}'; a shared object needs a path, such as ./{}", what, what)};
+        throw usage_error{fmt::format(
+            "there is no policy '{}'; a shared object needs a path, such as ./{}", what, what)};
     void* const library = dlopen(what.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) throw usage_error{dlerror()};
     if (void* const make = dlsym(library, "ums_policy_make"))
@@ -111,11 +115,14 @@ std::function<std::unique_ptr<ums::policy>()> maker_of(const std::string& what) 
             return made;
         };
     if (void* const calls = dlsym(library, "ums_policy_functions"))
-        return [known = policy_of_c::known_part(*static_cast<const ums_policy_calls_t*>(calls), what)] {
+        return [known =
+                    policy_of_c::known_part(*static_cast<const ums_policy_calls_t*>(calls), what)] {
             return std::make_unique<policy_of_c>(known);
         };
-    throw usage_error{fmt::format("{}: neither ums_policy_make() nor ums_policy_functions is in it; see "
-                                  "docs/write-a-policy.md", what)};
+    throw usage_error{
+        fmt::format("{}: neither ums_policy_make() nor ums_policy_functions is in it; see "
+                    "docs/write-a-policy.md",
+                    what)};
 }
 
 // The last that a child says of a test that it has been through. A policy may end the process.
@@ -166,15 +173,23 @@ std::string run_apart(const policy_trial& trial, const policy_subject& subject) 
 }  // namespace
 
 void add_check_policy(CLI::App& app, check_policy_request& asked) {
-    auto* const check = app.add_subcommand("check-policy", "run a policy through tests; name what it breaks");
-    check->add_option("policy", asked.policy, "a shared object with ums_policy_make(), or a policy's name")
+    auto* const check =
+        app.add_subcommand("check-policy", "run a policy through tests; name what it breaks");
+    check
+        ->add_option("policy", asked.policy,
+                     "a shared object with ums_policy_make(), or a policy's name")
         ->required()
         ->type_name("./lib.so|NAME");
-    check->add_option("--steps", asked.steps, "steps of each test, 1000 to 1000000000 (default 200000)")
+    check
+        ->add_option("--steps", asked.steps,
+                     "steps of each test, 1000 to 1000000000 (default 200000)")
         ->type_name("N")
         ->check(CLI::Range(1000ul, 1000000000ul).description(""));
     check->add_option("--seed", asked.seed, "seed of the random steps (default 1)")->type_name("N");
-    check->add_option("--seconds", asked.seconds, "how long a test may stand still before it counts as hung, 1 to 86400 (default 60)")
+    check
+        ->add_option(
+            "--seconds", asked.seconds,
+            "how long a test may stand still before it counts as hung, 1 to 86400 (default 60)")
         ->type_name("N")
         ->check(CLI::Range(1u, 86400u).description(""));
 }

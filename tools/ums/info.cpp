@@ -25,9 +25,10 @@ std::string info() {
     const std::string directory = ums_scheduling_stats_directory();
     text += directory.empty()
                 ? "ums workers' statistics: off\n"
-                : fmt::format("ums workers' statistics: {0}/PID/schedulers/N; by the Linux modules' names "
-                              "{0}/PID/ums/SCHEDULER/schedulers/THREAD\n",
-                              directory);
+                : fmt::format(
+                      "ums workers' statistics: {0}/PID/schedulers/N; by the Linux modules' names "
+                      "{0}/PID/ums/SCHEDULER/schedulers/THREAD\n",
+                      directory);
     return text;
 }
 

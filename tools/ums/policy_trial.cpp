@@ -122,16 +122,22 @@ void test_empty(const policy_subject& subject) {
             for (unsigned from = 0; from <= processors; ++from)
                 for (unsigned by = 0; by < processors; ++by)
                     for (unsigned n = 1; n <= 4; ++n) {
-                        check_empty(c, true, "with no fiber in the policy: a processor would search without end");
+                        check_empty(
+                            c, true,
+                            "with no fiber in the policy: a processor would search without end");
                         for (unsigned i = 0; i < n; ++i)
-                            c.order->ready(all[i], from == processors ? ums::policy::outside : from);
+                            c.order->ready(all[i],
+                                           from == processors ? ums::policy::outside : from);
                         for (unsigned left = n; left != 0; --left) {
                             check_empty(c, false,
-                                        "with a fiber in the policy: the processor would go to sleep beside it");
+                                        "with a fiber in the policy: the processor would go to "
+                                        "sleep beside it");
                             if (!c.take(by))
-                                throw broken_rule{fmt::format(
-                                    "processor {} gets a fiber by neither next() nor steal(), and nobody else "
-                                    "may be awake", by)};
+                                throw broken_rule{
+                                    fmt::format("processor {} gets a fiber by neither next() nor "
+                                                "steal(), and nobody else "
+                                                "may be awake",
+                                                by)};
                         }
                     }
         }
@@ -152,8 +158,9 @@ void test_conservation(const policy_subject& subject) {
             const ums::fiber_ref f = c.take(p, static_cast<unsigned>(random() % c.made));
             if (!f) {
                 if (outside.size() != fiber_count)
-                    throw broken_rule{fmt::format(
-                        "a fiber was dropped: processor {} finds none of {}", p, fiber_count - outside.size())};
+                    throw broken_rule{
+                        fmt::format("a fiber was dropped: processor {} finds none of {}", p,
+                                    fiber_count - outside.size())};
                 return;
             }
             const unsigned i = all.number(f);
@@ -258,9 +265,10 @@ void test_liveness(const policy_subject& subject) {
                     if (!t.is_ready || step - t.step <= fiber_count * patience) continue;
                     is_suspicious = true;
                     if (now - t.ended > (t.length * fiber_count + of_all) * time_patience)
-                        throw broken_rule{fmt::format(
-                            "a fiber starves: it is ready while {} others run more than {} times each",
-                            fiber_count - 1, patience)};
+                        throw broken_rule{
+                            fmt::format("a fiber starves: it is ready while {} others run more "
+                                        "than {} times each",
+                                        fiber_count - 1, patience)};
                 }
             }
         }
@@ -280,7 +288,7 @@ public:
     // Interrupts the calling thread every `period`, as long as this object lives. Where the kernel
     // refuses a timer, the threads run as they come.
     hold_ups(std::atomic<std::uint64_t>& steps, std::chrono::nanoseconds period) : all_{steps} {
-        struct sigaction action{};
+        struct sigaction action {};
         action.sa_sigaction = [](int, siginfo_t* info, void*) {
             const int error = errno;
             static_cast<hold_ups*>(info->si_value.sival_ptr)->hold_up();
@@ -315,7 +323,8 @@ private:
         const std::uint64_t own = own_.load(std::memory_order_relaxed);
         if (std::exchange(held_up_at_, own) == own) return;
         const std::uint64_t enough = all_.load(std::memory_order_relaxed) + 16;
-        for (int i = 0; i < 8 && all_.load(std::memory_order_relaxed) < enough; ++i) ::sched_yield();
+        for (int i = 0; i < 8 && all_.load(std::memory_order_relaxed) < enough; ++i)
+            ::sched_yield();
     }
 
     std::atomic<std::uint64_t>& all_;    // Steps of all threads.
@@ -351,7 +360,8 @@ void test_concurrency(const policy_subject& subject) {
                     mine.pop_back();
                     queued[i].store(true, std::memory_order_relaxed);
                     c.order->ready(all[i], random() % 8 == 0 ? ums::policy::outside : p);
-                } else if (const ums::fiber_ref f = c.take(p, static_cast<unsigned>(random() % processors))) {
+                } else if (const ums::fiber_ref f =
+                               c.take(p, static_cast<unsigned>(random() % processors))) {
                     unsigned i = 0;
                     try {
                         i = all.number(f);
@@ -375,7 +385,8 @@ void test_concurrency(const policy_subject& subject) {
         }
         constexpr const char* unsafe = "not safe when processors call at once";
         if (twice) throw broken_rule{fmt::format("{}: a fiber was returned twice", unsafe)};
-        if (unknown) throw broken_rule{fmt::format("{}: it returned what is no fiber of its own", unsafe)};
+        if (unknown)
+            throw broken_rule{fmt::format("{}: it returned what is no fiber of its own", unsafe)};
         std::size_t back = 0;
         for (const auto& mine : left) back += mine.size();
         while (const ums::fiber_ref f = c.take(0)) {
@@ -384,7 +395,8 @@ void test_concurrency(const policy_subject& subject) {
             ++back;
         }
         if (back != fiber_count)
-            throw broken_rule{fmt::format("{}: {} of {} fibers were lost", unsafe, fiber_count - back, fiber_count)};
+            throw broken_rule{fmt::format("{}: {} of {} fibers were lost", unsafe,
+                                          fiber_count - back, fiber_count)};
     });
 }
 
@@ -398,7 +410,8 @@ void test_cluster(const policy_subject& subject) {
         ums::mutex lock;
         std::atomic<std::uint64_t> ran{0};
         std::uint64_t wanted = 0;
-        for (std::uint64_t round = 0; round < std::max<std::uint64_t>(subject.steps / 2000, 10); ++round) {
+        for (std::uint64_t round = 0; round < std::max<std::uint64_t>(subject.steps / 2000, 10);
+             ++round) {
             subject.reached(0);
             std::vector<ums::fiber> all;
             for (int i = 0; i < 20; ++i)
@@ -428,7 +441,8 @@ constexpr policy_trial all_trials[] = {
     {"empty", "a method does not return", &test_empty},
     {"conservation", "a method does not return, or a fiber was dropped", &test_conservation},
     {"liveness", "a method does not return, or a fiber starves", &test_liveness},
-    {"concurrency", "not safe when processors call at once: a method does not return", &test_concurrency},
+    {"concurrency", "not safe when processors call at once: a method does not return",
+     &test_concurrency},
     {"cluster", "a fiber is lost from sight: it is ready, and no processor runs it", &test_cluster},
 };
 

@@ -89,9 +89,10 @@ void add_profile(CLI::App& app, profile_request& asked) {
     p->add_option("--seconds", asked.seconds, "how long to look, 0.1 to 86400 (default 10)")
         ->type_name("S")
         ->check(CLI::Range(0.1, 86400.0).description(""));
-    p->add_option("--frequency", asked.frequency,
-                  "how many times a second to look at what is on CPUs, 1 to 1000 (default 99); each "
-                  "look stops the threads that run for some microseconds")
+    p->add_option(
+         "--frequency", asked.frequency,
+         "how many times a second to look at what is on CPUs, 1 to 1000 (default 99); each "
+         "look stops the threads that run for some microseconds")
         ->type_name("HZ")
         ->check(CLI::Range(1.0, 1000.0).description(""));
     p->add_option("--kind", asked.kind, "on (CPUs), off (in waits; stops nothing), all (default)")
@@ -117,7 +118,8 @@ int profile(const profile_request& asked) {
     if (!asked.html.empty()) html.emplace("--html", asked.html);
     const layout how{*target};
     symbols names{*target};
-    const profile_data seen = sampler{*live, how, names}.run(asked.seconds, asked.frequency, on, off);
+    const profile_data seen =
+        sampler{*live, how, names}.run(asked.seconds, asked.frequency, on, off);
     if (pprof) pprof->write(to_pprof(seen));
     if (folded) folded->write(to_folded(seen));
     if (html) html->write(to_html(seen));

@@ -32,8 +32,7 @@ void print_header(const snapshot& s, const layout& how) {
             "cluster {}: {} processors, {} carriers of {} at most, {} hand-offs, {} stops, "
             "{} preemptions{}{}\n",
             printable(c.name), c.processors, c.carriers, c.carriers_most, c.hand_offs, c.stops,
-            c.preemptions,
-            c.has_policy ? ", a policy of its own" : "",
+            c.preemptions, c.has_policy ? ", a policy of its own" : "",
             c.queued != 0 ? fmt::format(", {} in its inbox", c.queued) : "");
         for (const processor_record& p : s.processors) {
             if (p.cluster != i || p.is_retired) continue;

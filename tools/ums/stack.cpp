@@ -120,9 +120,8 @@ void add_stack(CLI::App& app, stack_request& asked) {
     stack->add_option("--match", asked.match, "as for ums ps")->type_name("REGEX");
     stack->add_option("--top", asked.top, "at most so many groups, the largest")->type_name("N");
     stack->add_flag("--each", asked.each, "each fiber by itself, in the order of their ids");
-    auto* const locks =
-        stack->add_flag("--locks", asked.locks,
-                        "who waits for whose mutexes, and deadlocks, instead of stacks");
+    auto* const locks = stack->add_flag(
+        "--locks", asked.locks, "who waits for whose mutexes, and deadlocks, instead of stacks");
     // The graph is of all fibers.
     for (const char* const choice :
          {"fibers", "--state", "--waits", "--cluster", "--match", "--top", "--each"})

@@ -112,9 +112,8 @@ int batch(const top_request& asked, const layout& how, activity_watch& watch, co
         if (asked.rows != 0 && chosen.size() > asked.rows) chosen.resize(asked.rows);
         if (asked.json) {
             const bool fibers = view.shown() == top_view::list::fibers;
-            fmt::print("{}\n",
-                       to_json(a, chosen, fibers, names, fds)
-                           .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+            fmt::print("{}\n", to_json(a, chosen, fibers, names, fds)
+                                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         } else {
             if (n != 0) fmt::print("\n");
             for (const top_line& l : view.head(a, how.library(), asked.width, 1000))
@@ -133,7 +132,8 @@ void add_top(CLI::App& app, top_request& asked) {
     auto* const top =
         app.add_subcommand("top", "watch what a process does: processors, rates, busy fibers");
     top->add_option("target", asked.target, "a process's number")->required()->type_name("PID");
-    top->add_option("--interval", asked.interval_s, "seconds between two pictures, 0.05 to 3600 (default 1)")
+    top->add_option("--interval", asked.interval_s,
+                    "seconds between two pictures, 0.05 to 3600 (default 1)")
         ->type_name("SECONDS")
         ->check(CLI::Range(0.05, 3600.0).description(""));
     top->add_option("-n,--count", asked.count, "end after so many pictures")->type_name("N");

@@ -118,8 +118,8 @@ void top_page::choose() {
 
 void top_page::select(long step) {
     const long last = static_cast<long>(chosen_.size()) - 1;
-    selected_ =
-        static_cast<std::size_t>(std::clamp(static_cast<long>(selected_) + step, 0L, std::max(last, 0L)));
+    selected_ = static_cast<std::size_t>(
+        std::clamp(static_cast<long>(selected_) + step, 0L, std::max(last, 0L)));
 }
 
 // --- drawing ---
@@ -137,7 +137,8 @@ void top_page::put(int y, const top_line& what, int width) {
     wattrset(stdscr, A_NORMAL);
     if (!has_colors() || what.is != top_line::kind::plain) return;
     for (std::size_t i = 0; i < what.text.size(); ++i)  // Draws the bars.
-        if (what.text[i] == '|') mvwchgat(stdscr, y, static_cast<int>(i), 1, A_NORMAL, green, nullptr);
+        if (what.text[i] == '|')
+            mvwchgat(stdscr, y, static_cast<int>(i), 1, A_NORMAL, green, nullptr);
 }
 
 void top_page::draw() {
@@ -199,14 +200,13 @@ void top_page::draw_keys(int height, int width) {
     } else if (!overlay_.empty()) {
         text = "q back   arrows, page keys scroll";
     } else {
-        text = fmt::format("{}q quit  h help  space {}  Tab {}  s sort: {}  / filter{}  Enter stack",
-                           is_frozen_ ? "FROZEN  " : "", is_frozen_ ? "continue" : "freeze",
-                           view_.shown() == top_view::list::starts ? "fibers" : "starts",
-                           view_.sorted_by(),
-                           view_.matched().empty() ? "" : ": " + view_.matched());
-        const std::string more =
-            fmt::format("   every {:.1f} s, a look takes {:.0f} ms", interval_.count(),
-                        now_.look_seconds * 1000);
+        text =
+            fmt::format("{}q quit  h help  space {}  Tab {}  s sort: {}  / filter{}  Enter stack",
+                        is_frozen_ ? "FROZEN  " : "", is_frozen_ ? "continue" : "freeze",
+                        view_.shown() == top_view::list::starts ? "fibers" : "starts",
+                        view_.sorted_by(), view_.matched().empty() ? "" : ": " + view_.matched());
+        const std::string more = fmt::format("   every {:.1f} s, a look takes {:.0f} ms",
+                                             interval_.count(), now_.look_seconds * 1000);
         if (text.size() + more.size() < static_cast<std::size_t>(width)) text += more;
     }
     wattrset(stdscr, A_BOLD);

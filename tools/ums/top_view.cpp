@@ -101,9 +101,9 @@ void top_view::sort_by(const std::string& key) {
         key_ = key;
         return;
     }
-    throw usage_error{fmt::format("--sort: '{}' is none of {}", key,
-                                  shown_ == list::starts ? fmt::join(start_keys, ", ")
-                                                         : fmt::join(fiber_keys, ", "))};
+    throw usage_error{fmt::format(
+        "--sort: '{}' is none of {}", key,
+        shown_ == list::starts ? fmt::join(start_keys, ", ") : fmt::join(fiber_keys, ", "))};
 }
 
 void top_view::sort_by_next() {
@@ -161,9 +161,7 @@ std::vector<std::size_t> top_view::chosen(const activity& a) const {
     };
     by([&](std::size_t i) { return fiber(i).id; });
     if (key_ == "share")
-        by([&](std::size_t i) {
-            return std::pair{-a.fibers[i].share, -a.fibers[i].unmoved_s};
-        });
+        by([&](std::size_t i) { return std::pair{-a.fibers[i].share, -a.fibers[i].unmoved_s}; });
     if (key_ == "unmoved") by([&](std::size_t i) { return -a.fibers[i].unmoved_s; });
     if (key_ == "stack") by([&](std::size_t i) { return ~fiber(i).stack_used; });
     if (key_ == "name") by([&](std::size_t i) { return fiber(i).name; });
@@ -178,17 +176,17 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
     const auto add = [&](kind is, std::string text) {
         lines.push_back(line(is, std::move(text), width));
     };
-    add(kind::title, fmt::format("{}: {} fibers; libums {}", s.of().title(), s.fibers.size(),
-                                 library));
+    add(kind::title,
+        fmt::format("{}: {} fibers; libums {}", s.of().title(), s.fibers.size(), library));
     for (const std::string& one : wrapped("states: ", in_words(by_state(s)), width, 2))
         add(kind::plain, one);
     if (const name_counts waits = by_wait(s); !waits.empty())
         for (const std::string& one : wrapped("waits:  ", in_words(waits), width, 3))
             add(kind::plain, one);
     for (const cluster_activity& c : a.clusters) {
-        std::string rates = fmt::format(
-            "{} switches, {} spawned, {} ended, {} hand-offs", count_in_words(c.switches),
-            count_in_words(c.spawned), count_in_words(c.finished), count_in_words(c.hand_offs));
+        std::string rates = fmt::format("{} switches, {} spawned, {} ended, {} hand-offs",
+                                        count_in_words(c.switches), count_in_words(c.spawned),
+                                        count_in_words(c.finished), count_in_words(c.hand_offs));
         if (c.stops != 0) rates += fmt::format(", {} stops", count_in_words(c.stops));
         if (c.preemptions != 0)
             rates += fmt::format(", {} preemptions", count_in_words(c.preemptions));
@@ -206,10 +204,9 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
     std::string engine = fmt::format("engine: {}", s.engine.empty() ? "none yet" : s.engine);
     if (a.hand_off_us != 0)
         engine += fmt::format("; half of the hand-offs within {} us", a.hand_off_us);
-    const std::string memory =
-        fmt::format("memory: {} stacks ({} free with memory, {} without), {} mapped",
-                    s.memory.stacks, s.memory.warm, s.memory.cold,
-                    bytes_in_words(s.memory.mapped_bytes));
+    const std::string memory = fmt::format(
+        "memory: {} stacks ({} free with memory, {} without), {} mapped", s.memory.stacks,
+        s.memory.warm, s.memory.cold, bytes_in_words(s.memory.mapped_bytes));
     if (memory.size() + engine.size() + 2 <= width) {
         add(kind::plain, memory + "; " + engine);
     } else {
@@ -233,21 +230,20 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
             const std::size_t i = c * rows + r;
             if (i >= a.processors.size()) break;
             const processor_activity& p = a.processors[i];
-            const std::string name =
-                a.clusters.size() > 1 ? fmt::format("{}/{}", p.cluster.substr(0, 5), p.index)
-                                      : std::to_string(p.index);
-            const std::string one =
-                fmt::format("{:<8} {} {:>4} {:>8} {:>7} {:>6}", name, bar(p.busy, 8),
-                            percent(p.busy), count_in_words(p.switches), count_in_words(p.steals),
-                            p.queued);
+            const std::string name = a.clusters.size() > 1
+                                         ? fmt::format("{}/{}", p.cluster.substr(0, 5), p.index)
+                                         : std::to_string(p.index);
+            const std::string one = fmt::format(
+                "{:<8} {} {:>4} {:>8} {:>7} {:>6}", name, bar(p.busy, 8), percent(p.busy),
+                count_in_words(p.switches), count_in_words(p.steals), p.queued);
             text += fmt::format("{:<{}}", one, processor_width);
         }
         add(kind::plain, text);
     }
     if (is_cut)
         add(kind::plain,
-            fmt::format("and {} more", a.processors.size() - std::min(a.processors.size(),
-                                                                      rows * columns)));
+            fmt::format("and {} more",
+                        a.processors.size() - std::min(a.processors.size(), rows * columns)));
     return lines;
 }
 

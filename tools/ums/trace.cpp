@@ -80,14 +80,16 @@ void learn_fibers(const subject& s, inspect::symbols& names, known_fibers& into)
 }
 
 totals tell_all(const recorded& r, sink& to) {
-    return tell(r.what, r.from, r.known,
-                [&](inspect::address at) { return inspect::start_function(r.names->function(at)); }, to);
+    return tell(
+        r.what, r.from, r.known,
+        [&](inspect::address at) { return inspect::start_function(r.names->function(at)); }, to);
 }
 
 class output {
 public:
     explicit output(const std::string& path) : path_{path}, file_{std::fopen(path.c_str(), "wbe")} {
-        if (file_ == nullptr) throw std::runtime_error{fmt::format("{}: {}", path, std::strerror(errno))};
+        if (file_ == nullptr)
+            throw std::runtime_error{fmt::format("{}: {}", path, std::strerror(errno))};
     }
     ~output() {
         if (file_ != nullptr) std::fclose(file_);
@@ -98,7 +100,8 @@ public:
     void close() {
         const bool is_good = std::ferror(file_) == 0;
         if (std::fclose(std::exchange(file_, nullptr)) != 0 || !is_good)
-            throw std::runtime_error{fmt::format("{} cannot be written: {}", path_, std::strerror(errno))};
+            throw std::runtime_error{
+                fmt::format("{} cannot be written: {}", path_, std::strerror(errno))};
     }
 
 private:
@@ -107,7 +110,9 @@ private:
 };
 
 void write_out(const trace_request& asked, const recorded& r) {
-    const std::string path = !asked.into.empty() ? asked.into : asked.chrome ? "ums-trace.json" : "ums.pftrace";
+    const std::string path = !asked.into.empty() ? asked.into
+                             : asked.chrome      ? "ums-trace.json"
+                                                 : "ums.pftrace";
     output into{path};
     std::unique_ptr<sink> to;
     if (asked.chrome)
@@ -118,12 +123,16 @@ void write_out(const trace_request& asked, const recorded& r) {
     to.reset();
     into.close();
     const auto ms = (n.end - n.begin) / 1'000'000;
-    fmt::print("{}: {} records, {} s: {} runs, {} waits, {} wake-ups, {} deadlines, {} events, {} spawns, {} ends, {} steals, "
-               "{} hand-offs, {} stops, {} marks\n",
-               path, n.records, static_cast<double>(ms) / 1000, n.runs, n.parks, n.unparks,
-               n.timers, n.io, n.spawns, n.ends, n.steals, n.hand_offs, n.stops, n.marks);
+    fmt::print(
+        "{}: {} records, {} s: {} runs, {} waits, {} wake-ups, {} deadlines, {} events, {} spawns, "
+        "{} ends, {} steals, "
+        "{} hand-offs, {} stops, {} marks\n",
+        path, n.records, static_cast<double>(ms) / 1000, n.runs, n.parks, n.unparks, n.timers, n.io,
+        n.spawns, n.ends, n.steals, n.hand_offs, n.stops, n.marks);
     if (r.what.lost() != 0)
-        fmt::print(stderr, "ums: {} records were overwritten before they were read: ask for larger rings (--buffer)\n",
+        fmt::print(stderr,
+                   "ums: {} records were overwritten before they were read: ask for larger rings "
+                   "(--buffer)\n",
                    r.what.lost());
 }
 
@@ -166,7 +175,8 @@ recorded record_live(const trace_request& asked, subject& s) {
     learn_fibers(s, *r.names, r.known);
     s.rings.skip();
     switched_on on{s.rings, asked.ring_bytes};
-    const std::int64_t until = asked.seconds > 0 ? now() + static_cast<std::int64_t>(asked.seconds * 1e9) : 0;
+    const std::int64_t until =
+        asked.seconds > 0 ? now() + static_cast<std::int64_t>(asked.seconds * 1e9) : 0;
     try {
         do s.rings.collect(r.what);
         while (pause() && (until == 0 || now() < until));
@@ -182,7 +192,8 @@ recorded record_live(const trace_request& asked, subject& s) {
 // The flight recorder.
 recorded last_of(const trace_request& asked, subject& s) {
     if (!s.rings.is_on())
-        throw std::runtime_error{"nothing is being recorded: switch it on before (ums trace --on PID, or UMS_TRACE=on)"};
+        throw std::runtime_error{
+            "nothing is being recorded: switch it on before (ums trace --on PID, or UMS_TRACE=on)"};
     recorded r;
     r.name = s.process.title();
     r.names = std::make_unique<inspect::symbols>(s.process);
@@ -200,7 +211,8 @@ recorded from_dump(const std::string& path) {
 
 int run_command(const trace_request& asked) {
     catch_interrupts();
-    started program{asked.command, asked.ring_bytes != 0 ? fmt::format("{}:on", asked.ring_bytes) : "on"};
+    started program{asked.command,
+                    asked.ring_bytes != 0 ? fmt::format("{}:on", asked.ring_bytes) : "on"};
     std::unique_ptr<subject> s;
     recorded r;
     r.name = asked.command.front();
@@ -213,7 +225,8 @@ int run_command(const trace_request& asked) {
             s->rings.collect(r.what);
             // The process may have loaded libraries since.
             if (r.names == nullptr || is == started::is::exiting)
-                r.names = std::make_unique<inspect::symbols>(inspect::live_process{program.pid(), false});
+                r.names =
+                    std::make_unique<inspect::symbols>(inspect::live_process{program.pid(), false});
         } catch (const std::exception& e) {
             refusal = e.what();  // The library is not loaded yet, or never will be.
             if (r.what.rings.empty()) s.reset();
@@ -225,7 +238,8 @@ int run_command(const trace_request& asked) {
         if (const int signal = take_sent_interrupt(); signal != 0) kill(program.pid(), signal);
     }
     if (r.names == nullptr || r.what.rings.empty())
-        throw std::runtime_error{fmt::format("{}: nothing was recorded: {}", asked.command.front(), refusal)};
+        throw std::runtime_error{
+            fmt::format("{}: nothing was recorded: {}", asked.command.front(), refusal)};
     write_out(asked, r);
     return program.code();
 }
@@ -244,7 +258,9 @@ int sum_up(const trace_request& asked) {
     } else if (is_perfetto(what)) {
         read_perfetto(what, sum);
     } else {
-        throw std::runtime_error{fmt::format("{}: neither a trace that ums trace wrote nor a dump, the file that UMS_TRACE names", what)};
+        throw std::runtime_error{fmt::format(
+            "{}: neither a trace that ums trace wrote nor a dump, the file that UMS_TRACE names",
+            what)};
     }
     print_summary(asked, sum);
     return 0;
@@ -253,20 +269,33 @@ int sum_up(const trace_request& asked) {
 }  // namespace
 
 void add_trace(CLI::App& app, trace_request& asked) {
-    auto* const trace = app.add_subcommand(
-        "trace", "record what fibers do, as a trace: of a process, or of -- COMMAND; or add a trace up (summary)");
-    trace->add_option("target", asked.words, "a process's number, or a dump (the file that UMS_TRACE names); with 'summary' in front also a trace")
+    auto* const trace = app.add_subcommand("trace",
+                                           "record what fibers do, as a trace: of a process, or of "
+                                           "-- COMMAND; or add a trace up (summary)");
+    trace
+        ->add_option("target", asked.words,
+                     "a process's number, or a dump (the file that UMS_TRACE names); with "
+                     "'summary' in front also a trace")
         ->type_name("[summary] PID|FILE");
-    trace->add_option("-o,--output", asked.into, "the file to write (default ums.pftrace, for ui.perfetto.dev)")
+    trace
+        ->add_option("-o,--output", asked.into,
+                     "the file to write (default ums.pftrace, for ui.perfetto.dev)")
         ->type_name("FILE");
-    trace->add_flag("--chrome", asked.chrome, "write JSON for chrome://tracing instead (default ums-trace.json)");
-    trace->add_option("--for", asked.seconds, "record for so many seconds; else until Ctrl-C or the process's end")
+    trace->add_flag("--chrome", asked.chrome,
+                    "write JSON for chrome://tracing instead (default ums-trace.json)");
+    trace
+        ->add_option("--for", asked.seconds,
+                     "record for so many seconds; else until Ctrl-C or the process's end")
         ->check(CLI::Range(0.001, 31'536'000.0).description(""))
         ->type_name("SECONDS");
-    trace->add_option("--last", asked.last, "write the last so many seconds of what the process has recorded since --on")
+    trace
+        ->add_option("--last", asked.last,
+                     "write the last so many seconds of what the process has recorded since --on")
         ->check(CLI::Range(0.001, 31'536'000.0).description(""))
         ->type_name("SECONDS");
-    trace->add_option("--buffer", asked.ring_bytes, "the size of each processor's ring, 64K to 2G (default 16M)")
+    trace
+        ->add_option("--buffer", asked.ring_bytes,
+                     "the size of each processor's ring, 64K to 2G (default 16M)")
         ->transform(CLI::AsSizeValue(false).description(""))
         ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{1} << 31).description(""))
         ->type_name("BYTES");
@@ -277,17 +306,20 @@ void add_trace(CLI::App& app, trace_request& asked) {
 
 int trace(const trace_request& asked) {
     if (!asked.command.empty()) {
-        if (!asked.words.empty()) throw usage_error{"trace: expected a process or a command, not both"};
+        if (!asked.words.empty())
+            throw usage_error{"trace: expected a process or a command, not both"};
         return run_command(asked);
     }
     if (asked.words.size() == 2 && asked.words[0] == "summary") return sum_up(asked);
-    if (asked.words.size() != 1) throw usage_error{"trace: expected PID, FILE, summary PID|FILE, or -- COMMAND"};
+    if (asked.words.size() != 1)
+        throw usage_error{"trace: expected PID, FILE, summary PID|FILE, or -- COMMAND"};
     const std::string& target = asked.words.front();
     if (!is_number(target)) {
         if (!is_dump(target))
-            throw std::runtime_error{fmt::format(
-                "{}: not a dump, the file that UMS_TRACE names; if it is a trace: ums trace summary {}",
-                target, target)};
+            throw std::runtime_error{
+                fmt::format("{}: not a dump, the file that UMS_TRACE names; if it is a trace: ums "
+                            "trace summary {}",
+                            target, target)};
         write_out(asked, from_dump(target));
         return 0;
     }

@@ -145,7 +145,7 @@ struct channel_calls {
 
     // Does not wait.
     UMS_EXPORT static channel_status receive_ready(channel_state& c, const channel_batch& b,
-                                                 std::size_t& done);
+                                                   std::size_t& done);
     // Takes the values that are in the channel now, of a type that is bytes; not those of waiting
     // senders.
     UMS_EXPORT static void receive_bytes(channel_state& c, const channel_batch& b,

@@ -126,9 +126,9 @@ sched::fiber* start_by(Commit commit, const fiber_options* options, F&& f, Args&
 template <class F, class... Args>
 sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
     const launch when = options != nullptr ? options->launch : launch::post;
-    return start_by([when](sched::fiber* it, void (*run)(void*),
-                           void* at) { spawn_commit(it, run, at, when); },
-                    options, std::forward<F>(f), std::forward<Args>(args)...);
+    return start_by(
+        [when](sched::fiber* it, void (*run)(void*), void* at) { spawn_commit(it, run, at, when); },
+        options, std::forward<F>(f), std::forward<Args>(args)...);
 }
 
 // A batch of fibers whose functions are of one type. What is not committed is destroyed.

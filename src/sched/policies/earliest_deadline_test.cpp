@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sched/policies/earliest_deadline.hpp"
 
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <random>
 #include <vector>
@@ -54,7 +54,8 @@ std::vector<task> random_tasks(std::mt19937_64& random, double most) {
     while (left > 0.01 && all.size() < 12) {
         const auto period = std::uniform_int_distribution<std::int64_t>{4, 200}(random);
         const double share = std::uniform_real_distribution{0.0, left}(random);
-        const auto cost = std::max<std::int64_t>(1, static_cast<std::int64_t>(share * static_cast<double>(period)));
+        const auto cost = std::max<std::int64_t>(
+            1, static_cast<std::int64_t>(share * static_cast<double>(period)));
         if (static_cast<double>(cost) / static_cast<double>(period) > left) continue;
         all.push_back({.period = period, .cost = cost});
         left = most - load_of(all);
@@ -96,7 +97,8 @@ int misses(std::vector<task>& all, std::int64_t end, std::unique_ptr<policy> ord
         for (task& t : all) t.released = simulated;
         std::atomic<bool> stop{false};
         fiber starts{{.cluster = &own, .deadline = at(1)}, [&] {
-                         for (task& t : all) t.runs = fiber{{.deadline = at(1 + t.period)}, work, std::ref(t)};
+                         for (task& t : all)
+                             t.runs = fiber{{.deadline = at(1 + t.period)}, work, std::ref(t)};
                      }};
         starts.join();
         // Time also passes while no task has anything to do.
@@ -148,16 +150,19 @@ TEST_F(earliest_deadline_test, feasible_task_sets_meet_every_deadline) {
 TEST_F(earliest_deadline_test, equal_deadlines_run_in_turn_and_none_is_the_last) {
     run(one_processor, [] {
         cluster own{{.policy = policy_kind::earliest_deadline_first, .time_slice_us = 0}};
-        fiber{{.cluster = &own, .deadline = at(1)}, [] {
-            std::vector<int> order;
-            std::vector<fiber> all;
-            const deadline far = deadline_after(std::chrono::milliseconds{500});
-            all.emplace_back([&] { order.push_back(9); });
-            for (int i = 0; i < 4; ++i)
-                all.emplace_back(fiber_options{.deadline = far}, [&order, i] { order.push_back(i); });
-            for (fiber& f : all) f.join();
-            EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 9}));
-        }}.join();
+        fiber{{.cluster = &own, .deadline = at(1)},
+              [] {
+                  std::vector<int> order;
+                  std::vector<fiber> all;
+                  const deadline far = deadline_after(std::chrono::milliseconds{500});
+                  all.emplace_back([&] { order.push_back(9); });
+                  for (int i = 0; i < 4; ++i)
+                      all.emplace_back(fiber_options{.deadline = far},
+                                       [&order, i] { order.push_back(i); });
+                  for (fiber& f : all) f.join();
+                  EXPECT_EQ(order, (std::vector<int>{0, 1, 2, 3, 9}));
+              }}
+            .join();
     });
 }
 
@@ -165,10 +170,10 @@ TEST_F(earliest_deadline_test, equal_deadlines_run_in_turn_and_none_is_the_last)
 TEST_F(earliest_deadline_test, nobody_waits_longer_than_until_it_is_due) {
     simulated = 1;
     run(one_processor, [] {
-        cluster own{{.make_policy = [] {
-                         return std::make_unique<sched::earliest_deadline_policy>(&read_simulated);
-                     },
-                     .time_slice_us = 0}};
+        cluster own{
+            {.make_policy =
+                 [] { return std::make_unique<sched::earliest_deadline_policy>(&read_simulated); },
+             .time_slice_us = 0}};
         bool stop = false;
         std::int64_t ran_at = 0;
         fiber overdue{{.cluster = &own, .deadline = at(1)}, [&] {

@@ -30,9 +30,8 @@ std::int64_t read_simulated() noexcept { return simulated; }
 void in_simulated_time(const auto& function) {
     simulated = 1;
     run(one_processor, [&] {
-        cluster own{{.make_policy = [] {
-                         return std::make_unique<sched::fair_share_policy>(&read_simulated);
-                     },
+        cluster own{{.make_policy =
+                         [] { return std::make_unique<sched::fair_share_policy>(&read_simulated); },
                      .time_slice_us = 0}};
         function(own);
     });
@@ -50,17 +49,20 @@ struct worker {
 
 // Each worker works until the end.
 void run_all(cluster& own, std::vector<worker>& all, std::mt19937_64& random) {
-    fiber{{.cluster = &own}, [&] {
-        for (worker& w : all)
-            w.runs = fiber{{.weight = w.weight, .group = w.group}, [&] {
-                               while (simulated < length) {
-                                   const auto n = std::uniform_int_distribution{std::int64_t{1}, w.longest}(random);
-                                   simulated += n;
-                                   w.ran += n;
-                                   this_fiber::yield();
-                               }
-                           }};
-    }}.join();
+    fiber{{.cluster = &own},
+          [&] {
+              for (worker& w : all)
+                  w.runs = fiber{{.weight = w.weight, .group = w.group}, [&] {
+                                     while (simulated < length) {
+                                         const auto n = std::uniform_int_distribution{
+                                             std::int64_t{1}, w.longest}(random);
+                                         simulated += n;
+                                         w.ran += n;
+                                         this_fiber::yield();
+                                     }
+                                 }};
+          }}
+        .join();
     for (worker& w : all) w.runs.join();
 }
 
@@ -95,7 +97,8 @@ TEST_F(fair_share_test, groups_share_by_their_weight_however_many_fibers_they_ha
         for (std::size_t i = 0; i < 20; ++i) first += all[i].ran;
         EXPECT_NEAR(share(first) / 0.25, 1, 0.03);
         EXPECT_NEAR(share(all[20].ran) / 0.75, 1, 0.03);
-        EXPECT_NEAR(static_cast<double>(all[0].ran) / static_cast<double>(first) / (500.0 / 2400), 1, 0.03);
+        EXPECT_NEAR(static_cast<double>(all[0].ran) / static_cast<double>(first) / (500.0 / 2400),
+                    1, 0.03);
     });
 }
 
@@ -146,7 +149,8 @@ TEST_F(fair_share_test, a_change_of_group_brings_no_credit_and_no_debt) {
             done.count_down();
         };
         const auto nothing = [] {};
-        fiber{{.cluster = &own}, [&] {
+        fiber{{.cluster = &own},
+              [&] {
                   runs[1] = fiber{[&] { work(1, nothing); }};
                   runs[0] = fiber{[&] {
                       work(0, [&] {
@@ -165,7 +169,8 @@ TEST_F(fair_share_test, a_change_of_group_brings_no_credit_and_no_debt) {
                           }
                       });
                   }};
-              }}.join();
+              }}
+            .join();
         done.wait();
         for (fiber& f : runs) f.join();
         EXPECT_NEAR(static_cast<double>(ran[0] - then[0]), static_cast<double>(then[2]), 10);
@@ -190,7 +195,8 @@ TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
             done.count_down();
         };
         // None of them runs before all are there.
-        fiber{{.cluster = &own}, [&] {
+        fiber{{.cluster = &own},
+              [&] {
                   for (int i = 0; i < 2; ++i) pair[i] = fiber{{.group = 1}, work, i};
                   loner = fiber{{.group = 2}, [&] {
                                     while (simulated < length) {
@@ -200,7 +206,8 @@ TEST_F(fair_share_test, a_stretch_that_ends_in_a_wait_counts) {
                                         this_fiber::yield();
                                     }
                                 }};
-              }}.join();
+              }}
+            .join();
         loner.join();
         for (fiber& f : pair) f.ref().unpark();
         done.wait();  // Until then they look at each other's handles.

@@ -36,7 +36,7 @@ private:
         // Guarded by `lock`:
         fiber_queue batch;
         // Others read them as hints:
-        base::owned<std::size_t> size;     // Guarded by `lock`.
+        base::owned<std::size_t> size;  // Guarded by `lock`.
         // Owned by the processor: fibers are on their way from the queue to the batch.
         base::owned<bool> is_taking;
     };

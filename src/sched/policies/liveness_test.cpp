@@ -40,7 +40,8 @@ std::int64_t read_simulated() noexcept { return simulated; }
 std::unique_ptr<policy> make_simulated(policy_kind kind) {
     if (kind == policy_kind::earliest_deadline_first)
         return std::make_unique<earliest_deadline_policy>(&read_simulated);
-    if (kind == policy_kind::fair_share) return std::make_unique<fair_share_policy>(&read_simulated);
+    if (kind == policy_kind::fair_share)
+        return std::make_unique<fair_share_policy>(&read_simulated);
     return make_policy(kind);
 }
 
@@ -96,15 +97,17 @@ TEST_F(liveness_test, no_ready_fiber_waits_longer_than_its_policy_says) {
         for (unsigned i = 0; i < count; ++i) {
             const auto weight = static_cast<unsigned>(50 + random() % 200);
             weights += weight;
-            all.emplace_back(fiber_options{.priority = static_cast<int>(i % 8) - 4, .weight = weight},
-                             [&] { go.wait(); });
+            all.emplace_back(
+                fiber_options{.priority = static_cast<int>(i % 8) - 4, .weight = weight},
+                [&] { go.wait(); });
         }
         // All of them wait, so their links are unused.
         for (int i = 0; i < 10; ++i) this_fiber::yield();
         for (unsigned processors = 1; processors <= 3; ++processors)
             for (const auto& one : sched::built_in_policies()) {
                 if (one.kind == policy_kind::work_stealing) continue;  // This one has no object.
-                SCOPED_TRACE(::testing::Message() << one.name << ", " << processors << " processors");
+                SCOPED_TRACE(::testing::Message()
+                             << one.name << ", " << processors << " processors");
                 const double n = count;
                 const auto bound = [&](fiber_ref f) -> double {
                     switch (one.kind) {

@@ -111,8 +111,8 @@ private:
     inbox overflow_;
     // Used by the consumer:
     alignas(base::cache_line) mpsc_end end_;
-    base::owned<std::size_t> front_;  // Others read it as a hint.
-    fiber_queue taken_;               // Taken from the overflow.
+    base::owned<std::size_t> front_;       // Others read it as a hint.
+    fiber_queue taken_;                    // Taken from the overflow.
     base::owned<std::size_t> taken_size_;  // Others read it as a hint.
 
     place places_[size];

@@ -77,8 +77,12 @@ TEST_F(urgent_first_test, the_less_urgent_have_the_turns_of_the_budget) {
             });
         for (fiber& f : all) f.join();
         for (int i = 0; i < 7; ++i) {
-            EXPECT_GE(turns[static_cast<unsigned>(i)], 100'000 / int{urgent_first_policy::budget + 8}) << i;
-            EXPECT_LE(turns[static_cast<unsigned>(i)], 100'000 / int{urgent_first_policy::budget - 8}) << i;
+            EXPECT_GE(turns[static_cast<unsigned>(i)],
+                      100'000 / int{urgent_first_policy::budget + 8})
+                << i;
+            EXPECT_LE(turns[static_cast<unsigned>(i)],
+                      100'000 / int{urgent_first_policy::budget - 8})
+                << i;
         }
     });
 }
@@ -428,8 +432,9 @@ TEST_F(urgent_first_test, holders_that_wait_for_each_other_fall_back_once_they_g
                         EXPECT_EQ(this_fiber::ref().effective_priority(), -3);
                     }};
         while (holding != 2) this_fiber::yield();
-        fiber urgent{{.priority = 3},
-                     [&] { if (a.try_lock_for(std::chrono::milliseconds{1})) a.unlock(); }};
+        fiber urgent{{.priority = 3}, [&] {
+                         if (a.try_lock_for(std::chrono::milliseconds{1})) a.unlock();
+                     }};
         urgent.join();
         one.join();
         other.join();

@@ -61,11 +61,13 @@ static void Measure(const char* name, Run run) {
 
 int main() {
     DWORD_PTR process = 0, system = 0;
-    if (!GetProcessAffinityMask(GetCurrentProcess(), &process, &system) || (process & ~system) != 0) return 1;
+    if (!GetProcessAffinityMask(GetCurrentProcess(), &process, &system) || (process & ~system) != 0)
+        return 1;
     ULONG cpu = 0;
     if (!_BitScanForward64(&cpu, process)) return 2;
     if (!SetProcessAffinityMask(GetCurrentProcess(), DWORD_PTR(1) << cpu)) return 3;
-    if (SetThreadAffinityMask(GetCurrentThread(), DWORD_PTR(1) << cpu) != DWORD_PTR(1) << cpu) return 4;
+    if (SetThreadAffinityMask(GetCurrentThread(), DWORD_PTR(1) << cpu) != DWORD_PTR(1) << cpu)
+        return 4;
     SetThreadIdealProcessor(GetCurrentThread(), cpu);
 
     Measure("threads", [] {

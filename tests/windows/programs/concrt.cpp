@@ -19,7 +19,8 @@ public:
     ~Context();
     static Context* Current() {
         Context* self = nullptr;
-        QueryUmsThreadInformation(GetCurrentUmsThread(), UmsThreadUserContext, &self, sizeof(self), nullptr);
+        QueryUmsThreadInformation(GetCurrentUmsThread(), UmsThreadUserContext, &self, sizeof(self),
+                                  nullptr);
         return self;
     }
     void Unblock();
@@ -56,7 +57,8 @@ public:
             m_processors.push_back(std::make_unique<VirtualProcessor>());
             m_processors.back()->m_scheduler = this;
             m_processors.back()->m_index = i;
-            InitializeCriticalSectionEx(&m_processors.back()->m_lock, 1000, CRITICAL_SECTION_NO_DEBUG_INFO);
+            InitializeCriticalSectionEx(&m_processors.back()->m_lock, 1000,
+                                        CRITICAL_SECTION_NO_DEBUG_INFO);
         }
     }
     ~Scheduler() {
@@ -75,7 +77,8 @@ public:
         return *m_contexts.back();
     }
     void Run() {
-        for (auto& one : m_processors) one->m_primary = CreateThread(nullptr, 0, Primary, one.get(), 0, nullptr);
+        for (auto& one : m_processors)
+            one->m_primary = CreateThread(nullptr, 0, Primary, one.get(), 0, nullptr);
     }
     void MakeRunnable(Context& context, size_t where) {
         VirtualProcessor& of = *m_processors[where % m_processors.size()];
@@ -89,8 +92,8 @@ public:
 
 private:
     static DWORD WINAPI Primary(LPVOID self) {
-        UMS_SCHEDULER_STARTUP_INFO info{UMS_VERSION, static_cast<VirtualProcessor*>(self)->m_scheduler->m_list, Main,
-                                        self};
+        UMS_SCHEDULER_STARTUP_INFO info{
+            UMS_VERSION, static_cast<VirtualProcessor*>(self)->m_scheduler->m_list, Main, self};
         return EnterUmsSchedulingMode(&info) ? 0 : 1;
     }
     static VOID NTAPI Main(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID parameter) {
@@ -98,8 +101,8 @@ private:
         if (reason == UmsSchedulerStartup) self = static_cast<VirtualProcessor*>(parameter);
         if (reason == UmsSchedulerThreadYield) {
             Context* context = nullptr;
-            QueryUmsThreadInformation(reinterpret_cast<PUMS_CONTEXT>(payload), UmsThreadUserContext, &context,
-                                      sizeof(context), nullptr);
+            QueryUmsThreadInformation(reinterpret_cast<PUMS_CONTEXT>(payload), UmsThreadUserContext,
+                                      &context, sizeof(context), nullptr);
             const bool blocks = parameter == &Context::blocks;
             if (!blocks || context->m_balance.fetch_add(1) < 0)
                 self->m_scheduler->MakeRunnable(*context, self->m_index);
@@ -113,7 +116,8 @@ private:
             PUMS_CONTEXT const one = next;
             next = GetNextUmsListItem(one);
             Context* context = nullptr;
-            QueryUmsThreadInformation(one, UmsThreadUserContext, &context, sizeof(context), nullptr);
+            QueryUmsThreadInformation(one, UmsThreadUserContext, &context, sizeof(context),
+                                      nullptr);
             if (HasEnded(one))
                 --m_left;
             else
@@ -142,7 +146,8 @@ private:
             Sweep(self.m_index);
             if (Context* const context = Steal(self.m_index)) {
                 CloseHandle(ready);
-                while (!ExecuteUmsThread(context->m_ums) && GetLastError() == ERROR_RETRY) YieldProcessor();
+                while (!ExecuteUmsThread(context->m_ums) && GetLastError() == ERROR_RETRY)
+                    YieldProcessor();
                 return MakeRunnable(*context, self.m_index), Dispatch(self);
             }
             WaitForMultipleObjects(2, both, FALSE, 5);
@@ -160,7 +165,8 @@ Context::Context(Scheduler& owner, void (*function)(void*), void* data)
     : m_scheduler(owner), m_function(function), m_data(data) {
     CreateUmsThreadContext(&m_ums);
     Context* const self = this;
-    SetUmsThreadInformation(m_ums, UmsThreadUserContext, const_cast<Context**>(&self), sizeof(self));
+    SetUmsThreadInformation(m_ums, UmsThreadUserContext, const_cast<Context**>(&self),
+                            sizeof(self));
     m_thread = CreateUmsWorker(
         owner.m_list, m_ums,
         [](LPVOID given) -> DWORD {

@@ -63,7 +63,8 @@ int main(void) {
     CreateUmsCompletionList(&list);
     for (i = 0; i < 2; ++i) {
         CreateUmsThreadContext(&contexts[i]);
-        threads[i] = CreateUmsWorker(list, contexts[i], Work, (LPVOID)(INT_PTR)(i == 0 ? 1 : 100), 0);
+        threads[i] =
+            CreateUmsWorker(list, contexts[i], Work, (LPVOID)(INT_PTR)(i == 0 ? 1 : 100), 0);
     }
     info.UmsVersion = UMS_VERSION;
     info.CompletionList = list;

@@ -25,7 +25,8 @@ static DWORD WINAPI Work(LPVOID number) {
 static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID) {
     static PUMS_CONTEXT ready[16];
     static unsigned first, last;
-    if (reason == UmsSchedulerThreadYield) ready[last++ % 16] = reinterpret_cast<PUMS_CONTEXT>(payload);
+    if (reason == UmsSchedulerThreadYield)
+        ready[last++ % 16] = reinterpret_cast<PUMS_CONTEXT>(payload);
     while (g_Left > 0) {
         if (first != last) {
             PUMS_CONTEXT const context = ready[first++ % 16];

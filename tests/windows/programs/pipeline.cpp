@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // A pipeline of generators: values travel by the parameter of the yield, the scheduler is a state
 // machine that knows who waits for whom; the annotations and types of Windows' inside.
-#include <windows.h>
-#include <winternl.h>
 #include "create.h"
 #include <functional>
 #include <map>
 #include <optional>
 #include <stdio.h>
+#include <windows.h>
+#include <winternl.h>
 
 struct Message {
     enum Kind { Emit, Receive } kind;
@@ -21,8 +21,8 @@ struct Stage {
     HANDLE thread = nullptr;
     Stage* output = nullptr;
     Stage* input = nullptr;
-    std::optional<int> held;    // Emitted, but not received yet.
-    Message* waits = nullptr;   // Where to put the next value.
+    std::optional<int> held;   // Emitted, but not received yet.
+    Message* waits = nullptr;  // Where to put the next value.
     bool ended = false;
 
     void emit(int value) {
@@ -96,7 +96,8 @@ private:
             Stage* const stage = next();
             PUMS_CONTEXT one = nullptr;
             if (stage != nullptr)
-                while (!ExecuteUmsThread(stage->context) && GetLastError() == ERROR_RETRY) YieldProcessor();
+                while (!ExecuteUmsThread(stage->context) && GetLastError() == ERROR_RETRY)
+                    YieldProcessor();
             DequeueUmsCompletionListItems(list_, INFINITE, &one);
             for (; one != nullptr; one = GetNextUmsListItem(one))
                 if (HasEnded(one))
@@ -116,7 +117,8 @@ VOID NTAPI Pipeline::entry(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
     static thread_local Pipeline* self;
     if (reason == UmsSchedulerStartup) self = static_cast<Pipeline*>(parameter);
     if (reason == UmsSchedulerThreadYield)
-        self->yielded(*self->stages_[reinterpret_cast<PUMS_CONTEXT>(payload)], *static_cast<Message*>(parameter));
+        self->yielded(*self->stages_[reinterpret_cast<PUMS_CONTEXT>(payload)],
+                      *static_cast<Message*>(parameter));
     self->dispatch();
 }
 

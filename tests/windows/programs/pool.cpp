@@ -10,8 +10,12 @@ static LONG volatile g_Activations, g_Counted, g_Simple;
 static int g_Left = 4;
 
 static DWORD WINAPI Signal(LPVOID event) { return SetEvent(event) ? 0 : 1; }
-static VOID CALLBACK Count(PTP_CALLBACK_INSTANCE, PVOID by, PTP_WORK) { InterlockedAdd(&g_Counted, *static_cast<LONG*>(by)); }
-static VOID CALLBACK Simple(PTP_CALLBACK_INSTANCE, PVOID) { InterlockedIncrement(&g_Simple), SetEvent(g_Seen); }
+static VOID CALLBACK Count(PTP_CALLBACK_INSTANCE, PVOID by, PTP_WORK) {
+    InterlockedAdd(&g_Counted, *static_cast<LONG*>(by));
+}
+static VOID CALLBACK Simple(PTP_CALLBACK_INSTANCE, PVOID) {
+    InterlockedIncrement(&g_Simple), SetEvent(g_Seen);
+}
 static VOID CALLBACK Watch(PVOID seen, BOOLEAN fired) {
     if (fired && g_Activations > 0) SetEvent(seen);
 }
@@ -68,15 +72,18 @@ int main() {
     if (!TrySubmitThreadpoolCallback(Simple, nullptr, nullptr)) return 2;
     WaitForSingleObject(g_Seen, INFINITE);
     HANDLE watchdog = nullptr;
-    if (!CreateTimerQueueTimer(&watchdog, nullptr, Watch, g_Seen, 0, 2, WT_EXECUTELONGFUNCTION)) return 3;
+    if (!CreateTimerQueueTimer(&watchdog, nullptr, Watch, g_Seen, 0, 2, WT_EXECUTELONGFUNCTION))
+        return 3;
     WaitForSingleObject(g_Seen, INFINITE);
     const HANDLE gone = CreateEvent(nullptr, TRUE, FALSE, nullptr);
-    if (!DeleteTimerQueueTimer(nullptr, watchdog, gone) && GetLastError() != ERROR_IO_PENDING) return 4;
+    if (!DeleteTimerQueueTimer(nullptr, watchdog, gone) && GetLastError() != ERROR_IO_PENDING)
+        return 4;
     WaitForSingleObject(gone, INFINITE);
     CloseHandle(gone);
     const HANDLE empty = CreateTimerQueue();
     if (!DeleteTimerQueue(empty)) return 5;
-    for (int i = 0; i < 4; ++i) CloseHandle(threads[i]), CloseHandle(g_Events[i]), DeleteUmsThreadContext(contexts[i]);
+    for (int i = 0; i < 4; ++i)
+        CloseHandle(threads[i]), CloseHandle(g_Events[i]), DeleteUmsThreadContext(contexts[i]);
     CloseHandle(g_Seen);
     DeleteUmsCompletionList(g_List);
     printf("counted %d, simple %d\n", (int)counted, (int)g_Simple);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A priority scheduler with park spots: 64 levels found by a bit scan, commands by the yield's
 // parameter, workers that park on a spot until another unparks it.
-#include <windows.h>
 #include <intrin.h>
 #include <stdio.h>
 #include <string.h>
 #include <vector>
+#include <windows.h>
 
 struct Task {
     PUMS_CONTEXT Context;
@@ -76,7 +76,8 @@ static _Function_class_(RTL_UMS_SCHEDULER_ENTRY_POINT) VOID NTAPI
         // Takes a token that came meanwhile, or stores the task in the spot.
         if (request->What == Command::Requeue ||
             InterlockedCompareExchangePointer(&request->Spot->State, task, nullptr) == Token) {
-            if (request->What == Command::Park) InterlockedExchangePointer(&request->Spot->State, nullptr);
+            if (request->What == Command::Park)
+                InterlockedExchangePointer(&request->Spot->State, nullptr);
             Push(task);
         }
     }
@@ -118,8 +119,10 @@ static void Create(Task* task) {
     CreateUmsThreadContext(&task->Context);
     SetUmsThreadInformation(task->Context, UmsThreadUserContext, &task, sizeof(task));
     UMS_CREATE_THREAD_ATTRIBUTES as = {UMS_VERSION, task->Context, g_List};
-    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof(as), nullptr, nullptr);
-    task->Thread = CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, Start, task, 0, attributes, nullptr);
+    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &as, sizeof(as),
+                              nullptr, nullptr);
+    task->Thread =
+        CreateRemoteThreadEx(GetCurrentProcess(), nullptr, 0, Start, task, 0, attributes, nullptr);
     DeleteProcThreadAttributeList(attributes);
     ++g_Left, ++g_New;
 }

@@ -86,10 +86,10 @@ public:
         std::vector<std::byte> storage(bytes);
         const auto native = reinterpret_cast<LPPROC_THREAD_ATTRIBUTE_LIST>(storage.data());
         check_bool(::InitializeProcThreadAttributeList(native, 1, 0, &bytes));
-        check_bool(::UpdateProcThreadAttribute(native, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &attributes,
-                                               sizeof(attributes), nullptr, nullptr));
-        item->thread = handle{::CreateRemoteThreadEx(::GetCurrentProcess(), nullptr, 0, &worker::run, item.get(), 0,
-                                                     native, nullptr)};
+        check_bool(::UpdateProcThreadAttribute(native, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD,
+                                               &attributes, sizeof(attributes), nullptr, nullptr));
+        item->thread = handle{::CreateRemoteThreadEx(::GetCurrentProcess(), nullptr, 0,
+                                                     &worker::run, item.get(), 0, native, nullptr)};
         ::DeleteProcThreadAttributeList(native);
         check_bool(static_cast<bool>(item->thread));
         workers_.push_back(std::move(item));
@@ -115,25 +115,29 @@ private:
     static void CALLBACK entry(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, void* parameter) {
         thread_local scheduler* self;
         if (reason == UmsSchedulerStartup) self = static_cast<scheduler*>(parameter);
-        if (reason == UmsSchedulerThreadYield) self->ready_.push_back(reinterpret_cast<PUMS_CONTEXT>(payload));
+        if (reason == UmsSchedulerThreadYield)
+            self->ready_.push_back(reinterpret_cast<PUMS_CONTEXT>(payload));
         self->dispatch();
     }
 
     void dispatch() {
         while (ended_ != workers_.size()) {
             PUMS_CONTEXT next{};
-            check_bool(::DequeueUmsCompletionListItems(list_.get(), ready_.empty() ? INFINITE : 0, &next));
+            check_bool(
+                ::DequeueUmsCompletionListItems(list_.get(), ready_.empty() ? INFINITE : 0, &next));
             for (; next; next = ::GetNextUmsListItem(next)) ready_.push_back(next);
             while (!ready_.empty()) {
                 const auto chosen = std::exchange(ready_.front(), nullptr);
                 ready_.pop_front();
                 BOOLEAN gone{};
-                check_bool(::QueryUmsThreadInformation(chosen, UmsThreadIsTerminated, &gone, sizeof(gone), nullptr));
+                check_bool(::QueryUmsThreadInformation(chosen, UmsThreadIsTerminated, &gone,
+                                                       sizeof(gone), nullptr));
                 if (gone) {
                     ++ended_;
                     break;
                 }
-                while (!::ExecuteUmsThread(chosen) && ::GetLastError() == ERROR_RETRY) ::YieldProcessor();
+                while (!::ExecuteUmsThread(chosen) && ::GetLastError() == ERROR_RETRY)
+                    ::YieldProcessor();
             }
         }
     }

@@ -2,9 +2,9 @@
 // In the manner of the samples of the Windows 7 time: C, annotated prototypes in the old spelling,
 // _tmain, memory from the process heap, the list's event, errors by FormatMessage.
 #include "SDKDDKVer.h"
-#include <windows.h>
-#include <tchar.h>
 #include <stdio.h>
+#include <tchar.h>
+#include <windows.h>
 
 #if !defined(_AMD64_) && !defined(_ARM64_)
 #error "User-mode scheduling needs a 64-bit machine."
@@ -26,9 +26,11 @@ static CRITICAL_SECTION g_Output;
 static VOID ReportError(__in LPCTSTR Function) {
     LPTSTR text = NULL;
     DWORD error = GetLastError();
-    FormatMessage(FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS, NULL,
-                  error, MAKELANGID(LANG_NEUTRAL, SUBLANG_DEFAULT), (LPTSTR)&text, 0, NULL);
-    _ftprintf(stderr, _T("%s failed (%u): %s"), Function, (unsigned)error, text != NULL ? text : _T("?\n"));
+    FormatMessage(
+        FORMAT_MESSAGE_ALLOCATE_BUFFER | FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS,
+        NULL, error, MAKELANGID(LANG_NEUTRAL, SUBLANG_DEFAULT), (LPTSTR)&text, 0, NULL);
+    _ftprintf(stderr, _T("%s failed (%u): %s"), Function, (unsigned)error,
+              text != NULL ? text : _T("?\n"));
     LocalFree(text);
 }
 
@@ -59,7 +61,8 @@ static PWORKER_ITEM Dequeue(VOID) {
     return CONTAINING_RECORD(first, WORKER_ITEM, Link);
 }
 
-static VOID NTAPI SchedulerProc(__in UMS_SCHEDULER_REASON Reason, __in ULONG_PTR Payload, __in PVOID Parameter) {
+static VOID NTAPI SchedulerProc(__in UMS_SCHEDULER_REASON Reason, __in ULONG_PTR Payload,
+                                __in PVOID Parameter) {
     HANDLE event = NULL;
     UNREFERENCED_PARAMETER(Payload);
     if (Reason == UmsSchedulerThreadYield) Enqueue((PWORKER_ITEM)Parameter);
@@ -67,18 +70,22 @@ static VOID NTAPI SchedulerProc(__in UMS_SCHEDULER_REASON Reason, __in ULONG_PTR
         PUMS_CONTEXT context = NULL;
         PWORKER_ITEM item = Dequeue();
         while (item != NULL) {
-            while (!ExecuteUmsThread(item->Context) && GetLastError() == ERROR_RETRY) YieldProcessor();
+            while (!ExecuteUmsThread(item->Context) && GetLastError() == ERROR_RETRY)
+                YieldProcessor();
             item = Dequeue();
         }
         if (g_Ended == WORKERS) return;
-        if (event == NULL && !GetUmsCompletionListEvent(g_List, &event)) ReportError(_T("GetUmsCompletionListEvent"));
-        if (!DequeueUmsCompletionListItems(g_List, 0, &context)) ReportError(_T("DequeueUmsCompletionListItems"));
+        if (event == NULL && !GetUmsCompletionListEvent(g_List, &event))
+            ReportError(_T("GetUmsCompletionListEvent"));
+        if (!DequeueUmsCompletionListItems(g_List, 0, &context))
+            ReportError(_T("DequeueUmsCompletionListItems"));
         if (context == NULL) WaitForSingleObject(event, INFINITE);
         while (context != NULL) {
             PUMS_CONTEXT next = GetNextUmsListItem(context);
             BOOLEAN terminated = FALSE;
             PVOID user = NULL;
-            QueryUmsThreadInformation(context, UmsThreadIsTerminated, &terminated, sizeof(terminated), NULL);
+            QueryUmsThreadInformation(context, UmsThreadIsTerminated, &terminated,
+                                      sizeof(terminated), NULL);
             QueryUmsThreadInformation(context, UmsThreadUserContext, &user, sizeof(user), NULL);
             if (terminated)
                 ++g_Ended;
@@ -103,10 +110,12 @@ static HANDLE CreateWorker(__inout PWORKER_ITEM Item) {
     ums.UmsCompletionList = g_List;
     InitializeProcThreadAttributeList(NULL, 1, 0, &size);
     attributes = (LPPROC_THREAD_ATTRIBUTE_LIST)HeapAlloc(GetProcessHeap(), HEAP_ZERO_MEMORY, size);
-    if (attributes == NULL || !InitializeProcThreadAttributeList(attributes, 1, 0, &size)) return NULL;
-    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &ums, sizeof(ums), NULL, NULL);
-    thread = CreateRemoteThreadEx(GetCurrentProcess(), NULL, 0, WorkerMain, Item, STACK_SIZE_PARAM_IS_A_RESERVATION,
-                                  attributes, NULL);
+    if (attributes == NULL || !InitializeProcThreadAttributeList(attributes, 1, 0, &size))
+        return NULL;
+    UpdateProcThreadAttribute(attributes, 0, PROC_THREAD_ATTRIBUTE_UMS_THREAD, &ums, sizeof(ums),
+                              NULL, NULL);
+    thread = CreateRemoteThreadEx(GetCurrentProcess(), NULL, 0, WorkerMain, Item,
+                                  STACK_SIZE_PARAM_IS_A_RESERVATION, attributes, NULL);
     DeleteProcThreadAttributeList(attributes);
     HeapFree(GetProcessHeap(), 0, attributes);
     return thread;
@@ -124,7 +133,8 @@ int _tmain(int argc, _TCHAR* argv[]) {
     if (!CreateUmsCompletionList(&g_List)) return ReportError(_T("CreateUmsCompletionList")), 1;
     for (i = 0; i < WORKERS; ++i) {
         items[i].Number = i;
-        if ((threads[i] = CreateWorker(&items[i])) == NULL) return ReportError(_T("CreateRemoteThreadEx")), 2;
+        if ((threads[i] = CreateWorker(&items[i])) == NULL)
+            return ReportError(_T("CreateRemoteThreadEx")), 2;
     }
     info.UmsVersion = UMS_VERSION;
     info.CompletionList = g_List;

@@ -35,7 +35,8 @@ static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
     static thread_local Loop* self;
     if (reason == UmsSchedulerStartup) self = static_cast<Loop*>(parameter);
     if (reason == UmsSchedulerThreadBlocked) self->Blocked += payload & 1;
-    if (reason == UmsSchedulerThreadYield) self->Ready.push_back(reinterpret_cast<PUMS_CONTEXT>(payload));
+    if (reason == UmsSchedulerThreadYield)
+        self->Ready.push_back(reinterpret_cast<PUMS_CONTEXT>(payload));
     HANDLE ready = nullptr;
     if (!GetUmsCompletionListEvent(g_List, &ready)) return;
     while (InterlockedCompareExchange(&g_Handlers, 0, 0) > 0) {
@@ -93,6 +94,7 @@ int main() {
     for (PUMS_CONTEXT context : contexts) DeleteUmsThreadContext(context);
     DeleteUmsCompletionList(g_List);
     CloseHandle(g_Request), CloseHandle(g_Stop), CloseHandle(g_Tick);
-    printf("served %d, %s\n", (int)g_Served, blocked[0] + blocked[1] >= Requests ? "blocked" : "did not block");
+    printf("served %d, %s\n", (int)g_Served,
+           blocked[0] + blocked[1] >= Requests ? "blocked" : "did not block");
     return 0;
 }

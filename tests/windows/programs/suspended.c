@@ -46,7 +46,8 @@ static VOID NTAPI Schedule(UMS_SCHEDULER_REASON reason, ULONG_PTR payload, PVOID
                     if (context == contexts[i] && i > 0) ResumeThread(threads[i - 1]);
                 continue;
             }
-            QueryUmsThreadInformation(context, UmsThreadIsSuspended, &suspended, sizeof(suspended), NULL);
+            QueryUmsThreadInformation(context, UmsThreadIsSuspended, &suspended, sizeof(suspended),
+                                      NULL);
             if (suspended || next != NULL) __debugbreak(); /* One is resumed at a time. */
             while (!ExecuteUmsThread(context) && GetLastError() == ERROR_RETRY) YieldProcessor();
         }
@@ -61,7 +62,8 @@ int main(void) {
         if (!CreateUmsThreadContext(&contexts[i])) return 1;
     for (round = 0; round < 2; ++round) {
         for (i = 0; i < 3; ++i) {
-            threads[i] = CreateUmsWorker(list, contexts[i], Work, (LPVOID)(INT_PTR)i, CREATE_SUSPENDED);
+            threads[i] =
+                CreateUmsWorker(list, contexts[i], Work, (LPVOID)(INT_PTR)i, CREATE_SUSPENDED);
             if (threads[i] == NULL || DeleteUmsThreadContext(contexts[i])) return 2;
         }
         left = 3;

@@ -120,8 +120,7 @@ void activity_watch::add_fibers(activity& a) {
         group.stack_most = std::max(group.stack_most, f.stack_used);
 
         place& p = places_[f.id];
-        const bool is_same =
-            p.turn != 0 && p.sp == f.sp && p.ip == f.ip && p.mark == f.mark;
+        const bool is_same = p.turn != 0 && p.sp == f.sp && p.ip == f.ip && p.mark == f.mark;
         if (!is_same) p = {f.sp, f.ip, f.mark, s.taken_at, 0};
         p.turn = turn_;
         fiber_activity one;

@@ -84,8 +84,9 @@ thread_state from_status(const elf_prstatus& status) {
 core_file::core_file(const std::string& path)
     : path_{path}, core_{std::make_unique<open_file>(path)} {
     if (!core_->is_open())
-        throw std::runtime_error{fmt::format("{}: {}; expected a process's number (pidof NAME) or a core file",
-                                             path, std::strerror(errno))};
+        throw std::runtime_error{
+            fmt::format("{}: {}; expected a process's number (pidof NAME) or a core file", path,
+                        std::strerror(errno))};
     Elf64_Ehdr head{};
     if (!core_->get(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         throw std::runtime_error{fmt::format("{}: not a core file", path)};

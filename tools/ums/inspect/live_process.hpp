@@ -54,8 +54,8 @@ private:
     std::vector<mapping> mappings_;
     stopped_threads stopped_;
     std::int64_t stopped_at_ = 0;
-    bool has_own_numbers_ = false;         // It is in another PID namespace.
-    mutable std::map<int, int> tids_;      // From its own number to the one here.
+    bool has_own_numbers_ = false;     // It is in another PID namespace.
+    mutable std::map<int, int> tids_;  // From its own number to the one here.
     mutable std::int64_t tids_read_at_ = 0;
 };
 

@@ -15,8 +15,11 @@ std::size_t shown_bytes(std::string_view text) {
     };
     const unsigned first = byte(0);
     if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
-    const std::size_t n =
-        first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+    const std::size_t n = first < 0xc2   ? 0
+                          : first < 0xe0 ? 2
+                          : first < 0xf0 ? 3
+                          : first < 0xf5 ? 4
+                                         : 0;
     if (n == 0) return 0;
     unsigned code = first & (0xffu >> (n + 1));
     for (std::size_t i = 1; i < n; ++i) {

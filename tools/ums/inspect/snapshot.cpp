@@ -275,7 +275,8 @@ void snapshot::read_fibers(const first_look& before) {
                       spawner = how_.value("fiber.spawner"), mark = how_.value("fiber.mark"),
                       cluster = how_.value("fiber.cluster"), joiner = how_.value("fiber.joiner"),
                       pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name"),
-                      spawned_at = how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
+                      spawned_at =
+                          how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
     for (const slab& s : slabs_) {
         const auto stack_begin = [&](std::size_t i) { return s.stacks + i * s.stride + s.guard; };
         for (std::size_t first = 0; first < s.carved; first += batch) {
@@ -286,8 +287,8 @@ void snapshot::read_fibers(const first_look& before) {
                 const address at = descriptors_[s.first + i];
                 const std::size_t below =
                     at > stack_begin(i) ? std::min<std::uint64_t>(room, at - stack_begin(i)) : 0;
-                pieces.push_back({at - below, bytes.data() + (i - first) * (room + size),
-                                  below + size, false});
+                pieces.push_back(
+                    {at - below, bytes.data() + (i - first) * (room + size), below + size, false});
             }
             of_.read(pieces);
             for (std::size_t i = first; i < first + n; ++i) {
@@ -316,9 +317,8 @@ void snapshot::read_fibers(const first_look& before) {
                 f.cluster = at_offset<address>(d, cluster);
                 f.pinned_to = at_offset<address>(d, pinned);
                 f.joiner = at_offset<address>(d, joiner);
-                f.has_moved =
-                    !before.is_read[number] ||
-                    std::memcmp(before.bytes.get() + number * size, d.data(), size) != 0;
+                f.has_moved = !before.is_read[number] ||
+                              std::memcmp(before.bytes.get() + number * size, d.data(), size) != 0;
                 // One that lies elsewhere counts as empty.
                 const address named = at_offset<address>(d, name);
                 if (named < f.at && f.at - named <= below) {
@@ -484,8 +484,7 @@ void snapshot::read_objects() {
         }
     };
     for (const fiber_record& f : fibers)
-        if (const address at = word_of(f); at != 0)
-            objects.try_emplace(at);
+        if (const address at = word_of(f); at != 0) objects.try_emplace(at);
     const std::size_t capacity = how_.value("channel.capacity") - how_.value("channel.count");
     std::vector<piece> pieces;
     for (auto& [at, words] : objects) {

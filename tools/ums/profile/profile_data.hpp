@@ -31,9 +31,9 @@ struct profile_data {
     std::string title;
     std::int64_t began_ns = 0;  // On the clock of the day.
     std::int64_t duration_ns = 0;
-    std::int64_t period_ns = 0;      // The time between two looks at what is on a CPU.
-    std::int64_t cpu_ns = 0;  // The process's CPU time as the kernel counts it; 0: not known.
-    std::int64_t stopped_ns = 0;     // For how long the threads were stopped, all together.
+    std::int64_t period_ns = 0;   // The time between two looks at what is on a CPU.
+    std::int64_t cpu_ns = 0;      // The process's CPU time as the kernel counts it; 0: not known.
+    std::int64_t stopped_ns = 0;  // For how long the threads were stopped, all together.
     std::uint64_t stops = 0;
     std::uint64_t looks_off_cpu = 0;
 

@@ -24,7 +24,8 @@ using namespace inspect;
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096, pages_most = 8, carriers_most = 100'000, spawners_most = 24;
+constexpr std::size_t page_bytes = 4096, pages_most = 8, carriers_most = 100'000,
+                      spawners_most = 24;
 // Looks at what is off a CPU are at least this far apart, and take at most a tenth of the time.
 constexpr double off_interval_s = 0.1, off_share = 0.1;
 
@@ -62,16 +63,14 @@ std::int64_t on_cpu_ns(int pid, int tid) {
 
 // The frame that begins every fiber says nothing.
 bool is_entry(const std::string& function) {
-    constexpr std::string_view begins[] = {"ums_fiber_entry", "fiber_main",  "run_function",
-                                           "invoke<",         "__invoke",    "call<",
-                                           "ums::spawn",      "ums::run",    "ums::impl::",
-                                           "ums::sched::run_"};
+    constexpr std::string_view begins[] = {
+        "ums_fiber_entry", "fiber_main", "run_function", "invoke<",     "__invoke",
+        "call<",           "ums::spawn", "ums::run",     "ums::impl::", "ums::sched::run_"};
     constexpr std::string_view holds[] = {"run_in_place", "std::__invoke", "std::invoke"};
     return std::any_of(std::begin(begins), std::end(begins),
                        [&](std::string_view w) { return function.starts_with(w); }) ||
-           std::any_of(std::begin(holds), std::end(holds), [&](std::string_view w) {
-               return function.find(w) != std::string::npos;
-           });
+           std::any_of(std::begin(holds), std::end(holds),
+                       [&](std::string_view w) { return function.find(w) != std::string::npos; });
 }
 
 // Leaves out the arguments, which are long and say little here.
@@ -79,9 +78,9 @@ std::string plain(std::string function) {
     constexpr std::string_view local = "(anonymous namespace)::";
     for (std::size_t at; (at = function.find(local)) != std::string::npos;)
         function.erase(at, local.size());
-    if (const std::size_t at = function.find('(');
-        at != std::string::npos && at != 0 && !function.ends_with("operator()") &&
-        function.find("lambda") == std::string::npos)
+    if (const std::size_t at = function.find('('); at != std::string::npos && at != 0 &&
+                                                   !function.ends_with("operator()") &&
+                                                   function.find("lambda") == std::string::npos)
         function.erase(at);
     return function;
 }
@@ -154,10 +153,11 @@ profile_data sampler::run(double seconds, double frequency, bool on_cpu, bool of
         if (sums_.empty()) throw;  // The process was never there for long enough.
     }
     if (stops_ == 0 && refused_ != 0)
-        throw std::runtime_error{fmt::format(
-            "process {} cannot be stopped: that needs the right to trace it, and no debugger may do "
-            "so at the same time",
-            of_.pid())};
+        throw std::runtime_error{
+            fmt::format("process {} cannot be stopped: that needs the right to trace it, and no "
+                        "debugger may do "
+                        "so at the same time",
+                        of_.pid())};
     if (all.duration_ns == 0) all.duration_ns = static_cast<std::int64_t>(passed(begin) * 1e9);
     all.cpu_ns = cpu_time() - cpu_before;
     all.cpu_ns = std::max<std::int64_t>(all.cpu_ns, 0);
@@ -184,8 +184,7 @@ void sampler::find_threads() {
         threads_.push_back(std::stoi(entry.path().filename().string()));
     for (const int tid : threads_)
         if (!cpu_of_.contains(tid)) cpu_of_[tid] = on_cpu_ns(of_.pid(), tid);
-    if (threads_.empty())
-        throw std::runtime_error{fmt::format("process {} has ended", of_.pid())};
+    if (threads_.empty()) throw std::runtime_error{fmt::format("process {} has ended", of_.pid())};
     carrier_of_.clear();
     std::unordered_set<address> seen;
     address cluster = of_.get<address>(how_.place("clusters")).value_or(0);
@@ -241,8 +240,8 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
         const std::size_t stack = pieces.size();
         std::size_t used = 0;
         for (address at = begin; used < bytes.size();) {
-            const std::size_t n = std::min<std::size_t>(page_bytes - at % page_bytes,
-                                                        bytes.size() - used);
+            const std::size_t n =
+                std::min<std::size_t>(page_bytes - at % page_bytes, bytes.size() - used);
             pieces.push_back({at, bytes.data() + used, n, false});
             at += n;
             used += n;
@@ -304,7 +303,7 @@ void sampler::look_off_cpu(double ns) {
         k.waits = f.waits;
         k.frames = spawners(origin_of(f));
         add_calls(k.frames, stacks[i], true);
-        std::string why = f.state == fiber_state::ready    ? "a processor"
+        std::string why = f.state == fiber_state::ready  ? "a processor"
                           : f.waits == wait::system_call ? system_call_name(f.waits_in) + "()"
                                                          : name_of(f.waits);
         if (f.waits == wait::join && f.waits_by != nobody)
@@ -359,8 +358,9 @@ const std::vector<std::uint32_t>& sampler::frames_of(address pc) {
     if (!is_new) return at->second;
     const std::vector<source_frame>& all = names_.frames(pc);
     for (auto f = all.rbegin(); f != all.rend(); ++f)
-        at->second.push_back(number(
-            {f->function.empty() ? fmt::format("0x{:x}", pc) : plain(f->function), f->file, f->line}));
+        at->second.push_back(
+            number({f->function.empty() ? fmt::format("0x{:x}", pc) : plain(f->function), f->file,
+                    f->line}));
     return at->second;
 }
 

@@ -46,21 +46,27 @@ public:
     [[nodiscard]] bool is_live() const override { return false; }
     [[nodiscard]] int pid() const override { return pid_; }
     [[nodiscard]] std::string title() const override { return fmt::format("process {}", pid_); }
-    [[nodiscard]] const std::vector<inspect::mapping>& mappings() const override { return mappings_; }
+    [[nodiscard]] const std::vector<inspect::mapping>& mappings() const override {
+        return mappings_;
+    }
     [[nodiscard]] std::string file_of(const inspect::mapping& m) const override {
         return m.path.starts_with('/') ? m.path : std::string{};
     }
-    [[nodiscard]] std::optional<inspect::thread_state> thread(int) const override { return std::nullopt; }
+    [[nodiscard]] std::optional<inspect::thread_state> thread(int) const override {
+        return std::nullopt;
+    }
     [[nodiscard]] std::int64_t now() const override { return 0; }
 
 private:
     // What the program has not changed can still be read from its files.
     [[nodiscard]] bool read_from_file(const inspect::piece& p) const {
         for (const inspect::mapping& m : mappings_) {
-            if (p.at < m.begin || p.at >= m.end || p.bytes > m.end - p.at || file_of(m).empty()) continue;
+            if (p.at < m.begin || p.at >= m.end || p.bytes > m.end - p.at || file_of(m).empty())
+                continue;
             std::ifstream file{m.path, std::ios::binary};
             file.seekg(static_cast<std::streamoff>(m.offset + (p.at - m.begin)));
-            return static_cast<bool>(file.read(static_cast<char*>(p.into), static_cast<std::streamsize>(p.bytes)));
+            return static_cast<bool>(
+                file.read(static_cast<char*>(p.into), static_cast<std::streamsize>(p.bytes)));
         }
         return false;
     }
@@ -103,7 +109,10 @@ dump read_dump(const std::string& path) {
         if (kept > (bytes.size() - at) / sizeof(raw_record) || r.capacity == 0 ||
             (r.capacity & (r.capacity - 1)) != 0)
             throw std::runtime_error{"the file is cut off"};
-        ring one{static_cast<std::uint32_t>(r.processor), std::string{r.cluster, strnlen(r.cluster, 16)}, 0, {}};
+        ring one{static_cast<std::uint32_t>(r.processor),
+                 std::string{r.cluster, strnlen(r.cluster, 16)},
+                 0,
+                 {}};
         const char* const slots = bytes.data() + at;
         at += kept * sizeof(raw_record);
         const auto after = take<std::uint64_t>(bytes, at);

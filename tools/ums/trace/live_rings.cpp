@@ -45,7 +45,8 @@ live_rings::live_rings(const inspect::process& of, const inspect::layout& how)
     : of_{of}, control_{how.place("trace")} {
     const auto c = of_.get<control>(control_);
     if (!c || c->version != 1 || c->record_bytes != sizeof(raw_record))
-        throw std::runtime_error{"its libums records in another way: use the ums command of that version"};
+        throw std::runtime_error{
+            "its libums records in another way: use the ums command of that version"};
 }
 
 template <class T>
@@ -53,8 +54,8 @@ void live_rings::put(std::size_t offset, T value) const {
     iovec here{&value, sizeof value};
     iovec there{reinterpret_cast<void*>(control_ + offset), sizeof value};
     if (process_vm_writev(of_.pid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(sizeof value))
-        throw std::runtime_error{
-            fmt::format("process {} cannot be told to record: {}", of_.pid(), std::strerror(errno))};
+        throw std::runtime_error{fmt::format("process {} cannot be told to record: {}", of_.pid(),
+                                             std::strerror(errno))};
 }
 
 bool live_rings::is_on() const {
@@ -102,7 +103,8 @@ void live_rings::collect_ring(address at, recording* into) {
     }
     if (is_new || p.index == ~std::size_t{0}) {
         p.index = into->rings.size();
-        into->rings.push_back({head->processor, std::string{head->cluster, strnlen(head->cluster, 16)}, 0, {}});
+        into->rings.push_back(
+            {head->processor, std::string{head->cluster, strnlen(head->cluster, 16)}, 0, {}});
     }
     ring& r = into->rings[p.index];
     if (head->count <= p.read) return;
@@ -115,7 +117,8 @@ void live_rings::collect_ring(address at, recording* into) {
     const std::uint64_t slot = first & head->mask;
     const auto front = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, capacity - slot));
     inspect::piece pieces[2] = {
-        {head->records + slot * sizeof(raw_record), r.raw.data() + before, front * sizeof(raw_record)},
+        {head->records + slot * sizeof(raw_record), r.raw.data() + before,
+         front * sizeof(raw_record)},
         {head->records, r.raw.data() + before + front, (wanted - front) * sizeof(raw_record)}};
     of_.read(std::span{pieces, wanted > front ? 2u : 1u});
     // Records that the writer has reached meanwhile may be torn; see src/sched/trace.hpp.
@@ -123,7 +126,9 @@ void live_rings::collect_ring(address at, recording* into) {
     const std::uint64_t count = after ? after->count : head->count;
     const std::uint64_t whole = count + 1 > capacity ? count + 1 - capacity : 0;
     const bool is_read = pieces[0].is_read && (wanted == front || pieces[1].is_read);
-    const std::uint64_t drop = !is_read ? wanted : whole > first ? std::min<std::uint64_t>(whole - first, wanted) : 0;
+    const std::uint64_t drop = !is_read        ? wanted
+                               : whole > first ? std::min<std::uint64_t>(whole - first, wanted)
+                                               : 0;
     const auto begin = r.raw.begin() + static_cast<std::ptrdiff_t>(before);
     r.raw.erase(begin, begin + static_cast<std::ptrdiff_t>(drop));
     r.lost += first + drop - p.read;

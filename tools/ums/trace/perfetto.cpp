@@ -18,26 +18,33 @@ using protozero::pbf_reader;
 using protozero::pbf_writer;
 
 // The numbers of the fields, by message.
-namespace trace_fields { constexpr unsigned packet = 1; }
+namespace trace_fields {
+constexpr unsigned packet = 1;
+}
 namespace packet_fields {
-constexpr unsigned timestamp = 8, sequence = 10, track_event = 11, interned = 12, flags = 13, descriptor = 60;
+constexpr unsigned timestamp = 8, sequence = 10, track_event = 11, interned = 12, flags = 13,
+                   descriptor = 60;
 }
 namespace descriptor_fields {
 constexpr unsigned uuid = 1, name = 2, process = 3, parent = 5, description = 14;
 }
-namespace process_fields { constexpr unsigned pid = 1, name = 6; }
+namespace process_fields {
+constexpr unsigned pid = 1, name = 6;
+}
 namespace event_fields {
 constexpr unsigned type = 9, name_iid = 10, track = 11, flows = 47, ending_flows = 48;
 constexpr unsigned begin = 1, end = 2, instant = 3;  // Types.
+}  // namespace event_fields
+namespace interned_fields {
+constexpr unsigned event_names = 2, iid = 1, name = 2;
 }
-namespace interned_fields { constexpr unsigned event_names = 2, iid = 1, name = 2; }
 
 constexpr std::uint64_t sequence = 1;
 constexpr unsigned cleared = 1, needs_state = 2;
 
 // The numbers of all tracks.
-constexpr std::uint64_t process_uuid = 1, fibers_uuid = 2, processors_uuid = 3, first_processor = 16,
-                        first_fiber = std::uint64_t{1} << 32;
+constexpr std::uint64_t process_uuid = 1, fibers_uuid = 2, processors_uuid = 3,
+                        first_processor = 16, first_fiber = std::uint64_t{1} << 32;
 
 std::string fiber_title(std::uint64_t id, std::string_view name) {
     return name.empty() ? fmt::format("fiber {}", id) : fmt::format("fiber {} \"{}\"", id, name);
@@ -78,7 +85,8 @@ void perfetto_file::descriptor(std::uint64_t uuid, std::uint64_t parent, std::st
         d.add_uint64(descriptor_fields::uuid, uuid);
         d.add_uint64(descriptor_fields::parent, parent);
         d.add_string(descriptor_fields::name, name.data(), name.size());
-        if (!about.empty()) d.add_string(descriptor_fields::description, about.data(), about.size());
+        if (!about.empty())
+            d.add_string(descriptor_fields::description, about.data(), about.size());
     }
     put(packet);
 }
@@ -92,8 +100,9 @@ void perfetto_file::fiber(std::uint64_t id, std::string_view name, std::string_v
     descriptor(first_fiber + id, fibers_uuid, fibers_[id], start);
 }
 
-void perfetto_file::event(std::uint64_t track, unsigned type, std::int64_t at, std::string_view name,
-                          std::uint64_t begins_arrow, std::uint64_t ends_arrow) {
+void perfetto_file::event(std::uint64_t track, unsigned type, std::int64_t at,
+                          std::string_view name, std::uint64_t begins_arrow,
+                          std::uint64_t ends_arrow) {
     std::string packet;
     {
         pbf_writer p{packet};
@@ -121,22 +130,23 @@ void perfetto_file::event(std::uint64_t track, unsigned type, std::int64_t at, s
     put(packet);
 }
 
-void perfetto_file::slice(std::uint64_t track, std::string_view name, std::int64_t begin, std::int64_t end,
-                          std::uint64_t ends_arrow) {
+void perfetto_file::slice(std::uint64_t track, std::string_view name, std::int64_t begin,
+                          std::int64_t end, std::uint64_t ends_arrow) {
     event(track, event_fields::begin, begin, name, 0, ends_arrow);
     event(track, event_fields::end, end, {}, 0, 0);
 }
 
 void perfetto_file::add(const span& s) {
-    const std::string_view name = s.does == fiber_does::waits ? s.waits_for : std::string_view{name_of(s.does)};
+    const std::string_view name =
+        s.does == fiber_does::waits ? s.waits_for : std::string_view{name_of(s.does)};
     slice(first_fiber + s.fiber, name, s.begin, s.end, s.woken_by);
     if (s.does == fiber_does::runs)
         slice(first_processor + s.track, fibers_[s.fiber], s.begin, s.end, 0);
 }
 
 void perfetto_file::add(const moment& m) {
-    event(m.fiber != 0 ? first_fiber + m.fiber : first_processor + m.track, event_fields::instant, m.at, m.text,
-          m.wakes, 0);
+    event(m.fiber != 0 ? first_fiber + m.fiber : first_processor + m.track, event_fields::instant,
+          m.at, m.text, m.wakes, 0);
 }
 
 namespace {
@@ -185,7 +195,8 @@ private:
         if (uuid >= first_fiber) {
             const std::size_t quote = name.find('"');
             const bool is_named = quote != std::string::npos && name.size() >= quote + 2;
-            to_.fiber(uuid - first_fiber, is_named ? name.substr(quote + 1, name.size() - quote - 2) : "", about);
+            to_.fiber(uuid - first_fiber,
+                      is_named ? name.substr(quote + 1, name.size() - quote - 2) : "", about);
         } else if (uuid >= first_processor) {
             to_.processor(static_cast<std::uint32_t>(uuid - first_processor), name);
         }
@@ -233,7 +244,8 @@ private:
             if (begun == open_.end()) return;
             const std::string& name = names_[begun->second.first];
             span s{uuid - first_fiber, fiber_does::waits, name, begun->second.second, at, 0, 0};
-            for (const fiber_does d : {fiber_does::runs, fiber_does::is_ready, fiber_does::was_woken, fiber_does::is_blocked})
+            for (const fiber_does d : {fiber_does::runs, fiber_does::is_ready,
+                                       fiber_does::was_woken, fiber_does::is_blocked})
                 if (name == name_of(d)) s.does = d;
             to_.add(s);
             open_.erase(begun);

@@ -31,7 +31,8 @@ private:
                std::uint64_t ends_arrow);
     void event(std::uint64_t track, unsigned type, std::int64_t at, std::string_view name,
                std::uint64_t begins_arrow, std::uint64_t ends_arrow);
-    void descriptor(std::uint64_t uuid, std::uint64_t parent, std::string_view name, std::string_view about);
+    void descriptor(std::uint64_t uuid, std::uint64_t parent, std::string_view name,
+                    std::string_view about);
     void put(const std::string& packet);
 
     std::FILE* const file_;

@@ -10,8 +10,9 @@ std::int64_t recording::to_ns(std::uint64_t stamp) const {
     if (now.stamp <= began.stamp) return began.ns;
     const double rate =
         static_cast<double>(now.ns - began.ns) / static_cast<double>(now.stamp - began.stamp);
-    return began.ns + static_cast<std::int64_t>(
-                          static_cast<double>(static_cast<std::int64_t>(stamp - began.stamp)) * rate);
+    return began.ns +
+           static_cast<std::int64_t>(
+               static_cast<double>(static_cast<std::int64_t>(stamp - began.stamp)) * rate);
 }
 
 std::vector<record> recording::in_order(std::int64_t from) const {
@@ -24,8 +25,8 @@ std::vector<record> recording::in_order(std::int64_t from) const {
             if (e == 0 || e > static_cast<std::uint8_t>(event::last)) continue;
             const std::int64_t when = to_ns(r.when);
             if (when < from) continue;
-            all.push_back({when, static_cast<event>(e), i, place, r.what & ~(std::uint64_t{0xff} << event_shift),
-                           r.argument, r.other});
+            all.push_back({when, static_cast<event>(e), i, place,
+                           r.what & ~(std::uint64_t{0xff} << event_shift), r.argument, r.other});
         }
     std::sort(all.begin(), all.end(), [](const record& a, const record& b) {
         return std::tie(a.when, a.ring, a.place) < std::tie(b.when, b.ring, b.place);

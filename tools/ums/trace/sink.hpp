@@ -12,13 +12,14 @@ namespace tool::tracing {
 
 enum class fiber_does : unsigned char {
     runs,
-    is_ready,    // After a yield, a stop or a change of its cluster.
-    was_woken,   // Ready, too: since a wake-up, or since it was made.
+    is_ready,   // After a yield, a stop or a change of its cluster.
+    was_woken,  // Ready, too: since a wake-up, or since it was made.
     waits,
     is_blocked,  // Blocked in the kernel, and its processor has moved on.
 };
 [[nodiscard]] constexpr const char* name_of(fiber_does d) {
-    constexpr const char* names[] = {"runs", "ready", "ready (woken)", "waits", "blocked in the kernel"};
+    constexpr const char* names[] = {"runs", "ready", "ready (woken)", "waits",
+                                     "blocked in the kernel"};
     return names[static_cast<unsigned>(d)];
 }
 

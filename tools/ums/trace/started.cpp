@@ -50,8 +50,10 @@ started::started(const std::vector<std::string>& command, const std::string& var
     close(failed[0]);
     if (is_seized && !is_refused) return;
     kill(pid_, SIGKILL);
-    while (waitpid(pid_, nullptr, __WALL) == pid_ && kill(pid_, 0) == 0) ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
-    throw std::runtime_error{fmt::format("{}: {}", command.front(), std::strerror(is_refused ? error : seize_error))};
+    while (waitpid(pid_, nullptr, __WALL) == pid_ && kill(pid_, 0) == 0)
+        ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
+    throw std::runtime_error{
+        fmt::format("{}: {}", command.front(), std::strerror(is_refused ? error : seize_error))};
 }
 
 started::~started() {

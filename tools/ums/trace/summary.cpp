@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "../inspect/wait_words.hpp"
 
@@ -30,7 +30,9 @@ distribution of(std::vector<std::int64_t> all) {
     d.count = all.size();
     if (all.empty()) return d;
     std::sort(all.begin(), all.end());
-    const auto at = [&](std::size_t hundredths) { return all[(all.size() - 1) * hundredths / 100]; };
+    const auto at = [&](std::size_t hundredths) {
+        return all[(all.size() - 1) * hundredths / 100];
+    };
     d.median = at(50);
     d.p90 = at(90);
     d.p99 = at(99);
@@ -39,8 +41,8 @@ distribution of(std::vector<std::int64_t> all) {
 }
 
 void print_line(const char* what, const distribution& d) {
-    fmt::print("{:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", what, d.count, in_words(d.median), in_words(d.p90),
-               in_words(d.p99), in_words(d.most));
+    fmt::print("{:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", what, d.count, in_words(d.median),
+               in_words(d.p90), in_words(d.p99), in_words(d.most));
 }
 
 // The kind of a wait: what stands before the address or the number.
@@ -84,7 +86,8 @@ void summary::add(const span& s) {
 }
 
 void summary::print() const {
-    fmt::print("{:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "COUNT", "MEDIAN", "90 %", "99 %", "MOST");
+    fmt::print("{:<18} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "", "COUNT", "MEDIAN", "90 %", "99 %",
+               "MOST");
     print_line("in the run queue", of(in_queue_));
     print_line("from wake to run", of(woken_to_run_));
     std::vector<const std::pair<const std::string, group>*> sorted;
@@ -92,26 +95,37 @@ void summary::print() const {
     std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
         return std::tie(b->second.runs_ns, a->first) < std::tie(a->second.runs_ns, b->first);
     });
-    fmt::print("\n{:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", "FIBERS", "TIMES RUN", "RUNS", "READY", "BLOCKED",
-               "START, AND WHAT IT WAITS FOR");
+    fmt::print("\n{:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", "FIBERS", "TIMES RUN", "RUNS", "READY",
+               "BLOCKED", "START, AND WHAT IT WAITS FOR");
     for (const auto* one : sorted) {
         const group& g = one->second;
-        fmt::print("{:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", g.fibers, g.runs, in_words(g.runs_ns), in_words(g.ready_ns),
-                   in_words(g.blocked_ns), one->first.substr(0, 70));
-        for (const auto& [kind, ns] : g.waits_ns) fmt::print("{:>48}  {}: {}\n", "", kind, in_words(ns));
+        fmt::print("{:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", g.fibers, g.runs, in_words(g.runs_ns),
+                   in_words(g.ready_ns), in_words(g.blocked_ns), one->first.substr(0, 70));
+        for (const auto& [kind, ns] : g.waits_ns)
+            fmt::print("{:>48}  {}: {}\n", "", kind, in_words(ns));
     }
 }
 
 std::string summary::json() const {
     const auto numbers = [](const std::vector<std::int64_t>& all) {
         const distribution d = of(all);
-        return nlohmann::json{{"count", d.count}, {"median_ns", d.median}, {"p90_ns", d.p90}, {"p99_ns", d.p99}, {"most_ns", d.most}};
+        return nlohmann::json{{"count", d.count},
+                              {"median_ns", d.median},
+                              {"p90_ns", d.p90},
+                              {"p99_ns", d.p99},
+                              {"most_ns", d.most}};
     };
-    nlohmann::json all{{"in_run_queue", numbers(in_queue_)}, {"wake_to_run", numbers(woken_to_run_)}};
+    nlohmann::json all{{"in_run_queue", numbers(in_queue_)},
+                       {"wake_to_run", numbers(woken_to_run_)}};
     all["starts"] = nlohmann::json::array();
     for (const auto& [start, g] : groups_)
-        all["starts"].push_back({{"start", start}, {"fibers", g.fibers}, {"runs", g.runs}, {"runs_ns", g.runs_ns},
-                                 {"ready_ns", g.ready_ns}, {"blocked_ns", g.blocked_ns}, {"waits_ns", g.waits_ns}});
+        all["starts"].push_back({{"start", start},
+                                 {"fibers", g.fibers},
+                                 {"runs", g.runs},
+                                 {"runs_ns", g.runs_ns},
+                                 {"ready_ns", g.ready_ns},
+                                 {"blocked_ns", g.blocked_ns},
+                                 {"waits_ns", g.waits_ns}});
     return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

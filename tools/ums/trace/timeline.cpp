@@ -46,7 +46,8 @@ std::string wait_words(std::uint64_t word) {
     if (kind > static_cast<unsigned>(wait::last_mark)) return "?";
     const auto w = static_cast<wait>(kind);
     if (w == wait::readable || w == wait::writable)
-        return fmt::format("descriptor {} to become {}", object, w == wait::readable ? "readable" : "writable");
+        return fmt::format("descriptor {} to become {}", object,
+                           w == wait::readable ? "readable" : "writable");
     if (w == wait::select || object == 0) return name_of(w);
     return fmt::format("{} {:#x}", name_of(w), object);
 }
@@ -59,9 +60,9 @@ public:
         std::unordered_map<std::string, std::uint32_t> by_name;
         for (std::uint32_t i = 0; i < what.rings.size(); ++i) {
             const ring& r = what.rings[i];
-            const std::string name =
-                r.processor == ring::outside ? "other threads"
-                                             : fmt::format("{} processor {}", r.cluster, r.processor);
+            const std::string name = r.processor == ring::outside
+                                         ? "other threads"
+                                         : fmt::format("{} processor {}", r.cluster, r.processor);
             const auto [at, is_new] = by_name.try_emplace(name, i);
             tracks_[i] = at->second;
             if (is_new) to_.processor(i, name);
@@ -112,7 +113,8 @@ public:
                 break;
             case event::steal:
                 ++n.steals;
-                tells(r.when, 0, p, fmt::format("{} stolen from processor {}", r.argument, r.other), 0);
+                tells(r.when, 0, p, fmt::format("{} stolen from processor {}", r.argument, r.other),
+                      0);
                 break;
             case event::hand_off:
                 ++n.hand_offs;
@@ -195,7 +197,8 @@ private:
         running_[p] = 0;
         if (r.other != 0) runs(p, r.other, r.when);
     }
-    void wakes(std::uint64_t id, std::uint64_t by, std::uint32_t p, std::int64_t when, const char* how) {
+    void wakes(std::uint64_t id, std::uint64_t by, std::uint32_t p, std::int64_t when,
+               const char* how) {
         state& f = of(id);
         // A fiber that is ready, or runs, was woken before it could wait.
         const bool was_waiting = !f.is_known || f.does == fiber_does::waits;
@@ -215,8 +218,8 @@ private:
     known_fibers& known_;
     std::unordered_map<std::uint64_t, state> fibers_;
     std::unordered_map<std::uint64_t, bool> told_;
-    std::vector<std::uint64_t> running_;   // By track.
-    std::vector<std::uint32_t> tracks_;    // By ring, because rings of one processor share a track.
+    std::vector<std::uint64_t> running_;  // By track.
+    std::vector<std::uint32_t> tracks_;   // By ring, because rings of one processor share a track.
     std::uint64_t arrows_ = 0;
 };
 

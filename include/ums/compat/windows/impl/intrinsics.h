@@ -6,7 +6,8 @@
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
-#define __debugbreak() __extension__({ __asm__ volatile("int3"); }) /* SIGTRAP, where a debugger goes on. */
+#define __debugbreak() \
+    __extension__({ __asm__ volatile("int3"); }) /* SIGTRAP, where a debugger goes on. */
 #else
 #define __debugbreak() __builtin_trap()
 #endif
@@ -15,17 +16,17 @@
 
 #define DebugBreak() __debugbreak()
 #define __noop(...) ((void)0)
-#define __assume(condition)                     \
-    do {                                        \
+#define __assume(condition)                        \
+    do {                                           \
         if (!(condition)) __builtin_unreachable(); \
     } while (0)
 
 /* The place of the lowest or highest set bit, to *index, of whatever integer type it is. 0: none is set. */
-#define UMS_WIN_BIT_SCAN(index, mask, type, place)        \
-    __extension__({                                       \
-        const type ums_win_mask = (type)(mask);           \
+#define UMS_WIN_BIT_SCAN(index, mask, type, place)         \
+    __extension__({                                        \
+        const type ums_win_mask = (type)(mask);            \
         *(index) = ums_win_mask != 0 ? (ULONG)(place) : 0; \
-        (unsigned char)(ums_win_mask != 0);               \
+        (unsigned char)(ums_win_mask != 0);                \
     })
 #define _BitScanForward(index, mask) \
     UMS_WIN_BIT_SCAN(index, mask, ULONG, __builtin_ctz(ums_win_mask))

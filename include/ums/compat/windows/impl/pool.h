@@ -17,11 +17,12 @@ typedef DWORD(WINAPI* UMS_WIN_WORK_ITEM)(LPVOID context);
 #define WT_EXECUTEINTIMERTHREAD 0x00000020u
 #define WT_EXECUTEINPERSISTENTTHREAD 0x00000080u
 
-typedef struct _TP_CALLBACK_INSTANCE *PTP_CALLBACK_INSTANCE;
-typedef struct _TP_WORK *PTP_WORK;
-typedef struct _TP_CALLBACK_ENVIRON *PTP_CALLBACK_ENVIRON; /* Only NULL: the process's pool. */
+typedef struct _TP_CALLBACK_INSTANCE* PTP_CALLBACK_INSTANCE;
+typedef struct _TP_WORK* PTP_WORK;
+typedef struct _TP_CALLBACK_ENVIRON* PTP_CALLBACK_ENVIRON; /* Only NULL: the process's pool. */
 typedef VOID(NTAPI* PTP_SIMPLE_CALLBACK)(PTP_CALLBACK_INSTANCE instance, PVOID context);
-typedef VOID(NTAPI* PTP_WORK_CALLBACK)(PTP_CALLBACK_INSTANCE instance, PVOID context, PTP_WORK work);
+typedef VOID(NTAPI* PTP_WORK_CALLBACK)(PTP_CALLBACK_INSTANCE instance, PVOID context,
+                                       PTP_WORK work);
 
 UMS_WIN_BEGIN
 
