@@ -218,7 +218,9 @@ public:
     }
 
     // Waits for a value, then takes what else is there, and appends it all to `into`: at most
-    // `most` values. Returns ok, or closed (the end), stopped or deadline_passed with no value.
+    // `most` values. Returns ok, or closed (the end), stopped or deadline_passed with no value. If
+    // a move in the channel throws, `into` has the values received before. A value whose move into
+    // `into` throws is lost, with those behind it.
     template <class Container>
     batch receive_some(Container& into, std::size_t most, const std::stop_token& stop = {}) {
         return receive_some_until(into, most, deadline::max(), stop);
@@ -288,10 +290,18 @@ private:
                                           },
                                           values, std::min(piece, most - result.count)};
             std::size_t got = 0;
-            const channel_status status = result.count == 0
-                                              ? calls::receive_some(state_, all, got, limit, &stop)
-                                              : calls::receive_ready(state_, all, got);
-            for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
+            channel_status status{};
+            const auto append = [&] {
+                for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
+            };
+            try {
+                status = result.count == 0 ? calls::receive_some(state_, all, got, limit, &stop)
+                                           : calls::receive_ready(state_, all, got);
+            } catch (...) {
+                append();
+                throw;
+            }
+            append();
             if (got == 0) return {result.count, result.count == 0 ? status : channel_status::ok};
             result.count += got;
         }

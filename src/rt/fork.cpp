@@ -79,18 +79,24 @@ void go_on(sched::fiber& self) {
     sched::keep::begin_again(self);
 }
 
+void say_without_runtime(const char* why) noexcept {
+    os::set_thread_slot(nullptr);
+    os::say(
+        "the child of a fork() has no runtime (%s): it can execute another program, or end by "
+        "_exit()",
+        why);
+}
+
 void in_child() noexcept {
     const sched::here at;
     if (at.self == nullptr) return;
     let_go_what_is_shared();
     try {
-        go_on(*at.self);
+        return go_on(*at.self);
     } catch (const std::exception& e) {
-        os::set_thread_slot(nullptr);
-        os::say(
-            "the child of a fork() has no runtime (%s): it can execute another program, or end by "
-            "_exit()",
-            e.what());
+        say_without_runtime(e.what());
+    } catch (...) {  // From the program's own make_policy.
+        say_without_runtime("an exception of another type");
     }
 }
 

@@ -84,7 +84,7 @@ void start(const options& asked) {
     made->watch.emplace(made->set);
     make_standard(*made);
     mem::install_overflow_report(
-        &describe_stack, {&sched::report_signal, &sched::mention_signal, &sched::dump_at_crash});
+        &describe_stack, {&sched::report_signal, &sched::mention_signal, &sched::dump_trace});
     sched::report_terminate();
     try {
         made->standard->start();

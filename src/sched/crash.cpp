@@ -49,7 +49,7 @@ void report(const char* what) noexcept {
     ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
     write_address("start function\n", reinterpret_cast<const void*>(f.run));
     if (f.spawned_at != nullptr) write_address("spawned at\n", f.spawned_at);
-    dump_at_crash();
+    dump_trace();
 }
 
 void name_signal(int number, char (&into)[40]) noexcept {
@@ -83,11 +83,6 @@ void mention_signal(int number) noexcept {
     write_text(text,
                std::snprintf(text, sizeof text,
                              "ums: %s in %s; the program's handler is called next\n", what, who));
-}
-
-void dump_at_crash() noexcept {
-    constexpr char said[] = "ums: the trace is in the file that UMS_TRACE names\n";
-    if (dump_trace()) write_text(said, sizeof said - 1);
 }
 
 void report_terminate() noexcept {

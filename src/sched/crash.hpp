@@ -18,8 +18,6 @@ namespace ums::sched {
 void report_signal(int number) noexcept;
 // The same in one line, if the program has a handler.
 void mention_signal(int number) noexcept;
-// Dumps the rings, for a signal that was reported in another way.
-void dump_at_crash() noexcept;
 
 // Makes std::terminate() report, too, before it calls the handler that was there. Idempotent. Taken
 // back later, unless the program has put another handler on top.

@@ -208,8 +208,7 @@ void report_standstill() noexcept {
         any = true;
         std::fputs(to_string(c).c_str(), stderr);
     }
-    if (any && dump_trace())
-        std::fputs("ums: the trace is in the file that UMS_TRACE names\n", stderr);
+    if (any) dump_trace();
     if (any && at_standstill == deadlock_check::abort) std::abort();
 }
 

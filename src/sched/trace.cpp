@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/trace.hpp"
 
+#include <cerrno>
 #include <climits>
 #include <cstdio>
 #include <cstring>
@@ -10,6 +11,7 @@
 
 #include "os/lock.hpp"
 #include "os/memory.hpp"
+#include "os/say.hpp"
 #include "sched/carrier.hpp"
 #include "sched/cluster.hpp"
 #include "sched/here.hpp"
@@ -198,7 +200,7 @@ class dump_file {
 public:
     explicit dump_file(const char* path) noexcept
         : fd_{::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)},
-          is_good_{fd_ >= 0} {}
+          error_{fd_ >= 0 ? 0 : errno} {}
     ~dump_file() {
         if (fd_ >= 0) ::close(fd_);
     }
@@ -207,10 +209,10 @@ public:
 
     void add(const void* from, std::size_t bytes) noexcept {
         const auto* at = static_cast<const char*>(from);
-        while (is_good_ && bytes != 0) {
+        while (error_ == 0 && bytes != 0) {
             const ssize_t n = ::write(fd_, at, bytes);
-            if (n <= 0) {
-                is_good_ = n < 0 && errno == EINTR;
+            if (n < 0) {
+                if (errno != EINTR) error_ = errno;
                 continue;
             }
             at += n;
@@ -225,11 +227,12 @@ public:
             add(some, static_cast<std::size_t>(n));
         if (maps >= 0) ::close(maps);
     }
-    [[nodiscard]] bool is_good() const noexcept { return is_good_; }
+    // What went wrong first; 0: nothing.
+    [[nodiscard]] int error() const noexcept { return error_; }
 
 private:
     const int fd_;
-    bool is_good_;
+    int error_;
 };
 
 // Written before the records of each ring, together with their number, and at the very beginning;
@@ -247,8 +250,8 @@ struct dump_ring {
 
 }  // namespace
 
-bool dump_trace() noexcept {
-    if (file_path[0] == 0) return false;
+void dump_trace() noexcept {
+    if (file_path[0] == 0) return;
     const int kept_errno = errno;
     dump_file file{file_path};
     dump_head head;
@@ -276,8 +279,12 @@ bool dump_trace() noexcept {
     constexpr dump_ring last{.processor = ~std::uint64_t{0}};
     file.add(&last, sizeof last);
     file.add_mappings();
+    if (file.error() == 0)
+        os::say("the trace is in the file that UMS_TRACE names");
+    else
+        os::say("the trace could not be written to %s: %s", file_path,
+                ::strerrordesc_np(file.error()));
     errno = kept_errno;
-    return file.is_good();
 }
 
 }  // namespace ums::sched

@@ -171,8 +171,8 @@ UMS_ALWAYS_INLINE void trace_outside(trace_event e, std::uint64_t id, std::uint6
 
 // Sets where dump_trace() writes; empty: nowhere. Requires: no dump is being made.
 void set_trace_file(const char* path) noexcept;
-// Writes all rings, and the process's mappings, into the file, anew each time. Async-signal-safe.
-// Returns false if no file was named, or it cannot be written.
-bool dump_trace() noexcept;
+// Writes all rings, and the process's mappings, into the file, anew each time, and says on standard
+// error that it did or why it could not. Async-signal-safe.
+void dump_trace() noexcept;
 
 }  // namespace ums::sched

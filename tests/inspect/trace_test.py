@@ -303,6 +303,7 @@ class TraceTest(unittest.TestCase):
         self.say(program, "crash")
         program.wait(timeout=60)
         self.assertLess(program.returncode, 0)
+        self.assertIn("ums: the trace is in the file that UMS_TRACE names\n", program.stderr.read())
         path = self.path("crash.pftrace")
         done = self.ums("trace", "-o", path, dump)
         self.assertIn("30 marks", done.stdout)
@@ -317,6 +318,14 @@ class TraceTest(unittest.TestCase):
                 file.write(data[:length])
             done = self.ums("trace", "-o", path, dump, check=False)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (1, 1), (length, done))
+
+    def test_a_dump_that_cannot_be_written_is_said_to_be_missing(self):
+        dump = self.path("no/such/folder/crash.umstrace")
+        program = self.start(UMS_TRACE=dump)
+        self.say(program, "crash")
+        program.wait(timeout=60)
+        self.assertIn(f"ums: the trace could not be written to {dump}: No such file or directory\n",
+                      program.stderr.read())
 
 
 if __name__ == "__main__":

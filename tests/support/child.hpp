@@ -42,6 +42,10 @@ inline std::map<std::string, child_function>& child_programs() {
     return all;
 }
 
+// Whether main() calls child_main(). Without it the child would be the whole test again, with
+// children of its own, without end.
+inline bool has_child_main = false;
+
 struct child_program {
     child_program(const char* name, child_function run) { child_programs()[name] = std::move(run); }
 };
@@ -72,6 +76,10 @@ inline child_end run_child(const std::string& name, const child_arguments& argum
                            const child_environment& set = {},
                            std::chrono::seconds limit = std::chrono::seconds{300}) {
     using clock = std::chrono::steady_clock;
+    if (!has_child_main) {
+        std::fprintf(stderr, "run_child(): main() does not call child_main()\n");
+        std::abort();
+    }
     if (const char* wanted = std::getenv("TEST_CHILD_SECONDS"))
         limit = std::chrono::seconds{std::atoi(wanted)};
     std::map<std::string, std::string> variables;
@@ -138,6 +146,7 @@ inline child_end run_child(const std::string& name, const child_arguments& argum
 }
 
 inline int child_main(int argc, char** argv) {
+    has_child_main = true;
     if (argc > 2 && std::strcmp(argv[1], "--child") == 0) {
         const rlimit none{0, 0};
         ::setrlimit(RLIMIT_CORE, &none);

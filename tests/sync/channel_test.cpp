@@ -388,6 +388,30 @@ TEST_F(channel_test, a_move_that_throws_loses_and_doubles_nothing) {
     EXPECT_EQ(fragile::alive, 0);
 }
 
+// A batch that fails in the middle has received the values before.
+TEST_F(channel_test, a_batch_keeps_what_it_got_before_a_move_that_throws) {
+    static int moves_left;
+    struct late {
+        explicit late(int n) : number{n} {}
+        late(late&& other) : number{other.number} {
+            if (moves_left > 0 && --moves_left == 0) throw std::runtime_error{"a move"};
+        }
+        int number;
+    };
+    for (const std::size_t capacity : {std::size_t{8}, ums::unbounded}) {
+        channel<late> c{capacity};
+        for (int i = 0; i < 5; ++i) EXPECT_EQ(c.send(late{i}), channel_status::ok);
+        std::vector<late> values;
+        values.reserve(10);
+        moves_left = 3;
+        EXPECT_THROW(c.receive_some(values, 10), std::runtime_error);
+        EXPECT_EQ(c.size(), 3U);
+        EXPECT_EQ(c.receive_some(values, 10).count, 3U);
+        ASSERT_EQ(values.size(), 5U);
+        for (int i = 0; i < 5; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)].number, i);
+    }
+}
+
 TEST_F(channel_test, values_left_in_it_are_destroyed_with_it) {
     for (const std::size_t capacity : {std::size_t{5}, ums::unbounded}) {
         auto shared = std::make_shared<int>(1);

@@ -286,12 +286,12 @@ void add_trace(CLI::App& app, trace_request& asked) {
     trace
         ->add_option("--for", asked.seconds,
                      "record for so many seconds; else until Ctrl-C or the process's end")
-        ->check(CLI::Range(0.001, 31'536'000.0).description(""))
+        ->check(CLI::PositiveNumber)
         ->type_name("SECONDS");
     trace
         ->add_option("--last", asked.last,
                      "write the last so many seconds of what the process has recorded since --on")
-        ->check(CLI::Range(0.001, 31'536'000.0).description(""))
+        ->check(CLI::PositiveNumber)
         ->type_name("SECONDS");
     trace
         ->add_option("--buffer", asked.ring_bytes,
