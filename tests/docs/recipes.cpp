@@ -35,42 +35,44 @@ long in_python(long (*call_python)());
 long in_python_that_waits(long (*call_python)());
 int callback(ums::channel<int>& inbox);
 
+// As the page prints them:
+// clang-format off
 int read_tls(SSL* ssl, void* buffer, int size) {
-    for (;;) {
-        ERR_clear_error();  // Another fiber may have left something on this thread.
-        const int n = SSL_read(ssl, buffer, size);
-        if (n > 0) return n;
-        const int why = SSL_get_error(ssl, n);  // No wait between these three.
-        if (why == SSL_ERROR_WANT_READ)
-            ums::io::wait_readable(SSL_get_fd(ssl)).value();
-        else if (why == SSL_ERROR_WANT_WRITE)
-            ums::io::wait_writable(SSL_get_fd(ssl)).value();
-        else
-            throw std::runtime_error{ERR_error_string(ERR_get_error(), nullptr)};
-    }
+for (;;) {
+    ERR_clear_error();  // Another fiber may have left something on this thread.
+    const int n = SSL_read(ssl, buffer, size);
+    if (n > 0) return n;
+    const int why = SSL_get_error(ssl, n);  // No wait between these three.
+    if (why == SSL_ERROR_WANT_READ)
+        ums::io::wait_readable(SSL_get_fd(ssl)).value();
+    else if (why == SSL_ERROR_WANT_WRITE)
+        ums::io::wait_writable(SSL_get_fd(ssl)).value();
+    else
+        throw std::runtime_error{ERR_error_string(ERR_get_error(), nullptr)};
+}
 }
 
 long in_python(long (*call_python)()) {
-    const long answer = ums::offload([&] {
-        const PyGILState_STATE state = PyGILState_Ensure();
-        const long n = call_python();
-        PyGILState_Release(state);
-        return n;
-    });
-    return answer;
+const long answer = ums::offload([&] {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    const long n = call_python();
+    PyGILState_Release(state);
+    return n;
+});
+return answer;
 }
 
 long in_python_that_waits(long (*call_python)()) {
-    const ums::keep_carrier kept;
-    const PyGILState_STATE state = PyGILState_Ensure();
-    const long n = call_python();  // Its callbacks may wait.
-    PyGILState_Release(state);
-    return n;
+const ums::keep_carrier kept;
+const PyGILState_STATE state = PyGILState_Ensure();
+const long n = call_python();  // Its callbacks may wait.
+PyGILState_Release(state);
+return n;
 }
 
 int callback(ums::channel<int>& inbox) {
-    PyThreadState* const state = PyEval_SaveThread();  // Py_BEGIN_ALLOW_THREADS
-    const int value = inbox.receive().value_or(0);
-    PyEval_RestoreThread(state);  // Py_END_ALLOW_THREADS
-    return value;
+PyThreadState* const state = PyEval_SaveThread();  // Py_BEGIN_ALLOW_THREADS
+const int value = inbox.receive().value_or(0);
+PyEval_RestoreThread(state);  // Py_END_ALLOW_THREADS
+return value;
 }

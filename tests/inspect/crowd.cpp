@@ -196,6 +196,7 @@ int main(int, char** words) {
             ums::this_fiber::park();
         }));
         while (begun == 0) ums::this_fiber::yield();
+        const auto first_end = std::chrono::steady_clock::now() + 1h - 1min;
         for (std::size_t i = 0; i < count; ++i) {
             all.push_back(start("mutex", i, [&w] { w.mutex.lock(); }));
             all.push_back(start("semaphore", i, [&w] { w.semaphore.acquire(); }));
@@ -206,9 +207,9 @@ int main(int, char** words) {
                 w.condition.wait(lock);
             }));
             all.push_back(start("latch", i, [&w] { w.latch.wait(); }));
-            // Due in the order of their numbers, on whatever processor they begin.
-            all.push_back(
-                start("sleep", i, [i] { ums::this_fiber::sleep_for(1h - 1min + i * 1ms); }));
+            // Due in the order of their numbers, whenever and wherever each begins.
+            all.push_back(start(
+                "sleep", i, [first_end, i] { ums::this_fiber::sleep_until(first_end + i * 1ms); }));
             all.push_back(start("read", i, [&w] {
                 char byte;
                 (void)ums::io::read(w.pipe[0], &byte, 1);
