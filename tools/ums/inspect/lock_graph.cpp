@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include "wait_words.hpp"
@@ -67,8 +68,10 @@ std::vector<lock_graph::lock> lock_graph::locks() const {
     }
     std::vector<lock> all;
     for (auto& [key, waiting] : held) all.push_back({key.first, key.second, std::move(waiting)});
-    std::stable_sort(all.begin(), all.end(), [](const lock& a, const lock& b) {
-        return a.waiting.size() > b.waiting.size();
+    // Not by std::stable_sort(): clang calls what it uses of the library deprecated.
+    std::sort(all.begin(), all.end(), [](const lock& a, const lock& b) {
+        return std::tuple{b.waiting.size(), a.holder, a.object} <
+               std::tuple{a.waiting.size(), b.holder, b.object};
     });
     return all;
 }
