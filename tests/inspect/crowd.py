@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Runs tests/inspect/crowd.cpp, which names each fiber after what it waits for, and the command on it."""
 
+import contextlib
 import json
 import os
 import resource
@@ -53,6 +54,18 @@ class Crowd:
     def __exit__(self, *_):
         self.process.kill()
         self.process.communicate()
+
+
+@contextlib.contextmanager
+def environment(**words):
+    """For the programs that are started meanwhile."""
+    before = dict(os.environ)
+    os.environ.update(words)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def container():

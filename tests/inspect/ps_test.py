@@ -18,7 +18,7 @@ import unittest
 
 sys.dont_write_bytecode = True  # Nothing is left in the source tree.
 import crowd as programs
-from crowd import Crowd, container, core_of, ums
+from crowd import Crowd, container, core_of, environment, ums
 
 
 class PsTest(unittest.TestCase):
@@ -148,6 +148,113 @@ class PsTest(unittest.TestCase):
             self.assertRegex(stacks, r"1 worker of the UMS API: dequeued: 0x[0-9a-f]+\n(    .*\n)*    yielding")
             self.assertRegex(stacks, r"worker of the UMS API: blocked, read\(\) in the kernel: .*\n"
                                      r"(    .*\n)*    announcing")
+
+    def test_times_while_a_trace_is_recorded(self):
+        """Since when, and how long on a processor. The bounds hold however slow the machine is."""
+        def look(crowd, *words):
+            begin = time.monotonic_ns()
+            picture = json.loads(ums("ps", crowd.pid, "--json", *words).stdout)
+            return begin, picture, {f["name"]: f for f in picture["fibers"]}, time.monotonic_ns()
+
+        born = time.monotonic_ns()
+        with environment(UMS_TRACE="on"), Crowd("states") as crowd:
+            first = second = third = None
+            while first is None or first[2]["main"]["since_ns"] is None or any(
+                    first[2][f"receive-{i}"]["state"] != "parked" for i in range(2)):
+                first = look(crowd)
+            # Stopped, a process may stand between a record and the change of state that it tells.
+            while second is None or None in {f["since_ns"] for f in second[2].values()}:
+                second = look(crowd, "--stop")
+            computing = ("compute-0", "compute-1")
+            while third is None or any(third[2][name]["cpu_ns"] <= second[2][name]["cpu_ns"]
+                                       for name in computing):
+                third = look(crowd)
+            for _, picture, fibers, end in (first, second, third):
+                recorded = picture["recorded_ns"]
+                self.assertLessEqual(recorded, end - born)
+                for f in fibers.values():
+                    if f["since_ns"] is not None:
+                        self.assertTrue(0 <= f["since_ns"] <= end - born, f)
+                # These share one processor.
+                self.assertLessEqual(sum(fibers[name]["cpu_ns"] for name in ("main", *computing)), recorded)
+                for name in ("main", "receive-0", "receive-1"):
+                    self.assertGreater(fibers[name]["cpu_ns"], 0)
+                    self.assertLessEqual(fibers[name]["cpu_ns"] + fibers[name]["since_ns"], recorded, name)
+                # The first to come to the one processor of their cluster has waited longer.
+                self.assertGreater(fibers["receive-0"]["since_ns"], fibers["receive-1"]["since_ns"])
+            for one, other in ((first, second), (second, third)):
+                for name in ("main", "receive-0", "receive-1"):
+                    passed = other[2][name]["since_ns"] - one[2][name]["since_ns"]
+                    self.assertTrue(other[0] - one[3] <= passed <= other[3] - one[0], name)
+            for key in ("since", "cpu"):
+                listed = [f[key + "_ns"] for f in look(crowd, "--sort", key)[1]["fibers"]]
+                listed = [-1 if ns is None else ns for ns in listed]
+                self.assertEqual(listed, sorted(listed, reverse=True))
+            lines = ums("ps", crowd.pid).stdout.splitlines()
+            self.assertRegex(next(line for line in lines if line.startswith("      ID")),
+                             "STACK +SINCE +CPU  CLUSTER")
+            self.assertRegex(next(line for line in lines if " receive-0 " in line),
+                             r"parked +- +\d+ +[\d.]+ \w+ +[\d.]+ \w+  own ")
+            self.assertTrue([line for line in lines if line.startswith("recorded: ")], lines)
+
+    def test_times_that_the_rings_do_not_reach(self):
+        """Nothing is said that rests on records before one that is missing."""
+        def look(crowd):
+            self.assertEqual(crowd.ask("yield 100000"), "done\n")
+            crowd.settle()
+            return json.loads(ums("ps", crowd.pid, "--json", "--stop").stdout)["fibers"]
+
+        with environment(UMS_TRACE="64K:on"), Crowd(3) as crowd:
+            while True:  # The hand-off may come later, as may a processor's first record.
+                fibers = look(crowd)
+                if fibers[0]["since_ns"] is not None:
+                    break
+            self.assertEqual(fibers[0]["name"], "main")
+            self.assertGreater(fibers[0]["cpu_ns"], 0)
+            for f in fibers[1:]:  # They parked before all that is left in the rings.
+                self.assertEqual((f["since_ns"], f["cpu_ns"]), (None, None), f)
+            line = next(line for line in ums("ps", crowd.pid).stdout.splitlines() if " mutex-1 " in line)
+            self.assertRegex(line, r"parked +- +\d+ +- +-  main ")
+
+    def test_times_do_not_reach_over_a_gap(self):
+        """What the rings still hold of a fiber is of no use after it has moved unseen."""
+        for words in ([], ["ticker"]):  # Without a ticker no processor begins to record again.
+            with environment(UMS_TRACE="on"), Crowd(1, words=words) as crowd:
+                main = None
+                while main is None or main["since_ns"] is None:
+                    crowd.ask("late")
+                    main = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"][0]
+                ums("trace", "--off", crowd.pid)
+                begin = time.monotonic_ns()
+                for _ in range(3):
+                    crowd.ask("late")
+                    crowd.ask("yield 1000")
+                ums("trace", "--on", crowd.pid)
+                for _ in range(10):
+                    main = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"][0]
+                    self.assertEqual(main["name"], "main")
+                    self.assertLessEqual(main["since_ns"] or 0, time.monotonic_ns() - begin)
+
+    def test_no_times_where_nothing_is_recorded(self):
+        with Crowd(1) as crowd:
+            crowd.settle()
+            picture = json.loads(ums("ps", crowd.pid, "--json").stdout)
+            self.assertNotIn("recorded_ns", picture)
+            self.assertNotIn("since_ns", picture["fibers"][0])
+            self.assertNotIn("SINCE", ums("ps", crowd.pid).stdout)
+            self.check_line(ums("ps", crowd.pid, "--sort", "since"), "ums trace --on PID")
+            self.assertIn("ums trace --on", ums("ps", "--help").stdout)
+            ums("trace", "--on", crowd.pid)
+            # They all stay as they are, and when that began is not recorded.
+            picture = json.loads(ums("ps", crowd.pid, "--json", "--sort", "cpu").stdout)
+            self.assertEqual({f["since_ns"] for f in picture["fibers"]}, {None})
+            self.assertIn(" SINCE ", ums("ps", crowd.pid).stdout)
+            cpu = None
+            while cpu is None:  # A processor may begin to record when all is over.
+                self.assertEqual(crowd.ask("yield 1000"), "done\n")
+                crowd.settle()
+                cpu = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"][0]["cpu_ns"]
+            self.assertGreater(cpu, 0)
 
     def test_filters_and_sorts(self):
         with Crowd(4) as crowd:

@@ -8,12 +8,17 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+#include <utility>
 
 #include "inspect/selection.hpp"
 #include "inspect/snapshot.hpp"
 #include "inspect/symbols.hpp"
 #include "inspect/wait_words.hpp"
 #include "inspect/words.hpp"
+#include "trace/fiber_times.hpp"
+#include "trace/live_rings.hpp"
 #include "usage.hpp"
 
 namespace tool {
@@ -22,7 +27,10 @@ using namespace inspect;
 
 namespace {
 
-void print_header(const snapshot& s, const layout& how) {
+// For how long the rings tell all, in ns; unset: nothing is recorded.
+using reach = std::optional<std::int64_t>;
+
+void print_header(const snapshot& s, const layout& how, reach recorded) {
     fmt::print("{}: libums {}, {} fibers\n", s.of().title(), how.library(), s.fibers.size());
     if (!s.fibers.empty()) fmt::print("states: {}\n", in_words(by_state(s)));
     if (const name_counts c = by_wait(s); !c.empty()) fmt::print("waits: {}\n", in_words(c));
@@ -44,8 +52,12 @@ void print_header(const snapshot& s, const layout& how) {
         "memory: {} stacks ({} free with memory, {} without) in {} slabs, {} mapped; engine: {}\n",
         s.memory.stacks, s.memory.warm, s.memory.cold, s.memory.slabs,
         bytes_in_words(s.memory.mapped_bytes), s.engine.empty() ? "none yet" : s.engine);
+    if (recorded)
+        fmt::print("recorded: the last {}, for SINCE and CPU\n", duration_in_words(*recorded));
     if (!s.warning.empty()) fmt::print("warning: {}\n", s.warning);
 }
+
+std::string time_in_words(std::int64_t ns) { return ns < 0 ? "-" : duration_in_words(ns); }
 
 void print_workers(const snapshot& s) {
     if (s.workers.empty()) return;
@@ -56,10 +68,13 @@ void print_workers(const snapshot& s) {
                    w.switches, w.is_scheduler ? "-" : fmt::format("{:#x}", w.partner), wait_of(w));
 }
 
-void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, start_names& names,
-                 descriptors& fds) {
-    fmt::print("\n{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}\n", "ID", "STATE", "PROC",
-               "STACK", "CLUSTER", "NAME", "WAITS FOR", "START");
+void print_lines(const snapshot& s, reach recorded, const std::vector<std::uint32_t>& chosen,
+                 start_names& names, descriptors& fds) {
+    const auto times = [&](const std::string& since, const std::string& cpu) {
+        return recorded ? fmt::format(" {:>7} {:>7}", since, cpu) : std::string{};
+    };
+    fmt::print("\n{:>8} {:<9} {:>4} {:>6}{}  {:<10} {:<14} {:<40} {}\n", "ID", "STATE", "PROC",
+               "STACK", times("SINCE", "CPU"), "CLUSTER", "NAME", "WAITS FOR", "START");
     bool any_moved = false;
     std::map<address, std::string> starts;
     fmt::memory_buffer line;
@@ -71,8 +86,9 @@ void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, st
         std::string state = name_of(f.state);
         if (f.has_moved) state += '~';
         line.clear();
-        fmt::format_to(fmt::appender{line}, "{:>8} {:<9} {:>4} {:>6}  {:<10} {:<14} {:<40} {}",
+        fmt::format_to(fmt::appender{line}, "{:>8} {:<9} {:>4} {:>6}{}  {:<10} {:<14} {:<40} {}",
                        f.id, state, processor_of(s, f), bytes_in_words(f.stack_used),
+                       times(time_in_words(f.since_ns), time_in_words(f.cpu_ns)),
                        printable(cluster_of(s, f)), printable(f.name), wait_in_words(s, f, fds),
                        start->second);
         std::size_t length = line.size();
@@ -85,7 +101,7 @@ void print_lines(const snapshot& s, const std::vector<std::uint32_t>& chosen, st
         fmt::print("~: it ran while it was read; what is said of it may not fit together\n");
 }
 
-nlohmann::json to_json(const snapshot& s, const fiber_record& f, start_names& names,
+nlohmann::json to_json(const snapshot& s, reach recorded, const fiber_record& f, start_names& names,
                        descriptors& fds) {
     nlohmann::json j{{"id", f.id},
                      {"name", f.name},
@@ -97,6 +113,13 @@ nlohmann::json to_json(const snapshot& s, const fiber_record& f, start_names& na
     if (f.processor != nobody) j["processor"] = s.processors[f.processor].index;
     if (f.stack_used != 0) j["stack_used"] = f.stack_used;
     j["stack_bytes"] = f.stack_end - f.stack_begin;
+    if (recorded) {
+        const auto known = [](std::int64_t ns) {
+            return ns < 0 ? nlohmann::json() : nlohmann::json(ns);
+        };
+        j["since_ns"] = known(f.since_ns);
+        j["cpu_ns"] = known(f.cpu_ns);
+    }
     if (f.carrier != nobody) {
         j["tid"] = s.carriers[f.carrier].tid;
         j["handed_off"] = f.is_handed_off;
@@ -115,12 +138,14 @@ nlohmann::json to_json(const snapshot& s, const fiber_record& f, start_names& na
     return j;
 }
 
-void print_json(const snapshot& s, const layout& how, const std::vector<std::uint32_t>& chosen,
-                bool with_fibers, start_names& names, descriptors& fds) {
+void print_json(const snapshot& s, const layout& how, reach recorded,
+                const std::vector<std::uint32_t>& chosen, bool with_fibers, start_names& names,
+                descriptors& fds) {
     nlohmann::json all{{"target", s.of().title()}, {"pid", s.of().pid()},
                        {"libums", how.library()},  {"engine", s.engine},
                        {"states", by_state(s)},    {"waits", by_wait(s)}};
     if (!s.warning.empty()) all["warning"] = s.warning;
+    if (recorded) all["recorded_ns"] = *recorded;
     all["memory"] = {{"stacks", s.memory.stacks},
                      {"warm", s.memory.warm},
                      {"cold", s.memory.cold},
@@ -160,7 +185,7 @@ void print_json(const snapshot& s, const layout& how, const std::vector<std::uin
     if (with_fibers) {
         all["fibers"] = nlohmann::json::array();
         for (const std::uint32_t i : chosen)
-            all["fibers"].push_back(to_json(s, s.fibers[i], names, fds));
+            all["fibers"].push_back(to_json(s, recorded, s.fibers[i], names, fds));
     }
     // Names are arbitrary bytes of the program's.
     fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -183,7 +208,10 @@ void add_ps(CLI::App& app, ps_request& asked) {
     ps->add_option("--cluster", asked.cluster, "only this cluster's")->type_name("NAME");
     ps->add_option("--match", asked.match, "only those whose name or start function matches")
         ->type_name("REGEX");
-    ps->add_option("--sort", asked.sort, "id (default), name, state, stack, deadline or start")
+    ps->add_option("--sort", asked.sort,
+                   "id (default), name, state, stack, deadline or start; while the process records "
+                   "(ums trace --on PID, or UMS_TRACE=on), which adds the columns SINCE and CPU, "
+                   "also since or cpu")
         ->type_name("KEY");
     ps->add_option("--top", asked.top, "at most so many lines")->type_name("N");
     ps->add_flag("--counts", asked.counts, "the header and the counts alone");
@@ -196,8 +224,19 @@ void add_ps(CLI::App& app, ps_request& asked) {
 int ps(const ps_request& asked) {
     const auto target = open_process(asked.target, asked.stop);
     const layout how{*target};
-    const snapshot s{*target, how};
+    snapshot s{*target, how};
+    std::optional<tracing::recording> trace;
+    if (!asked.counts) trace = tracing::recorded_by(*target, how);
     let_go(*target);
+    reach recorded;
+    if (trace) {
+        const bool is_all = tracing::have_all_busy_begun(s, *trace);
+        recorded = tracing::set_times(s.fibers, s.taken_at, is_all, std::move(*trace));
+    }
+    if (!trace && !asked.counts && (asked.sort == "since" || asked.sort == "cpu"))
+        throw std::runtime_error{fmt::format(
+            "--sort: '{}' needs a live process that records (ums trace --on PID, or UMS_TRACE=on)",
+            asked.sort)};
     symbols names_from{*target};
     start_names names{names_from};
     descriptors fds = target->is_live() ? descriptors{target->pid()} : descriptors{};
@@ -210,11 +249,11 @@ int ps(const ps_request& asked) {
     sort_fibers(asked.sort, s, chosen, [&](address run) { return names.of(run); });
     if (asked.top != 0 && chosen.size() > asked.top) chosen.resize(asked.top);
     if (asked.json) {
-        print_json(s, how, chosen, !asked.counts, names, fds);
+        print_json(s, how, recorded, chosen, !asked.counts, names, fds);
     } else {
-        print_header(s, how);
+        print_header(s, how, recorded);
         if (!asked.counts) {
-            if (!s.fibers.empty()) print_lines(s, chosen, names, fds);
+            if (!s.fibers.empty()) print_lines(s, recorded, chosen, names, fds);
             print_workers(s);
         }
     }

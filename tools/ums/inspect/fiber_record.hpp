@@ -87,6 +87,9 @@ struct fiber_record {
     address holder = 0;              // The address that stands for that thread.
     std::int64_t deadline = 0;       // CLOCK_MONOTONIC, ns; 0: none.
     std::uint64_t stack_used = 0;    // 0: not known.
+    // By the rings of a trace (trace/fiber_times.hpp), in ns; -1: not known. For how long it has
+    // been in its state, and how long it was on processors.
+    std::int64_t since_ns = -1, cpu_ns = -1;
 };
 
 }  // namespace tool::inspect

@@ -68,11 +68,14 @@ void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uin
     if (key == "name") return by([](const fiber_record& f) { return f.name; });
     if (key == "state") return by([](const fiber_record& f) { return f.state; });
     if (key == "stack") return by([](const fiber_record& f) { return ~f.stack_used; });
+    // The longest first, and last those of which nothing is known.
+    if (key == "since") return by([](const fiber_record& f) { return -f.since_ns; });
+    if (key == "cpu") return by([](const fiber_record& f) { return -f.cpu_ns; });
     if (key == "deadline")
         return by([](const fiber_record& f) { return f.deadline != 0 ? f.deadline : INT64_MAX; });
     if (key == "start") return by([&](const fiber_record& f) { return start(f.run); });
-    throw usage_error{
-        fmt::format("--sort: '{}' is none of id, name, state, stack, deadline, start", key)};
+    throw usage_error{fmt::format(
+        "--sort: '{}' is none of id, name, state, stack, since, cpu, deadline, start", key)};
 }
 
 }  // namespace tool::inspect

@@ -30,7 +30,8 @@ private:
     std::optional<std::regex> match_;
 };
 
-// `key`: id, name, state, stack (deepest first), deadline or start. Throws usage_error.
+// `key`: id, name, state, stack (deepest first), since, cpu, deadline or start. Throws
+// usage_error.
 void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uint32_t>& chosen,
                  const std::function<std::string(address)>& start);
 

@@ -29,6 +29,8 @@ struct ring_head {
     address records, next;
     std::uint32_t processor, is_free;
     char cluster[16];
+    address from_loop[4];
+    std::uint64_t begun_at;
 };
 constexpr std::uint64_t most_records = std::uint64_t{1} << 31;
 constexpr std::size_t most_rings = 10'000;
@@ -107,6 +109,7 @@ void live_rings::collect_ring(address at, recording* into) {
             {head->processor, std::string{head->cluster, strnlen(head->cluster, 16)}, 0, {}});
     }
     ring& r = into->rings[p.index];
+    r.is_free = head->is_free != 0;
     if (head->count <= p.read) return;
     std::uint64_t first = p.read;
     if (head->count - first > capacity) first = head->count - capacity;
@@ -133,6 +136,21 @@ void live_rings::collect_ring(address at, recording* into) {
     r.raw.erase(begin, begin + static_cast<std::ptrdiff_t>(drop));
     r.lost += first + drop - p.read;
     p.read = head->count;
+    const std::uint64_t since_gap = head->count - std::min(head->begun_at, head->count);
+    r.before_gap = r.raw.size() - std::min<std::uint64_t>(since_gap, r.raw.size());
+}
+
+std::optional<recording> recorded_by(const inspect::process& of, const inspect::layout& how) {
+    if (!of.is_live()) return std::nullopt;
+    try {
+        live_rings rings{of, how};
+        if (!rings.is_on()) return std::nullopt;
+        recording what;
+        rings.collect(what);
+        return what;
+    } catch (const std::runtime_error&) {  // It has ended, or its libums records in another way.
+        return std::nullopt;
+    }
 }
 
 }  // namespace tool::tracing

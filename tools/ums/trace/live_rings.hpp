@@ -8,6 +8,7 @@
 // process, and nothing else; nothing is stopped.
 
 #include <map>
+#include <optional>
 
 #include "../inspect/layout.hpp"
 #include "../inspect/process.hpp"
@@ -45,5 +46,10 @@ private:
     inspect::address control_;
     std::map<inspect::address, place> known_;
 };
+
+// What the rings hold. Nothing if the process does not record, or is a core file: that has no
+// second pair of clocks, so nothing says how long the unit of a time stamp is.
+[[nodiscard]] std::optional<recording> recorded_by(const inspect::process& of,
+                                                   const inspect::layout& how);
 
 }  // namespace tool::tracing

@@ -50,6 +50,10 @@ struct ring {
     std::string cluster;
     std::uint64_t lost = 0;  // Records that were overwritten before they were read.
     std::vector<raw_record> raw;
+    // In a live process: nothing writes it now, because its processor is gone or does not record.
+    bool is_free = false;
+    // In a live process: how many of `raw` are from before a gap in the recording.
+    std::size_t before_gap = 0;
 };
 
 // The same moment, twice, on both clocks.
