@@ -464,7 +464,8 @@ TEST_F(linux_names, workers_end_by_returning_by_exit_and_by_pthread_exit) {
     EXPECT_EQ(release_ums(handle), 0);
     thread.join();
     EXPECT_EQ(count, n);
-    EXPECT_EQ(t.executed, n);
+    // One that blocks on its way, for example in a page fault, is executed again.
+    EXPECT_GE(t.executed, n);
     EXPECT_EQ(ums_close(handle), 0);
 }
 
