@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Counts the locked instructions and membarriers of an operation, with few processors and with many.
 
-count.py PROGRAM            with 2, 8 and 64; fails if an operation needs over 0.1 more of them with 8 or 64
-                            than with 2
+count.py PROGRAM            with 2, 8 and 64; fails if an operation needs over 0.1 more of them, and over 4 in
+                            100 more, with 8 or 64 than with 2
 count.py --where PROGRAM    and says where they are
 count.py --self-test        proves that it can fail
 
@@ -25,9 +25,12 @@ SKIPPED = 77
 PROCESSORS = (2, 8, 64)
 # Operations of the shorter run, and how many more locked instructions each may need with 64
 # processors than with 2: a tenth of one, as the runs differ in how often a cache of stacks runs
-# empty and the like.
+# empty and the like; or 4 in 100, because how often a post meets a target that waits depends on the
+# order of the threads (9.00 to 9.19 in 20 runs, however long). One more shared line costs a whole
+# one.
 KINDS = {"yield": 60_000, "spawn": 30_000, "park": 30_000, "post": 10_000, "batch": 10_000}
 ALLOWED = 0.1
+ALLOWED_SHARE = 0.04
 # The work of processors that have nothing to run, and of those that they take fibers from: how much
 # there is of it depends on the order in which valgrind runs the threads.
 IDLE = re.compile(r"(search|idle_set|driver|ownership|membarrier)\.[ch]pp")
@@ -152,7 +155,7 @@ def is_idle(stack):
 
 
 def judge(kind, processors, first, now):
-    if now > first + ALLOWED:
+    if now > first + max(ALLOWED, ALLOWED_SHARE * first):
         yield f"{kind}: {now:.3f} locked instructions with {processors} processors, {first:.3f} with {PROCESSORS[0]}"
 
 
@@ -161,6 +164,7 @@ def self_test():
             "* 4 1\n", "ob=(2) /x/other\n", "0x10 1 1000\n", "ob=(1)\n", "0x10 3 1\n"]
     assert parse(text, "program") == {0x10: 6, 0x12: 8}, parse(text, "program")
     assert list(judge("yield", 64, 1.0, 1.2)) and not list(judge("yield", 64, 1.0, 1.05))
+    assert list(judge("post", 64, 9.0, 9.5)) and not list(judge("post", 64, 9.0, 9.2))
     assert is_idle([("f", "atomic.hpp:1"), ("g", "search.cpp:2")]) and not is_idle([("h", "inbox.hpp:3")])
     return 0
 
