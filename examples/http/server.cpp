@@ -105,6 +105,9 @@ void server::serve(ums::net::stream peer) {
         while (!in.data().empty()) {
             const std::size_t taken = client.take(in.data(), out);
             in.consume(taken);
+            // This comes before "100 Continue" is sent: a client that has seen it knows that its
+            // request has begun, and a stop then finishes it.
+            if (!client.is_between_requests()) c.set_idle(false);
             const bool sends = !out.empty();
             if (sends && !send(c, out)) return;
             if (client.is_over()) return linger(c);
@@ -119,11 +122,10 @@ void server::serve(ums::net::stream peer) {
         const phase next = client.is_between_requests() ? phase::idle
                            : client.is_in_body()        ? phase::body
                                                         : phase::head;
+        c.set_idle(next == phase::idle);
         if (next == phase::idle) {
-            if (now != phase::idle) c.set_idle(true);
             c.allow(options_.idle_timeout, false);
         } else if (next != now || client.parts() != parts) {
-            if (now == phase::idle) c.set_idle(false);
             c.allow(next == phase::body ? options_.body_timeout : options_.header_timeout, false);
         }
         now = next;
