@@ -215,8 +215,9 @@ TEST_F(server_test, a_stop_ends_idle_connections_at_once_and_finishes_what_has_b
             test_client idle{at}, used{at}, busy{at};
             used.send(request);
             used.receive_to(end_of_hello);
-            busy.send("POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
-                      "Expect: 100-continue\r\n\r\n");
+            busy.send(
+                "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                "Expect: 100-continue\r\n\r\n");
             EXPECT_EQ(busy.receive_to("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
             s.stop();
             EXPECT_EQ(idle.receive_all(), "");
@@ -360,8 +361,8 @@ TEST_F(server_test, at_the_limit_of_descriptors_it_waits_without_using_the_cpu) 
                    std::chrono::microseconds{used.ru_utime.tv_usec + used.ru_stime.tv_usec};
         };
         auto start = cpu();
-        // The detector of blocks opens a file for a moment at a time. A connection that was accepted
-        // with the descriptor of such a moment has taken the last one.
+        // The detector of blocks opens a file for a moment at a time. A connection that was
+        // accepted with the descriptor of such a moment has taken the last one.
         auto client = clients.begin();
         for (;; ++client) {
             ASSERT_NE(client, clients.end()) << "each of them was accepted";

@@ -115,9 +115,11 @@ public:
         static_assert(impl::is_callable<F, Args...>,
                       "what is posted must be callable with copies of its arguments, as rvalues");
         const fiber_options mine = posted(options);
-        impl::start_by([&](sched::fiber* it, void (*run)(void*),
-                           void* at) { impl::spawn_detached(it, run, at, mine.launch); },
-                       &mine, std::forward<F>(f), std::forward<Args>(args)...);
+        using call = impl::bound<std::decay_t<F>, std::decay_t<Args>...>;
+        impl::spawning begun{&mine, sizeof(call), alignof(call)};
+        void* const at = ::new (begun.storage())
+            call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
+        impl::spawn_detached(begun.release(), &call::run_in_place, at, mine.launch);
     }
 
     // The same for each function of a range. They become ready together, in order, and one idle
@@ -136,15 +138,16 @@ public:
         static_assert(impl::is_callable<function>,
                       "what is posted must be callable without arguments, as an rvalue");
         const fiber_options mine = posted(options, true);
+        using call = impl::bound<function>;
         impl::batch_of<function> batch;
-        const auto add = [&](sched::fiber* it, void (*run)(void*), void* at) {
-            batch.add(it, run, at);
-        };
         for (auto&& f : functions) {
+            impl::spawning begun{&mine, sizeof(call), alignof(call)};
+            void* at = nullptr;
             if constexpr (impl::owns_elements<Range>)
-                impl::start_by(add, &mine, std::move(f));
+                at = ::new (begun.storage()) call(std::in_place, std::move(f));
             else
-                impl::start_by(add, &mine, std::forward<decltype(f)>(f));
+                at = ::new (begun.storage()) call(std::in_place, std::forward<decltype(f)>(f));
+            batch.add(begun.release(), &call::run_in_place, at);
         }
         batch.commit();
     }

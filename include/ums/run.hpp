@@ -24,13 +24,14 @@
 //           code 2 and one line that names it.
 // Cost:     a start makes a kernel thread for each processor, and a few more.
 
-#include <functional>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
 
 #include "ums/cluster.hpp"
 #include "ums/export.hpp"
+#include "ums/impl/outcome.hpp"
 #include "ums/options.hpp"
 #include "ums/value_fiber.hpp"
 
@@ -52,17 +53,49 @@ private:
     bool running_ = false;
 };
 
+namespace impl {
+
+// Starts a runtime, runs run(callable) on its first fiber, and stops the runtime when all have
+// ended.
+UMS_EXPORT void run_first(const options& chosen, void (*run)(void*), void* callable);
+
+// The first fiber's function, by reference. Its name shows in reports, as that of `bound`.
+template <class F>
+struct first_call {
+    using result = std::invoke_result_t<F&>;
+    static_assert(is_returnable<result>,
+                  "a fiber's function must not return an rvalue reference: return a value");
+
+    F& function;
+    outcome<result> out;
+
+    static void run_in_place(void* self) {
+        auto* const mine = static_cast<first_call*>(self);
+        mine->out.call(mine->function);
+    }
+};
+
+}  // namespace impl
+
 // Starts a runtime, calls f() on its first fiber ("main"), waits until every fiber has ended, and
 // stops the runtime. Returns what f returned, or rethrows what it threw.
 template <class F>
-auto run(const options& chosen, F&& f) {
-    runtime started{chosen};
-    return spawn(fiber_options{.name = "main"}, std::ref(f)).join();
+decltype(auto) run(const options& chosen, F&& f) {
+    // Otherwise nothing else is compiled, so that this is the only error.
+    if constexpr (std::is_invocable_v<F&>) {
+        using call = impl::first_call<std::remove_reference_t<F>>;
+        call first{f, {}};
+        impl::run_first(chosen, &call::run_in_place, std::addressof(first));
+        return first.out.take();
+    } else {
+        static_assert(std::is_invocable_v<F&>,
+                      "the first fiber's function must be callable without arguments");
+    }
 }
 
 // The same with default options.
 template <class F>
-auto run(F&& f) {
+decltype(auto) run(F&& f) {
     return run(options{}, std::forward<F>(f));
 }
 

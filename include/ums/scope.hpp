@@ -125,9 +125,9 @@ private:
         std::exception_ptr thrown;
         try {
             if constexpr (std::is_invocable_v<F, std::stop_token, Args...>)
-                std::invoke(std::forward<F>(f), get_stop_token(), std::forward<Args>(args)...);
+                impl::invoke(std::forward<F>(f), get_stop_token(), std::forward<Args>(args)...);
             else
-                std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
+                impl::invoke(std::forward<F>(f), std::forward<Args>(args)...);
         } catch (abi::__forced_unwind&) {
             throw;
         } catch (...) {

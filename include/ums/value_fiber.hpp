@@ -10,20 +10,18 @@
 //           spawn() and detach() never block.
 // Ordering: everything the function did happens before join() returns.
 // Lifetime: destroying a joinable handle, or assigning to one, calls std::terminate(). The value of
-//           a detached fiber is dropped.
+//           a detached fiber is dropped. What a returned reference refers to must outlive the
+//           fiber, whose function and arguments end with it.
 // Errors:   as ums::fiber; spawn() may also throw std::bad_alloc. join() rethrows an exception that
 //           left the function.
 // Cost:     a fiber, and one allocation that holds the value or the exception.
 
-#include <cxxabi.h>
-#include <exception>
 #include <memory>
-#include <optional>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include "ums/fiber.hpp"
+#include "ums/impl/outcome.hpp"
 
 namespace ums {
 
@@ -43,14 +41,7 @@ public:
     T join() {
         fiber_.join();
         const auto result = std::move(outcome_);
-        if (result->error) std::rethrow_exception(result->error);
-        if constexpr (!std::is_void_v<T>) {
-            // In the child of a fork() that another fiber made: it has not ended, nor will it.
-            if (!result->value)
-                throw std::system_error{std::make_error_code(std::errc::no_such_process),
-                                        "ums: the fiber was left behind by fork()"};
-            return std::move(*result->value);
-        }
+        return result->take();
     }
     // Lets the fiber run on alone and drops its outcome.
     void detach() {
@@ -59,35 +50,20 @@ public:
     }
 
 private:
-    struct nothing {};
-    struct outcome {
-        std::optional<std::conditional_t<std::is_void_v<T>, nothing, T>> value;
-        std::exception_ptr error;
-    };
     // Not a lambda: `ums ps` shows where a fiber starts by the name of this type, and the C++
     // runtime cannot demangle that of a generic lambda in here.
     struct call {
-        std::shared_ptr<outcome> out;
+        std::shared_ptr<impl::outcome<T>> out;
         template <class F, class... Args>
         void operator()(F&& f, Args&&... args) {
-            try {
-                if constexpr (std::is_void_v<T>)
-                    std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
-                else
-                    out->value.emplace(
-                        std::invoke(std::forward<F>(f), std::forward<Args>(args)...));
-            } catch (abi::__forced_unwind&) {
-                throw;  // pthread_exit(): the runtime says what to do instead.
-            } catch (...) {
-                out->error = std::current_exception();
-            }
+            out->call(std::forward<F>(f), std::forward<Args>(args)...);
         }
     };
 
     template <class F, class... Args>
     friend auto spawn(const fiber_options& options, F&& f, Args&&... args);
 
-    std::shared_ptr<outcome> outcome_;
+    std::shared_ptr<impl::outcome<T>> outcome_;
     fiber fiber_;
 };
 
@@ -108,11 +84,12 @@ auto spawn(const fiber_options& options, F&& f, Args&&... args) {
     static_assert(impl::is_callable<F, Args...>,
                   "a fiber's function must be callable with copies of its arguments, as rvalues");
     using result = typename impl::returned_by<impl::is_callable<F, Args...>, F, Args...>::type;
-    static_assert(!std::is_reference_v<result>, "return a pointer or a std::reference_wrapper");
+    static_assert(impl::is_returnable<result>,
+                  "a fiber's function must not return an rvalue reference: return a value");
     using handle = value_fiber<result>;
     handle made;
-    if constexpr (impl::is_callable<F, Args...>) {
-        made.outcome_ = std::make_shared<typename handle::outcome>();
+    if constexpr (impl::is_callable<F, Args...> && impl::is_returnable<result>) {
+        made.outcome_ = std::make_shared<impl::outcome<result>>();
         made.fiber_ = fiber{options, typename handle::call{made.outcome_}, std::forward<F>(f),
                             std::forward<Args>(args)...};
     }

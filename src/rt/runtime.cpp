@@ -190,3 +190,16 @@ void runtime::stop() noexcept {
 }
 
 }  // namespace ums
+
+namespace ums::impl {
+
+void run_first(const options& chosen, void (*run)(void*), void* callable) {
+    runtime started{chosen};
+    const fiber_options name{.name = "main"};
+    sched::fiber* const first = spawn_begin(&name, 0, 1).fiber;
+    first->spawned_at = __builtin_return_address(0);
+    spawn_commit(first, run, callable, launch::post);
+    join(first);
+}
+
+}  // namespace ums::impl

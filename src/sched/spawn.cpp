@@ -2,10 +2,12 @@
 #include "sched/spawn.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <cxxabi.h>
 #include <exception>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -296,6 +298,24 @@ void check(const fiber_options& options) {
     return top;
 }
 
+// The function of a fiber on whose stack it does not fit. Freed when the fiber ends.
+struct room_on_heap : impl::exit_hook {
+    std::align_val_t alignment;
+
+    // Throws what operator new does.
+    static void* make(fiber& f, std::size_t bytes, std::size_t alignment) {
+        alignment = std::max(alignment, alignof(room_on_heap));
+        const std::size_t before = (sizeof(room_on_heap) + alignment - 1) & ~(alignment - 1);
+        void* const block = ::operator new (before + bytes, std::align_val_t{alignment});
+        auto* const room = ::new (block) room_on_heap{{}, std::align_val_t{alignment}};
+        room->run = [](exit_hook& self) noexcept {
+            ::operator delete(&self, static_cast<room_on_heap&>(self).alignment);
+        };
+        f.own.first_stage = room;
+        return static_cast<char*>(block) + before;
+    }
+};
+
 }  // namespace
 
 }  // namespace ums::sched
@@ -335,6 +355,14 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
         top = align_down(top, 16);
     arch::make_context(f->context, top, &fiber_main, f);
     f->id.set(from.id);  // From here on others see it.
+    if (storage == nullptr) [[unlikely]] {
+        try {
+            storage = room_on_heap::make(*f, bytes, alignment);
+        } catch (...) {
+            spawn_abort(f);
+            throw;
+        }
+    }
     return {f, storage};
 }
 
@@ -390,6 +418,7 @@ void spawn_batch::commit() noexcept {
 }
 
 void spawn_abort(sched::fiber* f) noexcept {
+    run_hooks(f->own);  // The function's room on the heap, if there is one.
     sched::cluster* const home = f->home_cluster.get();
     f->race.create("aborted");
     free_fiber(*f, here{});

@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -116,13 +117,13 @@ void deadlock() {
 void states() {
     ums::cluster own{{.name = "own", .processors = 1, .policy = ums::policy_kind::fifo}};
     ums::channel<int> empty{1};
-    const auto wait = [&empty] {
+    auto wait = [&empty] {
         ++begun;
         (void)empty.receive();
         ++ended;
     };
     ums::fiber a{ums::fiber_options{.name = "receive-0", .cluster = &own}, wait};
-    ums::fiber b{ums::fiber_options{.name = "receive-1", .cluster = &own}, wait};
+    ums::fiber b{ums::fiber_options{.name = "receive-1", .cluster = &own}, std::ref(wait)};
     ums::fiber c{ums::fiber_options{.name = "compute-0"}, [] { compute(); }};
     ums::fiber d{ums::fiber_options{.name = "compute-1"}, [] { compute(); }};
     while (begun != 4) ums::this_fiber::yield();

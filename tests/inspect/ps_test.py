@@ -301,6 +301,13 @@ class PsTest(unittest.TestCase):
             main = next(f for f in listed if f["name"] == "main")
             self.assertRegex(main["start"], r"^main::\{lambda\(\)#\d+\}$")
 
+    def test_names_a_function_given_by_reference_like_the_function(self):
+        with Crowd("states") as crowd:
+            listed = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]
+            starts = {f["name"]: f["start"] for f in listed}
+            self.assertRegex(starts["receive-0"], r"states\(\)::\{lambda\(\)#\d+\}$")
+            self.assertEqual(starts["receive-1"], starts["receive-0"])
+
     def test_says_in_one_line_why_not(self):
         self.check_line(ums("ps", "999999999"), "there is no process")
         self.check_line(ums("ps", "0"), "there is no process 0")

@@ -3,6 +3,7 @@
 #include "ums/fiber.hpp"
 
 #include <algorithm>
+#include <any>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -17,6 +18,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <unordered_set>
 #include <utility>
@@ -141,6 +143,27 @@ TEST_F(fiber_test, calls_the_callable_and_passes_the_arguments_as_rvalues) {
         int calls = 0;
         fiber{rvalue_only{&calls}, std::string{"four"}}.join();
         EXPECT_EQ(calls, 4);
+    });
+}
+
+TEST_F(fiber_test, takes_arguments_of_any_type) {
+    from_a_fiber_and_from_a_thread([] {
+        int first = 0, second = 0;
+        fiber{[&](std::allocator_arg_t, std::tuple<int> n, std::any what) {
+                  first = std::get<0>(n);
+                  second = std::any_cast<int>(what);
+              },
+              std::allocator_arg, std::tuple{3}, std::any{5}}
+            .join();
+        EXPECT_EQ(first, 3);
+        EXPECT_EQ(second, 5);
+        bool is_called = false;
+        fiber{[&](std::any what) { is_called = what.has_value(); }, std::any{1}}.join();
+        EXPECT_TRUE(is_called);
+        fiber{[&](std::allocator_arg_t, std::allocator<int>) { is_called = false; },
+              std::allocator_arg, std::allocator<int>{}}
+            .join();
+        EXPECT_FALSE(is_called);
     });
 }
 

@@ -64,6 +64,22 @@ TEST_F(value_fiber_test, returns_nothing) {
     });
 }
 
+TEST_F(value_fiber_test, returns_references) {
+    from_a_fiber_and_from_a_thread([] {
+        struct holder {
+            int value = 7;
+        };
+        holder h;
+        auto f = ums::spawn([&h]() -> int& { return h.value; });
+        static_assert(std::is_same_v<decltype(f), ums::value_fiber<int&>>);
+        EXPECT_EQ(&f.join(), &h.value);
+        auto member = ums::spawn(&holder::value, &h);  // As std::invoke() returns it.
+        EXPECT_EQ(std::addressof(member.join()), &h.value);
+    });
+    static const int shared = 0;
+    EXPECT_EQ(&ums::run([]() -> const int& { return shared; }), &shared);
+}
+
 TEST_F(value_fiber_test, join_rethrows_what_the_function_threw) {
     struct odd {
         int value;

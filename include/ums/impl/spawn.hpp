@@ -4,12 +4,15 @@
 // ums/impl/spawn.hpp: puts the function and its arguments onto the new fiber's stack.
 //
 // It builds them in place, just below the descriptor, so a spawn needs no allocation and an idle
-// fiber one page. A function and arguments larger than a quarter of the stack go to the heap.
+// fiber one page. A function and arguments larger than a quarter of the stack, or aligned to more
+// than a page, go to the heap.
+//
+// Each spawn of a program has its own types, so what is a template here costs the program's
+// compiler time at each: the rest is in spawn_begin() and its kin.
 
 #include <cstddef>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <new>
 #include <tuple>
 #include <type_traits>
@@ -22,10 +25,11 @@ namespace ums::impl {
 
 struct new_fiber {
     sched::fiber* fiber;
-    void* storage;  // Null: `bytes` do not fit onto the stack.
+    void* storage;  // For the function: on the stack, or on the heap until the fiber has ended.
 };
 
-// Takes a stack and builds a descriptor on it. Throws std::system_error.
+// Takes a stack and builds a descriptor on it. Throws std::system_error, and std::bad_alloc if
+// `bytes` do not fit onto the stack and there is no memory.
 UMS_EXPORT new_fiber spawn_begin(const fiber_options* options, std::size_t bytes,
                                  std::size_t alignment);
 // Makes the fiber ready, or runs it.
@@ -34,8 +38,30 @@ UMS_EXPORT void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable
 // The same for a fiber that nobody joins: it is detached from the beginning.
 UMS_EXPORT void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable,
                                launch when) noexcept;
-// Gives the stack back.
+// Gives the stack back, and the storage.
 UMS_EXPORT void spawn_abort(sched::fiber* f) noexcept;
+
+// A spawn that has begun. Aborted if the function cannot be built in the storage.
+class spawning {
+public:
+    // Inline also where nothing is optimised, so that the address to which spawn_begin() returns
+    // tells the program's spawns apart.
+    [[gnu::always_inline]] spawning(const fiber_options* options, std::size_t bytes,
+                                    std::size_t alignment)
+        : made_{spawn_begin(options, bytes, alignment)} {}
+    ~spawning() {
+        if (made_.fiber != nullptr) spawn_abort(made_.fiber);
+    }
+    spawning(const spawning&) = delete;
+    spawning& operator=(const spawning&) = delete;
+
+    [[nodiscard]] void* storage() const noexcept { return made_.storage; }
+    // The function is built; the caller commits.
+    [[nodiscard]] sched::fiber* release() noexcept { return std::exchange(made_.fiber, nullptr); }
+
+private:
+    new_fiber made_;
+};
 
 // New fibers that nobody joins, which become ready together. Its owner takes out what was not
 // committed.
@@ -62,12 +88,25 @@ UMS_EXPORT void detach(sched::fiber* f) noexcept;
 UMS_EXPORT fiber_ref ref_of(sched::fiber* f) noexcept;
 [[noreturn]] UMS_EXPORT void terminate_joinable() noexcept;
 
+// std::invoke(), which would have the compiler instantiate five functions at each call.
+template <class F, class... Args>
+decltype(auto) invoke(F&& f, Args&&... args) {
+    if constexpr (std::is_member_pointer_v<std::remove_cvref_t<F>>)
+        return std::invoke(std::forward<F>(f), std::forward<Args>(args)...);
+    else
+        return std::forward<F>(f)(std::forward<Args>(args)...);
+}
+
+// What a fiber calls. `ums ps` knows a fiber's function by the name of this type.
 template <class F, class... Args>
 struct bound {
-    std::tuple<F, Args...> parts;
+    F function;
+    // The first one keeps a tuple's other constructors out: an argument may be any type.
+    [[no_unique_address]] std::tuple<std::in_place_t, Args...> arguments;
 
-    template <class... A>
-    explicit bound(std::in_place_t, A&&... a) : parts{std::forward<A>(a)...} {}
+    template <class G, class... A>
+    explicit bound(std::in_place_t first, G&& g, A&&... a)
+        : function(std::forward<G>(g)), arguments(first, std::forward<A>(a)...) {}
 
     static void run_in_place(void* self) {
         struct destroy {
@@ -76,15 +115,11 @@ struct bound {
         } last{static_cast<bound*>(self)};
         last.b->call(std::index_sequence_for<Args...>{});
     }
-    static void run_on_heap(void* self) {
-        std::unique_ptr<bound> last{static_cast<bound*>(self)};
-        last->call(std::index_sequence_for<Args...>{});
-    }
 
 private:
     template <std::size_t... I>
     void call(std::index_sequence<I...>) {
-        std::invoke(std::move(std::get<0>(parts)), std::move(std::get<I + 1>(parts))...);
+        impl::invoke(std::move(function), std::get<I + 1>(std::move(arguments))...);
     }
 };
 
@@ -99,38 +134,6 @@ concept owns_elements = requires(Range& range, const Range& same) {
     requires !std::is_same_v<decltype(*std::begin(range)), decltype(*std::begin(same))>;
 };
 
-// `commit`: called with the fiber, the function to run, and where the callable is.
-template <class Commit, class F, class... Args>
-sched::fiber* start_by(Commit commit, const fiber_options* options, F&& f, Args&&... args) {
-    using call = bound<std::decay_t<F>, std::decay_t<Args>...>;
-    const new_fiber made = spawn_begin(options, sizeof(call), alignof(call));
-    struct undo {
-        sched::fiber* f;
-        ~undo() {
-            if (f != nullptr) spawn_abort(f);
-        }
-    } guard{made.fiber};
-    if (made.storage != nullptr) {
-        void* at = ::new (made.storage)
-            call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
-        guard.f = nullptr;
-        commit(made.fiber, &call::run_in_place, at);
-    } else {
-        void* at = new call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
-        guard.f = nullptr;
-        commit(made.fiber, &call::run_on_heap, at);
-    }
-    return made.fiber;
-}
-
-template <class F, class... Args>
-sched::fiber* start(const fiber_options* options, F&& f, Args&&... args) {
-    const launch when = options != nullptr ? options->launch : launch::post;
-    return start_by(
-        [when](sched::fiber* it, void (*run)(void*), void* at) { spawn_commit(it, run, at, when); },
-        options, std::forward<F>(f), std::forward<Args>(args)...);
-}
-
 // A batch of fibers whose functions are of one type. What is not committed is destroyed.
 template <class F>
 class batch_of : public spawn_batch {
@@ -139,10 +142,7 @@ public:
         void (*run)(void*) = nullptr;
         void* at = nullptr;
         while (sched::fiber* f = take(run, at)) {
-            if (run == &bound<F>::run_in_place)
-                static_cast<bound<F>*>(at)->~bound();
-            else
-                delete static_cast<bound<F>*>(at);
+            static_cast<bound<F>*>(at)->~bound();
             spawn_abort(f);
         }
     }
@@ -152,7 +152,14 @@ template <class F, class... Args>
 sched::fiber* spawn(const fiber_options* options, F&& f, Args&&... args) {
     // Otherwise nothing else is compiled, so that this is the only error.
     if constexpr (is_callable<F, Args...>) {
-        return start(options, std::forward<F>(f), std::forward<Args>(args)...);
+        using call = bound<std::decay_t<F>, std::decay_t<Args>...>;
+        spawning begun{options, sizeof(call), alignof(call)};
+        void* const at = ::new (begun.storage())
+            call(std::in_place, std::forward<F>(f), std::forward<Args>(args)...);
+        sched::fiber* const made = begun.release();
+        spawn_commit(made, &call::run_in_place, at,
+                     options != nullptr ? options->launch : launch::post);
+        return made;
     } else {
         static_assert(
             is_callable<F, Args...>,

@@ -181,13 +181,19 @@ symbols::tables symbols::unwind_tables(address at) {
 
 std::string start_function(std::string demangled) {
     // ums::impl::bound<F, Args...>::run_in_place(void*)
-    constexpr std::string_view before = "ums::impl::bound<";
-    const std::size_t begin = demangled.find(before);
-    const std::size_t end = demangled.rfind(">::run_");
-    if (begin == std::string::npos || end == std::string::npos) return demangled;
-    std::string_view all{demangled.begin() + begin + before.size(), demangled.begin() + end};
-    // ums::spawn() and scopes: their own call, before the function. ums::run(): a reference to the
-    // function.
+    // ums::run(): ums::impl::first_call<F>
+    std::string_view all = demangled;
+    const std::size_t end = all.rfind(">::run_");
+    if (end == all.npos) return demangled;
+    all = all.substr(0, end);
+    constexpr std::string_view before[] = {"ums::impl::bound<", "ums::impl::first_call<"};
+    std::size_t begin = all.npos;
+    for (const std::string_view one : before)
+        if (const std::size_t at = all.find(one); at != all.npos)
+            begin = std::min(begin, at + one.size());
+    if (begin == all.npos) return demangled;
+    all.remove_prefix(begin);
+    // ums::spawn() and scopes: their own call, before the function.
     constexpr std::string_view call = "::call, ";
     if (all.starts_with("ums::value_fiber<") || all.starts_with("ums::scope::call, "))
         if (const std::size_t at = all.find(call); at != all.npos)

@@ -66,7 +66,8 @@ bool is_entry(const std::string& function) {
     constexpr std::string_view begins[] = {
         "ums_fiber_entry", "fiber_main", "run_function", "invoke<",     "__invoke",
         "call<",           "ums::spawn", "ums::run",     "ums::impl::", "ums::sched::run_"};
-    constexpr std::string_view holds[] = {"run_in_place", "std::__invoke", "std::invoke"};
+    constexpr std::string_view holds[] = {"run_in_place", "std::__invoke", "std::invoke",
+                                          "ums::impl::invoke"};
     return std::any_of(std::begin(begins), std::end(begins),
                        [&](std::string_view w) { return function.starts_with(w); }) ||
            std::any_of(std::begin(holds), std::end(holds),
