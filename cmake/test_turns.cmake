@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tests take turns, because most of them keep all CPUs busy or look at the whole machine. A test
-# that does not look at how long something takes, nor at the machine, runs beside the others:
+# that computes on one CPU without looking at anything else runs beside the others:
 # ums_runs_beside(NAME...). So the models, and what compiles, reads pages or looks at libraries,
 # cost next to none of the suite's time.
 

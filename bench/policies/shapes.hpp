@@ -143,8 +143,10 @@ private:
             for (std::uint64_t done = 0;;) {
                 turns[i].wait();
                 if (leader != i) {
+                    // Asked before the leader can go on: the next one may be the last.
+                    const bool is_last = stop_;
                     --waiting;
-                    if (stop_) return done;
+                    if (is_last) return done;
                     continue;
                 }
                 waiting = fibers_ - 1;

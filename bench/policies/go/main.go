@@ -163,8 +163,10 @@ func (s *shapes) transfer() peer.Tally {
 		for done := int64(0); ; {
 			turns[i].wait()
 			if atomic.LoadInt64(&leader) != int64(i) {
+				// Asked before the leader can go on: the next one may be the last.
+				isLast := atomic.LoadInt32(&s.stop) != 0
 				atomic.AddInt64(&waiting, -1)
-				if atomic.LoadInt32(&s.stop) != 0 {
+				if isLast {
 					return done
 				}
 				continue
