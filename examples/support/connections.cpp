@@ -56,7 +56,8 @@ void connection::allow(std::chrono::milliseconds time, bool writes) noexcept {
 void connection::set_idle(bool idle) noexcept {
     if (idle_.load(std::memory_order_relaxed) == idle) return;  // relaxed: only we store it.
     // sync(stop): either stop() sees it, or we see stops_. relaxed when the idle time is over: a
-    // wait that is ended for nothing still finds the bytes that came.
+    // wait that is ended for nothing still finds the bytes that came, and what a client learns
+    // afterwards reaches it through the kernel, whose locks order it behind this store.
     idle_.store(idle, idle ? std::memory_order_seq_cst : std::memory_order_relaxed);
 }
 
