@@ -18,9 +18,9 @@ add_library(ums_objects OBJECT ${sources})
 target_include_directories(ums_objects
     PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(ums_objects PRIVATE Threads::Threads)
-# For the files that include rt/version.hpp: a new version does not compile the others again.
-set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/rt/metrics.cpp ${PROJECT_SOURCE_DIR}/src/rt/root.cpp
-    ${PROJECT_SOURCE_DIR}/src/rt/stats.cpp ${PROJECT_SOURCE_DIR}/src/scheduling/root.cpp
+# For the files that include runtime/version.hpp: a new version does not compile the others again.
+set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/runtime/metrics.cpp ${PROJECT_SOURCE_DIR}/src/runtime/root.cpp
+    ${PROJECT_SOURCE_DIR}/src/runtime/stats.cpp ${PROJECT_SOURCE_DIR}/src/workers/root.cpp
     APPEND PROPERTY COMPILE_DEFINITIONS "UMS_VERSION=\"${PROJECT_VERSION}\"")
 # Without it there is only the epoll engine.
 find_library(UMS_URING_LIBRARY uring)

@@ -85,7 +85,7 @@ function(ums_unit_test source)
     endif()
     if(source MATCHES "^tests/windows/")
         target_link_libraries(${target} PRIVATE ums::windows)
-    elseif(source MATCHES "^(tests/linux_ums/|src/scheduling/availability)")
+    elseif(source MATCHES "^(tests/linux_ums/|src/workers/worker/availability)")
         # The latter also asks in Windows' way.
         target_link_libraries(${target} PRIVATE ums::compat)
     endif()

@@ -54,7 +54,7 @@ namespace impl {
 struct condition_state {
     std::uintptr_t head = 0;
     wait_list waiters;
-    std::uint32_t count = 0;  // With waiters.spare: see src/sched/bias_count.hpp.
+    std::uint32_t count = 0;  // With waiters.spare: see src/sched/lock/bias_count.hpp.
 };
 
 // A lock that only its user can release.

@@ -8,8 +8,8 @@
 // ums/shared_mutex.hpp, in all clusters, even while other fibers run. Of a shared mutex only the
 // writer is known, so a writer that waits for readers belongs to no cycle. A wait with a deadline
 // or a stop token ends by itself and belongs to none either. A reported cycle is certain and lasts
-// until the process ends: see src/sched/deadlock.cpp. Every cycle that exists when the call begins
-// is found.
+// until the process ends: see src/sched/report/deadlock.cpp. Every cycle that exists when the call
+// begins is found.
 //
 // With options::deadlock (UMS_DEBUG=deadlock) the runtime looks by itself when a cluster has
 // nothing to run and no deadline to wait for. It writes each cycle to standard error once.

@@ -3,7 +3,7 @@
 
 // arch/bare.hpp: what a kernel thread can do while another uses its thread-local memory.
 //
-// The kernel thread behind a worker (src/scheduling) sleeps while another one runs the worker with
+// The kernel thread behind a worker (src/workers) sleeps while another one runs the worker with
 // its TLS block. Up to that sleep, and after it until the worker is back, it must touch no
 // thread-local variable: not errno, not a stack protector's canary, nothing that a sanitizer keeps
 // per thread. So it runs functions that are not instrumented, makes its own system calls, past the

@@ -2,7 +2,7 @@
 #pragma once
 
 // base/look_inside.hpp: the friend of every class whose layout a reader from outside needs
-// (rt/root.hpp).
+// (runtime/root.hpp).
 
 namespace ums {
 

@@ -14,7 +14,7 @@
 #include <type_traits>
 
 #include "base/sized.hpp"
-#include "sched/access.hpp"
+#include "sched/fiber/access.hpp"
 #include "ums/deadline.hpp"
 #include "ums/ums.h"
 

@@ -7,7 +7,7 @@
 #include "capi/call.hpp"
 #include "capi/fiber_options.hpp"
 #include "capi/policy.hpp"
-#include "sched/here.hpp"
+#include "sched/run/here.hpp"
 
 using namespace ums;
 using namespace ums::capi;

@@ -5,7 +5,7 @@
 #include "capi/call.hpp"
 #include "capi/policy.hpp"
 #include "capi/started.hpp"
-#include "rt/runtime.hpp"
+#include "runtime/runtime.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 

@@ -3,7 +3,7 @@
 
 #include "capi/call.hpp"
 #include "capi/fiber_options.hpp"
-#include "sched/exit_request.hpp"
+#include "sched/fiber/exit_request.hpp"
 
 using namespace ums;
 using namespace ums::capi;

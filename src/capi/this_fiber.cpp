@@ -4,7 +4,7 @@
 
 #include "capi/call.hpp"
 #include "os/clock.hpp"
-#include "sched/here.hpp"
+#include "sched/run/here.hpp"
 #include "ums/cluster.hpp"
 
 using namespace ums;

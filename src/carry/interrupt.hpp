@@ -2,7 +2,7 @@
 #pragma once
 
 // carry/interrupt.hpp: the clock that interrupts a carrier's kernel thread in user mode
-// (os/user_interrupt.hpp), so that the code running there can be stopped.
+// (os/signal/user_interrupt.hpp), so that the code running there can be stopped.
 //
 // The thread that first arms it makes it, without the allocator, whose lock may be held by the code
 // that runs there. Most carriers never need a clock. A clock with a descriptor is precise to some
@@ -10,7 +10,7 @@
 // clocks that count in scheduler ticks.
 //
 // A small stack (`stack_bytes`) may come with it, made at the same time: the handler needs it to
-// leave the stack of the stopped code (sched/stop.hpp).
+// leave the stack of the stopped code (sched/block/stop.hpp).
 //
 // Threads:  arm() is called by a thread that holds a claim on the carrier, or by the carrier's
 //           thread while it is inside: one at a time. The carrier's thread calls again(), disarm()
@@ -21,8 +21,8 @@
 
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
-#include "os/interrupt_signal.hpp"
-#include "os/user_interrupt.hpp"
+#include "os/signal/interrupt_signal.hpp"
+#include "os/signal/user_interrupt.hpp"
 
 namespace ums::carry {
 

@@ -22,7 +22,7 @@
 
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
-#include "os/thread_state.hpp"
+#include "os/thread/thread_state.hpp"
 
 namespace ums::carry {
 

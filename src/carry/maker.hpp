@@ -15,8 +15,8 @@
 
 #include "base/atomic.hpp"
 #include "os/clock.hpp"
-#include "os/kernel_thread.hpp"
 #include "os/lock.hpp"
+#include "os/thread/kernel_thread.hpp"
 
 namespace ums::carry {
 

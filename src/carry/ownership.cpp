@@ -2,8 +2,8 @@
 #include "carry/ownership.hpp"
 
 #include "base/assert.hpp"
+#include "os/cpu/membarrier.hpp"
 #include "os/futex.hpp"
-#include "os/membarrier.hpp"
 
 namespace ums::carry {
 

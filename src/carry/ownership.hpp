@@ -5,13 +5,13 @@
 // which the lock lies.
 //
 // The carrier enters and leaves for the price of two plain stores and a load; a thief pays a system
-// call (os/membarrier.hpp). Everything of a processor that a thief may take (run queue, run-next
-// slot) is touched only between enter() and leave(), or by a thief between try_claim() and
+// call (os/cpu/membarrier.hpp). Everything of a processor that a thief may take (run queue,
+// run-next slot) is touched only between enter() and leave(), or by a thief between try_claim() and
 // unclaim(). A switch happens between enter() by the side that is left and leave() by the side that
 // continues. So a fiber may be put into the queue before its registers are saved: no other thread
 // can see it until they are.
 //
-// The processor itself may be taken too (sched/hand_off.hpp), by vacate(); the caller must be
+// The processor itself may be taken too (sched/block/hand_off.hpp), by vacate(); the caller must be
 // inside or hold a claim. From then on enter() fails until another thread gives the carrier a
 // processor by occupy(). That is why the lock is the carrier's and not the processor's: a carrier
 // that comes back from the kernel must find out by its own word, before it touches a processor that
@@ -19,9 +19,10 @@
 //
 // Exclusion: a thief first asks: asked := 1, heavy fence. Only then it claims: claimed := 1, full
 // fence, load busy. The carrier: busy := 1, compiler fence, load the word. If the word is zero,
-// then by the argument in os/membarrier.hpp the carrier's busy is visible when the thief's heavy
-// fence returns, for as long as the carrier is inside; a thief that sees busy waits a little, then
-// gives up. If the word is not zero, the carrier enters again, with a full fence between the two:
+// then by the argument in os/cpu/membarrier.hpp the carrier's busy is visible when the thief's
+// heavy fence returns, for as long as the carrier is inside; a thief that sees busy waits a little,
+// then gives up. If the word is not zero, the carrier enters again, with a full fence between the
+// two:
 // of this and the thief's claim at least one sees the other, and a carrier that sees the claim
 // takes busy back and waits. So both are never inside. Only the carrier waits without bound, and
 // only for a thief that is inside, so there is no deadlock. The carrier never waits for a thief's

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "os/membarrier.hpp"
+#include "os/cpu/membarrier.hpp"
 #include "os/system.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"

@@ -5,8 +5,8 @@
 //
 // Each state, what the thread and its fiber do in it, and what may follow, with its setter.
 //
-// waits      sleeps: it is a spare, or stands by (sched/keep.hpp), or its fiber has run on and
-//            returns. Its fiber: none, or in a queue; parked, if the fiber keeps the carrier.
+// waits      sleeps: it is a spare, or stands by (sched/block/keep.hpp), or its fiber has run on
+//            and returns. Its fiber: none, or in a queue; parked, if the fiber keeps the carrier.
 //   holds      a thread that gives it a processor
 //   given      a processor that has reached its place
 //   shall_end  the pool
@@ -27,10 +27,10 @@
 // shall_end  ends. Its fiber: none.
 //   waits, holds  a new kernel thread
 //
-// A stopped fiber that gets no turn while nothing else switches is released (sched/stop.hpp), so a
-// stop never deadlocks a program that would not deadlock with kernel threads. It cannot be taken
-// out of whichever queue or policy it is in, so its place stays there: the processor that reaches
-// the place finds that the fiber runs, and takes the next one.
+// A stopped fiber that gets no turn while nothing else switches is released (sched/block/stop.hpp),
+// so a stop never deadlocks a program that would not deadlock with kernel threads. It cannot be
+// taken out of whichever queue or policy it is in, so its place stays there: the processor that
+// reaches the place finds that the fiber runs, and takes the next one.
 
 #include <cstdint>
 

@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <climits>
 
-#include "io/file.hpp"
-#include "io/operation.hpp"
+#include "io/away/file.hpp"
 #include "io/sigpipe.hpp"
+#include "io/wait/operation.hpp"
 #include "ums/io.hpp"
 
 namespace ums::io {

@@ -4,10 +4,10 @@
 #include <climits>
 #include <fcntl.h>
 
-#include "io/file.hpp"
-#include "io/operation.hpp"
-#include "io/shortage.hpp"
+#include "io/away/file.hpp"
 #include "io/sigpipe.hpp"
+#include "io/wait/operation.hpp"
+#include "io/wait/shortage.hpp"
 #include "ums/io.hpp"
 
 namespace ums::io {

@@ -12,8 +12,8 @@
 #include <sys/eventfd.h>
 
 #include "base/atomic.hpp"
-#include "io/descriptor.hpp"
-#include "io/engine.hpp"
+#include "io/engine/engine.hpp"
+#include "io/wait/descriptor.hpp"
 #include "os/errno.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <netinet/in.h>
 
-#include "io/file.hpp"
-#include "io/operation.hpp"
-#include "io/shortage.hpp"
+#include "io/away/file.hpp"
+#include "io/wait/operation.hpp"
+#include "io/wait/shortage.hpp"
 #include "ums/io.hpp"
 
 namespace ums::io {

@@ -6,7 +6,7 @@
 // For a SIGSEGV (or SIGBUS) whose address lies in a guard, the handler prints which stack it
 // belongs to and a backtrace, on the carrier's alternate signal stack; then the program dies as the
 // signal would have made it. Other faults, and SIGILL, SIGFPE and SIGABRT, have the effect that
-// they had before, after a report of the upper layers (sched/crash.hpp). A handler of the
+// they had before, after a report of the upper layers (sched/report/crash.hpp). A handler of the
 // program's, or of a sanitizer's, may let the program continue, so before it there is only a line.
 
 #include "mem/slab.hpp"

@@ -213,7 +213,7 @@ const child_program faults{
 
 class foreign_fault_test : public ::testing::TestWithParam<const char*> {
 protected:
-    // The fault is then reported, or mentioned (sched/crash_test.cpp).
+    // The fault is then reported, or mentioned (sched/report/crash_test.cpp).
     static bool in_a_fiber() { return std::string{GetParam()} == "in a fiber"; }
 };
 

@@ -34,8 +34,8 @@ namespace ums::os {
 namespace {
 
 #if defined(UMS_CLOSES_IN_USE)
-// It is allowed here (io/descriptor.hpp), and no race, to close a descriptor that another thread
-// uses.
+// It is allowed here (io/wait/descriptor.hpp), and no race, to close a descriptor that another
+// thread uses.
 long close_in_use(int fd) noexcept {
     AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
     const long result = ::close(fd);

@@ -5,19 +5,19 @@
 //
 // A waiter spins briefly, then waits on a futex, because a holder that the kernel has preempted
 // must not burn the waiters' time slices. A lock is held across a switch in one place only
-// (sched/park.hpp: park_holding()).
+// (sched/run/park.hpp: park_holding()).
 //
 // Taking the lock costs one compare-and-swap, releasing it a plain store: the sleeper pays for the
 // fence. A sleeper counts itself in a table that the hash of the lock's address selects, executes a
-// heavy fence (os/membarrier.hpp), and then sleeps only while the word is held. A release stores
-// "free", then reads that count. By the argument there, either the release sees the sleeper and
-// wakes one, or the sleeper sees the lock free. The count is not in the lock, because a lock may be
-// gone as soon as it is free. A sleeper that was woken stays counted until it has the lock, so a
-// thread that overtakes it wakes it again. Where membarrier is refused, a sleeper looks again every
-// millisecond.
+// heavy fence (os/cpu/membarrier.hpp), and then sleeps only while the word is held. A release
+// stores "free", then reads that count. By the argument there, either the release sees the sleeper
+// and wakes one, or the sleeper sees the lock free. The count is not in the lock, because a lock
+// may be gone as soon as it is free. A sleeper that was woken stays counted until it has the lock,
+// so a thread that overtakes it wakes it again. Where membarrier is refused, a sleeper looks again
+// every millisecond.
 //
-// A word that is neither free nor held is biased (sched/bias.hpp): it counts as held, except for
-// code that knows another way in. The slow path of an acquire takes such a bias away.
+// A word that is neither free nor held is biased (sched/lock/bias.hpp): it counts as held, except
+// for code that knows another way in. The slow path of an acquire takes such a bias away.
 //
 // Lock order: each lock has a rank, and a thread that holds one takes only locks of a higher rank.
 // Debug builds check it. lock_word is the same lock as a plain word, for locks that lie in a public
@@ -205,8 +205,8 @@ private:
 // is only named to the kernel, which compares addresses: it may be gone by then.
 //
 // It is released on the kernel thread that acquired it, also where that happens after a switch
-// (sched/park.hpp), because no thread is stopped in between. A holder that was stopped would wait
-// for its turn behind a multitude that waits for the lock, each on a kernel thread.
+// (sched/run/park.hpp), because no thread is stopped in between. A holder that was stopped would
+// wait for its turn behind a multitude that waits for the lock, each on a kernel thread.
 struct lock_word {
     // Returns what to release the word with: see lock_states.
     static std::uint32_t acquire(std::uint32_t& word) noexcept {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// os/no_stop.hpp: sections in which a signal must not stop a carrier (sched/stop.hpp) or a worker
-// (scheduling/stray.hpp), which is a plain thread here.
+// os/no_stop.hpp: sections in which a signal must not stop a carrier (sched/block/stop.hpp) or a
+// worker (workers/left/stray.hpp), which is a plain thread here.
 //
 // Code that was stopped waits for a processor. So it must not hold what other threads need in order
 // to give it one: the runtime's own locks (os/lock.hpp), a processor that was taken out of the idle

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo p1 nomembarrier nosync
 //
-// Channels and condition variables that become biased to a processor (sched/bias.hpp), and lose the
-// bias.
-#include "sched/bias.hpp"
+// Channels and condition variables that become biased to a processor (sched/lock/bias.hpp), and
+// lose the bias.
+#include "sched/lock/bias.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "os/lock.hpp"
-#include "sched/bias_count.hpp"
+#include "sched/lock/bias_count.hpp"
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/plain_thread.hpp"

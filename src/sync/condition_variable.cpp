@@ -15,11 +15,11 @@
 //            list's lock.
 //
 // A condition variable whose waits all happen on one processor becomes biased to it
-// (sched/bias.hpp): the list's lock is biased, and the head says "in_list", though the list may be
-// empty. So no caller gets past the lock, and inside that processor a wait and a notify need no
-// read-modify-write but the mutex's. A caller that takes the lock in the ordinary way has taken the
-// bias away, and frees the lock. Waiters that may give up, or that have a lock of their own choice,
-// always go the ordinary way.
+// (sched/lock/bias.hpp): the list's lock is biased, and the head says "in_list", though the list
+// may be empty. So no caller gets past the lock, and inside that processor a wait and a notify need
+// no read-modify-write but the mutex's. A caller that takes the lock in the ordinary way has taken
+// the bias away, and frees the lock. Waiters that may give up, or that have a lock of their own
+// choice, always go the ordinary way.
 //
 // If a notify's load of the head misses a waiter, the notify counts as the earlier of the two:
 // nothing that it announces can have come after the waiter's look, because both were under the
@@ -45,8 +45,8 @@
 
 #include <memory>
 
-#include "sched/bias_count.hpp"
-#include "sched/inside.hpp"
+#include "sched/lock/bias_count.hpp"
+#include "sched/lock/inside.hpp"
 #include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
 #include "ums/impl/at_exit.hpp"

@@ -17,7 +17,7 @@
 
 #include "base/assert.hpp"
 #include "os/lock.hpp"
-#include "sched/exit_hooks.hpp"
+#include "sched/fiber/exit_hooks.hpp"
 #include "sync/local_keys.hpp"
 #include "ums/impl/at_exit.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "base/assert.hpp"
 #include "os/lock.hpp"
-#include "sched/park.hpp"
+#include "sched/run/park.hpp"
 
 namespace ums::sync {
 

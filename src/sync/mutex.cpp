@@ -6,10 +6,10 @@
 //   one_woken    barging: a waiter was woken to try again and has not tried yet; other waiters need
 //                not be woken meanwhile. Set with the release that wakes it, under the list's lock;
 //                cleared by that waiter, when it takes the mutex or under the list's lock.
-//   raised       the waiters lend their priority to the holder (sched/urgency.hpp). Set under the
-//                list's lock, with the holder in the word: from then on the holder's unlock() takes
-//                the list's lock before the word changes, so code that holds that lock may touch
-//                the holder, and a donor may name it. The holder clears the flag there.
+//   raised       the waiters lend their priority to the holder (sched/lock/urgency.hpp). Set under
+//                the list's lock, with the holder in the word: from then on the holder's unlock()
+//                takes the list's lock before the word changes, so code that holds that lock may
+//                touch the holder, and a donor may name it. The holder clears the flag there.
 //
 // So under the list's lock the owner may store the word: meanwhile other threads change it only by
 // taking a free mutex, or by setting flags under that lock.
@@ -30,10 +30,10 @@
 #include <algorithm>
 #include <system_error>
 
-#include "os/topology.hpp"
-#include "sched/urgency.hpp"
-#include "sched/wait_note.hpp"
-#include "sched/waiting_for.hpp"
+#include "os/cpu/topology.hpp"
+#include "sched/fiber/wait_note.hpp"
+#include "sched/fiber/waiting_for.hpp"
+#include "sched/lock/urgency.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
@@ -67,7 +67,8 @@ struct lock_waiter : waiter {
     // Guarded by the list's lock: how often a waiter behind this one was woken before it.
     unsigned passed_over = 0;
     bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
-    // Guarded by both locks (sched/urgency.hpp). The code that takes it out of the list ends it.
+    // Guarded by both locks (sched/lock/urgency.hpp). The code that takes it out of the list ends
+    // it.
     sched::donor lends;
 };
 

@@ -3,7 +3,7 @@
 
 // sync/mutex_state.hpp: what other parts of the library do with a mutex.
 
-#include "sched/parkable.hpp"
+#include "sched/fiber/parkable.hpp"
 #include "ums/mutex.hpp"
 
 namespace ums::impl {

@@ -23,8 +23,8 @@
 
 #include <system_error>
 
-#include "sched/wait_note.hpp"
-#include "sched/waiting_for.hpp"
+#include "sched/fiber/wait_note.hpp"
+#include "sched/fiber/waiting_for.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/wait_list.hpp"
 

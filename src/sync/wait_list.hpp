@@ -29,9 +29,9 @@
 #include "base/assert.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
-#include "sched/park.hpp"
-#include "sched/waiting_for.hpp"
-#include "sched/wake.hpp"
+#include "sched/fiber/waiting_for.hpp"
+#include "sched/run/park.hpp"
+#include "sched/run/wake.hpp"
 #include "ums/impl/wait_list.hpp"
 
 namespace ums::impl {

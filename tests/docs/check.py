@@ -69,7 +69,7 @@ COMMAND = re.compile(r"`[^`]*(?:ums bench|ums info|ums profile|tests/inspect/|ma
 
 # Where a path in a page may begin, and what stands for it in the tree.
 TOPS = ["src", "compat", "include", "docs", "bench", "tests", "tools", "cmake", "examples", ".ci"]
-LAYERS = ["base", "os", "arch", "mem", "time", "carry", "sched", "rt"]
+LAYERS = ["base", "os", "arch", "mem", "time", "carry", "sched", "runtime", "workers"]
 
 
 def anchors(text):
@@ -148,7 +148,7 @@ def differing_tags(root):
 
 
 def differing_variables(root):
-    source = "src/rt/environment.cpp"
+    source = "src/runtime/environment.cpp"
     if not os.path.exists(os.path.join(root, source)):
         return
     code = read(root, source)
@@ -722,16 +722,16 @@ def self_test(root, tools):
         write("src/sched/x.hpp", "// sync(new)")
         write("README.md", "")
         write("docs/environment.md", "| `UMS_OLD` |")
-        write("src/rt/environment.cpp", '"UMS_NEW"')
+        write("src/runtime/environment.cpp", '"UMS_NEW"')
         got = [what for _, _, what in check_text(folder)]
         wrong += judge("names", "does not tell of the tag new", got[:1])
         wrong += judge("names", "tells of the variable UMS_OLD", got[-1:])
         write("docs/environment.md", "| `UMS_NEW` |\n| `UMS_DEBUG=old` |")
-        write("src/rt/environment.cpp", '"UMS_NEW" "UMS_DEBUG" debug_words[] = {"new"};')
+        write("src/runtime/environment.cpp", '"UMS_NEW" "UMS_DEBUG" debug_words[] = {"new"};')
         got = [what for _, _, what in check_text(folder)]
         wrong += judge("words", "does not tell of the word new", got[-2:-1])
         wrong += judge("words", "tells of the word old", got[-1:])
-        write("src/rt/environment.cpp", '"UMS_NEW"')
+        write("src/runtime/environment.cpp", '"UMS_NEW"')
         os.remove(os.path.join(folder, "docs/memory-model.md"))
 
         write("docs/diagrams/x.dot", 'digraph x { a [label="one\\ntwo"]; }')

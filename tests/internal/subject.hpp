@@ -14,10 +14,10 @@
 #include <unistd.h>
 #include <utility>
 
-#include "carry/detector.hpp"
+#include "carry/detect/detector.hpp"
 #include "carry/load.hpp"
 #include "os/clock.hpp"
-#include "os/thread_cpu.hpp"
+#include "os/thread/thread_cpu.hpp"
 
 namespace ums::carry {
 

@@ -67,9 +67,9 @@
 #include "base/cache_line.hpp"
 #include "base/chain.hpp"
 #include "os/clock.hpp"
+#include "os/cpu/membarrier.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
-#include "os/membarrier.hpp"
 #include "os/no_stop.hpp"
 
 namespace ums::tso {

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Checks every #include against the layers, and two rules about file names and licences.
+"""Checks every #include against the layers and the rooms, and two rules about file names and licences.
 
-check.py [ROOT]      prints each violation as file:line: ..., and fails if there is one
+check.py [ROOT]      prints each violation as file:line: ... and fails if there is one; else counts
+                     rooms, floors and arrows
 check.py --self-test proves that it can fail
 """
 
+import collections
 import os
 import re
 import sys
@@ -15,16 +17,60 @@ import tempfile
 # include/ums may be included from everywhere.
 LAYERS = [
     ["preload"],
-    ["capi", "scheduling"],
-    ["rt"],
+    ["capi", "workers"],
+    ["runtime"],
     ["sync", "io"],
-    ["sched"],  # With sched/policies.
+    ["sched"],
     ["carry"],
     ["mem", "time"],
     ["arch", "os"],
     ["base"],
 ]
 LEVEL = {folder: level for level, row in enumerate(reversed(LAYERS)) for folder in row}
+
+# The rooms of a folder, top first; a row is a floor. A room includes itself and the rooms of the
+# floors below it. "." is the folder itself, where its files do not all lie in rooms.
+ROOMS = {
+    "sched": [["life", "report"], ["record", "lock"], ["block"], ["run"], ["policies"], ["queue"], ["fiber"]],
+    "io": [["net", "."], ["engine"], ["away"], ["wait"]],
+    "workers": [["."], ["left"], ["scheduler"], ["worker"]],
+    "sync": [["channel"], ["."]],
+    "carry": [["detect"], ["."]],
+    "os": [["cpu", "signal", "thread"], ["."]],
+}
+FLOOR = {
+    folder: {room: floor for floor, row in enumerate(reversed(floors)) for room in row}
+    for folder, floors in ROOMS.items()
+}
+
+# The upward includes that there still are. The list only shrinks: an include that is gone must go
+# from here as well.
+UPWARD = {
+    "src/io/wait/descriptor.cpp": ["src/io/engine/engine.hpp"],
+    "src/sched/fiber/exit_hooks.cpp": ["src/sched/run/park.hpp"],
+    "src/sched/queue/timer_queue.cpp": ["src/sched/run/wake.hpp"],
+    "src/sched/run/carrier.cpp": [
+        "src/sched/block/carrier_pool.hpp",
+        "src/sched/block/hand_off.hpp",
+        "src/sched/block/stop.hpp",
+        "src/sched/lock/bias.hpp",
+    ],
+    "src/sched/run/cluster.cpp": ["src/sched/block/stop.hpp", "src/sched/lock/urgency.hpp"],
+    "src/sched/run/cluster.hpp": ["src/sched/block/carrier_pool.hpp"],
+    "src/sched/run/park.cpp": ["src/sched/block/hand_off.hpp", "src/sched/block/keep.hpp"],
+    "src/sched/run/processor.cpp": ["src/sched/lock/bias.hpp"],
+    "src/sched/run/processor.hpp": ["src/sched/record/trace.hpp"],
+    "src/workers/scheduler/scheduler_thread.cpp": ["src/workers/left/stray.hpp"],
+    "src/workers/scheduler/scheduler_thread.hpp": ["src/workers/left/watch.hpp"],
+    "src/workers/worker/worker_thread.cpp": [
+        "src/workers/left/crossing.hpp",
+        "src/workers/left/stop_point.hpp",
+        "src/workers/scheduler/seat.hpp",
+    ],
+}
+
+# So that a room can be read at a sitting; tests do not count.
+MOST_FILES = 25
 
 # These include the public headers and what is their own.
 TOPS = ["tools", "examples", "bench", "tests", "compat"]
@@ -52,6 +98,15 @@ def layer_of(path):
     return parts[0] if parts[0] in TOPS + ["include"] else None
 
 
+def room_of(path):
+    """The folder of src/ and the room in it that a file belongs to: ('sched', 'run'), ('base', '.'), or None."""
+    parts = path.split("/")
+    if parts[0] != "src" or len(parts) < 3:
+        return None
+    # A folder without rooms is one, with all that lies in it.
+    return parts[1], parts[2] if len(parts) > 3 and parts[1] in ROOMS else "."
+
+
 def resolve(root, path, quote, name):
     """The files of ours that an #include may mean, best first, as the compiler searches them."""
     folders = ["include", "tests"]
@@ -70,8 +125,10 @@ def resolve(root, path, quote, name):
 def objection(path, target):
     """Why the file `path` may not include the file `target`, or None."""
     here, there = layer_of(path), layer_of(target)
-    if there in (None, "include") or (here == there and not target.startswith(INTERNAL)):
+    if there in (None, "include"):
         return None
+    if here == there and not target.startswith(INTERNAL):
+        return objection_to_room(path, target)
     if target.startswith(SUPPORT) and path.endswith("_test.cpp"):
         return None
     if target.startswith(INTERNAL):
@@ -97,7 +154,20 @@ def objection(path, target):
     return f"{there} is above {here}" if mine < its else None
 
 
-def check_file(root, path):
+def objection_to_room(path, target):
+    """Why `path` may not include `target` of the same folder, or None."""
+    here, there = room_of(path), room_of(target)
+    if here == there or path.endswith("_test.cpp") or here[0] not in ROOMS:
+        return None
+    floors = FLOOR[here[0]]
+    mine, its = floors.get(here[1]), floors.get(there[1])
+    if mine is None or its is None or mine > its or target in UPWARD.get(path, ()):
+        return None  # A room that is missing in the table is reported once for each of its files.
+    how = "on the floor of" if mine == its else "above"
+    return f"the room {there[1]} is {how} {here[1]}"
+
+
+def check_file(root, path, counts=None):
     name = os.path.basename(path)
     layer = layer_of(path)
     if layer in ("src", "include") or layer.startswith("src/"):
@@ -105,6 +175,9 @@ def check_file(root, path):
             yield path, 1, "no file is called scheduler: name the noun it is"
     if layer == "src" or (layer.startswith("src/") and layer[len("src/"):] not in LEVEL):
         yield path, 1, "the folder is not in the table of layers"
+    folder, room = room_of(path) or (None, None)
+    if folder in ROOMS and room not in FLOOR[folder]:
+        yield path, 1, "the room is not in the table of rooms"
 
     with open(os.path.join(root, path), encoding="utf-8") as file:
         lines = file.read().splitlines()
@@ -116,46 +189,98 @@ def check_file(root, path):
         if not include:
             continue
         found = resolve(root, path, *include.groups())
-        if found and (why := objection(path, found[0])):
+        if not found:
+            continue
+        if why := objection(path, found[0]):
             yield path, number, f"includes {found[0]}: {why}"
+        elif counts and not path.endswith("_test.cpp"):
+            counts.add(path, found[0])
 
 
-def check(root):
+class Counts:
+    """What lies in which room of src/, and which room includes which."""
+
+    def __init__(self):
+        self.files = collections.Counter()  # By room.
+        self.arrows = collections.defaultdict(set)  # By folder: pairs of its rooms.
+        self.upward = set()  # Pairs of files.
+
+    def add(self, path, target):
+        here, there = room_of(path), room_of(target)
+        if here is None or there is None or here[0] != there[0] or here == there:
+            return
+        self.arrows[here[0]].add((here[1], there[1]))
+        if target in UPWARD.get(path, ()):
+            self.upward.add((path, target))
+
+    def objections(self):
+        for path, targets in UPWARD.items():
+            for target in targets:
+                if (path, target) not in self.upward:
+                    yield path, 1, f"no longer includes {target}: take it off UPWARD, the list of upward includes"
+        for (folder, room), number in sorted(self.files.items()):
+            if folder == "sched" and number > MOST_FILES:
+                yield f"src/{folder}/{room}", 1, f"holds {number} files, more than {MOST_FILES}"
+
+    def lines(self):
+        for folder, floors in ROOMS.items():
+            is_up = lambda pair: FLOOR[folder][pair[0]] <= FLOOR[folder][pair[1]]
+            arrows = self.arrows[folder]
+            rooms = ", ".join(f"{room} {self.files[folder, room]}" for row in floors for room in row)
+            yield (
+                f"src/{folder}: {sum(map(len, floors))} rooms on {len(floors)} floors, "
+                f"{len(arrows)} arrows, {sum(map(is_up, arrows))} of them upward; files: {rooms}"
+            )
+        yield f"upward includes: {len(self.upward)}"
+
+
+def check(root, counts=None):
     for top in ["include", "src"] + TOPS:
         for folder, folders, files in os.walk(os.path.join(root, top)):
             folders.sort()
             for name in sorted(files):
                 if name.endswith(SOURCES):
                     path = os.path.relpath(os.path.join(folder, name), root)
-                    yield from check_file(root, path)
+                    if counts and (room := room_of(path)) and not name.endswith("_test.cpp"):
+                        counts.files[room] += 1
+                    yield from check_file(root, path, counts)
 
 
 # Each case: a file, its text, and a part of the one complaint that it must cause, or None.
 CASES = [
     ("include/ums/fiber.hpp", "#include <ums/impl/word.hpp>", None),
     ("include/ums/impl/word.hpp", "#include <atomic>", None),
-    ("include/ums/down.hpp", '#include "sched/park.hpp"', "public headers only"),
+    ("include/ums/down.hpp", '#include "sched/run/park.hpp"', "public headers only"),
     ("include/ums/scheduler.hpp", "", "scheduler"),
     ("src/base/list.hpp", "", None),
-    ("src/base/up.cpp", '#include "sched/park.hpp"', "src/sched is above src/base"),
-    ("src/base/angle.cpp", "#include <sched/park.hpp>", "src/sched is above src/base"),
+    ("src/base/up.cpp", '#include "sched/run/park.hpp"', "src/sched is above src/base"),
+    ("src/base/angle.cpp", "#include <sched/run/park.hpp>", "src/sched is above src/base"),
     ("src/base/dots.cpp", '# include "../os/futex.hpp"', "src/os is above src/base"),
     ("src/base/tool.cpp", '#include "../../tools/ums/page.hpp"', "does not include tools/"),
     ("src/os/futex.hpp", '#include "base/list.hpp"', None),
     ("src/arch/x86_64/switch.S", '#include "os/futex.hpp"', "same level"),
-    ("src/sched/park.hpp", '#include "os/futex.hpp"\n#include "base/list.hpp"', None),
-    ("src/sched/park.cpp", '#include "park.hpp"\n#include <ums/fiber.hpp>', None),
-    ("src/sched/scheduler.cpp", "", "scheduler"),
-    ("src/sched/policies/fifo.cpp", '#include "sched/park.hpp"\n#include "../park.hpp"', None),
-    ("src/sched/policies/bad.cpp", '#include "io/engine.hpp"', "src/io is above src/sched"),
-    ("src/sched/park_test.cpp", '#include "gtest/gtest.h"\n#include "os/futex.hpp"', None),
-    ("src/sched/bad_test.cpp", '#include "rt/start.hpp"', "src/rt is above src/sched"),
-    ("src/sync/bad.cpp", '// 1\n\n#include "io/engine.hpp"', "same level"),
-    ("src/io/engine.hpp", '#include "sched/park.hpp"\n// #include "rt/start.hpp"', None),
-    ("src/rt/start.hpp", '#include "io/engine.hpp"', None),
-    ("src/scheduling/worker.hpp", '#include "rt/start.hpp"', None),
-    ("src/capi/bad.cpp", '#include "scheduling/worker.hpp"', "same level"),
-    ("src/preload/all.cpp", '#include "scheduling/worker.hpp"\n#include "rt/start.hpp"', None),
+    ("src/sched/run/park.hpp", '#include "os/futex.hpp"\n#include "base/list.hpp"', None),
+    ("src/sched/run/park.cpp", '#include "park.hpp"\n#include <ums/fiber.hpp>', None),
+    ("src/sched/run/scheduler.cpp", "", "scheduler"),
+    ("src/sched/policies/fifo.cpp", '#include "sched/queue/ring.hpp"\n#include "../queue/ring.hpp"', None),
+    ("src/sched/queue/ring.hpp", "", None),
+    ("src/sched/policies/bad.cpp", '#include "io/engine/engine.hpp"', "src/io is above src/sched"),
+    ("src/sched/fiber/up.cpp", '#include "sched/run/park.hpp"', "the room run is above fiber"),
+    ("src/sched/fiber/up_test.cpp", '#include "sched/run/park.hpp"', None),
+    ("src/sched/fiber/exit_hooks.cpp", '#include "sched/run/park.hpp"', None),
+    ("src/sched/life/end.hpp", '#include "sched/run/park.hpp"\n#include "sched/report/crash.hpp"', "on the floor of"),
+    ("src/sched/report/crash.hpp", "", None),
+    ("src/sched/attic/old.hpp", "", "not in the table of rooms"),
+    ("src/sched/loose.hpp", "", "not in the table of rooms"),
+    ("src/os/cpu/topology.hpp", '#include "os/futex.hpp"', None),
+    ("src/sched/run/park_test.cpp", '#include "gtest/gtest.h"\n#include "os/futex.hpp"', None),
+    ("src/sched/run/bad_test.cpp", '#include "runtime/start.hpp"', "src/runtime is above src/sched"),
+    ("src/sync/bad.cpp", '// 1\n\n#include "io/engine/engine.hpp"', "same level"),
+    ("src/io/engine/engine.hpp", '#include "sched/run/park.hpp"\n// #include "runtime/start.hpp"', None),
+    ("src/runtime/start.hpp", '#include "io/engine/engine.hpp"', None),
+    ("src/workers/worker.hpp", '#include "runtime/start.hpp"', None),
+    ("src/capi/bad.cpp", '#include "workers/worker.hpp"', "same level"),
+    ("src/preload/all.cpp", '#include "workers/worker.hpp"\n#include "runtime/start.hpp"', None),
     ("src/other/new.cpp", "", "not in the table"),
     ("src/loose.cpp", "", "not in the table"),
     ("src/os/angle.cpp", '#include "compat/windows/word.hpp"', None),
@@ -169,16 +294,16 @@ CASES = [
     ("tools/ums/page.hpp", "", None),
     ("tools/ums/main.cpp", '#include "page.hpp"\n#include <ums/fiber.hpp>', None),
     ("bench/yield/ums.cpp", '#include "../../tools/ums/page.hpp"', "bench/ includes public"),
-    ("examples/hello.cpp", '#include "../src/sched/park.hpp"', "examples/ includes public"),
-    ("tests/fiber/life_test.cpp", '#include "sched/park.hpp"', "tests/ includes public"),
-    ("tests/support/child.hpp", '#include "sched/park.hpp"', "tests/ includes public"),
-    ("tests/internal/model.hpp", '#include "sched/park.hpp"\n#include "support/child.hpp"', None),
+    ("examples/hello.cpp", '#include "../src/sched/run/park.hpp"', "examples/ includes public"),
+    ("tests/fiber/life_test.cpp", '#include "sched/run/park.hpp"', "tests/ includes public"),
+    ("tests/support/child.hpp", '#include "sched/run/park.hpp"', "tests/ includes public"),
+    ("tests/internal/model.hpp", '#include "sched/run/park.hpp"\n#include "support/child.hpp"', None),
     ("tests/internal/more.hpp", '#include "internal/model.hpp"', None),
     ("tests/fiber/model_test.cpp", '#include "internal/model.hpp"', "is for the tests in src/"),
-    ("src/sched/model_test.cpp", '#include "internal/model.hpp"', None),
-    ("src/sched/model.cpp", '#include "internal/model.hpp"', "is for the tests in src/"),
-    ("src/sched/life_test.cpp", '#include "support/child.hpp"', None),
-    ("src/sched/bad.hpp", '#include "support/child.hpp"', "does not include tests/"),
+    ("src/sched/run/model_test.cpp", '#include "internal/model.hpp"', None),
+    ("src/sched/run/model.cpp", '#include "internal/model.hpp"', "is for the tests in src/"),
+    ("src/sched/run/life_test.cpp", '#include "support/child.hpp"', None),
+    ("src/sched/run/bad.hpp", '#include "support/child.hpp"', "does not include tests/"),
     ("src/base/bare.hpp", None, "does not start with"),
 ]
 
@@ -191,8 +316,10 @@ def self_test():
             with open(os.path.join(root, path), "w", encoding="utf-8") as file:
                 file.write("\n" if text is None else f"{LICENCE}\n{text}\n")
         complaints = {}
-        for path, line, what in check(root):
+        counts = Counts()
+        for path, line, what in check(root, counts):
             complaints.setdefault(path, []).append(f"{path}:{line}: {what}")
+        stale = {path for path, _, _ in counts.objections()}
     for path, _, expected in CASES:
         got = complaints.get(path, [])
         if len(got) != (expected is not None) or (got and expected not in got[0]):
@@ -201,6 +328,9 @@ def self_test():
     if complaints["src/sync/bad.cpp"][0].split(":")[1] != "4":
         wrong += 1
         print("self-test: wrong line number:", complaints["src/sync/bad.cpp"][0])
+    if stale != set(UPWARD) - {"src/sched/fiber/exit_hooks.cpp"}:
+        wrong += 1
+        print("self-test: wrong list of upward includes that are gone:", sorted(stale))
     print(f"self-test: {len(CASES)} cases, {wrong} wrong")
     return 1 if wrong else 0
 
@@ -210,9 +340,13 @@ def main(args):
         return self_test()
     here = os.path.dirname(os.path.abspath(__file__))
     root = os.path.abspath(args[0]) if args else os.path.dirname(os.path.dirname(here))
-    violations = list(check(root))
+    counts = Counts()
+    violations = list(check(root, counts))
+    violations += counts.objections()
     for path, line, what in violations:
         print(f"{path}:{line}: {what}")
+    if not violations:
+        print("\n".join(counts.lines()))
     return 1 if violations else 0
 
 

@@ -76,7 +76,7 @@ def check_versions(root):
         yield f"docs/release-notes-{version}.md is not there"
     # The recipe for Conan, version.hpp and the tools read CMakeLists.txt; none of them has a
     # number.
-    for path in ("packaging/conan/conanfile.py", "src/rt/version.hpp", "packaging/build-deb"):
+    for path in ("packaging/conan/conanfile.py", "src/runtime/version.hpp", "packaging/build-deb"):
         if re.search(r"\b\d+\.\d+\.\d+\b", read(root, path)):
             yield f"{path}: has a version of its own"
 
@@ -237,7 +237,7 @@ CASES = [
 def self_test():
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
-        for part in ("CMakeLists.txt", "CHANGELOG.md", "cmake", "docs", "include", "packaging", "src/rt", "tests/abi",
+        for part in ("CMakeLists.txt", "CHANGELOG.md", "cmake", "docs", "include", "packaging", "src/runtime", "tests/abi",
                      "tests/consumer"):
             source, target = os.path.join(ROOT, part), os.path.join(folder, part)
             if os.path.isdir(source):

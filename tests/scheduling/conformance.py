@@ -14,10 +14,10 @@ PAGE = "docs/ums-conformance.md"
 LINES = 20
 # Where a suite is, and the variants that its program must have.
 SUITES = {
-    "yield_test": ("src/scheduling/yield_test.cpp", "monitor clang"),
+    "yield_test": ("src/workers/scheduler/yield_test.cpp", "monitor clang"),
     "blocking_test": ("tests/scheduling/blocking_test.cpp", "monitor clang"),
     "misuse_test": ("tests/scheduling/misuse_test.cpp", "monitor clang"),
-    "unseen_test": ("src/scheduling/unseen_test.cpp", "clang"),
+    "unseen_test": ("src/workers/left/unseen_test.cpp", "clang"),
     "crowd_test": ("tests/scheduling/crowd_test.cpp", "clang"),
     "windows_ums": ("tests/windows/ums_test.cpp", "monitor clang"),
     "windows_unseen": ("tests/windows/unseen_test.cpp", "clang"),

@@ -57,7 +57,8 @@ public:
 
     // The kernel threads of this process. The kernel may list a joined thread a moment longer, so
     // threads on their way out are not counted. Nor is a thread of the lowest class that was told
-    // to end and waits for a CPU to do so, because nothing waits for it (carry/sentinel.hpp).
+    // to end and waits for a CPU to do so, because nothing waits for it
+    // (carry/detect/sentinel.hpp).
     static std::set<std::string> threads() {
         std::set<std::string> found;
         for (const std::string& tid : entries("/proc/self/task")) {

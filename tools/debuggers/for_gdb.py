@@ -9,7 +9,7 @@
 
 It lies beside libums.so, under the name by which gdb loads it by itself (in Python: ldconfig complains of
 other files there). A static program needs `source FILE`. The layout of the fibers is what the program
-says itself: see src/rt/root.hpp.
+says itself: see src/runtime/root.hpp.
 """
 import re
 import struct

@@ -8,7 +8,7 @@
 
 `command script import FILE` loads it. A parked fiber becomes a thread of lldb's when it is asked for, by
 lldb's plug-in for operating systems; nothing of the program is changed, and its steps cost no more. The
-layout of the fibers is what the program says itself: see src/rt/root.hpp.
+layout of the fibers is what the program says itself: see src/runtime/root.hpp.
 """
 import os
 import re

@@ -3,7 +3,7 @@
 
 // ums/impl/channel.hpp: a channel without the type of its values.
 //
-// ums/channel.hpp states the contract. src/sync/channel.cpp implements these functions.
+// ums/channel.hpp states the contract. src/sync/channel/channel.cpp implements these functions.
 
 #include <cstddef>
 #include <memory>

@@ -3,7 +3,7 @@
 
 // ums/impl/select.hpp: a case of a select without the type of its value.
 //
-// ums/select.hpp states the contract. src/sync/select.cpp implements these functions.
+// ums/select.hpp states the contract. src/sync/channel/select.cpp implements these functions.
 
 #include <cstddef>
 #include <cstdint>

@@ -16,8 +16,8 @@
 // seq_cst load after its push().
 
 #include "base/cache_line.hpp"
-#include "sched/access.hpp"
-#include "sched/fiber.hpp"
+#include "sched/fiber/access.hpp"
+#include "sched/fiber/fiber.hpp"
 #include "sched/policies/per_processor.hpp"
 #include "ums/policy.hpp"
 

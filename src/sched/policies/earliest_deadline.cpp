@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sched/access.hpp"
+#include "sched/fiber/access.hpp"
 
 namespace ums::sched {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "sched/access.hpp"
+#include "sched/fiber/access.hpp"
 
 namespace ums::sched {
 

@@ -26,7 +26,7 @@
 
 #include "os/clock.hpp"
 #include "os/lock.hpp"
-#include "sched/fiber.hpp"
+#include "sched/fiber/fiber.hpp"
 #include "ums/policy.hpp"
 
 namespace ums::sched {

@@ -4,7 +4,7 @@
 // sched/policies/locked_queue.hpp: a queue of fibers behind a lock. For policy local_locked.
 
 #include "os/lock.hpp"
-#include "sched/access.hpp"
+#include "sched/fiber/access.hpp"
 #include "ums/policy.hpp"
 
 namespace ums::sched {

@@ -18,9 +18,9 @@
 #include <cstddef>
 
 #include "base/cache_line.hpp"
-#include "sched/access.hpp"
-#include "sched/inbox.hpp"
+#include "sched/fiber/access.hpp"
 #include "sched/policies/mpsc_end.hpp"
+#include "sched/queue/inbox.hpp"
 #include "ums/policy.hpp"
 
 namespace ums::sched {

@@ -14,7 +14,7 @@
 // compare-and-swap.
 
 #include "base/cache_line.hpp"
-#include "sched/fiber.hpp"
+#include "sched/fiber/fiber.hpp"
 #include "sched/policies/mpsc_end.hpp"
 
 namespace ums::sched {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/policies/urgent_first.hpp"
 
-#include "sched/access.hpp"
+#include "sched/fiber/access.hpp"
 
 namespace ums::sched {
 

@@ -8,8 +8,9 @@
 // the next turn. A yield gives way to equally urgent and more urgent fibers, or to a level whose
 // turn it is; otherwise the caller continues.
 //
-// A fiber that holds a mutex is as urgent as the most urgent waiter for it (sched/urgency.hpp). If
-// it is ready when it becomes more urgent, it is moved to the back of the higher level.
+// A fiber that holds a mutex is as urgent as the most urgent waiter for it
+// (sched/lock/urgency.hpp). If it is ready when it becomes more urgent, it is moved to the back of
+// the higher level.
 //
 // Bound: a ready fiber with n others before it at its level runs after at most (n + 1) * (budget +
 // 8) switches.
@@ -19,7 +20,7 @@
 #include <array>
 
 #include "os/lock.hpp"
-#include "sched/fiber.hpp"
+#include "sched/fiber/fiber.hpp"
 #include "ums/policy.hpp"
 
 namespace ums::sched {

@@ -4,7 +4,7 @@
 
 LIST names files, and for each what is replaced in it:
 
-    @file sched/hand_off.cpp
+    @file sched/block/hand_off.cpp
     @always             the model needs it: a smaller bound, a call that it does not have
     - old text          (several lines are joined)
     + new text

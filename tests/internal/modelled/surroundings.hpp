@@ -17,16 +17,16 @@
 #include "base/assert.hpp"
 #include "internal/tso_model.hpp"
 #include "os/clock.hpp"
-#include "os/code_map.hpp"
 #include "os/foreign.hpp"
-#include "os/interrupt_signal.hpp"
-#include "os/kernel_thread.hpp"
 #include "os/no_stop.hpp"
-#include "os/placement.hpp"
 #include "os/say.hpp"
-#include "os/thread_cpu.hpp"
+#include "os/signal/code_map.hpp"
+#include "os/signal/interrupt_signal.hpp"
+#include "os/thread/kernel_thread.hpp"
+#include "os/thread/placement.hpp"
+#include "os/thread/thread_cpu.hpp"
+#include "os/thread/thread_state.hpp"
 #include "os/thread_slot.hpp"
-#include "os/thread_state.hpp"
 
 namespace ums::tso {
 

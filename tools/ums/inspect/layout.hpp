@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/inspect/layout.hpp: the constant by which libums describes itself (src/rt/root.hpp), as
-// found in a process.
+// tools/ums/inspect/layout.hpp: the constant by which libums describes itself
+// (src/runtime/root.hpp), as found in a process.
 
 #include <string>
 #include <string_view>

@@ -63,7 +63,7 @@ struct thread_wait_record {
 struct worker_record {
     std::uint64_t handle = 0;
     bool is_scheduler = false;
-    std::uint32_t state = 0;    // A value of src/scheduling/worker_state.hpp.
+    std::uint32_t state = 0;    // A value of src/workers/worker/worker_state.hpp.
     int tid = 0;                // The id of its own kernel thread.
     std::uint64_t partner = 0;  // The scheduler that executed it last; for a scheduler: its worker.
     std::uint64_t switches = 0;

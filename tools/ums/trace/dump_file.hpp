@@ -2,7 +2,7 @@
 #pragma once
 
 // tools/ums/trace/dump_file.hpp: the file that UMS_TRACE names, which a process writes when it
-// crashes or finds a deadlock (src/sched/trace.cpp has the format).
+// crashes or finds a deadlock (src/sched/record/trace.cpp has the format).
 
 #include <memory>
 

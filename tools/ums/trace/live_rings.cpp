@@ -16,7 +16,7 @@ using inspect::address;
 
 namespace {
 
-// The same as in src/sched/trace.hpp, version 1.
+// The same as in src/sched/record/trace.hpp, version 1.
 struct control {
     std::uint32_t version, record_bytes, wanted, ring_bytes;
     address rings;
@@ -124,7 +124,7 @@ void live_rings::collect_ring(address at, recording* into) {
          front * sizeof(raw_record)},
         {head->records, r.raw.data() + before + front, (wanted - front) * sizeof(raw_record)}};
     of_.read(std::span{pieces, wanted > front ? 2u : 1u});
-    // Records that the writer has reached meanwhile may be torn; see src/sched/trace.hpp.
+    // Records that the writer has reached meanwhile may be torn; see src/sched/record/trace.hpp.
     const auto after = of_.get<ring_head>(at);
     const std::uint64_t count = after ? after->count : head->count;
     const std::uint64_t whole = count + 1 > capacity ? count + 1 - capacity : 0;

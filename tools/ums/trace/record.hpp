@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// tools/ums/trace/record.hpp: the records of libums as they lie in its rings (src/sched/trace.hpp).
+// tools/ums/trace/record.hpp: the records of libums as they lie in its rings
+// (src/sched/record/trace.hpp).
 
 #include <cstdint>
 #include <string>

@@ -38,7 +38,7 @@ std::string wait_words(std::uint64_t word) {
     using inspect::wait;
     const auto kind = static_cast<unsigned>(word >> kind_shift);
     const std::uint64_t object = word & ((std::uint64_t{1} << kind_shift) - 1);
-    // The values of src/sched/trace.hpp.
+    // The values of src/sched/record/trace.hpp.
     if (kind == 101) return fmt::format("join of fiber {}", object);
     if (kind == 102) return "park";
     if (kind == 103) return "sleep";

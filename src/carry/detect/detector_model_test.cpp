@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: MIT
+//
+// The text of carry/detect/watch_list, monitor_detector, sentinels and sentinel, run under every
+// execution that x86-TSO allows: no observer looks at a load that has been removed, and no thread
+// sleeps for ever.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <sched.h>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "internal/modelled/mutants.hpp"
+#include "internal/modelled/surroundings.hpp"
+#include "os/thread/slice.hpp"
+
+#define base modelled_base
+#define os modelled_os
+#define carry modelled_carry
+namespace ums::carry {
+class sentinel;
+static sentinel* the_sentinel = nullptr;
+}  // namespace ums::carry
+#include "carry/detect/monitor_detector.hpp"
+#include "carry/detect/sentinel.hpp"
+// Includes their functions, too:
+#include "carry/detect/monitor_detector.cpp"
+#include "carry/detect/sentinel.cpp"
+#include "carry/detect/sentinels.cpp"
+#include "carry/detect/watch_list.cpp"
+
+namespace ums::carry {
+
+bool report_if_blocked(load&, os::thread_states&, os::nanoseconds, bool, int) noexcept {
+    return false;
+}
+
+namespace {
+
+using tso::model;
+
+struct subject final : load {
+    [[nodiscard]] int tid() const noexcept override { return 1; }
+    [[nodiscard]] int cpu() const noexcept override { return 0; }
+    [[nodiscard]] bool is_of_interest() const noexcept override {
+        return interesting.load(base::relaxed) != 0;
+    }
+    [[nodiscard]] std::uint64_t activity() const noexcept override { return 1; }
+    bool on_block(const notice&) noexcept override { return false; }
+
+    base::atomic<std::uint32_t> interesting;
+    // Touched by its owner, and by each observer.
+    model::cell content[2] = {model::running().make(0), model::running().make(0)};
+};
+
+// Lies at one address in every execution, because some words hold pointers. Not destroyed, because
+// its words disappeared with the execution.
+template <class T>
+T& remade() {
+    alignas(T) static char room[sizeof(T)];
+    return *new (room) T;
+}
+
+struct listed {
+    watch_list list;
+    watch_list::observer observers[2] = {watch_list::observer{list}, watch_list::observer{list}};
+    subject one;
+    model::cell done = model::running().make(0);
+
+    void touch(unsigned i) { model::running().touch(one.content[i], "a load is looked at"); }
+    void observe(unsigned i) {
+        observers[i].each([this, i](load&) noexcept {
+            if (model::running().at(done) != 0)
+                model::running().fail("a load is looked at that is gone");
+            touch(i);
+            model::running().step("looks");
+            if (model::running().at(done) != 0)
+                model::running().fail("a load is gone while it is looked at");
+            touch(i);
+            return true;
+        });
+    }
+    void remove() {
+        list.remove(one);
+        model::running().at(done) = 1;
+        touch(0);
+        touch(1);
+    }
+};
+
+void removal(model& m, unsigned observers) {
+    auto& l = remade<listed>();
+    l.list.add(l.one);
+    for (unsigned i = 0; i < observers; ++i)
+        m.strand("observer " + std::to_string(i), [&l, i] { l.observe(i); });
+    m.strand("remover", [&l] { l.remove(); });
+}
+
+// A detector whose threads are strands.
+struct sampled {
+    monitor_detector detector;
+    subject one;
+};
+
+struct posted {
+    watch_list list;
+    os::thread_states states;
+    base::atomic<std::uint32_t> sleepers;
+    sentinels all{list, states, sleepers};
+    sentinel here;
+    std::optional<sentinels::agent> agent;
+    subject one;
+
+    posted() {
+        agent.emplace(all);
+        the_sentinel = &here;
+    }
+    void make_interesting() {
+        one.interesting.store(1, base::relaxed);
+        list.add(one);
+    }
+    // The strands, in this order: what the agent does, what its sentinel does, what the others do.
+    void strands(model& m, std::function<void()> others) {
+        m.strand("agent", [this] { agent->run(); });
+        m.strand("sentinel", [this] { here.run(); });
+        m.strand("others", std::move(others));
+        m.at_rest([this, &m] { return verdict(m); });
+    }
+    void end() {
+        all.ends_.store(1, base::seq_cst);
+        agent->end();
+    }
+    std::string verdict(model& m) {
+        const bool ends = all.ends_.load(base::relaxed) != 0;
+        const std::uint32_t word = here.word.load(base::relaxed),
+                            duty = here.duty_.load(base::relaxed);
+        if (!m.is_done(2)) return "the others do not end";
+        if (ends) return m.is_done(0) ? "" : "an agent does not end";
+        if (word == sentinel::called) return "an agent sleeps that was called";
+        if (sleepers.load(base::relaxed) != (word == sentinel::asleep))
+            return "a sleeper is not counted, or one that does not sleep";
+        if (m.is_done(1)) return "";  // It had its turns, and gets no more CPU time.
+        if (duty == sentinel::watches) return "a sentinel sleeps that shall watch";
+        return word == sentinel::watching ? "a sentinel rests that shall watch" : "";
+    }
+};
+
+std::vector<tso::program> programs() {
+    return {
+        {.name = "remove", .build = [](model& m) { removal(m, 1); }},
+        {.name = "remove_from_two", .build = [](model& m) { removal(m, 2); }, .preemptions = 2},
+        {.name = "add",
+         .build =
+             [](model& m) {
+                 auto& l = remade<listed>();
+                 m.strand("observer", [&l] { l.observe(0); });
+                 m.strand("adder", [&l] {
+                     l.touch(0);
+                     l.list.add(l.one);
+                 });
+             }},
+        {.name = "sleep",
+         .build =
+             [](model& m) {
+                 auto& s = remade<sampled>();
+                 s.detector.all_.add(s.one);
+                 m.strand("sampler", [&s] {
+                     while (s.detector.may_sleep()) s.detector.sleep();
+                 });
+                 m.strand("carrier", [&s] {
+                     s.one.interesting.store(1, base::relaxed);
+                     s.detector.nudge(true);
+                 });
+             }},
+        {.name = "stop",
+         .build =
+             [](model& m) {
+                 auto& s = remade<sampled>();
+                 m.strand("sampler", [&s] {
+                     while (s.detector.ends_.load(base::relaxed) == 0) s.detector.sleep();
+                 });
+                 m.strand("stopper", [&s] { s.detector.stop(); });
+             }},
+        {.name = "agent",
+         .build =
+             [](model& m) {
+                 auto& p = remade<posted>();
+                 p.make_interesting();
+                 p.strands(m, [&p] {
+                     p.agent->guard(0);
+                     p.end();
+                 });
+             },
+         .preemptions = 2},
+        {.name = "idle_agent",
+         .build =
+             [](model& m) {
+                 auto& p = remade<posted>();
+                 p.strands(m, [&p] {
+                     p.agent->guard(0);
+                     p.agent->wake();
+                     p.agent->let_sleep();
+                     p.end();
+                 });
+             },
+         .preemptions = 2},
+        {.name = "dormant_agent",
+         .build =
+             [](model& m) {
+                 auto& p = remade<posted>();
+                 p.agent->in_vain_ = sentinels::most_in_vain;
+                 p.strands(m, [&p] {
+                     p.agent->guard(0);
+                     p.end();
+                 });
+             },
+         .preemptions = 2},
+        {.name = "watching_agent",
+         .build =
+             [](model& m) {
+                 auto& p = remade<posted>();
+                 p.make_interesting();
+                 p.strands(m, [&p] { p.agent->guard(0); });
+             },
+         .preemptions = 2},
+        {.name = "woken_agent",
+         .build =
+             [](model& m) {
+                 auto& p = remade<posted>();
+                 p.strands(m, [&p] {
+                     p.agent->guard(0);
+                     p.agent->wake();
+                 });
+             },
+         .preemptions = 2},
+    };
+}
+
+}  // namespace
+
+}  // namespace ums::carry
+#undef base
+#undef os
+#undef carry
+
+namespace {
+
+// Orders that the model is too weak to check, because it is that of x86.
+constexpr const char* loads_in_order = "orders words that x86 stores and loads in order";
+constexpr const char* is_a_fence = "a read-modify-write is a fence on x86, whatever its order";
+
+ums::tso::mutation_test all() {
+    return {ums::modelled_carry::programs(),
+            {
+#include "detector_model_test.inc"
+            },
+            {
+                {"a_sentinel_calls_a_sleeper",
+                 "only a stop takes the word from `watching` otherwise, and then the agent ends"},
+                {"monitor_detector::wake_sampler: exchange release", loads_in_order},
+                {"monitor_detector::sleep: load acquire", loads_in_order},
+                {"sentinel::arm: compare_exchange release", loads_in_order},
+                {"sentinel::run: load acquire", loads_in_order},
+                {"sentinel::run: store release", "a stop that raises a sentinel is not modelled"},
+                {"sentinels::agent::end: store release",
+                 "the other store to the word publishes; this one only wakes"},
+                {"sentinels::agent::run: store release",
+                 "a sentinel that is being made is not modelled"},
+                {"sentinels::agent::ends: load seq_cst", loads_in_order},
+                {"sentinels::agent::watch: load seq_cst", loads_in_order},
+                {"sentinels::agent::call: exchange seq_cst", is_a_fence},
+                {"watch_list::observer::unpin: load seq_cst", loads_in_order},
+                {"watch_list::observer::unpin: fetch_add seq_cst", is_a_fence},
+                {"watch_list::remove: store seq_cst", "the addition after it is a fence on x86"},
+                {"watch_list::remove: fetch_add seq_cst", is_a_fence},
+                {"watch_list::remove: load seq_cst", loads_in_order},
+                {"watch_list::observer::each: load acquire",
+                 "a chunk that is being made is not modelled"},
+            }};
+}
+
+TEST(detector_model_test, nobody_looks_at_what_is_gone_or_sleeps_for_ever) {
+    all().text_is_correct();
+}
+TEST(detector_model_test, finds_each_mutant) { all().finds_each_mutant(); }
+TEST(detector_model_test, finds_each_order) { all().finds_each_order(); }
+
+}  // namespace

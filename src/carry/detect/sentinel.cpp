@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+#include "carry/detect/sentinel.hpp"
+
+#include <new>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "os/futex.hpp"
+#include "os/lock.hpp"
+#include "os/thread/slice.hpp"
+
+namespace ums::carry {
+
+namespace {
+
+// The shortest slice that the kernel allows. The class keeps it, and it decides how long a thread
+// of the class waits for its share.
+constexpr os::nanoseconds slice = 100'000;
+
+// The sentinels that had not ended when they were stopped.
+os::lock lock;
+sentinel* left = nullptr;  // Guarded by it.
+
+}  // namespace
+
+sentinel* sentinel::start() noexcept {
+    collect();
+    auto* made = new (std::nothrow) sentinel;
+    if (made == nullptr) return nullptr;
+    const int error = made->thread_.start(
+        [](void* of) -> void* {
+            static_cast<sentinel*>(of)->run();
+            return nullptr;
+        },
+        made);
+    if (error == 0) return made;
+    delete made;
+    return nullptr;
+}
+
+void sentinel::stop() noexcept {
+    duty_.store(ends, base::relaxed);  // relaxed: nothing is published.
+    os::futex_wake(duty_.address());
+    // In its class the thread may not get the CPU for seconds. A thread that was raised on its way
+    // into the class is raised once more.
+    bool is_ordinary = false, has_ended = false;
+    do {
+        is_ordinary = raise();
+        has_ended = thread_.join_within(patience);
+    } while (!has_ended && is_ordinary);
+    UMS_ASSERT(next_left_ == nullptr, "a sentinel is stopped twice");
+    if (has_ended) {
+        delete this;
+    } else {
+        const os::lock_guard guard{lock};
+        next_left_ = std::exchange(left, this);
+    }
+    collect();
+}
+
+bool sentinel::raise() noexcept {
+    const int tid = tid_.load(base::acquire);  // sync(block.sentinel)
+    if (tid == 0) return true;                 // Not in the class yet.
+    cpu_set_t any;
+    CPU_ZERO(&any);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &any);
+    (void)sched_setaffinity(tid, sizeof any, &any);
+    const sched_param none{};
+    return sched_setscheduler(tid, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
+}
+
+bool sentinel::collect() noexcept {
+    lock.acquire();
+    sentinel* all = std::exchange(left, nullptr);
+    lock.release();
+    while (sentinel* one = all) {
+        all = one->next_left_;
+        if (one->thread_.join_within(0)) {
+            delete one;
+            continue;
+        }
+        const os::lock_guard guard{lock};
+        one->next_left_ = std::exchange(left, one);
+    }
+    const os::lock_guard guard{lock};
+    return left == nullptr;
+}
+
+void sentinel::arm() noexcept {
+    std::uint32_t was = rests;
+    // sync(block.sentinel): publishes what the waiter wrote, above all its word.
+    if (duty_.compare_exchange(was, watches, base::release, base::relaxed))
+        os::futex_wake(duty_.address());
+}
+
+// Everything but the end runs in the class, where it may be preempted anywhere, perhaps for
+// seconds.
+void sentinel::run() noexcept {
+    pthread_setname_np(pthread_self(), "ums sentinel");
+    (void)os::ask_for_slice(slice);
+    tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
+    const sched_param none{};
+    // With the flag that ask_for_slice() has set: only a privileged process may take it back.
+    if (sched_setscheduler(0, SCHED_IDLE | SCHED_RESET_ON_FORK, &none) != 0 &&
+        setpriority(PRIO_PROCESS, 0, 19) != 0)
+        return;
+    for (;;) {
+        std::uint32_t duty = duty_.load(base::acquire);  // sync(block.sentinel)
+        if (duty == ends) return;
+        if (duty == rests) {
+            os::futex_wait(duty_, rests);
+            continue;
+        }
+        UMS_ASSERT(duty == watches, "a sentinel's duty is none that there is");
+        // It runs, so no other thread wants the CPU. relaxed, both words: the thread that is woken
+        // looks for itself.
+        if (!duty_.compare_exchange(duty, rests, base::relaxed, base::relaxed)) continue;
+        std::uint32_t was = watching;
+        if (word.compare_exchange(was, called, base::relaxed, base::relaxed))
+            os::futex_wake(word.address());
+    }
+}
+
+}  // namespace ums::carry

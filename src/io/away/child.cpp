@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+#include "ums/child.hpp"
+
+#include <cerrno>
+#include <csignal>
+
+#include "io/away/file.hpp"
+#include "io/wait/operation.hpp"
+#include "ums/io.hpp"
+
+namespace ums {
+
+result<int> wait_child(pid_t pid, const limits& l) {
+    const long made = os::io_call(SYS_pidfd_open, pid, 0);
+    if (made < 0) return result<int>::failure(made == -ESRCH ? ECHILD : static_cast<int>(-made));
+    const int fd = static_cast<int>(made);
+    io::descriptor::adopt(fd, 0);
+    // A pidfd reports the end of any process, so first see whether this one is a child.
+    siginfo_t info;
+    long r = os::io_call(SYS_waitid, P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT, nullptr);
+    if (r == 0) {
+        const result<short> ended = io::poll(fd, POLLIN, l);
+        if (!ended) r = -ended.error().value();
+    }
+    io::close(fd);
+    if (r < 0) return result<int>::failure(static_cast<int>(-r));
+    int status = 0;
+    r = os::io_call(SYS_wait4, pid, &status, WNOHANG, nullptr);
+    // It has ended, but a debugger is told of that first.
+    if (r == 0)
+        r = io::away([&]() noexcept { return os::io_call(SYS_wait4, pid, &status, 0, nullptr); });
+    if (r < 0) return result<int>::failure(static_cast<int>(-r));
+    return status;
+}
+
+}  // namespace ums

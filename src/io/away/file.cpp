@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+//
+// Reads and writes of files: data in the page cache is read at once (RWF_NOWAIT); the rest goes to
+// the off-load pool.
+
+#include "io/away/file.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/uio.h>
+
+#include "io/wait/descriptor.hpp"
+#include "ums/io.hpp"
+
+namespace ums::io {
+
+long file_read(int fd, const iovec* into, int count, off_t offset) noexcept {
+    long n = os::io_call(SYS_preadv2, fd, into, count, offset, 0, RWF_NOWAIT);
+    // This is the end, a final error, or all of it.
+    if (n == 0 || (n > 0 && static_cast<std::size_t>(n) == total(into, count))) return n;
+    // The offset has already moved, so return what a signal would have left.
+    if (n > 0 && offset < 0) return n;
+    if (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP && n != -ENOSYS && n != -EINTR) return n;
+    return away([=]() noexcept { return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0); });
+}
+
+long file_write(int fd, const iovec* from, int count, off_t offset) noexcept {
+    return away(
+        [=]() noexcept { return os::io_call(SYS_pwritev2, fd, from, count, offset, 0, 0); });
+}
+
+result<std::size_t> pread(int fd, void* into, std::size_t bytes, off_t offset) {
+    if (offset < 0) return result<std::size_t>::failure(EINVAL);
+    const iovec one{into, bytes};
+    return result<std::size_t>::from(file_read(fd, &one, 1, offset));
+}
+
+result<std::size_t> pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
+    if (offset < 0) return result<std::size_t>::failure(EINVAL);
+    const iovec one{const_cast<void*>(from), bytes};
+    return result<std::size_t>::from(file_write(fd, &one, 1, offset));
+}
+
+result<void> fsync(int fd) {
+    return result<void>::from(away([=]() noexcept { return os::io_call(SYS_fsync, fd); }));
+}
+
+result<void> fdatasync(int fd) {
+    return result<void>::from(away([=]() noexcept { return os::io_call(SYS_fdatasync, fd); }));
+}
+
+result<int> open(const char* path, int flags, mode_t mode) {
+    const long fd = away([=]() noexcept {
+        return os::io_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
+    });
+    if (fd < 0) return result<int>::failure(static_cast<int>(-fd));
+    descriptor::adopt(static_cast<int>(fd), 0);
+    return static_cast<int>(fd);
+}
+
+}  // namespace ums::io

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/away/offload.hpp: the pool behind ums/offload.hpp.
+
+#include <cstdint>
+
+#include "base/atomic.hpp"
+#include "ums/offload.hpp"
+
+namespace ums::io {
+
+// Runs once; then the pool no longer touches it. The task itself wakes whoever waits for it.
+struct offload_task {
+    void (*run)(offload_task& self) noexcept;
+    offload_task* next = nullptr;
+};
+
+struct offload_pool {
+    // How long a thread waits for work before it ends. Tests change it while no runtime runs.
+    static inline constinit base::atomic<std::int64_t> idle_ns{10'000'000'000};
+
+    // Starts the first thread, if the kernel grants one. Called by a plain thread.
+    static void start() noexcept;
+    // Called by a fiber. Throws std::system_error if there is no thread and none can be started.
+    static void submit(offload_task& task);
+    // Runs what is queued and ends the threads. Called by a plain thread.
+    static void stop() noexcept;
+    // In the child of a fork(), which has no thread of the pool: an empty one with the same limit.
+    // Calls that were in it are not made. Throws std::bad_alloc.
+    static void leave_behind();
+};
+
+}  // namespace ums::io

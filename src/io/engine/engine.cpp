@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "io/engine/engine.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "io/away/offload.hpp"
+#include "io/engine/epoll_engine.hpp"
+#include "io/engine/uring_engine.hpp"
+#include "io/wait/descriptor.hpp"
+#include "io/wait/shortage.hpp"
+#include "os/futex.hpp"
+#include "os/lock.hpp"
+#include "sched/run/carrier.hpp"
+#include "ums/io.hpp"
+
+namespace ums::io {
+
+namespace {
+
+constinit base::atomic<engine*> the_engine;
+
+// Held while an engine is made or given up.
+constinit os::lock engine_lock{os::lock_rank::change};
+// Guarded by engine_lock:
+constinit bool runs = false;
+constinit engine_kind wanted = engine_kind::automatic;
+constinit bool has_one_processor = false;
+
+// How many plain threads use the engine, and whether stop() waits for them.
+constinit base::atomic<std::uint32_t> users;
+constexpr std::uint32_t stop_waits = 1u << 31;
+
+// Guarded by engine_lock: the error of the engine that was asked for.
+constinit long refusal = 0;
+
+std::unique_ptr<engine> make(long& error) noexcept {
+    refusal = 0;
+    if (wanted == engine_kind::uring) {
+        if (std::unique_ptr<engine> made = make_uring_engine(has_one_processor, error)) return made;
+        refusal = error;
+    }
+    return epoll_engine::make(error);
+}
+
+std::string epoll_because(long error) {
+    const char* name = strerrorname_np(static_cast<int>(-error));
+    return std::string{"epoll (the kernel refuses io_uring: "} + (name != nullptr ? name : "?") +
+           ")";
+}
+
+}  // namespace
+
+constinit base::atomic<std::uint32_t> engine::count_;
+constinit base::atomic<const char*> engine_in_use;
+
+void choose_engine(engine_kind kind, unsigned processors) noexcept {
+    const os::lock_guard guard{engine_lock};
+    wanted = kind;
+    has_one_processor = processors == 1;
+}
+
+std::string engine_name() {
+    const os::lock_guard guard{engine_lock};
+    if (wanted != engine_kind::uring)
+        return wanted == engine_kind::epoll ? "epoll (asked for)" : "epoll (the default)";
+    // Before the first wait nothing is known, so ask the kernel.
+    const long error = the_engine.load(base::relaxed) != nullptr ? refusal : probe_uring();
+    return error == 0 ? "io_uring (asked for)" : epoll_because(error);
+}
+
+engine* current_engine() noexcept {
+    return the_engine.load(base::seq_cst);  // sync(io.engine): sees the engine. See stop().
+}
+
+engine* obtain_engine(long& error) noexcept {
+    error = 0;
+    if (engine* e = current_engine()) return e;
+    const os::lock_guard guard{engine_lock};
+    if (!runs) return nullptr;
+    if (engine* e = the_engine.load(base::relaxed)) return e;
+    engine* made = make(error).release();
+    if (made == nullptr) return nullptr;
+    // sync(io.engine): publishes the engine. seq_cst: pairs with descriptor::wait().
+    the_engine.store(made, base::seq_cst);
+    engine_in_use.store(made->name(), base::relaxed);  // relaxed: a constant.
+    sched::driver::set_source(made);
+    return made;
+}
+
+void start() noexcept {
+    {
+        const os::lock_guard guard{engine_lock};
+        runs = true;
+    }
+    offload_pool::start();
+}
+
+void stop() noexcept {
+    engine* gone;
+    {
+        const os::lock_guard guard{engine_lock};
+        runs = false;
+        engine_in_use.store(nullptr, base::relaxed);  // relaxed: as above.
+        sched::driver::set_source(nullptr);
+        // seq_cst: a user that is not seen below, and a waiter that the sweep does not find, see
+        // this store.
+        gone = the_engine.exchange(nullptr, base::seq_cst);
+    }
+    if (gone != nullptr) {
+        std::uint32_t seen = users.fetch_or(stop_waits, base::seq_cst) | stop_waits;
+        while (seen != stop_waits) {
+            os::futex_wait(users, seen);
+            // sync(io.users): sees what they did with the engine.
+            seen = users.load(base::acquire);
+        }
+        users.fetch_and(~stop_waits,
+                        base::relaxed);  // relaxed: the next engine is ordered by its lock.
+        descriptor::forget_all();
+        delete gone;
+    }
+    offload_pool::stop();
+}
+
+// The engine's descriptors are the parent's, too. Closing ours takes nothing out of its set, nor
+// out of its ring; asking them to forget a descriptor would.
+void leave_behind() {
+    offload_pool::leave_behind();
+    engine_lock.leave_behind();
+    users.store(0, base::relaxed);  // relaxed, here and below: there is one thread.
+    engine::waiting_once::leave_all_behind();
+    sched::driver::leave_behind();
+    descriptor::leave_all_behind();
+    shortage::leave_behind();
+    engine_in_use.store(nullptr, base::relaxed);
+    has_one_processor = true;
+    delete the_engine.exchange(nullptr, base::relaxed);
+    leave_signals_behind();
+}
+
+engine_use::engine_use() noexcept : is_counted_{sched::this_carrier() == nullptr} {
+    // seq_cst: comes before the engine is read.
+    if (is_counted_) users.fetch_add(1, base::seq_cst);
+}
+
+engine_use::~engine_use() {
+    // sync(io.users): publishes to stop().
+    if (is_counted_ && users.fetch_sub(1, base::release) == (stop_waits | 1))
+        os::futex_wake(users.address());
+}
+
+}  // namespace ums::io

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/engine/engine.hpp: waits for the events of descriptors, on epoll or io_uring.
+//
+// There is one engine. The first operation that has to wait makes it, so that a program without I/O
+// has no descriptor for it; it goes when the runtime stops. The scheduler sees it as an
+// event_source (sched/queue/driver.hpp): whichever processor idles waits in it. Nothing in an
+// engine depends on which kernel thread calls, because a processor may change its carrier at any
+// time.
+//
+// Readiness: a kept descriptor (io/wait/descriptor.hpp) is added once, at its first wait, for both
+// directions, edge-triggered; each edge goes to ready(). The generation distinguishes the files
+// that have had the same number. A shared descriptor is armed for each wait, for one event, which
+// goes to fire(). Arming it does not make the engine keep a file open.
+
+#include <cstdint>
+#include <string>
+
+#include "sched/queue/driver.hpp"
+
+namespace ums::io {
+
+enum class engine_kind : unsigned char { automatic, epoll, uring };
+
+class engine : public sched::event_source {
+public:
+    virtual ~engine() = default;
+
+    // From now on edges of `fd` are reported, including one for what is ready already. Returns 0 or
+    // -errno; -EPERM: the file is always ready. Only one caller at a time for each descriptor, here
+    // and in remove().
+    virtual long add(int fd, std::uint32_t generation) noexcept = 0;
+    virtual void remove(int fd, std::uint32_t generation) noexcept = 0;
+
+    // Reports one event once `fd` is readable or writable, as asked for, or hung up; also if it
+    // already is. Returns 0 or -errno. `is_new` says whether the caller believes that it was not
+    // armed before; arm() sets it if the file is another one. Only one caller at a time for each
+    // descriptor, here and in disarm().
+    virtual long arm(int fd, std::uint32_t generation, bool in, bool out,
+                     bool& is_new) noexcept = 0;
+    virtual void disarm(int fd) noexcept = 0;
+
+    // While one exists, processors look for events.
+    class waiting_once {
+    public:
+        // relaxed, both: a hint.
+        waiting_once() noexcept { count_.fetch_add(1, base::relaxed); }
+        ~waiting_once() { count_.fetch_sub(1, base::relaxed); }
+        waiting_once(const waiting_once&) = delete;
+        waiting_once& operator=(const waiting_once&) = delete;
+        // In the child of a fork(): nobody else waits.
+        static void leave_all_behind() noexcept { count_.store(0, base::relaxed); }
+    };
+
+    [[nodiscard]] virtual const char* name() const noexcept = 0;
+
+    [[nodiscard]] bool has_events() const noexcept final {
+        // relaxed, both: a hint.
+        return added_.load(base::relaxed) != 0 || count_.load(base::relaxed) != 0;
+    }
+
+protected:
+    base::atomic<std::uint32_t> added_;
+
+private:
+    static constinit base::atomic<std::uint32_t> count_;  // How many waiting_once there are.
+};
+
+// --- The one engine ---
+
+// Chooses the kind of the next engine, for the number of processors that the runtime begins with.
+// Call before it starts.
+void choose_engine(engine_kind kind, unsigned processors) noexcept;
+
+// The engine's name, for readers from outside (runtime/root.hpp); null as below.
+extern constinit base::atomic<const char*> engine_in_use;
+
+// Null: there is none yet, or no runtime runs.
+engine* current_engine() noexcept;
+// Makes the engine if there is none. Null: no runtime runs, or `error` says why not.
+engine* obtain_engine(long& error) noexcept;
+
+// A runtime begins to run. And its end, when no processor is left: waits of plain threads continue
+// without the engine.
+void start() noexcept;
+void stop() noexcept;
+// In the child of a fork() that has a runtime: the parent's engine is closed, without a
+// call that would change what it waits for, and the first wait makes another. Throws
+// std::bad_alloc.
+void leave_behind();
+
+// The same for ums/signals.hpp: its part of leave_behind().
+void leave_signals_behind() noexcept;
+
+// Holds the engine for a plain thread, which may call while the engine is stopped; a fiber keeps
+// the runtime, and so the engine, alive anyhow. Hold it briefly: stop() waits for the holders.
+class engine_use {
+public:
+    engine_use() noexcept;
+    ~engine_use();
+    engine_use(const engine_use&) = delete;
+    engine_use& operator=(const engine_use&) = delete;
+
+    // Null: see obtain_engine().
+    [[nodiscard]] engine* get() const noexcept { return current_engine(); }
+
+private:
+    const bool is_counted_;
+};
+
+}  // namespace ums::io

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+#include "io/engine/epoll_engine.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <new>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <utility>
+
+#include "io/engine/one_time_set.hpp"
+#include "io/wait/descriptor.hpp"
+#include "os/io_calls.hpp"
+
+namespace ums::io {
+
+namespace {
+
+constexpr std::uint64_t bell_data = ~std::uint64_t{0};
+constexpr int wait_batch = 256;
+
+int number_in(std::uint64_t data) noexcept {
+    return static_cast<int>(data & (one_time_set::mark - 1));
+}
+
+}  // namespace
+
+std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
+    const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+    if (epoll < 0) return error = epoll, nullptr;
+    const long bell = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell < 0) {
+        os::io_call(SYS_close, epoll);
+        return error = bell, nullptr;
+    }
+    std::unique_ptr<epoll_event[]> polled{new (std::nothrow) epoll_event[wait_batch]};
+    std::unique_ptr<engine> made;
+    if (polled != nullptr)
+        made.reset(new (std::nothrow) epoll_engine{static_cast<int>(epoll), static_cast<int>(bell),
+                                                   std::move(polled)});
+    if (made == nullptr) {
+        os::io_call(SYS_close, epoll);
+        os::io_call(SYS_close, bell);
+        return error = -ENOMEM, nullptr;
+    }
+    epoll_event on_bell{EPOLLIN | EPOLLET, {.u64 = bell_data}};
+    error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, bell, &on_bell);
+    if (error < 0) made.reset();
+    return made;
+}
+
+epoll_engine::epoll_engine(int epoll, int bell, std::unique_ptr<epoll_event[]> polled) noexcept
+    : epoll_{epoll}, bell_{bell}, polled_{std::move(polled)} {}
+
+epoll_engine::~epoll_engine() {
+    os::io_call(SYS_close, epoll_);
+    os::io_call(SYS_close, bell_);
+}
+
+long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
+    epoll_event on{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
+                   {.u64 = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd)}};
+    long error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_ADD, fd, &on);
+    // The number's last file was closed elsewhere, but a duplicate keeps the file and its
+    // registration.
+    if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_MOD, fd, &on);
+    if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
+    return error;
+}
+
+void epoll_engine::remove(int fd, std::uint32_t) noexcept {
+    epoll_event none{};
+    os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_DEL, fd, &none);
+    added_.fetch_sub(1, base::relaxed);
+}
+
+long epoll_engine::arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept {
+    return one_time_set::arm(epoll_, fd, generation, in, out, is_new);
+}
+
+void epoll_engine::disarm(int fd) noexcept { one_time_set::disarm(epoll_, fd); }
+
+sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexcept {
+    fiber_list woken;
+    // With thousands of connections none of this is in the cache, so it is prefetched.
+    constexpr long ahead = 8;
+    const auto warm = [=](long i, auto how) {
+        if (i < count && events[i].data.u64 != bell_data)
+            how(*descriptor::find(number_in(events[i].data.u64)), events[i].events);
+    };
+    const auto first = [](const descriptor& d, std::uint32_t) { d.warm(); };
+    const auto then = [](const descriptor& d, std::uint32_t e) {
+        d.warm_waiter((e & EPOLLIN) != 0);
+    };
+    for (long i = 0; i < 2 * ahead; ++i) warm(i, first);
+    for (long i = 0; i < ahead; ++i) warm(i, then);
+    for (long i = 0; i < count; ++i) {
+        warm(i + 2 * ahead, first);
+        warm(i + ahead, then);
+        const std::uint64_t data = events[i].data.u64;
+        const std::uint32_t e = events[i].events;
+        if (data == bell_data) continue;
+        constexpr std::uint32_t over = EPOLLHUP | EPOLLERR, odd = EPOLLRDHUP | EPOLLPRI;
+        descriptor* const d = descriptor::find(number_in(data));
+        const auto generation = static_cast<std::uint32_t>(data >> 32);
+        if ((data & one_time_set::mark) != 0)
+            d->fire(generation, woken);
+        else
+            d->ready(generation, (e & (EPOLLIN | over | odd)) != 0, (e & (EPOLLOUT | over)) != 0,
+                     (e & (over | odd)) != 0, woken);
+    }
+    return woken.first;
+}
+
+sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
+    epoll_event events[wait_batch];
+    os::nanoseconds left = limit;
+    if (limit != os::never) left = std::max(limit - os::now(), 0l);
+    long n = -ENOSYS;
+    if (has_pwait2_) {
+        const timespec t{left / 1'000'000'000, left % 1'000'000'000};
+        n = os::io_call(SYS_epoll_pwait2, epoll_, events, wait_batch,
+                        limit == os::never ? nullptr : &t, nullptr, 8);
+        if (n == -ENOSYS) has_pwait2_ = false;  // Valgrind knows only the older one.
+    }
+    if (n == -ENOSYS) {
+        const long ms =
+            limit == os::never ? -1 : std::min((left + 999'999) / 1'000'000, long{INT_MAX});
+        n = os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, ms, nullptr, 8);
+    }
+    return deliver(events, n);
+}
+
+sched::fiber* epoll_engine::poll() noexcept {
+    epoll_event* const events = polled_.get();
+    return deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
+}
+
+void epoll_engine::interrupt() noexcept {
+    const std::uint64_t one = 1;
+    os::io_call(SYS_write, bell_, &one, sizeof one);
+}
+
+}  // namespace ums::io

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/engine/one_time_set.hpp: an epoll set in which descriptors are armed for one event at a time.
+//
+// Both engines use it for the numbers that other libraries may close (io/wait/descriptor.hpp).
+// Unlike a poll in a ring, it keeps no file open, and it knows its members by file and number, so
+// it can tell when a number has another file.
+
+#include <cerrno>
+#include <cstdint>
+#include <sys/epoll.h>
+
+#include "os/io_calls.hpp"
+
+namespace ums::io::one_time_set {
+
+// This bit of an event's data stands beside the descriptor's number and generation.
+constexpr std::uint64_t mark = std::uint64_t{1} << 31;
+
+inline long arm(int epoll, int fd, std::uint32_t generation, bool in, bool out,
+                bool& is_new) noexcept {
+    epoll_event on{
+        (in ? EPOLLIN | EPOLLRDHUP : 0u) | (out ? EPOLLOUT : 0u) | EPOLLONESHOT,
+        {.u64 = std::uint64_t{generation} << 32 | mark | static_cast<std::uint32_t>(fd)}};
+    long error = os::io_call(SYS_epoll_ctl, epoll, is_new ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, fd, &on);
+    if (error == -ENOENT) {
+        is_new = true;
+        error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, fd, &on);
+    }
+    // The number had this file before, and a duplicate has kept it open.
+    if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_MOD, fd, &on);
+    return error;
+}
+
+inline void disarm(int epoll, int fd) noexcept {
+    epoll_event none{};
+    os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_DEL, fd, &none);
+}
+
+}  // namespace ums::io::one_time_set

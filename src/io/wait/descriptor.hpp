@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/wait/descriptor.hpp: what libums knows about a file descriptor number, and the waiters of its
+// file.
+//
+// There are two kinds of numbers.
+//
+// Kept: libums made it, and nothing else closes it: the sockets of net::, and descriptors of our
+// own. A kept number is registered with the engine once, for both directions, edge-triggered, and
+// has marks that save system calls.
+//
+// Shared: all others. Another library may close the file by ::close(), read from it, put another
+// file under its number, or have a duplicate or a child that keeps it open. So libums remembers
+// nothing of it from one wait to the next: each wait is armed for one event of its own
+// (wait_once()), and the kernel says what is ready at that moment. The same system call proves that
+// the registration is of the file that has the number now, because an epoll set knows its members
+// by file and number: a number that was reused is not in the set. Each operation asks again what
+// kind of file it is, except for sockets that io:: made, until a wait finds that the number was
+// reused.
+//
+// Each direction has one word. For a shared number it only holds the waiters; for a kept number it
+// is one of these:
+//
+//   maybe    trying is worth a system call
+//   nothing  an attempt after the last edge found nothing to do, or took all there was
+//   address  the same, and fibers or threads wait: a stack of waiters, last come first
+//
+// Why no edge is lost: a reader first takes `maybe` away (leaving `nothing`), then makes the system
+// call. An edge that comes after that, for something the call did not see, puts `maybe` back or
+// takes the waiters. A reader that finds nothing becomes a waiter by compare-and-swap from
+// `nothing`, which fails if an edge came. If the call succeeded, the reader puts `maybe` back,
+// except when it is certain that nothing is left: a TCP socket gave less than it was asked for, and
+// has not been hung up (an end that was already there when the edge was reported has no edge of its
+// own). That saves a system call for each request that a server waits for. Writing mostly succeeds,
+// so a writer takes `maybe` away only after an attempt failed, and tries again.
+//
+// A waiter that gives up takes the whole stack by compare-and-swap, takes itself out, and wakes the
+// others, which try again. If it is not in the stack, another thread has taken it and will wake it,
+// and the waiter waits for that. A waiter is taken from the stack exactly once, and the thread that
+// took it wakes it exactly once.
+//
+// Close: the closer raises the generation and takes the registration back, then takes the waiters,
+// marks and wakes them, then closes. A waiter puts itself into the word, then reads the generation
+// and the registration again. All of these are sequentially consistent. So either the closer finds
+// the waiter, or the waiter sees the new generation; or the waiter began after that, and sees that
+// the number is not registered, or registered for the next file. The closer holds the lock from the
+// new generation until the system call has closed the file. Learning and registering wait for the
+// lock, so a caller that comes in between does not begin to wait for the file that is about to go,
+// and a number is never registered for the file that had it before. A waiter that may have been in
+// the words of the next file by mistake puts `maybe` back.
+//
+// A plain thread waits in poll(2) while there is no engine. It has a bell, an eventfd, which a
+// close rings. The thread puts the bell into a list, then reads the generation; the closer raises
+// the generation, then looks at the list.
+//
+// Numbers that are reused: an engine's event carries the generation, and is dropped if that is not
+// the present one. An event of a shared number's former file, which a duplicate may keep alive,
+// comes once at most, and is dropped or makes the waiters of the number look again.
+
+#include <cstdint>
+#include <stop_token>
+
+#include "base/atomic.hpp"
+#include "base/cache_line.hpp"
+#include "os/clock.hpp"
+#include "sched/fiber/fiber.hpp"
+#include "sched/fiber/parkable.hpp"
+
+namespace ums::io {
+
+enum class side : unsigned char { in, out };
+
+// A list of fibers that were claimed and are to be made ready.
+struct fiber_list {
+    sched::fiber* first = nullptr;
+    sched::fiber* last = nullptr;
+    void add(sched::fiber* f) noexcept {
+        if (f == nullptr) return;
+        f->link.set(nullptr);
+        if (last != nullptr)
+            last->link.set(f);
+        else
+            first = f;
+        last = f;
+    }
+};
+
+class alignas(base::cache_line) descriptor {
+public:
+    enum traits : std::uint32_t {
+        known = 1,
+        file = 2,  // Regular, directory, block device: always ready, and blocks.
+        is_socket = 4,
+        tcp = 8,
+        ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
+        messages = 32,   // A socket that keeps messages apart.
+        ours = 64,       // One of our calls has made it, non-blocking.
+        kept = 128,      // Ours, and nothing else closes it: see the header. Implies `known`.
+    };
+
+    // Null: no descriptor can have this number, or there is no memory.
+    static descriptor* find(int fd) noexcept {
+        const auto n = static_cast<unsigned>(fd);  // A negative number is beyond the table.
+        if (n / block_size >= blocks) return nullptr;
+        descriptor* const d = table_[n / block_size].load(base::acquire);  // sync(io.table)
+        return d != nullptr ? d + n % block_size : find_slow(n);
+    }
+    // Notes a number that one of our calls has just made. Without traits: they are found out when
+    // it is used.
+    static void adopt(int fd, std::uint32_t traits) noexcept;
+    // Its owner never gives the number away without forget().
+    static void keep(int fd) noexcept;
+    // Drops all that is known of the number, including its registration, and ends all waits on it
+    // as a close does.
+    void forget(int fd) noexcept;
+    // There is no engine any more: waits of plain threads try again, registrations are gone.
+    static void forget_all() noexcept;
+
+    // In the child of a fork(), before it has an engine: nobody waits, and nothing is registered.
+    // What is known of the files stays true.
+    static void leave_all_behind() noexcept;
+
+    // As far as they are known: all of them, or none.
+    [[nodiscard]] std::uint32_t known_traits() const noexcept {
+        return traits_.load(base::acquire);  // sync(io.descriptor)
+    }
+    [[nodiscard]] bool is_kept() const noexcept { return (known_traits() & kept) != 0; }
+    // Finds out what the descriptor is, and makes it non-blocking. Returns the traits, or -errno.
+    long learn(int fd) noexcept {
+        const std::uint32_t t = known_traits();
+        return (t & kept) != 0 || (t & (ours | is_socket)) == (ours | is_socket)
+                   ? static_cast<long>(t)
+                   : verify(fd);
+    }
+    // The same, but asks the kernel what a shared number is now.
+    long verify(int fd) noexcept;
+    // An operation has found that the file is not what it was.
+    void doubt() noexcept;
+
+    [[nodiscard]] std::uint32_t generation() const noexcept {
+        // seq_cst: see the header.
+        return generation_.load(base::seq_cst);
+    }
+
+    [[nodiscard]] bool may_be_ready(side s) const noexcept {
+        return at(s).load(base::relaxed) == maybe;  // relaxed: a hint.
+    }
+    // Call before an attempt.
+    bool take(side s) noexcept {
+        std::uintptr_t seen = maybe;
+        // seq_cst: ordered before the reading of is_hung_up(), and the attempt's system call.
+        return at(s).compare_exchange(seen, nothing, base::seq_cst, base::relaxed);
+    }
+    // Call after an attempt that may have left something.
+    void restore(side s) noexcept;
+    [[nodiscard]] bool is_hung_up() const noexcept {
+        return hung_up_.load(base::seq_cst);  // seq_cst: see take().
+    }
+
+    // For a kept number: waits for an edge. Returns 0 (try again; `maybe` has been taken),
+    // -ETIMEDOUT, -ECANCELED (a stop), -EBADF (closed), or why it cannot be waited for. Without an
+    // engine it may give up although there is something.
+    long wait(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+              const std::stop_token* stop) noexcept;
+    // For a shared number: waits until it is ready. The results are the same; 0 also without a
+    // reason.
+    long wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+                   const std::stop_token* stop) noexcept;
+
+    // For an engine that has edges: brings what ready() will touch into the cache. Call warm()
+    // first, and warm_waiter() once the descriptor has arrived there.
+    void warm() const noexcept { __builtin_prefetch(this); }
+    void warm_waiter(bool in) const noexcept {
+        const int s = in ? 0 : 1;
+        // relaxed, both: hints.
+        __builtin_prefetch(reinterpret_cast<const void*>(words_[s].load(base::relaxed)));
+        const std::uintptr_t who = last_[s].load(base::relaxed);
+        __builtin_prefetch(reinterpret_cast<const void*>(who));
+        __builtin_prefetch(reinterpret_cast<const void*>(who + base::cache_line));
+    }
+
+    // For an engine's edges.
+    void ready(std::uint32_t generation, bool in, bool out, bool hung_up,
+               fiber_list& woken) noexcept;
+
+    // The event that wait_once() armed has come.
+    void fire(std::uint32_t generation, fiber_list& woken) noexcept;
+
+    // Wakes all waiters, then closes. Returns 0 or -errno.
+    long close(int fd) noexcept;
+
+private:
+    struct waiter {
+        sched::parkable* who;
+        waiter* next;
+        bool is_closed;
+    };
+    using word = base::atomic<std::uintptr_t>;
+    // `maybe` is zero, because the memory begins as zeros.
+    static constexpr std::uintptr_t maybe = 0, nothing = 1;
+
+    // The table: blocks of descriptors, each made when the first of its numbers is used, and kept.
+    // Its size does not depend on the limit of open files.
+    static constexpr unsigned block_size = 1024, blocks = 16 * 1024;
+    static constinit base::atomic<descriptor*> table_[blocks];
+    [[gnu::cold]] static descriptor* find_slow(unsigned fd) noexcept;
+    static descriptor* make_block(base::atomic<descriptor*>& at) noexcept;
+
+    word& at(side s) noexcept { return words_[static_cast<int>(s)]; }
+    const word& at(side s) const noexcept { return words_[static_cast<int>(s)]; }
+
+    long add_to_engine(int fd, std::uint32_t generation) noexcept;
+    long arm(int fd, std::uint32_t generation) noexcept;
+    [[nodiscard]] bool has_waiters(side s) const noexcept;
+    long sleep(int fd, side s, waiter& me, os::nanoseconds until,
+               const std::stop_token* stop) noexcept;
+    long wait_alone(int fd, side s, std::uint32_t generation, os::nanoseconds until,
+                    const std::stop_token* stop) noexcept;
+    bool withdraw(side s, waiter& me) noexcept;
+    void edge(side s, fiber_list& woken) noexcept;
+    void expel(side s) noexcept;
+    void renew(int fd) noexcept;
+    void leave_behind() noexcept;
+
+    word words_[2];
+    // The last waiter: a hint for warm_waiter(), which does not read what is there.
+    base::atomic<std::uintptr_t> last_[2];
+    base::atomic<std::uint32_t> generation_;
+    base::atomic<std::uint32_t> traits_;
+    base::atomic<bool> hung_up_;  // An end, an error or urgent data was reported.
+    // Written under lock_:
+    base::atomic<bool> is_registered_;   // For a kept number: valid for its life.
+    base::atomic<bool> was_armed_;       // For a shared number: for one event.
+    base::atomic<bool> was_waited_for_;  // For a shared number, perhaps one without traits.
+    std::uint32_t lock_ = 0;             // Excludes registration, closing and learning.
+    // Guarded by lock_:
+    // The identity of a shared number's file, from fstat(2). 0: not asked.
+    std::uint64_t identity_ = 0;
+};
+
+}  // namespace ums::io

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// io/wait/operation.hpp: how to carry out an operation that can wait, on a descriptor.
+//
+// perform() makes the system call, and waits and repeats it while it would block. When the wait is
+// given up, perform() makes the call once more, so that what came before the deadline is not lost
+// by being noticed late. A waiter may have been woken before the descriptor was closed, and run
+// after the number was given to the next file, so it looks at the generation before it tries again.
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+
+#include "io/wait/descriptor.hpp"
+#include "os/io_calls.hpp"
+#include "sched/run/park.hpp"
+#include "ums/limits.hpp"
+
+namespace ums::io {
+
+template <class Call>
+long without_interruption(Call& call) noexcept {
+    long n;
+    do n = call();
+    while (n == -EINTR);
+    return n;
+}
+
+// Whether a blocking descriptor that must stay so would block now.
+inline bool would_block(int fd, side s) noexcept {
+    pollfd one{fd, static_cast<short>(s == side::in ? POLLIN : POLLOUT), 0};
+    const timespec zero{};
+    return os::io_call(SYS_ppoll, &one, 1, &zero, nullptr, 8) == 0;
+}
+
+// Whether a successful read leaves nothing: a TCP socket that gave fewer bytes than the call asked
+// for has no more. `wanted` is 0 if that is not known.
+inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
+                           std::size_t wanted) noexcept {
+    return (traits & descriptor::tcp) != 0 && n > 0 && static_cast<std::size_t>(n) < wanted &&
+           !d.is_hung_up();
+}
+
+// poll(2) says ready, but the attempt finds nothing: waits a little. Returns -ETIMEDOUT, -ECANCELED
+// or 0.
+inline long pause(os::nanoseconds until, const std::stop_token* stop) noexcept {
+    const os::nanoseconds soon = os::now() + 10'000'000;
+    const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), stop);
+    if (why == sched::parkable::reason::stop) return -ECANCELED;
+    return until <= soon ? -ETIMEDOUT : 0;
+}
+
+// For a kept number. `generation` was read before the first attempt. `tried` says that this attempt
+// found nothing to do.
+template <class Call>
+[[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::uint32_t traits,
+                                       std::size_t wanted, const limits& l,
+                                       std::uint32_t generation, bool tried, Call call) noexcept {
+    // True if an edge came, or this is the last attempt; or for a writer, which has yet to take the
+    // mark and tries again.
+    bool is_due = tried && s == side::out;
+    bool take_first = tried || s == side::in;
+    long gave_up = 0;
+    for (;;) {
+        const bool has_mark = d.may_be_ready(s);
+        if (has_mark || is_due) {
+            const bool taken = has_mark && take_first && d.take(s);
+            const long n = without_interruption(call);
+            if (n != -EAGAIN) {
+                const bool is_empty = s == side::in && leaves_nothing(d, traits, n, wanted);
+                if ((taken || is_due) && !is_empty) d.restore(s);
+                return n;
+            }
+            if (gave_up != 0) return gave_up;
+            if (has_mark && !taken) {
+                take_first = is_due = true;
+                continue;
+            }
+        }
+        const long r = d.wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
+        if (r == -ETIMEDOUT || r == -ECANCELED)
+            gave_up = r;
+        else if (r != 0)
+            return r;
+        if (d.generation() != generation) return d.restore(s), -EBADF;
+        is_due = true;
+    }
+}
+
+// For a shared number: attempts and waits, without a memory of earlier ones. `attempt` does not
+// block.
+template <class Attempt>
+[[gnu::noinline]] long perform_shared(descriptor& d, int fd, side s, const limits& l,
+                                      Attempt attempt) noexcept {
+    const std::uint32_t generation = d.generation();
+    long gave_up = 0;
+    for (unsigned times = 0;; ++times) {
+        const long n = without_interruption(attempt);
+        if (n != -EAGAIN) return n;
+        if (gave_up != 0) return gave_up;
+        const os::nanoseconds until = os::to_nanoseconds(l.until);
+        // An error queue, for example, makes it ready again and again, and gives a receive nothing.
+        const bool is_misled = times >= 2 && !would_block(fd, s);
+        const long r =
+            is_misled ? pause(until, l.stop) : d.wait_once(fd, s, generation, until, l.stop);
+        if (r == -ETIMEDOUT || r == -ECANCELED)
+            gave_up = r;
+        else if (r != 0)
+            return r;
+        if (d.generation() != generation) return -EBADF;
+    }
+}
+
+// `wanted` is how many bytes the call asks for; 0: not known. The first attempt is made here, where
+// the compiler sees the call, because most operations need no other.
+template <class Call>
+long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
+             Call call) noexcept {
+    const std::uint32_t generation = d.generation();
+    const std::uint32_t traits = d.known_traits();
+    if ((traits & descriptor::kept) == 0) {
+        const long learnt = d.learn(fd);
+        if (learnt < 0) return learnt;
+        const bool ask_first = (learnt & descriptor::ask_first) != 0;
+        return perform_shared(d, fd, s, l, [=]() noexcept -> long {
+            return ask_first && would_block(fd, s) ? -EAGAIN : call();
+        });
+    }
+    bool tried = false;
+    if (d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {
+        tried = true;
+        const long n = without_interruption(call);
+        if (n != -EAGAIN) [[likely]] {
+            if (s == side::in && !leaves_nothing(d, traits, n, wanted)) d.restore(s);
+            return n;
+        }
+    }
+    return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, call);
+}
+
+}  // namespace ums::io

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+#include "os/signal/interrupt_signal.hpp"
+
+#include <cerrno>
+#include <mutex>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "base/assert.hpp"
+#include "base/atomic.hpp"
+#include "os/errno.hpp"
+#include "os/signal/user_interrupt.hpp"
+
+namespace ums::os {
+
+namespace {
+
+// What is kept of each signal. Written before the handler is installed, and not while it is.
+struct installed {
+    struct sigaction before;
+    interrupt_signal::handler on_interrupt;
+    base::atomic<bool> exists;
+};
+constinit installed all[_NSIG] = {};
+
+// Does what would have happened without us.
+void pass_on(int number, siginfo_t* info, void* context) noexcept {
+    const struct sigaction& before = all[number].before;
+    if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return;
+    if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) {
+        // The program dies the same death. The signal comes when this handler returns, which
+        // unblocks it.
+        sigaction(number, &before, nullptr);
+        ::syscall(SYS_tgkill, ::getpid(), static_cast<int>(::syscall(SYS_gettid)), number);
+        return;
+    }
+    sigset_t outer;
+    pthread_sigmask(SIG_BLOCK, &before.sa_mask, &outer);
+    if ((before.sa_flags & SA_SIGINFO) != 0)
+        before.sa_sigaction(number, info, context);
+    else
+        before.sa_handler(number);
+    pthread_sigmask(SIG_SETMASK, &outer, nullptr);
+}
+
+void handle(int number, siginfo_t* info, void* context) noexcept {
+    int* const at = &errno;
+    const int kept = read_errno(at);
+    if (user_interrupt::take(*info))
+        all[number].on_interrupt(*info, context);
+    else
+        pass_on(number, info, context);
+    write_errno(at, kept);
+}
+
+void handle_overflow(int number, siginfo_t* info, void* context) noexcept {
+    int* const at = &errno;
+    const int kept = read_errno(at);
+    const bool is_ours = info->si_code == SI_KERNEL && user_interrupt::try_lost_again();
+    // A signal that looks like ours may come from a descriptor of the program's, so its handler, if
+    // there is one, sees it too.
+    const struct sigaction& before = all[number].before;
+    const bool is_handled = (before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL;
+    if (!is_ours || is_handled) pass_on(number, info, context);
+    write_errno(at, kept);
+}
+
+std::mutex overflow_lock;
+unsigned overflow_users = 0;  // Guarded by overflow_lock.
+
+}  // namespace
+
+overflow_signal::overflow_signal() noexcept {
+    const std::lock_guard hold{overflow_lock};
+    if (overflow_users++ != 0) return;
+    struct sigaction ours {};
+    ours.sa_sigaction = &handle_overflow;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigemptyset(&ours.sa_mask);
+    // In two steps, as below. This cannot fail, because the number is valid.
+    sigaction(SIGIO, nullptr, &all[SIGIO].before);
+    sigaction(SIGIO, &ours, nullptr);
+}
+
+overflow_signal::~overflow_signal() {
+    const std::lock_guard hold{overflow_lock};
+    UMS_ASSERT(overflow_users != 0, "more ends than beginnings");
+    if (--overflow_users != 0) return;
+    struct sigaction now {};
+    // The application's own handler stays.
+    if (sigaction(SIGIO, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+        now.sa_sigaction == &handle_overflow)
+        sigaction(SIGIO, &all[SIGIO].before, nullptr);
+}
+
+int interrupt_signal::unused() noexcept {
+    for (int n = SIGRTMAX - 1; n >= SIGRTMIN; --n) {
+        struct sigaction now {};
+        if (sigaction(n, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+            now.sa_handler == SIG_DFL)
+            return n;
+    }
+    return 0;
+}
+
+bool interrupt_signal::is_usable(int signal) noexcept {
+    return signal >= SIGRTMIN && signal <= SIGRTMAX;
+}
+
+interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) : number_{signal} {
+    if (!is_usable(signal))
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: the signal of user interrupts: expected a real-time signal"};
+    // sync(interrupt.signal): one at a time; sees what the last user left.
+    installed& mine = all[signal];
+    UMS_ASSERT(!mine.exists.exchange(true, base::acq_rel), "two handlers of user interrupts");
+    mine.on_interrupt = on_interrupt;
+    // In two steps, because a foreign signal may come as soon as our handler is there, and must
+    // find the former one.
+    struct sigaction ours {};
+    ours.sa_sigaction = &handle;
+    ours.sa_flags = SA_SIGINFO | SA_RESTART | flags;
+    sigemptyset(&ours.sa_mask);
+    if (sigaction(signal, nullptr, &mine.before) != 0 || sigaction(signal, &ours, nullptr) != 0) {
+        mine.exists.store(false, base::release);  // sync(interrupt.signal)
+        throw std::system_error{errno, std::generic_category(), "ums: sigaction"};
+    }
+}
+
+interrupt_signal::~interrupt_signal() {
+    if (is_installed()) sigaction(number_, &all[number_].before, nullptr);
+    all[number_].exists.store(false, base::release);  // sync(interrupt.signal)
+}
+
+bool interrupt_signal::is_installed() const noexcept {
+    struct sigaction now {};
+    return sigaction(number_, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+           now.sa_sigaction == &handle;
+}
+
+}  // namespace ums::os

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+#include "os/thread/thread_state.hpp"
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "os/system.hpp"
+
+namespace ums::os {
+
+long thread_states::open() noexcept {
+    const long folder = system.open_to_read("/proc/self/task");
+    if (folder < 0) return folder;
+    folder_ = static_cast<int>(folder);
+    take_reserve();
+    char text[256];
+    const int self = static_cast<int>(::syscall(SYS_gettid));
+    const long n = read(self, "/stat", text, sizeof text);
+    if (n < 0) close();
+    return n < 0 ? n : 0;
+}
+
+void thread_states::close() noexcept {
+    // relaxed, like all accesses to it: it guards nothing but itself.
+    const int reserve = reserve_.exchange(-1, base::relaxed);
+    if (reserve >= 0) system.close_fd(reserve);
+    if (folder_ >= 0) system.close_fd(folder_);
+    folder_ = -1;
+}
+
+void thread_states::take_reserve() noexcept {
+    const long fd = system.duplicate(folder_);
+    if (fd < 0) return;
+    int none = -1;
+    if (!reserve_.compare_exchange(none, static_cast<int>(fd), base::relaxed, base::relaxed))
+        system.close_fd(static_cast<int>(fd));
+}
+
+long thread_states::open_file(const char* path) noexcept {
+    const long fd = system.open_at(folder_, path);
+    if (fd != -EMFILE && fd != -ENFILE) return fd;
+    const int reserve = reserve_.exchange(-1, base::relaxed);
+    if (reserve < 0) return fd;
+    system.close_fd(reserve);
+    return system.open_at(folder_, path);
+}
+
+long thread_states::read(int tid, const char* file, char* into, unsigned long bytes) noexcept {
+    char path[32];
+    char* const end = std::to_chars(path, path + 12, tid).ptr;
+    std::strcpy(end, file);
+    const long fd = open_file(path);
+    long n = fd;
+    if (fd >= 0) {
+        n = system.read_from_start(static_cast<int>(fd), into, bytes - 1);
+        system.close_fd(static_cast<int>(fd));
+        if (n >= 0) into[n] = 0;
+    }
+    if (reserve_.load(base::relaxed) < 0) take_reserve();
+    return n == 0 ? -EIO : n;
+}
+
+thread_states::seen thread_states::look(int tid) noexcept {
+    char text[256];
+    const long n = read(tid, "/syscall", text, sizeof text);
+    if (n > 0) return parse_syscall(text);
+    if (n != -ENOENT && n != -EACCES && n != -EPERM) return {kind::unknown, 0};
+    if (read(tid, "/stat", text, sizeof text) <= 0) return {kind::unknown, 0};
+    return parse_stat(text);
+}
+
+thread_states::seen thread_states::parse_syscall(const char* text) noexcept {
+    if (std::strncmp(text, "running", 7) == 0) return {kind::running, 0};
+    char* end = nullptr;
+    const long call = std::strtol(text, &end, 10);
+    if (end == text) return {kind::unknown, 0};
+    return call >= 0 ? seen{kind::in_call, call} : seen{kind::in_fault, 0};
+}
+
+thread_states::seen thread_states::parse_stat(const char* text) noexcept {
+    // The text is "TID (name) S ...". The name may contain anything.
+    const char* name_end = std::strrchr(text, ')');
+    if (name_end == nullptr || name_end[1] != ' ') return {kind::unknown, 0};
+    switch (name_end[2]) {
+        case 'R':
+            return {kind::running, 0};
+        case 'S':
+        case 'D':
+            return {kind::waiting, 0};
+        default:
+            return {kind::unknown, 0};
+    }
+}
+
+}  // namespace ums::os

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+#include "runtime/carrier_watch.hpp"
+
+#include <csignal>
+#include <system_error>
+
+#include "arch/sanitizer.hpp"
+#include "carry/detect/no_detector.hpp"
+#include "os/system.hpp"
+#include "sched/block/stop.hpp"
+#include "sched/block/watching.hpp"
+
+namespace ums::rt {
+
+carrier_watch::carrier_watch(const settings& chosen) {
+    const options& o = chosen.chosen;
+    detector_ = carry::choose(detection_of(o));
+    try {
+        no_slices_ = why_no_slices(detector_.is->kind(), detector_.reason);
+        static_cast<void>(slice(o.time_slice_us));
+        const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
+        if (number != 0 && detects() && why_no_stops() == nullptr) {
+            signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
+            sched::stop::source.set(&*signal_, os::user_interrupt::best_way());
+        }
+    } catch (...) {
+        detector_.is->stop();
+        throw;
+    }
+    sched::stop::learn_where_to_wait();
+    sched::watching::forget();
+    if (detects()) sched::watching::by = detector_.is.get();
+}
+
+carrier_watch::carrier_watch(after_fork, carrier_watch& parents)
+    : detector_{std::make_unique<carry::no_detector>(), "in the child of a fork()"},
+      no_slices_{why_no_slices(carry::detector_kind::none, detector_.reason)} {
+    parents.detector_.is->leave_behind();
+    sched::watching::by = nullptr;
+    sched::watching::forget();
+    sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
+}
+
+carrier_watch::~carrier_watch() {
+    sched::watching::by = nullptr;
+    detector_.is->stop();
+    sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
+}
+
+bool carrier_watch::detects() const noexcept {
+    return detector_.is->kind() != carry::detector_kind::none;
+}
+
+os::nanoseconds carrier_watch::slice(std::uint32_t us) const {
+    if (us == 0) return 0;
+    // Under a sanitizer a processor does not leave a fiber that computes, either: fibers that take
+    // turns on one processor would look like threads that race.
+    if (no_slices_.empty()) return why_no_stops() == nullptr ? us * 1000L : 0;
+    if (us == default_time_slice_us) return detects() ? us * 1000L : 0;
+    throw std::system_error{
+        std::make_error_code(std::errc::operation_not_supported),
+        "ums: time_slice_us: " + no_slices_ + "; only 0 or the default works here"};
+}
+
+std::string why_no_slices(carry::detector_kind found, const std::string& reason) {
+    if (found == carry::detector_kind::none)
+        return "time slices need a detector of blocking, and it is off (" + reason + ")";
+    if (why_no_stops() != nullptr) return {};
+    if (os::interrupt_signal::unused() == 0) return "time slices need a signal, and none is left";
+    if (const long error = os::user_interrupt::try_it(); error < 0)
+        return "time slices need a clock, and there is none (" +
+               std::generic_category().message(static_cast<int>(-error)) + "; see ulimit -i)";
+    return {};
+}
+
+const char* why_no_stops() noexcept {
+#if defined(UMS_TSAN)
+    return "ThreadSanitizer";  // It delays signals to places of its own choice.
+#elif defined(UMS_ASAN)
+    // The locks of its runtime spin: a fiber that waits for one that a stopped fiber holds is never
+    // found blocked.
+    return "AddressSanitizer";
+#else
+    // It takes the signal's stack and the crossing for mistakes.
+    return arch::under_valgrind() ? "Valgrind" : nullptr;
+#endif
+}
+
+}  // namespace ums::rt

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/block/watching.hpp: the detector that watches the processors of all clusters, and what it
+// has found.
+
+#include "base/atomic.hpp"
+#include "carry/detect/detector.hpp"
+#include "ums/stats.hpp"
+
+namespace ums::sched {
+
+struct watching {
+    // Null: no detector looks. Set while no runtime runs.
+    static inline constinit carry::detector* by = nullptr;
+    [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
+
+    // The detector calls this now and then while anything runs, one call at a time. Null: no code
+    // asks for it.
+    static inline constinit base::atomic<void (*)(os::nanoseconds now) noexcept> on_look;
+
+    // A carrier that had nothing to run now runs a fiber, or one that was stopped with its fiber
+    // continues.
+    UMS_ALWAYS_INLINE static void runs() noexcept {
+        if (by != nullptr) by->nudge();
+    }
+
+    // How long after a block its processor moved on: see runtime_stats::notice_us. Also for readers
+    // from outside.
+    static inline constinit base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets] = {};
+    static inline constinit base::atomic<std::uint64_t> notice_ns{0};  // Their sum.
+
+    // Adds what was found since forget(), which must be called while no runtime runs.
+    static void add_to(runtime_stats& s) noexcept;
+    static void forget() noexcept;
+};
+
+}  // namespace ums::sched

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+
+// Waiting for a fiber's end, or detaching it. The public face is ums/fiber.hpp.
+
+#include <cstdio>
+#include <exception>
+#include <system_error>
+
+#include "base/assert.hpp"
+#include "os/cpu/topology.hpp"
+#include "sched/block/hand_off.hpp"
+#include "sched/block/keep.hpp"
+#include "sched/fiber/access.hpp"
+#include "sched/life/end.hpp"
+#include "sched/run/cluster.hpp"
+#include "sched/run/park.hpp"
+#include "sched/run/plain_join.hpp"
+#include "sched/run/recycle.hpp"
+#include "sched/run/switch.hpp"
+#include "ums/fiber.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// A fiber parks in the joiner word itself rather than in its own word. It is published there only
+// after its registers are saved, so a thread that takes it out of the word owns it, and one
+// compare-and-swap serves both registration and park. (A plain thread publishes its parkable first
+// and parks there.)
+void finish_join(const after_switch& h, carrier& c) noexcept {
+    std::uintptr_t was = fiber::running;
+    // sync(join): release publishes the joiner's registers to the end of the joined fiber. If that
+    // end came first, the joiner, which acquires it when it runs again, continues.
+    if (static_cast<fiber*>(h.other)->joiner.compare_exchange(
+            was, reinterpret_cast<std::uintptr_t>(static_cast<parkable*>(h.self)), base::release,
+            base::relaxed))
+        return;
+    UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
+    let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
+}
+
+// `keeps`: the caller keeps its carrier.
+template <bool keeps = false>
+void wait_for_end(carrier* c, fiber* target) noexcept {
+    if (!keeps && c->exceptions->active()) [[unlikely]]
+        return c->is_kept.get()
+                   ? wait_for_end<true>(c, target)
+                   : keeping_exceptions([target] { wait_for_end(this_carrier(), target); });
+    fiber* self = c->running.get();
+    processor* p = enter_surely(c);
+    fiber* next = p->pick();
+    if (p->trace != nullptr) [[unlikely]]
+        trace_park(*p->trace, *self, keeps ? nullptr : next, trace_wait::join, target->id.get());
+    after_switch* const after = c->leave_behind(&finish_join, self, target);
+    if constexpr (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
+}
+
+// For a plain thread.
+void wait_for_end(parkable& self, fiber* target) noexcept {
+    std::uintptr_t was = fiber::running;
+    // sync(join): release publishes this parkable to the fiber's end.
+    if (target->joiner.compare_exchange(was, reinterpret_cast<std::uintptr_t>(&self), base::release,
+                                        base::relaxed))
+        return park(park_kind::internal);
+    UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
+}
+
+UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
+    // sync(join): sees the fiber's end.
+    if (f->joiner.load(base::acquire) != fiber::finished) {
+        // It will never end. Its stack is not used again: others may still name it.
+        if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
+            return;
+        if (at.self != nullptr)
+            wait_for_end(at.on, f);
+        else
+            wait_for_end(this_parkable(), f);
+        // sync(join): sees the fiber's end.
+        const std::uintptr_t word = f->joiner.load(base::acquire);
+        UMS_ASSERT(word == fiber::finished, "a join returned before the fiber's end");
+    }
+    arch::happens_after(&f->joiner);
+    free_fiber(*f, here{});  // `here` is read again, because the join may have moved the caller.
+}
+
+}  // namespace
+
+}  // namespace ums::sched
+
+namespace ums::impl {
+
+using namespace sched;
+
+void join(sched::fiber* f) {
+    const here at;
+    if (at.self == f)
+        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "ums: a fiber cannot join itself"};
+    if (at.self != nullptr) [[likely]]
+        return join_from(at, f);
+    const plain_join registered;
+    join_from(at, f);
+}
+
+void detach(sched::fiber* f) noexcept {
+    std::uintptr_t was = sched::fiber::running;
+    // sync(join): release gives the fiber to its own end; acquire sees that end.
+    if (f->joiner.compare_exchange(was, sched::fiber::detached, base::acq_rel, base::acquire))
+        return;
+    UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");
+    arch::happens_after(&f->joiner);
+    free_fiber(*f, here{});
+}
+
+fiber_ref ref_of(sched::fiber* f) noexcept { return access::ref(f); }
+
+void terminate_joinable() noexcept {
+    std::fprintf(stderr,
+                 "ums: the handle of a joinable fiber was destroyed or assigned to: join, detach "
+                 "or move it first, or use ums::jfiber\n");
+    std::terminate();
+}
+
+}  // namespace ums::impl
+
+namespace ums {
+
+unsigned fiber::hardware_concurrency() noexcept { return os::usable_cpus(); }
+
+}  // namespace ums

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+#include "ums/this_fiber.hpp"
+
+#include <sched.h>
+#include <system_error>
+
+#include "base/assert.hpp"
+#include "os/no_stop.hpp"
+#include "sched/block/hand_off.hpp"
+#include "sched/block/keep.hpp"
+#include "sched/fiber/access.hpp"
+#include "sched/queue/depot.hpp"
+#include "sched/run/cluster.hpp"
+#include "sched/run/here.hpp"
+#include "sched/run/park.hpp"
+#include "sched/run/switch.hpp"
+#include "ums/cluster.hpp"
+
+namespace ums {
+
+namespace {
+
+using namespace sched;
+
+// For a fiber that goes into a queue that others see only after its registers are saved.
+void finish_yield(const after_switch& h, carrier& c) noexcept {
+    if (!c.proc.get()->may_run(*h.self) || c.proc.get()->is_retiring()) {
+        h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+        return;
+    }
+    c.proc.get()->make_ready(*h.self, false);
+    c.proc.get()->wake_help();
+}
+
+// To h.word, a processor, if that is not 0. Until it has come there the fiber is pinned to it.
+void finish_migration(const after_switch& h, carrier& c) noexcept {
+    auto& target = *static_cast<sched::cluster*>(h.other);
+    h.self->pin(reinterpret_cast<processor*>(h.word));
+    if (h.self->home_cluster.get() == &target) return target.make_ready_from_outside(*h.self);
+    h.self->home_cluster.publish(&target);  // For urgency::settle(), which may look from anywhere.
+    h.self->kept.forget();
+    // Counted there before it is counted out here, so that neither drain() misses it.
+    target.spawned_outside.fetch_add(1, base::seq_cst);
+    target.make_ready_from_outside(*h.self);
+    c.proc.get()->count_end();
+}
+
+// yield() of a fiber that keeps its carrier.
+[[gnu::noinline]] void yield_with_carrier(carrier* c) noexcept {
+    sched::fiber* const self = c->running.get();
+    processor* const p = c->enter();
+    if (p == nullptr) return static_cast<void>(rejoin(c));
+    if (sched::fiber* const next = p->ready.rotate(*self))
+        return keep::switch_to(*c, *self, next, nullptr);
+    sched::fiber* const next = p->pick_for_yield(*self);
+    if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return c->leave(self->race);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::yield, *self, nullptr);
+    keep::switch_to(*c, *self, next, c->leave_behind(&finish_yield, self));
+}
+
+wake_reason to_public(parkable::reason why) noexcept {
+    return why == parkable::reason::wake       ? wake_reason::unparked
+           : why == parkable::reason::deadline ? wake_reason::deadline_passed
+                                               : wake_reason::stopped;
+}
+
+}  // namespace
+
+// The hottest function of the library. Two stores and a load take the ownership (the load tests for
+// a thief, and for a processor that has left); one fiber leaves the ring and one enters it; the
+// switch; and a store gives the ownership back.
+void this_fiber::yield() noexcept {
+    carrier* c = this_carrier();
+    if (c == nullptr) [[unlikely]] {
+        sched_yield();
+        return;
+    }
+    if (c->exceptions->active()) [[unlikely]]
+        return c->is_kept.get() ? yield_with_carrier(c) : keeping_exceptions([] { yield(); });
+    sched::fiber* self = c->running.get();
+    processor* p = c->enter();
+    if (p == nullptr) [[unlikely]]
+        return static_cast<void>(rejoin(c));
+    sched::fiber* next = p->ready.rotate(*self);
+    if (next != nullptr) [[likely]]
+        return switch_to(c, self, next, p->trace);
+    next = p->pick_for_yield(*self);
+    if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return c->leave(self->race);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::yield, *self, next);
+    switch_to(c, self, next, c->leave_behind(&finish_yield, self));
+}
+
+fiber_id this_fiber::get_id() noexcept { return ref().id(); }
+
+std::string_view this_fiber::name() noexcept { return ref().name(); }
+
+fiber_ref this_fiber::ref() noexcept { return access::ref(&this_parkable()); }
+
+void this_fiber::park() noexcept { sched::park(park_kind::user); }
+
+wake_reason this_fiber::park_until(deadline limit) noexcept {
+    return to_public(sched::park(park_kind::user, os::to_nanoseconds(limit), nullptr));
+}
+
+wake_reason this_fiber::park(const std::stop_token& stop) noexcept {
+    return to_public(sched::park(park_kind::user, os::never, &stop));
+}
+
+wake_reason this_fiber::park_until(deadline limit, const std::stop_token& stop) noexcept {
+    return to_public(sched::park(park_kind::user, os::to_nanoseconds(limit), &stop));
+}
+
+void this_fiber::sleep_until(deadline limit) noexcept {
+    const os::nanoseconds at = os::to_nanoseconds(limit);
+    // Only its deadline wakes a sleeper.
+    if (at > os::now()) sched::park(park_kind::internal, at, nullptr);
+}
+
+namespace {
+
+// `there`: null: any of its processors.
+void go_to(sched::cluster* target, processor* there) noexcept {
+    UMS_ASSERT(!target->is_left_behind(), "migrate() to a cluster that fork() has left behind");
+    carrier* c = this_carrier();
+    const bool keeps = c->is_kept.get();
+    if (c->exceptions->active() && !keeps)
+        return keeping_exceptions([target, there] { go_to(target, there); });
+    sched::fiber* self = c->running.get();
+    UMS_ASSERT(!keeps || self->home_cluster.get() == target,
+               "migrate() was called inside ums::keep_carrier, and a kernel thread does not leave "
+               "its cluster");
+    // A marked region continues with a permit of the new cluster's: each pool counts its own.
+    const std::uint32_t depth = self->home_cluster.get() != target ? self->blocks.depth.get() : 0;
+    if (depth != 0) {
+        self->blocks.depth.set(0);
+        self->blocks.has_permit.set(false);
+        self->home_cluster.get()->carriers.give_permit();
+    }
+    processor* p = enter_surely(c);
+    sched::fiber* next = p->pick();
+    if (p->trace != nullptr) [[unlikely]]
+        trace_leave(*p->trace, sched::trace_event::migrate, *self, keeps ? nullptr : next);
+    after_switch* const after =
+        c->leave_behind(&finish_migration, self, target, reinterpret_cast<std::uintptr_t>(there));
+    if (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
+    if (depth == 0) return;
+    target->carriers.take_permit();
+    self->blocks.has_permit.set(true);
+    self->blocks.depth.set(depth);
+}
+
+here of_a_fiber() noexcept {
+    const here at;
+    UMS_ASSERT(at.self != nullptr, "migrate() was called by a plain thread");
+    return at;
+}
+
+}  // namespace
+
+void this_fiber::migrate(ums::cluster& to) noexcept {
+    sched::cluster* const target = cluster_access::of(to);
+    if (of_a_fiber().self->home_cluster.get() != target) go_to(target, nullptr);
+}
+
+void this_fiber::migrate(ums::cluster& to, unsigned index) {
+    sched::cluster* const target = cluster_access::of(to);
+    const here at = of_a_fiber();
+    if (index >= target->active())
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: this_fiber::migrate: the cluster has no such processor"};
+    processor& there = target->at(index);
+    sched::fiber& self = *at.self;
+    const bool stays_pinned = self.is_pinned.get();
+    if (at.at() != &there)
+        go_to(target, &there);
+    else if (stays_pinned)
+        self.pin(&there);
+    if (stays_pinned) return;
+    self.pin(nullptr);
+    const os::no_stop policy_is_used_by_processors;
+    if (policy* order = target->policy()) order->placed(access::ref(&self), index);
+}
+
+std::size_t this_fiber::stack_high_water_bytes() noexcept {
+    const here at;
+    return at.self != nullptr ? mem::high_water_bytes(*at.self) : 0;
+}
+
+}  // namespace ums

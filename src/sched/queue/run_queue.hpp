@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/queue/run_queue.hpp: the ready fibers of one processor, and how long those that run may
+// continue.
+//
+// The next fiber comes from, in this order: the run-next slot (the fiber that the running one made
+// ready last: its data is warm), then the ring's front. Fibers that only this processor may run
+// have a ring of their own; while it holds any, each second slice begins with one of them.
+//
+// A slice is 61 switches. When it is over, the processor looks at everything else
+// (sched/run/processor.hpp), and the fiber in the run-next slot goes to the ring's back: two fibers
+// that wake each other share one slice.
+//
+// All of it is used under carry/ownership.hpp, except what is called a hint: any thread may read
+// that.
+
+#include <cstdint>
+
+#include "base/assert.hpp"
+#include "base/atomic.hpp"
+#include "base/look_inside.hpp"
+#include "sched/fiber/fiber.hpp"
+#include "sched/queue/fiber_ring.hpp"
+
+namespace ums::sched {
+
+class run_queue {
+public:
+    static constexpr std::uint32_t slice = 61;
+
+    // --- The slice ---
+    // Counts a switch. Returns whether the slice is over with it.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool count_switch() noexcept {
+        const std::uint32_t left = ticks_left_.get() - 1;
+        ticks_left_.set(left);
+        return left == 0;
+    }
+    [[nodiscard]] bool is_slice_over() const noexcept { return ticks_left_.get() == 0; }
+    // Counts a switch unless the slice would be over with it. Returns whether it was counted.
+    bool count_within_slice() noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= 1) return false;
+        ticks_left_.set(left - 1);
+        return true;
+    }
+    // The slice ends with the next switch, or after `switches` of them.
+    void end_soon(std::uint32_t switches = 1) noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= switches) return;
+        length_.set(length_.get() - (left - switches));  // What is cut off does not count.
+        ticks_left_.set(switches);
+    }
+    // `length` is in switches: the processor wants to look around at the latest after that many.
+    void start_slice(std::uint32_t length) noexcept {
+        UMS_ASSERT(length >= 1 && length <= slice, "a slice of no switch, or of too many");
+        slices_.add(1);
+        in_past_slices_.add(length_.get() - ticks_left_.get());
+        length_.set(always_looks_ || !pinned_.looks_empty() ? 1 : length);
+        ticks_left_.set(length_.get());
+    }
+    // How many slices have begun. A hint.
+    [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
+    // The switches of all slices but the present one: never decreases. A hint.
+    [[nodiscard]] std::uint64_t past_switches() const noexcept { return in_past_slices_.get(); }
+    // A number that changes with each switch. A hint.
+    [[nodiscard]] std::uint64_t switches() const noexcept {
+        return slices_.get() * 64 + ticks_left_.get();
+    }
+    // Makes each slice one switch long, because a policy of the application's decides what runs
+    // next. Call it once, before anything runs.
+    void always_look() noexcept { always_looks_ = true; }
+    [[nodiscard]] bool always_looks() const noexcept { return always_looks_; }
+
+    // --- What runs next ---
+    // The shortest path of a yield: the front comes, and `self` goes to the back. If it returns
+    // null, the switch is counted and nothing else is done.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* rotate(fiber& self) noexcept {
+        if (count_switch()) [[unlikely]]
+            return nullptr;
+        if (run_next_.get() != nullptr) [[unlikely]]
+            return nullptr;
+        if (self.is_pinned.get()) [[unlikely]]
+            return nullptr;
+        return ring_.rotate(self);
+    }
+    // Returns the fiber in the run-next slot, or the front; null if there is none.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop() noexcept {
+        if (fiber* f = run_next_.get()) {
+            run_next_.set(nullptr);
+            return f;
+        }
+        return ring_.pop_front();
+    }
+    // The same within the slice, which counts it. If there is none, or the slice would be over,
+    // returns null and counts nothing.
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop_within_slice() noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= 1) return nullptr;
+        fiber* const f = pop();
+        if (f != nullptr) ticks_left_.set(left - 1);
+        return f;
+    }
+    // The last of the queue. Requires: rotate() has just put it there.
+    [[nodiscard]] fiber* back() const noexcept { return ring_.back(); }
+    // A pinned one. At a slice's end only each second time, so that the others have theirs.
+    [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
+    [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {
+        is_pinned_turn_ = !is_pinned_turn_;
+        return is_pinned_turn_ ? pop_pinned() : nullptr;
+    }
+
+    // --- What is ready ---
+    UMS_ALWAYS_INLINE void push_next(fiber& f) noexcept {
+        fiber* const displaced = run_next_.get();
+        run_next_.set(&f);
+        if (displaced != nullptr) push_back(*displaced);
+    }
+    // The fiber in the run-next slot, if there is one, goes to the back.
+    void end_run_next() noexcept {
+        fiber* const next = run_next_.get();
+        if (next == nullptr) return;
+        run_next_.set(nullptr);
+        push_back(*next);
+    }
+    void push_back(fiber& f) noexcept;
+    void push_front(fiber& f) noexcept;
+    // For the creator of a dispatched fiber: puts it in front, as if it had called the fiber; but
+    // once in 61 slices at the back, so that a fiber that only dispatches cannot starve the others.
+    // (Doing so in every slice would turn the depth-first walk of a tree into a breadth-first one.)
+    void push_creator(fiber& f) noexcept {
+        const std::uint64_t now = slices_.get();
+        if (now - creators_turn_ < slice) return push_front(f);
+        creators_turn_ = now;
+        push_back(f);
+    }
+
+    // Moves half of what is in the victim's ring here, from its back. If that is nothing, and
+    // `slot_too`, moves the fiber in its run-next slot. Returns how many. Requires the victim's
+    // protection, too.
+    std::uint32_t steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept;
+
+    // The front's place: see fiber_ring::head().
+    [[nodiscard]] std::uint32_t head() const noexcept { return ring_.head(); }
+
+    // --- Hints ---
+    [[nodiscard]] bool looks_busy() const noexcept { return !ring_.looks_empty(); }
+    [[nodiscard]] bool has_run_next() const noexcept { return run_next_.get() != nullptr; }
+    [[nodiscard]] bool has_pinned() const noexcept { return !pinned_.looks_empty(); }
+    [[nodiscard]] std::uint32_t size() const noexcept {
+        return ring_.size() + pinned_.size() + (has_run_next() ? 1 : 0);
+    }
+
+private:
+    friend struct ums::look_inside;
+
+    base::owned<std::uint32_t> ticks_left_{1};
+    base::owned<fiber*> run_next_;
+    fiber_ring ring_;
+    fiber_ring pinned_;
+    base::owned<std::uint64_t> slices_;
+    // For readers from outside: in_past_slices_ + length_ - ticks_left_ switches so far.
+    base::owned<std::uint64_t> in_past_slices_;
+    base::owned<std::uint32_t> length_{1};  // The length of this slice.
+    bool is_pinned_turn_ = false;
+    bool always_looks_ = false;
+    std::uint64_t creators_turn_ = 0;  // The slice in which a creator last went to the back.
+};
+
+}  // namespace ums::sched

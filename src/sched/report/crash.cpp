@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+#include "sched/report/crash.hpp"
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <execinfo.h>
+#include <unistd.h>
+
+#include "base/atomic.hpp"
+#include "mem/overflow.hpp"
+#include "sched/record/describe.hpp"
+#include "sched/record/trace.hpp"
+#include "sched/run/here.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+// How many signals are still mentioned. A program that handles many does not want a line for each.
+constinit base::atomic<int> mentions_left{16};
+std::terminate_handler before = nullptr;
+bool is_installed = false;
+
+void write_text(const char* text, int n) noexcept {
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
+}
+
+void write_address(const char* heading, const void* at) noexcept {
+    write_text(heading, static_cast<int>(std::strlen(heading)));
+    void* const one = const_cast<void*>(at);
+    ::backtrace_symbols_fd(&one, 1, STDERR_FILENO);
+}
+
+void report(const char* what) noexcept {
+    const here at;
+    const mem::crash_report one{at.self != nullptr};
+    if (!one.is_first()) return;
+    const fiber& f = *at.self;
+    char who[320], maker[40] = "a plain thread", text[480];
+    describe(f, who, sizeof who);
+    if (f.spawner != 0)
+        std::snprintf(maker, sizeof maker, "fiber %lu", static_cast<unsigned long>(f.spawner));
+    write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, which %s has made\n", what,
+                                   who, maker));
+    // The handler's own frames come first, then the fiber's, down to its first.
+    void* frames[64];
+    const int n = ::backtrace(frames, 64);
+    ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
+    write_address("start function\n", reinterpret_cast<const void*>(f.run));
+    if (f.spawned_at != nullptr) write_address("spawned at\n", f.spawned_at);
+    dump_trace();
+}
+
+void name_signal(int number, char (&into)[40]) noexcept {
+    const char* const name = ::sigabbrev_np(number);
+    std::snprintf(into, sizeof into, "SIG%s", name != nullptr ? name : "?");
+}
+
+[[noreturn]] void on_terminate() {
+    report("std::terminate()");
+    if (before != nullptr) before();
+    std::abort();
+}
+
+}  // namespace
+
+void report_signal(int number) noexcept {
+    char what[40];
+    name_signal(number, what);
+    report(what);
+}
+
+void mention_signal(int number) noexcept {
+    const here at;
+    // relaxed: only a count.
+    if (at.self == nullptr || mentions_left.load(base::relaxed) <= 0 ||
+        mentions_left.fetch_sub(1, base::relaxed) <= 0)
+        return;
+    char what[40], who[320], text[480];
+    name_signal(number, what);
+    describe(*at.self, who, sizeof who);
+    write_text(text,
+               std::snprintf(text, sizeof text,
+                             "ums: %s in %s; the program's handler is called next\n", what, who));
+}
+
+void report_terminate() noexcept {
+    if (is_installed) return;
+    is_installed = true;
+    before = std::set_terminate(&on_terminate);
+}
+
+void stop_reporting_terminate() noexcept {
+    if (!is_installed || std::get_terminate() != &on_terminate) return;
+    std::set_terminate(before);
+    is_installed = false;
+}
+
+}  // namespace ums::sched

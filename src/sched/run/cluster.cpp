@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: MIT
+#include "sched/run/cluster.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/chain.hpp"
+#include "os/cpu/membarrier.hpp"
+#include "os/cpu/topology.hpp"
+#include "os/futex.hpp"
+#include "os/no_stop.hpp"
+#include "sched/block/stop.hpp"
+#include "sched/fiber/access.hpp"
+#include "sched/lock/urgency.hpp"
+#include "sched/run/here.hpp"
+#include "sched/run/park.hpp"
+#include "sched/run/wake.hpp"
+#include "ums/blocking.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+constinit os::lock list_lock{os::lock_rank::leaf};
+
+}  // namespace
+
+constinit cluster* cluster::all_clusters_ = nullptr;
+
+cluster::cluster(cluster_setup setup)
+    : carriers{*this, setup.carriers, setup.time_slice},
+      setup_{std::move(setup)},
+      policy_{std::move(setup_.policy)} {
+    try {
+        for (unsigned i = 0; i < setup_.processors; ++i) make_processor(i);
+    } catch (...) {
+        delete_processors();
+        throw;
+    }
+    if (policy_ != nullptr && policy_->has_priorities()) urgency::add_cluster();
+    const os::lock_guard guard{list_lock};
+    base::chain::push_front(all_clusters_, *this, &cluster::next_cluster_);
+}
+
+cluster::~cluster() {
+    {
+        const os::lock_guard guard{list_lock};
+        base::chain::remove(all_clusters_, *this, &cluster::next_cluster_);
+    }
+    if (policy_ != nullptr && policy_->has_priorities()) urgency::remove_cluster();
+    // A fiber that has left may hold a mutex on whose account somebody still looks at this cluster.
+    urgency::wait_for_sections();
+    delete_processors();
+}
+
+void cluster::delete_processors() noexcept {
+    for (unsigned i = 0; i < size(); ++i) delete all_[i].load(base::relaxed);
+}
+
+processor* cluster::make_processor(unsigned index) {
+    std::unique_ptr<processor> made{
+        new processor{*this, index, setup_.seed * 0x9e3779b97f4a7c15u + index}};
+    processor* const p = made.get();
+    if (setup_.scatter) p->scatter();
+    if (policy_ != nullptr) p->ready.always_look();
+    if (setup_.pin) {
+        p->distance = std::make_unique<unsigned char[]>(index + 1);
+        const int cpu = cpu_of(index);
+        for (unsigned i = 0; i < index; ++i)
+            p->distance[i] = static_cast<unsigned char>(os::cpu_distance(cpu, cpu_of(i)));
+    }
+    if (policy_ != nullptr) policy_->attach(index);
+    // sync(cluster.all): publishes the processor to threads that read the size.
+    all_[index].store(made.release(), base::release);
+    size_.store(index + 1, base::release);
+    // seq_cst: an idler that still reads the old number after it joined the idle set is seen there
+    // by the new processor.
+    active_.store(index + 1, base::seq_cst);
+    return p;
+}
+
+int cluster::cpu_of(unsigned n) const noexcept {
+    return setup_.cpus.empty() ? os::nth_usable_cpu(n) : setup_.cpus[n % setup_.cpus.size()];
+}
+
+void cluster::place_thread(unsigned n, bool is_its_first) const noexcept {
+    if (setup_.pin) {
+        const int only = cpu_of(n);
+        os::confine_this_thread({&only, 1});
+    } else if (is_its_first) {
+        os::confine_this_thread(setup_.cpus);
+    }
+}
+
+std::vector<int> cluster::cpus_in_use() {
+    const os::lock_guard guard{list_lock};
+    std::vector<int> all;
+    for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+        all.insert(all.end(), c->setup_.cpus.begin(), c->setup_.cpus.end());
+    return all;
+}
+
+// add, remove, start and stop exclude each other. They wait by parking, because a fiber that waited
+// in a lock would hold the processor that is to leave.
+class cluster::change {
+public:
+    explicit change(cluster& c) noexcept : cluster_{c} {
+        waiter self{&this_parkable(), nullptr};
+        cluster_.change_lock_.acquire();
+        if (!cluster_.is_changing_) {
+            cluster_.is_changing_ = true;
+            cluster_.change_lock_.release();
+            return;
+        }
+        base::chain::push_back(cluster_.change_waiters_, self, &waiter::next);
+        cluster_.change_lock_.release();
+        park(park_kind::internal);
+    }
+    ~change() {
+        cluster_.change_lock_.acquire();
+        waiter* next = base::chain::pop_front(cluster_.change_waiters_, &waiter::next);
+        if (next == nullptr) cluster_.is_changing_ = false;
+        cluster_.change_lock_.release();
+        if (next != nullptr) sched::wake(*next->who);
+    }
+
+private:
+    cluster& cluster_;
+};
+
+void cluster::start() {
+    change turn{*this};
+    UMS_ASSERT(!running_, "a cluster is started twice");
+    maker_.emplace();
+    for (unsigned i = 0; i < size(); ++i) carriers.hold(at(i));
+    carriers.keep_spare();
+    running_ = true;
+}
+
+void cluster::stop() noexcept {
+    change turn{*this};
+    for (unsigned i = 0; i < active(); ++i) at(i).retirement.is_asked.store(true, base::seq_cst);
+    for (unsigned i = 0; i < active(); ++i) at(i).notify();
+    wake_resting();
+    carriers.stop();
+    for (unsigned i = 0; i < active(); ++i) carriers.forget(at(i));
+    maker_.reset();
+    wait_for_visitors();
+    running_ = false;
+}
+
+// A fiber calls this if a processor could not be added. If it were stopped in the middle, it would
+// wait for a processor, and the processors for it: for the policy's turn, or for fibers that it has
+// in hand.
+void cluster::detach_from_policy(unsigned index) {
+    if (policy_ == nullptr) return;
+    const os::no_stop policy_is_used_by_processors;
+    policy_->detach(index);
+    wake_for_work();  // For the fibers that the policy has given to the other processors.
+}
+
+unsigned cluster::add_processor() {
+    change turn{*this};
+    const unsigned index = active();
+    if (index == max_processors)
+        throw std::system_error{std::make_error_code(std::errc::resource_unavailable_try_again),
+                                "ums: a cluster has at most 1024 processors"};
+    processor* p;
+    if (index < size()) {
+        p = &at(index);
+        if (policy_ != nullptr) policy_->attach(index);
+        p->retirement.is_asked.store(false, base::relaxed);
+        p->retirement.is_done.store(false, base::seq_cst);
+        active_.store(index + 1, base::seq_cst);
+    } else {
+        p = make_processor(index);
+    }
+    try {
+        carriers.hold(*p);
+    } catch (...) {
+        active_.store(index, base::release);
+        detach_from_policy(index);
+        p->retirement.is_done.store(true, base::seq_cst);
+        forward(*p);
+        throw;
+    }
+    return index;
+}
+
+void cluster::remove_processor() {
+    change turn{*this};
+    const unsigned left = active() - 1;
+    if (left == 0)
+        throw std::system_error{std::make_error_code(std::errc::invalid_argument),
+                                "ums: a cluster's last processor cannot be removed"};
+    processor& p = at(left);
+    active_.store(left, base::release);
+    parkable& me = this_parkable();
+    // Otherwise no carrier would look into this processor's inbox for its own remover.
+    if (me.is_fiber && static_cast<fiber&>(me).pinned_to.get() == &p)
+        static_cast<fiber&>(me).pin(&successor());
+    p.retirement.remover = &me;  // sync(retire): published by the store below.
+    p.retirement.is_asked.store(true, base::seq_cst);
+    p.notify();
+    wake_resting();
+    park(park_kind::internal);
+    p.retirement.remover = nullptr;
+    UMS_ASSERT(p.holder() == nullptr, "a removed processor is held");
+    // The carrier is past its last switch, so this is short.
+    carriers.join(*p.retirement.last_holder);
+    carriers.forget(p);
+    // seq_cst: pairs with make_ready_from_outside(): a fiber pushed before this is forwarded here,
+    // and a fiber pushed after it is forwarded by the thread that pushed it.
+    p.retirement.is_done.store(true, base::seq_cst);
+    forward(p);
+    // From now on the deadlines of the fibers that sleep there are the first processor's.
+    if (!at(0).is_idle.get()) return;
+    at(0).notify();
+}
+
+void cluster::leave_all_behind() noexcept {
+    for (cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_) c->carriers.leave_behind();
+    all_clusters_ = nullptr;
+    list_lock.leave_behind();
+    forks_.fetch_add(1, base::relaxed);  // relaxed: there is one thread.
+}
+
+// As after a migration: what another cluster's policy kept of it is forgotten.
+bool cluster::adopt(fiber& f) {
+    maker_.emplace();
+    carrier& c = carriers.adopt(at(0));
+    running_ = true;
+    f.pin(f.is_pinned.get() ? &at(0) : nullptr);
+    f.home_cluster.set(this);
+    f.kept.forget();
+    spawned_outside.store(1, base::relaxed);  // relaxed, here and below: there is one thread.
+    if (f.blocks.holds_permit()) carriers.take_permit();
+    ends_process_ = this;
+    return c.adopt(f);
+}
+
+// Every processor looks here before it waits, so the one that ran the last fiber does. Of two last
+// fibers that end at the same time, the fence lets at least one of their processors see both
+// counts. The ends are read first, and a fiber that migrates is counted in before it is counted
+// out: if the sums are equal, no fiber was left when the last end was read.
+//
+// exit() runs on a carrier of the default cluster, which is never stopped, so that the destructors
+// of static objects may stop and join the carriers of other clusters. The caller's thread is a
+// plain one from then on.
+void cluster::end_process_after_last() const noexcept {
+    base::full_fence();
+    {
+        const os::lock_guard guard{list_lock};
+        std::uint64_t ended = 0, begun = 0;
+        for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+            ended += c->finished();
+        for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+            begun += c->spawned();
+        if (ended != begun) return;
+    }
+    if (this != ends_process_) return ends_process_->at(0).notify();
+    os::set_thread_slot(nullptr);
+    std::exit(0);
+}
+
+void cluster::drain() noexcept {
+    parkable& me = this_parkable();
+    UMS_ASSERT(drainer_.load(base::relaxed) == nullptr, "a cluster is drained twice at a time");
+    drainer_.store(&me, base::seq_cst);
+    // Every fiber that ends after this sees the drainer; the counts of all that ended before are
+    // visible.
+    os::heavy_fence();
+    check_drained();
+    park(park_kind::internal);
+}
+
+void cluster::check_drained() noexcept {
+    // Of two last fibers that end at the same time, at least one sees both counts.
+    base::full_fence();
+    // Read first: if the two are then equal, nothing is left.
+    const std::uint64_t ended = finished();
+    const std::uint64_t begun = spawned();
+    UMS_ASSERT(ended <= begun, "more fibers have ended than were made");
+    if (ended != begun) return;
+    // sync(park) orders what the fibers did before drain() returns.
+    if (parkable* d = drainer_.exchange(nullptr, base::acq_rel)) sched::wake(*d);
+}
+
+void cluster::forward(processor& retired) noexcept {
+    for (inbox* box : {&retired.pinned, &retired.scattered}) {
+        for (fiber* f = box->take_all(); f != nullptr;) {
+            fiber* next = f->link.get();
+            make_ready_from_outside(*f);
+            f = next;
+        }
+    }
+}
+
+processor& cluster::successor() const noexcept { return at(0); }
+
+// Once pushed, the fiber may run, end, and be the last, and the thread that waited for that may
+// stop and delete its cluster. So a thread that pushes registers before, while the fiber that it
+// owns keeps the cluster alive.
+class cluster::visit {
+public:
+    explicit visit(cluster& c) noexcept : visitors_{c.visitors_} {
+        // relaxed: ordered before the push, which is a read-modify-write.
+        visitors_.fetch_add(1, base::relaxed);
+    }
+    ~visit() {
+        // sync(visit): all accesses to the cluster are over. The word is not touched after this.
+        if (visitors_.fetch_sub(1, base::release) == (stopper_waits | 1))
+            os::futex_wake(visitors_.address());
+    }
+
+private:
+    base::atomic<std::uint32_t>& visitors_;
+};
+
+// Like the end of a fiber: changes the count, then looks at the drainer. The count was what kept
+// the cluster alive, so the caller registers before.
+void cluster::take_back_spawn() noexcept {
+    const os::no_stop registered_here;
+    const visit registered{*this};
+    // sync(drain): a thread that sees the spawn taken back also sees that it was made; otherwise it
+    // would count one too few. The fence there orders this before the look: of this and drain() at
+    // least one sees what the other stored.
+    spawned_outside.fetch_sub(1, base::release);
+    check_drained();
+}
+
+// Waits until no thread from outside touches the cluster any more. Requires: the cluster is
+// drained.
+void cluster::wait_for_visitors() noexcept {
+    // sync(visit): see ~visit().
+    std::uint32_t seen = visitors_.fetch_or(stopper_waits, base::acquire) | stopper_waits;
+    while (seen != stopper_waits) {
+        os::futex_wait(visitors_, seen);
+        seen = visitors_.load(base::acquire);
+    }
+    visitors_.store(0, base::relaxed);
+}
+
+// --- Pause ---
+//
+// Why no fiber runs once pause() has returned: a processor runs a fiber only after its carrier's
+// loop has found pauses_ to be 0 since it last rested. A processor that leaves its rest clears
+// is_resting, then reads pauses_. A pauser raises pauses_, then reads is_resting. All of this is
+// sequentially consistent: if the pauser still finds the processor resting, the processor sees the
+// pause, and rests again. A processor without a holder runs nothing; a carrier that takes it
+// begins in the loop.
+//
+// Why pause() returns: an idle processor is notified, and driver keeps a notification that comes
+// too early. One that switches reads pauses_ at its slice's end. One that computes is interrupted,
+// again and again, since an interrupt may be put off. The rester sets is_resting, then changes
+// rests_; the pauser reads rests_, looks, then sleeps only if rests_ is still the same. The end of
+// a retiring processor changes nothing there, but the pauser looks again after `wait` anyway.
+//
+// Why no rest is for ever: resume(), and whatever asks a processor to retire, changes the state
+// first and rest_changes_ then; the rester reads rest_changes_, looks at the state, then sleeps
+// only if rest_changes_ is still the same.
+//
+// Why no work is lost: a processor that leaves its rest goes through the whole search. Whatever
+// was made ready during the pause was made so before, and an idle processor that was woken for it
+// rests, or searches.
+void cluster::rest(processor& p) noexcept {
+    for (;;) {
+        // sync(pause): before what wake_resting() is about is read.
+        const std::uint32_t seen = rest_changes_.load(base::seq_cst);
+        if (!is_paused() || p.retirement.is_asked.load(base::seq_cst)) break;
+        if (!p.is_resting.load(base::relaxed)) {
+            p.is_resting.store(true, base::seq_cst);
+            // sync(pause): the pauser sees what the fibers of this processor did.
+            rests_.fetch_add(1, base::seq_cst);
+            os::futex_wake(rests_.address(), 1 << 30);
+        }
+        os::futex_wait(rest_changes_, seen);
+    }
+    p.is_resting.store(false, base::seq_cst);
+}
+
+void cluster::wake_resting() noexcept {
+    rest_changes_.fetch_add(1, base::seq_cst);  // sync(pause)
+    os::futex_wake(rest_changes_.address(), 1 << 30);
+}
+
+// Without a holder nothing runs there: it is retired, or is being made, and its first carrier will
+// see the pause.
+bool cluster::rests() const noexcept {
+    for (unsigned i = 0; i < size(); ++i) {
+        const processor& p = at(i);
+        if (!p.is_resting.load(base::seq_cst) && p.holder() != nullptr) return false;
+    }
+    return true;
+}
+
+void cluster::interrupt_all() noexcept {
+    for (unsigned i = 0; i < size(); ++i) {
+        processor& p = at(i);
+        if (!p.is_resting.load(base::relaxed)) stop::end_slice(p, p.activity());
+    }
+}
+
+void cluster::pause() {
+    const here at_call;
+    if (at_call.self != nullptr && at_call.self->home_cluster.get() == this)
+        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                                "ums: a fiber cannot pause its own cluster"};
+    pauses_.fetch_add(1, base::seq_cst);
+    for (unsigned i = 0; i < size(); ++i) at(i).notify();  // The idle ones.
+    if (rests()) return;
+    const ums::blocking_region elsewhere;  // The caller's processor runs others meanwhile.
+    // Those that switch soon need no signal. One that was put off, or lost, is sent again.
+    for (os::nanoseconds wait = 50'000;; wait = std::min(2 * wait, os::nanoseconds{10'000'000})) {
+        const os::nanoseconds until = os::now() + wait;
+        for (;;) {
+            // sync(pause): sees what was done there, before rests() looks.
+            const std::uint32_t seen = rests_.load(base::seq_cst);
+            if (rests()) return;
+            if (!os::futex_wait(rests_, seen, until)) break;
+        }
+        interrupt_all();
+    }
+}
+
+// The fibers that continue may be the last, and the thread that waited for them may delete the
+// cluster.
+void cluster::resume() {
+    const os::no_stop registered_here;
+    const visit registered{*this};
+    std::uint32_t seen = pauses_.load(base::relaxed);
+    do {
+        if (seen == 0)
+            throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
+                                    "ums: a cluster was resumed that is not paused"};
+        // sync(pause): what the pauser did is visible to the fibers that continue.
+    } while (!pauses_.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
+    if (seen == 1) wake_resting();
+}
+
+void cluster::make_ready_from_outside(fiber& f) noexcept {
+    if (is_left_behind()) [[unlikely]]
+        return;
+    const os::no_stop pushed_and_nobody_woken;
+    const visit registered{*this};
+    if (processor* only = f.pinned_to.get()) {
+        if (only->retirement.is_done.load(base::acquire)) f.pin(only = &successor());
+        only->pinned.push(f);
+        if (only->retirement.is_done.load(base::seq_cst)) return forward(*only);
+        return wake(*only);
+    }
+    if (const unsigned n = active(); setup_.scatter && n > 1) {
+        // Any processor but the one that it comes from.
+        // Read once, because it may be handed off at any time.
+        const processor* from = here{}.at();
+        const bool is_here = from != nullptr && &from->home() == this;
+        static thread_local constinit base::owned<std::uint32_t> turn;
+        turn.add(1);
+        const unsigned i = (is_here ? from->index() + 1 : 0) + turn.get() % (is_here ? n - 1 : n);
+        processor& p = at(i % n);
+        p.scattered.push(f);
+        if (p.retirement.is_done.load(base::seq_cst)) return forward(p);
+        return wake(p);
+    }
+    if (policy_ != nullptr)
+        policy_->ready(access::ref(&f), policy::outside);
+    else
+        shared_inbox.push(f);
+    wake_for_work();
+}
+
+void cluster::make_all_ready_from_outside(fiber* list) noexcept {
+    if (is_left_behind()) [[unlikely]]
+        return;
+    const os::no_stop pushed_and_nobody_woken;
+    const visit registered{*this};
+    fiber* newest = nullptr;
+    fiber* oldest = nullptr;
+    bool for_policy = false;
+    while (fiber* const f = list) {
+        list = f->link.get();
+        if (f->pinned_to.get() != nullptr || setup_.scatter) {
+            make_ready_from_outside(*f);
+        } else if (policy_ != nullptr) {
+            policy_->ready(access::ref(f), policy::outside);
+            for_policy = true;
+        } else {
+            f->link.set(newest);
+            newest = f;
+            if (oldest == nullptr) oldest = f;
+        }
+    }
+    if (newest != nullptr) shared_inbox.push_all(*newest, *oldest);
+    if (newest != nullptr || for_policy) wake_for_work();
+}
+
+void cluster::wake_for_work() noexcept {
+    // A thread that is stopped in between would wait for a processor, and all idle processors would
+    // wait for the one that was claimed.
+    const os::no_stop claimed_and_not_yet_woken;
+    // The push was a read-modify-write, but a policy of the user's may not have ended in one.
+    base::full_fence();
+    if (!idle.wants_waking()) return;
+    if (processor* p = idle.claim_any(false)) p->notify();
+}
+
+void cluster::wake(processor& p) noexcept {
+    if (idle.claim(p)) p.notify();
+}
+
+bool cluster::looks_busy(const processor& besides) const noexcept {
+    for (unsigned i = 0; i < size(); ++i) {
+        const processor& p = at(i);
+        if (&p != &besides && p.looks_busy()) return true;
+    }
+    return policy_ != nullptr && !policy_->empty(besides.index());
+}
+
+int cluster::distance(const processor& a, const processor& b) const noexcept {
+    const processor& later = a.index() > b.index() ? a : b;
+    const processor& earlier = a.index() > b.index() ? b : a;
+    return later.distance != nullptr ? later.distance[earlier.index()] : 3;
+}
+
+std::uint64_t cluster::activity() const noexcept {
+    std::uint64_t sum = 0;
+    for (unsigned i = 0; i < size(); ++i) sum += at(i).activity();
+    return sum;
+}
+
+std::uint64_t cluster::spawned() const noexcept {
+    std::uint64_t n = spawned_outside.load(base::seq_cst);  // sync(drain)
+    for (unsigned i = 0; i < size(); ++i) n += at(i).counters.spawned.get();
+    return n;
+}
+
+std::uint64_t cluster::finished() const noexcept {
+    std::uint64_t n = 0;
+    for (unsigned i = 0; i < size(); ++i)
+        n += at(i).counters.finished.load(base::acquire);  // sync(drain)
+    return n;
+}
+
+}  // namespace ums::sched

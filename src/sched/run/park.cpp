@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+#include "sched/run/park.hpp"
+
+#include "base/assert.hpp"
+#include "os/futex.hpp"
+#include "os/lock.hpp"
+#include "sched/block/hand_off.hpp"
+#include "sched/block/keep.hpp"
+#include "sched/run/cluster.hpp"
+#include "sched/run/search.hpp"
+#include "sched/run/switch.hpp"
+#include "sched/run/wake.hpp"
+
+namespace ums::sched {
+
+namespace {
+
+using reason = parkable::reason;
+
+template <park_kind kind>
+inline constexpr std::uint32_t parked_bit =
+    kind == park_kind::user ? parkable::parked_user : parkable::parked;
+template <park_kind kind>
+inline constexpr std::uint32_t token_bit =
+    kind == park_kind::user ? parkable::token_user : parkable::token;
+
+// A plain thread's parkable. Only noinline code takes its address, on threads that never change.
+thread_local parkable thread_parkable{false};
+
+// Completes a park. Returns true if it is parked, and false if something came first and is
+// consumed.
+template <park_kind kind>
+bool commit(parkable& self) noexcept {
+    std::uint32_t seen = self.word.load(base::relaxed);
+    for (;;) {
+        UMS_DEBUG_ASSERT((seen & (parkable::parked | parkable::parked_user)) == 0, "parked twice");
+        constexpr std::uint32_t token = token_bit<kind>;
+        std::uint32_t next;
+        if ((seen & (token | parkable::expired | parkable::stopped)) == 0) [[likely]]
+            next = seen | parked_bit<kind>;
+        else if ((seen & token) != 0)
+            // A wake-up takes precedence over the others, whose marks clear() takes back.
+            next = seen & ~token;
+        else if ((seen & parkable::expired) != 0)
+            next = (seen & ~std::uint32_t{parkable::expired}) | parkable::by_deadline;
+        else
+            next = (seen & ~std::uint32_t{parkable::stopped}) | parkable::by_stop;
+        // sync(park): release publishes the saved registers to the waker that clears the bit;
+        // acquire sees what an early waker did before it left its token.
+        if (self.word.compare_exchange(seen, next, base::acq_rel, base::relaxed))
+            return (next & parked_bit<kind>) != 0;
+    }
+}
+
+// Returns what ended the park that was just left.
+UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
+    // sync(park): sees what the waker did before it cleared the parked bit.
+    const std::uint32_t seen = self.word.load(base::acquire);
+    if ((seen & (parkable::by_deadline | parkable::by_stop)) == 0) [[likely]]
+        return reason::wake;
+    // relaxed: only this waiter reads them.
+    self.word.fetch_and(~std::uint32_t{parkable::by_deadline | parkable::by_stop}, base::relaxed);
+    return (seen & parkable::by_deadline) != 0 ? reason::deadline : reason::stop;
+}
+
+template <park_kind kind>
+void finish_park(const after_switch& h, carrier& c) noexcept {
+    // If it has, another processor may already be running the fiber.
+    if (commit<kind>(*h.self)) return;
+    if (trace_ring* const trace = c.proc.get()->trace; trace != nullptr) [[unlikely]]
+        trace_wake(*trace, *h.self, nullptr);
+    if (!c.proc.get()->may_run(*h.self))
+        return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    c.proc.get()->make_ready(*h.self, true);
+    // The thread that ended the park left a mark, and woke no processor; the fiber that runs here
+    // now may take long.
+    c.proc.get()->wake_help();
+}
+
+// `until`: a deadline this fiber has just added to the processor `timed`, or never and null.
+// `keeps`: the fiber keeps its carrier.
+template <park_kind kind, bool keeps = false>
+UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until,
+                                    processor* timed) noexcept {
+    if ((self->word.load(base::relaxed) & token_bit<kind>) != 0) {
+        // sync(park): sees what the early waker did.
+        self->word.fetch_and(~token_bit<kind>, base::acquire);
+        return reason::wake;
+    }
+    processor* p = enter_surely(c);
+    // The processor's new holder may already wait in the driver, for a later deadline than the one
+    // just added.
+    if (until != os::never && p != timed) [[unlikely]]
+        timed->notify();
+    fiber* next = p->pick();
+    // A processor that becomes idle waits for its own deadlines; one that runs on may take long.
+    if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
+    if (p->trace != nullptr) [[unlikely]]
+        trace_park(*p->trace, *self, keeps ? nullptr : next,
+                   kind == park_kind::user ? trace_wait::user
+                   : until != os::never    ? trace_wait::sleep
+                                           : trace_wait::library);
+    after_switch* const after = c->leave_behind(&finish_park<kind>, self);
+    if constexpr (keeps)
+        keep::switch_to(*c, *self, next, after);
+    else
+        switch_to(c, self, next, after);
+    return take_reason(*self);
+}
+
+template <park_kind kind>
+[[gnu::noinline]] reason park_with_carrier(carrier* c, fiber* self, os::nanoseconds until,
+                                           processor* timed) noexcept {
+    return park_fiber<kind, true>(c, self, until, timed);
+}
+
+// Takes back a mark that a deadline or a stop left after something else had ended the wait.
+void clear(parkable& self, std::uint32_t mark) noexcept {
+    if ((self.word.load(base::relaxed) & mark) != 0) self.word.fetch_and(~mark, base::relaxed);
+}
+
+class announced_wait {
+public:
+    // sync(park.announce): sees the functions' own data.
+    announced_wait() noexcept : to_{on_plain_wait.load(base::acquire)} {
+        if (to_ != nullptr) [[unlikely]]
+            to_->begins();
+    }
+    ~announced_wait() {
+        if (to_ != nullptr) [[unlikely]]
+            to_->has_ended();
+    }
+    announced_wait(const announced_wait&) = delete;
+    announced_wait& operator=(const announced_wait&) = delete;
+
+private:
+    const plain_wait* const to_;
+};
+
+template <park_kind kind>
+reason park_thread(parkable& self, os::nanoseconds until) noexcept {
+    if (!commit<kind>(self)) return take_reason(self);
+    const announced_wait announced;
+    for (;;) {
+        // relaxed: take_reason() acquires.
+        const std::uint32_t seen = self.word.load(base::relaxed);
+        if ((seen & parked_bit<kind>) == 0) return take_reason(self);
+        if (!os::futex_wait(self.word, seen, until)) {
+            if (!claim_for(self, reason::deadline)) clear(self, parkable::expired);
+            return take_reason(self);
+        }
+    }
+}
+
+template <park_kind kind>
+reason park_here(os::nanoseconds until, processor* timed) noexcept {
+    const here at;
+    if (at.self == nullptr) return park_thread<kind>(plain_thread(), os::never);
+    if (at.on->exceptions->active()) [[unlikely]]
+        return at.on->is_kept.get()
+                   ? park_with_carrier<kind>(at.on, at.self, until, timed)
+                   : keeping_exceptions([=] { return park_here<kind>(until, timed); });
+    return park_fiber<kind>(at.on, at.self, until, timed);
+}
+
+// The processor that the carrier holds; if it has none, any of the fiber's cluster, for its timers.
+processor& some_processor(carrier& c) noexcept {
+    processor* p = c.proc.get();
+    return p != nullptr ? *p : c.running.get()->home_cluster.get()->successor();
+}
+
+template <park_kind kind>
+reason park_until(os::nanoseconds until) noexcept {
+    const here at;
+    if (at.self == nullptr) return park_thread<kind>(plain_thread(), until);
+    if (until == os::never) return park_here<kind>(os::never, nullptr);
+    fiber& self = *at.self;
+    processor& p = some_processor(*at.on);
+    fiber_timer timer{self};
+    timer.at = until;
+    p.timers.add(timer);
+    const reason why = park_here<kind>(until, &p);
+    if (!p.timers.cancel(timer) && why != reason::deadline) clear(self, parkable::expired);
+    return why;
+}
+
+template <park_kind kind>
+reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
+    if (stop == nullptr || !stop->stop_possible()) return park_until<kind>(until);
+    parkable& self = this_parkable();
+    reason why;
+    {
+        // Runs at once if the stop has been requested already.
+        std::stop_callback on_stop{*stop, [&self] {
+                                       if (claim_for(self, reason::stop)) resume(self);
+                                   }};
+        why = park_until<kind>(until);
+        // Its destructor waits for a callback that is running on another kernel thread. A callback
+        // that ran on this carrier has returned, and is not waited for.
+        if (stop->stop_requested()) come_after_processor();
+    }
+    clear(self, parkable::stopped);
+    return why;
+}
+
+void release_lock(const after_switch& h, carrier&) noexcept {
+    os::lock_word::release(*static_cast<std::uint32_t*>(h.other),
+                           static_cast<std::uint32_t>(h.word));
+}
+
+}  // namespace
+
+constinit base::atomic<const plain_wait*> on_plain_wait{nullptr};
+
+parkable& plain_thread() noexcept { return thread_parkable; }
+
+std::uint32_t take_aside(fiber& f) noexcept {
+    std::uint32_t seen = f.word.load(base::relaxed);
+    for (;;) {
+        const std::uint32_t bit = seen & (parkable::parked | parkable::parked_user);
+        if (bit == 0) return 0;
+        // sync(park): sees the saved registers, as a waker does.
+        if (f.word.compare_exchange(seen, seen & ~bit, base::acq_rel, base::relaxed)) return bit;
+    }
+}
+
+void park_again(fiber& f, std::uint32_t bit) noexcept {
+    const bool parked =
+        bit == parkable::parked ? commit<park_kind::internal>(f) : commit<park_kind::user>(f);
+    if (!parked) resume(f);
+}
+
+bool may_look_again() noexcept {
+    const here at;
+    if (at.self == nullptr) return true;
+    // If it is null, the processor was handed off, and the caller waits for the thread that gives
+    // it back.
+    const processor* p = at.at();
+    if (p == nullptr || p->looks_stranded() || p->has_policy()) return false;
+    const idle_set::counts others = p->home().idle.look();
+    return p->home().active() > others.idle + others.searching + 1;
+}
+
+void park(park_kind kind) noexcept {
+    kind == park_kind::user ? park_here<park_kind::user>(os::never, nullptr)
+                            : park_here<park_kind::internal>(os::never, nullptr);
+}
+
+reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) noexcept {
+    return kind == park_kind::user ? park_any<park_kind::user>(until, stop)
+                                   : park_any<park_kind::internal>(until, stop);
+}
+
+void come_after_processor() noexcept {
+    const here at;
+    if (at.self == nullptr || at.enter() == nullptr) return;
+    at.on->own.publish();
+    at.self->race.enter();  // Ordered, unlike leave().
+    at.on->own.let_go();
+}
+
+bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
+    const here at;
+    if (at.self == nullptr || at.on->exceptions->active()) return false;
+    processor* p = at.enter();
+    if (p == nullptr) [[unlikely]]
+        return false;
+    fiber* next = p->ready.pop_within_slice();
+    if (next == nullptr) {
+        at.leave();
+        return false;
+    }
+    if (p->trace != nullptr) [[unlikely]]
+        trace_park(*p->trace, *at.self, next, trace_wait::library);
+    switch_to(at.on, at.self, next, at.on->leave_behind(&release_lock, at.self, &lock, next_word));
+    // After resume_held() or inside::wake(). The queue that the fiber went through has ordered the
+    // two.
+    arch::happens_after(at.self);
+    arch::happens_after(&lock);
+    return true;
+}
+
+}  // namespace ums::sched

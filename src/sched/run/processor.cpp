@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+#include "sched/run/processor.hpp"
+
+#include <algorithm>
+#include <sched.h>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "os/cpu/membarrier.hpp"
+#include "os/no_stop.hpp"
+#include "sched/fiber/access.hpp"
+#include "sched/lock/bias.hpp"
+#include "sched/queue/depot.hpp"
+#include "sched/run/cluster.hpp"
+#include "sched/run/search.hpp"
+#include "sched/run/spread.hpp"
+
+namespace ums::sched {
+
+processor::processor(cluster& home, unsigned index, std::uint64_t seed) noexcept
+    : stacks{depot().default_class()}, random{seed}, home_{home}, index_{index} {
+    asymmetric_ = os::asymmetric();
+    race_.create_processor();
+    bias::add(*this);
+}
+
+processor::~processor() {
+    UMS_ASSERT(!is_idle.get() && holder() == nullptr, "a processor ends that is held, or idle");
+    if (trace != nullptr) give_back(*trace);
+    bias::remove(*this);
+    race_.destroy_processor();
+}
+
+void processor::make_ready(fiber& f, bool run_it_next) noexcept {
+    // This runs at each wake-up and costs 4 % of a round trip, so it is not in a release build.
+    UMS_DEBUG_ASSERT(belongs_here(f), "a fiber is made ready at a processor where it may not run");
+    if (home_.policy() != nullptr && f.pinned_to.get() == nullptr)
+        home_.policy()->ready(access::ref(&f), index_);
+    else if (run_it_next)
+        ready.push_next(f);
+    else
+        ready.push_back(f);
+}
+
+void processor::note_cpu() noexcept {
+    if (home_.active() <= 1) return;
+    const int here = sched_getcpu();
+    if (here != last_cpu.get() || ready.slices() % spread::period == 0) [[unlikely]]
+        spread::arrived(*this, here);
+}
+
+void processor::look_around() noexcept {
+    ready.start_slice(pace_.slice());
+    // Also true when recording has to end.
+    if (is_trace_wanted() != (trace != nullptr)) [[unlikely]]
+        follow_trace_control(*this);
+    visit_timers();
+    receive(std::exchange(arrived_, nullptr));
+    receive(waiting.poll());
+}
+
+fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
+    if (has_policy() && yielder == nullptr)
+        if (fiber* const stops = holder()->running.get();
+            stops != nullptr && !stops->is_pinned.get())
+            home_.policy()->left(access::ref(stops), index_);
+    look_around();
+    note_cpu();
+    visit_inboxes();
+    // The caller goes to the loop, which retires or rests.
+    if (is_retiring() || home_.is_paused()) [[unlikely]]
+        return nullptr;
+    fiber* f = pick_after_visits(yielder);
+    offer_rest();
+    return f;
+}
+
+fiber* processor::pick_after_visits(fiber* yielder) noexcept {
+    // The slice is over for fibers that keep waking each other, too.
+    if (!ready.always_looks()) ready.end_run_next();
+    if (fiber* f = ready.pop_pinned_in_turn()) return f;
+    if (fiber* f = pick_stopped()) return f;
+    if (fiber* f = ready.pop()) return f;
+    return pick_elsewhere_instead_of(yielder);
+}
+
+// Returned, not queued: a carrier that is refused a permit may need this fiber to continue, and
+// finds it in the pool's list, but in no queue (sched/block/carrier_pool.hpp). While there are
+// more, each second switch is theirs.
+fiber* processor::pick_stopped() noexcept {
+    carrier_pool& pool = home_.carriers;
+    if (!pool.has_stopped()) return nullptr;
+    carrier* c = pool.take_stopped();
+    if (c == nullptr) return nullptr;
+    if (pool.has_stopped()) {
+        ready.end_soon(2);
+        wake_one();
+    }
+    fiber* f = c->running.get();
+    UMS_ASSERT(f != nullptr, "a stopped carrier is listed, and runs no fiber");
+    return f;
+}
+
+// A pinned fiber that yields does not belong to the policy: it gives way to any.
+fiber* processor::ask_policy(fiber* yielder) noexcept {
+    policy& order = *home_.policy();
+    return access::fiber_of(yielder != nullptr && !yielder->is_pinned.get()
+                                ? order.instead_of(access::ref(yielder), index_)
+                                : order.next(index_));
+}
+
+fiber* processor::pick_elsewhere_instead_of(fiber* yielder) noexcept {
+    const bool has_batch = visit_inboxes();
+    fiber* f = pick_stopped();
+    if (f == nullptr) f = ready.pop();
+    if (f == nullptr && has_policy()) f = ask_policy(yielder);
+    if (f == nullptr) f = ready.pop_pinned();
+    if (has_batch) offer_rest();
+    return f;
+}
+
+bool processor::visit_inboxes() noexcept {
+    take_in(pinned.take_all());
+    take_in(scattered.take_all());
+    if (home_.shared_inbox.looks_empty()) return false;
+    take_in(home_.shared_inbox.take_all());
+    return true;
+}
+
+void processor::offer_rest() noexcept {
+    if (looks_busy() || (has_policy() && !home_.policy()->empty(index_))) wake_help();
+}
+
+// The first processor looks after the sleepers of a retired one.
+os::nanoseconds processor::next_deadline() const noexcept {
+    os::nanoseconds least = timers.next();
+    if (index_ == 0)
+        for (unsigned i = home_.active(); i < home_.size(); ++i)
+            least = std::min(least, home_.at(i).timers.next());
+    return least;
+}
+
+void processor::visit_timers() noexcept {
+    const os::nanoseconds next = next_deadline();
+    if (next == os::never) return pace_.rest();
+    const os::nanoseconds now = os::now();
+    const unsigned most = pace_.look(now, next, ready);
+    if (most == 0) return;
+    take_in_front(fire(timers, now, most));
+    if (index_ == 0)
+        for (unsigned i = home_.active(); i < home_.size(); ++i)
+            take_in(fire(home_.at(i).timers, now, timer_pace::most));
+}
+
+fiber* processor::fire(timer_queue& of, os::nanoseconds now, unsigned most) noexcept {
+    fiber* const list = of.fire(now, most);
+    if (trace != nullptr) [[unlikely]]
+        trace_each(*trace, trace_event::timer, list);
+    return list;
+}
+
+// Takes in fibers that events made ready: of any cluster, and perhaps pinned.
+void processor::receive(fiber* list) noexcept {
+    if (trace != nullptr) [[unlikely]]
+        trace_each(*trace, trace_event::io, list);
+    while (list != nullptr) {
+        fiber* f = list;
+        list = f->link.get();
+        if (may_run(*f))
+            make_ready(*f, false);
+        else
+            f->home_cluster.get()->make_ready_from_outside(*f);
+    }
+}
+
+void processor::take_in(fiber* list) noexcept {
+    while (list != nullptr) {
+        fiber* f = list;
+        list = f->link.get();
+        if (belongs_here(*f))
+            make_ready(*f, false);
+        else
+            f->home_cluster.get()->make_ready_from_outside(*f);
+    }
+}
+
+void processor::take_in_front(fiber* list) noexcept {
+    if (has_policy() || scatters_) return take_in(list);
+    fiber* reversed = nullptr;
+    while (list != nullptr) {
+        fiber* next = list->link.get();
+        list->link.set(reversed);
+        reversed = list;
+        list = next;
+    }
+    while (reversed != nullptr) {
+        fiber* f = reversed;
+        reversed = f->link.get();
+        if (may_run(*f))
+            ready.push_front(*f);
+        else
+            f->home_cluster.get()->make_ready_from_outside(*f);
+    }
+}
+
+void processor::help_wanted() noexcept {
+    const os::no_stop claimed_and_not_yet_woken;
+    if (home_.idle.look().searching != 0) return;
+    if (looks_busy() || has_policy())
+        wake_one();
+    else if (!home_.is_sampling.load(base::relaxed))
+        search::alert_watcher(home_);
+}
+
+void processor::wake_one() noexcept {
+    processor* const helper = home_.idle.claim_any(false);
+    if (helper == nullptr) return;
+    UMS_ASSERT(&helper->home_ == &home_, "a processor of another cluster is woken");
+    counters.wakes_sent.add(1);
+    helper->notify();
+}
+
+bool processor::is_wanted() const noexcept {
+    return looks_wanted() || driver::has_events() || next_deadline() <= os::now();
+}
+
+bool processor::looks_wanted() const noexcept {
+    return looks_stranded() || ready.has_pinned() || !pinned.looks_empty() ||
+           !home_.shared_inbox.looks_empty() || home_.carriers.has_stopped() || has_policy();
+}
+
+}  // namespace ums::sched

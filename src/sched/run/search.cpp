@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+#include "sched/run/search.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "os/cpu/membarrier.hpp"
+#include "sched/fiber/access.hpp"
+#include "sched/run/cluster.hpp"
+
+namespace ums::sched {
+
+namespace {
+constexpr std::uint32_t most_stolen = 8192;
+constexpr os::nanoseconds first_sample = 50'000;
+constexpr os::nanoseconds last_sample = 10'000'000;
+constexpr unsigned timer_batch = 256;
+}  // namespace
+
+void (*on_standstill)() noexcept = nullptr;
+
+fiber* search::find(processor& p, carrier& c) noexcept {
+    cluster& home = p.home();
+    bool searching = false;
+    auto rescue = needed::none;
+    for (;;) {
+        p.look_around();
+        // sync(retire): sees which caller asked, at the latest after the notify that follows the
+        // request.
+        if (p.retirement.is_asked.load(base::acquire)) {
+            // Looks once more, because a producer may have woken no processor when it saw this
+            // searcher.
+            if (searching) stop_searching(p);
+            return nullptr;
+        }
+        if (home.is_paused()) [[unlikely]] {
+            if (std::exchange(searching, false)) stop_searching(p);
+            c.leave(c.race);
+            home.rest(p);
+            static_cast<void>(c.enter());  // As below.
+            continue;
+        }
+        if (rescue != needed::none) fire_timers_of_others(p);
+        // What is stuck comes first: else timers of this processor's own that come all the time
+        // would put it off for ever.
+        fiber* f = rescue == needed::by_stuck_work ? raid(p, true) : nullptr;
+        if (f == nullptr) f = p.pick_counted();
+        // A removed processor may still run a fiber, and have others.
+        if (f == nullptr && home.size() > 1) {
+            const auto seen = home.idle.look();
+            if (!searching && seen.searching * 2 < home.active()) {
+                home.idle.start_searching();
+                searching = true;
+            }
+            if (searching) f = raid(p, rescue != needed::none);
+            if (f == nullptr && searching) f = spin(p);
+        }
+        if (f != nullptr) {
+            // It paid, so look again soon.
+            if (rescue != needed::none) home.sample_period.set(first_sample);
+            if (searching)
+                stop_searching(p);
+            else
+                p.offer_rest();
+            // A deadline here may be earlier than what the watcher waits for.
+            if (p.next_deadline() != os::never) tell_watcher(p, p.next_deadline());
+            return f;
+        }
+
+        if (!searching) home.idle.start_searching();
+        c.leave(c.race);
+        home.idle.join(p);
+        // The idler's side of the protocol in idle_set.hpp. A read-modify-write made the work in an
+        // inbox or a policy visible, so a lone processor needs no fence beyond join()'s.
+        if (home.active() > 1) os::heavy_fence();  // Read after join(): see add_processor().
+        rescue = must_look_again(p) ? needed::none : wait(p);
+        home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
+        searching = true;
+        static_cast<void>(c.enter());  // It runs no fiber, so its processor has not been taken.
+    }
+}
+
+// Finds work that a producer published before it read the idle set.
+bool search::must_look_again(processor& p) noexcept {
+    cluster& home = p.home();
+    if (p.retirement.is_asked.load(base::seq_cst)) return true;
+    if (!p.scattered.empty() || !p.pinned.empty() || !home.shared_inbox.empty()) return true;
+    if (home.carriers.has_stopped()) return true;
+    return home.looks_busy(p);
+}
+
+// The last searcher wakes a successor if there is more to take.
+void search::stop_searching(processor& p) noexcept {
+    cluster& home = p.home();
+    const bool last = home.idle.stop_searching();
+    if (!last || home.idle.look().idle == 0) return;
+    // A producer may have woken no processor because it saw this searcher. Its work is visible
+    // after the fence; if no other processor runs, the only producers are those that use a
+    // read-modify-write.
+    if (others_run(home)) os::heavy_fence();
+    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty() ||
+        home.carriers.has_stopped())
+        p.wake_one();
+    else if (others_run(home) && !home.is_sampling.load(base::seq_cst))
+        alert_watcher(home);  // For the run-next slots that were filled meanwhile.
+}
+
+void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {
+    cluster& home = p.home();
+    if (home.active() <= 1) return;
+    // Pairs with the watcher, which stores watch_until, then reads the deadlines again.
+    base::full_fence();
+    if (home.idle.look().idle != 0 && until < home.watch_until.load(base::seq_cst))
+        alert_watcher(home);
+}
+
+fiber* search::spin(processor& p) noexcept {
+    cluster& home = p.home();
+    if (home.spin() <= 0 || !others_run(home)) return nullptr;
+    const os::nanoseconds until = os::now() + home.spin();
+    do {
+        for (int i = 0; i < 16; ++i) base::spin_pause();
+        if (home.looks_busy(p) || !home.shared_inbox.looks_empty() || !p.scattered.looks_empty()) {
+            fiber* f = p.pick_counted();
+            if (f == nullptr) f = raid(p, false);
+            if (f != nullptr) return f;
+        }
+    } while (os::now() < until);
+    return nullptr;
+}
+
+fiber* search::raid(processor& thief, bool stranded_too) noexcept {
+    cluster& home = thief.home();
+    const unsigned n = home.size();
+    const unsigned first = thief.random.below(n);
+    // The nearest cache comes first where processors stay on their CPUs; elsewhere it is not known
+    // where they run.
+    const int nearest = home.pins() && n > 2 ? 1 : 3;
+    for (int distance = nearest; distance <= 3; ++distance) {
+        for (unsigned i = 0; i < n; ++i) {
+            processor& victim = home.at((first + i) % n);
+            if (&victim == &thief) continue;
+            if (nearest != 3 && home.distance(thief, victim) != distance) continue;
+            if (home.policy() != nullptr) {
+                fiber* f = access::fiber_of(home.policy()->steal(thief.index(), victim.index()));
+                if (f != nullptr) return f;
+            }
+            if (rob(thief, victim, stranded_too)) {
+                fiber* f = thief.ready.pop();
+                if (f != nullptr) return f;
+            }
+        }
+    }
+    return nullptr;
+}
+
+bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcept {
+    if (stranded_too && !victim.scattered.looks_empty()) {
+        thief.take_in(victim.scattered.take_all());
+        return true;
+    }
+    const bool slot_too = stranded_too && victim.ready.has_run_next();
+    if (!victim.looks_busy() && !slot_too) return false;
+    carrier* const holder = victim.holder();
+    if (holder == nullptr || !holder->own.try_claim()) return false;
+    if (!victim.is_held_by(*holder)) {
+        holder->own.unclaim();
+        return false;
+    }
+    const std::uint32_t n = thief.ready.steal(victim.ready, most_stolen, stranded_too);
+    holder->own.unclaim();
+    if (n == 0) return false;
+    thief.counters.steals.add(1);
+    thief.counters.stolen.add(n);
+    if (thief.trace != nullptr) [[unlikely]]
+        thief.trace->write(trace_event::steal, 0, n, victim.index());
+    return true;
+}
+
+void search::fire_timers_of_others(processor& p) noexcept {
+    cluster& home = p.home();
+    const os::nanoseconds now = os::now();
+    for (unsigned i = 0; i < home.size(); ++i) {
+        processor& other = home.at(i);
+        if (&other != &p && other.timers.next() <= now)
+            p.take_in(p.fire(other.timers, now, timer_batch));
+    }
+}
+
+bool search::others_run(const cluster& home) noexcept {
+    const auto seen = home.idle.look();
+    return home.active() > seen.idle + seen.searching;
+}
+
+os::nanoseconds search::earliest_deadline(const cluster& home) noexcept {
+    os::nanoseconds least = os::never;
+    for (unsigned i = 0; i < home.size(); ++i) least = std::min(least, home.at(i).timers.next());
+    return least;
+}
+
+// Of processors that become idle at the same time, the last to join the idle set sees the others
+// there.
+bool search::nothing_can_run(const cluster& home) noexcept {
+    return home.idle.look().idle >= home.active() && earliest_deadline(home) == os::never &&
+           !home.carriers.any_away();
+}
+
+search::needed search::wait(processor& p) noexcept {
+    cluster& home = p.home();
+    p.counters.idles.add(1);
+    home.end_process_if_over();
+    // A wake-up that comes meanwhile is kept by the driver.
+    if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
+        on_standstill();
+    if (home.active() > 1) {
+        processor* none = nullptr;
+        if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
+            const needed found = watch(p);
+            home.watch_until.store(os::never, base::seq_cst);
+            home.is_sampling.store(false, base::seq_cst);
+            home.watcher.store(nullptr, base::seq_cst);
+            // Another processor is to look after the running ones.
+            if (others_run(home))
+                if (processor* next = home.idle.claim_any(true, &p)) next->notify();
+            return found;
+        }
+        // The watcher may have gone to sleep while nothing ran.
+        if (others_run(home) && !home.is_sampling.load(base::seq_cst))
+            if (processor* w = home.watcher.load(base::seq_cst)) w->notify();
+    }
+    p.wait(p.next_deadline(), home.active() <= 1);
+    return needed::none;
+}
+
+search::needed search::watch(processor& p) noexcept {
+    cluster& home = p.home();
+    while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
+        home.is_sampling.store(true, base::seq_cst);
+        bool sampling = others_run(home);
+        if (!sampling) {
+            home.is_sampling.store(false, base::seq_cst);
+            // A processor that leaves the idle set after this sees that there is no sampling. One
+            // that left before is seen here.
+            sampling = others_run(home);
+            if (sampling) home.is_sampling.store(true, base::seq_cst);
+        }
+        const os::nanoseconds period =
+            sampling ? std::clamp(home.sample_period.get(), first_sample, last_sample)
+                     : first_sample;
+        // The last sample may be that of an earlier watcher, or of this one before it fired a
+        // timer: else timers that come more often than samples would put these off for ever.
+        const os::nanoseconds sample_at = home.sampled_at.get() + period;
+        const os::nanoseconds now = sampling ? os::now() : 0;
+        if (sampling && sample_at <= now) {
+            // After a gap, in which nobody watched, the next one comes no later than this one.
+            home.sample_period.set(now < sample_at + period ? period * 2 : period);
+            if (sees_stuck_work(p)) return needed::by_stuck_work;
+            continue;
+        }
+        // A deadline may be added while this is computed. Its adder reads watch_until afterwards,
+        // and the loop reads the deadlines again after storing it.
+        os::nanoseconds until = os::never;
+        for (;;) {
+            os::nanoseconds least = earliest_deadline(home);
+            if (sampling) least = std::min(least, sample_at);
+            if (least >= until) break;
+            until = least;
+            home.watch_until.store(until, base::seq_cst);
+        }
+        p.wait(until, true);
+        if (!p.is_idle.get() || p.has_arrived()) return needed::none;
+        if (earliest_deadline(home) <= os::now()) return needed::by_timers;
+        if (!sampling) home.sample_period.set(first_sample);
+    }
+    return needed::none;
+}
+
+// Takes one sample: is there a processor that has not switched since the last one and has work
+// waiting?
+bool search::sees_stuck_work(processor& watcher) noexcept {
+    cluster& home = watcher.home();
+    bool stuck = false;
+    home.sampled_at.set(os::now());
+    for (unsigned i = 0; i < home.size(); ++i) {
+        processor& other = home.at(i);
+        if (&other == &watcher) continue;
+        const std::uint64_t now = other.activity();
+        const bool moved = other.watched != now;
+        other.watched = now;
+        if (other.looks_busy() || (!moved && other.looks_stranded())) stuck = true;
+    }
+    return stuck;
+}
+
+void search::alert_watcher(cluster& home) noexcept {
+    if (home.idle.look().idle == 0) return;
+    // seq_cst: pairs with the stores in wait() and watch().
+    if (processor* w = home.watcher.load(base::seq_cst))
+        w->notify();
+    else if (processor* any = home.idle.claim_any(true))
+        any->notify();
+}
+
+void search::give_all_away(processor& p) noexcept {
+    auto give = [](fiber& f) { f.home_cluster.get()->make_ready_from_outside(f); };
+    while (fiber* f = p.ready.pop()) give(*f);
+    while (fiber* f = p.ready.pop_pinned()) give(*f);
+    p.stacks.spill(0);
+}
+
+}  // namespace ums::sched

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// sched/run/search.hpp: what a processor does when it has nothing to run.
+//
+// In this order: it looks at its own timers, queue, policy and inboxes; it raids others (half of a
+// random victim's queue; nearest cache first if processors are pinned to CPUs); it spins for a
+// bounded time while others run; then it joins the idle set and waits in the driver. There is no
+// periodic wake-up while all are idle.
+//
+// The watcher: while others run, one idle processor also looks after them. It wakes at their
+// earliest deadline, and samples them after 50 us, then after twice that, up to 10 ms. It takes
+// what lies in a queue, and timers that are due. From a processor that has not switched since the
+// last sample, and so is stuck in a long computation, it also takes the fiber in the run-next slot.
+// When all are idle the watcher sleeps for the earliest deadline only. So two fibers that wake each
+// other on one processor need no wake-up of another, and yet a fiber is not stranded if the one
+// that made it ready then computes for a second.
+
+#include "sched/run/carrier.hpp"
+#include "sched/run/processor.hpp"
+
+namespace ums::sched {
+
+// A carrier that is about to wait calls this when all processors of its cluster are idle and have
+// no deadline. Null: it does not. Set before a runtime starts.
+extern void (*on_standstill)() noexcept;
+
+struct search {
+    // Finds the next fiber, waiting as long as it takes. Called inside `p`, and returns inside it.
+    // Null: the processor is to retire.
+    static fiber* find(processor& p, carrier& c) noexcept;
+
+    // Moves everything that is queued at a retiring processor to the cluster's others. Call it
+    // inside.
+    static void give_all_away(processor& p) noexcept;
+
+    // Tells the watcher, or makes one, if an idle processor should look after the running ones and
+    // does not: after a fiber went into the run-next slot, or after a deadline earlier than the
+    // watcher's was added.
+    static void alert_watcher(cluster& home) noexcept;
+
+    // `p` continues to run something with the deadline `until` pending: tells the watcher if that
+    // is earlier than what it waits for.
+    static void tell_watcher(processor& p, os::nanoseconds until) noexcept;
+
+private:
+    static fiber* raid(processor& thief, bool stranded_too) noexcept;
+    static bool rob(processor& thief, processor& victim, bool stranded_too) noexcept;
+    static fiber* spin(processor& p) noexcept;
+    static void fire_timers_of_others(processor& p) noexcept;
+    static void stop_searching(processor& p) noexcept;
+    // What other processors need of one that was idle.
+    enum class needed : unsigned char { none, by_timers, by_stuck_work };
+    static needed wait(processor& p) noexcept;
+    static needed watch(processor& p) noexcept;
+    static os::nanoseconds earliest_deadline(const cluster& home) noexcept;
+    static bool others_run(const cluster& home) noexcept;
+    static bool nothing_can_run(const cluster& home) noexcept;
+    static bool sees_stuck_work(processor& watcher) noexcept;
+    static bool must_look_again(processor& p) noexcept;
+};
+
+}  // namespace ums::sched

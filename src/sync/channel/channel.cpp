@@ -1,0 +1,776 @@
+// SPDX-License-Identifier: MIT
+//
+// All state is under one lock, receivers.lock. offer() and accept() do what is possible now; a
+// caller that can do nothing publishes a transfer in the same section and parks.
+//
+// No wake-up is lost: a waiter looked and published in one section. So a partner's section either
+// came before, and the waiter saw what it left (a value, room, a waiting partner, the close), or it
+// comes after and finds the transfer. A receiver waits only while there is no value in the channel,
+// no sender waits, and the channel is not closed. Each section that ends this (a send, a close)
+// serves or wakes the receivers first. So an invariant holds for the three lists "values",
+// "senders" and "receivers": receivers wait only while the other two are empty, and senders only
+// while the channel is full (except for a sender whose value's move threw: it is on its way to try
+// again).
+//
+// A waiter that is found is woken exactly once, after the section; sync/wait_list.hpp has this
+// protocol. The waiter touches its transfer and its value again only after that wake-up. The
+// waker's last access to the channel is its release of the lock.
+//
+// An untimed wait usually parks while it holds the lock, which the next fiber releases
+// (sched/run/park.hpp): then the list alone says which thread owns the waiter, and a hand-over
+// saves three read-modify-writes.
+//
+// A channel whose waits and hand-overs all happen on one processor becomes biased to it
+// (sched/lock/bias.hpp), unless moving a value could run code of the user's. Then send() and
+// receive() work inside that processor and need no read-modify-write at all. What they cannot do
+// there (a block must be allocated or freed, a select waits, the channel is closed) they leave to
+// the ordinary way, which takes the lock, and gives the bias back if it was the caller's. No sender
+// ever waits on an unbounded channel, so there each value counts as a wait.
+//
+// In a biased channel that is neither empty nor full nobody waits, by the invariant above (its
+// exception, a move that throws, does not concern the types of biased channels). Then a send or
+// receive is only a copy between enter() and leave(). send() and receive() do that part
+// themselves and call no function in it, so that they save no registers. All else they leave to
+// send_inside() and receive_inside().
+//
+// Rejected: moving values outside the lock, by reserving a cell and publishing it later. A sender
+// that stops between the two would block all receivers behind it, which is worse than a slow move.
+
+#include "ums/channel.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+
+#include "sched/lock/bias_count.hpp"
+#include "sched/lock/inside.hpp"
+#include "sync/channel/transfer.hpp"
+
+namespace ums {
+
+namespace impl {
+
+struct channel_block {
+    channel_block* next;
+};
+
+}  // namespace impl
+
+namespace sync {
+
+namespace {
+
+using impl::channel_block;
+using impl::element_type;
+using outcome = transfer::outcome;
+
+constexpr std::size_t block_bytes = 4096;
+
+// --- what is in the channel ---
+
+std::size_t alignment_of(const element_type& t) noexcept {
+    return std::max(t.align, alignof(channel_block));
+}
+std::size_t offset_of(const element_type& t) noexcept {
+    return std::max(t.align, sizeof(channel_block));
+}
+std::byte* first_cell(const channel_state& c, channel_block* b) noexcept {
+    return reinterpret_cast<std::byte*>(b) + offset_of(*c.type);
+}
+
+channel_block* make_block(const channel_state& c) {
+    const std::size_t bytes = offset_of(*c.type) + c.cells * c.size;
+    return ::new (::operator new (bytes, std::align_val_t{alignment_of(*c.type)}))
+        channel_block{nullptr};
+}
+void free_block(const channel_state& c, channel_block* b) noexcept {
+    ::operator delete (b, std::align_val_t{alignment_of(*c.type)});
+}
+
+void begin_tail(channel_state& c) noexcept {
+    c.tail_at = first_cell(c, c.tail);
+    c.tail_end = c.tail_at + c.cells * c.size;
+}
+void begin_head(channel_state& c) noexcept {
+    c.head_at = first_cell(c, c.head);
+    c.head_end = c.head_at + c.cells * c.size;
+}
+
+// The tail's block is used up: goes to the next one.
+[[gnu::noinline]] void enter_block(channel_state& c) {
+    if (c.tail == nullptr) {
+        c.head = c.tail = make_block(c);
+        c.tail->next = c.tail;
+        begin_head(c);
+    } else if (c.capacity == unbounded && c.tail->next == c.head) {
+        channel_block* b = make_block(c);
+        b->next = c.head;
+        c.tail->next = b;
+    }
+    c.tail = c.tail->next;
+    begin_tail(c);
+}
+
+// The head's block is used up: it becomes a spare one behind the tail, unless there is one already.
+[[gnu::noinline]] void leave_block(channel_state& c) noexcept {
+    channel_block* left = c.head;
+    c.head = left->next;
+    begin_head(c);
+    channel_block* spare = c.tail->next;
+    if (left == c.head || spare == left) return;
+    spare->next = c.head;
+    free_block(c, left);
+}
+
+// The sizes that are copied without a call.
+bool is_short(std::size_t size) noexcept { return size == 4 || size == 8 || size == 16; }
+
+// Requires: is_short(size).
+UMS_ALWAYS_INLINE void copy_short(void* to, const void* from, std::size_t size) noexcept {
+    if (size == 4) return static_cast<void>(std::memcpy(to, from, 4));
+    if (size == 8) return static_cast<void>(std::memcpy(to, from, 8));
+    std::memcpy(to, from, 16);
+}
+
+UMS_ALWAYS_INLINE void copy_bytes(void* to, const void* from, std::size_t size) noexcept {
+    is_short(size) ? copy_short(to, from, size) : static_cast<void>(std::memcpy(to, from, size));
+}
+
+// Moves the value at `from`, a cell or a sender's, to the receiver that shows `into`.
+UMS_ALWAYS_INLINE void deliver(const channel_state& c, void* into, void* from) {
+    c.type->is_bytes ? copy_bytes(into, from, c.size) : c.type->deliver(into, from);
+}
+
+UMS_ALWAYS_INLINE void put(channel_state& c, void* from) {
+    if (c.tail_at == c.tail_end) [[unlikely]]
+        enter_block(c);
+    c.type->is_bytes ? copy_bytes(c.tail_at, from, c.size) : c.type->build(c.tail_at, from);
+    c.tail_at += c.size;
+    ++c.count;
+}
+
+std::byte* front(channel_state& c) noexcept {
+    if (c.head_at == c.head_end) [[unlikely]]
+        leave_block(c);
+    return c.head_at;
+}
+// The channel is empty now. A channel that is emptied often stays in the same cache lines.
+UMS_ALWAYS_INLINE void rewind(channel_state& c) noexcept {
+    if (c.head == c.tail) c.head_at = c.tail_at = first_cell(c, c.head);
+}
+UMS_ALWAYS_INLINE void drop_front(channel_state& c) noexcept {
+    std::byte* const gone = front(c);
+    if (!c.type->is_bytes) c.type->destroy(gone);
+    c.head_at += c.size;
+    if (--c.count == 0) rewind(c);
+}
+
+// --- waiters ---
+
+// Returns the first transfer that still waits, or null. If it belongs to a select, the caller has
+// now claimed it.
+transfer* first(wait_list& list) noexcept {
+    while (auto* t = static_cast<transfer*>(list.first)) {
+        if (t->claim == nullptr || claim(*t->claim, t->number)) [[likely]]
+            return t;
+        unlink(list, *t);
+    }
+    return nullptr;
+}
+
+// After a move that threw: a plain waiter stays as it was; a select that was claimed has to be
+// told.
+void move_failed(wait_list& list, transfer& t, woken& partners) noexcept {
+    if (t.claim == nullptr) return;
+    unlink(list, t);
+    partners.add(t, outcome::again);
+}
+
+// There is room: the values of the first senders move up.
+[[gnu::noinline]] void refill(channel_state& c, woken& partners) noexcept {
+    while (c.count < c.capacity) {
+        transfer* t = first(c.senders);
+        if (t == nullptr) return;
+        outcome result = outcome::ok;
+        try {
+            put(c, t->value);
+        } catch (...) {
+            // The sender tries again: it throws where that belongs, or succeeds.
+            result = outcome::again;
+        }
+        unlink(c.senders, *t);
+        partners.add(*t, result);
+    }
+}
+
+class section {
+public:
+    explicit section(channel_state& c) noexcept
+        : lock_{c.receivers.lock}, next_{os::lock_word::acquire(lock_)} {}
+    ~section() {
+        if (is_held_) os::lock_word::release(lock_, next_);
+    }
+    section(const section&) = delete;
+    section& operator=(const section&) = delete;
+
+    UMS_ALWAYS_INLINE void leave() noexcept {
+        is_held_ = false;
+        os::lock_word::release(lock_, next_);
+    }
+    void enter() noexcept {
+        next_ = os::lock_word::acquire(lock_);
+        is_held_ = true;
+    }
+    // Another fiber releases the lock, with the value returned here.
+    [[nodiscard]] std::uint32_t give_away() noexcept {
+        is_held_ = false;
+        return next_;
+    }
+
+private:
+    std::uint32_t& lock_;
+    std::uint32_t next_;
+    bool is_held_ = true;
+};
+
+enum class way : bool { send, receive };
+
+template <way direction>
+inline constexpr sched::wait_kind kind_of =
+    direction == way::send ? sched::wait_kind::send : sched::wait_kind::receive;
+
+template <way direction>
+wait_list& own_list(channel_state& c) noexcept {
+    return direction == way::send ? c.senders : c.receivers;
+}
+
+template <way direction>
+channel_status attempt(channel_state& c, void* value, woken& partners) {
+    return direction == way::send ? offer(c, value, partners) : accept(c, value, partners);
+}
+
+template <way direction>
+channel_status try_now(channel_state& c, void* value) {
+    woken partners;
+    const section locked{c};
+    return attempt<direction>(c, value, partners);
+}
+
+// --- waiting ---
+
+// Requires: the lock is held and `t` is linked. Returns without the lock, which was released with
+// `next`.
+UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next,
+                                     transfer& t) noexcept {
+    t.is_held = true;
+    if (sched::park_holding(lock, next)) [[likely]]
+        return;
+    t.is_held = false;
+    os::lock_word::release(lock, next);
+    sched::park(sched::park_kind::internal);
+}
+
+// Like park_on().
+reason park(section& locked, wait_list& list, transfer& t, nanoseconds until,
+            const std::stop_token* stop) noexcept {
+    locked.leave();
+    const reason why = sched::park(sched::park_kind::internal, until, stop);
+    if (why == reason::wake) return why;
+    locked.enter();
+    if (t.is_queued) {
+        unlink(list, t);
+        return why;
+    }
+    locked.leave();
+    sched::park(sched::park_kind::internal);  // The wake() is on its way.
+    return reason::wake;
+}
+
+// A whole operation, from the lock on.
+template <way direction>
+[[gnu::noinline]] channel_status transfer_until(channel_state& c, void* value, nanoseconds until,
+                                                const std::stop_token* stop, bool is_again) {
+    constexpr channel_status must_wait =
+        direction == way::send ? channel_status::full : channel_status::empty;
+    wait_list& list = own_list<direction>(c);
+    for (;; is_again = true) {
+        woken partners;
+        section locked{c};
+        const channel_status status = attempt<direction>(c, value, partners);
+        if (status != must_wait) return status;
+        transfer t{sched::this_parkable(), value};
+        const sched::waiting_for mark{*t.who, kind_of<direction>, &c};
+        is_again ? push_front(list, t) : link(list, t);
+        reason why = reason::wake;
+        if (until == os::never && stop == nullptr) {
+            const std::uint32_t next = locked.give_away();
+            park_for_ever(c.receivers.lock, next, t);
+        } else {
+            why = park(locked, list, t, until, stop);
+        }
+        if (why == reason::deadline) return channel_status::deadline_passed;
+        if (why == reason::stop) return channel_status::stopped;
+        if (t.result == outcome::ok) return channel_status::ok;
+        if (t.result == outcome::closed) return channel_status::closed;
+    }
+}
+
+// --- several values at once ---
+
+// Puts values that are plain bytes and lie one after the other: as many as fit in a row in a block.
+// Returns false if this way is not possible for any.
+bool put_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
+    if (b.bytes == nullptr || c.is_closed || c.receivers.first != nullptr || c.count >= c.capacity)
+        return false;
+    if (c.tail_at == c.tail_end) enter_block(c);
+    const auto cells = static_cast<std::size_t>(c.tail_end - c.tail_at) / c.size;
+    const std::size_t run = std::min({cells, c.capacity - c.count, b.count - done});
+    std::memcpy(c.tail_at, b.bytes + done * c.size, run * c.size);
+    c.tail_at += run * c.size;
+    c.count += run;
+    done += run;
+    return true;
+}
+
+void take_run(channel_state& c, const impl::channel_batch& b, std::size_t& done) noexcept {
+    const void* const from = front(c);  // This enters the next block first, if it must.
+    const auto cells = static_cast<std::size_t>(c.head_end - c.head_at) / c.size;
+    const std::size_t run = std::min({cells, c.count, b.count - done});
+    std::memcpy(b.bytes + done * c.size, from, run * c.size);
+    c.head_at += run * c.size;
+    c.count -= run;
+    if (c.count == 0) rewind(c);
+    done += run;
+}
+
+// Moves as many values as is possible now, in one section, starting with number `done`.
+template <way direction>
+channel_status attempt_many(channel_state& c, const impl::channel_batch& b, std::size_t& done) {
+    woken partners;
+    const section locked{c};
+    channel_status status = channel_status::ok;
+    while (done < b.count) {
+        if (direction == way::send && put_run(c, b, done)) continue;
+        status = attempt<direction>(c, b.at(b.context, done), partners);
+        if (status != channel_status::ok) break;
+        ++done;
+    }
+    return status;
+}
+
+// `least` is how many values satisfy the caller. `done` counts on, also if a move throws.
+template <way direction>
+channel_status transfer_many(channel_state& c, const impl::channel_batch& b, std::size_t least,
+                             std::size_t& done, nanoseconds until, const std::stop_token* stop) {
+    for (;;) {
+        channel_status status = attempt_many<direction>(c, b, done);
+        if (done >= least || status == channel_status::closed)
+            return done >= least ? channel_status::ok : status;
+        status = transfer_until<direction>(c, b.at(b.context, done), until, stop, false);
+        if (status != channel_status::ok) return status;
+        ++done;
+    }
+}
+
+// --- the short ways, which make up nearly all of an untimed operation ---
+
+// Requires: the lock. Returns what to release it with: a bias, after enough waits and hand-overs on
+// one processor.
+UMS_ALWAYS_INLINE std::uint32_t released_with(channel_state& c, std::uint32_t next) noexcept {
+    if (next != os::lock_states::free || !c.type->is_bytes || c.size > impl::bytes_most)
+        return next;
+    const std::uint32_t mine = sched::bias::mine();
+    // These words of the lists are otherwise unused.
+    return sched::bias_count::note(c.receivers.spare, c.senders.spare, mine) ? mine : next;
+}
+
+// The same, after a value went in or out and no partner waited.
+UMS_ALWAYS_INLINE std::uint32_t released_after_move(channel_state& c, std::uint32_t next) noexcept {
+    return c.capacity == unbounded ? released_with(c, next) : next;
+}
+
+// Requires: the lock, which is released if the call throws.
+template <class F>
+UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
+    try {
+        call();
+    } catch (...) {
+        os::lock_word::release(c.receivers.lock);
+        throw;
+    }
+}
+
+// Releases the lock after `t` was taken out of its list.
+UMS_ALWAYS_INLINE void end_wait(channel_state& c, std::uint32_t next, const transfer& t) noexcept {
+    parkable& who = *t.who;
+    const bool is_held = t.is_held;
+    os::lock_word::release(c.receivers.lock, released_with(c, next));
+    is_held ? sched::resume_held(who) : sched::wake(who);
+}
+
+// `t` is a plain waiter, the first of `list`.
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, std::uint32_t next, wait_list& list,
+                                           transfer& t, void* out, void* from) {
+    unlocking_if_it_throws(c, [&] { deliver(c, out, from); });
+    unlink(list, t);
+    end_wait(c, next, t);
+    return channel_status::ok;
+}
+
+// Receives the first value, and puts the value of `t`, a plain waiter and the first sender, in its
+// place. The type is plain bytes. The channel is full, so it is bounded.
+UMS_ALWAYS_INLINE void move_up(channel_state& c, transfer& t, void* into) {
+    deliver(c, into, front(c));
+    drop_front(c);
+    put(c, t.value);
+    unlink(c.senders, t);
+}
+UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, std::uint32_t next, transfer& t,
+                                         void* into) {
+    move_up(c, t, into);
+    end_wait(c, next, t);
+    return channel_status::ok;
+}
+
+template <way direction>
+UMS_ALWAYS_INLINE channel_status after_wait(channel_state& c, void* value, const transfer& t) {
+    if (t.result == outcome::ok) [[likely]]
+        return channel_status::ok;
+    if (t.result == outcome::closed) return channel_status::closed;
+    return transfer_until<direction>(c, value, os::never, nullptr, true);
+}
+
+// Waits: nothing is possible now.
+template <way direction>
+UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void* value) {
+    transfer t{sched::this_parkable(), value};
+    link(own_list<direction>(c), t);
+    const sched::waiting_for mark{*t.who, kind_of<direction>, &c};
+    park_for_ever(c.receivers.lock, released_with(c, next), t);
+    return after_wait<direction>(c, value, t);
+}
+
+[[gnu::noinline]] channel_status send_locked(channel_state& c, void* from) {
+    const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
+    if (auto* t = static_cast<transfer*>(c.receivers.first)) {
+        if (t->claim == nullptr) [[likely]]
+            return hand_over(c, next, c.receivers, *t, t->value, from);
+    } else if (!c.is_closed) [[likely]] {
+        if (c.count >= c.capacity) return wait<way::send>(c, next, from);
+        unlocking_if_it_throws(c, [&] { put(c, from); });
+        os::lock_word::release(c.receivers.lock, released_after_move(c, next));
+        return channel_status::ok;
+    }
+    os::lock_word::release(c.receivers.lock, next);
+    return transfer_until<way::send>(c, from, os::never, nullptr, false);
+}
+
+[[gnu::noinline]] channel_status receive_locked(channel_state& c, void* into) {
+    const std::uint32_t next = os::lock_word::acquire(c.receivers.lock);
+    if (auto* t = static_cast<transfer*>(c.senders.first)) {
+        if (t->claim == nullptr && (c.count == 0 || c.type->is_bytes)) [[likely]]
+            return c.count == 0 ? hand_over(c, next, c.senders, *t, into, t->value)
+                                : move_up(c, next, *t, into);
+    } else if (c.count != 0) {
+        unlocking_if_it_throws(c, [&] { deliver(c, into, front(c)); });
+        drop_front(c);
+        os::lock_word::release(c.receivers.lock, released_after_move(c, next));
+        return channel_status::ok;
+    } else if (!c.is_closed) [[likely]] {
+        return wait<way::receive>(c, next, into);
+    }
+    os::lock_word::release(c.receivers.lock, next);
+    return transfer_until<way::receive>(c, into, os::never, nullptr, false);
+}
+
+// --- the same inside the processor that the channel is biased to ---
+
+UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here, wait_list& list,
+                                           transfer& t, void* out, void* from) {
+    deliver(c, out, from);
+    unlink(list, t);
+    here.wake(*t.who, t.is_held);
+    return channel_status::ok;
+}
+
+// Whether the next value at `at` neither allocates a block nor frees one. A bounded channel keeps
+// its one block for ever.
+UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, const std::byte* at,
+                                       const std::byte* end) noexcept {
+    return at != end || c.capacity != unbounded;
+}
+
+UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, sched::inside& here, transfer& t,
+                                         void* into) {
+    move_up(c, t, into);
+    here.wake(*t.who, t.is_held);
+    return channel_status::ok;
+}
+
+template <way direction>
+UMS_ALWAYS_INLINE channel_status wait(channel_state& c, sched::inside& here, void* value) {
+    transfer t{here.self(), value};
+    link(own_list<direction>(c), t);
+    const sched::waiting_for mark{here.self(), kind_of<direction>, &c};
+    if (!here.park(t.is_held)) [[unlikely]]
+        sched::park(sched::park_kind::internal);
+    return after_wait<direction>(c, value, t);
+}
+
+UMS_ALWAYS_INLINE channel_status send_inside(channel_state& c, void* from, sched::inside& here) {
+    if (auto* t = static_cast<transfer*>(c.receivers.first)) {
+        if (t->claim == nullptr) [[likely]]
+            return hand_over(c, here, c.receivers, *t, t->value, from);
+    } else if (!c.is_closed) [[likely]] {
+        if (c.count >= c.capacity) return wait<way::send>(c, here, from);
+        if (stays_in_blocks(c, c.tail_at, c.tail_end)) [[likely]] {
+            put(c, from);
+            here.leave();
+            return channel_status::ok;
+        }
+    }
+    here.leave();
+    return send_locked(c, from);
+}
+
+UMS_ALWAYS_INLINE channel_status receive_inside(channel_state& c, void* into, sched::inside& here) {
+    if (auto* t = static_cast<transfer*>(c.senders.first)) {
+        if (t->claim == nullptr) [[likely]] {
+            if (c.count == 0) return hand_over(c, here, c.senders, *t, into, t->value);
+            return move_up(c, here, *t, into);
+        }
+    } else if (c.count != 0) {
+        if (stays_in_blocks(c, c.head_at, c.head_end)) [[likely]] {
+            deliver(c, into, front(c));
+            drop_front(c);
+            here.leave();
+            return channel_status::ok;
+        }
+    } else if (!c.is_closed) [[likely]] {
+        return wait<way::receive>(c, here, into);
+    }
+    here.leave();
+    return receive_locked(c, into);
+}
+
+template <way direction>
+UMS_ALWAYS_INLINE channel_status locked(channel_state& c, void* value) {
+    return direction == way::send ? send_locked(c, value) : receive_locked(c, value);
+}
+template <way direction>
+UMS_ALWAYS_INLINE channel_status inside(channel_state& c, void* value, sched::inside& here) {
+    return direction == way::send ? send_inside(c, value, here) : receive_inside(c, value, here);
+}
+
+// For ThreadSanitizer a section begins and ends in one function (sched/lock/inside.hpp).
+#if defined(UMS_TSAN)
+#define UMS_REST UMS_ALWAYS_INLINE
+#else
+#define UMS_REST [[gnu::noinline]]
+#endif
+
+// The rest of an operation, from within the section. A `place` would travel through memory.
+template <way direction>
+UMS_REST channel_status rest(channel_state& c, void* value, sched::carrier* at, sched::fiber* self,
+                             sched::processor* p) {
+    sched::inside here{c.receivers.lock, {at, self, p}};
+    return inside<direction>(c, value, here);
+}
+
+// A thief asks for the processor, or the lock is not biased to it.
+template <way direction>
+[[gnu::noinline]] channel_status without_haste(channel_state& c, void* value) {
+    sched::inside here{c.receivers.lock};
+    return here.enter() ? inside<direction>(c, value, here) : locked<direction>(c, value);
+}
+
+// A whole untimed operation.
+template <way direction>
+UMS_ALWAYS_INLINE channel_status transfer_one(channel_state& c, void* value) {
+    sched::inside here{c.receivers.lock};
+    if (!here.is_biased()) return locked<direction>(c, value);
+    if (!here.try_enter()) [[unlikely]]
+        return without_haste<direction>(c, value);
+    if (c.count - 1 < c.between) [[likely]] {  // So nobody waits: see channel_state.
+        if constexpr (direction == way::send) {
+            if (c.tail_at != c.tail_end) [[likely]] {
+                copy_short(c.tail_at, value, c.size);
+                c.tail_at += c.size;
+                ++c.count;
+                here.leave();
+                return channel_status::ok;
+            }
+        } else if (c.head_at != c.head_end) [[likely]] {
+            copy_short(value, c.head_at, c.size);
+            c.head_at += c.size;
+            if (--c.count == 0) rewind(c);
+            here.leave();
+            return channel_status::ok;
+        }
+    }
+    const auto [at, self, p] = here.where();
+    return rest<direction>(c, value, at, self, p);
+}
+#undef UMS_REST
+
+void close_all(wait_list& list, woken& partners) noexcept {
+    while (transfer* t = first(list)) {
+        unlink(list, *t);
+        partners.add(*t, outcome::closed);
+    }
+}
+
+}  // namespace
+
+channel_status offer(channel_state& c, void* from, woken& partners) {
+    if (c.is_closed) [[unlikely]]
+        return channel_status::closed;
+    if (transfer* t = first(c.receivers)) {
+        try {
+            deliver(c, t->value, from);
+        } catch (...) {
+            move_failed(c.receivers, *t, partners);
+            throw;
+        }
+        unlink(c.receivers, *t);
+        partners.add(*t, outcome::ok);
+        return channel_status::ok;
+    }
+    if (c.count >= c.capacity) return channel_status::full;
+    put(c, from);
+    return channel_status::ok;
+}
+
+channel_status accept(channel_state& c, void* into, woken& partners) {
+    if (c.count != 0) {
+        deliver(c, into, front(c));
+        drop_front(c);
+        if (c.senders.first != nullptr) [[unlikely]]
+            refill(c, partners);
+        return channel_status::ok;
+    }
+    if (transfer* t = first(c.senders)) {
+        try {
+            deliver(c, into, t->value);
+        } catch (...) {
+            move_failed(c.senders, *t, partners);
+            throw;
+        }
+        unlink(c.senders, *t);
+        partners.add(*t, outcome::ok);
+        return channel_status::ok;
+    }
+    return c.is_closed ? channel_status::closed : channel_status::empty;
+}
+
+}  // namespace sync
+
+namespace impl {
+
+using namespace sync;
+
+void channel_calls::open(channel_state& c, const element_type& type, std::size_t capacity) {
+    if (capacity != unbounded && capacity > (SIZE_MAX / 2 - type.align) / type.size)
+        throw std::length_error{"ums: a channel of too great a capacity"};
+    c.type = &type;
+    c.size = type.size;
+    c.capacity = capacity;
+    c.between = capacity != 0 && type.is_bytes && is_short(type.size) ? capacity - 1 : 0;
+    c.cells = capacity != unbounded ? capacity : std::max<std::size_t>(block_bytes / type.size, 1);
+    if (capacity != 0 && capacity != unbounded) enter_block(c);
+}
+
+void channel_calls::destroy(channel_state& c) noexcept {
+    UMS_ASSERT(sync::empty(c.receivers) && sync::empty(c.senders),
+               "a channel was destroyed while somebody waits in it");
+    while (c.count != 0) drop_front(c);
+    if (c.head == nullptr) return;
+    channel_block* b = c.head->next;
+    c.head->next = nullptr;
+    while (b != nullptr) {
+        channel_block* next = b->next;
+        free_block(c, b);
+        b = next;
+    }
+}
+
+channel_status channel_calls::send(channel_state& c, void* from) {
+    return transfer_one<way::send>(c, from);
+}
+channel_status channel_calls::try_send(channel_state& c, void* from) {
+    return try_now<way::send>(c, from);
+}
+channel_status channel_calls::send_until(channel_state& c, void* from, deadline limit,
+                                         const std::stop_token* stop) {
+    return transfer_until<way::send>(c, from, os::to_nanoseconds(limit),
+                                     stop != nullptr && stop->stop_possible() ? stop : nullptr,
+                                     false);
+}
+
+channel_status channel_calls::receive(channel_state& c, void* into) {
+    return transfer_one<way::receive>(c, into);
+}
+channel_status channel_calls::try_receive(channel_state& c, void* into) {
+    return try_now<way::receive>(c, into);
+}
+channel_status channel_calls::receive_until(channel_state& c, void* into, deadline limit,
+                                            const std::stop_token* stop) {
+    return transfer_until<way::receive>(c, into, os::to_nanoseconds(limit),
+                                        stop != nullptr && stop->stop_possible() ? stop : nullptr,
+                                        false);
+}
+
+channel_status channel_calls::send_all(channel_state& c, const channel_batch& b, std::size_t& done,
+                                       deadline limit, const std::stop_token* stop) {
+    return transfer_many<way::send>(c, b, b.count, done, os::to_nanoseconds(limit),
+                                    stop != nullptr && stop->stop_possible() ? stop : nullptr);
+}
+channel_status channel_calls::receive_some(channel_state& c, const channel_batch& b,
+                                           std::size_t& done, deadline limit,
+                                           const std::stop_token* stop) {
+    return transfer_many<way::receive>(c, b, std::min<std::size_t>(b.count, 1), done,
+                                       os::to_nanoseconds(limit),
+                                       stop != nullptr && stop->stop_possible() ? stop : nullptr);
+}
+
+channel_status channel_calls::receive_ready(channel_state& c, const channel_batch& b,
+                                            std::size_t& done) {
+    return attempt_many<way::receive>(c, b, done);
+}
+
+void channel_calls::receive_bytes(channel_state& c, const channel_batch& b, std::size_t& done) {
+    woken partners;
+    const section locked{c};
+    while (done < b.count && c.count != 0) {
+        take_run(c, b, done);
+        if (c.senders.first != nullptr) refill(c, partners);
+    }
+}
+
+void channel_calls::close(channel_state& c) noexcept {
+    woken partners;
+    const section locked{c};
+    c.is_closed = true;
+    c.between = 0;
+    close_all(c.receivers, partners);
+    close_all(c.senders, partners);
+}
+
+bool channel_calls::is_closed(const channel_state& c) noexcept {
+    const section locked{const_cast<channel_state&>(c)};
+    return c.is_closed;
+}
+
+std::size_t channel_calls::size(const channel_state& c) noexcept {
+    const section locked{const_cast<channel_state&>(c)};
+    return c.count;
+}
+
+std::size_t refuse_empty_queue() {
+    throw std::invalid_argument{"ums: a concurrent_queue of capacity 0"};
+}
+
+}  // namespace impl
+
+}  // namespace ums

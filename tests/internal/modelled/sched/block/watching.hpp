@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+
+// For models, in place of sched/block/watching.hpp: the detector has strands of its own.
+
+#include "sched/run/processor.hpp"
+
+namespace ums::sched {
+
+struct watching {
+    struct no_detector {
+        void add(processor&) noexcept {}
+        void remove(processor&) noexcept {}
+    };
+    static inline no_detector* by = nullptr;
+    [[nodiscard]] static bool is_on() noexcept { return true; }
+    // Wakes the strand of the detector that releases fibers, if there is one.
+    static void runs() noexcept {
+        calls->fetch_add(1, base::acq_rel);
+        os::futex_wake(calls->address());
+    }
+    static inline base::atomic<std::uint32_t>* calls = nullptr;
+};
+
+}  // namespace ums::sched
