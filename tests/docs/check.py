@@ -115,6 +115,19 @@ def missing_files(root, page, text):
                 yield page, number, f"names {name}, which is not there"
 
 
+def homeless_words(root, page, text):
+    """Each word of the glossary is used in the folder where the page says that it lives."""
+    for number, line in enumerate(text.splitlines(), 1):
+        row = re.match(r"\| ([^|]+?) \| .* \| `([\w/]+)/` \|$", line)
+        if not row:
+            continue
+        folder = os.path.join(root, "src", row[2])
+        used = "".join(read(root, path) for path in sorted(glob.glob(folder + "/**/*.*", recursive=True)))
+        for word in row[1].split(", "):
+            if not re.search(re.sub("[ -]", "[ _-]?", word), used, re.IGNORECASE):
+                yield page, number, f"says that {word} lives in {row[2]}/, where nothing names it"
+
+
 def lonely_figures(page, text):
     """A table of measurements needs the command that makes them in its section."""
     section, table = [], None
@@ -199,6 +212,8 @@ def check_text(root):
         yield from broken_links(root, page, text)
         yield from missing_files(root, page, text)
         yield from lonely_figures(page, text)
+        if page == "docs/glossary.md":
+            yield from homeless_words(root, page, text)
         if page not in SHOW_MISTAKES:
             yield from ((page, at, complaint) for number, line in without_code(text.splitlines())
                         for at, complaint in bare_clauses(number, line))
@@ -733,6 +748,11 @@ def self_test(root, tools):
         wrong += judge("words", "tells of the word old", got[-1:])
         write("src/runtime/environment.cpp", '"UMS_NEW"')
         os.remove(os.path.join(folder, "docs/memory-model.md"))
+
+        write("docs/glossary.md", "| sync | a thing | | `sched/` |\n| new, old word | two things | | `sched/` |\n")
+        got = [what for page, _, what in check_text(folder) if page == "docs/glossary.md"]
+        wrong += judge("glossary", "says that old word lives in sched/, where nothing names it", got)
+        os.remove(os.path.join(folder, "docs/glossary.md"))
 
         write("docs/diagrams/x.dot", 'digraph x { a [label="one\\ntwo"]; }')
 
