@@ -57,8 +57,7 @@ chosen_detector choose(preference wanted) {
     if (wanted == preference::monitor) refuse("monitor", problem);
     os::say(
         "no way to find fibers that block in the kernel (%s): one that does stops its processor; "
-        "see "
-        "ums::blocking(), and UMS_BLOCK=off to be told no more",
+        "see ums::blocking(), and UMS_BLOCK=off to be told no more",
         problem.c_str());
     return {std::make_unique<no_detector>(), std::move(problem)};
 }

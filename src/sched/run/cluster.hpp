@@ -87,9 +87,10 @@ public:
     // Whether another processor has a queued fiber that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
-    // --- Pause (ums/cluster.hpp) --- Returns once each processor rests: its carrier waits in
-    // rest(), between two fibers. A running fiber is stopped, where fibers can be
-    // (sched/block/stop.hpp), or switches. Calls are counted. Throws std::system_error.
+    // --- Pause (ums/cluster.hpp) ---
+    // Returns once each processor rests: its carrier waits in rest(), between two fibers. A running
+    // fiber is stopped, where fibers can be (sched/block/stop.hpp), or switches. Calls are counted.
+    // Throws std::system_error.
     void pause();
     // Throws std::system_error if it is not paused.
     void resume();

@@ -84,9 +84,8 @@ struct alignas(64) seat {
         return phase.compare_exchange(from, to, base::relaxed, base::relaxed);
     }
     int left_behind = 0;  // The id of the last stray's thread.
-    seat* passes_to{
-        // The seat to be ordered to run, once the kernel thread is off the scheduler's stack.
-        nullptr};
+    // The seat to be ordered to run, once the kernel thread is off the scheduler's stack.
+    seat* passes_to{nullptr};
 };
 
 // Makes a stray that wants to come in an ordinary worker again: returns inside, when the worker is

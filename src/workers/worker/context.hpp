@@ -43,8 +43,8 @@ struct alignas(64) context : entry {
     std::uint32_t critical{0};
     bool at_home{false};
     bool has_ended{false};
-    base::owned<handle> partner{
-        0};  // The scheduler that executed the worker last. In a scheduler's context: its worker.
+    // The scheduler that executed the worker last. In a scheduler's context: its worker.
+    base::owned<handle> partner{0};
     base::owned<std::uint64_t> switches{0};  // Read as a hint.
     // The worker that was executed after this one, and what that worker touches first: see
     // foresee().
