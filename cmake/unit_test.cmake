@@ -57,6 +57,16 @@ function(ums_skipped_test name why)
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 endfunction()
 
+# What the test program of SOURCE links with: ums::internals, which is linked once for all of them.
+# The archive, where a test replaces a part of the library: a model has a copy of the library's text
+# in it, and the examples' tests link with libraries that have the archive in them.
+function(ums_test_library result source)
+    set(${result} ums::internals PARENT_SCOPE)
+    if(source MATCHES "_model_test\\.cpp$|^examples/")
+        set(${result} ums::ums PARENT_SCOPE)
+    endif()
+endfunction()
+
 function(ums_unit_test source)
     string(REGEX REPLACE "_test\\.cpp$" "" name ${source})
     get_filename_component(folder ${source} DIRECTORY)
@@ -64,7 +74,8 @@ function(ums_unit_test source)
     string(REPLACE "/" "-" target ${folder}/${program})
 
     add_executable(${target} ${PROJECT_SOURCE_DIR}/${source})
-    target_link_libraries(${target} PRIVATE ums::ums GTest::gtest_main)
+    ums_test_library(library ${source})
+    target_link_libraries(${target} PRIVATE ${library} GTest::gtest_main)
     ums_lines_only(${target})
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
@@ -84,10 +95,7 @@ function(ums_unit_test source)
         add_dependencies(${target} example-${CMAKE_MATCH_1})
     endif()
     if(source MATCHES "^tests/windows/")
-        target_link_libraries(${target} PRIVATE ums::windows)
-    elseif(source MATCHES "^(tests/linux_ums/|src/workers/worker/availability)")
-        # The latter also asks in Windows' way.
-        target_link_libraries(${target} PRIVATE ums::compat)
+        target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include/ums/compat/windows)
     endif()
     if(source MATCHES "^tests/clients/")
         target_link_libraries(${target} PRIVATE PkgConfig::UMS_CLIENTS)
@@ -158,13 +166,13 @@ function(ums_clang_test source name target)
     endif()
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}-clang.o)
     add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
-        COMMAND ${UMS_CLANGXX} ${language} -O1 -g1 -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
+        COMMAND ${UMS_CLANGXX} ${language} -O1 -g1 -fPIC -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
             "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
             "-isystem$<JOIN:$<TARGET_PROPERTY:GTest::gtest,INTERFACE_INCLUDE_DIRECTORIES>,;-isystem>"
             -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
         DEPENDS ${source} DEPFILE ${object}.d COMMENT "Building ${name} with clang")
     add_executable(${target}-clang ${object})
-    target_link_libraries(${target}-clang PRIVATE ums::windows)
+    target_link_libraries(${target}-clang PRIVATE ums::internals)
     if(NOT source MATCHES "\\.c$")
         target_link_libraries(${target}-clang PRIVATE GTest::gtest_main)
     endif()
