@@ -10,24 +10,45 @@ TESTS ?=
 SKIP ?=
 # Changes with every package that is installed or removed. The configuration looks for packages.
 PACKAGES = /var/lib/dpkg/status
-chosen = $(if $(TESTS),-R '$(TESTS)') $(if $(SKIP),-E '$(SKIP)')
+chosen = $(if $(TESTS),-R "$$TESTS") $(if $(SKIP),-E "$$SKIP")
+export TESTS SKIP
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test bench asan tsan ubsan fuzz install deb fmt tidy clean
+.PHONY: help build docs demo peers test bench debug asan tsan ubsan fuzz install deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
 		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
 
-# $(call compile,PRESET[,TARGETS]). Configures only when it has to: ninja sees changed CMake files
-# and new sources by itself, but not a compiler or a library that was installed since.
-define compile
-@tools/setup $(filter-out release,$1)
+# $(call configure,PRESET). Only when it has to: ninja sees changed CMake files and new sources by
+# itself, but not a compiler or a library that was installed since.
+define configure
+@tools/setup $(filter-out release debug,$1)
 @if ! [ build/$1/build.ninja -nt CMakePresets.json ] || \
 		[ $(PACKAGES) -nt build/$1/build.ninja ]; then \
 	cmake --preset $1 >/dev/null && touch build/$1/build.ninja; fi
+endef
+
+# $(call compile,PRESET[,TARGETS])
+define compile
+$(configure)
 @[ -t 1 ] || quiet='-- --quiet'; cmake --build --preset $1 -j $(JOBS) $(if $2,--target $2) $$quiet
+endef
+
+# $(call check,PRESET): builds what the chosen tests need, and runs them. First build.ninja, because
+# with it the configuration writes tests.targets.
+define check
+$(configure)
+@[ -t 1 ] || quiet=--quiet; targets=all; \
+if [ -n "$$TESTS$$SKIP" ]; then \
+	ninja -C build/$1 --quiet build.ninja && \
+	targets=$$(cmake -Dmap=build/$1/tests.targets "-Dtests=$$TESTS" "-Dskip=$$SKIP" \
+		-P cmake/chosen_targets.cmake) || exit 1; \
+	[ -n "$$targets" ] || { echo "No test has such a name; build/$1/tests.targets lists them." >&2; exit 1; }; \
+fi; \
+targets=$${targets#:}; [ -z "$${targets# }" ] || ninja -C build/$1 -j $(JOBS) $$quiet $$targets
+@ctest --preset $1 $(chosen)
 endef
 
 build: ## build/release: the library, the command build/release/ums, the tests
@@ -48,24 +69,24 @@ demo: ## the main comparison with the peers as a page, in five minutes with the 
 	@build/release/ums-bench demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
-test: peers build ## run the tests of the release build
-	@ctest --preset release $(chosen)
+test: $(if $(TESTS),,peers) ## run the tests of the release build
+	$(call check,release)
+
+debug: ## the tests of the debug build: no optimisation, more checks
+	$(call check,debug)
 
 bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html
 	@echo "The page is file://$(CURDIR)/build/report.html"
 
 asan: ## the tests under AddressSanitizer, LeakSanitizer and UndefinedBehaviorSanitizer
-	$(call compile,asan)
-	@ctest --preset asan $(chosen)
+	$(call check,asan)
 
 tsan: ## the tests under ThreadSanitizer
-	$(call compile,tsan)
-	@ctest --preset tsan $(chosen)
+	$(call check,tsan)
 
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
-	$(call compile,ubsan)
-	@ctest --preset ubsan $(chosen)
+	$(call check,ubsan)
 
 fuzz: ## the servers' protocols under libFuzzer, FUZZ_SECONDS (60) each
 	$(call compile,fuzz)

@@ -12,6 +12,7 @@ function(add_test)
         set(name ${ARGV1})
     endif()
     set_tests_properties(${name} PROPERTIES RESOURCE_LOCK cpus)
+    ums_note_test(${name} ${ARGN})
 endfunction()
 
 function(ums_runs_beside)

@@ -55,6 +55,7 @@ endfunction()
 function(ums_skipped_test name why)
     add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E echo "skipped: ${why}")
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+    ums_test_needs(${name} NEEDS)
 endfunction()
 
 # What the test program of SOURCE links with: ums::internals, which is linked once for all of them.
@@ -125,8 +126,7 @@ endfunction()
 
 # Registers the variants that the file `source` names.
 function(ums_variants source name target)
-    # Configure again when the line of variants may have changed.
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+    set_property(GLOBAL APPEND PROPERTY ums_variant_sources ${source})
     file(STRINGS ${source} line LIMIT_COUNT 1 REGEX "^// variants: ")
     string(REGEX MATCHALL "[^ ]+" variants "${line}")
     list(REMOVE_ITEM variants "//" "variants:")
@@ -146,6 +146,20 @@ function(ums_variants source name target)
             ums_register_test(${name}@${variant} ${target} ${ums_variant_${variant}} TEST_VARIANT=${variant})
         endif()
     endforeach()
+endfunction()
+
+# Configures again when a line of variants has changed, and not whenever a test has: ninja updates a
+# list of the lines first, and leaves it alone if it is the same.
+function(ums_watch_variants)
+    get_property(sources GLOBAL PROPERTY ums_variant_sources)
+    set(list ${PROJECT_BINARY_DIR}/variants.txt)
+    set(update sh -c "grep -m1 '^// variants: ' \"$@\" >$0.new && cmp -s $0.new $0 || cp $0.new $0"
+        ${list} ${sources})
+    execute_process(COMMAND ${update})
+    add_custom_command(OUTPUT ${list} COMMAND ${update} DEPENDS ${sources} VERBATIM
+        COMMENT "Looking for changed variants of tests")
+    add_custom_target(tests-variants DEPENDS ${list})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
 endfunction()
 
 # NAME@clang: the test program TARGET with its SOURCE (absolute) compiled by clang, where the rest
