@@ -104,9 +104,9 @@ install: build ## install the release build under PREFIX (/usr/local), staged in
 deb: ## the Debian packages of the last commit, in build/deb, with lintian
 	@packaging/build-deb build/deb
 
-fmt: ## format the C++ files that git knows
+fmt: ## format the C++ files that git knows; CHECK=1 only says what it would change
 	@tools/setup fmt
-	@git ls-files -z -- '*.cpp' '*.hpp' '*.c' '*.h' | xargs -0r clang-format -i
+	@tools/format $(if $(CHECK),--check)
 
 tidy: build ## clang-tidy over the library, the command and the examples
 	@tools/setup tidy

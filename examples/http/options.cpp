@@ -31,8 +31,8 @@ constexpr const char* help =
       --max-header-bytes=N   request line and headers (16384)
       --max-body-bytes=N     (1048576)
   -h, --help                 this
-A time-out of 0 is none. The server prints "listening on ADDRESS:PORT" for each address. SIGTERM and SIGINT
-stop it: what is in progress is finished first.
+A time-out of 0 is none. The server prints "listening on ADDRESS:PORT" for each address.
+SIGTERM and SIGINT stop it: what is in progress is finished first.
 )";
 
 [[noreturn]] void refuse(const std::string& what) {

@@ -16,13 +16,13 @@ namespace memcached {
 namespace {
 
 constexpr const char* help =
-    R"(memcached-server [OPTION]...: a server for clients of memcached, one fiber for each connection
+    R"(memcached-server [OPTION]...: a server for clients of memcached, a fiber for each connection
 
   -p, --port=N             TCP port (default 11211, or that of -U; 0: none; -1: any free one)
   -U, --udp-port=N         UDP port (default 0: none; -1: any free one)
   -s, --unix-socket=PATH   listen there instead
   -a, --unix-mask=MODE     access to it, in octal (default 700)
-  -l, --listen=ADDRESS     where to listen (default: everywhere); several with commas or several times
+  -l, --listen=ADDRESS     where to listen (default: everywhere); several with commas, or repeated
   -m, --memory-limit=N     megabytes of items (default 64)
   -M, --disable-evictions  fail when they are used up, instead of evicting
   -I, --max-item-size=N    bytes of one item, with k or m (default 1m; 1k to 1024m)

@@ -28,6 +28,7 @@
 
 #include "ums/fiber.hpp"
 #include "ums/future.hpp"
+#include "ums/impl/other_than.hpp"
 
 namespace ums {
 
@@ -103,11 +104,9 @@ template <class F, class... Args>
 }
 
 // The same with both policies: a new fiber, or deferred if there is no stack for one.
-template <class F, class... Args>
-requires(!std::is_same_v<std::remove_cvref_t<F>, std::launch> &&
-         !std::is_same_v<std::remove_cvref_t<F>, fiber_options>)
-    [[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
-        F&& f, Args&&... args) {
+template <impl::other_than<std::launch, fiber_options> F, class... Args>
+[[nodiscard]] future<std::invoke_result_t<std::decay_t<F>, std::decay_t<Args>...>> async(
+    F&& f, Args&&... args) {
     return impl::async(std::launch::async | std::launch::deferred, {}, std::forward<F>(f),
                        std::forward<Args>(args)...);
 }

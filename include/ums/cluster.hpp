@@ -20,7 +20,6 @@
 //           or CPUs that this process may not use).
 // Cost:     a kernel thread for each processor.
 
-#include <concepts>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -29,6 +28,7 @@
 #include <utility>
 
 #include "ums/export.hpp"
+#include "ums/impl/other_than.hpp"
 #include "ums/impl/spawn.hpp"
 #include "ums/options.hpp"
 
@@ -105,9 +105,8 @@ public:
     // would, for less. The caller may be any fiber or thread, while the cluster exists. Does not
     // wait for the fiber. Errors: as ums::fiber's; invalid_argument if the options name another
     // cluster.
-    template <class F, class... Args>
-    requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>) void post(F&& f,
-                                                                             Args&&... args) {
+    template <impl::other_than<fiber_options> F, class... Args>
+    void post(F&& f, Args&&... args) {
         post(fiber_options{}, std::forward<F>(f), std::forward<Args>(args)...);
     }
     template <class F, class... Args>

@@ -23,12 +23,12 @@
 // Cost:      spawn and join take about 60 ns, without allocating.
 
 #include <compare>
-#include <concepts>
 #include <stop_token>
 #include <system_error>
 #include <utility>
 
 #include "ums/fiber_ref.hpp"
+#include "ums/impl/other_than.hpp"
 #include "ums/impl/spawn.hpp"
 #include "ums/options.hpp"
 
@@ -43,10 +43,8 @@ public:
     fiber() noexcept = default;
 
     // Runs f(args...) on a new fiber, with decayed copies made by the caller.
-    template <class F, class... Args>
-    requires(!std::same_as<std::remove_cvref_t<F>, fiber> &&
-             !std::same_as<std::remove_cvref_t<F>, fiber_options>) explicit fiber(F&& f,
-                                                                                  Args&&... args)
+    template <impl::other_than<fiber, fiber_options> F, class... Args>
+    explicit fiber(F&& f, Args&&... args)
         : fiber_{impl::spawn(nullptr, std::forward<F>(f), std::forward<Args>(args)...)} {}
 
     // The same with options: name, stack size, cluster, ...

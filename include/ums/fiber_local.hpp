@@ -32,8 +32,20 @@
 #include <utility>
 
 #include "ums/impl/local.hpp"
+#include "ums/impl/other_than.hpp"
 
 namespace ums {
+
+template <class T>
+class fiber_local;
+
+namespace impl {
+
+template <class F, class T>
+concept makes_local = other_than<F, fiber_local<T>> &&
+    std::is_invocable_r_v<T, std::add_lvalue_reference_t<const std::decay_t<F>>>;
+
+}  // namespace impl
 
 template <class T>
 class fiber_local {
@@ -47,10 +59,8 @@ public:
     = default;
 
     // Each value is what `make` returns. The fibers call it, several of them at once.
-    template <class F>
-    requires(!std::same_as<std::remove_cvref_t<F>, fiber_local> &&
-             std::is_invocable_r_v<T, const std::decay_t<F>&>) explicit fiber_local(F&& make)
-        : make_{std::forward<F>(make)} {}
+    template <impl::makes_local<T> F>
+    explicit fiber_local(F&& make) : make_{std::forward<F>(make)} {}
 
     fiber_local(const fiber_local&) = delete;
     fiber_local& operator=(const fiber_local&) = delete;

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "ums/fiber.hpp"
+#include "ums/impl/other_than.hpp"
 
 namespace ums {
 
@@ -31,10 +32,8 @@ public:
 
     // Runs f(args...), or f(get_stop_token(), args...), on a new fiber, with decayed copies that
     // the caller makes. With options: as for ums::fiber.
-    template <class F, class... Args>
-    requires(!std::same_as<std::remove_cvref_t<F>, jfiber> &&
-             !std::same_as<std::remove_cvref_t<F>, fiber_options>) explicit jfiber(F&& f,
-                                                                                   Args&&... args)
+    template <impl::other_than<jfiber, fiber_options> F, class... Args>
+    explicit jfiber(F&& f, Args&&... args)
         : fiber_{start(nullptr, stop_, std::forward<F>(f), std::forward<Args>(args)...)} {}
 
     template <class F, class... Args>

@@ -17,10 +17,15 @@
 #include <utility>
 
 #include "ums/future.hpp"
+#include "ums/impl/other_than.hpp"
 
 namespace ums {
 
 namespace impl {
+
+template <class F, class Task, class R, class... Args>
+concept task_function = other_than<F, Task> &&
+    std::is_invocable_r_v<R, std::add_lvalue_reference_t<std::decay_t<F>>, Args...>;
 
 template <class R, class... Args>
 class task_state : public value_state<R> {
@@ -64,9 +69,8 @@ public:
     packaged_task() noexcept = default;
 
     // Copies or moves the function into the task.
-    template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, packaged_task> &&
-             std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) explicit packaged_task(F&& f)
+    template <impl::task_function<packaged_task, R, Args...> F>
+    explicit packaged_task(F&& f)
         : state_{new impl::function_state<std::decay_t<F>, R, Args...>{std::in_place,
                                                                        std::forward<F>(f)}} {}
 

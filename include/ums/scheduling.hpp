@@ -28,6 +28,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ums/impl/other_than.hpp"
 #include "ums/ums_scheduling.h"
 
 namespace ums {
@@ -141,10 +142,8 @@ private:
 class worker {
 public:
     worker() noexcept = default;
-    template <class F, class... Args>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, worker>) explicit worker(completion_list& list,
-                                                                              F&& f,
-                                                                              Args&&... args) {
+    template <impl::other_than<worker> F, class... Args>
+    explicit worker(completion_list& list, F&& f, Args&&... args) {
         using call_of = call<std::decay_t<F>, std::decay_t<Args>...>;
         auto made = std::unique_ptr<call_of>{
             new call_of{{std::forward<F>(f), std::forward<Args>(args)...}}};

@@ -40,6 +40,7 @@
 #include "ums/export.hpp"
 #include "ums/fiber.hpp"
 #include "ums/impl/at_exit.hpp"
+#include "ums/impl/other_than.hpp"
 #include "ums/impl/wait_list.hpp"
 
 namespace ums {
@@ -57,9 +58,8 @@ public:
 
     // Runs f(args...), or f(get_stop_token(), args...), on a new fiber, with decayed copies that
     // the caller makes.
-    template <class F, class... Args>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, fiber_options>) void spawn(F&& f,
-                                                                                Args&&... args) {
+    template <impl::other_than<fiber_options> F, class... Args>
+    void spawn(F&& f, Args&&... args) {
         start({}, std::forward<F>(f), std::forward<Args>(args)...);
     }
     template <class F, class... Args>

@@ -57,6 +57,9 @@ struct nothing {
     void operator()() const noexcept {}
 };
 
+template <class C>
+concept some_case = std::derived_from<std::remove_cvref_t<C>, select_case>;
+
 template <class T, class F>
 class receive_case : public select_case {
 public:
@@ -209,10 +212,10 @@ selected select(std::span<Case> cases) {
 }
 
 // The same for cases named one by one.
-template <class... Cases>
-requires(sizeof...(Cases) > 0 && (std::derived_from<std::remove_cvref_t<Cases>, select_case> &&
-                                  ...)) selected select(Cases&&... cases) {
-    const std::array<select_case*, sizeof...(Cases)> all{&static_cast<select_case&>(cases)...};
+template <impl::some_case First, impl::some_case... Others>
+selected select(First&& first, Others&&... others) {
+    const std::array<select_case*, 1 + sizeof...(Others)> all{
+        &static_cast<select_case&>(first), &static_cast<select_case&>(others)...};
     return select(std::span<select_case* const>{all});
 }
 

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "ums/fiber.hpp"
+#include "ums/impl/other_than.hpp"
 #include "ums/impl/outcome.hpp"
 
 namespace ums {
@@ -97,8 +98,8 @@ auto spawn(const fiber_options& options, F&& f, Args&&... args) {
 }
 
 // The same without options.
-template <class F, class... Args>
-requires(!std::same_as<std::remove_cvref_t<F>, fiber_options>) auto spawn(F&& f, Args&&... args) {
+template <impl::other_than<fiber_options> F, class... Args>
+auto spawn(F&& f, Args&&... args) {
     return spawn(fiber_options{}, std::forward<F>(f), std::forward<Args>(args)...);
 }
 

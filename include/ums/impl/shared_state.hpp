@@ -6,6 +6,7 @@
 //
 // ums/future.hpp states the contract. src/sync/shared_state.cpp implements these functions.
 
+#include <concepts>
 #include <cstdint>
 #include <cxxabi.h>
 #include <exception>
@@ -107,9 +108,8 @@ public:
         if (state_ != nullptr) state_->add_reference();
     }
     state_ptr(state_ptr&& other) noexcept : state_{std::exchange(other.state_, nullptr)} {}
-    template <class Derived>
-    requires std::is_base_of_v<State, Derived> state_ptr(state_ptr<Derived>&& other)
-    noexcept : state_{other.detach()} {}
+    template <std::derived_from<State> Derived>
+    state_ptr(state_ptr<Derived>&& other) noexcept : state_{other.detach()} {}
     state_ptr& operator=(state_ptr other) noexcept {
         std::swap(state_, other.state_);
         return *this;

@@ -2,7 +2,8 @@
 #ifndef UMS_WINDOWS_SDKDDKVER_H
 #define UMS_WINDOWS_SDKDDKVER_H
 
-/* SDKDDKVer.h: the version of Windows whose calls these are: 7, the first with user-mode scheduling. */
+/* SDKDDKVer.h: the version of Windows whose calls these are: 7, the first with user-mode
+ * scheduling. */
 
 #define _WIN32_WINNT_WIN7 0x0601
 #define _WIN32_WINNT_WIN8 0x0602

@@ -2,8 +2,8 @@
 #ifndef UMS_WINDOWS_TCHAR_H
 #define UMS_WINDOWS_TCHAR_H
 
-/* tchar.h: text of TCHARs, wide if UNICODE (or _UNICODE) is defined. _tmain() and _tprintf() and its kin are narrow
- * only: there is no wide main(), and wide formats mean other things here. */
+/* tchar.h: text of TCHARs, wide if UNICODE (or _UNICODE) is defined. _tmain() and _tprintf() and
+ * its kin are narrow only: there is no wide main(), and wide formats mean other things here. */
 
 #if defined(_UNICODE) && !defined(UNICODE)
 #define UNICODE

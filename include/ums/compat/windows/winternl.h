@@ -2,8 +2,8 @@
 #ifndef UMS_WINDOWS_WINTERNL_H
 #define UMS_WINDOWS_WINTERNL_H
 
-/* winternl.h: types of Windows' inside that UMS programs name. There is no TEB to look into: QueryUmsThreadInformation()
- * refuses UmsThreadTeb. */
+/* winternl.h: types of Windows' inside that UMS programs name. There is no TEB to look into:
+ * QueryUmsThreadInformation() refuses UmsThreadTeb. */
 
 #include "windows.h"
 

@@ -2,10 +2,12 @@
 #ifndef UMS_WINDOWS_IMPL_ANNOTATIONS_H
 #define UMS_WINDOWS_IMPL_ANNOTATIONS_H
 
-/* impl/annotations.h: what programs tell Microsoft's analyser, in the new spelling and the old: nothing here. */
+/* impl/annotations.h: what programs tell Microsoft's analyser, in the new spelling and the old:
+ * nothing here. */
 
 #ifdef __cplusplus
-/* The standard library has parameters of the names __in, __out and __success: its headers come first. */
+/* The standard library has parameters of the names __in, __out and __success: its headers come
+ * first. */
 #include <algorithm>
 #include <istream>
 #include <locale>

@@ -11,7 +11,8 @@
 
 #include "annotations.h"
 
-/* UMS_WIN(DWORD, GetLastError, (void)) declares the library's ums_win_GetLastError() under its Windows name. */
+/* UMS_WIN(DWORD, GetLastError, (void)) declares the library's ums_win_GetLastError() under its
+ * Windows name. */
 #define UMS_WIN(result, name, parameters) \
     result name parameters __asm__("ums_win_" #name) __attribute__((visibility("default")))
 
@@ -23,7 +24,7 @@
 #define UMS_WIN_END
 #endif
 
-/* --- The compiler ------------------------------------------------------------------------------- */
+/* --- The compiler ----------------------------------------------------------------------------- */
 
 #define WINAPI
 #define APIENTRY
@@ -86,7 +87,7 @@
 #define _M_ARM64 1
 #endif
 
-/* --- Types -------------------------------------------------------------------------------------- */
+/* --- Types ------------------------------------------------------------------------------------ */
 
 #define VOID void
 #define CONST const
@@ -185,7 +186,7 @@ typedef struct _LIST_ENTRY {
     struct _LIST_ENTRY* Blink;
 } LIST_ENTRY, *PLIST_ENTRY;
 
-/* --- Small things ------------------------------------------------------------------------------- */
+/* --- Small things ----------------------------------------------------------------------------- */
 
 #define MAX_PATH 260
 #define INFINITE 0xFFFFFFFFu

@@ -2,8 +2,8 @@
 #ifndef UMS_WINDOWS_IMPL_FIBERS_H
 #define UMS_WINDOWS_IMPL_FIBERS_H
 
-/* impl/fibers.h: Windows' fibers, which a thread switches between by itself. They have no scheduler, and share the
- * thread-locals and the last error of the thread that runs them.
+/* impl/fibers.h: Windows' fibers, which a thread switches between by itself. They have no
+ * scheduler, and share the thread-locals and the last error of the thread that runs them.
  */
 
 #include "base.h"

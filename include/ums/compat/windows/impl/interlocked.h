@@ -2,8 +2,8 @@
 #ifndef UMS_WINDOWS_IMPL_INTERLOCKED_H
 #define UMS_WINDOWS_IMPL_INTERLOCKED_H
 
-/* impl/interlocked.h: atomic operations, all sequentially consistent. The underscored forms are the compiler's on
- * Windows.
+/* impl/interlocked.h: atomic operations, all sequentially consistent. The underscored forms are the
+ * compiler's on Windows.
  */
 
 #include "base.h"
@@ -20,7 +20,8 @@
 
 UMS_WIN_BEGIN
 
-/* The functions of one width. The first three return the value after, the others the value before. */
+/* The functions of one width. The first three return the value after, the others the value
+ * before. */
 #define UMS_WIN_INTERLOCKED(type, bits)                                                           \
     UMS_WIN_INLINE type InterlockedIncrement##bits(type volatile* at) {                           \
         return __atomic_add_fetch(at, 1, __ATOMIC_SEQ_CST);                                       \
@@ -73,7 +74,8 @@ UMS_WIN_INLINE BOOLEAN InterlockedBitTestAndReset(LONG volatile* at, LONG bit) {
     return (BOOLEAN)((__atomic_fetch_and(at, ~mask, __ATOMIC_SEQ_CST) & mask) != 0);
 }
 
-/* Lists that several threads push to and pop from. An entry must stay readable while the list is in use. */
+/* Lists that several threads push to and pop from. An entry must stay readable while the list is in
+ * use. */
 typedef struct DECLSPEC_ALIGN(16) _SLIST_ENTRY {
     struct _SLIST_ENTRY* Next;
 } SLIST_ENTRY, *PSLIST_ENTRY;

@@ -2,7 +2,8 @@
 #ifndef UMS_WINDOWS_IMPL_INTRINSICS_H
 #define UMS_WINDOWS_IMPL_INTRINSICS_H
 
-/* impl/intrinsics.h: the compiler's intrinsics: __rdtsc(), _mm_pause() and the rest of its own header, and these. */
+/* impl/intrinsics.h: the compiler's intrinsics: __rdtsc(), _mm_pause() and the rest of its own
+ * header, and these. */
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -21,7 +22,8 @@
         if (!(condition)) __builtin_unreachable(); \
     } while (0)
 
-/* The place of the lowest or highest set bit, to *index, of whatever integer type it is. 0: none is set. */
+/* The place of the lowest or highest set bit, to *index, of whatever integer type it is. 0: none is
+ * set. */
 #define UMS_WIN_BIT_SCAN(index, mask, type, place)         \
     __extension__({                                        \
         const type ums_win_mask = (type)(mask);            \

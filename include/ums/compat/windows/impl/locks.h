@@ -2,7 +2,8 @@
 #ifndef UMS_WINDOWS_IMPL_LOCKS_H
 #define UMS_WINDOWS_IMPL_LOCKS_H
 
-/* impl/locks.h: critical sections, slim reader-writer locks, condition variables, one-time initialisation.
+/* impl/locks.h: critical sections, slim reader-writer locks, condition variables, one-time
+ * initialisation.
  *
  * The members are private. All zero is a free SRW lock, condition variable and once.
  */

@@ -2,8 +2,8 @@
 #ifndef UMS_WINDOWS_IMPL_MESSAGES_H
 #define UMS_WINDOWS_IMPL_MESSAGES_H
 
-/* impl/messages.h: the message loop, for programs that have one. A thread has a queue, of what was posted to it;
- * there are no windows. */
+/* impl/messages.h: the message loop, for programs that have one. A thread has a queue, of what was
+ * posted to it; there are no windows. */
 
 #include "base.h"
 

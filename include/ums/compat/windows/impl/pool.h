@@ -26,7 +26,8 @@ typedef VOID(NTAPI* PTP_WORK_CALLBACK)(PTP_CALLBACK_INSTANCE instance, PVOID con
 
 UMS_WIN_BEGIN
 
-/* The pool has a thread for each function that runs, 500 at most. One that has nothing to do ends after a second. */
+/* The pool has a thread for each function that runs, 500 at most. One that has nothing to do ends
+ * after a second. */
 UMS_WIN(BOOL, QueueUserWorkItem, (UMS_WIN_WORK_ITEM function, PVOID context, ULONG flags));
 UMS_WIN(BOOL, TrySubmitThreadpoolCallback,
         (PTP_SIMPLE_CALLBACK function, PVOID context, PTP_CALLBACK_ENVIRON environment));
@@ -38,14 +39,14 @@ UMS_WIN(VOID, WaitForThreadpoolWorkCallbacks, (PTP_WORK work, BOOL cancel));
 UMS_WIN(VOID, CloseThreadpoolWork, (PTP_WORK work)); /* Freed when the last has ended. */
 
 UMS_WIN(HANDLE, CreateTimerQueue, (void));
-/* `queue` NULL: the process's own. Calls function(context, TRUE) after `due` and, unless `period` is 0, every `period`
- * milliseconds, on a thread of the pool. */
+/* `queue` NULL: the process's own. Calls function(context, TRUE) after `due` and, unless `period`
+ * is 0, every `period` milliseconds, on a thread of the pool. */
 UMS_WIN(BOOL, CreateTimerQueueTimer,
         (PHANDLE timer, HANDLE queue, WAITORTIMERCALLBACK function, PVOID context, DWORD due,
          DWORD period, ULONG flags));
 UMS_WIN(BOOL, ChangeTimerQueueTimer, (HANDLE queue, HANDLE timer, ULONG due, ULONG period));
-/* INVALID_HANDLE_VALUE: waits until its function does not run. NULL: FALSE, IO_PENDING, if it does. An event: the
- * same, and it is set when it has ended, at once if it does not run. */
+/* INVALID_HANDLE_VALUE: waits until its function does not run. NULL: FALSE, IO_PENDING, if it does.
+ * An event: the same, and it is set when it has ended, at once if it does not run. */
 UMS_WIN(BOOL, DeleteTimerQueueTimer, (HANDLE queue, HANDLE timer, HANDLE event));
 /* The queue and its timers; INVALID_HANDLE_VALUE and NULL as above, an event is not supported. */
 UMS_WIN(BOOL, DeleteTimerQueueEx, (HANDLE queue, HANDLE event));

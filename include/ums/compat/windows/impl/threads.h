@@ -45,8 +45,9 @@ typedef struct _STARTUPINFOEX {
 
 UMS_WIN_BEGIN
 
-/* The stack is 1 MiB at least, unless the flags have STACK_SIZE_PARAM_IS_A_RESERVATION: without it the size is what
- * Windows commits at once. 0: as much as usual. So for each way to make a thread. */
+/* The stack is 1 MiB at least, unless the flags have STACK_SIZE_PARAM_IS_A_RESERVATION: without it
+ * the size is what Windows commits at once. 0: as much as usual. So for each way to make a
+ * thread. */
 UMS_WIN(HANDLE, CreateThread,
         (LPSECURITY_ATTRIBUTES attributes, SIZE_T stack_bytes, LPTHREAD_START_ROUTINE start,
          LPVOID argument, DWORD flags, LPDWORD id));
@@ -76,7 +77,8 @@ UMS_WIN(int, GetThreadPriority, (HANDLE thread));
 /* CPUs 0 to 63. The mask before, or 0. A worker runs where its scheduler runs: NOT_SUPPORTED. */
 UMS_WIN(DWORD_PTR, SetThreadAffinityMask, (HANDLE thread, DWORD_PTR mask));
 UMS_WIN(DWORD_PTR, GetThreadAffinityMask, (HANDLE thread)); /* 0: an error. */
-/* Of all threads that the process has now. The system's mask has the CPUs of the process at its start. */
+/* Of all threads that the process has now. The system's mask has the CPUs of the process at its
+ * start. */
 UMS_WIN(BOOL, GetProcessAffinityMask,
         (HANDLE process, DWORD_PTR* process_mask, DWORD_PTR* system_mask));
 UMS_WIN(BOOL, SetProcessAffinityMask, (HANDLE process, DWORD_PTR mask));
