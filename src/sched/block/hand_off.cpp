@@ -10,6 +10,7 @@
 #include "sched/block/keep.hpp"
 #include "sched/block/stop.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/switch.hpp"
 
 namespace ums::sched {
@@ -34,7 +35,7 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
     trace_outside(trace_event::back, h.self->id.get(), static_cast<std::uint64_t>(c.tid.get()));
     c.pool.come_back(c);
     if (c.is_kept.get()) keep::wait_for_fiber(c);
-    h.self->home_cluster.get()->make_ready_from_outside(*h.self);
+    ready::at_home(*h.self);
     os::permit_stop();  // Forbidden in rejoin(), on this kernel thread.
 }
 

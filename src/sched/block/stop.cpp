@@ -14,6 +14,7 @@
 #include "sched/block/hand_off.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/ready.hpp"
 
 namespace ums::sched {
 
@@ -81,7 +82,7 @@ void stop_without_processor(carrier& c, fiber& f) noexcept {
     trace_outside(trace_event::back, f.id.get(), static_cast<std::uint64_t>(c.tid.get()));
     if (f.is_pinned.get())
         // This goes into an inbox, so no policy is asked.
-        return f.home_cluster.get()->make_ready_from_outside(f);
+        return ready::at_home(f);
     if (c.pool.take_or_stop(c))
         c.turn.set(turn_word::holds);  // The word is its own, because it is in no list.
     else

@@ -4,7 +4,7 @@
 #include "base/assert.hpp"
 #include "os/memory.hpp"
 #include "sched/block/hand_off.hpp"
-#include "sched/run/cluster.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/recycle.hpp"
 #include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
@@ -84,9 +84,8 @@ void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept {
     UMS_ASSERT(f.id.get() != 0, "a joiner is gone");
     if (p.trace != nullptr) [[unlikely]]
         trace_wake(*p.trace, f, ended);
-    if (!p.may_run(f)) return f.home_cluster.get()->make_ready_from_outside(f);
-    p.make_ready(f, true);
-    p.wake_help();  // The fiber that runs here next was chosen before, and may take long.
+    // The fiber that runs here next was chosen before, and may take long.
+    if (ready::at(p, f, processor::place::next)) p.wake_help();
 }
 
 }  // namespace ums::sched

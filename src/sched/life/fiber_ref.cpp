@@ -4,7 +4,7 @@
 #include "base/assert.hpp"
 #include "os/no_stop.hpp"
 #include "sched/fiber/access.hpp"
-#include "sched/run/ready_all.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums {
@@ -79,7 +79,7 @@ void unpark_all(std::span<const fiber_ref> all) noexcept {
         last != nullptr ? last->link.set(f) : void(first = f);
         last = f;
     }
-    sched::ready_all(first);
+    sched::ready::all(first);
 }
 
 }  // namespace ums

@@ -19,7 +19,7 @@
 #include "sched/record/describe.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/here.hpp"
-#include "sched/run/ready_all.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/recycle.hpp"
 #include "sched/run/switch.hpp"
 #include "ums/cluster.hpp"
@@ -203,7 +203,7 @@ UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, clust
 [[gnu::noinline]] void ready_from_outside(fiber& f) noexcept {
     if (is_trace_wanted()) [[unlikely]]
         trace_new_outside(f);
-    f.home_cluster.get()->make_ready_from_outside(f);
+    ready::at_home(f);
 }
 
 // Enters the carrier's processor if `f` may run there. Null: it was made ready elsewhere.
@@ -221,7 +221,7 @@ UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
 // For the creator of a dispatched fiber, if there is a policy of the user's: others see it there at
 // once.
 void finish_dispatch(const after_switch& h, carrier& c) noexcept {
-    c.proc.get()->make_ready(*h.self, false);
+    c.proc.get()->make_ready(*h.self, processor::place::back);
     c.proc.get()->wake_help();
 }
 
@@ -377,7 +377,7 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     if (p == nullptr) return;
     if (p->trace != nullptr) [[unlikely]]
         trace_new(*p->trace, *f);
-    p->make_ready(*f, true);
+    p->make_ready(*f, processor::place::next);
     at.leave();
     p->wake_help();
 }
@@ -414,7 +414,7 @@ void spawn_batch::commit() noexcept {
             trace_new_outside(*f);
     }
     last_ = nullptr;
-    ready_all(std::exchange(first_, nullptr));
+    ready::all(std::exchange(first_, nullptr));
 }
 
 void spawn_abort(sched::fiber* f) noexcept {

@@ -13,6 +13,7 @@
 #include "sched/run/cluster.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/park.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/switch.hpp"
 #include "ums/cluster.hpp"
 
@@ -24,24 +25,21 @@ using namespace sched;
 
 // For a fiber that goes into a queue that others see only after its registers are saved.
 void finish_yield(const after_switch& h, carrier& c) noexcept {
-    if (!c.proc.get()->may_run(*h.self) || c.proc.get()->is_retiring()) {
-        h.self->home_cluster.get()->make_ready_from_outside(*h.self);
-        return;
-    }
-    c.proc.get()->make_ready(*h.self, false);
-    c.proc.get()->wake_help();
+    processor& p = *c.proc.get();
+    if (p.is_retiring()) return ready::at_home(*h.self);
+    if (ready::at(p, *h.self, processor::place::back)) p.wake_help();
 }
 
 // To h.word, a processor, if that is not 0. Until it has come there the fiber is pinned to it.
 void finish_migration(const after_switch& h, carrier& c) noexcept {
     auto& target = *static_cast<sched::cluster*>(h.other);
     h.self->pin(reinterpret_cast<processor*>(h.word));
-    if (h.self->home_cluster.get() == &target) return target.make_ready_from_outside(*h.self);
+    if (h.self->home_cluster.get() == &target) return ready::at_home(*h.self);
     h.self->home_cluster.publish(&target);  // For urgency::settle(), which may look from anywhere.
     h.self->kept.forget();
     // Counted there before it is counted out here, so that neither drain() misses it.
     target.spawned_outside.fetch_add(1, base::seq_cst);
-    target.make_ready_from_outside(*h.self);
+    ready::at_home(*h.self);
     c.proc.get()->count_end();
 }
 

@@ -10,8 +10,8 @@
 
 #include "arch/sanitizer.hpp"
 #include "sched/lock/bias.hpp"
-#include "sched/run/cluster.hpp"
 #include "sched/run/park.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
 
@@ -64,13 +64,8 @@ public:
         processor* const p = p_;
         if (p->trace != nullptr) [[unlikely]]
             trace_wake(*p->trace, f, self_);
-        if (!p->make_next(f)) [[unlikely]] {
-            if (!p->may_run(f)) {
-                leave();
-                return f.home_cluster.get()->make_ready_from_outside(f);
-            }
-            p->make_ready(f, true);
-        }
+        if (!p->make_next(f)) [[unlikely]]
+            return ready::and_leave(*this, *p, f);
         leave();
         p->wake_help();
     }

@@ -183,7 +183,8 @@ UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
 void carrier::run_fibers() noexcept {
     processor* p = enter();
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
-    if (fiber* stopped = std::exchange(brings, nullptr)) p->make_ready(*stopped, false);
+    if (fiber* stopped = std::exchange(brings, nullptr))
+        p->make_ready(*stopped, processor::place::back);
     if (const after_switch* const h = begun.get()) {
         begun.set(nullptr);
         h->finish(*h, *this);

@@ -6,7 +6,7 @@
 #include "os/lock.hpp"
 #include "sched/block/hand_off.hpp"
 #include "sched/block/keep.hpp"
-#include "sched/run/cluster.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/search.hpp"
 #include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
@@ -67,14 +67,12 @@ template <park_kind kind>
 void finish_park(const after_switch& h, carrier& c) noexcept {
     // If it has, another processor may already be running the fiber.
     if (commit<kind>(*h.self)) return;
-    if (trace_ring* const trace = c.proc.get()->trace; trace != nullptr) [[unlikely]]
-        trace_wake(*trace, *h.self, nullptr);
-    if (!c.proc.get()->may_run(*h.self))
-        return h.self->home_cluster.get()->make_ready_from_outside(*h.self);
-    c.proc.get()->make_ready(*h.self, true);
+    processor& p = *c.proc.get();
+    if (p.trace != nullptr) [[unlikely]]
+        trace_wake(*p.trace, *h.self, nullptr);
     // The thread that ended the park left a mark, and woke no processor; the fiber that runs here
     // now may take long.
-    c.proc.get()->wake_help();
+    if (ready::at(p, *h.self, processor::place::next)) p.wake_help();
 }
 
 // `until`: a deadline this fiber has just added to the processor `timed`, or never and null.

@@ -11,7 +11,7 @@
 #include "sched/fiber/access.hpp"
 #include "sched/lock/bias.hpp"
 #include "sched/queue/depot.hpp"
-#include "sched/run/cluster.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/search.hpp"
 #include "sched/run/spread.hpp"
 
@@ -31,12 +31,12 @@ processor::~processor() {
     race_.destroy_processor();
 }
 
-void processor::make_ready(fiber& f, bool run_it_next) noexcept {
+void processor::make_ready(fiber& f, place where) noexcept {
     // This runs at each wake-up and costs 4 % of a round trip, so it is not in a release build.
     UMS_DEBUG_ASSERT(belongs_here(f), "a fiber is made ready at a processor where it may not run");
     if (home_.policy() != nullptr && f.pinned_to.get() == nullptr)
         home_.policy()->ready(access::ref(&f), index_);
-    else if (run_it_next)
+    else if (where == place::next)
         ready.push_next(f);
     else
         ready.push_back(f);
@@ -166,10 +166,7 @@ void processor::receive(fiber* list) noexcept {
     while (list != nullptr) {
         fiber* f = list;
         list = f->link.get();
-        if (may_run(*f))
-            make_ready(*f, false);
-        else
-            f->home_cluster.get()->make_ready_from_outside(*f);
+        ready::at(*this, *f, place::back);
     }
 }
 
@@ -177,10 +174,11 @@ void processor::take_in(fiber* list) noexcept {
     while (list != nullptr) {
         fiber* f = list;
         list = f->link.get();
+        // Not may_run(): what was scattered to here stays.
         if (belongs_here(*f))
-            make_ready(*f, false);
+            make_ready(*f, place::back);
         else
-            f->home_cluster.get()->make_ready_from_outside(*f);
+            ready::at_home(*f);
     }
 }
 
@@ -199,7 +197,7 @@ void processor::take_in_front(fiber* list) noexcept {
         if (may_run(*f))
             ready.push_front(*f);
         else
-            f->home_cluster.get()->make_ready_from_outside(*f);
+            ready::at_home(*f);
     }
 }
 

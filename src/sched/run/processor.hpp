@@ -121,11 +121,13 @@ public:
     [[nodiscard]] bool may_run(const fiber& f) const noexcept {
         return belongs_here(f) && !scatters_;
     }
-    // Puts a fiber that may run here where the cluster's policy wants it. Wakes no processor: see
-    // wake_help().
-    void make_ready(fiber& f, bool run_it_next) noexcept;
-    // The short way of make_ready(f, true), for nearly all fibers. Returns false, without doing
-    // anything, for the others.
+    // Where a fiber goes among those of this processor if no policy of the application's decides.
+    enum class place : bool { back, next };
+    // Puts a fiber that may run here (sched/run/ready.hpp) where the cluster's policy wants it.
+    // Wakes no processor: see wake_help().
+    void make_ready(fiber& f, place where) noexcept;
+    // The short way of make_ready(f, place::next), for nearly all fibers. Returns false, without
+    // doing anything, for the others.
     [[nodiscard]] UMS_ALWAYS_INLINE bool make_next(fiber& f) noexcept {
         if (ready.always_looks() || f.is_pinned.get() || f.home_cluster.get() != &home_)
             [[unlikely]]

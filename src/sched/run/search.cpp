@@ -6,7 +6,7 @@
 
 #include "os/cpu/membarrier.hpp"
 #include "sched/fiber/access.hpp"
-#include "sched/run/cluster.hpp"
+#include "sched/run/ready.hpp"
 
 namespace ums::sched {
 
@@ -302,9 +302,8 @@ void search::alert_watcher(cluster& home) noexcept {
 }
 
 void search::give_all_away(processor& p) noexcept {
-    auto give = [](fiber& f) { f.home_cluster.get()->make_ready_from_outside(f); };
-    while (fiber* f = p.ready.pop()) give(*f);
-    while (fiber* f = p.ready.pop_pinned()) give(*f);
+    while (fiber* f = p.ready.pop()) ready::at_home(*f);
+    while (fiber* f = p.ready.pop_pinned()) ready::at_home(*f);
     p.stacks.spill(0);
 }
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "os/futex.hpp"
-#include "sched/run/cluster.hpp"
 #include "sched/run/here.hpp"
+#include "sched/run/ready.hpp"
 #include "sched/run/switch.hpp"
 
 namespace ums::sched {
@@ -20,11 +20,11 @@ namespace {
 [[gnu::noinline]] void ready_from_outside(fiber& f, const fiber* by) noexcept {
     if (is_trace_wanted()) [[unlikely]]
         trace_unpark_outside(f, by);
-    f.home_cluster.get()->make_ready_from_outside(f);
+    ready::at_home(f);
 }
 
 // Puts a claimed fiber into a queue, from outside any processor's ownership.
-UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
+UMS_ALWAYS_INLINE void make_ready(fiber& f) noexcept {
     const here at;
     if (at.self == nullptr) return ready_from_outside(f, nullptr);
     processor* p = at.enter();
@@ -32,13 +32,7 @@ UMS_ALWAYS_INLINE void ready(fiber& f) noexcept {
         return ready_from_outside(f, at.self);
     if (p->trace != nullptr) [[unlikely]]
         trace_wake(*p->trace, f, at.self);
-    if (!p->may_run(f)) {
-        at.leave();
-        return f.home_cluster.get()->make_ready_from_outside(f);
-    }
-    p->make_ready(f, true);
-    at.leave();
-    p->wake_help();
+    ready::and_leave(at, *p, f);
 }
 
 // Returns whether the caller now owns the target.
@@ -61,7 +55,7 @@ UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
 // After the compare-and-swap a plain thread may be gone, so nothing of it is read any more.
 UMS_ALWAYS_INLINE void go_on(parkable& target, bool is_fiber) noexcept {
     if (is_fiber)
-        ready(static_cast<fiber&>(target));
+        make_ready(static_cast<fiber&>(target));
     else
         os::futex_wake(target.word.address());
 }
@@ -120,7 +114,7 @@ bool claim_for(parkable& target, parkable::reason why) noexcept {
 void resume_held(parkable& target) noexcept {
     auto& f = static_cast<fiber&>(target);
     arch::happens_before(&f);  // See park_holding().
-    ready(f);
+    make_ready(f);
 }
 
 void resume(parkable& target) noexcept { go_on(target, target.is_fiber); }

@@ -59,6 +59,6 @@ private:
 };
 
 inline bool processor::is_wanted() const noexcept { return home_.has_ready(); }
-inline void processor::make_ready(fiber& f, bool) noexcept { home_.make_ready_from_outside(f); }
+inline void processor::make_ready(fiber& f, place) noexcept { home_.make_ready_from_outside(f); }
 
 }  // namespace ums::sched

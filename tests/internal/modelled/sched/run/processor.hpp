@@ -28,7 +28,10 @@ public:
     [[nodiscard]] carrier* holder() const noexcept { return holder_.load(base::relaxed); }
     [[nodiscard]] bool is_held_by(const carrier& c) const noexcept { return holder() == &c; }
     void set_holder(carrier* c) noexcept { holder_.store(c, base::release); }
-    void make_ready(fiber& f, bool) noexcept;
+    enum class place : bool { back, next };
+    [[nodiscard]] bool may_run(const fiber&) const noexcept { return true; }
+    void make_ready(fiber& f, place) noexcept;
+    void wake_help() noexcept {}
 
     bool is_watched = false;
     trace_ring* trace = nullptr;

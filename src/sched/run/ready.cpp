@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT
-#include "sched/run/ready_all.hpp"
+#include "sched/run/ready.hpp"
 
-#include <utility>
-
-#include "sched/run/cluster.hpp"
 #include "sched/run/here.hpp"
 
 namespace ums::sched {
@@ -32,7 +29,7 @@ fiber* take_in_here(fiber* list) noexcept {
     while (fiber* const f = list) {
         list = f->link.get();
         if (p->may_run(*f)) {
-            p->make_ready(*f, false);
+            p->make_ready(*f, processor::place::back);
             continue;
         }
         f->link.set(nullptr);
@@ -46,7 +43,7 @@ fiber* take_in_here(fiber* list) noexcept {
 
 }  // namespace
 
-void ready_all(fiber* list) noexcept {
+void ready::all(fiber* list) noexcept {
     while (list != nullptr) {
         fiber* some = take_of_one_cluster(list);
         cluster& home = *some->home_cluster.get();
