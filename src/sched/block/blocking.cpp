@@ -8,18 +8,15 @@
 #include "sched/block/hand_off.hpp"
 #include "sched/block/keep.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/here.hpp"
-#include "sched/run/switch.hpp"
 
 namespace ums::sched {
 
 void get_processor(carrier& c) noexcept {
     // A thread that takes it away may be at work on this carrier: enter() waits for that.
     if (c.enter() != nullptr) return c.leave(c.running.get()->race);
-    if (c.exceptions->active() && !c.is_kept.get())
-        keeping_exceptions([] { static_cast<void>(rejoin(this_carrier())); });
-    else
-        static_cast<void>(rejoin(&c));
+    depart(here{&c}, [](auto leaving) { static_cast<void>(rejoin(leaving.on)); });
 }
 
 }  // namespace ums::sched

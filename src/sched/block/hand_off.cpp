@@ -10,8 +10,8 @@
 #include "sched/block/keep.hpp"
 #include "sched/block/stop.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/switch.hpp"
 
 namespace ums::sched {
 
@@ -56,11 +56,12 @@ carrier* rejoin(carrier* c) noexcept {
         return c;
     }
     c->race.enter();
-    after_switch* const after = c->leave_behind(&finish_rejoin, self);
+    const auto leave = [](auto leaving)
+                           UMS_INLINED { leaving.to_loop(leaving.then(&finish_rejoin)); };
     if (c->is_kept.get()) [[unlikely]]
-        keep::leave_and_return(*c, *self, after);
+        leave(departure<true>{c, self});
     else
-        switch_to(c, self, nullptr, after);
+        leave(departure<false>{c, self});
     return this_carrier();
 }
 

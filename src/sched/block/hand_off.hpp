@@ -63,8 +63,7 @@ private:
 };
 
 // The running fiber, whose carrier has no processor, leaves it and continues where it gets one.
-// Returns that carrier. The exception globals must not be in use (keeping_exceptions()). Keeps
-// errno.
+// Returns that carrier. Call it in depart() (sched/run/departure.hpp). Keeps errno.
 [[gnu::noinline]] carrier* rejoin(carrier* c) noexcept;
 
 // For a fiber at a place where it may change its carrier: waits for its turn if that has no

@@ -312,7 +312,7 @@ carrier* keep::take_relief(carrier&) noexcept { return nullptr; }
 void keep::wait_for_fiber(carrier&) noexcept { never_here(); }
 void keep::leave_and_return(carrier&, fiber&, after_switch*) noexcept { never_here(); }
 
-void switch_to(carrier* c, fiber* self, fiber*, after_switch* after) noexcept {
+void switch_to_loop(carrier* c, fiber* self, after_switch* after) noexcept {
     tso::model& m = tso::model::running();
     m.step("switches");
     c->running.set(nullptr);

@@ -40,8 +40,8 @@ struct carrier;
 struct fiber;
 
 struct keep {
-    // switch_to() (sched/run/switch.hpp) for a fiber that keeps the carrier it runs on. The caller
-    // is inside; returns outside, on that carrier.
+    // departure::to() (sched/run/departure.hpp) for a fiber that keeps the carrier it runs on. The
+    // caller is inside; returns outside, on that carrier.
     [[gnu::noinline]] static void switch_to(carrier& kept, fiber& self, fiber* next,
                                             after_switch* after) noexcept;
 

@@ -3,10 +3,9 @@
 
 #include "base/assert.hpp"
 #include "os/memory.hpp"
-#include "sched/block/hand_off.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/recycle.hpp"
-#include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums::sched {
@@ -56,8 +55,8 @@ void finish_end(const after_switch& h, carrier& c) noexcept {
 
 void end(fiber* self) noexcept {
     arch::happens_before(&self->joiner);
-    carrier* c = this_carrier();
-    processor* p = enter_surely(c);
+    departure<false> leaving{this_carrier(), self};
+    processor* p = leaving.enter();
     // A fiber that waits in join() here continues at once, without a queue in between.
     // sync(join): sees the joiner.
     const std::uintptr_t word = self->joiner.load(base::acquire);
@@ -66,14 +65,10 @@ void end(fiber* self) noexcept {
         auto* joiner = static_cast<fiber*>(reinterpret_cast<parkable*>(word));
         if (p->may_run(*joiner) && p->may_continue_directly()) next = joiner;
     }
-    after_switch* after = c->leave_behind(&finish_end, self, next, word);
+    after_switch* after = leaving.then(&finish_end, next, word);
     if (next == nullptr) next = p->pick();
-    if (p->trace != nullptr) [[unlikely]]
-        trace_leave(*p->trace, trace_event::end, *self, next);
-    c->running.set(next);
-    arch::start_last_switch(next != nullptr ? next->shadow : c->loop_shadow);
-    arch::switch_context(self->context, next != nullptr ? next->context : c->loop, c, after);
-    __builtin_unreachable();
+    leaving.record(*p, trace_event::end, next);
+    leaving.for_good(next, after);
 }
 
 // finish_join has parked the fiber in the joiner word: the ended fiber has to resume it. Call it

@@ -8,15 +8,13 @@
 
 #include "base/assert.hpp"
 #include "os/cpu/topology.hpp"
-#include "sched/block/hand_off.hpp"
-#include "sched/block/keep.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/life/end.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/plain_join.hpp"
 #include "sched/run/recycle.hpp"
-#include "sched/run/switch.hpp"
 #include "ums/fiber.hpp"
 
 namespace ums::sched {
@@ -39,23 +37,13 @@ void finish_join(const after_switch& h, carrier& c) noexcept {
     let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
-// `keeps`: the caller keeps its carrier.
-template <bool keeps = false>
-void wait_for_end(carrier* c, fiber* target) noexcept {
-    if (!keeps && c->exceptions->active()) [[unlikely]]
-        return c->is_kept.get()
-                   ? wait_for_end<true>(c, target)
-                   : keeping_exceptions([target] { wait_for_end(this_carrier(), target); });
-    fiber* self = c->running.get();
-    processor* p = enter_surely(c);
-    fiber* next = p->pick();
-    if (p->trace != nullptr) [[unlikely]]
-        trace_park(*p->trace, *self, keeps ? nullptr : next, trace_wait::join, target->id.get());
-    after_switch* const after = c->leave_behind(&finish_join, self, target);
-    if constexpr (keeps)
-        keep::switch_to(*c, *self, next, after);
-    else
-        switch_to(c, self, next, after);
+void wait_for_end(here at, fiber* target) noexcept {
+    depart(at, [target](auto leaving) UMS_INLINED {
+        processor* p = leaving.enter();
+        fiber* next = p->pick();
+        leaving.record(*p, trace_wait::join, next, target);
+        leaving.to(next, leaving.then(&finish_join, target));
+    });
 }
 
 // For a plain thread.
@@ -75,7 +63,7 @@ UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
         if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
             return;
         if (at.self != nullptr)
-            wait_for_end(at.on, f);
+            wait_for_end(at, f);
         else
             wait_for_end(this_parkable(), f);
         // sync(join): sees the fiber's end.

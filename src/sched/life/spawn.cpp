@@ -18,10 +18,10 @@
 #include "sched/life/end.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/recycle.hpp"
-#include "sched/run/switch.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 
@@ -225,38 +225,26 @@ void finish_dispatch(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->wake_help();
 }
 
-// `keeps`: the caller keeps its carrier.
-UMS_ALWAYS_INLINE void leave_for(here at, fiber* f, bool keeps, after_switch* after) noexcept {
-    if (keeps) [[unlikely]]
-        keep::switch_to(*at.on, *at.self, f, after);
-    else
-        switch_to(at.on, at.self, f, after);
-}
-
 // Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it continues
 // when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
 // deep.
 void dispatch(fiber* f) noexcept {
     const here at;
-    const bool keeps = at.on->is_kept.get();
-    if (at.on->exceptions->active() && !keeps) return keeping_exceptions([f] { dispatch(f); });
-    processor* p = enter_for(at, *f);
-    if (p == nullptr) return;
-    if (p->trace != nullptr) [[unlikely]] {
-        trace_new(*p->trace, *f);
-        trace_leave(*p->trace, trace_event::yield, *at.self, keeps ? nullptr : f);
-    }
-    if (p->has_policy()) {
-        leave_for(at, f, keeps, at.on->leave_behind(&finish_dispatch, at.self));
-        return;
-    }
-    // No other thread sees it there before its registers are saved, because the ownership is left
-    // after that.
-    // A slice that would end now ends with the next switch.
-    static_cast<void>(p->ready.count_within_slice());
-    p->ready.push_creator(*at.self);
-    p->wake_help();
-    leave_for(at, f, keeps, nullptr);
+    depart(at, [at, f](auto leaving) UMS_INLINED {
+        processor* p = enter_for(at, *f);
+        if (p == nullptr) return;
+        if (p->trace != nullptr) [[unlikely]]
+            trace_new(*p->trace, *f);
+        leaving.record(*p, trace_event::yield, f);
+        if (p->has_policy()) return leaving.to(f, leaving.then(&finish_dispatch));
+        // No other thread sees it there before its registers are saved, because the ownership is
+        // left after that.
+        // A slice that would end now ends with the next switch.
+        static_cast<void>(p->ready.count_within_slice());
+        p->ready.push_creator(*at.self);
+        p->wake_help();
+        leaving.to(f, nullptr);
+    });
 }
 
 // Whether check() and apply() have anything to do. One comparison in place of the twelve of both.

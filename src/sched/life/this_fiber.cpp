@@ -6,15 +6,13 @@
 
 #include "base/assert.hpp"
 #include "os/no_stop.hpp"
-#include "sched/block/hand_off.hpp"
-#include "sched/block/keep.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/queue/depot.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/switch.hpp"
 #include "ums/cluster.hpp"
 
 namespace ums {
@@ -43,20 +41,6 @@ void finish_migration(const after_switch& h, carrier& c) noexcept {
     c.proc.get()->count_end();
 }
 
-// yield() of a fiber that keeps its carrier.
-[[gnu::noinline]] void yield_with_carrier(carrier* c) noexcept {
-    sched::fiber* const self = c->running.get();
-    processor* const p = c->enter();
-    if (p == nullptr) return static_cast<void>(rejoin(c));
-    if (sched::fiber* const next = p->ready.rotate(*self))
-        return keep::switch_to(*c, *self, next, nullptr);
-    sched::fiber* const next = p->pick_for_yield(*self);
-    if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return c->leave(self->race);
-    if (p->trace != nullptr) [[unlikely]]
-        trace_leave(*p->trace, sched::trace_event::yield, *self, nullptr);
-    keep::switch_to(*c, *self, next, c->leave_behind(&finish_yield, self));
-}
-
 wake_reason to_public(parkable::reason why) noexcept {
     return why == parkable::reason::wake       ? wake_reason::unparked
            : why == parkable::reason::deadline ? wake_reason::deadline_passed
@@ -74,20 +58,19 @@ void this_fiber::yield() noexcept {
         sched_yield();
         return;
     }
-    if (c->exceptions->active()) [[unlikely]]
-        return c->is_kept.get() ? yield_with_carrier(c) : keeping_exceptions([] { yield(); });
-    sched::fiber* self = c->running.get();
-    processor* p = c->enter();
-    if (p == nullptr) [[unlikely]]
-        return static_cast<void>(rejoin(c));
-    sched::fiber* next = p->ready.rotate(*self);
-    if (next != nullptr) [[likely]]
-        return switch_to(c, self, next, p->trace);
-    next = p->pick_for_yield(*self);
-    if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return c->leave(self->race);
-    if (p->trace != nullptr) [[unlikely]]
-        trace_leave(*p->trace, sched::trace_event::yield, *self, next);
-    switch_to(c, self, next, c->leave_behind(&finish_yield, self));
+    depart(here{c}, [](auto leaving) UMS_INLINED {
+        processor* p = leaving.on->enter();
+        if (p == nullptr) [[unlikely]]
+            return static_cast<void>(rejoin(leaving.on));
+        sched::fiber* next = p->ready.rotate(*leaving.self);
+        // The ring, as the action, records the yield.
+        if (next != nullptr) [[likely]]
+            return leaving.to(next, leaving.keeps ? nullptr : p->trace);
+        next = p->pick_for_yield(*leaving.self);
+        if (next == nullptr && !p->is_retiring() && !p->home().is_paused()) return leaving.stay();
+        leaving.record(*p, sched::trace_event::yield, next);
+        leaving.to(next, leaving.then(&finish_yield));
+    });
 }
 
 fiber_id this_fiber::get_id() noexcept { return ref().id(); }
@@ -119,14 +102,10 @@ void this_fiber::sleep_until(deadline limit) noexcept {
 namespace {
 
 // `there`: null: any of its processors.
-void go_to(sched::cluster* target, processor* there) noexcept {
+void go_to(here at, sched::cluster* target, processor* there) noexcept {
     UMS_ASSERT(!target->is_left_behind(), "migrate() to a cluster that fork() has left behind");
-    carrier* c = this_carrier();
-    const bool keeps = c->is_kept.get();
-    if (c->exceptions->active() && !keeps)
-        return keeping_exceptions([target, there] { go_to(target, there); });
-    sched::fiber* self = c->running.get();
-    UMS_ASSERT(!keeps || self->home_cluster.get() == target,
+    sched::fiber* const self = at.self;
+    UMS_ASSERT(!at.on->is_kept.get() || self->home_cluster.get() == target,
                "migrate() was called inside ums::keep_carrier, and a kernel thread does not leave "
                "its cluster");
     // A marked region continues with a permit of the new cluster's: each pool counts its own.
@@ -136,16 +115,13 @@ void go_to(sched::cluster* target, processor* there) noexcept {
         self->blocks.has_permit.set(false);
         self->home_cluster.get()->carriers.give_permit();
     }
-    processor* p = enter_surely(c);
-    sched::fiber* next = p->pick();
-    if (p->trace != nullptr) [[unlikely]]
-        trace_leave(*p->trace, sched::trace_event::migrate, *self, keeps ? nullptr : next);
-    after_switch* const after =
-        c->leave_behind(&finish_migration, self, target, reinterpret_cast<std::uintptr_t>(there));
-    if (keeps)
-        keep::switch_to(*c, *self, next, after);
-    else
-        switch_to(c, self, next, after);
+    depart(at, [target, there](auto leaving) {
+        processor* p = leaving.enter();
+        sched::fiber* next = p->pick();
+        leaving.record(*p, sched::trace_event::migrate, next);
+        leaving.to(
+            next, leaving.then(&finish_migration, target, reinterpret_cast<std::uintptr_t>(there)));
+    });
     if (depth == 0) return;
     target->carriers.take_permit();
     self->blocks.has_permit.set(true);
@@ -162,7 +138,8 @@ here of_a_fiber() noexcept {
 
 void this_fiber::migrate(ums::cluster& to) noexcept {
     sched::cluster* const target = cluster_access::of(to);
-    if (of_a_fiber().self->home_cluster.get() != target) go_to(target, nullptr);
+    const here at = of_a_fiber();
+    if (at.self->home_cluster.get() != target) go_to(at, target, nullptr);
 }
 
 void this_fiber::migrate(ums::cluster& to, unsigned index) {
@@ -175,7 +152,7 @@ void this_fiber::migrate(ums::cluster& to, unsigned index) {
     sched::fiber& self = *at.self;
     const bool stays_pinned = self.is_pinned.get();
     if (at.at() != &there)
-        go_to(target, &there);
+        go_to(at, target, &there);
     else if (stays_pinned)
         self.pin(&there);
     if (stays_pinned) return;

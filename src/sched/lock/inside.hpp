@@ -10,9 +10,9 @@
 
 #include "arch/sanitizer.hpp"
 #include "sched/lock/bias.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums::sched {
@@ -80,9 +80,9 @@ public:
             leave();
             return false;
         }
-        if (p_->trace != nullptr) [[unlikely]]
-            trace_park(*p_->trace, *self_, next, trace_wait::library);
-        switch_to(c_, self_, next, nullptr);
+        departure<false> leaving{c_, self_};
+        leaving.record(*p_, trace_wait::library, next);
+        leaving.to(next, nullptr);
         arch::happens_after(self_);
         arch::happens_after(lock_);
         return true;

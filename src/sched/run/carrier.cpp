@@ -19,7 +19,6 @@
 #include "sched/lock/bias.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/search.hpp"
-#include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums::sched {

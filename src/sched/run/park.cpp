@@ -4,11 +4,9 @@
 #include "base/assert.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
-#include "sched/block/hand_off.hpp"
-#include "sched/block/keep.hpp"
+#include "sched/run/departure.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/search.hpp"
-#include "sched/run/switch.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums::sched {
@@ -76,16 +74,16 @@ void finish_park(const after_switch& h, carrier& c) noexcept {
 }
 
 // `until`: a deadline this fiber has just added to the processor `timed`, or never and null.
-// `keeps`: the fiber keeps its carrier.
-template <park_kind kind, bool keeps = false>
-UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds until,
+template <park_kind kind, bool keeps>
+UMS_ALWAYS_INLINE reason park_fiber(departure<keeps> leaving, os::nanoseconds until,
                                     processor* timed) noexcept {
-    if ((self->word.load(base::relaxed) & token_bit<kind>) != 0) {
+    fiber& self = *leaving.self;
+    if ((self.word.load(base::relaxed) & token_bit<kind>) != 0) {
         // sync(park): sees what the early waker did.
-        self->word.fetch_and(~token_bit<kind>, base::acquire);
+        self.word.fetch_and(~token_bit<kind>, base::acquire);
         return reason::wake;
     }
-    processor* p = enter_surely(c);
+    processor* p = leaving.enter();
     // The processor's new holder may already wait in the driver, for a later deadline than the one
     // just added.
     if (until != os::never && p != timed) [[unlikely]]
@@ -93,23 +91,13 @@ UMS_ALWAYS_INLINE reason park_fiber(carrier* c, fiber* self, os::nanoseconds unt
     fiber* next = p->pick();
     // A processor that becomes idle waits for its own deadlines; one that runs on may take long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
-    if (p->trace != nullptr) [[unlikely]]
-        trace_park(*p->trace, *self, keeps ? nullptr : next,
+    leaving.record(*p,
                    kind == park_kind::user ? trace_wait::user
                    : until != os::never    ? trace_wait::sleep
-                                           : trace_wait::library);
-    after_switch* const after = c->leave_behind(&finish_park<kind>, self);
-    if constexpr (keeps)
-        keep::switch_to(*c, *self, next, after);
-    else
-        switch_to(c, self, next, after);
-    return take_reason(*self);
-}
-
-template <park_kind kind>
-[[gnu::noinline]] reason park_with_carrier(carrier* c, fiber* self, os::nanoseconds until,
-                                           processor* timed) noexcept {
-    return park_fiber<kind, true>(c, self, until, timed);
+                                           : trace_wait::library,
+                   next);
+    leaving.to(next, leaving.then(&finish_park<kind>));
+    return take_reason(self);
 }
 
 // Takes back a mark that a deadline or a stop left after something else had ended the wait.
@@ -154,11 +142,8 @@ template <park_kind kind>
 reason park_here(os::nanoseconds until, processor* timed) noexcept {
     const here at;
     if (at.self == nullptr) return park_thread<kind>(plain_thread(), os::never);
-    if (at.on->exceptions->active()) [[unlikely]]
-        return at.on->is_kept.get()
-                   ? park_with_carrier<kind>(at.on, at.self, until, timed)
-                   : keeping_exceptions([=] { return park_here<kind>(until, timed); });
-    return park_fiber<kind>(at.on, at.self, until, timed);
+    return depart(
+        at, [=](auto leaving) UMS_INLINED { return park_fiber<kind>(leaving, until, timed); });
 }
 
 // The processor that the carrier holds; if it has none, any of the fiber's cluster, for its timers.
@@ -268,9 +253,9 @@ bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
         at.leave();
         return false;
     }
-    if (p->trace != nullptr) [[unlikely]]
-        trace_park(*p->trace, *at.self, next, trace_wait::library);
-    switch_to(at.on, at.self, next, at.on->leave_behind(&release_lock, at.self, &lock, next_word));
+    departure<false> leaving{at.on, at.self};
+    leaving.record(*p, trace_wait::library, next);
+    leaving.to(next, leaving.then(&release_lock, &lock, next_word));
     // After resume_held() or inside::wake(). The queue that the fiber went through has ordered the
     // two.
     arch::happens_after(at.self);

@@ -6,7 +6,6 @@
 #include "os/futex.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/switch.hpp"
 
 namespace ums::sched {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // variants: migrate fifo p1 nomembarrier nosync
-#include "sched/run/switch.hpp"
+#include "sched/run/departure.hpp"
 
 #include <atomic>
 #include <cerrno>
