@@ -5,7 +5,7 @@
 #include "arch/sanitizer.hpp"
 #include "mem/slab.hpp"
 #include "sched/fiber/fiber.hpp"
-#include "sched/fiber/wait_mark.hpp"
+#include "sched/fiber/wait_record.hpp"
 #include "ums/metrics.hpp"
 
 namespace ums {
@@ -14,11 +14,11 @@ namespace {
 
 using sched::fiber;
 using sched::parkable;
-using sched::wait_mark;
+using sched::wait_record;
 
 const char* word_of(std::uint64_t mark) noexcept {
     using sched::wait_kind;
-    switch (static_cast<wait_kind>(mark >> wait_mark::kind_shift)) {
+    switch (static_cast<wait_kind>(mark >> wait_record::kind_shift)) {
         case wait_kind::none:
             break;
         case wait_kind::mutex:
@@ -103,7 +103,7 @@ UMS_UNINSTRUMENTED bool look_at(const fiber& f, seen& one) noexcept {
     if (one.id == 0) return false;
     one.spawner = peek(&f.spawner);
     one.spawned_at = peek(&f.spawned_at);
-    one.mark = peek_word<std::uint64_t>(&f.mark.word);
+    one.mark = peek_word<std::uint64_t>(&f.waits.what);
     one.word = peek_word<std::uint32_t>(&f.word);
     one.joiner = peek_word<std::uintptr_t>(&f.joiner);
     copy_name(f, peek(&f.name), one);
@@ -111,7 +111,7 @@ UMS_UNINSTRUMENTED bool look_at(const fiber& f, seen& one) noexcept {
 }
 
 fiber_info describe(const seen& one) {
-    constexpr std::uint64_t object = (std::uint64_t{1} << wait_mark::kind_shift) - 1;
+    constexpr std::uint64_t object = (std::uint64_t{1} << wait_record::kind_shift) - 1;
     fiber_info to;
     to.id = fiber_id{one.id};
     to.made_by = fiber_id{one.spawner};

@@ -11,7 +11,7 @@
 #include "os/thread_slot.hpp"
 #include "runtime/runtime.hpp"
 #include "sched/block/keep.hpp"
-#include "sched/fiber/wait_note.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/lock/bias.hpp"
 #include "sched/lock/urgency.hpp"
 #include "sched/queue/depot.hpp"

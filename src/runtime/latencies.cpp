@@ -6,7 +6,7 @@
 
 #include "arch/time_stamp.hpp"
 #include "os/clock.hpp"
-#include "sched/fiber/wait_mark.hpp"
+#include "sched/fiber/wait_record.hpp"
 
 namespace ums::rt {
 
@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t most_at_once = 64 * 1024;
 
 bool is_lock(std::uint64_t waits) {
-    const auto kind = static_cast<sched::wait_kind>(waits >> sched::wait_mark::kind_shift);
+    const auto kind = static_cast<sched::wait_kind>(waits >> sched::wait_record::kind_shift);
     return kind == sched::wait_kind::mutex || kind == sched::wait_kind::shared_mutex ||
            kind == sched::wait_kind::shared_mutex_shared;
 }

@@ -9,7 +9,7 @@
 
 #include "arch/time_stamp.hpp"
 #include "os/clock.hpp"
-#include "sched/fiber/wait_mark.hpp"
+#include "sched/fiber/wait_record.hpp"
 
 namespace {
 
@@ -20,7 +20,7 @@ using sched::trace_ring;
 using sched::tracing;
 
 constexpr std::uint64_t mutex_wait =
-    static_cast<std::uint64_t>(sched::wait_kind::mutex) << sched::wait_mark::kind_shift | 0x1000;
+    static_cast<std::uint64_t>(sched::wait_kind::mutex) << sched::wait_record::kind_shift | 0x1000;
 
 class ring {
 public:

@@ -8,7 +8,7 @@
 #include "runtime/version.hpp"
 #include "sched/block/watching.hpp"
 #include "sched/fiber/fiber.hpp"
-#include "sched/fiber/wait_note.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/life/spawn.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
@@ -73,8 +73,8 @@ struct look_inside {
         r.value("fiber.joiner", offsetof(fiber, joiner));
         r.value("fiber.joiner_finished", fiber::finished);
         r.value("fiber.joiner_detached", fiber::detached);
-        r.value("fiber.mark", offsetof(fiber, mark));
-        r.value("fiber.mark_shift", sched::wait_mark::kind_shift);
+        r.value("fiber.mark", offsetof(fiber, waits.what));
+        r.value("fiber.mark_shift", sched::wait_record::kind_shift);
         r.value("fiber.blocking_depth",
                 offsetof(fiber, blocks) + offsetof(sched::blocking_note, depth));
         // The owner word of a lock names this part of a fiber.

@@ -41,7 +41,7 @@ bool barrier_calls::arrive_and_wait(barrier_state& b) noexcept {
     if (b.missing == 0) return false;
     waiter me{sched::this_parkable()};
     push_back(b.waiters, me);
-    const sched::waiting_for mark{*me.who, sched::wait_kind::barrier, &b};
+    const sched::wait now{*me.who, sched::wait_kind::barrier, &b};
     (void)park_on(guard, me);
     return true;
 }
@@ -61,7 +61,7 @@ bool barrier_calls::wait(barrier_state& b, std::uint64_t phase, deadline limit,
     if (b.phase != phase) return true;
     waiter me{sched::this_parkable()};
     push_back(b.waiters, me);
-    const sched::waiting_for mark{*me.who, sched::wait_kind::barrier, &b};
+    const sched::wait now{*me.who, sched::wait_kind::barrier, &b};
     return park_on(guard, me, os::to_nanoseconds(limit), stop) == reason::wake;
 }
 

@@ -192,7 +192,7 @@ UMS_ALWAYS_INLINE bool wait_here(condition_state& c, mutex_state& m) noexcept {
     }
     condition_waiter w{here.self(), false, os::never, nullptr};
     push_back(c.waiters, w);
-    const sched::waiting_for mark{here.self(), sched::wait_kind::condition, &c};
+    const sched::wait now{here.self(), sched::wait_kind::condition, &c};
     if (!here.park(w.is_held)) [[unlikely]]
         sched::park(sched::park_kind::internal);
     return true;
@@ -247,7 +247,7 @@ bool give_up(condition_state& c, condition_waiter& w) noexcept {
 
 bool park_until_notified(condition_state& c, condition_waiter& w, nanoseconds until,
                          const std::stop_token* stop) noexcept {
-    const sched::waiting_for mark{*w.who, sched::wait_kind::condition, &c};
+    const sched::wait now{*w.who, sched::wait_kind::condition, &c};
     if (w.may_give_up) {
         if (sched::park(sched::park_kind::internal, until, stop) == reason::wake) return true;
         if (give_up(c, w)) return false;

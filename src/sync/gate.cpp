@@ -72,7 +72,7 @@ void change(gate_state& g, Next next) noexcept {
     } while (!at.compare_exchange(seen, seen | has_waiters, base::acquire, base::acquire));
     waiter me{sched::this_parkable()};
     push_back(g.waiters, me);
-    const sched::waiting_for mark{*me.who, sched::wait_kind::gate, &g};
+    const sched::wait now{*me.who, sched::wait_kind::gate, &g};
     if (park_on(guard, me, until, stop) == reason::wake) return true;
     // relaxed: nothing is published.
     if (empty(g.waiters)) at.fetch_and(~has_waiters, base::relaxed);

@@ -9,7 +9,7 @@
 //   raised       the waiters lend their priority to the holder (sched/lock/urgency.hpp). Set under
 //                the list's lock, with the holder in the word: from then on the holder's unlock()
 //                takes the list's lock before the word changes, so code that holds that lock may
-//                touch the holder, and a donor may name it. The holder clears the flag there.
+//                touch the holder, and a lender may name it. The holder clears the flag there.
 //
 // So under the list's lock the owner may store the word: meanwhile other threads change it only by
 // taking a free mutex, or by setting flags under that lock.
@@ -31,8 +31,7 @@
 #include <system_error>
 
 #include "os/cpu/topology.hpp"
-#include "sched/fiber/wait_note.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/lock/urgency.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/mutex_state.hpp"
@@ -69,7 +68,7 @@ struct lock_waiter : waiter {
     bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
     // Guarded by both locks (sched/lock/urgency.hpp). The code that takes it out of the list ends
     // it.
-    sched::donor lends;
+    sched::lender lends;
 };
 
 // Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
@@ -116,8 +115,8 @@ bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
     }
 }
 
-// Calls each() with the donor of each waiter that has begun to lend, or could.
-void for_each_donor(wait_list& list, auto each) noexcept {
+// Calls each() with the lender of each waiter that has begun to lend, or could.
+void for_each_lender(wait_list& list, auto each) noexcept {
     if (empty(list)) return;
     waiter* w = list.first;
     do {
@@ -147,7 +146,7 @@ void for_each_donor(wait_list& list, auto each) noexcept {
         urgency::lend(newest->lends, holder);
         return urgency::settle_lent(newest->lends);
     }
-    for_each_donor(m.waiters, [&](sched::donor& d) { urgency::lend(d, holder); });
+    for_each_lender(m.waiters, [&](sched::lender& d) { urgency::lend(d, holder); });
     urgency::settle(&holder);
 }
 
@@ -156,7 +155,7 @@ void for_each_donor(wait_list& list, auto each) noexcept {
 [[gnu::cold, gnu::noinline]] void give_back(mutex_state& m, parkable& holder) noexcept {
     if (!holder.is_fiber) return;
     const urgency::section all_lists;
-    for_each_donor(m.waiters, [](sched::donor& d) { urgency::take_back(d); });
+    for_each_lender(m.waiters, [](sched::lender& d) { urgency::take_back(d); });
     urgency::settle_less(static_cast<sched::fiber*>(&holder));
 }
 
@@ -199,9 +198,8 @@ template <handover kind>
         throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
                                 "ums: a mutex was locked by the fiber or thread that holds it"};
     lock_waiter w{*reinterpret_cast<parkable*>(me)};
-    const sched::waits_for note{*w.who, m.owner,
-                                until == os::never && (stop == nullptr || !stop->stop_possible())};
-    const sched::waiting_for mark{*w.who, sched::wait_kind::mutex, &m};
+    const sched::lock_wait now{*w.who, sched::wait_kind::mutex, &m, m.owner,
+                               until == os::never && (stop == nullptr || !stop->stop_possible())};
     std::uintptr_t clear = 0;
     for (;;) {
         if (kind == handover::barging && spin(owner, me, clear)) return true;

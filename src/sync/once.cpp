@@ -69,7 +69,7 @@ bool once_calls::begin(once_state& o) noexcept {
     }
     once_waiter me{sched::this_parkable()};
     push_back(o.waiters, me);
-    const sched::waiting_for mark{*me.who, sched::wait_kind::once, &o};
+    const sched::wait now{*me.who, sched::wait_kind::once, &o};
     (void)park_on(guard, me);
     return me.has_turn;
 }

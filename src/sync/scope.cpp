@@ -56,7 +56,7 @@ void scope::wait() noexcept {
     if (children_ == 0) return;
     waiter self{sched::this_parkable()};
     push_back(joiners_, self);
-    const sched::waiting_for mark{*self.who, sched::wait_kind::scope, this};
+    const sched::wait now{*self.who, sched::wait_kind::scope, this};
     (void)park_on(guard, self);  // Only a wake() ends it.
 }
 

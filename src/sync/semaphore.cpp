@@ -110,7 +110,7 @@ bool acquire_slow(semaphore_state& s, nanoseconds until, const std::stop_token* 
     const word at{s.word};
     std::uintptr_t seen = at.load(base::relaxed);
     waiter me{sched::this_parkable()};
-    const sched::waiting_for mark{*me.who, sched::wait_kind::semaphore, &s};
+    const sched::wait now{*me.who, sched::wait_kind::semaphore, &s};
     for (;;) {
         if (take(at, seen)) return true;
         if (seen != 0) return wait_in_crowd(s, me, until, stop);
@@ -168,7 +168,7 @@ void semaphore_calls::acquire(semaphore_state& s) noexcept {
     waiter me{sched::this_parkable()};
     // sync(semaphore): as in acquire_slow().
     if (seen == 0 && at.compare_exchange(seen, in_word(me), base::release, base::relaxed)) {
-        const sched::waiting_for mark{*me.who, sched::wait_kind::semaphore, &s};
+        const sched::wait now{*me.who, sched::wait_kind::semaphore, &s};
         return sched::park(sched::park_kind::internal);
     }
     acquire_slow(s, os::never, nullptr);

@@ -23,8 +23,7 @@
 
 #include <system_error>
 
-#include "sched/fiber/wait_note.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/wait_list.hpp"
 
@@ -154,11 +153,10 @@ template <mode how>
             std::make_error_code(std::errc::resource_deadlock_would_occur),
             "ums: a shared mutex was locked by the fiber or thread that holds it exclusively"};
     shared_waiter w{who, how};
-    const sched::waits_for note{who, m.holder,
-                                until == os::never && (stop == nullptr || !stop->stop_possible())};
     constexpr auto kind = how == mode::exclusive ? sched::wait_kind::shared_mutex
                                                  : sched::wait_kind::shared_mutex_shared;
-    const sched::waiting_for mark{who, kind, &m};
+    const sched::lock_wait now{who, kind, &m, m.holder,
+                               until == os::never && (stop == nullptr || !stop->stop_possible())};
     list_guard guard{m.waiters};
     if (enter_or_announce<how>(holder, me)) return true;
     push_back(m.waiters, w);

@@ -49,7 +49,7 @@ bool wait_for_ready(wait_list& waiters, const std::uint32_t& at, nanoseconds unt
     if ((look(at) & ready) != 0) return true;
     waiter self{sched::this_parkable()};
     push_back(waiters, self);
-    const sched::waiting_for mark{*self.who, sched::wait_kind::future, &at};
+    const sched::wait now{*self.who, sched::wait_kind::future, &at};
     return park_on(guard, self, until, stop) == reason::wake;
 }
 

@@ -29,7 +29,7 @@
 #include "base/assert.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 #include "ums/impl/wait_list.hpp"

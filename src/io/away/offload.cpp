@@ -19,7 +19,7 @@
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "os/cpu/topology.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 
@@ -243,7 +243,7 @@ void impl::offload(void (*run)(void*), void* argument) {
     call.argument = argument;
     call.who = &self;
     io::offload_pool::submit(call);
-    const sched::waiting_for mark{self, sched::wait_kind::offload, nullptr};
+    const sched::wait now{self, sched::wait_kind::offload, nullptr};
     sched::park(sched::park_kind::internal);
 }
 

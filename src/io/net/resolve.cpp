@@ -15,7 +15,7 @@
 #include "io/away/offload.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 
@@ -128,7 +128,7 @@ resolved resolve(std::string_view host, std::string_view service, const limits& 
         state->self.reset();
         throw;
     }
-    const sched::waiting_for mark{me, sched::wait_kind::resolve, nullptr};
+    const sched::wait now{me, sched::wait_kind::resolve, nullptr};
     const auto why = sched::park(sched::park_kind::internal, os::to_nanoseconds(l.until), l.stop);
     if (why == sched::parkable::reason::wake) return std::move(state->asked.answer);
     state->lock.acquire();

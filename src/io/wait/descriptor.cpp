@@ -16,7 +16,7 @@
 #include "io/engine/engine.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 
@@ -414,9 +414,9 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanosec
 // The end of a wait: `me` is in the word, or an edge or a closer has taken it out.
 long descriptor::sleep(int fd, side s, waiter& me, os::nanoseconds until,
                        const std::stop_token* stop) noexcept {
-    const sched::waiting_for mark{
-        *me.who, s == side::in ? sched::wait_kind::readable : sched::wait_kind::writable,
-        static_cast<unsigned>(fd)};
+    const sched::wait now{*me.who,
+                          s == side::in ? sched::wait_kind::readable : sched::wait_kind::writable,
+                          static_cast<unsigned>(fd)};
     const auto why = sched::park(sched::park_kind::internal, until, stop);
     if (why == sched::parkable::reason::wake) return me.is_closed ? -EBADF : 0;
     if (!withdraw(s, me)) {

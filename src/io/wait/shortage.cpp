@@ -7,7 +7,7 @@
 #include "base/chain.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 
@@ -47,7 +47,7 @@ long wait(const limits& l) noexcept {
         base::chain::push_back(first, me, &waiter::next);
         count.fetch_add(1, base::relaxed);
     }
-    const sched::waiting_for mark{*me.who, sched::wait_kind::shortage, nullptr};
+    const sched::wait now{*me.who, sched::wait_kind::shortage, nullptr};
     const auto why = sched::park(sched::park_kind::internal, std::min(until, soon), l.stop);
     if (why == sched::parkable::reason::wake) return 0;
     if (!remove(me)) {

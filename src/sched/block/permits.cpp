@@ -2,7 +2,7 @@
 #include "sched/block/permits.hpp"
 
 #include "base/assert.hpp"
-#include "sched/fiber/waiting_for.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 
@@ -19,7 +19,7 @@ void permits::take(unsigned most) noexcept {
         waiters_.push(self);
         waits_.add(1);
     }
-    const waiting_for mark{*self.who, wait_kind::permit, this};
+    const wait now{*self.who, wait_kind::permit, this};
     park(park_kind::internal);
 }
 

@@ -18,9 +18,9 @@
 #include "mem/slab.hpp"
 #include "sched/fiber/blocking_note.hpp"
 #include "sched/fiber/exit_hooks.hpp"
+#include "sched/fiber/held_locks.hpp"
 #include "sched/fiber/parkable.hpp"
-#include "sched/fiber/wait_mark.hpp"
-#include "sched/fiber/wait_note.hpp"
+#include "sched/fiber/wait_record.hpp"
 #include "sched/fiber/wishes.hpp"
 
 namespace ums::sched {
@@ -55,8 +55,8 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     // pthread.
     const char* name;
 
-    // Written by the fiber itself, in the cache line that its wakers touch.
-    wait_mark mark;
+    // Written by the fiber itself. It begins in the cache line that the fiber's wakers touch.
+    wait_record waits;
 
     // Set once in spawn, then read-only:
     void* callable;
@@ -75,7 +75,6 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
 
     belongings own;
     // Written by the fiber itself:
-    wait_note waits;
     blocking_note blocks;
 #if defined(UMS_DEBUG)
     held_locks held;

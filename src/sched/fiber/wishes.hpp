@@ -16,7 +16,7 @@
 
 namespace ums::sched {
 
-struct donor;
+struct lender;
 
 // Any thread may write them; a policy reads them when the fiber becomes ready.
 struct wishes {
@@ -28,12 +28,11 @@ struct wishes {
     base::owned<std::uint8_t> group;
 
     // The priority of the most urgent waiter for a mutex that the fiber holds, plus lent_zero; 0:
-    // there is none. See sched/lock/urgency.hpp, whose lock guards this and the next two. Other
+    // there is none. See sched/lock/urgency.hpp, whose lock guards this and the next one. Other
     // threads read this one.
     static constexpr int lent_zero = 16;
     base::atomic<std::uint32_t> inherited;
-    donor* waits = nullptr;    // The fiber's own wait for a mutex.
-    donor* lenders = nullptr;  // Those that wait for a mutex it holds.
+    lender* lenders = nullptr;  // Those that wait for a mutex it holds.
 
     void set_deadline(ums::deadline when) noexcept {
         // A deadline at or before the clock's zero is as overdue as one right after it.

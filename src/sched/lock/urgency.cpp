@@ -18,24 +18,24 @@ int urgency::of(const parkable& who) noexcept {
                                                        : f.wanted.urgency_beside(0);
 }
 
-void urgency::begin(donor& d, parkable& who) noexcept {
+void urgency::begin(lender& d, parkable& who) noexcept {
     UMS_DEBUG_ASSERT(d.who == nullptr && d.to == nullptr, "a wait for a mutex begins twice");
     d.who = &who;
-    if (who.is_fiber) static_cast<fiber&>(who).wanted.waits = &d;
+    if (who.is_fiber) static_cast<fiber&>(who).waits.lends = &d;
 }
 
-fiber* urgency::end(donor& d) noexcept {
+fiber* urgency::end(lender& d) noexcept {
     fiber* const to = d.to;
     take_back(d);
-    if (d.who->is_fiber) static_cast<fiber*>(d.who)->wanted.waits = nullptr;
+    if (d.who->is_fiber) static_cast<fiber*>(d.who)->waits.lends = nullptr;
     d.who = nullptr;
     return to;
 }
 
-void urgency::lend(donor& d, fiber& holder) noexcept {
+void urgency::lend(lender& d, fiber& holder) noexcept {
     if (d.to == &holder) return;
     take_back(d);
-    donor*& first = holder.wanted.lenders;
+    lender*& first = holder.wanted.lenders;
     d.to = &holder;
     if (first == nullptr) {
         first = d.next = d.previous = &d;
@@ -46,24 +46,24 @@ void urgency::lend(donor& d, fiber& holder) noexcept {
     d.previous->next = first->previous = &d;
 }
 
-void urgency::take_back(donor& d) noexcept {
+void urgency::take_back(lender& d) noexcept {
     if (d.to == nullptr) return;
-    donor*& first = d.to->wanted.lenders;
+    lender*& first = d.to->wanted.lenders;
     if (first == &d) first = d.next == &d ? nullptr : d.next;
     d.previous->next = d.next;
     d.next->previous = d.previous;
     d.to = nullptr;
 }
 
-void urgency::settle_lent(const donor& d) noexcept {
+void urgency::settle_lent(const lender& d) noexcept {
     // relaxed: as in settle().
     if (lent_by(d) > d.to->wanted.inherited.load(base::relaxed)) settle(d.to);
 }
 
 void urgency::settle_less(fiber* f) noexcept {
     if (f == nullptr) return;
-    donor*& first = f->wanted.lenders;
-    if (donor* d = first; d != nullptr) {
+    lender*& first = f->wanted.lenders;
+    if (lender* d = first; d != nullptr) {
         // relaxed: as in settle().
         const std::uint32_t inherited = f->wanted.inherited.load(base::relaxed);
         do {
@@ -80,8 +80,8 @@ void urgency::settle_less(fiber* f) noexcept {
 void urgency::settle(fiber* f) noexcept {
     for (unsigned step = 0; f != nullptr && step < longest; ++step) {
         std::uint32_t lent = 0;
-        const donor* const first = f->wanted.lenders;
-        if (const donor* d = first; d != nullptr) do {
+        const lender* const first = f->wanted.lenders;
+        if (const lender* d = first; d != nullptr) do {
                 lent = std::max(lent, lent_by(*d));
                 d = d->next;
             } while (d != first);
@@ -92,7 +92,7 @@ void urgency::settle(fiber* f) noexcept {
         // acquire, by take(): sees the cluster that it migrated to.
         if (f->wanted.effective_priority() > before)
             if (policy* order = f->home_cluster.take()->policy()) order->raised(access::ref(f));
-        const donor* const own = f->wanted.waits;
+        const lender* const own = f->waits.lends;
         f = own != nullptr ? own->to : nullptr;
     }
 }

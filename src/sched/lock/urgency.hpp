@@ -4,10 +4,10 @@
 // sched/lock/urgency.hpp: priority inheritance: a fiber that holds what a more urgent one waits for
 // becomes as urgent.
 //
-// Each fiber or thread that waits for a mutex has a donor, on its stack. While a fiber holds that
-// mutex, the donor is in that fiber's list of lenders. What the fiber inherits is the highest
+// Each fiber or thread that waits for a mutex has a lender, on its stack. While a fiber holds that
+// mutex, it is in that fiber's list of lenders. What the fiber inherits is the highest
 // priority among its lenders, computed anew whenever one comes, goes or changes. If the fiber waits
-// for a mutex itself, its own donor has changed then, and so the holder of that mutex is next:
+// for a mutex itself, its own lender has changed then, and so the holder of that mutex is next:
 // along the whole chain. In the same way everybody falls back when a lender gives up, or when the
 // holder releases the mutex.
 //
@@ -26,11 +26,11 @@
 namespace ums::sched {
 
 // One wait for a mutex.
-struct donor {
+struct lender {
     parkable* who = nullptr;  // Null: it does not wait, or nobody counted priorities when it began.
     fiber* to = nullptr;      // The holder, whose lender it is.
-    donor* next = nullptr;    // Among the holder's lenders, which form a ring.
-    donor* previous = nullptr;
+    lender* next = nullptr;   // Among the holder's lenders, which form a ring.
+    lender* previous = nullptr;
 };
 
 class urgency {
@@ -61,19 +61,19 @@ public:
 
     // --- Inside a section ---
     // `who` begins to wait, and lends nothing yet.
-    static void begin(donor& d, parkable& who) noexcept;
+    static void begin(lender& d, parkable& who) noexcept;
     // It does not wait any more. settle_less() follows for the fiber that it lent to, which is
     // returned, or null.
-    static fiber* end(donor& d) noexcept;
+    static fiber* end(lender& d) noexcept;
     // It waits for what `holder` holds. settle() follows.
-    static void lend(donor& d, fiber& holder) noexcept;
+    static void lend(lender& d, fiber& holder) noexcept;
     // It lends nothing any more. settle_less() follows for the fiber that it lent to.
-    static void take_back(donor& d) noexcept;
+    static void take_back(lender& d) noexcept;
     // The lenders of `f` have changed. Null: nothing is done. Cost: a look at each lender.
     static void settle(fiber* f) noexcept;
     // The same after one lend(), of `d`. Looks at no other lender unless `d` is the most urgent, so
     // that a crowd of waiters can come.
-    static void settle_lent(const donor& d) noexcept;
+    static void settle_lent(const lender& d) noexcept;
     // The same after lenders of `f` went, which can only lower what it inherits. Looks at the
     // others until it finds one that lends as much as `f` has inherited. The next look begins
     // there, so that a crowd of waiters can go: all of them look at each lender about once for each
@@ -94,7 +94,7 @@ private:
     static constexpr int lent_zero = wishes::lent_zero;
 
     // What it lends, as wishes::inherited has it.
-    [[nodiscard]] static std::uint32_t lent_by(const donor& d) noexcept {
+    [[nodiscard]] static std::uint32_t lent_by(const lender& d) noexcept {
         return static_cast<std::uint32_t>(of(*d.who) + lent_zero);
     }
 

@@ -47,8 +47,8 @@ namespace ums::sched {
 namespace {
 
 void probe_park(std::uint64_t id, std::uint64_t waits) noexcept {
-    const std::uint64_t kind = waits >> wait_mark::kind_shift;
-    const std::uint64_t object = waits & ((std::uint64_t{1} << wait_mark::kind_shift) - 1);
+    const std::uint64_t kind = waits >> wait_record::kind_shift;
+    const std::uint64_t object = waits & ((std::uint64_t{1} << wait_record::kind_shift) - 1);
     STAP_PROBE3(libums, park, id, kind, object);
     const bool writes = kind == static_cast<std::uint64_t>(wait_kind::writable);
     if (writes || kind == static_cast<std::uint64_t>(wait_kind::readable))

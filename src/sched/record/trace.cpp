@@ -170,8 +170,8 @@ void trace_new(trace_ring& ring, const fiber& f) noexcept {
 
 void trace_park(trace_ring& ring, const fiber& self, const fiber* next, trace_wait otherwise,
                 std::uint64_t what) noexcept {
-    std::uint64_t waits = self.mark.word.get();
-    if (waits == 0) waits = static_cast<std::uint64_t>(otherwise) << wait_mark::kind_shift | what;
+    std::uint64_t waits = self.waits.what.get();
+    if (waits == 0) waits = static_cast<std::uint64_t>(otherwise) << wait_record::kind_shift | what;
     ring.write(trace_event::park, self.id.get(), waits, id_of(next));
 }
 

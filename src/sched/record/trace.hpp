@@ -47,7 +47,7 @@ enum class trace_event : std::uint8_t {
     // unless a record of its own says otherwise.
     run = 1,
     yield = 2,  // It goes to a queue; `other` runs next (0: the processor looks for work).
-    // It waits for `argument` (a wait_mark's word, or one of trace_wait); `other` runs next.
+    // It waits for `argument` (wait_record::what, or one of trace_wait); `other` runs next.
     park = 3,
     end = 4,  // Its function has returned; `other` runs next.
     // `other` made it (0: a plain thread); `argument` is the function that calls its own.
@@ -67,7 +67,7 @@ enum class trace_event : std::uint8_t {
     more = 16,  // 16 bytes more of the name or the text right before.
 };
 
-// What is waited for if there is no wait_mark: kinds in the same byte.
+// What is waited for if wait_record::what is 0: kinds in the same byte.
 enum class trace_wait : std::uint64_t {
     join = 101,  // Of the fiber whose id is in the lower bytes.
     user = 102,  // this_fiber::park()

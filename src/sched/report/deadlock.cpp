@@ -2,38 +2,37 @@
 //
 // Finds deadlocks while everything runs on.
 //
-// 1. Collect the notes (sched/fiber/wait_note.hpp) of all live fibers, and of the plain threads
-// that
-//    wait.
-// 2. Read the owner word of each lock that a note names, once for each lock.
+// 1. Collect the wait records (sched/fiber/wait_record.hpp) of all live fibers, and of the plain
+//    threads that wait.
+// 2. Read the owner word of each lock that a record names, once for each lock.
 // 3. Each waiter has one edge, to the holder of its lock. Follow them; each cycle of two or more is
 //    a candidate.
-// 4. Read the members' notes again. If all are as in step 1, the cycle is a deadlock.
+// 4. Read the members' records again. If all are as in step 1, the cycle is a deadlock.
 //
-// Why it is a deadlock, and no artefact of reading one thing after the other: a note with the same
-// count in steps 1 and 4 was there all the time in between, and step 2 lies in that time; so during
-// it every member did nothing but wait for its own lock. Let P be a member, and m the lock that
-// step 2 found held by P, which the member before P waits for. P itself waits for another lock: the
-// edges of two members lead to different members, and the word of a lock was read once, so two
-// members wait for different locks. Only its holder unlocks a lock, so P did not lose m in that
-// time; and a fiber gets a lock by trying, or by being handed it while it waits for it, so P did
-// not gain m either. It held m at one moment of the interval, so it held m all through it. That is
-// true of each member at once: every edge exists at the same moment. And then none can ever
+// Why it is a deadlock, and no artefact of reading one thing after the other: a record with the
+// same count in steps 1 and 4 was there all the time in between, and step 2 lies in that time; so
+// during it every member did nothing but wait for its own lock. Let P be a member, and m the lock
+// that step 2 found held by P, which the member before P waits for. P itself waits for another
+// lock: the edges of two members lead to different members, and the word of a lock was read once,
+// so two members wait for different locks. Only its holder unlocks a lock, so P did not lose m in
+// that time; and a fiber gets a lock by trying, or by being handed it while it waits for it, so P
+// did not gain m either. It held m at one moment of the interval, so it held m all through it. That
+// is true of each member at once: every edge exists at the same moment. And then none can ever
 // continue, because each waits, without limit, for what another of them holds.
 //
-// A waiter that was handed its lock and does not run yet still has a note: its edge leads to
+// A waiter that was handed its lock and does not run yet still has a record: its edge leads to
 // itself, which is no cycle of two. A waiter that was woken to try again, and finds the lock taken,
-// waits in the sense of its note: it has no other way to continue.
+// waits in the sense of its record: it has no other way to continue.
 //
-// A deadlock that exists when the search begins is found, because its notes and words never change
-// again.
+// A deadlock that exists when the search begins is found, because its records and words never
+// change again.
 //
 // The lock may be gone when its word is read (step 2), or its memory may belong to something else.
 // So the kernel reads it, and the value is used as a key and not as a pointer. If step 4 confirms
-// the note, the waiter has been in its lock() all the time, and the lock was there. A descriptor of
-// a fiber is in memory that stays while the runtime runs; its id tells a fiber from a later one on
-// the same stack. The members of a confirmed cycle never end, so their names and stacks can be read
-// at leisure.
+// the record, the waiter has been in its lock() all the time, and the lock was there. A descriptor
+// of a fiber is in memory that stays while the runtime runs; its id tells a fiber from a later one
+// on the same stack. The members of a confirmed cycle never end, so their names and stacks can be
+// read at leisure.
 
 #include "sched/report/deadlock.hpp"
 
@@ -48,6 +47,7 @@
 #include "os/clock.hpp"
 #include "os/foreign.hpp"
 #include "os/lock.hpp"
+#include "sched/fiber/wait.hpp"
 #include "sched/record/trace.hpp"
 #include "sched/report/backtrace.hpp"
 #include "sched/run/here.hpp"
@@ -59,7 +59,7 @@ namespace ums::sched {
 
 namespace {
 
-// A fiber or thread that waits, as its note says.
+// A fiber or thread that waits, as its record says.
 struct waiter {
     const parkable* who;
     const std::uintptr_t* owner;
@@ -74,12 +74,12 @@ struct waiter {
 // the latter a race.
 template <class T>
 UMS_UNINSTRUMENTED T peek(const void* at) noexcept {
-    // sync(wait_note): sees what its writer did before.
+    // sync(wait): sees what its writer did before.
     return __atomic_load_n(static_cast<const T*>(at), __ATOMIC_ACQUIRE);
 }
 
-// Returns whether there is a note.
-bool read_note(const fiber& f, waiter& w) noexcept {
+// Returns whether the fiber waits.
+bool read_record(const fiber& f, waiter& w) noexcept {
     const auto count = peek<std::uint64_t>(&f.waits.count);
     if (count % 2 == 0) return false;
     w = {&f, peek<const std::uintptr_t*>(&f.waits.owner), count, peek<std::uint64_t>(&f.id), 0};
@@ -104,7 +104,7 @@ std::vector<waiter> collect() {
     for (mem::slab* s = mem::slab_list.load(base::acquire); s != nullptr; s = s->next) {
         const auto carved = peek<std::uint32_t>(&s->carved);
         for (std::uint32_t i = 0; i < carved; ++i)
-            if (read_note(*static_cast<const fiber*>(s->head(i)), w)) all.push_back(w);
+            if (read_record(*static_cast<const fiber*>(s->head(i)), w)) all.push_back(w);
     }
     return all;
 }
@@ -156,7 +156,7 @@ bool is_unchanged(const waiter& w, const std::vector<waiter>& threads_now) noexc
     if (w.fiber == 0)
         return std::find(threads_now.begin(), threads_now.end(), w) != threads_now.end();
     waiter now;
-    return read_note(*static_cast<const fiber*>(w.who), now) && now == w;
+    return read_record(*static_cast<const fiber*>(w.who), now) && now == w;
 }
 
 constexpr os::nanoseconds longest_wait_for_a_stack = 10'000'000'000;
@@ -177,7 +177,7 @@ deadlock_member describe(const waiter& w) {
     m.mutex = w.owner;
     if (w.fiber == 0) return m;
     fiber& f = const_cast<fiber&>(*static_cast<const fiber*>(w.who));
-    // sync(wait_note): sees the name, which existed before the wait.
+    // sync(wait): sees the name, which existed before the wait.
     (void)f.waits.count.load(base::acquire);
     m.name = f.name;
     m.spawned_at = f.spawned_at;

@@ -53,8 +53,8 @@ public:
     // Inside: leaves the processor, and the fiber runs on.
     UMS_ALWAYS_INLINE void stay() noexcept { on->leave(self->race); }
 
-    // What the trace says, inside `p`: why the fiber leaves, or what it waits for if it has no
-    // mark. A kept carrier goes to its loop first, so nothing is recorded to run next.
+    // What the trace says, inside `p`: why the fiber leaves, or what it waits for if its wait
+    // record does not say. A kept carrier goes to its loop first, so nothing runs next.
     UMS_ALWAYS_INLINE void record(const processor& p, trace_event why, const fiber* next) noexcept {
         if (p.trace != nullptr) [[unlikely]]
             trace_leave(*p.trace, why, *self, keeps ? nullptr : next);

@@ -300,7 +300,7 @@ template <way direction>
         const channel_status status = attempt<direction>(c, value, partners);
         if (status != must_wait) return status;
         transfer t{sched::this_parkable(), value};
-        const sched::waiting_for mark{*t.who, kind_of<direction>, &c};
+        const sched::wait now{*t.who, kind_of<direction>, &c};
         is_again ? push_front(list, t) : link(list, t);
         reason why = reason::wake;
         if (until == os::never && stop == nullptr) {
@@ -446,7 +446,7 @@ template <way direction>
 UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void* value) {
     transfer t{sched::this_parkable(), value};
     link(own_list<direction>(c), t);
-    const sched::waiting_for mark{*t.who, kind_of<direction>, &c};
+    const sched::wait now{*t.who, kind_of<direction>, &c};
     park_for_ever(c.receivers.lock, released_with(c, next), t);
     return after_wait<direction>(c, value, t);
 }
@@ -512,7 +512,7 @@ template <way direction>
 UMS_ALWAYS_INLINE channel_status wait(channel_state& c, sched::inside& here, void* value) {
     transfer t{here.self(), value};
     link(own_list<direction>(c), t);
-    const sched::waiting_for mark{here.self(), kind_of<direction>, &c};
+    const sched::wait now{here.self(), kind_of<direction>, &c};
     if (!here.park(t.is_held)) [[unlikely]]
         sched::park(sched::park_kind::internal);
     return after_wait<direction>(c, value, t);

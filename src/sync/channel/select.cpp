@@ -248,8 +248,8 @@ struct select_access::internal {
     // Waits until a case is claimed. Returns which, counted from 1.
     static std::uint32_t wait(select_case* cases, waiting& self, nanoseconds until,
                               std::uint32_t deadline_number) noexcept {
-        const sched::waiting_for mark{self.who, sched::wait_kind::select,
-                                      std::uint64_t{deadline_number} - 1};
+        const sched::wait now{self.who, sched::wait_kind::select,
+                              std::uint64_t{deadline_number} - 1};
         const stops armed{cases, self};
         if (sched::park(sched::park_kind::internal, until, nullptr) != reason::wake &&
             !claim(self.claimed, deadline_number))

@@ -22,7 +22,7 @@ enum class fiber_state : unsigned char {
 };
 [[nodiscard]] const char* name_of(fiber_state s);
 
-// The values of src/sched/fiber/wait_mark.hpp, and the waits that leave no mark.
+// The values of src/sched/fiber/wait_record.hpp, and the waits that leave no mark.
 enum class wait : unsigned char {
     none,
     mutex,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/fiber/waiting_for.hpp: no reader looks inside.
+// For models, in place of sched/fiber/wait.hpp: no reader looks inside.
 
 #include "sched/fiber/parkable.hpp"
 
@@ -9,8 +9,8 @@ namespace ums::sched {
 
 enum class wait_kind { permit };
 
-struct waiting_for {
-    waiting_for(parkable&, wait_kind, const void*) noexcept {}
+struct wait {
+    wait(parkable&, wait_kind, const void*) noexcept {}
 };
 
 }  // namespace ums::sched

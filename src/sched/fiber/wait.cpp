@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-#include "sched/fiber/wait_note.hpp"
+#include "sched/fiber/wait.hpp"
 
 #include <unistd.h>
 
 #include "os/lock.hpp"
-#include "sched/fiber/fiber.hpp"
 
 namespace ums::sched {
 
@@ -43,31 +42,34 @@ void for_each_thread_wait(void (*each)(const thread_wait& w, void* context), voi
     for (const thread_wait* w = thread_waits; w != nullptr; w = w->next) each(*w, context);
 }
 
-waits_for::waits_for(parkable& self, const std::uintptr_t& owner, bool is_endless) noexcept {
+lock_wait::lock_wait(parkable& who, wait_kind kind, const void* lock, const std::uintptr_t& owner,
+                     bool is_endless) noexcept
+    : wait{who, kind, lock}, is_endless_{is_endless} {
     if (!is_endless) return;
-    if (!self.is_fiber) {
-        thread_.who = &self;
+    if (who_ == nullptr) {
+        thread_.who = &who;
         thread_.owner = &owner;
         thread_.begin();
         return;
     }
-    note_ = &static_cast<fiber&>(self).waits;
+    wait_record& note = who_->waits;
     // relaxed: the fiber itself is the only writer, and the count publishes it.
-    note_->owner.store(&owner, base::relaxed);
-    // sync(wait_note): publishes the address of the owner word, and that the waiter holds its
-    // locks.
-    note_->count.store(note_->count.load(base::relaxed) + 1, base::release);
+    note.owner.store(&owner, base::relaxed);
+    // sync(wait): publishes the address of the owner word, and that the waiter holds its locks.
+    note.count.store(note.count.load(base::relaxed) + 1, base::release);
 }
 
-waits_for::~waits_for() {
-    if (note_ == nullptr) {
-        if (thread_.who != nullptr) thread_.end();
+lock_wait::~lock_wait() {
+    if (!is_endless_) return;
+    if (who_ == nullptr) {
+        thread_.end();
         return;
     }
+    wait_record& note = who_->waits;
     // relaxed: a thread that sees an unlock() that comes after this sees the count, too.
-    note_->count.store(note_->count.load(base::relaxed) + 1, base::relaxed);
-    // sync(wait_note): a thread that sees that the address is gone sees the new count.
-    note_->owner.store(nullptr, base::release);
+    note.count.store(note.count.load(base::relaxed) + 1, base::relaxed);
+    // sync(wait): a thread that sees that the address is gone sees the new count.
+    note.owner.store(nullptr, base::release);
 }
 
 }  // namespace ums::sched
