@@ -116,8 +116,7 @@ void carrier_pool::occupy(carrier& c, processor& p) noexcept {
 void carrier_pool::hold(processor& p) {
     carrier& c = new_carrier();
     try {
-        if (watching::is_on()) watching::by->add(p);
-        p.is_watched = watching::is_on();
+        watching::begin(p);
     } catch (...) {
         const os::lock_guard guard{lock_};
         put_unused(c);

@@ -77,9 +77,7 @@ public:
         for (carrier* c = all_; c != nullptr; c = c->next_made) c->interrupt.leave_behind();
     }
     // After a hold(), once no carrier holds the processor any more.
-    static void forget(processor& p) noexcept {
-        if (std::exchange(p.is_watched, false)) watching::by->remove(p);
-    }
+    static void forget(processor& p) noexcept { watching::end(p); }
     // Makes the maker make the first spare. Does not wait.
     void keep_spare() noexcept;
     // Waits until the kernel thread is gone of a carrier that has left its processor for good.

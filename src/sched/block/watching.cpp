@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <utility>
 
 #include "sched/block/hand_off.hpp"
 #include "sched/block/stop.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
-#include "sched/run/processor.hpp"
 
 namespace ums::sched {
 
@@ -34,24 +34,58 @@ void watching::forget() noexcept {
     notice_ns.store(0, base::relaxed);
 }
 
-int processor::tid() const noexcept {
-    const carrier* c = holder();
-    return c != nullptr ? c->tid.get() : 0;
+// A processor as a detector sees it: its carrier's thread, and whether that runs a fiber.
+class processor_watch final : public carry::load {
+public:
+    explicit processor_watch(processor& of) noexcept : of_{of} {}
+
+    [[nodiscard]] int tid() const noexcept override {
+        const carrier* c = of_.holder();
+        return c != nullptr ? c->tid.get() : 0;
+    }
+    [[nodiscard]] int cpu() const noexcept override {
+        carrier* c = of_.holder();
+        return c != nullptr ? c->cpu.get() : -1;
+    }
+    [[nodiscard]] bool is_of_interest() const noexcept override {
+        const carrier* c = of_.holder();
+        return c != nullptr && c->running.get() != nullptr && c->proc.get() == &of_ &&
+               !c->is_stopping.get();
+    }
+    [[nodiscard]] std::uint64_t activity() const noexcept override { return of_.activity(); }
+    bool on_block(const carry::notice& what) noexcept override;
+    // Ends the slice of the running fiber; that of the first processor also releases the cluster's
+    // fibers that wait for their turn.
+    os::nanoseconds look_after(os::nanoseconds now) noexcept override;
+
+private:
+    // The slice of its fiber is over: stops that, or leaves it behind.
+    void end_slice(os::nanoseconds now, std::uint64_t seen) noexcept;
+
+    processor& of_;
+    // Owned by the detector: the activity that it last saw, since when, and when the first slice of
+    // that ended while others waited (0: none has).
+    std::uint64_t slice_of_ = 0;
+    os::nanoseconds slice_began_ = 0;
+    os::nanoseconds slice_over_ = 0;
+};
+
+void watching::begin(processor& p) {
+    if (!is_on()) return;
+    auto made = std::make_unique<processor_watch>(p);
+    by->add(*made);
+    p.watch = made.release();
 }
 
-int processor::cpu() const noexcept {
-    carrier* c = holder();
-    return c != nullptr ? c->cpu.get() : -1;
+void watching::end(processor& p) noexcept {
+    processor_watch* const watch = std::exchange(p.watch, nullptr);
+    if (watch == nullptr) return;
+    by->remove(*watch);
+    delete watch;
 }
 
-bool processor::is_of_interest() const noexcept {
-    const carrier* c = holder();
-    return c != nullptr && c->running.get() != nullptr && c->proc.get() == this &&
-           !c->is_stopping.get();
-}
-
-bool processor::on_block(const carry::notice& what) noexcept {
-    carrier* c = holder();
+bool processor_watch::on_block(const carry::notice& what) noexcept {
+    carrier* c = of_.holder();
     if (c == nullptr || c->tid.get() != what.tid) return false;
     bool marked = false;
     using result = hand_off::result;
@@ -68,13 +102,13 @@ bool processor::on_block(const carry::notice& what) noexcept {
     return true;
 }
 
-os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
-    carrier_pool& pool = home_.carriers;
-    if (index_ == 0)
+os::nanoseconds processor_watch::look_after(os::nanoseconds now) noexcept {
+    carrier_pool& pool = of_.home().carriers;
+    if (of_.index() == 0)
         // sync(follower): sees what it is for.
         if (auto* const on_look = watching::on_look.load(base::acquire)) on_look(now);
     // The first processor, which is never removed, looks after the fibers that wait for their turn.
-    const os::nanoseconds next = index_ == 0 ? pool.release_if_stuck(now) : os::never;
+    const os::nanoseconds next = of_.index() == 0 ? pool.release_if_stuck(now) : os::never;
     if (pool.time_slice == 0 || !is_of_interest()) return next;
     const std::uint64_t seen = activity();
     if (std::exchange(slice_of_, seen) != seen) {
@@ -84,7 +118,7 @@ os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
     const os::nanoseconds ran = now - slice_began_;
     if (ran < pool.time_slice) return std::min(next, pool.time_slice - ran);
     slice_began_ = now;
-    if (is_wanted())
+    if (of_.is_wanted())
         end_slice(now, seen);
     else
         slice_over_ = 0;
@@ -94,12 +128,12 @@ os::nanoseconds processor::look_after(os::nanoseconds now) noexcept {
 // A fiber that should have been stopped, and was not, has blocked the signal; or there is no clock;
 // or the clock, which counts ticks, always finds it in the kernel, as in a loop of sched_yield().
 // The processor goes on elsewhere, and the fiber runs on as the kernel thread that it is.
-void processor::end_slice(os::nanoseconds now, std::uint64_t seen) noexcept {
-    const bool may_move = stop::end_slice(*this, seen);
+void processor_watch::end_slice(os::nanoseconds now, std::uint64_t seen) noexcept {
+    const bool may_move = stop::end_slice(of_, seen);
     if (slice_over_ == 0) slice_over_ = now;
-    carrier* c = holder();
-    if (!may_move || c == nullptr || home_.is_paused() ||
-        now - slice_over_ < home_.carriers.patience())
+    carrier* c = of_.holder();
+    if (!may_move || c == nullptr || of_.home().is_paused() ||
+        now - slice_over_ < of_.home().carriers.patience())
         return;
     bool was_marked = false;
     (void)hand_off::from(*c, seen, was_marked);

@@ -10,10 +10,16 @@
 
 namespace ums::sched {
 
+class processor;
+
 struct watching {
     // Null: no detector looks. Set while no runtime runs.
     static inline constinit carry::detector* by = nullptr;
     [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
+
+    // From now on the detector, if there is one, looks at the processor. Throws std::bad_alloc.
+    static void begin(processor& p);
+    static void end(processor& p) noexcept;
 
     // The detector calls this now and then while anything runs, one call at a time. Null: no code
     // asks for it.

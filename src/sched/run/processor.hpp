@@ -21,7 +21,6 @@
 #include "base/cache_line.hpp"
 #include "base/look_inside.hpp"
 #include "base/random.hpp"
-#include "carry/load.hpp"
 #include "sched/fiber/fiber.hpp"
 #include "sched/fiber/fiber_ids.hpp"
 #include "sched/queue/driver.hpp"
@@ -36,6 +35,7 @@ namespace ums::sched {
 
 struct carrier;
 class cluster;
+class processor_watch;
 
 struct processor_counters {
     base::owned<std::uint64_t> spawned;
@@ -48,7 +48,7 @@ struct processor_counters {
     base::owned<std::uint64_t> moves;  // Moves to another CPU, off one that it shared.
 };
 
-class alignas(base::cache_line) processor final : public carry::load {
+class alignas(base::cache_line) processor {
 public:
     processor(cluster& home, unsigned index, std::uint64_t seed) noexcept;
     ~processor();
@@ -61,7 +61,7 @@ public:
     [[nodiscard]] const arch::race_context& race() const noexcept { return race_; }
 
     // Changes with each switch. Any thread may read it, as a hint.
-    [[nodiscard]] std::uint64_t activity() const noexcept override {
+    [[nodiscard]] std::uint64_t activity() const noexcept {
         return (std::uint64_t{index_} + 1) << 50 | ready.switches();
     }
 
@@ -78,18 +78,6 @@ public:
     void set_holder(carrier* c) noexcept {
         holder_.store(c, base::release);  // sync(holder): publishes the carrier to thieves.
     }
-
-    // --- As a detector sees it: its carrier's thread, and whether that runs a fiber
-    // (sched/block/watching.cpp) ---
-    [[nodiscard]] int tid() const noexcept override;
-    [[nodiscard]] int cpu() const noexcept override;
-    [[nodiscard]] bool is_of_interest() const noexcept override;
-    bool on_block(const carry::notice& what) noexcept override;
-    // Ends the slice of the running fiber; the first processor also releases the cluster's fibers
-    // that wait for their turn.
-    os::nanoseconds look_after(os::nanoseconds now) noexcept override;
-    // The slice of its fiber is over: stops that, or leaves it behind.
-    void end_slice(os::nanoseconds now, std::uint64_t seen) noexcept;
 
     // --- What runs next. Call these inside. ---
     // Returns what runs next here, or null. May visit the inboxes; never waits, never steals.
@@ -226,8 +214,9 @@ public:
 
     // The CPU where it last ran, -1 if it is idle. Other threads read it as a hint.
     base::owned<int> last_cpu{-1};
-    // Whether the detector watches it. Owned by the thread that changes the cluster.
-    bool is_watched = false;
+    // What the detector looks at (sched/block/watching.cpp); null: it does not. Owned by the thread
+    // that changes the cluster.
+    processor_watch* watch = nullptr;
     // Its activity as the cluster's watcher last saw it. Owned by the watcher.
     std::uint64_t watched = 0;
     base::random random;  // Owned by its carrier.
@@ -275,12 +264,6 @@ private:
     // Owned by its carrier:
     timer_pace pace_;
     fiber* arrived_ = nullptr;  // What the last wait brought.
-
-    // Owned by the detector: the activity that it last saw, since when, and when the first slice of
-    // that ended while others waited (0: none has).
-    std::uint64_t slice_of_ = 0;
-    os::nanoseconds slice_began_ = 0;
-    os::nanoseconds slice_over_ = 0;
 };
 
 }  // namespace ums::sched

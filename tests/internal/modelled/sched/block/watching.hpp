@@ -8,12 +8,8 @@
 namespace ums::sched {
 
 struct watching {
-    struct no_detector {
-        void add(processor&) noexcept {}
-        void remove(processor&) noexcept {}
-    };
-    static inline no_detector* by = nullptr;
-    [[nodiscard]] static bool is_on() noexcept { return true; }
+    static void begin(processor&) noexcept {}
+    static void end(processor&) noexcept {}
     // Wakes the strand of the detector that releases fibers, if there is one.
     static void runs() noexcept {
         calls->fetch_add(1, base::acq_rel);

@@ -33,7 +33,6 @@ public:
     void make_ready(fiber& f, place) noexcept;
     void wake_help() noexcept {}
 
-    bool is_watched = false;
     trace_ring* trace = nullptr;
     base::owned<std::uint64_t> switches{1};
     base::atomic<carrier*> holder_;
