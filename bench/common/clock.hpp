@@ -4,7 +4,6 @@
 // bench/common/clock.hpp: wall time, CPU time and the time-stamp counter.
 
 #include <ctime>
-#include <x86intrin.h>
 
 #include <cstdint>
 
@@ -22,7 +21,7 @@ inline std::uint64_t cpu_ns() noexcept { return read_ns(CLOCK_PROCESS_CPUTIME_ID
 
 // Not serialised, as in the published programs: the cost of a pair of readings is measured and
 // subtracted.
-inline std::uint64_t cycles() noexcept { return __rdtsc(); }
+inline std::uint64_t cycles() noexcept { return __builtin_ia32_rdtsc(); }
 
 // Operations done and the time they took, summed over rounds.
 struct tally {

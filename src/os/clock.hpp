@@ -3,7 +3,6 @@
 
 // os/clock.hpp: the one now().
 
-#include <algorithm>
 #include <chrono>
 
 #include "os/system.hpp"
@@ -25,7 +24,7 @@ inline nanoseconds now() noexcept {
 // beginning becomes 0, so that its distance from now fits.
 inline nanoseconds to_nanoseconds(std::chrono::steady_clock::time_point t) noexcept {
     const std::chrono::nanoseconds since = t.time_since_epoch();
-    return std::max(since.count(), nanoseconds{0});
+    return since.count() > 0 ? since.count() : 0;
 }
 
 }  // namespace ums::os

@@ -7,7 +7,6 @@
 // A fiber for which the program asked for nothing has zero everywhere, so a spawn stores only
 // zeros.
 
-#include <algorithm>
 #include <cstdint>
 
 #include "base/atomic.hpp"
@@ -36,9 +35,8 @@ struct wishes {
 
     void set_deadline(ums::deadline when) noexcept {
         // A deadline at or before the clock's zero is as overdue as one right after it.
-        deadline.set(when == ums::deadline::max()
-                         ? 0
-                         : std::max<os::nanoseconds>(os::to_nanoseconds(when), 1));
+        const os::nanoseconds at = os::to_nanoseconds(when);
+        deadline.set(at == os::never ? 0 : at > 0 ? at : 1);
     }
 
     [[nodiscard]] int effective_priority() const noexcept { return urgency_beside(priority.get()); }
@@ -46,7 +44,8 @@ struct wishes {
     [[nodiscard]] int urgency_beside(int own) const noexcept {
         // relaxed: policy::raised() moves a fiber that is raised while it is ready.
         const std::uint32_t lent = inherited.load(base::relaxed);
-        return lent == 0 ? own : std::max(own, static_cast<int>(lent) - lent_zero);
+        const int inherits = static_cast<int>(lent) - lent_zero;
+        return lent == 0 || inherits < own ? own : inherits;
     }
     [[nodiscard]] unsigned effective_weight() const noexcept {
         const std::uint32_t own = weight.get();

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 #include <sys/uio.h>
-#include <x86intrin.h>
 
 #include <cerrno>
 #include <cstring>
@@ -38,7 +37,7 @@ constexpr std::size_t most_rings = 10'000;
 clock_pair both_clocks() {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return {__rdtsc(), t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec};
+    return {__builtin_ia32_rdtsc(), t.tv_sec * std::int64_t{1'000'000'000} + t.tv_nsec};
 }
 
 }  // namespace
