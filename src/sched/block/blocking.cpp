@@ -16,7 +16,7 @@ namespace ums::sched {
 void get_processor(carrier& c) noexcept {
     // A thread that takes it away may be at work on this carrier: enter() waits for that.
     if (c.enter() != nullptr) return c.leave(c.running.get()->race);
-    depart(here{&c}, [](auto leaving) { static_cast<void>(rejoin(leaving.on)); });
+    depart(&c, c.running.get(), [](auto leaving) { static_cast<void>(rejoin(leaving.on)); });
 }
 
 }  // namespace ums::sched

@@ -37,8 +37,8 @@ void finish_join(const after_switch& h, carrier& c) noexcept {
     let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
-void wait_for_end(here at, fiber* target) noexcept {
-    depart(at, [target](auto leaving) UMS_INLINED {
+[[gnu::noinline]] void wait_for_end(carrier* c, fiber* target) noexcept {
+    depart(c, c->running.get(), [target](auto leaving) UMS_INLINED {
         processor* p = leaving.enter();
         fiber* next = p->pick();
         leaving.record(*p, trace_wait::join, next, target);
@@ -63,7 +63,7 @@ UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
         if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
             return;
         if (at.self != nullptr)
-            wait_for_end(at, f);
+            wait_for_end(at.on, f);
         else
             wait_for_end(this_parkable(), f);
         // sync(join): sees the fiber's end.

@@ -228,9 +228,9 @@ void finish_dispatch(const after_switch& h, carrier& c) noexcept {
 // Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it continues
 // when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
 // deep.
-void dispatch(fiber* f) noexcept {
+[[gnu::noinline]] void dispatch(fiber* f) noexcept {
     const here at;
-    depart(at, [at, f](auto leaving) UMS_INLINED {
+    depart(at.on, at.self, [at, f](auto leaving) UMS_INLINED {
         processor* p = enter_for(at, *f);
         if (p == nullptr) return;
         if (p->trace != nullptr) [[unlikely]]

@@ -58,7 +58,7 @@ void this_fiber::yield() noexcept {
         sched_yield();
         return;
     }
-    depart(here{c}, [](auto leaving) UMS_INLINED {
+    depart(c, c->running.get(), [](auto leaving) UMS_INLINED {
         processor* p = leaving.on->enter();
         if (p == nullptr) [[unlikely]]
             return static_cast<void>(rejoin(leaving.on));
@@ -115,7 +115,7 @@ void go_to(here at, sched::cluster* target, processor* there) noexcept {
         self->blocks.has_permit.set(false);
         self->home_cluster.get()->carriers.give_permit();
     }
-    depart(at, [target, there](auto leaving) {
+    depart(at.on, at.self, [target, there](auto leaving) {
         processor* p = leaving.enter();
         sched::fiber* next = p->pick();
         leaving.record(*p, sched::trace_event::migrate, next);

@@ -4,7 +4,7 @@
 // sched/run/departure.hpp: the one way the running fiber leaves its carrier: for the next fiber, or
 // for the carrier's loop.
 //
-//   depart(at, [](auto leaving) UMS_INLINED {
+//   depart(c, self, [](auto leaving) UMS_INLINED {
 //       processor* p = leaving.enter();
 //       fiber* next = p->pick();
 //       leaving.record(*p, trace_event::yield, next);
@@ -29,7 +29,6 @@
 #include "sched/fiber/after_switch.hpp"
 #include "sched/fiber/fiber.hpp"
 #include "sched/run/carrier.hpp"
-#include "sched/run/here.hpp"
 #include "sched/run/processor.hpp"
 
 namespace ums::sched {
@@ -113,21 +112,21 @@ public:
 // exception globals are put aside for the time in which another fiber may use this kernel thread's,
 // and put back on whichever kernel thread it returns on.
 template <class Leave>
-[[gnu::noinline]] auto depart_with_more(here at, Leave leave) noexcept {
-    if (at.on->is_kept.get()) return leave(departure<true>{at.on, at.self});
+[[gnu::noinline, gnu::cold]] auto depart_with_more(carrier* c, fiber* self, Leave leave) noexcept {
+    if (c->is_kept.get()) return leave(departure<true>{c, self});
     struct exceptions {
         arch::exception_state aside = this_carrier()->exceptions->take();
         ~exceptions() { this_carrier()->exceptions->put(aside); }
     } kept;
-    return leave(departure<false>{at.on, at.self});
+    return leave(departure<false>{c, self});
 }
 
 // Calls leave() with the departure of the calling fiber, and returns what that returns.
 template <class Leave>
-UMS_ALWAYS_INLINE auto depart(here at, Leave leave) noexcept {
-    if (at.on->exceptions->active()) [[unlikely]]
-        return depart_with_more(at, leave);
-    return leave(departure<false>{at.on, at.self});
+UMS_ALWAYS_INLINE auto depart(carrier* c, fiber* self, Leave leave) noexcept {
+    if (c->exceptions->active()) [[unlikely]]
+        return depart_with_more(c, self, leave);
+    return leave(departure<false>{c, self});
 }
 
 }  // namespace ums::sched

@@ -142,8 +142,9 @@ template <park_kind kind>
 reason park_here(os::nanoseconds until, processor* timed) noexcept {
     const here at;
     if (at.self == nullptr) return park_thread<kind>(plain_thread(), os::never);
-    return depart(
-        at, [=](auto leaving) UMS_INLINED { return park_fiber<kind>(leaving, until, timed); });
+    return depart(at.on, at.self, [=](auto leaving) UMS_INLINED {
+        return park_fiber<kind>(leaving, until, timed);
+    });
 }
 
 // The processor that the carrier holds; if it has none, any of the fiber's cluster, for its timers.
