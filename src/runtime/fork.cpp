@@ -52,7 +52,7 @@ void leave_rest_behind() {
     os::lock_states::leave_behind();
     sched::cluster::leave_all_behind();
     sched::bias::leave_behind();
-    sched::plain_join::leave_behind();
+    sched::plain_joins.leave_behind();
     sched::leave_thread_waits_behind();
     sched::leave_trace_behind();
     sched::watch_for_deadlocks(deadlock_check::off);

@@ -175,7 +175,7 @@ void runtime::stop() noexcept {
     sched::default_cluster.store(nullptr, base::release);
     rt::the_runtime.store(nullptr, base::release);
     r->standard->stop();
-    sched::plain_join::wait_for_all();
+    sched::plain_joins.wait_for_all();
     const mem::depot_stats left = sched::depot().stats();
     UMS_ASSERT(left.carved == left.warm + left.cold,
                "the runtime was stopped before all handles of fibers were joined or detached");

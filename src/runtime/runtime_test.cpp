@@ -653,7 +653,7 @@ const child_program keeps_a_handle{"keeps_a_handle", [](const child_arguments& a
 // The thread is held in a signal's handler until the stop waits for it.
 TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_is_in_join) {
     std::signal(SIGUSR1, [](int) {
-        while (!ums::sched::plain_join::is_waited_for()) sched_yield();
+        while (!ums::sched::plain_joins.are_awaited()) sched_yield();
     });
     std::atomic<bool> may_end{false};
     ums::runtime r{{.processors = 1}};
@@ -661,13 +661,13 @@ TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_is_in_join) {
         while (!may_end) ums::this_fiber::yield();
     }};
     std::thread joins{[&] { yields.join(); }};
-    while (!ums::sched::plain_join::any()) sched_yield();
+    while (!ums::sched::plain_joins.any()) sched_yield();
     pthread_kill(joins.native_handle(), SIGUSR1);
     may_end = true;
     r.stop();
     joins.join();
     std::signal(SIGUSR1, SIG_DFL);
-    EXPECT_FALSE(ums::sched::plain_join::any());
+    EXPECT_FALSE(ums::sched::plain_joins.any());
 }
 
 TEST_F(runtime_test, stopping_before_a_handle_was_joined_or_detached_is_reported) {

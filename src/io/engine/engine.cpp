@@ -10,8 +10,8 @@
 #include "io/engine/uring_engine.hpp"
 #include "io/wait/descriptor.hpp"
 #include "io/wait/shortage.hpp"
-#include "os/futex.hpp"
 #include "os/lock.hpp"
+#include "os/visitors.hpp"
 #include "sched/run/carrier.hpp"
 #include "ums/io.hpp"
 
@@ -28,9 +28,8 @@ constinit bool runs = false;
 constinit engine_kind wanted = engine_kind::automatic;
 constinit bool has_one_processor = false;
 
-// How many plain threads use the engine, and whether stop() waits for them.
-constinit base::atomic<std::uint32_t> users;
-constexpr std::uint32_t stop_waits = 1u << 31;
+// The plain threads that use the engine.
+constinit os::visitors users;
 
 // Guarded by engine_lock: the error of the engine that was asked for.
 constinit long refusal = 0;
@@ -109,14 +108,7 @@ void stop() noexcept {
         gone = the_engine.exchange(nullptr, base::seq_cst);
     }
     if (gone != nullptr) {
-        std::uint32_t seen = users.fetch_or(stop_waits, base::seq_cst) | stop_waits;
-        while (seen != stop_waits) {
-            os::futex_wait(users, seen);
-            // sync(io.users): sees what they did with the engine.
-            seen = users.load(base::acquire);
-        }
-        users.fetch_and(~stop_waits,
-                        base::relaxed);  // relaxed: the next engine is ordered by its lock.
+        users.wait_for_all();
         descriptor::forget_all();
         delete gone;
     }
@@ -128,26 +120,23 @@ void stop() noexcept {
 void leave_behind() {
     offload_pool::leave_behind();
     engine_lock.leave_behind();
-    users.store(0, base::relaxed);  // relaxed, here and below: there is one thread.
+    users.leave_behind();
     engine::waiting_once::leave_all_behind();
     sched::driver::leave_behind();
     descriptor::leave_all_behind();
     shortage::leave_behind();
-    engine_in_use.store(nullptr, base::relaxed);
+    engine_in_use.store(nullptr, base::relaxed);  // relaxed, here and below: there is one thread.
     has_one_processor = true;
     delete the_engine.exchange(nullptr, base::relaxed);
     leave_signals_behind();
 }
 
 engine_use::engine_use() noexcept : is_counted_{sched::this_carrier() == nullptr} {
-    // seq_cst: comes before the engine is read.
-    if (is_counted_) users.fetch_add(1, base::seq_cst);
+    if (is_counted_) users.come();  // Before the engine is read.
 }
 
 engine_use::~engine_use() {
-    // sync(io.users): publishes to stop().
-    if (is_counted_ && users.fetch_sub(1, base::release) == (stop_waits | 1))
-        os::futex_wake(users.address());
+    if (is_counted_) users.go();
 }
 
 }  // namespace ums::io

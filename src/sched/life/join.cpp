@@ -89,7 +89,7 @@ void join(sched::fiber* f) {
                                 "ums: a fiber cannot join itself"};
     if (at.self != nullptr) [[likely]]
         return join_from(at, f);
-    const plain_join registered;
+    const os::visit registered{plain_joins};
     join_from(at, f);
 }
 

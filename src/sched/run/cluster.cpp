@@ -148,7 +148,7 @@ void cluster::stop() noexcept {
     carriers.stop();
     for (unsigned i = 0; i < active(); ++i) carriers.forget(at(i));
     maker_.reset();
-    wait_for_visitors();
+    visitors_.wait_for_all();
     running_ = false;
 }
 
@@ -301,47 +301,16 @@ void cluster::forward(processor& retired) noexcept {
 
 processor& cluster::successor() const noexcept { return at(0); }
 
-// Once pushed, the fiber may run, end, and be the last, and the thread that waited for that may
-// stop and delete its cluster. So a thread that pushes registers before, while the fiber that it
-// owns keeps the cluster alive.
-class cluster::visit {
-public:
-    explicit visit(cluster& c) noexcept : visitors_{c.visitors_} {
-        // relaxed: ordered before the push, which is a read-modify-write.
-        visitors_.fetch_add(1, base::relaxed);
-    }
-    ~visit() {
-        // sync(visit): all accesses to the cluster are over. The word is not touched after this.
-        if (visitors_.fetch_sub(1, base::release) == (stopper_waits | 1))
-            os::futex_wake(visitors_.address());
-    }
-
-private:
-    base::atomic<std::uint32_t>& visitors_;
-};
-
 // Like the end of a fiber: changes the count, then looks at the drainer. The count was what kept
 // the cluster alive, so the caller registers before.
 void cluster::take_back_spawn() noexcept {
     const os::no_stop registered_here;
-    const visit registered{*this};
+    const os::visit registered{visitors_};
     // sync(drain): a thread that sees the spawn taken back also sees that it was made; otherwise it
     // would count one too few. The fence there orders this before the look: of this and drain() at
     // least one sees what the other stored.
     spawned_outside.fetch_sub(1, base::release);
     check_drained();
-}
-
-// Waits until no thread from outside touches the cluster any more. Requires: the cluster is
-// drained.
-void cluster::wait_for_visitors() noexcept {
-    // sync(visit): see ~visit().
-    std::uint32_t seen = visitors_.fetch_or(stopper_waits, base::acquire) | stopper_waits;
-    while (seen != stopper_waits) {
-        os::futex_wait(visitors_, seen);
-        seen = visitors_.load(base::acquire);
-    }
-    visitors_.store(0, base::relaxed);
 }
 
 // --- Pause ---
@@ -430,7 +399,7 @@ void cluster::pause() {
 // cluster.
 void cluster::resume() {
     const os::no_stop registered_here;
-    const visit registered{*this};
+    const os::visit registered{visitors_};
     std::uint32_t seen = pauses_.load(base::relaxed);
     do {
         if (seen == 0)
@@ -441,11 +410,14 @@ void cluster::resume() {
     if (seen == 1) wake_resting();
 }
 
+// Once pushed, the fiber may run, end, and be the last, and the thread that waited for that may
+// stop and delete its cluster. So a thread that pushes registers before, while the fiber that it
+// owns keeps the cluster alive.
 void cluster::make_ready_from_outside(fiber& f) noexcept {
     if (is_left_behind()) [[unlikely]]
         return;
     const os::no_stop pushed_and_nobody_woken;
-    const visit registered{*this};
+    const os::visit registered{visitors_};
     if (processor* only = f.pinned_to.get()) {
         if (only->retirement.is_done.load(base::acquire)) f.pin(only = &successor());
         only->pinned.push(f);
@@ -476,7 +448,7 @@ void cluster::make_all_ready_from_outside(fiber* list) noexcept {
     if (is_left_behind()) [[unlikely]]
         return;
     const os::no_stop pushed_and_nobody_woken;
-    const visit registered{*this};
+    const os::visit registered{visitors_};
     fiber* newest = nullptr;
     fiber* oldest = nullptr;
     bool for_policy = false;

@@ -18,6 +18,7 @@
 #include "carry/maker.hpp"
 #include "os/cpu/topology.hpp"
 #include "os/lock.hpp"
+#include "os/visitors.hpp"
 #include "sched/block/carrier_pool.hpp"
 #include "sched/queue/inbox.hpp"
 #include "sched/run/idle_set.hpp"
@@ -221,11 +222,8 @@ private:
 
     base::atomic<parkable*> drainer_;
 
-    // How many threads are in make_ready_from_outside() or take_back_spawn().
-    static constexpr std::uint32_t stopper_waits = 1u << 31;
-    class visit;
-    void wait_for_visitors() noexcept;
-    alignas(base::cache_line) base::atomic<std::uint32_t> visitors_;
+    // The threads that push fibers from outside, or take a spawn back, or resume the cluster.
+    alignas(base::cache_line) os::visitors visitors_;
 
     class change;
     struct waiter {
