@@ -92,9 +92,9 @@ unsigned cluster::add_processor() { return rt::here_not_left(impl_).add_processo
 
 void cluster::remove_processor() { rt::here_not_left(impl_).remove_processor(); }
 
-void cluster::pause() { rt::here_not_left(impl_).pause(); }
+void cluster::pause() { rt::here_not_left(impl_).pauses().begin(); }
 
-void cluster::resume() { rt::here_not_left(impl_).resume(); }
+void cluster::resume() { rt::here_not_left(impl_).pauses().end(); }
 
 unsigned cluster::move_processor(cluster& to) {
     rt::here_not_left(impl_);

@@ -3,7 +3,7 @@
 
 // sched/block/stop.hpp: stopping a fiber at an arbitrary instruction.
 //
-// There are three reasons. The fiber's cluster is paused (cluster::pause()); it runs on without a
+// There are three reasons. The fiber's cluster is paused (pausing::begin()); it runs on without a
 // processor, because an unmarked call of it was blocked in the kernel and the processor was handed
 // on; or its time slice is over. The signal comes in user mode only (os/signal/user_interrupt.hpp),
 // so no system call sees it.

@@ -10,15 +10,12 @@
 #include "base/chain.hpp"
 #include "os/cpu/membarrier.hpp"
 #include "os/cpu/topology.hpp"
-#include "os/futex.hpp"
 #include "os/no_stop.hpp"
-#include "sched/block/stop.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/lock/urgency.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
-#include "ums/blocking.hpp"
 
 namespace ums::sched {
 
@@ -144,7 +141,7 @@ void cluster::stop() noexcept {
     change turn{*this};
     for (unsigned i = 0; i < active(); ++i) at(i).retirement.is_asked.store(true, base::seq_cst);
     for (unsigned i = 0; i < active(); ++i) at(i).notify();
-    wake_resting();
+    pauses_.look_again();
     carriers.stop();
     for (unsigned i = 0; i < active(); ++i) carriers.forget(at(i));
     maker_.reset();
@@ -205,7 +202,7 @@ void cluster::remove_processor() {
     p.retirement.remover = &me;  // sync(retire): published by the store below.
     p.retirement.is_asked.store(true, base::seq_cst);
     p.notify();
-    wake_resting();
+    pauses_.look_again();
     park(park_kind::internal);
     p.retirement.remover = nullptr;
     UMS_ASSERT(p.holder() == nullptr, "a removed processor is held");
@@ -311,103 +308,6 @@ void cluster::take_back_spawn() noexcept {
     // least one sees what the other stored.
     spawned_outside.fetch_sub(1, base::release);
     check_drained();
-}
-
-// --- Pause ---
-//
-// Why no fiber runs once pause() has returned: a processor runs a fiber only after its carrier's
-// loop has found pauses_ to be 0 since it last rested. A processor that leaves its rest clears
-// is_resting, then reads pauses_. A pauser raises pauses_, then reads is_resting. All of this is
-// sequentially consistent: if the pauser still finds the processor resting, the processor sees the
-// pause, and rests again. A processor without a holder runs nothing; a carrier that takes it
-// begins in the loop.
-//
-// Why pause() returns: an idle processor is notified, and driver keeps a notification that comes
-// too early. One that switches reads pauses_ at its slice's end. One that computes is interrupted,
-// again and again, since an interrupt may be put off. The rester sets is_resting, then changes
-// rests_; the pauser reads rests_, looks, then sleeps only if rests_ is still the same. The end of
-// a retiring processor changes nothing there, but the pauser looks again after `wait` anyway.
-//
-// Why no rest is for ever: resume(), and whatever asks a processor to retire, changes the state
-// first and rest_changes_ then; the rester reads rest_changes_, looks at the state, then sleeps
-// only if rest_changes_ is still the same.
-//
-// Why no work is lost: a processor that leaves its rest goes through the whole search. Whatever
-// was made ready during the pause was made so before, and an idle processor that was woken for it
-// rests, or searches.
-void cluster::rest(processor& p) noexcept {
-    for (;;) {
-        // sync(pause): before what wake_resting() is about is read.
-        const std::uint32_t seen = rest_changes_.load(base::seq_cst);
-        if (!is_paused() || p.retirement.is_asked.load(base::seq_cst)) break;
-        if (!p.is_resting.load(base::relaxed)) {
-            p.is_resting.store(true, base::seq_cst);
-            // sync(pause): the pauser sees what the fibers of this processor did.
-            rests_.fetch_add(1, base::seq_cst);
-            os::futex_wake(rests_.address(), 1 << 30);
-        }
-        os::futex_wait(rest_changes_, seen);
-    }
-    p.is_resting.store(false, base::seq_cst);
-}
-
-void cluster::wake_resting() noexcept {
-    rest_changes_.fetch_add(1, base::seq_cst);  // sync(pause)
-    os::futex_wake(rest_changes_.address(), 1 << 30);
-}
-
-// Without a holder nothing runs there: it is retired, or is being made, and its first carrier will
-// see the pause.
-bool cluster::rests() const noexcept {
-    for (unsigned i = 0; i < size(); ++i) {
-        const processor& p = at(i);
-        if (!p.is_resting.load(base::seq_cst) && p.holder() != nullptr) return false;
-    }
-    return true;
-}
-
-void cluster::interrupt_all() noexcept {
-    for (unsigned i = 0; i < size(); ++i) {
-        processor& p = at(i);
-        if (!p.is_resting.load(base::relaxed)) stop::end_slice(p, p.activity());
-    }
-}
-
-void cluster::pause() {
-    const here at_call;
-    if (at_call.self != nullptr && at_call.self->home_cluster.get() == this)
-        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
-                                "ums: a fiber cannot pause its own cluster"};
-    pauses_.fetch_add(1, base::seq_cst);
-    for (unsigned i = 0; i < size(); ++i) at(i).notify();  // The idle ones.
-    if (rests()) return;
-    const ums::blocking_region elsewhere;  // The caller's processor runs others meanwhile.
-    // Those that switch soon need no signal. One that was put off, or lost, is sent again.
-    for (os::nanoseconds wait = 50'000;; wait = std::min(2 * wait, os::nanoseconds{10'000'000})) {
-        const os::nanoseconds until = os::now() + wait;
-        for (;;) {
-            // sync(pause): sees what was done there, before rests() looks.
-            const std::uint32_t seen = rests_.load(base::seq_cst);
-            if (rests()) return;
-            if (!os::futex_wait(rests_, seen, until)) break;
-        }
-        interrupt_all();
-    }
-}
-
-// The fibers that continue may be the last, and the thread that waited for them may delete the
-// cluster.
-void cluster::resume() {
-    const os::no_stop registered_here;
-    const os::visit registered{visitors_};
-    std::uint32_t seen = pauses_.load(base::relaxed);
-    do {
-        if (seen == 0)
-            throw std::system_error{std::make_error_code(std::errc::operation_not_permitted),
-                                    "ums: a cluster was resumed that is not paused"};
-        // sync(pause): what the pauser did is visible to the fibers that continue.
-    } while (!pauses_.compare_exchange(seen, seen - 1, base::seq_cst, base::relaxed));
-    if (seen == 1) wake_resting();
 }
 
 // Once pushed, the fiber may run, end, and be the last, and the thread that waited for that may

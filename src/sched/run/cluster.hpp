@@ -22,6 +22,7 @@
 #include "sched/block/carrier_pool.hpp"
 #include "sched/queue/inbox.hpp"
 #include "sched/run/idle_set.hpp"
+#include "sched/run/pause.hpp"
 #include "sched/run/processor.hpp"
 #include "ums/policy.hpp"
 
@@ -88,19 +89,8 @@ public:
     // Whether another processor has a queued fiber that an idle one could take. A hint.
     [[nodiscard]] bool looks_busy(const processor& besides) const noexcept;
 
-    // --- Pause (ums/cluster.hpp) ---
-    // Returns once each processor rests: its carrier waits in rest(), between two fibers. A running
-    // fiber is stopped, where fibers can be (sched/block/stop.hpp), or switches. Calls are counted.
-    // Throws std::system_error.
-    void pause();
-    // Throws std::system_error if it is not paused.
-    void resume();
-    [[nodiscard]] bool is_paused() const noexcept {
-        return pauses_.load(base::seq_cst) != 0;  // seq_cst: see rest().
-    }
-    // Called by a carrier's loop, outside. Returns once the cluster is resumed, or the processor is
-    // to retire.
-    void rest(processor& p) noexcept;
+    [[nodiscard]] pausing& pauses() noexcept { return pauses_; }
+    [[nodiscard]] bool is_paused() const noexcept { return pauses_.is_on(); }
 
     // --- fork() (runtime/fork.cpp) --- In the child, of a new cluster: its one processor is the
     // calling thread's, which continues with `f`. It is the default cluster, and the process ends
@@ -180,6 +170,7 @@ public:
 
 private:
     friend struct ums::look_inside;
+    friend class pausing;
 
     processor* make_processor(unsigned index);
     void delete_processors() noexcept;
@@ -188,9 +179,6 @@ private:
     void wake(processor& p) noexcept;
 
     void end_process_after_last() const noexcept;
-    [[nodiscard]] bool rests() const noexcept;
-    void interrupt_all() noexcept;
-    void wake_resting() noexcept;
 
     static constinit cluster* all_clusters_;
     // How many forks of fibers led to this process.
@@ -216,9 +204,7 @@ private:
 
     const std::uint32_t born_after_ = forks_.load(base::relaxed);
 
-    base::atomic<std::uint32_t> pauses_;        // How often it is paused.
-    base::atomic<std::uint32_t> rests_;         // Changes when a processor begins to rest.
-    base::atomic<std::uint32_t> rest_changes_;  // Changes to make resting processors look again.
+    pausing pauses_{*this};
 
     base::atomic<parkable*> drainer_;
 

@@ -209,7 +209,7 @@ public:
         return retirement.is_asked.load(base::relaxed);
     }
 
-    // Whether its carrier waits in cluster::rest(), between two fibers. Written by that carrier.
+    // Whether its carrier waits in pausing::rest(), between two fibers. Written by that carrier.
     base::atomic<bool> is_resting;
 
     // The CPU where it last ran, -1 if it is idle. Other threads read it as a hint.

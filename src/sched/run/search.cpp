@@ -36,7 +36,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         if (home.is_paused()) [[unlikely]] {
             if (std::exchange(searching, false)) stop_searching(p);
             c.leave(c.race);
-            home.rest(p);
+            home.pauses().rest(p);
             static_cast<void>(c.enter());  // As below.
             continue;
         }
