@@ -21,7 +21,7 @@ namespace ums::sched {
 
 class permits {
 public:
-    // Takes a permit, and parks until there is one, in order of arrival. For a fiber.
+    // Takes a permit, and parks until there is one, in order of arrival.
     void take(unsigned most) noexcept;
     // Returns false if there is none, or others wait for it.
     [[nodiscard]] bool try_take(unsigned most) noexcept;

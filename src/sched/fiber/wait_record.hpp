@@ -47,7 +47,7 @@ enum class wait_kind : std::uint8_t {
     offload = 16,   // A call on a thread of the off-load pool.
     resolve = 17,   // The same, for a name.
     shortage = 18,  // Descriptors are used up.
-    permit = 19,    // sched::permits: a carrier for ums::blocking().
+    permit = 19,    // sched::permits: to ums::blocking(), or to change a cluster.
 };
 
 struct wait_record {

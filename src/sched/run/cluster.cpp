@@ -10,6 +10,7 @@
 #include "base/chain.hpp"
 #include "os/cpu/membarrier.hpp"
 #include "os/cpu/topology.hpp"
+#include "os/lock.hpp"
 #include "os/no_stop.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/lock/urgency.hpp"
@@ -104,28 +105,11 @@ std::vector<int> cluster::cpus_in_use() {
 // in a lock would hold the processor that is to leave.
 class cluster::change {
 public:
-    explicit change(cluster& c) noexcept : cluster_{c} {
-        waiter self{&this_parkable(), nullptr};
-        cluster_.change_lock_.acquire();
-        if (!cluster_.is_changing_) {
-            cluster_.is_changing_ = true;
-            cluster_.change_lock_.release();
-            return;
-        }
-        base::chain::push_back(cluster_.change_waiters_, self, &waiter::next);
-        cluster_.change_lock_.release();
-        park(park_kind::internal);
-    }
-    ~change() {
-        cluster_.change_lock_.acquire();
-        waiter* next = base::chain::pop_front(cluster_.change_waiters_, &waiter::next);
-        if (next == nullptr) cluster_.is_changing_ = false;
-        cluster_.change_lock_.release();
-        if (next != nullptr) sched::wake(*next->who);
-    }
+    explicit change(cluster& c) noexcept : turn_{c.turn_to_change_} { turn_.take(1); }
+    ~change() { turn_.give(); }
 
 private:
-    cluster& cluster_;
+    permits& turn_;
 };
 
 void cluster::start() {

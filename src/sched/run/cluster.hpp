@@ -17,7 +17,6 @@
 #include "base/look_inside.hpp"
 #include "carry/maker.hpp"
 #include "os/cpu/topology.hpp"
-#include "os/lock.hpp"
 #include "os/visitors.hpp"
 #include "sched/block/carrier_pool.hpp"
 #include "sched/queue/inbox.hpp"
@@ -212,16 +211,8 @@ private:
     alignas(base::cache_line) os::visitors visitors_;
 
     class change;
-    struct waiter {
-        parkable* who;
-        waiter* next;
-    };
     alignas(base::cache_line) bool running_ = false;  // Guarded by `change`.
-
-    os::lock change_lock_{os::lock_rank::change};
-    // Guarded by change_lock_:
-    bool is_changing_ = false;
-    waiter* change_waiters_ = nullptr;
+    permits turn_to_change_;                          // One.
 };
 
 // --- processor's inline parts that need the cluster ---
