@@ -75,7 +75,7 @@ bool is_entry(const std::string& function) {
 }
 
 // Leaves out the arguments, which are long and say little here.
-std::string plain(std::string function) {
+std::string without_arguments(std::string function) {
     constexpr std::string_view local = "(anonymous namespace)::";
     for (std::size_t at; (at = function.find(local)) != std::string::npos;)
         function.erase(at, local.size());
@@ -308,7 +308,7 @@ void sampler::look_off_cpu(double ns) {
                           : f.waits == wait::system_call ? system_call_name(f.waits_in) + "()"
                                                          : name_of(f.waits);
         if (f.waits == wait::join && f.waits_by != nobody)
-            why = "end of " + plain(starts_.of(s.fibers[f.waits_by].run));
+            why = "end of " + without_arguments(starts_.of(s.fibers[f.waits_by].run));
         k.frames.push_back(label("[waits: " + why + "]"));
         sum& to = sums_[k];
         to.ns += ns;
@@ -335,7 +335,7 @@ std::vector<std::uint32_t> sampler::spawners(const origin& of) {
             for (const std::uint32_t f : frames_of((*one)->spawned_at - 1))
                 if (!is_entry(frames_[f].function)) add(f);
         // The first fiber's function is often one that cannot be demangled.
-        std::string start = (*one)->is_main ? "main" : plain(starts_.of((*one)->run));
+        std::string start = (*one)->is_main ? "main" : without_arguments(starts_.of((*one)->run));
         add(label("[fiber " + (start.empty() ? "?" : start) + "]"));
     }
     return frames;
@@ -359,9 +359,9 @@ const std::vector<std::uint32_t>& sampler::frames_of(address pc) {
     if (!is_new) return at->second;
     const std::vector<source_frame>& all = names_.frames(pc);
     for (auto f = all.rbegin(); f != all.rend(); ++f)
-        at->second.push_back(
-            number({f->function.empty() ? fmt::format("0x{:x}", pc) : plain(f->function), f->file,
-                    f->line}));
+        at->second.push_back(number(
+            {f->function.empty() ? fmt::format("0x{:x}", pc) : without_arguments(f->function),
+             f->file, f->line}));
     return at->second;
 }
 

@@ -31,7 +31,7 @@ struct ring_head {
     address from_loop[4];
     std::uint64_t begun_at;
 };
-constexpr std::uint64_t most_records = std::uint64_t{1} << 31;
+constexpr std::uint64_t most_records_of_a_ring = std::uint64_t{1} << 31;
 constexpr std::size_t most_rings = 10'000;
 
 clock_pair both_clocks() {
@@ -93,7 +93,7 @@ void live_rings::walk(recording* into) {
 
 void live_rings::collect_ring(address at, recording* into) {
     const auto head = of_.get<ring_head>(at);
-    if (!head || head->mask >= most_records) return;
+    if (!head || head->mask >= most_records_of_a_ring) return;
     const std::uint64_t capacity = head->mask + 1;
     const auto [known, is_new] = known_.try_emplace(at);
     place& p = known->second;

@@ -44,7 +44,7 @@ constexpr unsigned cleared = 1, needs_state = 2;
 
 // The numbers of all tracks.
 constexpr std::uint64_t process_uuid = 1, fibers_uuid = 2, processors_uuid = 3,
-                        first_processor = 16, first_fiber = std::uint64_t{1} << 32;
+                        first_processor = 16, first_fiber_track = std::uint64_t{1} << 32;
 
 std::string fiber_title(std::uint64_t id, std::string_view name) {
     return name.empty() ? fmt::format("fiber {}", id) : fmt::format("fiber {} \"{}\"", id, name);
@@ -97,7 +97,7 @@ void perfetto_file::processor(std::uint32_t track, std::string_view name) {
 
 void perfetto_file::fiber(std::uint64_t id, std::string_view name, std::string_view start) {
     fibers_[id] = fiber_title(id, name);
-    descriptor(first_fiber + id, fibers_uuid, fibers_[id], start);
+    descriptor(first_fiber_track + id, fibers_uuid, fibers_[id], start);
 }
 
 void perfetto_file::event(std::uint64_t track, unsigned type, std::int64_t at,
@@ -139,14 +139,14 @@ void perfetto_file::slice(std::uint64_t track, std::string_view name, std::int64
 void perfetto_file::add(const span& s) {
     const std::string_view name =
         s.does == fiber_does::waits ? s.waits_for : std::string_view{name_of(s.does)};
-    slice(first_fiber + s.fiber, name, s.begin, s.end, s.woken_by);
+    slice(first_fiber_track + s.fiber, name, s.begin, s.end, s.woken_by);
     if (s.does == fiber_does::runs)
         slice(first_processor + s.track, fibers_[s.fiber], s.begin, s.end, 0);
 }
 
 void perfetto_file::add(const moment& m) {
-    event(m.fiber != 0 ? first_fiber + m.fiber : first_processor + m.track, event_fields::instant,
-          m.at, m.text, m.wakes, 0);
+    event(m.fiber != 0 ? first_fiber_track + m.fiber : first_processor + m.track,
+          event_fields::instant, m.at, m.text, m.wakes, 0);
 }
 
 namespace {
@@ -192,10 +192,10 @@ private:
                 default:
                     d.skip();
             }
-        if (uuid >= first_fiber) {
+        if (uuid >= first_fiber_track) {
             const std::size_t quote = name.find('"');
             const bool is_named = quote != std::string::npos && name.size() >= quote + 2;
-            to_.fiber(uuid - first_fiber,
+            to_.fiber(uuid - first_fiber_track,
                       is_named ? name.substr(quote + 1, name.size() - quote - 2) : "", about);
         } else if (uuid >= first_processor) {
             to_.processor(static_cast<std::uint32_t>(uuid - first_processor), name);
@@ -236,14 +236,15 @@ private:
                     e.skip();
             }
         // It is a processor's track: the fiber's own track says the same.
-        if (uuid < first_fiber) return;
+        if (uuid < first_fiber_track) return;
         if (type == static_cast<std::int32_t>(event_fields::begin)) {
             open_[uuid] = {iid, at};
         } else if (type == static_cast<std::int32_t>(event_fields::end)) {
             const auto begun = open_.find(uuid);
             if (begun == open_.end()) return;
             const std::string& name = names_[begun->second.first];
-            span s{uuid - first_fiber, fiber_does::waits, name, begun->second.second, at, 0, 0};
+            span s{
+                uuid - first_fiber_track, fiber_does::waits, name, begun->second.second, at, 0, 0};
             for (const fiber_does d : {fiber_does::runs, fiber_does::is_ready,
                                        fiber_does::was_woken, fiber_does::is_blocked})
                 if (name == name_of(d)) s.does = d;
