@@ -2,6 +2,7 @@
 # cmake -Dmap=FILE -Dtests=REGEX -Dskip=REGEX -P chosen_targets.cmake: prints a colon and the targets
 # that these tests need, or nothing if no test has such a name. In CMake, because its regular
 # expressions are ctest's. FILE is by cmake/test_needs.cmake.
+cmake_minimum_required(VERSION 3.22)
 file(STRINGS ${map} lines)
 set(count 0)
 set(targets "")
@@ -9,7 +10,7 @@ foreach(line IN LISTS lines)
     string(REGEX MATCH "^[^ ]+" name "${line}")
     if((NOT tests OR name MATCHES "${tests}") AND NOT (skip AND name MATCHES "${skip}"))
         math(EXPR count "${count} + 1")
-        string(REGEX REPLACE "^[^ ]+ *" "" needs "${line}")
+        string(REGEX REPLACE "^[^ ]+ *(.*)$" "\\1" needs "${line}")
         string(REPLACE " " ";" needs "${needs}")
         list(APPEND targets ${needs})
     endif()
