@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: MIT
 """wrong_call.py COMPILER INCLUDE...  a fiber whose function cannot be called so is one error that says it, not dozens of lines"""
 
+import os
 import subprocess
 import sys
+import tempfile
 
 SAYS = ("must be callable with copies of its arguments", "must be callable without arguments",
         "must not return an rvalue reference")
@@ -22,10 +24,17 @@ CALLS = {
     "run with options": "ums::run({.processors = 1}, [](int) {});",
 }
 
+compiler = [sys.argv[1], "-std=c++20", *(f"-I{i}" for i in sys.argv[2:])]
 failed = False
+folder = tempfile.TemporaryDirectory()
+# The headers are compiled once: g++ takes ums.hpp.gch for ums.hpp.
+os.mkdir(f"{folder.name}/ums")
+with open(f"{folder.name}/all.hpp", "w", encoding="utf-8") as file:
+    file.write("#include <ums/ums.hpp>\n")
+subprocess.run([*compiler, "-x", "c++-header", "-o", f"{folder.name}/ums/ums.hpp.gch", file.name], check=True)
 for name, call in CALLS.items():
     program = f"#include <ums/ums.hpp>\nvoid f() {{ {call} }}\n"
-    command = [sys.argv[1], "-std=c++20", "-fsyntax-only", "-x", "c++", "-"] + [f"-I{i}" for i in sys.argv[2:]]
+    command = [compiler[0], f"-I{folder.name}", *compiler[1:], "-fsyntax-only", "-x", "c++", "-"]
     run = subprocess.run(command, input=program, capture_output=True, text=True, check=False)
     lines = run.stderr.splitlines()
     errors = [line for line in lines if "error:" in line]
