@@ -12,13 +12,18 @@ SKIP ?=
 PACKAGES = /var/lib/dpkg/status
 chosen = $(if $(TESTS),-R "$$TESTS") $(if $(SKIP),-E "$$SKIP")
 export TESTS SKIP
+# What `make test` leaves to `make test-all`: variants (NAME@c is a test of its own), models, what
+# installs or packs, what compiles headers and programs of others, what takes long or needs others'
+# servers and libraries.
+EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|clients|consumer|many_cpus|packaging)|\
+^tests/(python|stress|valgrind|windows/programs)
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test bench debug asan tsan ubsan fuzz install deb fmt tidy clean
+.PHONY: help build docs demo peers test test-all bench debug asan tsan ubsan fuzz install deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
-	@sed -nE 's/^([a-z]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
+	@sed -nE 's/^([a-z-]+):[^#]*## /\1 /p' $(MAKEFILE_LIST) | \
 		while read -r verb text; do printf '  make %-8s %s\n' "$$verb" "$$text"; done
 
 # $(call configure,PRESET). Only when it has to: ninja sees changed CMake files and new sources by
@@ -69,7 +74,13 @@ demo: ## the main comparison with the peers as a page, in five minutes with the 
 	@build/release/ums-bench demo --html build/demo/report.html
 	@echo "The page is file://$(CURDIR)/build/demo/report.html"
 
-test: $(if $(TESTS),,peers) ## run the tests of the release build
+ifeq ($(TESTS),)
+test: override SKIP := $(subst $() ,,$(EXTRA))$(if $(SKIP),|$(SKIP))
+endif
+test: ## the tests of the release build, each behaviour once; or TESTS=^src/sched
+	$(call check,release)
+
+test-all: peers ## every test of the release build
 	$(call check,release)
 
 debug: ## the tests of the debug build: no optimisation, more checks

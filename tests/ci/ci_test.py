@@ -95,7 +95,7 @@ class SummaryTest(unittest.TestCase):
         # The first verb passes, the second fails: there is no third.
         self.write("bin/make", """#!/bin/sh
 case $1 in
-    test) cd build/release && ctest -R good >/dev/null ;;
+    test-all) cd build/release && ctest -R good >/dev/null ;;
     asan) cd build/asan && ctest -R bad >/dev/null ;;
 esac
 """)
@@ -106,7 +106,7 @@ esac
         self.assertEqual(end[1], "== build/asan: 1 of 8 tests ran: 0 passed, 1 failed, 0 skipped; 7 not chosen")
         self.assertEqual(end[2:4], ["  failed: tests/bad", "== build/tsan: no test ran"])
         self.assertIn("packages are missing", end[4])
-        self.assertRegex(end[5], r"^== make test: passed, \d+ s$")
+        self.assertRegex(end[5], r"^== make test-all: passed, \d+ s$")
         self.assertRegex(end[6], r"^== make asan .*SKIP=@.*: failed, \d+ s$")
         self.assertRegex(end[7], r"^== \.ci/run: failed, \d+ min \d+ s$")
 
