@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
-# ums_unit_test(SOURCE): one test program, and its variants.
+# ums_unit_tests(SOURCE...): the test programs, and their variants.
 #
-# SOURCE is src/X/NOUN_test.cpp, tests/X/NOUN_test.cpp or examples/X/NOUN_test.cpp, from the root of
-# the project. The program lands at the same path in the build folder; its test is called
+# A SOURCE is src/X/NOUN_test.cpp, tests/X/NOUN_test.cpp or examples/X/NOUN_test.cpp, from the root
+# of the project. The program lands at the same path in the build folder; its test is called
 # src/X/NOUN.
+#
+# Up to three neighbours below src/X, tests/X or examples/X are compiled as one unit, because most
+# of a file's compilation is headers. They are one program; the paths of the three are links to it,
+# and it runs the tests of the file whose name it was called by (support/main.cpp). A file that
+# replaces a function of the system, and a model, is a program alone.
 #
 # The variant clang is the program compiled by the other compiler, see ums_clang_test().
 #
@@ -45,8 +50,13 @@ endif()
 # The launcher ends a test that hangs, after it has shown its fibers; ctest's own limit is for a
 # launcher that hangs. The command `ums` is used if it is there: no test is built later because of it.
 function(ums_register_test name target)  # ARGN: environment
-    add_test(NAME ${name} COMMAND
-        tests-launcher 500 ${PROJECT_BINARY_DIR}/ums $<TARGET_FILE:${target}>)
+    set(program $<TARGET_FILE:${target}>)
+    get_target_property(link ${target} ums_link)
+    if(link)  # To the program that the file is a part of.
+        set(program ${link})
+        ums_test_needs(${name} NEEDS ${target})
+    endif()
+    add_test(NAME ${name} COMMAND tests-launcher 500 ${PROJECT_BINARY_DIR}/ums ${program})
     set_tests_properties(${name} PROPERTIES
         TIMEOUT 600 ENVIRONMENT "${ums_test_environment};${ARGN}")
     if(name MATCHES "_model$")
@@ -71,18 +81,59 @@ function(ums_test_library result source)
     endif()
 endfunction()
 
-function(ums_unit_test source)
-    string(REGEX REPLACE "_test\\.cpp$" "" name ${source})
+option(UMS_TEST_UNITS "Compile several files of tests as one unit" ON)
+add_library(ums_test_main STATIC ${PROJECT_SOURCE_DIR}/tests/support/main.cpp)
+target_include_directories(ums_test_main PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_link_libraries(ums_test_main PUBLIC GTest::gtest)
+
+function(ums_unit_tests)
+    set(keys "")
+    foreach(source IN LISTS ARGN)
+        file(STRINGS ${PROJECT_SOURCE_DIR}/${source} replaced LIMIT_COUNT 1
+            REGEX "^(extern \"C\" .*\\(|void\\*? operator new|\\[\\[gnu::noinline\\]\\] void\\* operator new)")
+        if(replaced OR NOT UMS_TEST_UNITS OR source MATCHES "_model_test|^tests/(threads|clients|python)/")
+            ums_unit_test(${source})
+            continue()
+        endif()
+        string(REGEX MATCH "^[^/]+/[^/]+" key ${source})
+        list(APPEND keys ${key})
+        list(APPEND unit_${key} ${source})
+        list(LENGTH unit_${key} count)
+        if(count EQUAL 3)
+            ums_unit_test(${unit_${key}})
+            unset(unit_${key})
+        endif()
+    endforeach()
+    list(REMOVE_DUPLICATES keys)
+    foreach(key IN LISTS keys)
+        if(unit_${key})
+            ums_unit_test(${unit_${key}})
+        endif()
+    endforeach()
+endfunction()
+
+# The program of one file, or of several.
+function(ums_unit_test source)  # ARGN: further sources
     get_filename_component(folder ${source} DIRECTORY)
     get_filename_component(program ${source} NAME_WE)
     string(REPLACE "/" "-" target ${folder}/${program})
+    set(sources ${source} ${ARGN})
+    set(where ${PROJECT_BINARY_DIR}/${folder})
+    if(ARGN)
+        string(APPEND target -unit)
+        string(APPEND where /unit)
+    endif()
 
-    add_executable(${target} ${PROJECT_SOURCE_DIR}/${source})
+    list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE paths)
+    add_executable(${target} ${paths})
     ums_test_library(library ${source})
-    target_link_libraries(${target} PRIVATE ${library} GTest::gtest_main)
+    target_link_libraries(${target} PRIVATE ${library} ums_test_main)
     ums_lines_only(${target})
-    set_target_properties(${target} PROPERTIES
-        OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${folder})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME ${program} RUNTIME_OUTPUT_DIRECTORY ${where})
+    if(ARGN)
+        set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+        target_compile_options(${target} PRIVATE -Wno-shadow)  # Of another file's names.
+    endif()
     # For support/ and internal/.
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     if(source MATCHES "^src/")  # tests/ sees the public headers only.
@@ -107,9 +158,21 @@ function(ums_unit_test source)
     if(source MATCHES "^tests/python/")
         target_link_libraries(${target} PRIVATE PkgConfig::UMS_PYTHON)
     endif()
-    ums_register_test(${name} ${target})
-
-    ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${target})
+    foreach(source IN LISTS sources)
+        string(REGEX REPLACE "_test\\.cpp$" "" name ${source})
+        set(own ${target})
+        if(ARGN)
+            string(REPLACE "/" "-" own ${name}_test)
+            set(link ${PROJECT_BINARY_DIR}/${name}_test)
+            get_filename_component(folder ${link} DIRECTORY)
+            file(MAKE_DIRECTORY ${folder})
+            file(CREATE_LINK ${where}/${program} ${link} SYMBOLIC)
+            add_custom_target(${own} DEPENDS ${target})
+            set_target_properties(${own} PROPERTIES ums_link ${link} ums_unit ${target})
+        endif()
+        ums_register_test(${name} ${own})
+        ums_variants(${PROJECT_SOURCE_DIR}/${source} ${name} ${own})
+    endforeach()
 endfunction()
 
 # The library's text for a model, with the mutants that tests/internal/modelled/PROGRAM.mutants
@@ -181,20 +244,30 @@ function(ums_clang_test source name target)
     if(source MATCHES "\\.c$")
         set(language -x c -std=c11 -pedantic)
     endif()
+    get_target_property(like ${target} ums_unit)
+    if(NOT like)
+        set(like ${target})
+    endif()
     set(object ${CMAKE_CURRENT_BINARY_DIR}/${target}-clang.o)
     add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
         COMMAND ${UMS_CLANGXX} ${language} -O1 -g1 -fPIC -Wall -Wextra -Wshadow $<$<BOOL:${UMS_WERROR}>:-Werror>
-            "-I$<JOIN:$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>,;-I>"
+            "-I$<JOIN:$<TARGET_PROPERTY:${like},INCLUDE_DIRECTORIES>,;-I>"
             "-isystem$<JOIN:$<TARGET_PROPERTY:GTest::gtest,INTERFACE_INCLUDE_DIRECTORIES>,;-isystem>"
             -MD -MF ${object}.d -MT ${object} -c ${source} -o ${object}
         DEPENDS ${source} DEPFILE ${object}.d COMMENT "Building ${name} with clang")
     add_executable(${target}-clang ${object})
     target_link_libraries(${target}-clang PRIVATE ums::internals)
     if(NOT source MATCHES "\\.c$")
-        target_link_libraries(${target}-clang PRIVATE GTest::gtest_main)
+        target_link_libraries(${target}-clang PRIVATE ums_test_main)
     endif()
-    get_target_property(output ${target} OUTPUT_NAME)
-    get_target_property(folder ${target} RUNTIME_OUTPUT_DIRECTORY)
+    get_target_property(link ${target} ums_link)
+    if(link)
+        get_filename_component(output ${link} NAME)
+        get_filename_component(folder ${link} DIRECTORY)
+    else()
+        get_target_property(output ${target} OUTPUT_NAME)
+        get_target_property(folder ${target} RUNTIME_OUTPUT_DIRECTORY)
+    endif()
     set_target_properties(${target}-clang PROPERTIES LINKER_LANGUAGE CXX
         OUTPUT_NAME ${output}-clang RUNTIME_OUTPUT_DIRECTORY ${folder})
     ums_register_test(${name}@clang ${target}-clang)

@@ -74,5 +74,3 @@ TEST(options_test, addresses_may_have_a_port) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -69,5 +69,3 @@ TEST(assertion, a_message_longer_than_the_buffer_is_cut) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

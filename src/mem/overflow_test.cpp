@@ -323,5 +323,3 @@ TEST(overflow_report, does_not_take_away_a_handler_that_was_put_on_top_of_it) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -112,5 +112,3 @@ TEST(mapped_array, running_out_of_memory_is_fatal_and_says_so) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

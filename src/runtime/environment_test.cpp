@@ -268,5 +268,3 @@ TEST_F(environment_test, a_program_with_the_rights_of_another_user_ignores_all_o
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -709,5 +709,3 @@ TEST_F(runtime_test, a_fiber_that_stops_it_is_reported) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -54,5 +54,3 @@ TEST(sandbox_test, a_program_that_refuses_membarrier_later_goes_on) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

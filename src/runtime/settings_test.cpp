@@ -286,5 +286,3 @@ TEST_F(settings_test, good_values_of_every_variable_are_accepted_together) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

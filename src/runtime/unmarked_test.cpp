@@ -552,5 +552,3 @@ TEST_F(confined_test, an_ordinary_user_needs_nothing) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -199,5 +199,3 @@ TEST_F(lock_order_test, the_variable_turns_it_off) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -190,5 +190,3 @@ TEST(timer_heap, removing_a_timer_it_does_not_hold_is_an_error) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

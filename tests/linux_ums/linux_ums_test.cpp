@@ -721,5 +721,3 @@ TEST_F(linux_names, wrong_use_is_refused) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -769,5 +769,3 @@ TEST_F(cluster_test, who_waits_for_a_fiber_of_another_cluster_may_destroy_that_a
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

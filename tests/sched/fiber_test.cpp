@@ -26,6 +26,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
@@ -44,23 +45,15 @@ namespace this_fiber = ums::this_fiber;
 
 class fiber_test : public conserving_test {};
 
-// Runs a test's body on a fiber, and again on a plain thread while a runtime runs.
-template <class F>
-void from_a_fiber_and_from_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
-
 // Some steps that the compiler cannot remove.
-void compute(int steps) {
+void compute_steps(int steps) {
     for (int i = 0; i < steps; ++i) asm volatile("");
 }
 
 // --- arguments ---
 
 TEST_F(fiber_test, runs_its_function_once) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int runs = 0;
         fiber f{[&] { ++runs; }};
         f.join();
@@ -72,7 +65,7 @@ int global = 0;
 void add_to_global(int a, int b) { global += a + b; }
 
 TEST_F(fiber_test, calls_function_pointers) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         global = 0;
         fiber{add_to_global, 1, 2}.join();
         fiber{&add_to_global, 10, 20}.join();
@@ -87,7 +80,7 @@ TEST_F(fiber_test, calls_member_functions_on_pointers_references_copies_and_smar
         void add(int n) { value += n; }
         void report() const { *seen = value; }
     };
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int seen = 0;
         counter c{1, &seen};
         fiber{&counter::add, &c, 2}.join();
@@ -102,7 +95,7 @@ TEST_F(fiber_test, calls_member_functions_on_pointers_references_copies_and_smar
 }
 
 TEST_F(fiber_test, takes_move_only_callables_and_arguments) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int got = 0;
         auto argument = std::make_unique<int>(5);
         auto captured = std::make_unique<int>(6);
@@ -116,7 +109,7 @@ TEST_F(fiber_test, takes_move_only_callables_and_arguments) {
 }
 
 TEST_F(fiber_test, copies_arguments_unless_they_are_reference_wrappers) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int copied = 1, referred = 1;
         fiber f{[](int a, int& b) { b += ++a; }, copied, std::ref(referred)};
         f.join();
@@ -126,7 +119,7 @@ TEST_F(fiber_test, copies_arguments_unless_they_are_reference_wrappers) {
 }
 
 TEST_F(fiber_test, decays_arrays_and_string_literals) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::string got;
         const char text[] = "abc";
         fiber{[&](const char* a, std::string b) { got = a + b; }, text, "def"}.join();
@@ -139,7 +132,7 @@ TEST_F(fiber_test, calls_the_callable_and_passes_the_arguments_as_rvalues) {
         int* calls;
         void operator()(std::string&& s) && { *calls += static_cast<int>(s.size()); }
     };
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int calls = 0;
         fiber{rvalue_only{&calls}, std::string{"four"}}.join();
         EXPECT_EQ(calls, 4);
@@ -147,7 +140,7 @@ TEST_F(fiber_test, calls_the_callable_and_passes_the_arguments_as_rvalues) {
 }
 
 TEST_F(fiber_test, takes_arguments_of_any_type) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int first = 0, second = 0;
         fiber{[&](std::allocator_arg_t, std::tuple<int> n, std::any what) {
                   first = std::get<0>(n);
@@ -202,11 +195,11 @@ void fails_to_copy() {
 }
 
 TEST_F(fiber_test, an_exception_while_copying_arguments_leaves_nothing_behind) {
-    from_a_fiber_and_from_a_thread([] { fails_to_copy<1>(); });
+    on_a_fiber_and_on_a_thread([] { fails_to_copy<1>(); });
 }
 
 TEST_F(fiber_test, an_exception_while_copying_arguments_to_the_heap_leaves_nothing_behind) {
-    from_a_fiber_and_from_a_thread([] { fails_to_copy<40'000>(); });
+    on_a_fiber_and_on_a_thread([] { fails_to_copy<40'000>(); });
 }
 
 TEST_F(fiber_test, an_aborted_start_does_not_count_as_a_fiber) {
@@ -224,7 +217,7 @@ TEST_F(fiber_test, an_aborted_start_does_not_count_as_a_fiber) {
 }
 
 TEST_F(fiber_test, destroys_callable_and_arguments_before_join_returns) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         bomb::fuse = 1000;
         const int before = bomb::alive;
         fiber f{[b = bomb{}](const bomb&) {}, bomb{}};
@@ -276,7 +269,7 @@ TEST_F(fiber_test, a_default_one_is_not_joinable_and_has_no_id) {
 TEST_F(fiber_test, moves_and_swaps) {
     static_assert(!std::is_copy_constructible_v<fiber> && !std::is_copy_assignable_v<fiber>);
     static_assert(std::is_nothrow_move_constructible_v<fiber>);
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int runs = 0;
         fiber a{[&] { ++runs; }};
         const fiber::id id = a.get_id();
@@ -299,7 +292,7 @@ TEST_F(fiber_test, moves_and_swaps) {
 }
 
 TEST_F(fiber_test, lives_in_containers) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<int> sum = 0;
         std::vector<fiber> all;
         for (int i = 0; i < 100; ++i) all.emplace_back([&sum, i] { sum += i; });
@@ -385,7 +378,7 @@ TEST_F(fiber_test, one_that_ends_its_kernel_thread_is_told_what_to_do_instead) {
 // --- errno ---
 
 TEST_F(fiber_test, the_last_error_is_the_fibers_after_a_wait_on_whatever_thread) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::vector<fiber> all;
         for (int i = 1; i <= 20; ++i)
             all.emplace_back([i] {
@@ -406,7 +399,7 @@ TEST_F(fiber_test, the_last_error_is_the_fibers_after_a_wait_on_whatever_thread)
 // --- ids ---
 
 TEST_F(fiber_test, its_id_is_the_same_inside_and_outside) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         fiber::id inside;
         fiber f{[&] { inside = this_fiber::get_id(); }};
         const fiber::id outside = f.get_id();
@@ -491,7 +484,7 @@ TEST_F(fiber_test, its_native_handle_is_its_reference) {
 // --- join ---
 
 TEST_F(fiber_test, join_after_the_end_returns_at_once) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<bool> ended = false;
         int written = 0;
         fiber f{[&] {
@@ -507,7 +500,7 @@ TEST_F(fiber_test, join_after_the_end_returns_at_once) {
 }
 
 TEST_F(fiber_test, join_before_the_end_waits) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<bool> joining = false;
         int written = 0;
         fiber f{[&] {
@@ -523,7 +516,7 @@ TEST_F(fiber_test, join_before_the_end_waits) {
 }
 
 TEST_F(fiber_test, is_joined_by_another_fiber_than_its_creator) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int written = 0;
         fiber f{[&] { written = 1; }};
         fiber joiner{[g = std::move(f), &written]() mutable {
@@ -610,7 +603,7 @@ TEST_F(fiber_test, cannot_be_made_without_a_runtime) {
 
 // Each fiber joins the one before it: the whole chain unwinds from one end.
 TEST_F(fiber_test, a_chain_of_joins_unwinds) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         constexpr int length = scaled(10'000, 500);
         std::atomic<bool> go = false;
         int depth = 0;
@@ -630,14 +623,14 @@ TEST_F(fiber_test, a_chain_of_joins_unwinds) {
 
 // The end and the join meet at every distance in time.
 TEST_F(fiber_test, join_and_end_race) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         for (int i = 0; i < scaled(8000, 1000); ++i) {
             int written = 0;
             fiber f{[&, spins = i % 97] {
-                compute(spins);
+                compute_steps(spins);
                 written = i + 1;
             }};
-            compute(i % 89);
+            compute_steps(i % 89);
             f.join();
             ASSERT_EQ(written, i + 1);
         }
@@ -674,13 +667,13 @@ TEST_F(fiber_test, detaching_after_the_end_frees_it) {
 TEST_F(fiber_test, detach_and_end_race) {
     std::atomic<int> runs = 0;
     constexpr int many = scaled(8000, 1000);
-    from_a_fiber_and_from_a_thread([&] {
+    on_a_fiber_and_on_a_thread([&] {
         for (int i = 0; i < many; ++i) {
             fiber f{[&runs, spins = i % 97] {
-                compute(spins);
+                compute_steps(spins);
                 ++runs;
             }};
-            compute(i % 89);
+            compute_steps(i % 89);
             f.detach();
         }
     });
@@ -701,7 +694,7 @@ void grow_tree(int depth, std::atomic<int>& leaves) {
 }
 
 TEST_F(fiber_test, creates_fibers_recursively) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         constexpr int depth = scaled(13, 8);
         std::atomic<int> leaves = 0;
         grow_tree(depth, leaves);
@@ -727,5 +720,3 @@ TEST_F(fiber_test, hardware_concurrency_is_at_least_one) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
 #include "support/scale.hpp"
@@ -25,13 +26,6 @@ using ums::jfiber;
 namespace this_fiber = ums::this_fiber;
 
 class jfiber_test : public conserving_test {};
-
-template <class F>
-void from_a_fiber_and_from_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 void until_stopped(std::stop_token stop, std::atomic<int>& stops) {
     while (!stop.stop_requested()) this_fiber::yield();
@@ -48,7 +42,7 @@ TEST_F(jfiber_test, a_default_one_is_not_joinable_and_has_no_stop_state) {
 }
 
 TEST_F(jfiber_test, its_destructor_requests_a_stop_and_joins) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<int> stops = 0;
         { jfiber f{until_stopped, std::ref(stops)}; }
         EXPECT_EQ(stops, 1);
@@ -56,7 +50,7 @@ TEST_F(jfiber_test, its_destructor_requests_a_stop_and_joins) {
 }
 
 TEST_F(jfiber_test, a_function_without_a_stop_token_is_joined_all_the_same) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int written = 0;
         {
             jfiber f{[&](int n) {
@@ -75,7 +69,7 @@ TEST_F(jfiber_test, prefers_the_call_with_a_stop_token) {
         void operator()(int) const { *which = 1; }
         void operator()(std::stop_token, int) const { *which = 2; }
     };
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int which = 0;
         jfiber{both{&which}, 0}.join();
         EXPECT_EQ(which, 2);
@@ -83,7 +77,7 @@ TEST_F(jfiber_test, prefers_the_call_with_a_stop_token) {
 }
 
 TEST_F(jfiber_test, request_stop_is_seen_through_every_handle_of_the_state) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<int> stops = 0;
         jfiber f{until_stopped, std::ref(stops)};
         const std::stop_token token = f.get_stop_token();
@@ -99,7 +93,7 @@ TEST_F(jfiber_test, request_stop_is_seen_through_every_handle_of_the_state) {
 }
 
 TEST_F(jfiber_test, its_stop_ends_a_park) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::optional<ums::wake_reason> why;
         {
             jfiber f{[&](const std::stop_token& stop) { why = this_fiber::park(stop); }};
@@ -109,7 +103,7 @@ TEST_F(jfiber_test, its_stop_ends_a_park) {
 }
 
 TEST_F(jfiber_test, move_assignment_stops_and_joins_what_it_had) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<int> first = 0, second = 0;
         jfiber f{until_stopped, std::ref(first)};
         f = jfiber{until_stopped, std::ref(second)};
@@ -127,7 +121,7 @@ TEST_F(jfiber_test, move_assignment_stops_and_joins_what_it_had) {
 
 TEST_F(jfiber_test, moves_and_swaps_with_its_stop_state) {
     static_assert(!std::is_copy_constructible_v<jfiber>);
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::atomic<int> first = 0, second = 0;
         jfiber a{until_stopped, std::ref(first)}, b{until_stopped, std::ref(second)};
         const auto id_a = a.get_id(), id_b = b.get_id();
@@ -166,7 +160,7 @@ TEST_F(jfiber_test, a_detached_one_is_neither_stopped_nor_joined) {
 }
 
 TEST_F(jfiber_test, takes_options_and_move_only_arguments) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::string name;
         int got = 0;
         jfiber{{.name = "worker", .stack_bytes = 128 * 1024},

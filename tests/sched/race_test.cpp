@@ -84,5 +84,3 @@ TEST(race_test, what_the_library_orders_is_no_race_in_any_mode) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

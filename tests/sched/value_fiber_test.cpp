@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "ums/run.hpp"
@@ -23,17 +24,10 @@ namespace this_fiber = ums::this_fiber;
 
 class value_fiber_test : public conserving_test {};
 
-template <class F>
-void from_a_fiber_and_from_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
-
 int add(int a, int b) { return a + b; }
 
 TEST_F(value_fiber_test, join_returns_the_value) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         auto sum = ums::spawn(add, 1, 2);
         static_assert(std::is_same_v<decltype(sum), ums::value_fiber<int>>);
         EXPECT_TRUE(sum.joinable());
@@ -48,14 +42,14 @@ TEST_F(value_fiber_test, returns_what_cannot_be_copied_or_default_constructed) {
         explicit particular(int n) : value{std::make_unique<int>(n)} {}
         std::unique_ptr<int> value;
     };
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         const particular got = ums::spawn([] { return particular{4}; }).join();
         EXPECT_EQ(*got.value, 4);
     });
 }
 
 TEST_F(value_fiber_test, returns_nothing) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         int runs = 0;
         auto f = ums::spawn([&] { ++runs; });
         static_assert(std::is_same_v<decltype(f), ums::value_fiber<void>>);
@@ -65,7 +59,7 @@ TEST_F(value_fiber_test, returns_nothing) {
 }
 
 TEST_F(value_fiber_test, returns_references) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         struct holder {
             int value = 7;
         };
@@ -84,7 +78,7 @@ TEST_F(value_fiber_test, join_rethrows_what_the_function_threw) {
     struct odd {
         int value;
     };
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         auto f = ums::spawn([](int n) -> std::string { throw odd{n}; }, 5);
         try {
             f.join();
@@ -134,7 +128,7 @@ TEST_F(value_fiber_test, a_joined_ones_value_is_destroyed) {
 }
 
 TEST_F(value_fiber_test, moves) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::vector<ums::value_fiber<int>> all;
         for (int i = 0; i < 100; ++i) all.push_back(ums::spawn([i] { return i; }));
         int sum = 0;
@@ -144,7 +138,7 @@ TEST_F(value_fiber_test, moves) {
 }
 
 TEST_F(value_fiber_test, takes_options) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         auto f = ums::spawn({.name = "named"}, [] { return std::string{this_fiber::name()}; });
         EXPECT_EQ(f.join(), "named");
     });
@@ -189,7 +183,7 @@ int fibonacci(int n) {
 }
 
 TEST_F(value_fiber_test, computes_recursively) {
-    from_a_fiber_and_from_a_thread(
+    on_a_fiber_and_on_a_thread(
         [] { EXPECT_EQ(ums::spawn(fibonacci, scaled(18, 10)).join(), scaled(2584, 55)); });
 }
 
@@ -199,7 +193,7 @@ int throws_below(int depth) {
 }
 
 TEST_F(value_fiber_test, an_exception_passes_through_many_fibers) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         for (int i = 0; i < 20; ++i)
             EXPECT_THROW(ums::spawn(throws_below, 50).join(), std::runtime_error);
     });

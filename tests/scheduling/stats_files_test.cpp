@@ -285,5 +285,3 @@ TEST_F(stats_files_test, a_wrong_value_ends_the_program_and_is_named) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -5,7 +5,7 @@
 //
 //   const child_program overflow{"overflow", [](const child_arguments& a) { ...; return 0; }};
 //   TEST(...) { const child_end end = run_child("overflow", {"64"}); EXPECT_EQ(end.signal,
-//   SIGSEGV); } int main(int argc, char** argv) { return child_main(argc, argv); }
+//   SIGSEGV); }
 //
 // The child is this same program, executed anew: forking a process that has threads (a sanitizer's
 // included) and going on in it is not safe.
@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <functional>
 #include <map>
+#include <optional>
 #include <poll.h>
 #include <spawn.h>
 #include <string>
@@ -42,12 +43,14 @@ inline std::map<std::string, child_function>& child_programs() {
     return all;
 }
 
-// Whether main() calls child_main(). Without it the child would be the whole test again, with
-// children of its own, without end.
-inline bool has_child_main = false;
-
 struct child_program {
-    child_program(const char* name, child_function run) { child_programs()[name] = std::move(run); }
+    child_program(const char* name, child_function run) {
+        // Several files may share a program, see support/main.cpp.
+        if (!child_programs().emplace(name, std::move(run)).second) {
+            std::fprintf(stderr, "two child programs are called %s\n", name);
+            std::abort();
+        }
+    }
 };
 
 // How a child ended. Exactly one of code and signal is not negative.
@@ -76,10 +79,6 @@ inline child_end run_child(const std::string& name, const child_arguments& argum
                            const child_environment& set = {},
                            std::chrono::seconds limit = std::chrono::seconds{300}) {
     using clock = std::chrono::steady_clock;
-    if (!has_child_main) {
-        std::fprintf(stderr, "run_child(): main() does not call child_main()\n");
-        std::abort();
-    }
     if (const char* wanted = std::getenv("TEST_CHILD_SECONDS"))
         limit = std::chrono::seconds{std::atoi(wanted)};
     std::map<std::string, std::string> variables;
@@ -145,18 +144,15 @@ inline child_end run_child(const std::string& name, const child_arguments& argum
     return end;
 }
 
-inline int child_main(int argc, char** argv) {
-    has_child_main = true;
-    if (argc > 2 && std::strcmp(argv[1], "--child") == 0) {
-        const rlimit none{0, 0};
-        ::setrlimit(RLIMIT_CORE, &none);
-        const auto found = child_programs().find(argv[2]);
-        if (found == child_programs().end()) {
-            std::fprintf(stderr, "no such child program: %s\n", argv[2]);
-            return 99;
-        }
-        return found->second(child_arguments(argv + 3, argv + argc));
+// The exit code of the child program, where main()'s arguments ask for one.
+inline std::optional<int> child_code(int argc, char** argv) {
+    if (argc < 3 || std::strcmp(argv[1], "--child") != 0) return {};
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    const auto found = child_programs().find(argv[2]);
+    if (found == child_programs().end()) {
+        std::fprintf(stderr, "no such child program: %s\n", argv[2]);
+        return 99;
     }
-    ::testing::InitGoogleTest(&argc, argv);
-    return RUN_ALL_TESTS();
+    return found->second(child_arguments(argv + 3, argv + argc));
 }

@@ -36,13 +36,13 @@ static_assert(std::is_constructible_v<barrier<>, std::ptrdiff_t> &&
               !std::is_convertible_v<std::ptrdiff_t, barrier<>>);
 static_assert(std::is_move_constructible_v<token> && std::is_move_assignable_v<token> &&
               !std::is_copy_constructible_v<token> && !std::is_default_constructible_v<token>);
-constinit barrier<> of_static_storage{1};
+constinit barrier<> static_barrier{1};
 
 class barrier_test : public conserving_test {};
 
 TEST_F(barrier_test, a_phase_ends_when_all_have_arrived) {
     on_a_fiber_and_on_a_thread([] {
-        of_static_storage.arrive_and_wait();
+        static_barrier.arrive_and_wait();
         barrier b{3};
         for (int phase = 0; phase < 3; ++phase) {
             token first = b.arrive();
@@ -213,5 +213,3 @@ TEST(barrier_misuse_test, a_count_out_of_range_ends_the_program) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -793,5 +793,3 @@ TEST(channel_misuse_test, its_destruction_while_somebody_waits_ends_the_program)
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

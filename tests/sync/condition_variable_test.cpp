@@ -36,7 +36,7 @@ using ums::cv_status;
 using ums::fiber;
 namespace this_fiber = ums::this_fiber;
 
-[[maybe_unused]] constinit ums::condition_variable of_static_storage;
+[[maybe_unused]] constinit ums::condition_variable static_condition;
 
 // A lock that parks inside its unlock(), while the waiter is already in the list of waiters.
 class parking_lock {
@@ -607,5 +607,3 @@ TEST_F(condition_base_test, both_may_be_destroyed_when_the_end_of_a_fiber_was_se
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -497,5 +497,3 @@ TEST_F(deadlock_test, nothing_is_found_where_all_lock_in_one_order) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

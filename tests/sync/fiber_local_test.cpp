@@ -35,10 +35,10 @@ static_assert(!std::is_default_constructible_v<fiber_local<std::reference_wrappe
 
 class fiber_local_test : public conserving_test {};
 
-fiber_local<int> of_static_storage;
+fiber_local<int> static_fiber_local;
 
 template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
+void on_a_new_fiber_and_a_new_thread(F body) {
     ums::run({.processors = 2}, [&] { fiber{body}.join(); });
     ums::runtime started{{.processors = 2}};
     plain_thread{body}.join();
@@ -56,7 +56,7 @@ struct counted {
 std::atomic<int> counted::alive;
 
 TEST_F(fiber_local_test, a_value_is_made_on_first_use_and_is_the_fibers_own) {
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         fiber_local<int> local;
         EXPECT_FALSE(local.has_value());
         EXPECT_EQ(*local, 0);
@@ -72,13 +72,13 @@ TEST_F(fiber_local_test, a_value_is_made_on_first_use_and_is_the_fibers_own) {
             *local = 3;
         }}.join();
         EXPECT_EQ(*local, 1);
-        EXPECT_EQ(*of_static_storage, 0);
-        *of_static_storage = 5;
+        EXPECT_EQ(*static_fiber_local, 0);
+        *static_fiber_local = 5;
     });
 }
 
 TEST_F(fiber_local_test, an_initialiser_makes_the_values_also_of_types_that_cannot_move) {
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         int made = 0;
         fiber_local<std::string> text{[&made] { return std::to_string(++made); }};
         EXPECT_EQ(*text, "1");
@@ -94,7 +94,7 @@ TEST_F(fiber_local_test, an_initialiser_makes_the_values_also_of_types_that_cann
 }
 
 TEST_F(fiber_local_test, an_initialiser_that_throws_leaves_no_value) {
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         bool fails = true;
         fiber_local<int> local{[&fails] { return fails ? throw std::runtime_error{"no"} : 4; }};
         EXPECT_THROW((void)local.get(), std::runtime_error);
@@ -110,7 +110,7 @@ TEST_F(fiber_local_test, values_are_destroyed_at_the_end_the_latest_first) {
         char name = '?';
         ~named() { order += name; }
     };
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         order.clear();
         fiber_local<named> a, b, c;
         auto body = [&] {
@@ -147,7 +147,7 @@ TEST_F(fiber_local_test, a_destructor_may_use_others_and_block) {
         }
     };
     destroyed = 0;
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         fiber_local<int> numbers;
         other = &numbers;
         fiber_local<leaving> local;
@@ -174,7 +174,7 @@ TEST_F(fiber_local_test, a_destructor_that_uses_its_own_makes_one_more) {
         }
     };
     destroyed = 0;
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         fiber_local<again> local;
         where = &local;
         fiber{[&] { local->rounds = 9; }}.join();
@@ -238,7 +238,7 @@ TEST_F(fiber_local_test, one_may_go_while_fibers_have_values_and_none_sees_anoth
 }
 
 TEST_F(fiber_local_test, one_after_the_other_does_not_collect_values) {
-    on_a_fiber_and_on_a_thread([] {
+    on_a_new_fiber_and_a_new_thread([] {
         for (int i = 0; i < 50; ++i) {
             auto local = std::make_unique<fiber_local<counted>>();
             ++(*local)->value;
@@ -343,5 +343,3 @@ TEST(fiber_local_misuse_test, an_initialiser_that_uses_its_own_ends_the_program)
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -33,7 +33,7 @@ static_assert(!std::is_copy_constructible_v<latch> && !std::is_copy_assignable_v
 static_assert(std::is_constructible_v<latch, std::ptrdiff_t> &&
               !std::is_convertible_v<std::ptrdiff_t, latch>);
 static_assert(noexcept(std::declval<const latch&>().try_wait()));
-constinit latch of_static_storage{latch::max()};
+constinit latch static_latch{latch::max()};
 
 class latch_test : public conserving_test {};
 
@@ -52,8 +52,8 @@ TEST_F(latch_test, is_open_once_it_has_been_counted_down) {
         EXPECT_TRUE(none.try_wait());
         none.wait();
     });
-    of_static_storage.count_down(latch::max());
-    EXPECT_TRUE(of_static_storage.try_wait());
+    static_latch.count_down(latch::max());
+    EXPECT_TRUE(static_latch.try_wait());
 }
 
 TEST_F(latch_test, all_that_happened_before_is_visible_to_who_waited) {
@@ -200,5 +200,3 @@ TEST(latch_misuse_test, a_count_out_of_range_ends_the_program) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -35,7 +35,7 @@ namespace this_fiber = ums::this_fiber;
 
 static_assert(std::is_standard_layout_v<ums::mutex> && !std::is_copy_constructible_v<ums::mutex>);
 static_assert(std::is_nothrow_default_constructible_v<ums::mutex>);
-constinit ums::mutex of_static_storage;  // Usable before main().
+constinit ums::mutex static_mutex;  // Usable before main().
 
 class mutex_base_test : public conserving_test {};
 
@@ -54,7 +54,7 @@ TYPED_TEST_SUITE(timed_mutex_test, every_timed_mutex);
 TYPED_TEST(mutex_test, the_std_guards_work_with_it) {
     on_a_fiber_and_on_a_thread([] {
         TypeParam a, b;
-        { const std::lock_guard guard{of_static_storage}; }
+        { const std::lock_guard guard{static_mutex}; }
         { const std::lock_guard guard{a}; }
         { const std::scoped_lock guard{a, b}; }
         std::unique_lock lock{a, std::try_to_lock};
@@ -322,5 +322,3 @@ TEST(mutex_misuse_test, an_unlock_of_what_one_does_not_hold_ends_the_program) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -26,7 +26,7 @@ namespace this_fiber = ums::this_fiber;
 static_assert(!std::is_copy_constructible_v<once_flag> && !std::is_copy_assignable_v<once_flag>);
 static_assert(std::is_nothrow_default_constructible_v<once_flag> &&
               std::is_trivially_destructible_v<once_flag>);
-constinit once_flag of_static_storage;
+constinit once_flag static_once;
 
 class once_test : public conserving_test {};
 
@@ -57,7 +57,7 @@ TEST_F(once_test, one_makes_the_call_and_the_others_wait_for_it) {
         }
     });
     int made = 0;
-    for (int i = 0; i < 2; ++i) call_once(of_static_storage, [&] { ++made; });
+    for (int i = 0; i < 2; ++i) call_once(static_once, [&] { ++made; });
     EXPECT_EQ(made, 1);
 }
 

@@ -39,7 +39,7 @@ static_assert(std::is_constructible_v<semaphore, std::ptrdiff_t> &&
               !std::is_convertible_v<std::ptrdiff_t, semaphore>);
 static_assert(std::is_trivially_destructible_v<semaphore>);
 static_assert(noexcept(std::declval<semaphore&>().try_acquire()));
-constinit semaphore of_static_storage{std::numeric_limits<std::ptrdiff_t>::max()};
+constinit semaphore static_semaphore{std::numeric_limits<std::ptrdiff_t>::max()};
 
 class semaphore_test : public conserving_test {};
 
@@ -63,8 +63,8 @@ TEST_F(semaphore_test, release_before_acquire_leaves_a_permit) {
 }
 
 TEST_F(semaphore_test, the_largest_number_of_permits_fits) {
-    EXPECT_TRUE(of_static_storage.try_acquire());
-    of_static_storage.release();
+    EXPECT_TRUE(static_semaphore.try_acquire());
+    static_semaphore.release();
     ums::counting_semaphore<0> none{0};
     EXPECT_FALSE(none.try_acquire());
 }
@@ -355,5 +355,3 @@ TEST(semaphore_misuse_test, a_number_of_permits_out_of_range_ends_the_program) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -31,7 +31,7 @@ using std::chrono::steady_clock;
 using ums::fiber;
 namespace this_fiber = ums::this_fiber;
 
-[[maybe_unused]] constinit ums::shared_mutex of_static_storage;
+[[maybe_unused]] constinit ums::shared_mutex static_shared_mutex;
 
 class shared_mutex_base_test : public conserving_test {};
 
@@ -495,5 +495,3 @@ TEST(shared_mutex_misuse_test, an_unlock_of_what_one_does_not_hold_ends_the_prog
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -760,5 +760,3 @@ TEST_F(future_test, set_value_races_with_deadlines) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -28,13 +28,13 @@ using ums::wait_group;
 namespace this_fiber = ums::this_fiber;
 
 static_assert(!std::is_copy_constructible_v<wait_group> && !std::is_copy_assignable_v<wait_group>);
-constinit wait_group of_static_storage;
+constinit wait_group static_wait_group;
 
 class wait_group_test : public conserving_test {};
 
 TEST_F(wait_group_test, waits_for_nothing_while_the_count_is_zero) {
     on_a_fiber_and_on_a_thread([] {
-        of_static_storage.wait();
+        static_wait_group.wait();
         wait_group g{2};
         EXPECT_FALSE(g.try_wait());
         g.add(3);
@@ -195,5 +195,3 @@ TEST(wait_group_misuse_test, a_negative_count_ends_the_program) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -338,5 +338,3 @@ INSTANTIATE_TEST_SUITE_P(all, held_lock, ::testing::ValuesIn(programs),
                          [](const auto& of) { return std::string{of.param.name}; });
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

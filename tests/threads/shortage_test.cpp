@@ -521,5 +521,3 @@ TEST_F(no_detector_test, one_that_was_told_not_to_look_says_nothing) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

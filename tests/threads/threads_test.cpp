@@ -83,5 +83,3 @@ INSTANTIATE_TEST_SUITE_P(all, thread_program, ::testing::ValuesIn(on_fibers::cas
                          [](const auto& of) { return std::string{of.param.name}; });
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

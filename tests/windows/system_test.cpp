@@ -213,5 +213,3 @@ TEST_F(windows_system, small_macros) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -115,7 +115,7 @@ TEST_F(windows_ums, the_scheduler_is_called_at_the_same_depth_of_its_stack) {
 }
 
 thread_local int value_of_thread = 1;
-__declspec(thread) static int declared = 2;
+__declspec(thread) static int declared_too = 2;
 
 TEST_F(windows_ums, what_is_a_threads_own_is_the_workers_and_moves_with_it) {
     const DWORD slot = TlsAlloc();
@@ -125,7 +125,7 @@ TEST_F(windows_ums, what_is_a_threads_own_is_the_workers_and_moves_with_it) {
     const auto body = [&](int k) {
         const DWORD id = GetCurrentThreadId();
         const pthread_t self = pthread_self();
-        value_of_thread = declared = k;
+        value_of_thread = declared_too = k;
         must(TlsSetValue(slot, &value_of_thread));
         int wrong = 0;
         for (int i = 0; i < n; ++i) {
@@ -137,7 +137,7 @@ TEST_F(windows_ums, what_is_a_threads_own_is_the_workers_and_moves_with_it) {
                 UmsThreadYield(nullptr);
             wrong += GetLastError() != static_cast<DWORD>(1000 + k);
             wrong += errno != k;
-            wrong += value_of_thread != k || declared != k || GetCurrentThreadId() != id ||
+            wrong += value_of_thread != k || declared_too != k || GetCurrentThreadId() != id ||
                      pthread_self() != self;
             wrong += TlsGetValue(slot) != &value_of_thread;
         }
@@ -158,7 +158,7 @@ TEST_F(windows_ums, what_is_a_threads_own_is_the_workers_and_moves_with_it) {
         EXPECT_TRUE(ids.insert(w.id()).second);
     }
     EXPECT_EQ(value_of_thread, 1);
-    EXPECT_EQ(declared, 2);
+    EXPECT_EQ(declared_too, 2);
     EXPECT_TRUE(TlsFree(slot));
 }
 

@@ -118,5 +118,3 @@ TEST_F(sentinel_test, one_that_gets_no_cpu_is_left_and_collected_later) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

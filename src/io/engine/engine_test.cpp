@@ -61,7 +61,11 @@ private:
     static inline std::atomic<int> count_;
 };
 
-class engine_test : public conserving_test {};
+class engine_test : public conserving_test {
+protected:
+    // It takes precedence over the option, and each test here is about one engine.
+    static void SetUpTestSuite() { ::unsetenv("UMS_IO"); }
+};
 
 // Sends a byte through a pipe, with a wait.
 int waits_for_a_byte() {
@@ -291,9 +295,3 @@ TEST_F(engine_test, a_seccomp_filter_that_refuses_io_uring_means_epoll) {
 #endif
 
 }  // namespace
-
-int main(int argc, char** argv) {
-    // It takes precedence over the option, and each test here is about one engine.
-    ::unsetenv("UMS_IO");
-    return child_main(argc, argv);
-}

@@ -257,5 +257,3 @@ TEST_F(interrupt_signal_test, sigio_is_given_back) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -156,5 +156,3 @@ TEST_F(exit_hooks_test, the_main_thread_runs_them_when_the_program_ends) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

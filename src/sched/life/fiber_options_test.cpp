@@ -13,6 +13,7 @@
 
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
 #include "support/one_processor.hpp"
@@ -29,13 +30,6 @@ namespace this_fiber = ums::this_fiber;
 
 class fiber_options_test : public conserving_test {};
 
-template <class F>
-void from_a_fiber_and_from_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
-
 // A fiber that was found blocked, on a busy machine perhaps at a page fault, has none until it
 // switches.
 const ums::sched::processor* processor_here() {
@@ -46,7 +40,7 @@ const ums::sched::processor* processor_here() {
 // --- name ---
 
 TEST_F(fiber_options_test, the_name_is_copied_and_seen_inside_and_outside) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::string inside, outside;
         std::atomic<bool> go = false;
         fiber f;
@@ -67,7 +61,7 @@ TEST_F(fiber_options_test, the_name_is_copied_and_seen_inside_and_outside) {
 }
 
 TEST_F(fiber_options_test, at_most_256_bytes_of_the_name_are_kept) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         for (const std::size_t n : {0, 1, 255, 256, 257, 100'000}) {
             std::string name(n, '-');
             for (std::size_t i = 0; i < n; ++i) name[i] = static_cast<char>('a' + i % 26);
@@ -79,7 +73,7 @@ TEST_F(fiber_options_test, at_most_256_bytes_of_the_name_are_kept) {
 }
 
 TEST_F(fiber_options_test, without_a_name_it_is_empty) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         std::string got = "not run";
         // The stack may have belonged to a named one.
         fiber{{.name = "earlier"}, [] {}}.join();
@@ -107,7 +101,7 @@ unsigned sum_of(std::size_t bytes) {
 }
 
 TEST_F(fiber_options_test, a_stack_holds_what_was_asked_for) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         for (std::size_t kib : {16, 20, 32, 64, 100, 256, 1024, 5000, 64 * 1024}) {
             // The descriptor, the callable and the frames below it take some.
             const std::size_t used = kib * 1024 - (under_asan || under_tsan ? 6000 : 3000);
@@ -127,7 +121,7 @@ TEST_F(fiber_options_test, the_stack_of_the_runtime_options_is_the_default) {
 }
 
 TEST_F(fiber_options_test, stacks_of_many_sizes_live_and_are_reused_side_by_side) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         for (int round = 0; round < scaled(20, 3); ++round) {
             std::atomic<int> wrong = 0;
             std::vector<fiber> all;
@@ -146,7 +140,7 @@ TEST_F(fiber_options_test, stacks_of_many_sizes_live_and_are_reused_side_by_side
 }
 
 TEST_F(fiber_options_test, more_than_a_gibibyte_is_refused) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         EXPECT_EQ(error_of([] {
                       fiber{{.stack_bytes = (std::size_t{1} << 30) + 1}, [] {}};
                   }),
@@ -259,7 +253,7 @@ TEST_F(fiber_options_test, others_that_yield_do_not_starve_a_pinned_one) {
 // --- cluster ---
 
 TEST_F(fiber_options_test, a_fiber_starts_in_the_named_cluster_and_its_children_in_its_own) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         ums::cluster other{{.name = "other", .processors = 2}};
         auto home = [] { return std::string{processor_here()->home().name()}; };
         std::string self, child, back;
@@ -277,7 +271,7 @@ TEST_F(fiber_options_test, a_fiber_starts_in_the_named_cluster_and_its_children_
 }
 
 TEST_F(fiber_options_test, pinned_in_another_cluster_it_runs_on_that_ones_first_processor) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         ums::cluster other{{.name = "other", .processors = 2}};
         std::string home;
         unsigned index = 99;
@@ -353,7 +347,7 @@ TEST_F(fiber_options_test, dispatched_ones_nest) {
 }
 
 TEST_F(fiber_options_test, a_dispatched_one_may_be_made_inside_a_catch_block_or_by_a_thread) {
-    from_a_fiber_and_from_a_thread([] {
+    on_a_fiber_and_on_a_thread([] {
         const ums::fiber_options now{.launch = ums::launch::dispatch};
         int runs = 0;
         fiber{now, [&] { ++runs; }}.join();

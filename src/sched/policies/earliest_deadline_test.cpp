@@ -14,6 +14,7 @@
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/simulated_time.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 #include "ums/latch.hpp"
@@ -26,10 +27,7 @@ namespace {
 
 class earliest_deadline_test : public conserving_test {};
 
-// Simulated time: a fiber's unit of work advances it by one.
-std::atomic<std::int64_t> simulated{0};
-std::int64_t read_simulated() noexcept { return simulated; }
-
+// In simulated time, which a fiber's unit of work advances by one.
 deadline at(std::int64_t t) { return deadline{std::chrono::nanoseconds{t}}; }
 
 // A task does `cost` units of work in each `period`, beginning with the first.

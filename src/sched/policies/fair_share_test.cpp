@@ -12,6 +12,7 @@
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/simulated_time.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 #include "ums/latch.hpp"
@@ -23,9 +24,6 @@ namespace ums {
 namespace {
 
 class fair_share_test : public conserving_test {};
-
-std::atomic<std::int64_t> simulated{0};
-std::int64_t read_simulated() noexcept { return simulated; }
 
 void in_simulated_time(const auto& function) {
     simulated = 1;

@@ -19,6 +19,7 @@
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/simulated_time.hpp"
 #include "ums/fiber.hpp"
 #include "ums/latch.hpp"
 #include "ums/run.hpp"
@@ -33,9 +34,6 @@ using sched::fair_share_policy;
 using sched::urgent_first_policy;
 
 class liveness_test : public conserving_test {};
-
-std::int64_t simulated = 0;
-std::int64_t read_simulated() noexcept { return simulated; }
 
 std::unique_ptr<policy> make_simulated(policy_kind kind) {
     if (kind == policy_kind::earliest_deadline_first)

@@ -13,7 +13,6 @@
 namespace {
 
 using ums::sched::driver;
-using ums::sched::fiber;
 
 constexpr ums::os::nanoseconds never = ums::os::never;
 
@@ -21,12 +20,12 @@ constexpr ums::os::nanoseconds never = ums::os::never;
 // takes its ring.
 class bell final : public ums::sched::event_source {
 public:
-    fiber* wait(ums::os::nanoseconds) noexcept override {
+    ums::sched::fiber* wait(ums::os::nanoseconds) noexcept override {
         const visit here{*this};
         while (!rings_.exchange(false)) rings_.wait(false);
         return nullptr;
     }
-    fiber* poll() noexcept override {
+    ums::sched::fiber* poll() noexcept override {
         const visit here{*this};
         sched_yield();  // Its caller looked some time ago.
         rings_ = false;

@@ -16,14 +16,14 @@ namespace {
 
 using namespace ums;
 using os::failing_calls;
-using sched::fiber;
 using sched::fiber_ring;
 
 // Descriptors without stacks, because a queue holds only addresses.
 class fiber_ring_test : public ::testing::Test {
 protected:
-    fiber& at(std::size_t i) {
-        while (fibers_.size() <= i) fibers_.push_back(std::make_unique<fiber>(mem::stack_head{}));
+    sched::fiber& at(std::size_t i) {
+        while (fibers_.size() <= i)
+            fibers_.push_back(std::make_unique<sched::fiber>(mem::stack_head{}));
         return *fibers_[i];
     }
 
@@ -32,7 +32,7 @@ protected:
     failing_calls calls;
 
 private:
-    std::deque<std::unique_ptr<fiber>> fibers_;
+    std::deque<std::unique_ptr<sched::fiber>> fibers_;
 };
 
 TEST_F(fiber_ring_test, an_empty_one_gives_nothing_and_maps_nothing) {
@@ -69,7 +69,7 @@ TEST_F(fiber_ring_test, a_yield_takes_the_front_and_goes_to_the_back) {
     for (const std::size_t n : {1u, 2u, 31u, 33u, 511u, 512u, 1'000u}) {
         fiber_ring q;
         for (std::size_t i = 1; i <= n; ++i) q.push_back(at(i));
-        fiber* self = &at(0);
+        sched::fiber* self = &at(0);
         for (std::size_t step = 1; step <= 3 * n; ++step) {
             self = q.rotate(*self);
             ASSERT_EQ(self, &at(step % (n + 1)));
@@ -82,7 +82,7 @@ TEST_F(fiber_ring_test, a_yield_in_a_full_ring_does_not_grow_it) {
     fiber_ring q;
     for (std::size_t i = 0; i < 512; ++i) q.push_back(at(i));
     ASSERT_EQ(calls.made(failing_calls::mmap), 1u);
-    fiber* self = &at(512);
+    sched::fiber* self = &at(512);
     for (int i = 0; i < 5'000; ++i) self = q.rotate(*self);
     EXPECT_EQ(calls.made(failing_calls::mmap), 1u);
     EXPECT_EQ(q.size(), 512u);
@@ -115,8 +115,8 @@ TEST_F(fiber_ring_test, a_thief_takes_no_more_than_it_may) {
 TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
     std::mt19937_64 rng{test_seed()};
     fiber_ring queues[2];
-    std::deque<fiber*> models[2];
-    std::deque<fiber*> outside;
+    std::deque<sched::fiber*> models[2];
+    std::deque<sched::fiber*> outside;
     for (std::size_t i = 0; i < 4'000; ++i) outside.push_back(&at(i));
 
     const int steps = scaled(500'000, 100'000);
@@ -124,11 +124,11 @@ TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
         const bool growing = (step / 10'000) % 2 == 0;
         const auto which = rng() % 2;
         fiber_ring& q = queues[which];
-        std::deque<fiber*>& model = models[which];
+        std::deque<sched::fiber*>& model = models[which];
         const auto dice = rng() % 100;
         if (dice < (growing ? 50u : 20u)) {
             if (outside.empty()) continue;
-            fiber* f = outside.front();
+            sched::fiber* f = outside.front();
             outside.pop_front();
             if (rng() % 4 == 0) {
                 q.push_front(*f);
@@ -138,14 +138,14 @@ TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
                 model.push_back(f);
             }
         } else if (dice < 70) {
-            fiber* f = q.pop_front();
+            sched::fiber* f = q.pop_front();
             ASSERT_EQ(f, model.empty() ? nullptr : model.front());
             if (f == nullptr) continue;
             model.pop_front();
             outside.push_back(f);
         } else if (dice < 99) {
             if (outside.empty()) continue;
-            fiber* f = q.rotate(*outside.front());
+            sched::fiber* f = q.rotate(*outside.front());
             ASSERT_EQ(f, model.empty() ? nullptr : model.front());
             if (f == nullptr) continue;
             model.pop_front();
@@ -154,7 +154,7 @@ TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
             outside.push_back(f);
         } else {
             fiber_ring& victim = queues[1 - which];
-            std::deque<fiber*>& from = models[1 - which];
+            std::deque<sched::fiber*>& from = models[1 - which];
             const auto most = static_cast<std::uint32_t>(rng() % 2 == 0 ? 256 : 4'000);
             const std::uint32_t n = q.take_half(victim, most);
             ASSERT_EQ(n, std::min<std::size_t>((from.size() + 1) / 2, most));
@@ -167,7 +167,7 @@ TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
         }
     }
     for (int i = 0; i < 2; ++i) {
-        for (fiber* f : models[i]) ASSERT_EQ(queues[i].pop_front(), f);
+        for (sched::fiber* f : models[i]) ASSERT_EQ(queues[i].pop_front(), f);
         EXPECT_EQ(queues[i].pop_front(), nullptr);
     }
 }

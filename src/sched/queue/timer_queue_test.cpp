@@ -15,6 +15,7 @@
 
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
@@ -36,13 +37,6 @@ using ums::wake_reason;
 namespace this_fiber = ums::this_fiber;
 
 class timer_queue_test : public conserving_test {};
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 // No deadline is pending on any processor of the cluster.
 void expect_no_timers(ums::cluster& c) {

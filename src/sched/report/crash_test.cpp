@@ -252,5 +252,3 @@ TEST(crash_test, a_plain_thread_is_none_of_ours) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
@@ -35,13 +36,6 @@ deadline past() { return std::chrono::steady_clock::now() - 1s; }
 
 // Whether an unpark is remembered. Consumes it.
 bool is_remembered() { return this_fiber::park_until(past()) == wake_reason::unparked; }
-
-template <class F>
-void on_a_fiber_and_on_a_thread(F body) {
-    ums::run({.processors = 2}, body);
-    ums::runtime started{{.processors = 2}};
-    body();
-}
 
 TEST_F(park_test, an_unpark_that_comes_first_is_remembered) {
     on_a_fiber_and_on_a_thread([] {

@@ -137,5 +137,3 @@ TEST(spares_test, a_scheduler_that_leaves_says_which_worker_blocks_on_its_kernel
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

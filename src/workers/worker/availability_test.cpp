@@ -59,5 +59,3 @@ TEST(availability_test, with_fsgsbase_nothing_is_missing) {
 }
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }

@@ -91,5 +91,3 @@ INSTANTIATE_TEST_SUITE_P(ways, exit_test,
                          [](const auto& given) { return std::string{given.param}; });
 
 }  // namespace
-
-int main(int argc, char** argv) { return child_main(argc, argv); }
