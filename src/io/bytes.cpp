@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "base/assert.hpp"
 #include "io/away/file.hpp"
 #include "io/sigpipe.hpp"
 #include "io/wait/operation.hpp"
@@ -78,6 +79,7 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
                              std::min<std::size_t>(v->iov_len - at, PIPE_BUF)};
             const number n = write_pieces(fd, &part, 1, l);
             if (!n || *n == 0) return done != 0 ? number{done} : n;
+            UMS_DEBUG_ASSERT(*n <= part.iov_len, "a part was written that is longer than given");
             at += *n;
             done += *n;
         }
@@ -113,6 +115,7 @@ result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l) {
         const number n = read(fd, at, bytes, l);
         if (!n) return result<void>::from(n.number());
         if (*n == 0) return result<void>::failure(ENOMSG);
+        UMS_DEBUG_ASSERT(*n <= bytes, "more bytes were read than there is room for");
         at += *n;
         bytes -= *n;
     }
@@ -124,6 +127,7 @@ result<void> write_all(int fd, const void* from, std::size_t bytes, const limits
     while (bytes != 0) {
         const number n = write(fd, at, bytes, l);
         if (!n) return result<void>::from(n.number());
+        UMS_DEBUG_ASSERT(*n <= bytes, "more bytes were written than there were");
         at += *n;
         bytes -= *n;
     }

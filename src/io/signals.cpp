@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "io/engine/engine.hpp"
 #include "io/wait/descriptor.hpp"
@@ -46,6 +47,7 @@ void io::leave_signals_behind() noexcept {
 }
 
 void signal_events::note(int number) noexcept {
+    UMS_DEBUG_ASSERT(number > 0 && number < most, "the kernel told of a signal without an owner");
     in_handlers.fetch_add(1, base::seq_cst);
     if (signal_events* const to = owners[number].load(base::seq_cst); to != nullptr) {
         to->came_.fetch_or(bit_of(number));  // This comes before the bell.
@@ -92,6 +94,8 @@ void signal_events::put_back() noexcept {
         const os::lock_guard guard{owners_lock};
         for (std::size_t i = taken_.size(); i-- != 0;) {
             const taken& t = taken_[i];
+            UMS_ASSERT(owners[t.number].load(base::relaxed) == this,
+                       "signal_events for one number are not destroyed in reverse order");
             ::sigaction(t.number, &t.before, nullptr);
             owners[t.number].store(t.owner_before, base::seq_cst);
         }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <netinet/in.h>
 
+#include "base/assert.hpp"
 #include "io/away/file.hpp"
 #include "io/wait/operation.hpp"
 #include "io/wait/shortage.hpp"
@@ -185,6 +186,7 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
     const int once = (flags & ~MSG_WAITALL) | MSG_DONTWAIT;
     std::size_t done = 0;
     for (;;) {
+        UMS_DEBUG_ASSERT(done <= bytes, "more bytes were received than there is room for");
         auto* at = static_cast<char*>(into) + done;
         const std::size_t rest = bytes - done;
         const long n = receive(fd, consumes(flags) || all ? rest : 0, flags, l, [=]() noexcept {

@@ -107,12 +107,15 @@ void work(std::list<std::thread>::iterator self) noexcept {
     std::unique_lock lock{p.mutex};
     while (wait_for_work(p, lock)) {
         offload_task& task = take(p);
+        UMS_DEBUG_ASSERT(p.idle != 0, "a thread took a call without having been idle");
         --p.idle;
         ++p.stats.busy;
         replace_idle_thread(p);
         lock.unlock();
         task.run(task);
         lock.lock();
+        UMS_DEBUG_ASSERT(p.idle + p.stats.busy == p.stats.threads,
+                         "a thread of the pool is neither idle nor busy");
         --p.stats.busy;
         ++p.idle;
     }
@@ -159,13 +162,17 @@ struct waiting_call : offload_task {
 void offload_pool::start() noexcept {
     pool& p = the_pool();
     const std::lock_guard lock{p.mutex};
+    UMS_DEBUG_ASSERT(!p.is_stopping, "the pool was started while it stops");
     replace_idle_thread(p);
 }
 
 void offload_pool::submit(offload_task& task) {
     pool& p = the_pool();
+    UMS_DEBUG_ASSERT(task.run != nullptr, "a call was off-loaded that has no function");
     {
         const std::lock_guard lock{p.mutex};
+        UMS_DEBUG_ASSERT(*p.last == nullptr && (p.first == nullptr) == (p.stats.queued == 0),
+                         "the pool's queue does not end where its last call is");
         if (p.idle == 0 && p.stats.threads < p.stats.most) start_what_was_refused(p);
         if (p.stats.queued >= p.idle && p.stats.threads >= p.stats.most) ++p.stats.waited;
         task.next = nullptr;

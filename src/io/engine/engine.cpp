@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/assert.hpp"
 #include "io/away/offload.hpp"
 #include "io/engine/epoll_engine.hpp"
 #include "io/engine/uring_engine.hpp"
@@ -91,6 +92,8 @@ engine* obtain_engine(long& error) noexcept {
 void start() noexcept {
     {
         const os::lock_guard guard{engine_lock};
+        UMS_DEBUG_ASSERT(!runs && the_engine.load(base::relaxed) == nullptr,
+                         "a runtime began to run with the engine of another");
         runs = true;
     }
     offload_pool::start();
@@ -100,6 +103,7 @@ void stop() noexcept {
     engine* gone;
     {
         const os::lock_guard guard{engine_lock};
+        UMS_DEBUG_ASSERT(runs, "the engine was stopped twice");
         runs = false;
         engine_in_use.store(nullptr, base::relaxed);  // relaxed: as above.
         sched::driver::set_source(nullptr);

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/assert.hpp"
 #include "sched/queue/driver.hpp"
 
 namespace ums::io {
@@ -46,7 +47,10 @@ public:
     public:
         // relaxed, both: a hint.
         waiting_once() noexcept { count_.fetch_add(1, base::relaxed); }
-        ~waiting_once() { count_.fetch_sub(1, base::relaxed); }
+        ~waiting_once() {
+            [[maybe_unused]] const std::uint32_t were = count_.fetch_sub(1, base::relaxed);
+            UMS_DEBUG_ASSERT(were != 0, "more waits for one event ended than began");
+        }
         waiting_once(const waiting_once&) = delete;
         waiting_once& operator=(const waiting_once&) = delete;
         // In the child of a fork(): nobody else waits.

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "io/engine/one_time_set.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
@@ -59,6 +60,8 @@ epoll_engine::~epoll_engine() {
 }
 
 long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
+    UMS_DEBUG_ASSERT(fd >= 0 && fd != epoll_ && fd != bell_,
+                     "the engine was to watch an error number, or itself");
     epoll_event on{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
                    {.u64 = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd)}};
     long error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_ADD, fd, &on);
@@ -72,7 +75,8 @@ long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
 void epoll_engine::remove(int fd, std::uint32_t) noexcept {
     epoll_event none{};
     os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_DEL, fd, &none);
-    added_.fetch_sub(1, base::relaxed);
+    [[maybe_unused]] const std::uint32_t were = added_.fetch_sub(1, base::relaxed);
+    UMS_DEBUG_ASSERT(were != 0, "the engine lost more descriptors than it was given");
 }
 
 long epoll_engine::arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept {
@@ -86,8 +90,10 @@ sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexc
     // With thousands of connections none of this is in the cache, so it is prefetched.
     constexpr long ahead = 8;
     const auto warm = [=](long i, auto how) {
-        if (i < count && events[i].data.u64 != bell_data)
-            how(*descriptor::find(number_in(events[i].data.u64)), events[i].events);
+        if (i >= count || events[i].data.u64 == bell_data) return;
+        const descriptor* const d = descriptor::find(number_in(events[i].data.u64));
+        UMS_DEBUG_ASSERT(d != nullptr, "an event came of a number that nothing waits for");
+        how(*d, events[i].events);
     };
     const auto first = [](const descriptor& d, std::uint32_t) { d.warm(); };
     const auto then = [](const descriptor& d, std::uint32_t e) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <sys/epoll.h>
 
+#include "base/assert.hpp"
 #include "os/io_calls.hpp"
 
 namespace ums::io::one_time_set {
@@ -20,6 +21,8 @@ constexpr std::uint64_t mark = std::uint64_t{1} << 31;
 
 inline long arm(int epoll, int fd, std::uint32_t generation, bool in, bool out,
                 bool& is_new) noexcept {
+    UMS_DEBUG_ASSERT(fd >= 0, "an error number would look like the mark of a one-time event");
+    UMS_DEBUG_ASSERT(in || out, "a descriptor was armed for no direction");
     epoll_event on{
         (in ? EPOLLIN | EPOLLRDHUP : 0u) | (out ? EPOLLOUT : 0u) | EPOLLONESHOT,
         {.u64 = std::uint64_t{generation} << 32 | mark | static_cast<std::uint32_t>(fd)}};

@@ -10,6 +10,7 @@
 #include <new>
 #include <poll.h>
 
+#include "base/assert.hpp"
 #include "io/engine/one_time_set.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
@@ -85,7 +86,8 @@ public:
 
     void remove(int fd, std::uint32_t generation) noexcept override {
         cancel(fd, generation);
-        added_.fetch_sub(1, base::relaxed);
+        [[maybe_unused]] const std::uint32_t were = added_.fetch_sub(1, base::relaxed);
+        UMS_DEBUG_ASSERT(were != 0, "the ring lost more descriptors than it was given");
     }
 
     long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept override {
@@ -102,6 +104,7 @@ public:
 
 private:
     static std::uint64_t data_of(int fd, std::uint32_t generation) noexcept {
+        UMS_DEBUG_ASSERT(fd >= 0, "an error number would look like a ring's own completion");
         return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd);
     }
 
@@ -190,6 +193,8 @@ private:
 
     // Requires: the completions' lock. Returns whether there were any completions.
     bool reap(fiber_list& woken, unsigned most) noexcept {
+        UMS_DEBUG_ASSERT(base::atomic_ref<std::uint32_t>{completion_lock_}.load(base::relaxed) != 0,
+                         "completions were taken without their lock");
         io_uring_cqe* c;
         unsigned head, n = 0;
         io_uring_for_each_cqe(&ring_, head, c) {
@@ -204,6 +209,7 @@ private:
     void deliver(const io_uring_cqe& c, fiber_list& woken) noexcept {
         if (c.user_data == set_data) {
             const int set = set_.load(base::acquire);  // sync(io.uring)
+            UMS_DEBUG_ASSERT(set >= 0, "the one-time set had an event before others knew the set");
             // The thread that watched the set has ended, or the queue was full.
             if ((c.flags & IORING_CQE_F_MORE) == 0) watch(set);
             empty_set(set, woken);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "io/net/names.hpp"
 #include "io/wait/descriptor.hpp"
 #include "ums/io.hpp"
@@ -57,6 +58,7 @@ public:
         if (!n) return is_over = true, n.number();
         if (*n == 0) return -EAGAIN;
         const auto done = std::ranges::find_if(pending_, [](pollfd& p) { return p.revents != 0; });
+        UMS_ASSERT(done != pending_.end(), "poll() counted an answer that no attempt has");
         int error = 0;
         socklen_t bytes = sizeof error;
         long r = os::io_call(SYS_getsockopt, done->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
@@ -70,6 +72,7 @@ public:
     }
 
     [[nodiscard]] stream take(const endpoint& any) const noexcept {
+        UMS_DEBUG_ASSERT(winner_ >= 0, "a connection was taken that no attempt has made");
         stream made{winner_};
         io::descriptor::keep(winner_);
         if (any.family() != AF_UNIX) set_option(winner_, IPPROTO_TCP, TCP_NODELAY, 1);

@@ -11,6 +11,8 @@
 #include <netinet/in.h>
 #include <sys/un.h>
 
+#include "base/assert.hpp"
+
 namespace ums::net {
 
 namespace {
@@ -47,6 +49,7 @@ endpoint ipv4(std::uint32_t address, std::uint16_t port) noexcept {
 
 endpoint::endpoint(const sockaddr* address, socklen_t bytes) noexcept
     : bytes_{std::min(bytes, capacity)} {
+    UMS_DEBUG_ASSERT(address != nullptr || bytes_ == 0, "an endpoint was made of no address");
     std::memcpy(&storage_, address, bytes_);
 }
 
@@ -133,6 +136,7 @@ std::string endpoint::text() const {
         const auto a = get<sockaddr_un>(storage_);
         const std::size_t bytes =
             bytes_ - std::min<std::size_t>(bytes_, offsetof(sockaddr_un, sun_path));
+        UMS_DEBUG_ASSERT(bytes <= sizeof a.sun_path, "a Unix socket's path ends behind its place");
         if (bytes == 0) return "unix:";  // A Unix socket without a name.
         if (a.sun_path[0] == 0) return "unix:@" + std::string(a.sun_path + 1, bytes - 1);
         return "unix:" + std::string(a.sun_path, strnlen(a.sun_path, bytes));

@@ -12,6 +12,7 @@
 #include <netdb.h>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "io/away/offload.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
@@ -82,6 +83,7 @@ struct lookup : io::offload_task {
     static void perform(io::offload_task& task) noexcept {
         auto& l = static_cast<lookup&>(task);
         const std::shared_ptr<lookup> kept = std::move(l.self);
+        UMS_DEBUG_ASSERT(kept != nullptr, "the pool made a look-up twice");
         l.asked.ask();
         l.lock.acquire();
         l.is_done = true;
@@ -130,7 +132,10 @@ resolved resolve(std::string_view host, std::string_view service, const limits& 
     }
     const sched::wait now{me, sched::wait_kind::resolve, nullptr};
     const auto why = sched::park(sched::park_kind::internal, os::to_nanoseconds(l.until), l.stop);
-    if (why == sched::parkable::reason::wake) return std::move(state->asked.answer);
+    if (why == sched::parkable::reason::wake) {
+        UMS_ASSERT(state->is_done, "a look-up's caller was woken before there is an answer");
+        return std::move(state->asked.answer);
+    }
     state->lock.acquire();
     const bool is_taken = std::exchange(state->waiter, nullptr) == nullptr;
     state->lock.release();

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include "base/assert.hpp"
 #include "io/net/names.hpp"
 #include "io/wait/descriptor.hpp"
 
@@ -44,6 +45,7 @@ result<void> stream::write_all(std::span<iovec> pieces, const limits& l) {
             done -= pieces.front().iov_len;
             pieces = pieces.subspan(1);
         }
+        UMS_DEBUG_ASSERT(!pieces.empty() || done == 0, "more was written than the pieces hold");
         if (pieces.empty()) break;
         pieces.front().iov_base = static_cast<char*>(pieces.front().iov_base) + done;
         pieces.front().iov_len -= done;

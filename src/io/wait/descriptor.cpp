@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "io/engine/engine.hpp"
 #include "os/io_calls.hpp"
@@ -52,6 +53,11 @@ std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
 constexpr std::uint32_t kinds =
     descriptor::file | descriptor::is_socket | descriptor::tcp | descriptor::messages;
 
+// Whether generation a was before b. They wrap.
+[[maybe_unused]] bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
+    return static_cast<std::int32_t>(a - b) < 0;
+}
+
 // A plain thread that waits without an engine. Its bell ends its poll(2).
 class lone_waiter {
 public:
@@ -66,7 +72,8 @@ public:
             const os::lock_guard guard{list_lock_};
             base::chain::remove(first_, *this, &lone_waiter::next_);
             // relaxed: a thread that still sees the old count looks at the list.
-            count_.fetch_sub(1, base::relaxed);
+            [[maybe_unused]] const std::uint32_t were = count_.fetch_sub(1, base::relaxed);
+            UMS_DEBUG_ASSERT(were != 0, "more plain threads stopped waiting than began");
         }
         if (bell_ >= 0) os::io_call(SYS_close, bell_);
     }
@@ -130,16 +137,25 @@ descriptor* descriptor::find_slow(unsigned fd) noexcept {
 }
 
 void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
+    UMS_DEBUG_ASSERT(fd >= 0, "an error number was adopted as a descriptor");
+    UMS_DEBUG_ASSERT((traits & kept) == 0 || (traits & ours) != 0,
+                     "a descriptor that is not ours was to be kept");
     descriptor* d = find(fd);
     if (d == nullptr) return;
     const os::word_guard locked{d->lock_};
     if (d->traits_.load(base::relaxed) != 0 || d->was_waited_for_.load(base::seq_cst)) d->renew(fd);
+    UMS_DEBUG_ASSERT(!d->is_registered_.load(base::relaxed),
+                     "the engine still watches the last file of a number that is new");
     // sync(io.descriptor)
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
 }
 
 void descriptor::keep(int fd) noexcept {
-    if (descriptor* d = find(fd); d != nullptr) d->traits_.fetch_or(kept, base::release);
+    descriptor* const d = find(fd);
+    if (d == nullptr) return;
+    [[maybe_unused]] const std::uint32_t were = d->traits_.fetch_or(kept, base::release);
+    UMS_DEBUG_ASSERT((were & (known | ours)) == (known | ours),
+                     "a descriptor was kept before it was adopted");
 }
 
 void descriptor::doubt() noexcept {
@@ -153,6 +169,9 @@ void descriptor::forget(int fd) noexcept {
 
 // Call under the lock: the file that had the number is gone, or is about to go.
 void descriptor::renew(int fd) noexcept {
+    UMS_DEBUG_ASSERT(find(fd) == this, "a descriptor was closed under another's number");
+    UMS_DEBUG_ASSERT(base::atomic_ref<std::uint32_t>{lock_}.load(base::relaxed) != 0,
+                     "a number was given to the next file without its lock");
     const std::uint32_t old = generation_.load(base::relaxed);
     // This comes first: a thread that sees the new generation must learn again what the number is,
     // and waits for the lock to do so.
@@ -182,6 +201,7 @@ void descriptor::expel(side s) noexcept {
     if (seen == maybe || seen == nothing) return;
     for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
         waiter* next = w->next;
+        UMS_DEBUG_ASSERT(!w->is_closed, "a close told the same waiter twice");
         w->is_closed = true;
         sched::wake(*w->who);
         w = next;
@@ -271,6 +291,7 @@ void descriptor::edge(side s, fiber_list& woken) noexcept {
     if (seen == nothing) return;
     for (auto* w = reinterpret_cast<waiter*>(seen); w != nullptr;) {
         waiter* next = w->next;
+        UMS_DEBUG_ASSERT(!w->is_closed, "an edge found a waiter that a close had taken");
         woken.add(sched::claim_for_wake(*w->who));
         w = next;
     }
@@ -278,7 +299,9 @@ void descriptor::edge(side s, fiber_list& woken) noexcept {
 
 void descriptor::ready(std::uint32_t generation, bool in, bool out, bool hung_up,
                        fiber_list& woken) noexcept {
-    if (generation_.load(base::acquire) != generation) return;  // sync(io.descriptor)
+    const std::uint32_t now = generation_.load(base::acquire);  // sync(io.descriptor)
+    UMS_DEBUG_ASSERT(!is_before(now, generation), "an edge came of a file that is still to come");
+    if (now != generation) return;
     // This comes before the word: a reader that takes `maybe` after this sees it.
     if (hung_up) hung_up_.store(true, base::seq_cst);
     if (in) edge(side::in, woken);
@@ -286,7 +309,9 @@ void descriptor::ready(std::uint32_t generation, bool in, bool out, bool hung_up
 }
 
 void descriptor::fire(std::uint32_t generation, fiber_list& woken) noexcept {
-    if (generation_.load(base::acquire) != generation) return;  // sync(io.descriptor)
+    const std::uint32_t now = generation_.load(base::acquire);  // sync(io.descriptor)
+    UMS_DEBUG_ASSERT(!is_before(now, generation), "an event came of a file that is still to come");
+    if (now != generation) return;
     // Both directions: the waiters arm again what is left of the two.
     edge(side::in, woken);
     edge(side::out, woken);
@@ -330,6 +355,7 @@ long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
     const os::word_guard locked{lock_};
     if (is_registered_.load(base::relaxed)) return 0;
     if (generation_.load(base::relaxed) != generation) return -EBADF;
+    UMS_DEBUG_ASSERT(is_kept(), "a number that others may close was registered for good");
     error = e->add(fd, generation);
     if (error == 0) is_registered_.store(true, base::release);  // sync(io.descriptor)
     return error;
@@ -463,6 +489,7 @@ long descriptor::wait_alone(int fd, side s, std::uint32_t generation, os::nanose
 }
 
 void descriptor::forget_all() noexcept {
+    UMS_DEBUG_ASSERT(current_engine() == nullptr, "an engine was forgotten that is in use");
     for (auto& block : table_) {
         descriptor* d = block.load(base::acquire);  // sync(io.table)
         if (d == nullptr) continue;

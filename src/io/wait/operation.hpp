@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <poll.h>
 
+#include "base/assert.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
 #include "sched/run/park.hpp"
@@ -38,6 +39,8 @@ inline bool would_block(int fd, side s) noexcept {
 // for has no more. `wanted` is 0 if that is not known.
 inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
                            std::size_t wanted) noexcept {
+    UMS_DEBUG_ASSERT(wanted == 0 || n <= 0 || static_cast<std::size_t>(n) <= wanted,
+                     "a read gave more than its caller says it asked for");
     return (traits & descriptor::tcp) != 0 && n > 0 && static_cast<std::size_t>(n) < wanted &&
            !d.is_hung_up();
 }
@@ -79,6 +82,7 @@ template <class Call>
             }
         }
         const long r = d.wait(fd, s, generation, os::to_nanoseconds(l.until), l.stop);
+        UMS_DEBUG_ASSERT(r <= 0, "a wait for an edge returned a number of bytes");
         if (r == -ETIMEDOUT || r == -ECANCELED)
             gave_up = r;
         else if (r != 0)
@@ -104,6 +108,7 @@ template <class Attempt>
         const bool is_misled = times >= 2 && !would_block(fd, s);
         const long r =
             is_misled ? pause(until, l.stop) : d.wait_once(fd, s, generation, until, l.stop);
+        UMS_DEBUG_ASSERT(r <= 0, "a wait for one event returned a number of bytes");
         if (r == -ETIMEDOUT || r == -ECANCELED)
             gave_up = r;
         else if (r != 0)
@@ -117,6 +122,7 @@ template <class Attempt>
 template <class Call>
 long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
              Call call) noexcept {
+    UMS_DEBUG_ASSERT(descriptor::find(fd) == &d, "an operation was given another's descriptor");
     const std::uint32_t generation = d.generation();
     const std::uint32_t traits = d.known_traits();
     if ((traits & descriptor::kept) == 0) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
@@ -32,7 +33,9 @@ constinit base::atomic<std::uint32_t> count;
 bool remove(waiter& w) noexcept {
     const os::lock_guard guard{list_lock};
     if (!base::chain::try_remove(first, w, &waiter::next)) return false;
-    count.fetch_sub(1, base::relaxed);  // relaxed: a missed close() costs one period.
+    // relaxed: a missed close() costs one period.
+    [[maybe_unused]] const std::uint32_t were = count.fetch_sub(1, base::relaxed);
+    UMS_DEBUG_ASSERT(were != 0, "a waiter for a descriptor gave up that was not counted");
     return true;
 }
 
@@ -64,6 +67,8 @@ void end() noexcept {
     {
         const os::lock_guard guard{list_lock};
         const waiter* const w = base::chain::pop_front(first, &waiter::next);
+        UMS_DEBUG_ASSERT((w != nullptr) == (count.load(base::relaxed) != 0),
+                         "the count of waiters for a descriptor is not that of the list");
         if (w == nullptr) return;
         count.fetch_sub(1, base::relaxed);
         who = w->who;
