@@ -5,6 +5,7 @@
 #include <sys/uio.h>
 
 #include "arch/sanitizer.hpp"
+#include "base/assert.hpp"
 #include "os/memory.hpp"
 
 namespace ums::mem {
@@ -45,6 +46,8 @@ long install_guard(guard_kind kind, void* at, std::size_t bytes) noexcept {
 
 std::size_t install_guards(guard_kind kind, char* at, std::size_t bytes, std::size_t stride,
                            std::size_t n) noexcept {
+    UMS_DEBUG_ASSERT(n <= most_at_once && bytes < stride,
+                     "more guards than fit, or too large ones");
     std::size_t done = 0;
     // Valgrind 3.19 complains about a call that it does not know.
     if (kind == guard_kind::lightweight && n > 1 && !arch::under_valgrind()) {

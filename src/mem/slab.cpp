@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "mem/slab.hpp"
 
+#include "base/assert.hpp"
 #include "os/memory.hpp"
 
 namespace ums::mem {
@@ -12,6 +13,8 @@ slab* slab::make(std::uint32_t size_class, std::size_t usable_bytes, std::size_t
     const std::size_t header =
         os::round_up(sizeof(slab) + count * sizeof(std::uint32_t), os::page_bytes);
     const std::size_t stride = usable_bytes + guard_bytes;
+    UMS_DEBUG_ASSERT(count != 0 && head_bytes + slab::colours * 64 < usable_bytes,
+                     "a stack has no room below its head");
     const std::size_t bytes = header + stride * count;
     void* at = os::map(bytes);
     if (at == nullptr) return nullptr;

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "arch/sanitizer.hpp"
+#include "base/assert.hpp"
 #include "os/memory.hpp"
 
 namespace ums::mem {
@@ -22,6 +23,7 @@ std::uint32_t stack_depot::class_of(std::size_t bytes) noexcept {
 
 std::uint32_t stack_depot::take(std::uint32_t size_class, std::uint32_t wanted,
                                 stack_head*& list) noexcept {
+    UMS_DEBUG_ASSERT(size_class < classes, "there is no stack of that size class");
     os::lock_guard guard{lock_};
     std::uint32_t n = 0;
     while (n < wanted) {
@@ -44,6 +46,8 @@ stack_head* stack_depot::take_one(std::uint32_t size_class, std::uint32_t wanted
 
     if (s->warm != nullptr) {
         stack_head* head = s->warm;
+        UMS_DEBUG_ASSERT(s->warm_count != 0 && warm_ != 0, "a free stack was not counted");
+        UMS_DEBUG_ASSERT(head->home == s, "a free stack lies in the list of another slab");
         s->warm = head->next_free;
         --s->warm_count;
         --warm_;
@@ -51,6 +55,7 @@ stack_head* stack_depot::take_one(std::uint32_t size_class, std::uint32_t wanted
     }
     if (s->cold_count != 0) {
         const std::uint32_t index = s->cold()[--s->cold_count];
+        UMS_DEBUG_ASSERT(index < s->carved && cold_ != 0, "a cold stack is not one of its slab's");
         --cold_;
         stack_head* head = s->head(index);
         head->home = s;  // The page is new, so write again what was lost with the old one.
@@ -63,6 +68,8 @@ stack_head* stack_depot::take_one(std::uint32_t size_class, std::uint32_t wanted
 stack_head* stack_depot::carve(slab& s, std::uint32_t wanted) noexcept {
     if (carved_ >= most_stacks_) return nullptr;
     const std::uint32_t index = s.carved;
+    UMS_DEBUG_ASSERT(index <= s.guarded && s.guarded <= s.count && index < s.count,
+                     "a stack was carved beyond its slab or its guards");
     if (index == s.guarded) {
         // Takes more than one only where guards are unlimited.
         const std::size_t ahead = options_.guard == guard_kind::mprotect ? 1 : most_at_once;
@@ -110,10 +117,13 @@ void stack_depot::give(stack_head* head) noexcept {
     while (head != nullptr) {
         stack_head* next = head->next_free;
         slab& s = *head->home;
+        UMS_ASSERT(head->index < s.carved && s.head(head->index) == head,
+                   "the head of a stack was overwritten, or is no head");
         head->next_free = s.warm;
         s.warm = head;
         ++s.warm_count;
         ++warm_;
+        UMS_ASSERT(s.warm_count + s.cold_count <= s.carved, "a stack was given back twice");
         list(s);
         if (warm_ > options_.warm_limit && s.warm_count + s.cold_count == s.carved) chill(s);
         head = next;
@@ -126,6 +136,7 @@ void stack_depot::chill(slab& s) noexcept {
     if (s.warm == nullptr) return;
     const bool whole = s.warm_count + s.cold_count == s.carved;
     if (whole) os::system.madvise(s.stacks, s.stride * s.carved, MADV_DONTNEED);
+    UMS_DEBUG_ASSERT(s.warm_count <= warm_, "a slab has more free stacks than the depot");
     cold_ += s.warm_count;
     warm_ -= s.warm_count;
     trimmed_ += s.warm_count;
