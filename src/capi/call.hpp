@@ -13,6 +13,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "base/assert.hpp"
 #include "base/sized.hpp"
 #include "sched/fiber/access.hpp"
 #include "ums/deadline.hpp"
@@ -37,6 +38,7 @@ int call(F&& f) noexcept {
         else
             return f();
     } catch (const std::system_error& error) {
+        UMS_ASSERT(error.code().value() > 0, "a failure would look like a success");
         return -error.code().value();
     } catch (const std::bad_alloc&) {
         return -ENOMEM;
@@ -52,10 +54,12 @@ inline deadline to_deadline(std::int64_t ns) noexcept {
 template <class Wait>
 int wait_until(std::int64_t limit, const ums_stop_t* stop, Wait wait) noexcept {
     return call([&] {
-        if (stop == nullptr) return wait(to_deadline(limit), nullptr) ? 0 : -ETIMEDOUT;
-        const std::stop_token token = stop->source.get_token();
-        if (wait(to_deadline(limit), &token)) return 0;
-        return token.stop_requested() ? -ECANCELED : -ETIMEDOUT;
+        std::stop_token token;
+        if (stop != nullptr) token = stop->source.get_token();
+        if (wait(to_deadline(limit), stop != nullptr ? &token : nullptr)) return 0;
+        if (token.stop_requested()) return -ECANCELED;
+        UMS_DEBUG_ASSERT(limit != UMS_NEVER, "a wait without a limit has timed out");
+        return -ETIMEDOUT;
     });
 }
 
@@ -73,6 +77,7 @@ T& object(C* c) noexcept {
 
 // Writes the text, cut to bytes - 1, and a zero. Returns its length.
 inline std::size_t copy_text(std::string_view text, char* buffer, std::size_t bytes) noexcept {
+    UMS_DEBUG_ASSERT(buffer != nullptr || bytes == 0, "a text has no buffer to go to");
     if (bytes != 0) {
         const std::size_t n = std::min(text.size(), bytes - 1);
         std::memcpy(buffer, text.data(), n);

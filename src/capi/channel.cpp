@@ -3,6 +3,8 @@
 
 #include <stdexcept>
 
+#include "base/assert.hpp"
+
 using namespace ums;
 using namespace ums::capi;
 
@@ -16,9 +18,10 @@ void* shown(const void* element) noexcept { return const_cast<void*>(element); }
 // The elements of a call, which lie one after the other.
 struct row {
     std::byte* first;
-    std::size_t bytes;
+    std::size_t bytes, count;
     static void* at(void* context, std::size_t i) {
         const auto& r = *static_cast<row*>(context);
+        UMS_DEBUG_ASSERT(i < r.count, "a channel asked for an element behind the caller's last");
         return r.first + i * r.bytes;
     }
 };
@@ -99,7 +102,7 @@ int ums_channel_tryreceive(ums_channel_t* c, void* element) {
 
 int64_t ums_channel_send_all_until(ums_channel_t* c, const void* elements, size_t count,
                                    int64_t deadline, ums_stop_t* stop) {
-    row from{static_cast<std::byte*>(shown(elements)), c->type.size};
+    row from{static_cast<std::byte*>(shown(elements)), c->type.size, count};
     const impl::channel_batch all{&row::at, &from, count, from.first};
     return many(deadline, stop, [&](ums::deadline limit, const std::stop_token* t, std::size_t& n) {
         return calls::send_all(c->state, all, n, limit, t);
@@ -112,7 +115,7 @@ int64_t ums_channel_send_all(ums_channel_t* c, const void* elements, size_t coun
 
 int64_t ums_channel_receive_some_until(ums_channel_t* c, void* elements, size_t most,
                                        int64_t deadline, ums_stop_t* stop) {
-    row to{static_cast<std::byte*>(elements), c->type.size};
+    row to{static_cast<std::byte*>(elements), c->type.size, most};
     const impl::channel_batch all{&row::at, &to, most};
     return many(deadline, stop, [&](ums::deadline limit, const std::stop_token* t, std::size_t& n) {
         return calls::receive_some(c->state, all, n, limit, t);

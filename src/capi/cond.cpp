@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include "base/assert.hpp"
 #include "capi/call.hpp"
 #include "ums/condition_variable.hpp"
 
@@ -11,7 +12,10 @@ using calls = impl::condition_calls;
 
 impl::condition_state& state(ums_cond_t* c) noexcept { return object<impl::condition_state>(c); }
 
-void unlock(void* m) { (void)ums_mutex_unlock(static_cast<ums_mutex_t*>(m)); }
+void unlock(void* m) {
+    [[maybe_unused]] const int error = ums_mutex_unlock(static_cast<ums_mutex_t*>(m));
+    UMS_DEBUG_ASSERT(error == 0, "a wait let go of a mutex that its caller does not hold");
+}
 
 }  // namespace
 
@@ -25,7 +29,8 @@ int ums_cond_wait_until(ums_cond_t* c, ums_mutex_t* m, int64_t deadline, ums_sto
         const bool notified = calls::wait(state(c), impl::foreign_lock{m, &unlock}, limit, token);
         // The condition variable may be gone. The caller held the mutex before, so it can hold it
         // again.
-        (void)ums_mutex_lock(m);
+        [[maybe_unused]] const int error = ums_mutex_lock(m);
+        UMS_DEBUG_ASSERT(error == 0, "a wait returns without the mutex");
         return notified;
     });
 }

@@ -3,6 +3,7 @@
 
 #include <new>
 
+#include "base/assert.hpp"
 #include "capi/call.hpp"
 #include "capi/gate.hpp"
 
@@ -14,7 +15,10 @@ namespace {
 using gate = impl::gate_calls;
 using semaphore = impl::semaphore_calls;
 
-bool is_manual(const ums_event_t* e) noexcept { return e->kind == UMS_EVENT_MANUAL; }
+bool is_manual(const ums_event_t* e) noexcept {
+    UMS_DEBUG_ASSERT(e->kind <= UMS_EVENT_MANUAL, "an event was never initialised");
+    return e->kind == UMS_EVENT_MANUAL;
+}
 impl::semaphore_state& semaphore_of(ums_event_t* e) noexcept {
     return object<impl::semaphore_state>(e);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 
+#include "base/assert.hpp"
 #include "capi/io_result.hpp"
 #include "ums/child.hpp"
 #include "ums/resolve.hpp"
@@ -36,8 +37,10 @@ int store(const net::resolved& found, ums_address_t* into, int most, int* why) n
     }
     if (found.error) return -found.error.value();
     const auto n = std::min(static_cast<std::size_t>(std::max(most, 0)), found.endpoints.size());
+    UMS_DEBUG_ASSERT(into != nullptr || n == 0, "addresses have no place to go to");
     for (std::size_t i = 0; i < n; ++i) {
         const net::endpoint& e = found.endpoints[i];
+        UMS_ASSERT(e.size() <= sizeof into[i].address, "an address is larger than its place");
         into[i] = {};
         into[i].bytes = e.size();
         std::memcpy(&into[i].address, e.data(), e.size());

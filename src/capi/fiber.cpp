@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "base/assert.hpp"
 #include "capi/call.hpp"
 #include "capi/fiber_options.hpp"
 
@@ -59,7 +60,10 @@ uint64_t ums_fiber_id(const ums_fiber_t* fiber) { return ums_ref_id(to_c(ref_of(
 
 unsigned ums_hardware_concurrency() { return fiber::hardware_concurrency(); }
 
-void ums_ref_unpark(ums_ref_t who) { from_c(who).unpark(); }
+void ums_ref_unpark(ums_ref_t who) {
+    UMS_DEBUG_ASSERT(who.who != nullptr, "a reference to no fiber was unparked");
+    from_c(who).unpark();
+}
 void ums_ref_unpark_all(const ums_ref_t* all, size_t count) {
     static_assert(sizeof(ums_ref_t) == sizeof(fiber_ref) &&
                   alignof(ums_ref_t) == alignof(fiber_ref));

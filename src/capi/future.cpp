@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "base/assert.hpp"
 #include "capi/call.hpp"
 #include "capi/fiber_options.hpp"
 #include "sched/fiber/exit_request.hpp"
@@ -31,6 +32,7 @@ public:
 
     // Requires: ready.
     int get(void* to) const noexcept {
+        UMS_DEBUG_ASSERT(is_ready(), "an outcome was read before it was there");
         try {
             rethrow();
         } catch (const std::future_error&) {
@@ -81,7 +83,9 @@ namespace {
 template <class Store>
 int provide(ums_promise_t* promise, Store store) noexcept {
     const outcome_ptr state = promise->state;
+    UMS_DEBUG_ASSERT(state, "a promise was kept that was moved or destroyed");
     if (!claim(state)) return -EALREADY;
+    UMS_DEBUG_ASSERT(!state->is_ready(), "an outcome was there before the promise was kept");
     store(*state.operator->());
     state->make_ready();
     return 0;

@@ -3,6 +3,7 @@
 
 // capi/io_result.hpp: connects an operation of I/O and its C interface.
 
+#include "base/assert.hpp"
 #include "capi/call.hpp"
 #include "ums/limits.hpp"
 #include "ums/result.hpp"
@@ -12,11 +13,16 @@ namespace ums::capi {
 // The result of an operation, in C's form.
 template <class T>
 long to_c(const result<T>& r) noexcept {
-    if (!r) return -r.error().value();
+    if (!r) {
+        UMS_DEBUG_ASSERT(r.error().value() > 0, "a failed operation would look like a success");
+        return -r.error().value();
+    }
     if constexpr (std::is_void_v<T>)
         return 0;
-    else
+    else {
+        UMS_DEBUG_ASSERT(static_cast<long>(*r) >= 0, "a result would look like an error number");
         return static_cast<long>(*r);
+    }
 }
 
 // Calls operation(limits).

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
 #include "ums/impl/local.hpp"
@@ -43,7 +44,10 @@ struct ums_key {
 namespace {
 
 value_node* find(ums_key_t key) noexcept {
-    return static_cast<value_node*>(impl::find_local(key->shared->local));
+    auto* const node = static_cast<value_node*>(impl::find_local(key->shared->local));
+    UMS_DEBUG_ASSERT(node == nullptr || node->key == key->shared,
+                     "a key was given the value of another");
+    return node;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "ums/mutex.hpp"
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
 
@@ -21,7 +22,10 @@ using recursive = impl::recursive_calls;
 static_assert(sizeof(recursive_state) <= sizeof(ums_mutex_t::words));
 static_assert(std::is_standard_layout_v<recursive_state>, "its mutex_state comes first");
 
-mutex_state& state(ums_mutex_t* m) noexcept { return object<mutex_state>(m); }
+mutex_state& state(ums_mutex_t* m) noexcept {
+    UMS_DEBUG_ASSERT(m->kind <= UMS_MUTEX_RECURSIVE, "a mutex was never initialised");
+    return object<mutex_state>(m);
+}
 recursive_state& nested(ums_mutex_t* m) noexcept { return object<recursive_state>(m); }
 
 }  // namespace

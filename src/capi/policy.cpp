@@ -3,6 +3,7 @@
 
 #include <cstddef>
 
+#include "base/assert.hpp"
 #include "capi/call.hpp"
 
 namespace ums::capi {
@@ -82,7 +83,9 @@ std::function<std::unique_ptr<policy>()> policy_maker(const ums_policy_calls_t* 
     if (given == nullptr) return {};
     return [given, argument] {
         ums_policy_calls_t calls = UMS_POLICY_CALLS_INIT;
-        copy_sized(calls, given, smallest);
+        [[maybe_unused]] const int error = copy_sized(calls, given, smallest);
+        UMS_ASSERT(error == 0 && calls.next != nullptr,
+                   "a policy's functions changed after they were checked");
         return std::make_unique<policy_of_calls>(calls, argument);
     };
 }
@@ -98,6 +101,7 @@ ums_policy_t ums_policy_named(const char* name) {
 }
 
 void ums_fiber_queue_push_back(ums_fiber_queue_t* queue, ums_ref_t fiber) {
+    UMS_DEBUG_ASSERT(fiber.who != nullptr, "a policy queued a reference to no fiber");
     object<fiber_queue>(queue).push_back(from_c(fiber));
 }
 
@@ -114,6 +118,7 @@ size_t ums_fiber_queue_size(const ums_fiber_queue_t* queue) {
 }
 
 void ums_ordered_queue_push(ums_ordered_queue_t* queue, ums_ref_t fiber, uint64_t key) {
+    UMS_DEBUG_ASSERT(fiber.who != nullptr, "a policy ordered a reference to no fiber");
     object<ordered_fiber_queue>(queue).push(from_c(fiber), key);
 }
 

@@ -43,7 +43,9 @@ namespace {
 
 void let_go(ums_pthread_t thread) noexcept {
     // sync(c-pthread): the last holder sees what the other wrote.
-    if (thread->holders.fetch_sub(1, base::acq_rel) == 1) delete thread;
+    const unsigned were = thread->holders.fetch_sub(1, base::acq_rel);
+    UMS_DEBUG_ASSERT(were == 1 || were == 2, "a thread's record was let go too often");
+    if (were == 1) delete thread;
 }
 
 struct let_go_at_end {
@@ -59,6 +61,7 @@ const fiber_local<held_record>& self_record() {
 
 void run_thread(void* record) {
     const auto self = static_cast<ums_pthread_t>(record);
+    UMS_DEBUG_ASSERT(self_record().get() == nullptr, "a new thread already is another one");
     self_record()->reset(self);
     try {
         self->result = self->function(self->argument);
@@ -95,6 +98,7 @@ int only_private(int shared) noexcept {
 // Reads the address of errno after the call, which may have changed the kernel thread.
 [[gnu::noinline]] int in_errno(int result) noexcept {
     if (result == 0) return 0;
+    UMS_DEBUG_ASSERT(result < 0, "errno would get a number below zero");
     errno = -result;
     return -1;
 }
@@ -124,6 +128,7 @@ bool has_passed(clockid_t clock, const timespec& limit) noexcept {
 
 // As far from now as `limit` is on its clock.
 std::int64_t deadline_of(clockid_t clock, const timespec& limit) noexcept {
+    UMS_DEBUG_ASSERT(is_clock(clock) && is_time(&limit), "a time was used before it was checked");
     const std::int64_t at = in_nanoseconds(limit);
     if (clock == CLOCK_MONOTONIC || at == UMS_NEVER) return at;
     const std::int64_t now = now_by(clock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <memory>
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "capi/call.hpp"
 #include "capi/policy.hpp"
@@ -75,7 +76,9 @@ int ums_runtime_start(const ums_options_t* given) {
         options chosen;
         if (const int error = to_options(given, chosen); error != 0) return error;
         // sync(c-runtime): publishes the runtime to the thread that stops it.
-        started.store(new runtime{chosen}, base::release);
+        [[maybe_unused]] runtime* const before =
+            started.exchange(new runtime{chosen}, base::acq_rel);
+        UMS_DEBUG_ASSERT(before == nullptr, "two runtimes were started at a time");
         return 0;
     });
 }

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/assert.hpp"
 #include "capi/channel.hpp"
 
 using namespace ums;
@@ -52,6 +53,7 @@ int select_with(const ums_select_case_t* given, std::size_t count, std::size_t* 
         };
         (add(last), ...);
         const selected happened = select(std::span<c_case>{cases});
+        UMS_DEBUG_ASSERT(happened.index < cases.size(), "select() chose a case it was not given");
         if (happened.index >= count) return errors[happened.index - count];
         if (index != nullptr) *index = happened.index;
         return error_of(happened.status);

@@ -91,6 +91,7 @@ int ums_stack_adopt(ums_stack_t** stack) {
 }
 
 void* ums_stack_switch(ums_stack_t* from, ums_stack_t* to, void* message) {
+    UMS_DEBUG_ASSERT(from != to, "a stack was switched to while it runs");
     from->exceptions = arch::exception_state_of_thread()->take();
     from->race.adopt_current();  // An adopted stack's context may change between its switches.
     arch::start_switch(from->shadow, to->shadow);
