@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/atomic.hpp"
+#include "base/check.hpp"
 #include "base/futex.hpp"
 
 namespace ums::compat {
@@ -29,7 +30,9 @@ inline void lock_word(std::uint32_t& at) noexcept {
 
 inline void unlock_word(std::uint32_t& at) noexcept {
     // sync(compat.lock): publishes the section to the next holder.
-    if (std::atomic_ref<std::uint32_t>{at}.exchange(0, release) == 2) futex_wake(&at);
+    const std::uint32_t was = std::atomic_ref<std::uint32_t>{at}.exchange(0, release);
+    UMS_DEBUG_CHECK(was != 0, "a lock was released that nobody held");
+    if (was == 2) futex_wake(&at);
 }
 
 }  // namespace ums::compat

@@ -84,6 +84,7 @@ body* body_pool::take(locked& hold) {
     if (idle_.empty()) return nullptr;
     body* const taken = idle_.back();
     idle_.pop_back();
+    UMS_DEBUG_CHECK(taken->runs == nullptr && !taken->is_new, "an idle body runs a worker");
     return taken;
 }
 
@@ -108,6 +109,7 @@ void body_pool::collect_new() {
 void body_pool::add_idle(body& b) {
     b.runs = nullptr;
     b.has_returned = false;
+    UMS_DEBUG_CHECK(!b.is_new || unborn_ != 0, "more bodies were born than were made");
     if (std::exchange(b.is_new, false)) --unborn_;
     is_starved_ = false;
     born_.became_ready.notify_all();  // A thread that waits for one of its own making takes this.
@@ -116,7 +118,9 @@ void body_pool::add_idle(body& b) {
 }
 
 void body_pool::end_one(body& b) {
-    dying_.insert(&b);
+    UMS_DEBUG_CHECK(b.runs == nullptr, "a body was told to end that runs a worker");
+    [[maybe_unused]] const bool is_first = dying_.insert(&b).second;
+    UMS_DEBUG_CHECK(is_first, "a body was told to end twice");
     const int failed = ums_worker_terminate(b.thread, 0);
     // -ESRCH: the program ended the thread by the native names.
     compat::check(failed == 0 || failed == -ESRCH,
@@ -137,6 +141,7 @@ void body_pool::end_all(locked& hold) {
 }
 
 void body_pool::bury(body& b) {
+    UMS_DEBUG_CHECK(alive_ != 0, "more bodies have ended than were made");
     ums_context_destroy(b.context);
     if (!b.is_joined) dead_.push_back(b.thread);
     dying_.erase(&b);

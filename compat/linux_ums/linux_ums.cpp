@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/check.hpp"
 #include "linux_ums/info_files.hpp"
 #include "linux_ums/scheduler.hpp"
 
@@ -187,6 +188,8 @@ int ums_close(int number) {
             all().handles.erase(number);
         }
         for (const auto& l : lists) {
+            UMS_DEBUG_CHECK(l->left == 0 && l->schedulers == 0 && l->first == nullptr,
+                            "a list was closed that has workers or scheduler threads");
             ums_completion_list_set_notify(l->items, nullptr, nullptr);
             ums_completion_list_destroy(l->items);
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "linux_ums/registry.hpp"
 
+#include "base/check.hpp"
 #include "linux_ums/body.hpp"
 
 namespace ums::linux_names {
@@ -10,6 +11,10 @@ namespace {
 std::uint32_t lock_of_all = 0;
 
 void leave(list& l, worker& w) {
+    UMS_DEBUG_CHECK(w.ticket != 0 && l.ready != 0, "a worker left a list that it is not in");
+    UMS_DEBUG_CHECK((w.before != nullptr ? w.before->after : l.first) == &w &&
+                        (w.after != nullptr ? w.after->before : l.last) == &w,
+                    "the links of a list's ready workers are broken");
     (w.before != nullptr ? w.before->after : l.first) = w.after;
     (w.after != nullptr ? w.after->before : l.last) = w.before;
     w.before = w.after = nullptr;
@@ -20,6 +25,7 @@ void leave(list& l, worker& w) {
 // The list has one worker less. release_ums() waits for the last one, and so do the scheduler
 // threads that entered after it.
 void has_one_less(list& l) {
+    UMS_DEBUG_CHECK(l.left != 0, "a list lost more workers than it had");
     if (--l.left != 0) return;
     all().ended.notify_all();
     l.became_ready.notify_all();
@@ -33,11 +39,13 @@ registry& all() {
 }
 
 void locked::lock() noexcept {
+    UMS_DEBUG_CHECK(!is_held_, "the lock of all was taken twice");
     ums_critical_enter();
     compat::lock_word(lock_of_all);
     is_held_ = true;
 }
 void locked::unlock() noexcept {
+    UMS_DEBUG_CHECK(is_held_, "the lock of all was released twice");
     is_held_ = false;
     compat::unlock_word(lock_of_all);
     ums_critical_leave();
@@ -57,6 +65,7 @@ worker* registry::find_worker(ums_pid_t number) {
 }
 
 void make_ready(worker& w, list& in) {
+    UMS_DEBUG_CHECK(w.ticket == 0, "a worker became ready that is ready already");
     if (w.from != &in) {
         if (w.from != nullptr) has_one_less(*w.from);
         ++in.left;
@@ -79,6 +88,8 @@ void take(worker& w) {
 }
 
 void end(worker& w) {
+    UMS_DEBUG_CHECK(w.ticket == 0, "a worker ended that a list still has");
+    UMS_DEBUG_CHECK(w.adder->left != 0, "a handle lost more workers than it added");
     if (--w.adder->left == 0) all().ended.notify_all();
     has_one_less(*w.from);
     all().workers.erase(w.shown.pid);
@@ -93,10 +104,12 @@ void collect(list& l) {
         ums_context_query(one, UMS_INFORMATION_TERMINATED, &has_ended, 1, nullptr);
         void* data = nullptr;
         ums_context_query(one, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data, nullptr);
+        UMS_DEBUG_CHECK(data != nullptr, "a context came that no body has");
         auto& b = *static_cast<body*>(data);
         worker* const w = b.runs;
         if (has_ended != 0) {
-            all().ending.fetch_sub(1);
+            [[maybe_unused]] const int were = all().ending.fetch_sub(1);
+            UMS_DEBUG_CHECK(were > 0, "more threads were collected than have ended");
             if (w != nullptr) end(*w);
             bodies().bury(b);
         } else if (w != nullptr) {

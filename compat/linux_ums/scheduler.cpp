@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <unistd.h>
 
+#include "base/check.hpp"
 #include "linux_ums/info_files.hpp"
 
 namespace ums::linux_names {
@@ -42,6 +43,8 @@ void come_back(scheduler& s, bool has_yielded) {
     worker* const w = all().find_worker(pid);
     if (w == nullptr) return;
     w->running_ns += static_cast<std::uint64_t>(compat::now() - s.since);
+    UMS_DEBUG_CHECK(!has_yielded || (w->is == worker::state::running && w->in != nullptr),
+                    "a worker yielded that does not run");
     if (!has_yielded) {
         if (w->is == worker::state::running && w->switches == s.turn)
             w->is = worker::state::blocked;
@@ -110,6 +113,7 @@ int begin(worker& w, locked& hold) {
         make_ready(w, *w.from);
         return bodies().has_any() ? -EACCES : -EAGAIN;
     }
+    UMS_DEBUG_CHECK(w.in == nullptr && b->runs == nullptr, "a worker was given two bodies");
     w.in = b;
     b->runs = &w;
     return 0;
@@ -170,7 +174,9 @@ int enter_ums_scheduling_mode(int number, int (*entry)(void*), void* argument,
         const int failed = run(s);
         {
             const locked hold;
-            std::erase(s.of->schedulers, &s);
+            [[maybe_unused]] const std::size_t left = std::erase(s.of->schedulers, &s);
+            UMS_DEBUG_CHECK(left == 1 && s.serves->schedulers != 0,
+                            "a scheduler thread left that had not entered");
             --s.serves->schedulers;
             // Another scheduler may have been woken for a worker that this one left there.
             s.serves->became_ready.notify_all();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "linux_ums/view.hpp"
 
+#include "base/check.hpp"
+
 namespace ums::linux_names {
 
 void view::unlink(item& i) {
@@ -12,6 +14,8 @@ void view::unlink(item& i) {
 
 void view::append(const worker& w) {
     item& made = items_[w.shown.pid];
+    UMS_DEBUG_CHECK(last_ == nullptr || last_->ticket < w.ticket,
+                    "a view was given workers out of the order in which they became ready");
     if (made.ticket != 0) unlink(made);  // From an earlier readiness.
     made = {w.shown, w.ticket, last_, nullptr};
     made.shown.next = nullptr;

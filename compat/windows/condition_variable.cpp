@@ -7,6 +7,7 @@
 // does so before the sleeper looked at the condition, or after the sleeper was counted, and then it
 // sees the count.
 
+#include "base/check.hpp"
 #include "windows/last_error.hpp"
 #include "windows/object.hpp"
 #include "windows/word.hpp"
@@ -28,7 +29,9 @@ BOOL sleep(CONDITION_VARIABLE& variable, DWORD milliseconds, Release release,
     // relaxed: what the waker did is seen by way of the lock.
     while (!is_late && word{variable.Epoch}.load(compat::relaxed) == epoch)
         is_late = !wait_while(variable.Epoch, epoch, limit);
-    word{variable.Sleepers}.fetch_sub(1, compat::relaxed);  // relaxed: a hint from here on.
+    // relaxed: a hint from here on.
+    [[maybe_unused]] const auto were = word{variable.Sleepers}.fetch_sub(1, compat::relaxed);
+    UMS_DEBUG_CHECK(were != 0, "a condition variable was initialised anew while a thread slept");
     acquire();
     return is_late ? BOOL{fail(ERROR_TIMEOUT)} : TRUE;
 }

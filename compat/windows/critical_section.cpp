@@ -4,6 +4,7 @@
 // section is held, and takes it with 2, so that the release after a wait wakes the next: no waiter
 // is forgotten.
 
+#include "base/check.hpp"
 #include "windows/thread.hpp"
 #include "windows/word.hpp"
 
@@ -83,6 +84,8 @@ BOOL TryEnterCriticalSection(LPCRITICAL_SECTION section) {
 }
 
 VOID LeaveCriticalSection(LPCRITICAL_SECTION section) {
+    UMS_DEBUG_CHECK(is_owner(*section, GetCurrentThreadId()) && section->RecursionCount > 0,
+                    "LeaveCriticalSection() by a thread that is not inside");
     if (--section->RecursionCount > 0) return;
     word{section->OwningThreadId}.store(0, compat::relaxed);  // relaxed: see is_owner().
     // sync(windows.section): publishes the section to the next owner.

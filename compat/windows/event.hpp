@@ -3,6 +3,7 @@
 
 // windows/event.hpp
 
+#include "base/check.hpp"
 #include "windows/object.hpp"
 
 namespace ums::windows {
@@ -16,6 +17,7 @@ public:
     // Under the dispatcher's lock:
     bool is_ready(const thread&) const noexcept override { return is_set_; }
     bool take(thread&) noexcept override {
+        UMS_DEBUG_CHECK(is_set_, "an event was taken that is not set");
         if (!is_manual_) is_set_ = false;
         return false;
     }

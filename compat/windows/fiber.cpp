@@ -42,6 +42,7 @@ void destroy(fiber* f) noexcept {
 void arrive(void* now_) {
     auto& now = *static_cast<thread*>(now_);
     fiber* const left = now.left;
+    UMS_DEBUG_CHECK(left->is_running.load(compat::relaxed), "a fiber was left that does not run");
     if (left->is_deleted)
         destroy(left);
     else
@@ -156,6 +157,8 @@ VOID DeleteFiber(LPVOID of) {
         if (f != t.own) f->is_deleted = true;  // It is freed as soon as it is left.
         t.exit(1);
     }
+    UMS_DEBUG_CHECK(!f->is_running.load(compat::relaxed),
+                    "DeleteFiber() of a fiber that runs on another thread");
     if (f == t.own) t.own = nullptr;
     destroy(f);
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "base/check.hpp"
 #include "windows/suspension.hpp"
 
 namespace ums::windows {
@@ -20,6 +21,7 @@ uninterrupted::uninterrupted() noexcept {
 
 uninterrupted::~uninterrupted() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
+    UMS_DEBUG_CHECK(depth > 0, "an uninterrupted section ended on another thread");
     depth = depth - 1;
     if (depth == 0 && is_deferred) {
         is_deferred = false;

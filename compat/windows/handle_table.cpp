@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "base/check.hpp"
 #include "windows/last_error.hpp"
 #include "windows/thread.hpp"
 
@@ -65,6 +66,7 @@ HANDLE open_handle(object& o) noexcept {
         const std::uint32_t index = all.free.back();
         all.free.pop_back();
         place& taken = all.places[index];
+        UMS_DEBUG_CHECK(taken.to == nullptr, "a free place of the handles is in use");
         taken.to = &o;
         taken.use = (taken.use + 1) % uses;
         o.share();
@@ -103,6 +105,8 @@ BOOL CloseHandle(HANDLE handle) {
         if (found == nullptr) return fail(ERROR_INVALID_HANDLE);
         closed = std::exchange(found->to, nullptr);
         table& all = handles();
+        UMS_DEBUG_CHECK(all.free.size() < all.places.size(),
+                        "more handles are free than there are");
         all.free.push_back(static_cast<std::uint32_t>(found - all.places.data()));
     }
     drop(closed);

@@ -3,6 +3,7 @@
 // Interlocked singly linked lists, each behind a lock of one word, so popping need not care about
 // an entry that comes back.
 
+#include "base/check.hpp"
 #include "ums/compat/windows/windows.h"
 #include "windows/guard.hpp"
 
@@ -22,6 +23,7 @@ PSLIST_ENTRY InterlockedPushEntrySList(PSLIST_HEADER head, PSLIST_ENTRY entry) {
 PSLIST_ENTRY InterlockedPopEntrySList(PSLIST_HEADER head) {
     const guard hold{head->State};
     const PSLIST_ENTRY first = head->First;
+    UMS_DEBUG_CHECK((first == nullptr) == (head->Depth == 0), "a list miscounts its entries");
     if (first != nullptr) {
         head->First = first->Next;
         --head->Depth;

@@ -4,6 +4,7 @@
 // windows/mutex.hpp: a mutex with a handle. It is recursive, and reports when its owner ended
 // without releasing it.
 
+#include "base/check.hpp"
 #include "windows/object.hpp"
 #include "windows/thread.hpp"
 
@@ -20,6 +21,7 @@ public:
         return owner_ == nullptr || owner_ == &who;
     }
     bool take(thread& who) noexcept override {
+        UMS_DEBUG_CHECK(is_ready(who), "a mutex was taken that another thread holds");
         if (owner_ == nullptr) {
             owner_ = &who;
             next_ = who.owned;
@@ -32,6 +34,7 @@ public:
     // Returns false if the mutex is not the caller's.
     bool release(const thread& who) noexcept {
         if (owner_ != &who) return false;
+        UMS_DEBUG_CHECK(depth_ != 0, "a mutex has an owner that does not hold it");
         if (--depth_ == 0) {
             leave();
             changed();
@@ -53,7 +56,10 @@ public:
 private:
     void leave() noexcept {
         mutex** at = &owner_->owned;
-        while (*at != this) at = &(*at)->next_;
+        while (*at != this) {
+            UMS_DEBUG_CHECK(*at != nullptr, "a mutex is not among those of its owner");
+            at = &(*at)->next_;
+        }
         *at = next_;
         owner_ = nullptr;
     }

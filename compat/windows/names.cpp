@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 
+#include "base/check.hpp"
 #include "windows/utf8.hpp"
 
 namespace ums::windows {
@@ -23,6 +24,7 @@ object* find_name(const std::string& name) noexcept {
 }
 
 void give_name(const std::string& name, object& o) {
+    UMS_DEBUG_CHECK(!o.has_name && !names().contains(name), "two objects have one name");
     names()[name] = &o;
     o.has_name = true;
 }
@@ -33,6 +35,7 @@ void forget_name(object& o) noexcept {
             names().erase(at);
             return;
         }
+    UMS_DEBUG_CHECK(false, "another object took the name of one that is destroyed");
 }
 
 std::string plain_name(const char* given) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "windows/object.hpp"
 
+#include "base/check.hpp"
 #include "base/futex.hpp"
 #include "windows/names.hpp"
 #include "windows/thread.hpp"
@@ -34,10 +35,13 @@ void waiter::serve(unsigned with) noexcept {
 }
 
 void waiter::unqueue() noexcept {
+    UMS_DEBUG_CHECK(places.size() <= objects.size(), "a wait forgot objects that it is queued on");
     for (std::size_t i = 0; i < places.size(); ++i) objects[i]->unqueue(places[i]);
 }
 
 void object::queue(wait_place& place) noexcept {
+    UMS_DEBUG_CHECK(!place.is_queued && place.by != nullptr,
+                    "a wait was queued twice, or nobody's");
     place.is_queued = true;
     place.previous = last_;
     (last_ != nullptr ? last_->next : first_) = &place;
@@ -46,6 +50,9 @@ void object::queue(wait_place& place) noexcept {
 
 void object::unqueue(wait_place& place) noexcept {
     if (!place.is_queued) return;
+    UMS_DEBUG_CHECK((place.previous != nullptr ? place.previous->next : first_) == &place &&
+                        (place.next != nullptr ? place.next->previous : last_) == &place,
+                    "the list of an object's waiters is broken");
     place.is_queued = false;
     (place.previous != nullptr ? place.previous->next : first_) = place.next;
     (place.next != nullptr ? place.next->previous : last_) = place.previous;
@@ -58,12 +65,16 @@ void object::changed() noexcept {
         at = at->next;  // Another thread's place: a wait queues only once on an object.
         const unsigned result = w.try_take(who);
         if (result == timed_out) continue;
+        // relaxed: written under the lock.
+        UMS_DEBUG_CHECK(w.is_served.load(compat::relaxed) == 0, "a wait was served twice");
         w.serve(result);
     }
 }
 
 object* object::unshare() noexcept {
+    UMS_DEBUG_CHECK(references_ != 0, "an object was dropped more often than shared");
     if (--references_ != 0) return nullptr;
+    UMS_DEBUG_CHECK(first_ == nullptr, "an object is destroyed that a thread waits for");
     if (has_name) forget_name(*this);
     vanish();
     return this;
@@ -84,6 +95,9 @@ unsigned waiter::wait(thread& self, compat::nanoseconds limit) noexcept {
     const std::size_t count = objects.size();
     {
         const guard hold{dispatcher};
+        UMS_DEBUG_CHECK(count != 0 && count < abandoned,
+                        "a wait's result would mean another object");
+        UMS_DEBUG_CHECK(places.empty(), "a thread waits that is waiting already");
         result = try_take(self);
         if (result != timed_out || limit <= 0) return result;
         // relaxed: written under the lock.

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/atomic.hpp"
+#include "base/check.hpp"
 #include "base/futex.hpp"
 #include "windows/guard.hpp"
 
@@ -61,7 +62,10 @@ public:
     // The last reference is gone.
     virtual void vanish() noexcept {}
 
-    void share() noexcept { ++references_; }
+    void share() noexcept {
+        UMS_DEBUG_CHECK(references_ != 0, "an object was shared that is being destroyed");
+        ++references_;
+    }
     // Drops a reference. Returns the object that the caller must delete, outside the lock, or null.
     [[nodiscard]] object* unshare() noexcept;
 

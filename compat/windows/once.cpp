@@ -4,6 +4,7 @@
 // waiter sets 2, or finds it, while the initialisation is under way; the thread that ends it
 // exchanges the state, and wakes the waiters if it was 2.
 
+#include "base/check.hpp"
 #include "windows/last_error.hpp"
 #include "windows/word.hpp"
 
@@ -30,8 +31,10 @@ BOOL InitOnceExecuteOnce(PINIT_ONCE once, PINIT_ONCE_FN function, PVOID paramete
                 continue;
             const bool is_right = function(once, parameter, &once->Context) != FALSE;
             // sync(windows.once): publishes what the function did.
-            if (state.exchange(is_right ? is_done : is_new, compat::release) == has_waiters)
-                wake_all(once->State);
+            const std::uint32_t was = state.exchange(is_right ? is_done : is_new, compat::release);
+            UMS_DEBUG_CHECK(was == is_under_way || was == has_waiters,
+                            "a one-time initialisation ended twice");
+            if (was == has_waiters) wake_all(once->State);
             if (!is_right) return FALSE;
             break;
         }

@@ -60,8 +60,10 @@ bool finish(job& j, std::size_t n, bool closes = false, HANDLE event = nullptr) 
         const guard hold{lock};
         if (closes) j.is_closed = true, j.told = event;
         // sync(windows.pool): publishes what the function did.
-        if (j.unfinished.fetch_sub(static_cast<std::uint32_t>(n), compat::release) != n)
-            return false;
+        const auto times = static_cast<std::uint32_t>(n);
+        const std::uint32_t were = j.unfinished.fetch_sub(times, compat::release);
+        UMS_DEBUG_CHECK(were >= times, "a job ended more often than it was to run");
+        if (were != times) return false;
         compat::futex_wake(&j.unfinished, 0x7FFFFFFF);
         if (!j.is_closed) return false;
         told = j.told;
@@ -110,6 +112,7 @@ job* next() {
                 }
                 if (p.idle == 0 || first->first < end) until = first->first;
             }
+            UMS_DEBUG_CHECK(p.idle < p.threads, "more threads of the pool are idle than there are");
             if (until <= now) return --p.threads, nullptr;
             ++p.idle;
             seen = p.changes.load(compat::relaxed);  // relaxed: changed under the lock.

@@ -3,6 +3,7 @@
 
 // windows/semaphore.hpp
 
+#include "base/check.hpp"
 #include "windows/object.hpp"
 
 namespace ums::windows {
@@ -17,6 +18,7 @@ public:
     // Under the dispatcher's lock:
     bool is_ready(const thread&) const noexcept override { return count_ > 0; }
     bool take(thread&) noexcept override {
+        UMS_DEBUG_CHECK(count_ > 0, "a permit was taken that a semaphore does not have");
         --count_;
         return false;
     }

@@ -7,6 +7,7 @@
 // frees the lock clears the bit in the same step and wakes all sleepers, which try again: so no
 // thread sleeps on a free lock.
 
+#include "base/check.hpp"
 #include "windows/last_error.hpp"
 #include "windows/word.hpp"
 
@@ -58,13 +59,17 @@ BOOLEAN TryAcquireSRWLockShared(PSRWLOCK lock) { return take(*lock, true, false)
 
 VOID ReleaseSRWLockExclusive(PSRWLOCK lock) {
     // sync(windows.srw): publishes the section to the next holders.
-    free_lock(*lock, word{lock->State}.exchange(0, compat::release));
+    const std::uint32_t was = word{lock->State}.exchange(0, compat::release);
+    UMS_DEBUG_CHECK((was & ~waiters) == writer, "a writer released an SRW lock that none holds");
+    free_lock(*lock, was);
 }
 
 VOID ReleaseSRWLockShared(PSRWLOCK lock) {
     word state{lock->State};
     std::uint32_t seen = state.load(compat::relaxed);  // relaxed: the exchange decides.
     for (;;) {
+        UMS_DEBUG_CHECK((seen & writer) == 0 && (seen & ~waiters) != 0,
+                        "a reader released an SRW lock that no reader holds");
         const bool is_last = (seen & ~waiters) == 1;
         // sync(windows.srw): what readers did comes before the next writer. It is an acquire too,
         // so that the last reader's release covers the other readers'.

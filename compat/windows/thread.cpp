@@ -60,6 +60,7 @@ thread& thread::current() noexcept {
 
 void thread::begin() noexcept {
     if (self == this) return;
+    UMS_DEBUG_CHECK(self == nullptr, "a thread was to become another one");
     self = this;
     end_rounds = 0;
     ::pthread_setspecific(end_key(), this);
@@ -87,6 +88,7 @@ void thread::end() noexcept {
     wait.unqueue();  // It may have been terminated while it waited.
     wait.places.clear();
     if (waited_on != nullptr) compat::futex_wake(waited_on);
+    UMS_DEBUG_CHECK(has_exit_code, "a thread ended without a result");
     while (owned != nullptr) owned->abandon();
     // relaxed: under the lock; a thread that waits for this one to stop looks at the count again.
     stop.count.store(0, compat::relaxed);
@@ -130,6 +132,9 @@ void thread::join() noexcept {
 }
 
 thread::~thread() {
+    // relaxed: no other thread has a reference.
+    UMS_DEBUG_CHECK(has_ended || id.load(compat::relaxed) == 0,
+                    "the record of a thread that runs is destroyed");
     if (arrived != nullptr) CloseHandle(arrived);
     if (this == ending && !is_joined && from != origin::adopted)
         from == origin::worker ? ums_worker_detach(worker) : ::pthread_detach(handle);

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "base/check.hpp"
 #include "windows/thread.hpp"
 
 namespace ums::windows {
@@ -17,6 +18,7 @@ std::unordered_map<std::uint32_t, thread*>& ids() {
 }  // namespace
 
 void note_thread(std::uint32_t id, thread& t) noexcept {
+    UMS_DEBUG_CHECK(id != 0, "a thread was noted before it had an id");
     const guard hold{dispatcher};
     ids()[id] = &t;
 }
