@@ -82,7 +82,7 @@ std::string program_of(std::string_view workload, std::string_view runtime) {
     for (const char c : runtime) {
         if (c != ':')
             peer += c == '.' || c == ' ' ? '_' : c;
-        else if (peer.back() != '_')
+        else if (!peer.ends_with('_'))
             peer += '_';
     }
     return fmt::format("{}-{}", workload, peer);

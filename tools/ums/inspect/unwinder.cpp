@@ -47,7 +47,9 @@ const unwinder::plan& unwinder::plan_for(address pc) {
 }
 
 bool unwinder::load(const stack_copy& copy, address at, std::uint64_t& value) const {
-    if (at >= copy.begin && at - copy.begin + sizeof value <= copy.bytes.size()) {
+    // Not by a sum, which wraps for the last addresses there are.
+    if (at >= copy.begin && copy.bytes.size() >= sizeof value &&
+        at - copy.begin <= copy.bytes.size() - sizeof value) {
         std::memcpy(&value, copy.bytes.data() + (at - copy.begin), sizeof value);
         return true;
     }
