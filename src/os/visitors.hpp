@@ -9,6 +9,7 @@
 
 #include <cstdint>
 
+#include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "os/futex.hpp"
 
@@ -21,7 +22,9 @@ public:
     void come() noexcept { word_.fetch_add(1, base::seq_cst); }
     void go() noexcept {
         // sync(visitors): all accesses to the thing are over. The word is not touched after this.
-        if (word_.fetch_sub(1, base::release) == (awaited | 1)) futex_wake(word_.address());
+        const std::uint32_t were = word_.fetch_sub(1, base::release);
+        UMS_DEBUG_ASSERT((were & ~awaited) != 0, "more visitors have gone than came");
+        if (were == (awaited | 1)) futex_wake(word_.address());
     }
 
     void wait_for_all() noexcept {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <barrier>
+#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -39,6 +40,7 @@ public:
                                  });
             number_[fibers_.back().ref().id().value()] = i;
         }
+        assert(number_.size() == n && "two fibers that live have one id");
         // They have to wait before their links are used for something else.
         for (int i = 0; i < 3; ++i) ums::this_fiber::yield();
     }
@@ -47,7 +49,10 @@ public:
         for (auto& f : fibers_) f.ref().unpark();
         for (auto& f : fibers_) f.join();
     }
-    ums::fiber_ref operator[](unsigned i) const { return fibers_[i].ref(); }
+    ums::fiber_ref operator[](unsigned i) const {
+        assert(i < fibers_.size() && "a trial asks for a fiber that it did not make");
+        return fibers_[i].ref();
+    }
     // Returns the number of the fiber. Throws if it is none of them.
     unsigned number(ums::fiber_ref f) const {
         const auto found = number_.find(f.id().value());
@@ -72,11 +77,15 @@ struct trial_cluster {
         order->attach(active);
         made = std::max(made, ++active);
     }
-    void remove() { order->detach(--active); }
+    void remove() {
+        assert(active > 1 && "a trial takes the last processor away");
+        order->detach(--active);
+    }
 
     // Returns what processor `p` would run. The scheduler looks at the other processors in any
     // order.
     ums::fiber_ref take(unsigned p, unsigned first_victim = 0) {
+        assert(p < active && "a trial runs a processor that was removed");
         if (const ums::fiber_ref f = order->next(p)) return f;
         for (unsigned i = 0; i < made; ++i) {
             const unsigned victim = (first_victim + i) % made;
@@ -173,6 +182,7 @@ void test_conservation(const policy_subject& subject) {
             std::swap(outside[random() % outside.size()], outside.back());
             const unsigned i = outside.back();
             outside.pop_back();
+            assert(!queued[i] && "the trial itself queues a fiber twice");
             queued[i] = true;
             c.order->ready(all[i], from);
         };
@@ -300,6 +310,8 @@ public:
         to_this_thread.sigev_signo = SIGVTALRM;
         to_this_thread.sigev_value.sival_ptr = this;
         to_this_thread._sigev_un._tid = ::gettid();
+        assert(period.count() > 0 && period.count() < 1'000'000'000 &&
+               "a period is no part of a second");
         const timespec every{0, static_cast<long>(period.count())};
         const itimerspec times{every, every};
         ::sigaction(SIGVTALRM, &action, nullptr);

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -79,6 +80,7 @@ void print_lines(const snapshot& s, reach recorded, const std::vector<std::uint3
     std::map<address, std::string> starts;
     fmt::memory_buffer line;
     for (const std::uint32_t i : chosen) {
+        assert(i < s.fibers.size() && "a fiber was chosen that is not in the picture");
         const fiber_record& f = s.fibers[i];
         any_moved |= f.has_moved;
         const auto [start, is_new] = starts.try_emplace(f.run);

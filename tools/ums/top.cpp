@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -69,6 +70,7 @@ nlohmann::json to_json(const activity& a, const std::vector<std::size_t>& chosen
     auto& list = all[fibers ? "fibers" : "starts"] = nlohmann::json::array();
     for (const std::size_t i : chosen) {
         if (!fibers) {
+            assert(i < a.starts.size() && "a start was chosen that is not in the picture");
             const start_activity& g = a.starts[i];
             list.push_back({{"start", g.start},
                             {"fibers", g.fibers.size()},

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <clocale>
 #include <csignal>
 #include <cstdlib>
@@ -106,6 +107,7 @@ void top_page::refresh() {
 std::uint64_t top_page::selected_key() const {
     if (selected_ >= chosen_.size()) return 0;
     const std::size_t which = chosen_[selected_];
+    assert(now_.now != nullptr && "a line is selected before the first look");
     return view_.shown() == top_view::list::starts
                ? std::hash<std::string>{}(now_.starts[which].start)
                : now_.now->fibers[now_.fibers[which].fiber].id;
@@ -165,6 +167,7 @@ void top_page::draw_list(int top, int bottom) {
     if (top >= bottom) return;
     put(top, {top_line::kind::heading, view_.heading(columns), 0}, width);
     list_rows_ = static_cast<std::size_t>(std::max(1, bottom - top - 1));
+    assert((selected_ == 0 || selected_ < chosen_.size()) && "a line is selected behind the last");
     if (selected_ < first_) first_ = selected_;
     if (selected_ >= first_ + list_rows_) first_ = selected_ - list_rows_ + 1;
     first_ = std::min(first_, chosen_.size() > list_rows_ ? chosen_.size() - list_rows_ : 0);
@@ -179,6 +182,7 @@ void top_page::draw_list(int top, int bottom) {
 // In place of everything else, because stacks need the room.
 void top_page::draw_overlay(int height, int width) {
     werase(stdscr);
+    assert(height > 1 && !overlay_.empty() && "an overlay is drawn without room, or without text");
     const auto rows = static_cast<std::size_t>(height - 1);
     const std::size_t last = overlay_.size() > rows ? overlay_.size() - rows : 0;
     overlay_first_ = std::min(overlay_first_, last);

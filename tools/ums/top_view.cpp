@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <tuple>
 
@@ -20,6 +21,7 @@ constexpr const char* start_keys[] = {"share", "count", "stack", "name"};
 constexpr const char* fiber_keys[] = {"share", "unmoved", "stack", "name", "id"};
 
 std::string bar(double share, std::size_t width) {
+    assert(share >= 0 && "a share is less than nothing");
     const auto full = static_cast<std::size_t>(std::lround(share * static_cast<double>(width)));
     return "[" + std::string(std::min(full, width), '|') +
            std::string(width - std::min(full, width), ' ') + "]";
@@ -128,6 +130,8 @@ void top_view::match(const std::string& expression) {
 }
 
 bool top_view::has(const activity& a, std::size_t which) const {
+    assert(which < (shown_ == list::starts ? a.starts.size() : a.fibers.size()) &&
+           "not in the picture");
     if (expression_.empty()) return true;
     if (shown_ == list::starts) return std::regex_search(a.starts[which].start, wanted_);
     const fiber_record& f = a.now->fibers[a.fibers[which].fiber];
@@ -171,6 +175,7 @@ std::vector<std::size_t> top_view::chosen(const activity& a) const {
 std::vector<top_line> top_view::head(const activity& a, const std::string& library, unsigned width,
                                      std::size_t rows_most) const {
     using kind = top_line::kind;
+    assert(a.now != nullptr && "a page is drawn before the first look");
     const snapshot& s = *a.now;
     std::vector<top_line> lines;
     const auto add = [&](kind is, std::string text) {
@@ -259,6 +264,8 @@ std::string top_view::heading(unsigned width) const {
 }
 
 std::string top_view::row(const activity& a, std::size_t which, unsigned width) const {
+    assert(which < (shown_ == list::starts ? a.starts.size() : a.fibers.size()) &&
+           "not in the picture");
     const auto fitted = [](std::string text, unsigned columns) {
         if (text.size() > columns) text = text.substr(0, columns - 2) + "..";
         return fmt::format("{:<{}}", text, columns);

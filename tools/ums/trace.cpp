@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -80,6 +81,7 @@ void learn_fibers(const subject& s, inspect::symbols& names, known_fibers& into)
 }
 
 totals tell_all(const recorded& r, sink& to) {
+    assert(r.names != nullptr && "a recording has lost the names that go with it");
     return tell(
         r.what, r.from, r.known,
         [&](inspect::address at) { return inspect::start_function(r.names->function(at)); }, to);
@@ -98,6 +100,7 @@ public:
     output& operator=(const output&) = delete;
     [[nodiscard]] std::FILE* file() const { return file_; }
     void close() {
+        assert(file_ != nullptr && "a trace's file is closed twice");
         const bool is_good = std::ferror(file_) == 0;
         if (std::fclose(std::exchange(file_, nullptr)) != 0 || !is_good)
             throw std::runtime_error{
@@ -148,6 +151,7 @@ class switched_on {
 public:
     switched_on(const live_rings& rings, std::uint64_t ring_bytes)
         : rings_{rings}, is_over_{rings.is_on()} {
+        assert(ring_bytes <= UINT32_MAX && "a ring's size does not fit into its word");
         rings.switch_on(static_cast<std::uint32_t>(ring_bytes));
     }
     ~switched_on() {
@@ -246,6 +250,7 @@ int run_command(const trace_request& asked) {
 
 int sum_up(const trace_request& asked) {
     summary sum;
+    assert(asked.words.size() == 2 && "a summary was asked for of nothing");
     const std::string& what = asked.words[1];
     if (is_number(what)) {
         catch_interrupts();

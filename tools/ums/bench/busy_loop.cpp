@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <system_error>
@@ -16,6 +17,7 @@ busy_loop::busy_loop(const std::vector<int>& cpus) {
     processes_.reserve(cpus.size());
     const pid_t parent = getpid();
     for (const int cpu : cpus) {
+        assert(cpu >= 0 && cpu < CPU_SETSIZE && "a loop would run on every CPU");
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
@@ -38,7 +40,10 @@ busy_loop::busy_loop(const std::vector<int>& cpus) {
 busy_loop::~busy_loop() { end(); }
 
 void busy_loop::end() noexcept {
-    for (const pid_t one : processes_) kill(one, SIGKILL);
+    for (const pid_t one : processes_) {
+        assert(one > 0 && "the signal would go to other programs");
+        kill(one, SIGKILL);
+    }
     for (const pid_t one : processes_)
         while (waitpid(one, nullptr, 0) < 0 && errno == EINTR) {
         }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 namespace tool {
 
@@ -108,8 +109,10 @@ table by_way(const result& got, std::string title, const std::string& figure, co
         return static_cast<std::size_t>(at - made.header.begin());
     };
     for_each(got, which, [&](const setting& group) {
-        for (const auto& one : group)
+        for (const auto& one : group) {
+            assert(one.settings.contains("way") && "a cell does its work in no way");
             found.push_back({&one, column_of(one.settings["way"].get<std::string>())});
+        }
     });
     for (const auto& runtime : runtimes_of(got, which))
         for (const auto& [one, column] : found) {
@@ -120,6 +123,7 @@ table by_way(const result& got, std::string title, const std::string& figure, co
                 return std::equal(labels.begin(), labels.end(), row.begin(),
                                   [](const entry& a, const entry& b) { return a.text == b.text; });
             });
+            assert(column < made.header.size() && "a way has no column");
             auto& row = at != made.rows.end()
                             ? *at
                             : made.rows.emplace_back(made.header.size(), entry{"-", "", false});
@@ -210,6 +214,7 @@ chart bars(const result& got, std::string title, const std::string& figure, std:
             if (value) bars_of.points.push_back({index, *value});
             ++index;
         });
+        assert(index == static_cast<double>(made.labels.size()) && "bars stand over no label");
         if (!bars_of.points.empty()) made.all.push_back(std::move(bars_of));
     }
     return made;

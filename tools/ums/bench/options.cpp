@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 
 #include "../usage.hpp"
@@ -27,6 +28,7 @@ std::vector<std::string> word_list(std::string_view option, std::string_view tex
 std::vector<std::uint64_t> number_list(std::string_view option, std::string_view text,
                                        std::uint64_t lowest, std::uint64_t highest,
                                        std::string_view why_highest) {
+    assert(lowest <= highest && "no number is allowed");
     std::vector<std::uint64_t> numbers;
     for (const auto& word : word_list(option, text)) {
         std::uint64_t number = 0;

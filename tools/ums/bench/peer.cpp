@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -69,6 +70,7 @@ answer understand(const std::string& out) {
 // As many CPUs as the cell has processors, taken from the end, because the first CPUs take most
 // interrupts.
 std::vector<int> cpus_for(std::uint64_t processors) {
+    assert(processors != 0 && "a peer for no processor would run on all CPUs");
     auto cpus = available_cpus();
     if (processors < cpus.size())
         cpus.erase(cpus.begin(), cpus.end() - static_cast<std::ptrdiff_t>(processors));

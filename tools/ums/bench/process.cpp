@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -71,6 +72,8 @@ public:
         for (auto& one : added_) envp_.push_back(one.data());
         envp_.push_back(nullptr);
 
+        assert(std::is_sorted(what.cpus.begin(), what.cpus.end()) &&
+               "the last CPU is not the highest");
         const int most = what.cpus.empty() ? 1 : what.cpus.back() + 1;
         set_.reset(CPU_ALLOC(most));
         set_bytes_ = CPU_ALLOC_SIZE(most);
@@ -152,6 +155,7 @@ public:
     int handle() const { return handle_.number(); }
 
     int end() {
+        assert(pid_ > 0 && "the signal would go to the command's own group");
         kill(-pid_, SIGKILL);
         kill(pid_, SIGKILL);  // In case the child has not reached setpgid() yet.
         return wait();
@@ -159,6 +163,7 @@ public:
 
     int wait() {
         int status = 0;
+        assert(pid_ > 0 && "a program is waited for twice");
         while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
         }
         pid_ = 0;

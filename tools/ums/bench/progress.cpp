@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cmath>
 #include <cstdio>
 
@@ -14,6 +15,7 @@ progress::progress() : is_terminal_{isatty(STDERR_FILENO) == 1} {}
 
 void progress::show(step which, const std::string& bench, std::size_t done, std::size_t all,
                     const std::string& what, double left_s) {
+    assert(done <= all && "more runs are done than there are");
     if (!is_terminal_ && which == step::prepare) return;
     std::string text = fmt::format("[{} {}/{}] ", bench, done, all);
     if (left_s >= 0) {

@@ -4,6 +4,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <cassert>
 #include <ctime>
 
 #include "page/assets.hpp"
@@ -48,6 +49,7 @@ std::string table_html(const table& shown) {
                             escaped(shown.header[c]));
     html += "</tr></thead>\n<tbody>\n";
     for (const auto& row : shown.rows) {
+        assert(row.size() == shown.header.size() && "a row does not fit its header");
         html += "<tr>";
         for (std::size_t c = 0; c < row.size(); ++c) {
             const auto& [text, spread, is_error] = row[c];

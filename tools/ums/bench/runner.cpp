@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "peer.hpp"
@@ -75,6 +76,7 @@ void runner::probe(cell& one) {
 // Takes the best of two short runs of each variant. A variant that fails is not chosen; if all
 // fail, the measurement of the first will say why.
 void runner::choose_variant(cell& one) {
+    assert(!one.variants.empty() && "there is no variant to choose");
     double best = HUGE_VAL;
     const std::vector<std::string>* chosen = &one.variants.front();
     for (const auto& variant : one.variants) {
@@ -105,6 +107,7 @@ void runner::choose_yields(cell& one) {
         const auto got = run_peer(one, one.probe_args, timeout_s);
         found = ns_per_op_.emplace(key, got.error.empty() ? got.figures.at("ns_per_op") : 0).first;
     }
+    assert(one.fibers() != 0 && one.yields != 0 && "no fiber yields");
     const double all_ns = static_cast<double>(one.fibers()) * found->second;
     auto yields = one.yields;
     if (all_ns * static_cast<double>(yields) > one.budget_s * 1e9) {
@@ -123,12 +126,16 @@ void runner::find_equals() {
                                      fmt::join(one.args, " "));
         const auto [found, is_new] = first.emplace(key, &one);
         if (is_new) return;
+        assert(found->second->same_as == nullptr && "a cell is the same as one that is not run");
+        assert(runs_all_ >= repetitions_ && "more runs are left out than there are");
         one.same_as = found->second;
         runs_all_ -= repetitions_;
     });
 }
 
 void runner::measure(cell& one) {
+    assert(one.same_as == nullptr && one.error.empty() &&
+           "a cell is measured that has failed, or is another's");
     const auto got = run_peer(one, {}, timeout_s);
     one.seconds = got.seconds;
     one.error = got.error;
@@ -154,6 +161,7 @@ double runner::left_s() const {
     double left_s = 0;
     for_each([&](const cell& one) {
         if (!one.error.empty() || one.same_as != nullptr) return;
+        assert(one.runs() <= repetitions_ && "a cell was run too often");
         const auto runs_left = static_cast<double>(repetitions_ - one.runs());
         left_s += runs_left * (one.seconds > 0 ? one.seconds : known_s / known);
     });

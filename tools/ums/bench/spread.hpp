@@ -4,6 +4,7 @@
 // tools/ums/bench/spread.hpp: the median of a figure's samples, and its extremes.
 
 #include <algorithm>
+#include <cassert>
 #include <vector>
 
 namespace tool {
@@ -16,6 +17,7 @@ struct spread {
 
 // Requires: at least one sample.
 inline spread spread_of(std::vector<double> samples) {
+    assert(!samples.empty() && "there is no median of nothing");
     std::sort(samples.begin(), samples.end());
     const auto middle = samples.size() / 2;
     const bool even = samples.size() % 2 == 0;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 
 namespace tool {
@@ -63,9 +64,11 @@ entry entry_of(const cell& one, const std::string& figure, format how) {
 }
 
 std::string text_of(const table& shown) {
+    assert(shown.labels <= shown.header.size() && "a table has more labels than columns");
     std::vector<widths> columns(shown.header.size());
     for (std::size_t c = 0; c < columns.size(); ++c) {
         for (const auto& row : shown.rows) {
+            assert(row.size() == columns.size() && "a row does not fit its header");
             columns[c].text = std::max(columns[c].text, row[c].text.size());
             columns[c].spread = std::max(columns[c].spread, row[c].spread.size());
         }

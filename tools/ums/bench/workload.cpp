@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "../machine.hpp"
 #include "../usage.hpp"
@@ -72,6 +73,7 @@ std::string workload::missing(const std::string& runtime) const {
 
 cell workload::make_cell(const std::string& runtime, std::uint64_t processors,
                          std::uint64_t fibers) const {
+    assert(processors != 0 && "a cell has no processor");
     cell made;
     made.runtime = runtime;
     made.program = program(runtime);
@@ -115,6 +117,7 @@ std::vector<std::uint64_t> given_or(const std::vector<std::uint64_t>& given,
 
 bool fits(const std::string& runtime, std::uint64_t fibers, std::uint64_t bytes_each,
           std::vector<std::string>& notes) {
+    assert(bytes_each != 0 && fibers <= UINT64_MAX / bytes_each && "the sum of memory overflows");
     const auto free = available_memory();
     if (free == 0 || fibers * bytes_each < free / 10 * 8) return true;
     auto note =

@@ -2,6 +2,7 @@
 #include "activity.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace tool::inspect {
 
@@ -16,6 +17,7 @@ double rate(std::uint64_t now, std::uint64_t before, double seconds) {
 std::uint64_t middle(const std::vector<std::uint64_t>& now,
                      const std::vector<std::uint64_t>& before) {
     if (now.size() != before.size()) return 0;
+    assert(now.size() <= 64 && "there are more buckets than bits in a word");
     std::uint64_t all = 0, so_far = 0;
     for (std::size_t i = 0; i < now.size(); ++i) all += now[i] - before[i];
     if (all == 0) return 0;
@@ -59,6 +61,7 @@ void activity_watch::add_processors(activity& a) const {
         const auto old = processors_before_.find(p.at);
         const processor_record& before = old != processors_before_.end() ? old->second : p;
         processor_activity one;
+        assert(p.cluster < a.now->clusters.size() && "a processor is of a cluster not read");
         one.cluster = a.now->clusters[p.cluster].name;
         one.index = p.index;
         one.busy = a.looks != 0 ? occupied_.busy(p.at) : 0;
@@ -132,6 +135,7 @@ void activity_watch::add_fibers(activity& a) {
         if (one.unmoved_s == 0) p.since = s.taken_at;
         a.fibers.push_back(one);
     }
+    assert(a.fibers.size() == s.fibers.size() && "fibers and what they did are out of step");
     std::erase_if(places_, [&](const auto& one) { return one.second.turn != turn_; });
     if (a.looks == 0) return;
     for (const auto& [run, count] : occupied_.by_start())

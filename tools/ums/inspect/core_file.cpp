@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
@@ -193,6 +194,7 @@ bool core_file::read_part(address at, char* into, std::size_t bytes) const {
         else
             n = from_files(at, into, bytes);
         if (n == 0) return false;
+        assert(n <= bytes && "more was read than there is room for");
         at += n;
         into += n;
         bytes -= n;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -55,6 +56,7 @@ std::string descriptors::look_up(std::uint64_t fd) {
 }
 
 void descriptors::load() {
+    assert(!is_loaded_ && pid_ != 0 && "sockets are loaded twice, or of no process");
     is_loaded_ = true;
     load_internet("tcp", "tcp");
     load_internet("tcp6", "tcp");

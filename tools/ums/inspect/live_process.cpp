@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <ctime>
@@ -114,6 +115,7 @@ std::string live_process::proc(const std::string& rest) const {
 }
 
 void live_process::stop_all() {
+    assert(stopped_.empty() && "a process is stopped that stands still");
     stopped_at_ = now();
     // Catches threads that are made meanwhile: repeats until a look finds none that still runs.
     for (bool found = true; found;) {
@@ -155,6 +157,7 @@ void live_process::read(std::span<piece> pieces) const {
             pieces[next + whole++].is_read = true;
         }
         if (whole < n) pieces[next + whole++].is_read = false;
+        assert(whole != 0 && whole <= n && "a call read no piece, or more than it was given");
         next += whole;
     }
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -35,6 +36,7 @@ void lock_graph::find_circles() {
     for (std::uint32_t start = 0; start < next_.size(); ++start) {
         std::uint32_t at = start;
         while (at != nobody && walk[at] == nobody) {
+            assert((next_[at] == nobody || next_[at] < next_.size()) && "a node waits for none");
             walk[at] = start;
             at = next_[at];
         }
@@ -46,11 +48,13 @@ void lock_graph::find_circles() {
 }
 
 std::string lock_graph::name(std::uint32_t node) const {
+    assert(node < next_.size() && "a node is neither a fiber nor a thread");
     if (node < of_.fibers.size()) return fiber_in_words(of_.fibers[node]);
     return fmt::format("plain thread {}", of_.thread_waits[node - of_.fibers.size()].tid);
 }
 
 std::string lock_graph::waits(std::uint32_t node) const {
+    assert(node < next_.size() && "a node is neither a fiber nor a thread");
     descriptors none;
     if (node < of_.fibers.size()) return wait_in_words(of_, of_.fibers[node], none);
     const thread_wait_record& t = of_.thread_waits[node - of_.fibers.size()];
@@ -94,6 +98,7 @@ std::string lock_graph::json() const {
         all["deadlocks"].push_back(std::move(nodes));
     }
     for (const lock& one : locks()) {
+        assert(!one.waiting.empty() && "a lock is listed that nobody waits for");
         const fiber_record& first = of_.fibers[one.waiting.front()];
         nlohmann::json j{{"kind", name_of(first.waits)},
                          {"object", fmt::format("0x{:x}", one.object)},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "occupancy.hpp"
 
+#include <cassert>
+
 namespace tool::inspect {
 
 void occupancy::start(std::span<const processor_record> processors) {
@@ -45,12 +47,14 @@ void occupancy::look() {
 }
 
 double occupancy::busy(address processor) const {
+    assert(looks_ != 0 && "a share of no look was asked for");
     const auto found = busy_.find(processor);
     return found == busy_.end() ? 0
                                 : static_cast<double>(found->second) / static_cast<double>(looks_);
 }
 
 double occupancy::of_fiber(std::uint64_t id) const {
+    assert(looks_ != 0 && "a share of no look was asked for");
     const auto found = by_fiber_.find(id);
     return found == by_fiber_.end()
                ? 0

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "printable.hpp"
 
+#include <cassert>
+
 #include <fmt/format.h>
 
 namespace tool::inspect {
@@ -40,6 +42,7 @@ std::string printable(std::string_view name) {
     std::string out;
     while (!name.empty()) {
         if (const std::size_t n = shown_bytes(name); n != 0) {
+            assert(n <= name.size() && "a character ends behind its text");
             out += name.substr(0, n);
             name.remove_prefix(n);
         } else {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <stdexcept>
 
 #include "core_file.hpp"
@@ -20,6 +21,8 @@ std::unique_ptr<process> open_process(const std::string& target, bool stop) {
 }
 
 int number_of(const std::string& digits) {
+    assert(!digits.empty() && digits.find_first_not_of("0123456789") == digits.npos &&
+           "a process's number has something else than digits");
     if (digits.size() > 9) throw std::runtime_error{fmt::format("there is no process {}", digits)};
     return std::stoi(digits);
 }

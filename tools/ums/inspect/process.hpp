@@ -3,6 +3,7 @@
 
 // tools/ums/inspect/process.hpp: the process that is inspected, live or in a core file.
 
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ struct registers {
     bool is_known[count] = {};
 
     void set(unsigned number, std::uint64_t v) {
+        assert(number < count && "there is no register of that number");
         value[number] = v;
         is_known[number] = true;
     }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdint>
 #include <sstream>
 #include <utility>
@@ -57,6 +58,9 @@ bool selection::has(const fiber_record& f, const std::string& cluster,
 
 void sort_fibers(const std::string& key, const snapshot& s, std::vector<std::uint32_t>& chosen,
                  const std::function<std::string(address)>& start) {
+    assert(std::all_of(chosen.begin(), chosen.end(),
+                       [&](std::uint32_t i) { return i < s.fibers.size(); }) &&
+           "a fiber was chosen that is not in the picture");
     const auto by = [&](auto of) {
         std::sort(chosen.begin(), chosen.end(), [&](std::uint32_t a, std::uint32_t b) {
             const fiber_record &x = s.fibers[a], &y = s.fibers[b];

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
@@ -89,6 +90,7 @@ void snapshot::read_slabs() {
 }
 
 address snapshot::descriptor_at(const slab& s, std::uint64_t index) const {
+    assert(index < s.carved && "a stack has a descriptor that was never carved");
     const std::uint64_t factor = how_.value("slab.colour_factor");
     const std::uint64_t colours = std::max<std::size_t>(how_.value("slab.colours"), 1);
     const address top = s.stacks + (index + 1) * s.stride;
@@ -185,6 +187,7 @@ void snapshot::read_carriers(std::uint32_t cluster, address first) {
 void snapshot::read_processor(std::uint32_t cluster, address at) {
     std::vector<char> bytes(std::min<std::size_t>(how_.value("processor.size"), 1 << 16));
     if (!of_.read(at, bytes.data(), bytes.size())) return;
+    assert(cluster < clusters.size() && "a processor was read before its cluster");
     const auto number = static_cast<std::uint32_t>(processors.size());
     processor_index_.emplace(at, number);
     const std::size_t before = ready_on_.size();
@@ -297,6 +300,8 @@ void snapshot::read_fibers(const first_look& before) {
                     ++unread;
                     continue;
                 }
+                assert(p.bytes >= size && p.bytes <= room + size &&
+                       "a descriptor overran its room");
                 const std::size_t number = s.first + i, below = p.bytes - size;
                 const char* const text = static_cast<const char*>(p.into);
                 const std::span<const char> d{text + below, size};
@@ -306,6 +311,7 @@ void snapshot::read_fibers(const first_look& before) {
                 f.at = descriptors_[number];
                 f.stack_begin = stack_begin(i);
                 f.stack_end = s.stacks + (i + 1) * s.stride;
+                assert(f.stack_begin < f.stack_end && "a stack ends before it begins");
                 f.sp = at_offset<address>(d, sp);
                 f.ip = at_offset<address>(d, ip);
                 f.bp = at_offset<address>(d, bp);
@@ -340,12 +346,17 @@ std::uint32_t snapshot::number_on(address at) const {
     if (s == slabs_.begin()) return nobody;
     --s;
     const std::uint64_t index = (at - s->stacks) / s->stride;
+    assert((index >= s->carved || s->first + index < descriptors_.size()) &&
+           "a stack is counted that has no descriptor");
     return at < s->end && index < s->carved ? static_cast<std::uint32_t>(s->first + index) : nobody;
 }
 
 std::uint32_t snapshot::fiber_on(address stack) const {
     const std::uint32_t n = number_on(stack);
-    return n != nobody && n < fiber_of_number_.size() ? fiber_of_number_[n] : nobody;
+    const std::uint32_t f =
+        n != nobody && n < fiber_of_number_.size() ? fiber_of_number_[n] : nobody;
+    assert((f == nobody || f < fibers.size()) && "a stack is of a fiber that was not read");
+    return f;
 }
 
 std::uint32_t snapshot::fiber_at(address descriptor) const {
@@ -441,6 +452,7 @@ void snapshot::look_at_threads() {
     const std::size_t stopped = turn("carrier.turn_stopped"), given = turn("carrier.turn_given");
     for (fiber_record& f : fibers) {
         if (f.carrier == nobody) continue;
+        assert(f.carrier < carriers.size() && "a fiber runs on a carrier that was not read");
         carrier_record& c = carriers[f.carrier];
         c.thread = of_.thread(c.tid);
         f.is_handed_off = c.processor == 0;

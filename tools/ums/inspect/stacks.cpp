@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -32,6 +33,7 @@ std::size_t bytes_to_copy(const fiber_record& f) {
 }
 
 call_stack of_running(const snapshot& s, const fiber_record& f, unwinder& by) {
+    assert(f.carrier < s.carriers.size() && "a fiber runs on a carrier that was not read");
     const carrier_record& c = s.carriers[f.carrier];
     call_stack found;
     // A thread in a system call is left alone: its registers are known well enough.
@@ -75,6 +77,7 @@ std::vector<call_stack> stacks_of(const snapshot& s, std::span<const std::uint32
             pieces.push_back({f.sp, bytes.data() + at, n, false});
             at += n;
         }
+        assert(at <= bytes.size() && "the stacks are larger than the room for them");
         s.of().read(pieces);
         for (std::size_t i = first; i < end; ++i) {
             const fiber_record& f = s.fibers[fibers[i]];
@@ -94,6 +97,7 @@ std::vector<call_stack> stacks_of(const snapshot& s, std::span<const std::uint32
 
 std::vector<stack_group> grouped(const snapshot& s, std::span<const std::uint32_t> fibers,
                                  std::vector<call_stack> stacks, bool each) {
+    assert(fibers.size() == stacks.size() && "fibers and their stacks are out of step");
     std::vector<stack_group> all;
     using key = std::tuple<call_stack, fiber_state, wait>;
     std::map<key, std::size_t> index;
@@ -114,6 +118,7 @@ std::vector<stack_group> grouped(const snapshot& s, std::span<const std::uint32_
 }
 
 std::string headline(const snapshot& s, const stack_group& g, descriptors& fds) {
+    assert(!g.fibers.empty() && g.fibers.front() < s.fibers.size() && "a group has no fiber");
     const fiber_record& first = s.fibers[g.fibers.front()];
     if (g.fibers.size() == 1) {
         const std::string why = wait_in_words(s, first, fds);

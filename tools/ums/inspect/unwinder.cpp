@@ -3,6 +3,7 @@
 
 #include <dwarf.h>
 
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 
@@ -32,6 +33,7 @@ const unwinder::plan& unwinder::plan_for(address pc) {
             p.frame = nullptr;
         }
     }
+    assert(p.is_there == (p.frame != nullptr) && "a plan has lost its frame, or kept a wrong one");
     if (!p.is_there) return p;
     dwarf_frame_info(p.frame, nullptr, nullptr, &p.is_signal);
     for (unsigned i = 0; i < registers::count; ++i) {
@@ -158,12 +160,14 @@ bool unwinder::evaluate(const Dwarf_Op* ops, std::size_t count, const registers&
         }
         if (!done) return false;
     }
+    assert(depth <= std::size(stack) && "an expression overran its stack");
     if (depth == 0) return false;
     result = stack[depth - 1];
     return true;
 }
 
 bool unwinder::step(const plan& p, registers& r, const stack_copy& copy, bool& ended) const {
+    assert(p.is_there && "a step by rules that were not found");
     ended = false;
     if (p.rules[registers::ip].kind == rule::undefined) {
         ended = true;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cstring>
 
 namespace tool::inspect {
@@ -10,6 +11,7 @@ namespace tool::inspect {
 namespace {
 
 std::string what(const snapshot& s, const fiber_record& f, descriptors& fds) {
+    assert((f.waits_by == nobody || f.waits_by < s.fibers.size()) && "the holder was not read");
     const std::string object = fmt::format("0x{:x}", f.waits_in);
     const auto holder = [&]() -> std::string {
         if (f.waits_by != nobody) return ", held by " + fiber_in_words(s.fibers[f.waits_by]);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,8 @@ const char* cluster_of(const snapshot& s, const fiber_record& f) {
 }
 
 std::string processor_of(const snapshot& s, const fiber_record& f) {
+    assert((f.processor == nobody || f.processor < s.processors.size()) &&
+           "a fiber is on a processor that was not read");
     return f.processor == nobody ? "-" : std::to_string(s.processors[f.processor].index);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <cassert>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -23,7 +24,10 @@ struct node {
 // [name, microseconds, file, [children]]: short, because there are many.
 nlohmann::json to_json(const std::string& name, const node& n) {
     nlohmann::json above = nlohmann::json::array();
-    for (const auto& [child, of] : n.above) above.push_back(to_json(child, *of));
+    for (const auto& [child, of] : n.above) {
+        assert(of->ns <= n.ns && "a function took longer than its caller");
+        above.push_back(to_json(child, *of));
+    }
     const std::string where =
         n.first.file.empty() ? "" : n.first.file + ":" + std::to_string(n.first.line);
     return {name, n.ns / 1000, where, above};
@@ -61,6 +65,7 @@ std::string to_html(const profile_data& p) {
         text.replace(at, 1, "\\u003c");
     std::string page{ums_asset_flame, ums_asset_flame_end};
     constexpr std::string_view mark = "{{data}}";
+    assert(page.find(mark) != page.npos && "the page has no place for the data");
     page.replace(page.find(mark), mark.size(), text);
     return page;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <ctime>
 #include <filesystem>
@@ -111,6 +112,7 @@ std::int64_t sampler::cpu_time() const {
 }
 
 profile_data sampler::run(double seconds, double frequency, bool on_cpu, bool off_cpu) {
+    assert(seconds > 0 && frequency > 0 && "a profile of no length, or without a look");
     profile_data all;
     all.title = of_.title();
     all.began_ns = day_ns();
@@ -166,6 +168,7 @@ profile_data sampler::run(double seconds, double frequency, bool on_cpu, bool of
     all.stopped_ns = stopped_ns_;
     all.looks_off_cpu = looks_;
     for (const auto& [k, s] : sums_) {
+        assert(!k.frames.empty() && s.count != 0 && s.ns >= 0 && "a sample says nothing");
         sample one;
         for (const std::uint32_t f : k.frames) one.frames.push_back(frames_[f]);
         one.is_on_cpu = k.is_on_cpu;
@@ -251,6 +254,7 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
         used = 0;
         for (std::size_t i = stack; i < pieces.size() && pieces[i].is_read; ++i)
             used += pieces[i].bytes;
+        assert(used <= bytes.size() && "more of a stack was read than there is room for");
         bytes.resize(used);
         if (fiber == 0) return;
         piece words[] = {{fiber + how_.value("fiber.id"), &id, 8, false},
@@ -298,6 +302,7 @@ void sampler::look_off_cpu(double ns) {
         if (is_off) chosen.push_back(i);
     }
     const std::vector<call_stack> stacks = stacks_of(s, chosen, by_);
+    assert(stacks.size() == chosen.size() && "fibers and their stacks are out of step");
     for (std::size_t i = 0; i < chosen.size(); ++i) {
         const fiber_record& f = s.fibers[chosen[i]];
         key k;
@@ -369,6 +374,7 @@ std::uint32_t sampler::number(frame f) {
     const auto [at, is_new] =
         numbers_.try_emplace(std::move(f), static_cast<std::uint32_t>(frames_.size()));
     if (is_new) frames_.push_back(at->first);
+    assert(frames_.size() == numbers_.size() && "two frames have one number");
     return at->second;
 }
 

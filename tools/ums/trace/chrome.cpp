@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "chrome.hpp"
 
+#include <cassert>
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -21,6 +23,7 @@ double us(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 
 chrome_file::chrome_file(std::FILE* into, int process, const std::string& name)
     : file_{into}, process_{process} {
+    assert(file_ != nullptr && "a trace has no file to go to");
     fmt::print(file_,
                "[{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":{}}}}}",
                process_, json_text(name));
@@ -44,6 +47,8 @@ void chrome_file::fiber(std::uint64_t id, std::string_view name, std::string_vie
 }
 
 void chrome_file::add(const span& s) {
+    assert(s.begin <= s.end && "a span ends before it begins");
+    assert(fibers_.contains(s.fiber) && "a span is told of a fiber that was not told of");
     const std::string_view name =
         s.does == fiber_does::waits ? s.waits_for : std::string_view{name_of(s.does)};
     const auto slice = [&](std::uint64_t track, std::string_view text) {
@@ -62,6 +67,7 @@ void chrome_file::add(const span& s) {
 }
 
 void chrome_file::add(const moment& m) {
+    assert((m.fiber == 0 || fibers_.contains(m.fiber)) && "a moment is of a fiber not told of");
     const std::uint64_t track = m.fiber != 0 ? first_fiber + m.fiber : m.track;
     fmt::print(file_,
                ",\n{{\"ph\":\"i\",\"s\":\"t\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"name\":{}}}",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -79,6 +80,7 @@ private:
 template <class T>
 T take(const std::vector<char>& bytes, std::size_t& at) {
     T value;
+    assert(at <= bytes.size() && "a position lies behind the end of the dump");
     if (bytes.size() - at < sizeof value) throw std::runtime_error{"the file is cut off"};
     std::memcpy(&value, bytes.data() + at, sizeof value);
     at += sizeof value;
@@ -120,6 +122,7 @@ dump read_dump(const std::string& path) {
         one.lost = whole;
         for (std::uint64_t i = whole; i < r.count; ++i) {
             raw_record x;
+            assert((i & (r.capacity - 1)) < kept && "a record lies behind its ring");
             std::memcpy(&x, slots + (i & (r.capacity - 1)) * sizeof x, sizeof x);
             one.raw.push_back(x);
         }

@@ -2,6 +2,7 @@
 #include "fiber_times.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <limits>
 #include <string>
 #include <unordered_map>
@@ -110,6 +111,7 @@ public:
         if (at == fibers_.end()) return;
         fiber_record& f = *at->second;
         const bool runs = s.does == fiber_does::runs;
+        assert((!runs || s.track < begins_.size()) && "a fiber runs on a track that is of no ring");
         if (runs && s.end > whole_from_)
             f.cpu_ns = std::max<std::int64_t>(f.cpu_ns, 0) + s.end - std::max(s.begin, whole_from_);
         else if (s.begin > whole_from_)
@@ -137,6 +139,7 @@ private:
 bool have_all_busy_begun(const snapshot& s, const recording& what) {
     for (const processor_record& p : s.processors) {
         if (p.is_idle || p.is_retired || p.cluster == nobody) continue;
+        assert(p.cluster < s.clusters.size() && "a processor is of a cluster that was not read");
         const std::string cluster = s.clusters[p.cluster].name.substr(0, 15);  // As in a ring.
         // Several clusters may have the same name.
         const auto alike =
@@ -155,6 +158,7 @@ bool have_all_busy_begun(const snapshot& s, const recording& what) {
 std::int64_t set_times(std::vector<fiber_record>& fibers, std::int64_t looked_at,
                        bool have_all_begun, recording what) {
     const std::int64_t now = what.now.ns;
+    assert(looked_at <= now && "the rings were read before the fibers");
     const bool is_any_live =
         std::any_of(what.rings.begin(), what.rings.end(), [](const ring& r) { return !r.is_free; });
     std::int64_t whole = is_any_live && have_all_begun ? always : now;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/uio.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
@@ -52,6 +53,7 @@ live_rings::live_rings(const inspect::process& of, const inspect::layout& how)
 
 template <class T>
 void live_rings::put(std::size_t offset, T value) const {
+    assert(offset + sizeof value <= sizeof(control) && "a word beside the switch would be written");
     iovec here{&value, sizeof value};
     iovec there{reinterpret_cast<void*>(control_ + offset), sizeof value};
     if (process_vm_writev(of_.pid(), &here, 1, &there, 1, 0) != static_cast<ssize_t>(sizeof value))
@@ -107,6 +109,7 @@ void live_rings::collect_ring(address at, recording* into) {
         into->rings.push_back(
             {head->processor, std::string{head->cluster, strnlen(head->cluster, 16)}, 0, {}});
     }
+    assert(p.index < into->rings.size() && "two recordings were collected from the same rings");
     ring& r = into->rings[p.index];
     r.is_free = head->is_free != 0;
     if (head->count <= p.read) return;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <fstream>
 #include <iterator>
 #include <protozero/pbf_reader.hpp>
@@ -137,6 +138,8 @@ void perfetto_file::slice(std::uint64_t track, std::string_view name, std::int64
 }
 
 void perfetto_file::add(const span& s) {
+    assert(s.begin <= s.end && "a span ends before it begins");
+    assert(fibers_.contains(s.fiber) && "a span is told of a fiber that was not told of");
     const std::string_view name =
         s.does == fiber_does::waits ? s.waits_for : std::string_view{name_of(s.does)};
     slice(first_fiber_track + s.fiber, name, s.begin, s.end, s.woken_by);
@@ -145,6 +148,7 @@ void perfetto_file::add(const span& s) {
 }
 
 void perfetto_file::add(const moment& m) {
+    assert((m.fiber == 0 || fibers_.contains(m.fiber)) && "a moment is of a fiber not told of");
     event(m.fiber != 0 ? first_fiber_track + m.fiber : first_processor + m.track,
           event_fields::instant, m.at, m.text, m.wakes, 0);
 }

@@ -4,6 +4,7 @@
 // tools/ums/trace/sink.hpp: what a trace says, told in order to a sink that writes it down or adds
 // it up.
 
+#include <cassert>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ enum class fiber_does : unsigned char {
 [[nodiscard]] constexpr const char* name_of(fiber_does d) {
     constexpr const char* names[] = {"runs", "ready", "ready (woken)", "waits",
                                      "blocked in the kernel"};
+    assert(static_cast<unsigned>(d) < std::size(names) && "what a fiber does has no name");
     return names[static_cast<unsigned>(d)];
 }
 

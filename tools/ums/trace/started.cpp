@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 namespace tool::tracing {
 
 started::started(const std::vector<std::string>& command, const std::string& variable) {
+    assert(!command.empty() && "there is no program to start");
     int go[2], failed[2];
     if (pipe2(go, O_CLOEXEC) != 0 || pipe2(failed, O_CLOEXEC) != 0)
         throw std::runtime_error{fmt::format("pipe: {}", std::strerror(errno))};
@@ -61,6 +63,7 @@ started::~started() {
 }
 
 started::is started::look() {
+    assert(!is_gone_ && "a program is waited for that has ended: its number may be another's");
     for (;;) {
         int status = 0;
         const int r = waitpid(pid_, &status, WNOHANG | __WALL);
@@ -83,6 +86,9 @@ started::is started::look() {
     }
 }
 
-void started::let_go() { ptrace(PTRACE_CONT, pid_, nullptr, nullptr); }
+void started::let_go() {
+    assert(!is_gone_ && "a program is let go that has ended");
+    ptrace(PTRACE_CONT, pid_, nullptr, nullptr);
+}
 
 }  // namespace tool::tracing

@@ -6,6 +6,7 @@
 //
 // ptrace(2) seizes it, which halts nothing, and makes it stand still for a moment when it exits.
 
+#include <cassert>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,10 @@ public:
     // Call after `exiting`: lets it end.
     void let_go();
     // Call after `gone`: returns its exit code, or 128 + its signal.
-    [[nodiscard]] int code() const { return code_; }
+    [[nodiscard]] int code() const {
+        assert(is_gone_ && "a program has no exit code before it ends");
+        return code_;
+    }
 
 private:
     int pid_ = -1;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -31,6 +32,7 @@ distribution of(std::vector<std::int64_t> all) {
     if (all.empty()) return d;
     std::sort(all.begin(), all.end());
     const auto at = [&](std::size_t hundredths) {
+        assert(hundredths <= 100 && "a part is more than the whole");
         return all[(all.size() - 1) * hundredths / 100];
     };
     d.median = at(50);

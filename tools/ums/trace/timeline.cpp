@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -70,6 +71,8 @@ public:
     }
 
     void hear(const record& r, const std::vector<record>& all, std::size_t i, totals& n) {
+        assert(&r == &all[i] && r.ring < tracks_.size() &&
+               "a record is of no ring, or another than its index says");
         const std::uint32_t p = tracks_[r.ring];
         ++n.records;
         switch (r.what) {
@@ -166,6 +169,7 @@ private:
     }
     void closes(state& f, std::uint64_t id, std::int64_t when) {
         if (!f.is_known) return;
+        assert(f.since <= when && "a fiber leaves a state before it came into it");
         span s{id, f.does, f.waits_for, f.since, when, f.track, 0};
         if (f.does == fiber_does::runs) s.woken_by = std::exchange(f.arrow, 0);
         to_.add(s);

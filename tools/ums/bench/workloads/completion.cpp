@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 #include <optional>
 
 #include "../compare.hpp"
@@ -30,6 +31,7 @@ constexpr published report[] = {
 };
 
 std::uint64_t number(const cell& one, const char* key) {
+    assert(one.settings.contains(key) && "a cell lacks a setting of its workload");
     return one.settings[key].get<std::uint64_t>();
 }
 

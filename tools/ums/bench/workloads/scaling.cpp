@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "../compare.hpp"
 #include "../peer.hpp"
@@ -75,6 +76,7 @@ private:
         one.settings["way"] = way;
         if (way == "wake") return one;
         if (runtime != "bare switch") one.program = program_of("yield", runtime);
+        assert(fibers != 0 && "yields are shared out among no fibers");
         const std::uint64_t all = options.quick ? yields_of_a_cell / 10 : yields_of_a_cell;
         one.args.push_back(
             fmt::format("yields={}", std::clamp<std::uint64_t>(all / fibers, 4, 1'000'000)));
@@ -101,6 +103,7 @@ private:
             "The bare switch has no queue to look ahead in; where ums prefetches the next stacks "
             "it can be the faster one.");
         shown.header.push_back("ratio_to_bare");
+        assert(ratios.size() == shown.rows.size() && "ratios and rows are out of step");
         for (std::size_t i = 0; i < ratios.size(); ++i) shown.rows[i].push_back(ratios[i]);
     }
 };

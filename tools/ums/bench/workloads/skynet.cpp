@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cassert>
 
 #include "../../usage.hpp"
 #include "../compare.hpp"
@@ -18,6 +19,7 @@ namespace {
 constexpr std::uint64_t most_threads = 1000;
 
 bool is_power_of_ten(std::uint64_t n) {
+    assert(n != 0 && "zero would be divided by ten for ever");
     while (n % 10 == 0) n /= 10;
     return n == 1;
 }
@@ -79,8 +81,10 @@ public:
             // The first runtime is the native thread, which has fewer leaves: name the groups after
             // the others.
             for (std::size_t i = 0, g = 0; g < got.plan.size(); ++g)
-                if (!got.plan[g].empty() && which(got.plan[g].front()))
+                if (!got.plan[g].empty() && which(got.plan[g].front())) {
+                    assert(i < made.charts.back().labels.size() && "a group of bars has no label");
                     made.charts.back().labels[i++] = human(got.plan[g].back().fibers()) + " leaves";
+                }
         }
         if (!got.plan.empty() && got.plan.front().front().runtime == "std::thread")
             made.tables.back().notes.push_back(
