@@ -73,6 +73,11 @@ UPWARD = {
 # So that a room can be read at a sitting; tests do not count.
 MOST_FILES = 25
 
+# These have at least so many assertions in a thousand lines (docs/design/assertions.md).
+ASSERTED = ["compat", "src/capi", "src/io", "src/mem", "tools/ums"]
+LEAST_ASSERTIONS = 6
+ASSERTION = re.compile(r"\b(UMS_(DEBUG_)?(ASSERT|CHECK)|compat::check|assert)\(")
+
 # These include the public headers and what is their own.
 TOPS = ["tools", "examples", "bench", "tests", "compat"]
 
@@ -182,6 +187,8 @@ def check_file(root, path, counts=None):
 
     with open(os.path.join(root, path), encoding="utf-8") as file:
         lines = file.read().splitlines()
+    if counts and not path.endswith("_test.cpp"):
+        counts.look(path, lines)
     if path.endswith(".hpp") and lines[:1] != [LICENCE]:
         yield path, 1, f"does not start with '{LICENCE}'"
 
@@ -205,6 +212,16 @@ class Counts:
         self.files = collections.Counter()  # By room.
         self.arrows = collections.defaultdict(set)  # By folder: pairs of its rooms.
         self.upward = set()  # Pairs of files.
+        self.text = collections.Counter()  # Lines, by folder of ASSERTED; and their assertions:
+        self.assertions = collections.Counter()
+
+    def look(self, path, lines):
+        for folder in ASSERTED:
+            if path.startswith(folder + "/"):
+                self.text[folder] += len(lines)
+                self.assertions[folder] += sum(
+                    bool(ASSERTION.search(line)) for line in lines if not line.startswith("#define")
+                )
 
     def add(self, path, target):
         here, there = room_of(path), room_of(target)
@@ -222,6 +239,9 @@ class Counts:
         for (folder, room), number in sorted(self.files.items()):
             if folder == "sched" and number > MOST_FILES:
                 yield f"src/{folder}/{room}", 1, f"holds {number} files, more than {MOST_FILES}"
+        for folder, lines in sorted(self.text.items()):
+            if self.assertions[folder] * 1000 < lines * LEAST_ASSERTIONS:
+                yield folder, 1, f"{self.assertions[folder]} assertions in {lines} lines: too few"
 
     def lines(self):
         for folder, floors in ROOMS.items():
@@ -233,6 +253,8 @@ class Counts:
                 f"{len(arrows)} arrows, {sum(map(is_up, arrows))} of them upward; files: {rooms}"
             )
         yield f"upward includes: {len(self.upward)}"
+        each = [f"{one} {1000 * self.assertions[one] / self.text[one]:.1f}" for one in ASSERTED if self.text[one]]
+        yield f"assertions a thousand lines: {', '.join(each)}"
 
 
 def check(root, counts=None):
@@ -329,9 +351,10 @@ def self_test():
     if complaints["src/sync/bad.cpp"][0].split(":")[1] != "4":
         wrong += 1
         print("self-test: wrong line number:", complaints["src/sync/bad.cpp"][0])
-    if stale != set(UPWARD) - {"src/sched/fiber/exit_hooks.cpp"}:
+    bare = {"compat", "src/capi", "src/io", "tools/ums"}  # None of the cases has an assertion.
+    if stale != (set(UPWARD) | bare) - {"src/sched/fiber/exit_hooks.cpp"}:
         wrong += 1
-        print("self-test: wrong list of upward includes that are gone:", sorted(stale))
+        print("self-test: wrong list of upward includes that are gone, or of folders:", sorted(stale))
     print(f"self-test: {len(CASES)} cases, {wrong} wrong")
     return 1 if wrong else 0
 
