@@ -146,6 +146,24 @@ TEST_P(stack_depot_test, a_stack_that_was_given_back_last_is_taken_first) {
     give(taken);
 }
 
+TEST_P(stack_depot_test, a_stack_that_comes_back_twice_or_damaged_ends_the_program) {
+    const auto taken = take(2, 1);
+    ASSERT_EQ(taken.size(), 1u);
+    EXPECT_DEATH(
+        {
+            give(taken);
+            give(taken);
+        },
+        "a stack was given back twice");
+    EXPECT_DEATH(
+        {
+            taken[0]->index = 1'000'000;
+            give(taken);
+        },
+        "the head of a stack was overwritten");
+    give(taken);
+}
+
 TEST_P(stack_depot_test, trimming_takes_the_memory_of_the_free_stacks_only) {
     const auto taken = take(2, 16);
     ASSERT_EQ(taken.size(), 16u);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
+#include <initializer_list>
+#include <memory>
 #include <spawn.h>
 #include <string>
 #include <unistd.h>
@@ -93,6 +95,16 @@ TEST_F(signals_test, what_came_before_a_nested_one_was_made_stays) {
         EXPECT_EQ(inner.wait().value(), SIGUSR1);
     }
     EXPECT_EQ(outer.wait(deadline_after(1ms)).value(), SIGUSR1);
+}
+
+TEST_F(signals_test, nested_ones_that_go_in_the_wrong_order_end_the_program) {
+    EXPECT_DEATH(
+        {
+            auto outer = std::make_unique<signal_events>(std::initializer_list<int>{SIGUSR1});
+            const signal_events inner{SIGUSR1};
+            outer.reset();
+        },
+        "not destroyed in reverse order");
 }
 
 TEST_F(signals_test, each_of_two_signals_wakes_one_of_two_who_wait) {
