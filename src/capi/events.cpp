@@ -74,7 +74,7 @@ int ums_child_wait(pid_t pid, int* status) {
 }
 
 int ums_child_wait_until(pid_t pid, int* status, int64_t deadline, ums_stop_t* stop) {
-    return until<int>(deadline, stop, [=](const limits& l) -> result<void> {
+    return until(deadline, stop, [=](const limits& l) -> result<void> {
         const result<int> ended = wait_child(pid, l);
         if (!ended) return result<void>::failure(ended.error().value());
         if (status != nullptr) *status = *ended;
@@ -93,5 +93,5 @@ int ums_signals_wait(ums_signals_t* signals) {
 }
 
 int ums_signals_wait_until(ums_signals_t* signals, int64_t deadline, ums_stop_t* stop) {
-    return until<int>(deadline, stop, [=](const limits& l) { return signals->events.wait(l); });
+    return until(deadline, stop, [=](const limits& l) { return signals->events.wait(l); });
 }

@@ -13,26 +13,25 @@ namespace ums::capi {
 // The result of an operation, in C's form.
 template <class T>
 long to_c(const result<T>& r) noexcept {
-    if (!r) {
-        UMS_DEBUG_ASSERT(r.error().value() > 0, "a failed operation would look like a success");
-        return -r.error().value();
-    }
-    if constexpr (std::is_void_v<T>)
-        return 0;
-    else {
-        UMS_DEBUG_ASSERT(static_cast<long>(*r) >= 0, "a result would look like an error number");
-        return static_cast<long>(*r);
-    }
+    UMS_DEBUG_ASSERT(r || r.error().value() > 0, "a failed operation would look like a success");
+    if (!r) return -r.error().value();
+    long n = 0;
+    if constexpr (!std::is_void_v<T>) n = static_cast<long>(*r);
+    UMS_DEBUG_ASSERT(n >= 0, "a result would look like an error number");
+    return n;
 }
 
-// Calls operation(limits).
-template <class R, class Operation>
-R until(std::int64_t deadline, const ums_stop_t* stop, Operation operation) noexcept {
+// Calls operation(arguments..., limits).
+template <class Operation, class... Arguments>
+long until(std::int64_t deadline, const ums_stop_t* stop, Operation operation,
+           Arguments... arguments) noexcept {
     limits l{to_deadline(deadline)};
-    if (stop == nullptr) return static_cast<R>(to_c(operation(l)));
-    const std::stop_token token = stop->source.get_token();
-    l.stop = &token;
-    return static_cast<R>(to_c(operation(l)));
+    std::stop_token token;
+    if (stop != nullptr) {
+        token = stop->source.get_token();
+        l.stop = &token;
+    }
+    return to_c(operation(arguments..., l));
 }
 
 }  // namespace ums::capi
