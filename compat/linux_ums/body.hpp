@@ -29,7 +29,8 @@ struct body {
 
 class body_pool {
 public:
-    // Requires: the lock, which take() releases while it makes a thread. Null: the kernel has none.
+    // Requires: the lock, which take() releases while it makes a thread. Null if the kernel has
+    // none.
     body* take(locked& hold);
 
     // All of these require the lock.

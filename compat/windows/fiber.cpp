@@ -22,7 +22,7 @@ namespace ums::windows {
 
 struct fiber {
     ums_stack_t* stack = nullptr;
-    LPFIBER_START_ROUTINE start = nullptr;  // Null: it is a thread that became a fiber.
+    LPFIBER_START_ROUTINE start = nullptr;  // Null if it is a thread that became a fiber.
     void* parameter = nullptr;
     bool is_deleted = false;
     std::atomic<bool> is_running{false};

@@ -191,7 +191,7 @@ struct fiber_options {
     // Runs only on its creator's processor or, if the creator is a plain thread or belongs to
     // another cluster, on the first processor of the fiber's cluster.
     bool pinned = false;
-    // Null: the creator's cluster; for a plain thread the default cluster.
+    // Null means the creator's cluster; for a plain thread the default cluster.
     ums::cluster* cluster = nullptr;
     ums::launch launch = ums::launch::post;
     // A word for the cluster's policy, which alone gives it a meaning (fiber_ref::tag).

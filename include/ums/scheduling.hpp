@@ -53,7 +53,7 @@ public:
     [[nodiscard]] bool is_terminated() const noexcept { return flag(UMS_INFORMATION_TERMINATED); }
     [[nodiscard]] bool is_suspended() const noexcept { return flag(UMS_INFORMATION_SUSPENDED); }
 
-    // A pointer of the program's own. Null: none was set, or the context is gone.
+    // A pointer of the program's own. Null if none was set, or the context is gone.
     [[nodiscard]] void* user_data() const noexcept {
         void* data = nullptr;
         ums_context_query(context_, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data, nullptr);

@@ -43,7 +43,8 @@ struct runtime_stats {
     std::uint64_t blocked_in_calls;
     std::uint64_t blocked_in_faults;
     std::uint64_t blocked_in_regions;
-    // Default cluster, fibers stopped: without a processor; at the end of a slice, or for a pause.
+    // Default cluster, fibers stopped: without a processor; at the end of a time slice, or for a
+    // pause.
     std::uint64_t stops;
     std::uint64_t preemptions;
     // At the bound (options::carriers): regions that waited, blocked calls that kept their

@@ -24,7 +24,7 @@ void push_back(T*& first, T& item, T* T::*link) noexcept {
     *at = &item;
 }
 
-// Null: the chain is empty.
+// Null if the chain is empty.
 template <class T>
 [[nodiscard]] T* pop_front(T*& first, T* T::*link) noexcept {
     T* const item = first;

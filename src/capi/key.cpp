@@ -17,7 +17,7 @@ namespace {
 
 struct shared_key {
     impl::local_key local;
-    base::atomic<void (*)(void*)> destructor;  // Null: there is none, or the key is deleted.
+    base::atomic<void (*)(void*)> destructor;  // Null if there is none, or the key is deleted.
 };
 
 struct value_node : impl::local_node {

@@ -22,7 +22,7 @@ struct ums_stack {
     arch::exception_state exceptions;
     ums_stack_function_t function = nullptr;
     void* argument = nullptr;
-    char* mapping = nullptr;  // Null: the stack was adopted.
+    char* mapping = nullptr;  // Null if the stack was adopted.
     std::size_t mapped_bytes = 0;
     unsigned valgrind_id = 0;
 };

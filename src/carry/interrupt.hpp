@@ -29,7 +29,7 @@ namespace ums::carry {
 // The signal and the kind of clock that carriers of one kind share.
 class interrupt_source {
 public:
-    // Null: nothing is stopped. Call it while no such carrier runs.
+    // Null if nothing is stopped. Call it while no such carrier runs.
     void set(const os::interrupt_signal* signal, os::user_interrupt::way how) noexcept;
     // Whether anything can be stopped. Also false once the application has replaced our handler by
     // its own.

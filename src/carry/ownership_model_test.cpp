@@ -36,9 +36,9 @@ struct program {
 
 // What holder and thieves share: the lock, and a number that only the lock protects.
 struct shared : ums::tso::guarded_number {
-    explicit shared(bool asymmetric) { own.reset(asymmetric); }
+    explicit shared(bool asymmetric) { ownership.reset(asymmetric); }
 
-    ums::modelled::ownership own;
+    ums::modelled::ownership ownership;
 };
 
 // Shows that the search has been where it should: a thief got in at least once.
@@ -52,28 +52,28 @@ model::report explore(const program& p, model& m) {
         of.strand("holder", [s, &of, &p] {
             for (int i = 0; i < p.holder_sections; ++i) {
                 of.forget(static_cast<model::value>(i));
-                const bool is_hasty = i % 2 == 0 && s->own.try_enter();
-                if (!is_hasty && !s->own.enter()) return;
+                const bool is_hasty = i % 2 == 0 && s->ownership.try_enter();
+                if (!is_hasty && !s->ownership.enter()) return;
                 s->section();
-                s->own.leave();
+                s->ownership.leave();
             }
         });
         for (int t = 0; t < p.thieves; ++t)
             of.strand("thief " + std::to_string(t), [s, &of, &p] {
                 for (int i = 0; i < p.thefts; ++i) {
                     of.forget(static_cast<model::value>(i));
-                    if (!s->own.try_claim()) continue;
+                    if (!s->ownership.try_claim()) continue;
                     has_thief_been_inside = true;
                     s->section();
-                    s->own.unclaim();
+                    s->ownership.unclaim();
                 }
             });
         if (p.takes)
             of.strand("taker", [s] {
-                if (!s->own.try_claim()) return;
+                if (!s->ownership.try_claim()) return;
                 has_processor_been_taken = true;
-                s->own.vacate();
-                s->own.unclaim();
+                s->ownership.vacate();
+                s->ownership.unclaim();
                 s->section();
             });
         of.at_rest([s, &of, &p]() -> std::string {

@@ -155,14 +155,14 @@ public:
     constexpr explicit lock(lock_rank rank = lock_rank::leaf) noexcept : rank_{rank} {}
 
     void acquire() noexcept {
-        forbid_stop();
+        begin_no_stop();
         check_order();
         lock_states::acquire(word_, word_.address());
     }
     void release() noexcept {
         forget();
         lock_states::release(word_, word_.address());
-        permit_stop();
+        end_no_stop();
     }
     // In the child of a fork(): its holder is not there. By the only thread there is.
     void leave_behind() noexcept { word_.store(lock_states::free, base::relaxed); }
@@ -212,21 +212,21 @@ struct lock_word {
     static std::uint32_t acquire(std::uint32_t& word) noexcept {
         UMS_DEBUG_ASSERT(!lock::holds_any(), "a primitive's lock was taken under the runtime's");
         base::atomic_ref<std::uint32_t> ref{word};
-        forbid_stop();
+        begin_no_stop();
         return lock_states::acquire(ref, &word);
     }
     static bool try_acquire(std::uint32_t& word) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};
-        forbid_stop();
+        begin_no_stop();
         if (lock_states::try_acquire(ref)) return true;
         if (lock_states::take_bias(ref, &word) != lock_states::held) return true;
-        permit_stop();
+        end_no_stop();
         return false;
     }
     static void release(std::uint32_t& word, std::uint32_t next = lock_states::free) noexcept {
         base::atomic_ref<std::uint32_t> ref{word};
         lock_states::release(ref, &word, next);
-        permit_stop();
+        end_no_stop();
     }
 };
 

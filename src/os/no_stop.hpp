@@ -19,20 +19,20 @@ namespace ums::os {
 // If the thread slot is not null, what it points to begins with this.
 struct slot_head {
     // How many such sections the thread is in. The thread's signal handler reads it.
-    base::owned<std::uint32_t> unstoppable;
+    base::owned<std::uint32_t> no_stops;
 };
 
-inline void forbid_stop() noexcept {
+inline void begin_no_stop() noexcept {
     if (auto* here = static_cast<slot_head*>(thread_slot()))
-        here->unstoppable.add(1);
+        here->no_stops.add(1);
     else
         count_plain_sections(1);
     base::compiler_fence();
 }
-inline void permit_stop() noexcept {
+inline void end_no_stop() noexcept {
     base::compiler_fence();
     if (auto* here = static_cast<slot_head*>(thread_slot()))
-        here->unstoppable.add(~std::uint32_t{0});
+        here->no_stops.add(~std::uint32_t{0});
     else
         count_plain_sections(~0u);
 }
@@ -40,8 +40,8 @@ inline void permit_stop() noexcept {
 // The section must begin and end on the same kernel thread.
 class no_stop {
 public:
-    no_stop() noexcept { forbid_stop(); }
-    ~no_stop() { permit_stop(); }
+    no_stop() noexcept { begin_no_stop(); }
+    ~no_stop() { end_no_stop(); }
     no_stop(const no_stop&) = delete;
     no_stop& operator=(const no_stop&) = delete;
 };

@@ -7,8 +7,8 @@
 #include "arch/sanitizer.hpp"
 #include "carry/detect/no_detector.hpp"
 #include "os/system.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/block/stop.hpp"
-#include "sched/block/watching.hpp"
 
 namespace ums::rt {
 
@@ -28,21 +28,21 @@ carrier_watch::carrier_watch(const settings& chosen) {
         throw;
     }
     sched::stop::learn_where_to_wait();
-    sched::watching::forget();
-    if (detects()) sched::watching::by = detector_.is.get();
+    sched::detection::forget();
+    if (detects()) sched::detection::by = detector_.is.get();
 }
 
 carrier_watch::carrier_watch(after_fork, carrier_watch& parents)
     : detector_{std::make_unique<carry::no_detector>(), "in the child of a fork()"},
       no_slices_{why_no_slices(carry::detector_kind::none, detector_.reason)} {
     parents.detector_.is->leave_behind();
-    sched::watching::by = nullptr;
-    sched::watching::forget();
+    sched::detection::by = nullptr;
+    sched::detection::forget();
     sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
 }
 
 carrier_watch::~carrier_watch() {
-    sched::watching::by = nullptr;
+    sched::detection::by = nullptr;
     detector_.is->stop();
     sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
 }

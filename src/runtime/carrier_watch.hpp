@@ -39,7 +39,7 @@ public:
     // stopped may hold a lock on which others then block in the kernel, and their processors must
     // move on for it to run again. Without a clock, another value throws, too; with the default the
     // processor leaves a fiber whose slice is over, late, and no fiber is stopped
-    // (sched/block/watching.cpp).
+    // (sched/block/detection.cpp).
     [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
 private:

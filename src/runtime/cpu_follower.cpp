@@ -8,7 +8,7 @@
 #include "carry/service_thread.hpp"
 #include "os/futex.hpp"
 #include "runtime/settings.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/run/cluster.hpp"
 
 namespace ums::rt {
@@ -23,12 +23,12 @@ cpu_follower::cpu_follower(sched::cluster& home, unsigned most, std::string root
     thread_ = carry::service_thread("ums-cpus", [this] { run(); });
     // sync(follower): publishes it to the detector's thread.
     the_follower.store(this, base::release);
-    sched::watching::on_look.store(&on_look, base::release);
+    sched::detection::on_look.store(&on_look, base::release);
 }
 
 void cpu_follower::end() noexcept {
     if (!thread_.joinable()) return;
-    sched::watching::on_look.store(nullptr, base::relaxed);
+    sched::detection::on_look.store(nullptr, base::relaxed);
     the_follower.store(nullptr, base::relaxed);
     state_.store(ends, base::release);  // sync(follower)
     os::futex_wake(state_.address());

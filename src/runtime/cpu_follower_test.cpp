@@ -10,7 +10,7 @@
 
 #include "carry/detect/detector.hpp"
 #include "os/cpu/topology.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"
 #include "support/fake_root.hpp"
@@ -88,10 +88,10 @@ TEST_F(cpu_follower_test, without_a_descriptor_to_look_with_the_processors_stay)
     ums::run({.follow_cpus = true}, [&] {
         EXPECT_EQ(ums::cluster::standard().processors(), 1u);
         const no_descriptors left;
-        using ums::sched::watching;
+        using ums::sched::detection;
         asked = 0;
-        on_look = watching::on_look.load(ums::base::acquire);
-        watching::on_look.store(
+        on_look = detection::on_look.load(ums::base::acquire);
+        detection::on_look.store(
             [](ums::os::nanoseconds now) noexcept {
                 on_look(now);
                 ++asked;

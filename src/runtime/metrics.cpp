@@ -8,7 +8,7 @@
 #include "runtime/openmetrics.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/version.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/run/cluster.hpp"
 #include "ums/mutex.hpp"
 #include "ums/stats.hpp"
@@ -33,7 +33,7 @@ void add_processors(rt::openmetrics& to, const runtime_stats& s) {
     to.counter("ums_wakes", "Idle processors that others woke.", s.wakes);
     const rt::running_runtime* const r = rt::current();
     if (r == nullptr) return;
-    to.counter_head("ums_switches", "Switches to a fiber, in the slices that are over.");
+    to.counter_head("ums_switches", "Switches to a fiber, in the rounds that are over.");
     for (unsigned i = 0; i < r->standard->size(); ++i)
         to.counter_sample("ums_switches", "processor", std::to_string(i).c_str(),
                           r->standard->at(i).ready.past_switches());
@@ -68,7 +68,7 @@ void add_memory(rt::openmetrics& to, const runtime_stats& s) {
 void add_hand_offs(rt::openmetrics& to, const runtime_stats& s) {
     rt::histogram<runtime_stats::notice_buckets> h{.shortest = 1000};
     std::copy(std::begin(s.notice_us), std::end(s.notice_us), h.count.begin());
-    h.sum = sched::watching::notice_ns.load(base::relaxed);  // relaxed: statistics.
+    h.sum = sched::detection::notice_ns.load(base::relaxed);  // relaxed: statistics.
     to.times("ums_hand_off_latency_seconds",
              "From a block in the kernel until its processor moved on.", h);
 }

@@ -6,7 +6,7 @@
 #include "base/look_inside.hpp"
 #include "io/engine/engine.hpp"
 #include "runtime/version.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/fiber/fiber.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/life/spawn.hpp"
@@ -109,8 +109,8 @@ struct look_inside {
         r.value("processor.retired", offsetof(processor, retirement.is_done));
         r.value("processor.timers", heap + offsetof(entries, data_));
         r.value("processor.timer_count", heap + offsetof(entries, size_));
-        r.value("processor.slices", offsetof(processor, ready) + offsetof(run_queue, slices_));
-        // The number of switches so far: those in past slices, plus the length of this slice minus
+        r.value("processor.slices", offsetof(processor, ready) + offsetof(run_queue, rounds_));
+        // The number of switches so far: those in past rounds, plus the length of this round minus
         // what is left of it.
         r.value("processor.past_switches",
                 offsetof(processor, ready) + offsetof(run_queue, in_past_slices_));
@@ -144,11 +144,11 @@ struct look_inside {
         using carry::turn_word;
         r.place("clusters", &cluster::all_clusters_);
         r.place("default_cluster", &sched::default_cluster);
-        r.place("notices", &sched::watching::notices);
+        r.place("notices", &sched::detection::notices);
         r.value("notices.count", runtime_stats::notice_buckets);
         r.value("cluster.next", offsetof(cluster, next_cluster_));
         r.value("cluster.name", offsetof(cluster, name_text_));
-        r.value("cluster.policy", offsetof(cluster, policy_));  // Null: work stealing.
+        r.value("cluster.policy", offsetof(cluster, policy_));  // Null means work stealing.
         r.value("cluster.processors", offsetof(cluster, all_));
         r.value("cluster.size", offsetof(cluster, size_));
         r.value("cluster.active", offsetof(cluster, active_));

@@ -11,7 +11,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/fork.hpp"
 #include "runtime/root.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/life/end.hpp"
 #include "sched/life/spawn.hpp"
 #include "sched/queue/depot.hpp"
@@ -53,7 +53,7 @@ void begin_trace() {
 
 // The last step of the start that can fail.
 void follow_cpus(running_runtime& r) {
-    if (!sched::watching::is_on())
+    if (!sched::detection::is_on())
         throw std::system_error{std::make_error_code(std::errc::operation_not_supported),
                                 "ums: options::follow_cpus: no detector of blocking works here "
                                 "(ums info says why)"};

@@ -9,7 +9,7 @@
 #include "os/signal/interrupt_signal.hpp"
 #include "runtime/runtime.hpp"
 #include "runtime/version.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/life/end.hpp"
 #include "sched/policies/built_in.hpp"
 #include "sched/queue/depot.hpp"
@@ -41,7 +41,7 @@ runtime_stats stats() noexcept {
     s.preemptions = n.preemptions;
     s.carrier_waits = n.waits;
     s.carrier_refusals = n.refused;
-    sched::watching::add_to(s);
+    sched::detection::add_to(s);
     const mem::depot_stats d = sched::depot().stats();
     s.slabs = d.slabs;
     s.stacks_made = d.carved;

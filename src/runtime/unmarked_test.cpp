@@ -26,7 +26,7 @@
 
 #include "carry/detect/detector.hpp"
 #include "sched/block/carrier_pool.hpp"
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/run/carrier.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
@@ -245,9 +245,9 @@ private:
 // through the next block.
 TEST_F(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
     if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
-    using ums::sched::watching;
+    using ums::sched::detection;
     ums::run(on(1), [] {
-        ums::carry::detector* const real = watching::by;
+        ums::carry::detector* const real = detection::by;
         counting_detector counting{*real};
         pipe_gate gate;
         std::atomic<bool> go = false;
@@ -262,10 +262,10 @@ TEST_F(unmarked_test, a_detector_is_told_when_a_stopped_fiber_goes_on) {
         gate.open();
         while (carriers().stops == stops) {
         }
-        watching::by = &counting;
+        detection::by = &counting;
         go = true;
         blocked.join();  // This leads straight to the stopped fiber: no carrier's loop runs.
-        watching::by = real;
+        detection::by = real;
     });
 }
 

@@ -28,7 +28,7 @@ struct look_inside {
         r.value("context.sp", offsetof(context, registers) + offsetof(arch::context, sp));
         r.value("context.ip", offsetof(context, registers) + offsetof(arch::context, ip));
         r.value("context.bp", offsetof(context, registers) + offsetof(arch::context, bp));
-        r.value("context.worker", offsetof(context, thread));  // Null: it is no worker's.
+        r.value("context.worker", offsetof(context, thread));  // Null if it is no worker's.
         r.value("context.scheduler", offsetof(context, scheduler));
         r.value("context.partner", offsetof(context, partner));
         r.value("context.switches", offsetof(context, switches));

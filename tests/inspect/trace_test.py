@@ -230,7 +230,7 @@ class TraceTest(unittest.TestCase):
         # Recording begins when its word is set; the flight recorder says when.
         while self.ums("trace", "--last", 1, "-o", self.path("c"), program.pid, check=False).returncode != 0:
             pass
-        # A processor sees the switch when its slice ends: the first time not everything is
+        # A processor sees the switch when its round ends: the first time not everything is
         # recorded, the second time everything is.
         for _ in range(2):
             self.say(program, "again")

@@ -1027,7 +1027,7 @@ private:
     static void count(std::uint32_t by) noexcept {
         tso::model& m = tso::model::running();
         if (!m.is_on_strand()) return;
-        if (auto* here = static_cast<os::slot_head*>(m.slot())) here->unstoppable.add(by);
+        if (auto* here = static_cast<os::slot_head*>(m.slot())) here->no_stops.add(by);
     }
 
     modelled_base::atomic<std::uint32_t> word_;

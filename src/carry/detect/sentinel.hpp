@@ -37,8 +37,8 @@ public:
     };
 
     // Returns a sentinel for the CPU to which the calling thread is confined; the sentinel inherits
-    // that and the signal mask. Null: no memory or no thread. If the kernel refuses both the class
-    // and a low priority, it does nothing.
+    // that and the signal mask. Null if there is no memory or no thread. If the kernel refuses both
+    // the class and a low priority, it does nothing.
     [[nodiscard]] static sentinel* start() noexcept;
     void stop() noexcept;  // `this` is gone when it returns.
     // Joins those that were left and have ended meanwhile. False: some have not. Does not wait.

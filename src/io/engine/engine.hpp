@@ -80,9 +80,9 @@ void choose_engine(engine_kind kind, unsigned processors) noexcept;
 // The engine's name, for readers from outside (runtime/root.hpp); null as below.
 extern constinit base::atomic<const char*> engine_in_use;
 
-// Null: there is none yet, or no runtime runs.
+// Null if there is none yet, or no runtime runs.
 engine* current_engine() noexcept;
-// Makes the engine if there is none. Null: no runtime runs, or `error` says why not.
+// Makes the engine if there is none. Null if no runtime runs, or `error` says why not.
 engine* obtain_engine(long& error) noexcept;
 
 // A runtime begins to run. And its end, when no processor is left: waits of plain threads continue
@@ -106,7 +106,7 @@ public:
     engine_use(const engine_use&) = delete;
     engine_use& operator=(const engine_use&) = delete;
 
-    // Null: see obtain_engine().
+    // May be null: see obtain_engine().
     [[nodiscard]] engine* get() const noexcept { return current_engine(); }
 
 private:

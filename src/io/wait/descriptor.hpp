@@ -99,7 +99,7 @@ public:
         kept = 128,      // Ours, and nothing else closes it: see the header. Implies `known`.
     };
 
-    // Null: no descriptor can have this number, or there is no memory.
+    // Null if no descriptor can have this number, or there is no memory.
     static descriptor* find(int fd) noexcept {
         const auto n = static_cast<unsigned>(fd);  // A negative number is beyond the table.
         if (n / block_size >= blocks) return nullptr;

@@ -73,7 +73,7 @@ void blocking_enter() noexcept {
     }
     at.self->blocks.depth.set(1);
     carrier& now_on = *this_carrier();
-    if (!watching::is_on()) give_up_at_once(now_on);
+    if (!detection::is_on()) give_up_at_once(now_on);
 }
 
 void blocking_leave() noexcept {
@@ -94,16 +94,16 @@ void blocking_leave() noexcept {
 
 void uninterruptible_enter() noexcept {
     const here at;
-    if (at.self != nullptr) at.self->blocks.shields.add(1);
+    if (at.self != nullptr) at.self->blocks.uninterruptible.add(1);
 }
 
 void uninterruptible_leave() noexcept {
     const here at;
     if (at.self == nullptr) return;
-    UMS_ASSERT(at.self->blocks.shields.get() != 0,
+    UMS_ASSERT(at.self->blocks.uninterruptible.get() != 0,
                "the end of an uninterruptible section that has not begun");
-    at.self->blocks.shields.add(~std::uint32_t{0});
-    if (at.self->blocks.shields.get() != 0 || !at.self->blocks.stop_wanted.get()) return;
+    at.self->blocks.uninterruptible.add(~std::uint32_t{0});
+    if (at.self->blocks.uninterruptible.get() != 0 || !at.self->blocks.stop_wanted.get()) return;
     at.self->blocks.stop_wanted.set(false);
     get_processor(*at.on);
 }

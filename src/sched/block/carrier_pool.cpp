@@ -110,13 +110,13 @@ void carrier_pool::occupy(carrier& c, processor& p) noexcept {
     c.turn.set(turn_word::holds);
     c.proc.set(&p);
     p.set_holder(&c);
-    c.own.occupy();
+    c.ownership.occupy();
 }
 
 void carrier_pool::hold(processor& p) {
     carrier& c = new_carrier();
     try {
-        watching::begin(p);
+        detection::begin(p);
     } catch (...) {
         const os::lock_guard guard{lock_};
         put_unused(c);
@@ -127,7 +127,7 @@ void carrier_pool::hold(processor& p) {
     if (error == 0) return;
     p.set_holder(nullptr);
     c.proc.set(nullptr);
-    c.own.vacate();
+    c.ownership.vacate();
     discard(c);
     forget(p);
     throw std::system_error{error, std::generic_category(),
@@ -563,7 +563,7 @@ void carrier_pool::begin_waiting(carrier& c) noexcept {
     c.waits_for_turn.set(true);
     waiting_.fetch_add(1, base::release);  // sync(pool.waiting)
     // A detector that found no carrier of interest meanwhile may have gone to sleep.
-    watching::runs();
+    detection::runs();
 }
 
 void carrier_pool::end_waiting(carrier& c) noexcept {

@@ -28,8 +28,8 @@
 #include "carry/maker.hpp"
 #include "os/clock.hpp"
 #include "os/lock.hpp"
+#include "sched/block/detection.hpp"
 #include "sched/block/permits.hpp"
-#include "sched/block/watching.hpp"
 #include "sched/run/carrier.hpp"
 
 namespace ums::sched {
@@ -77,7 +77,7 @@ public:
         for (carrier* c = all_; c != nullptr; c = c->next_made) c->interrupt.leave_behind();
     }
     // After a hold(), once no carrier holds the processor any more.
-    static void forget(processor& p) noexcept { watching::end(p); }
+    static void forget(processor& p) noexcept { detection::end(p); }
     // Makes the maker make the first spare. Does not wait.
     void keep_spare() noexcept;
     // Waits until the kernel thread is gone of a carrier that has left its processor for good.
@@ -101,7 +101,7 @@ public:
     // (sched/block/keep.hpp). If there is no spare, makes one; the kernel thread blocks meanwhile.
     // May yield. Returns 0 or an error number: EAGAIN also if there is no permit.
     [[nodiscard]] int take_relief(carrier*& relief) noexcept;
-    // Takes both back. Null: the carrier has none now.
+    // Takes both back. Null if the carrier has none now.
     void give_relief(carrier* relief) noexcept;
 
     // A carrier without a processor, and without a fiber, waits here. False: its thread is to end.
@@ -117,7 +117,7 @@ public:
     // `from` holds a processor again, and `to`, which is blocked, has lost its own.
     void pass_permit_on(carrier& from, carrier& to) noexcept;
     // For a carrier that could not borrow a permit: returns a stopped carrier, taken out of the
-    // list, that is to have its processor. Null: there is none, and the next one that comes back
+    // list, that is to have its processor. Null if there is none, and the next one that comes back
     // will take it.
     [[nodiscard]] carrier* stopped_or_refuse(carrier& c) noexcept;
     // Call after a refusal, without a claim on the carrier: a permit may have become free in

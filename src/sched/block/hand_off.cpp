@@ -36,7 +36,7 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
     c.pool.come_back(c);
     if (c.is_kept.get()) keep::wait_for_fiber(c);
     ready::at_home(*h.self);
-    os::permit_stop();  // Forbidden in rejoin(), on this kernel thread.
+    os::end_no_stop();  // Forbidden in rejoin(), on this kernel thread.
 }
 
 }  // namespace
@@ -45,14 +45,14 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
 // into a queue, and its carrier would be given a processor that its loop knows nothing of. A stop
 // that came before, after enter() had failed, is over: then the carrier has a processor.
 carrier* rejoin(carrier* c) noexcept {
-    UMS_ASSERT(!c->own.is_inside(), "a fiber leaves its carrier from inside of a processor");
-    os::forbid_stop();
+    UMS_ASSERT(!c->ownership.is_inside(), "a fiber leaves its carrier from inside of a processor");
+    os::begin_no_stop();
     fiber* self = c->running.get();
     UMS_ASSERT(self != nullptr, "no fiber runs on the carrier that one is to leave");
     stop::wait_if_released(*c);
     if (c->enter() != nullptr) {
         c->leave(self->race);
-        os::permit_stop();
+        os::end_no_stop();
         return c;
     }
     c->race.enter();
@@ -75,12 +75,12 @@ bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     };
     for (int looks = 0; looks < most_looks && is_where_it_was();) {
         // Looks before the claim, which interrupts every CPU of the process.
-        if (blocked.own.is_inside()) {
+        if (blocked.ownership.is_inside()) {
             ++looks;
             base::spin_pause();
-        } else if (blocked.own.try_claim()) {
+        } else if (blocked.ownership.try_claim()) {
             if (blocked.proc.get() != nullptr && is_where_it_was()) return true;
-            blocked.own.unclaim();
+            blocked.ownership.unclaim();
             return false;
         } else {
             sched_yield();
@@ -102,8 +102,8 @@ void hand_off::move(carrier& from, carrier& to) noexcept {
     to.proc.set(&p);
     // This comes before occupy(), so that a thief that claims the carrier finds it named here.
     p.set_holder(&to);
-    from.own.vacate();
-    to.own.occupy();
+    from.ownership.vacate();
+    to.ownership.occupy();
 }
 
 // Requires: a claim.
@@ -112,7 +112,7 @@ bool hand_off::keeps_claim(carrier& blocked) noexcept {
     if (pool.borrow_permit(blocked)) return true;
     carrier* stopped = pool.stopped_or_refuse(blocked);
     if (stopped != nullptr) pass_on(blocked, *stopped);
-    blocked.own.unclaim();
+    blocked.ownership.unclaim();
     if (stopped != nullptr)
         pool.run(*stopped);
     else
@@ -149,7 +149,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
         // on the list of those that want a spare.
         carrier* stopped = pool.take_stopped();
         if (stopped != nullptr) pass_on(blocked, *stopped);
-        blocked.own.unclaim();
+        blocked.ownership.unclaim();
         if (stopped != nullptr) {
             pool.count_hand_off();
             pool.run(*stopped);
@@ -162,7 +162,7 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     move(blocked, *spare);
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);
-    blocked.own.unclaim();
+    blocked.ownership.unclaim();
     // Where processors have CPUs of their own, the new carrier goes there by itself.
     if (free_cpu >= 0 && !pool.home().pins() && spare->cpu.get() != free_cpu)
         spare->wake_place.begin(spare->tid.get(), free_cpu);
@@ -182,7 +182,7 @@ bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) n
     move(blocked, spare);
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);
-    blocked.own.unclaim();
+    blocked.ownership.unclaim();
     pool.count_hand_off();
     return true;
 }
@@ -190,7 +190,7 @@ bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) n
 bool hand_off::exchange(carrier& blocked, carrier& back, std::uint64_t seen) noexcept {
     if (!claim(blocked, seen)) return false;
     pass_on(blocked, back);
-    blocked.own.unclaim();
+    blocked.ownership.unclaim();
     blocked.pool.count_hand_off();
     return true;
 }

@@ -64,7 +64,7 @@ struct world {
             c->turn.set(turn_word::waits);
             c->tid.set(static_cast<int>(i) + 1);
         }
-        watching::calls = &calls;
+        detection::calls = &calls;
         home.carriers.counters_.now = carriers;
         home.carriers.counters_.spare = carriers - processors;
     }
@@ -84,7 +84,7 @@ struct world {
         holder.turn.set(turn_word::holds);
         holder.proc.set(&held);
         held.set_holder(&holder);
-        holder.own.occupy();
+        holder.ownership.occupy();
         holder.running.set(first[c] = &f);
     }
     // The same: the fiber is blocked there, and the processor has gone.
@@ -97,7 +97,9 @@ struct world {
         --home.carriers.counters_.spare;
     }
     // The same: the time slice of the fiber that the carrier runs is over.
-    void end_slice(unsigned c) { carrier_at[c]->ends_slice_of.set(carrier_at[c]->activity()); }
+    void end_time_slice(unsigned c) {
+        carrier_at[c]->ends_time_slice_of.set(carrier_at[c]->activity());
+    }
     // Before the strands run.
     void queue(fiber& f) {
         ++model::running().at(f.queued);
@@ -154,11 +156,11 @@ struct world {
     // A strand: a thief.
     void steal(unsigned number) {
         carrier& from = *carrier_at[number];
-        if (!from.own.try_claim()) return;
+        if (!from.ownership.try_claim()) return;
         processor* p = from.proc.get();
         UMS_ASSERT(p != nullptr, "a claim on a carrier that holds no processor");
         touch(*p);
-        from.own.unclaim();
+        from.ownership.unclaim();
     }
 
     void loop(carrier& c) {
@@ -173,7 +175,8 @@ struct world {
     // Like carrier::run_fibers(): inside, with a processor, until that is gone.
     void go_on(carrier& c) {
         for (processor* p = c.proc.get(); p != nullptr; p = c.proc.get()) {
-            UMS_ASSERT(c.own.is_inside(), "a carrier's loop goes on outside of its processor");
+            UMS_ASSERT(c.ownership.is_inside(),
+                       "a carrier's loop goes on outside of its processor");
             touch(*p);
             p->switches.set(p->switches.get() + 1);
             fiber* f = find(c, *p);
@@ -181,7 +184,7 @@ struct world {
             if (void* stopped = f->context.target) {
                 f->context.target = nullptr;
                 c.running.set(nullptr);
-                const after_switch* a = c.leave_behind(&finish_crossing, nullptr, stopped);
+                const after_switch* a = c.then(&finish_relay, nullptr, stopped);
                 a->finish(*a, c);
                 continue;
             }
@@ -272,7 +275,7 @@ struct world {
     const char* bodies[most] = {};
     unsigned fibers = 0;
     base::atomic<std::uint32_t> flag;
-    base::atomic<std::uint32_t> calls;  // Of watching::runs().
+    base::atomic<std::uint32_t> calls;  // Of detection::runs().
     os::nanoseconds now = 0;            // As release_stopped() sees it.
     hand_off::result results[most] = {};
     // The fibers that the carriers run at the start, when their activity is this:
@@ -294,8 +297,8 @@ world& make_world(unsigned processors, unsigned carriers, unsigned bound, os::na
 // --- What the text calls ---
 
 carrier::carrier(carrier_pool& p) noexcept : pool{p}, interrupt{stop::source} {
-    own.reset(true);
-    own.vacate();
+    ownership.reset(true);
+    ownership.vacate();
 }
 void carrier::follow_processor() noexcept {}
 
@@ -371,7 +374,7 @@ const program programs[] = {
          [](model& m) {
              world& w = make_world(1, 2, 4, 1);
              w.hold(0, 0, w.add_fiber("iw"));
-             w.end_slice(0);
+             w.end_time_slice(0);
              w.queue(w.add_fiber("w"));
              strands_of(m, w, 2, ~0u, 0);
              m.strand("thief", [&w] { w.steal(0); });
@@ -475,7 +478,7 @@ const program programs[] = {
              world& w = make_world(2, 3, 3, 1);
              w.hold(0, 0, w.add_fiber("r"));
              w.hold(1, 1, w.add_fiber("ir"));
-             w.end_slice(1);
+             w.end_time_slice(1);
              w.queue(w.add_fiber("s"));
              strands_of(m, w, 3, ~0u, 0);
              m.strand("detector", [&w] { w.detect(0); });
@@ -487,7 +490,7 @@ const program programs[] = {
          [](model& m) {
              world& w = make_world(1, 2, 4, 1);
              w.hold(0, 0, w.add_fiber("cw"));
-             w.end_slice(0);
+             w.end_time_slice(0);
              w.queue(w.add_fiber("w"));
              strands_of(m, w, 2, 0, 1);
              m.strand("releaser", [&w] { w.release_stopped(); });
@@ -501,7 +504,7 @@ const program programs[] = {
              world& w = make_world(1, 2, 4, 1);
              w.queue(w.add_fiber("r"));
              w.hold(0, 0, w.add_fiber("iisw"));
-             w.end_slice(0);
+             w.end_time_slice(0);
              strands_of(m, w, 2, ~0u, 0);
              m.strand("releaser", [&w] { w.release_stopped(3); });
          },
@@ -526,7 +529,7 @@ const program programs[] = {
          [](model& m) {
              world& w = make_world(1, 3, 5, 1);
              w.hold(0, 0, w.add_fiber("iw"));
-             w.end_slice(0);
+             w.end_time_slice(0);
              w.queue(w.add_fiber("w"));
              strands_of(m, w, 3, ~0u, 0);
              m.strand("detector", [&w] { w.detect(0); });
@@ -569,7 +572,7 @@ ums::tso::mutation_test all() {
             {"a_claim_does_not_ask_whose_turn_it_is",
              "a carrier with a processor and a fiber whose turn is not `holds` is being stopped: "
              "is_stopping says it too"},
-            {"a_crossing_wakes_before_it_has_left",
+            {"a_relay_wakes_before_it_has_left",
              "nothing of the processor is touched after move(): only ThreadSanitizer minds two "
              "in one context"},
             {"a_stop_without_a_permit",

@@ -110,13 +110,13 @@ UMS_UNINSTRUMENTED void keep::switch_to(carrier& kept, fiber& self, fiber* next,
     }
     relief->begun.set(after);
     relief->runs_first.set(next);
-    leave_and_return(kept, self, kept.leave_behind(&finish_leaving, &self, relief));
+    leave_and_return(kept, self, kept.then(&finish_leaving, &self, relief));
 }
 
 UMS_UNINSTRUMENTED void keep::leave_and_return(carrier& kept, fiber& self,
                                                after_switch* after) noexcept {
     const int kept_errno = os::read_errno(kept.errno_at);
-    for (carrier* c = &kept;; after = c->leave_behind(&finish_return, &self, &kept)) {
+    for (carrier* c = &kept;; after = c->then(&finish_return, &self, &kept)) {
         c->running.set(nullptr);
         arch::start_switch(self.shadow, c->loop_shadow);
         const arch::arrival a = arch::switch_context(self.context, c->loop, c, after);
@@ -133,15 +133,15 @@ UMS_UNINSTRUMENTED void keep::leave_and_return(carrier& kept, fiber& self,
 }
 
 void keep::end(fiber& self) noexcept {
-    self.own.keeps = 0;
+    self.belongings.keeps = 0;
     finish(self, *this_carrier());
 }
 
 void keep::begin_again(fiber& self) {
-    if (self.own.keeps == 0) return;
-    const auto scopes = std::exchange(self.own.keeps, 0);
+    if (self.belongings.keeps == 0) return;
+    const auto scopes = std::exchange(self.belongings.keeps, 0);
     impl::keep_carrier_enter();
-    self.own.keeps = scopes;
+    self.belongings.keeps = scopes;
 }
 
 }  // namespace ums::sched
@@ -152,7 +152,7 @@ using namespace sched;
 
 void keep_carrier_enter() {
     const here at;
-    if (at.self == nullptr || at.self->own.keeps++ != 0) return;
+    if (at.self == nullptr || at.self->belongings.keeps++ != 0) return;
     fiber& self = *at.self;
     carrier* relief = nullptr;
     const int error = at.on->pool.take_relief(relief);  // It may have yielded: see this_carrier().
@@ -161,7 +161,7 @@ void keep_carrier_enter() {
     // which other scopes may want. It gives the permit back here.
     if (self.blocks.depth.get() == 0) get_processor(*this_carrier());
     if (error != 0) {
-        self.own.keeps = 0;
+        self.belongings.keeps = 0;
         throw std::system_error{error, std::generic_category(),
                                 "ums: keep_carrier: no kernel thread for it (options::carriers, "
                                 "UMS_CARRIERS, ulimit -u)"};
@@ -171,8 +171,9 @@ void keep_carrier_enter() {
 void keep_carrier_leave() noexcept {
     const here at;
     if (at.self == nullptr) return;
-    UMS_ASSERT(at.self->own.keeps != 0, "the end of a keep_carrier scope that has not begun");
-    if (--at.self->own.keeps == 0) finish(*at.self, *at.on);
+    UMS_ASSERT(at.self->belongings.keeps != 0,
+               "the end of a keep_carrier scope that has not begun");
+    if (--at.self->belongings.keeps == 0) finish(*at.self, *at.on);
 }
 
 }  // namespace ums::impl

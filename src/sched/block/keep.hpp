@@ -53,7 +53,7 @@ struct keep {
     // For such an action, if the carrier has no processor. Call it before the fiber is made ready.
     static void wait_for_fiber(carrier& kept) noexcept;
 
-    // Takes the carrier's relief, to give it the processor. Null: there is none. The caller is
+    // Takes the carrier's relief, to give it the processor. Null if there is none. The caller is
     // inside, holds a claim, or is the carrier's own thread while that has no processor.
     [[nodiscard]] static carrier* take_relief(carrier& of) noexcept;
 

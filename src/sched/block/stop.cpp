@@ -32,11 +32,11 @@ std::uintptr_t instruction(const void* context) noexcept {
 }
 
 // Runs on the loop's stack of the carrier that reached the place of a stopped fiber, inside its
-// processor; the crossing is free again. Gives the processor to the carrier that waits there, or
+// processor; the relay is free again. Gives the processor to the carrier that waits there, or
 // keeps it if that one was released.
-UMS_ALWAYS_INLINE void finish_crossing(const after_switch& h, carrier& by) noexcept {
+UMS_ALWAYS_INLINE void finish_relay(const after_switch& h, carrier& by) noexcept {
     auto& target = *static_cast<carrier*>(h.other);
-    UMS_ASSERT(by.own.is_inside(), "a crossing outside of a processor");
+    UMS_ASSERT(by.ownership.is_inside(), "a relay outside of a processor");
     UMS_ASSERT(&target != &by, "a fiber that was stopped runs where it comes to its place");
     for (turn_word::state seen = target.turn.now(); seen != turn_word::given;) {
         const bool is_released = seen == turn_word::runs_on;
@@ -58,8 +58,7 @@ UMS_UNINSTRUMENTED void cross(void* by_, void* after_, void* target) noexcept {
     by.running.set(nullptr);
     arch::start_last_switch(by.loop_shadow);
     arch::context abandoned;
-    arch::switch_context(abandoned, by.loop, &by,
-                         by.leave_behind(&finish_crossing, nullptr, target));
+    arch::switch_context(abandoned, by.loop, &by, by.then(&finish_relay, nullptr, target));
     __builtin_unreachable();
 }
 
@@ -139,23 +138,23 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
     const bool is_paused = c.pool.home().is_paused();
     if (c.pool.time_slice == 0 && !is_paused) return false;  // A late signal.
-    return p->activity() == c.ends_slice_of.get() && (is_paused || p->is_wanted());
+    return p->activity() == c.ends_time_slice_of.get() && (is_paused || p->is_wanted());
 }
 
 }  // namespace
 
-bool stop::end_slice(processor& p, std::uint64_t seen) noexcept {
+bool stop::end_time_slice(processor& p, std::uint64_t seen) noexcept {
     carrier* c = p.holder();
-    if (c == nullptr || c->own.is_inside() || !c->own.try_claim()) return false;
+    if (c == nullptr || c->ownership.is_inside() || !c->ownership.try_claim()) return false;
     const fiber* const f = c->running.get();
     const bool holds =
         c->proc.get() == &p && f != nullptr && !c->is_stopping.get() && p.activity() == seen;
-    const bool may_move = holds && f->blocks.shields.get() == 0;
+    const bool may_move = holds && f->blocks.uninterruptible.get() == 0;
     if (holds) {
-        c->ends_slice_of.set(seen);
+        c->ends_time_slice_of.set(seen);
         c->interrupt.arm(c->tid.get(), os::user_interrupt::shortest);
     }
-    c->own.unclaim();
+    c->ownership.unclaim();
     return may_move;
 }
 
@@ -170,7 +169,7 @@ void stop::wait_if_released(carrier& c) noexcept {
         c.pool.come_back(c);
     }
     c.is_stopping.set(false);
-    watching::runs();
+    detection::runs();
 }
 
 void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
@@ -180,9 +179,9 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
     fiber* f = c->running.get();
     os::nanoseconds again = 0;
     if (f != nullptr && is_due(*c, *f)) {
-        if (f->blocks.shields.get() != 0) {
+        if (f->blocks.uninterruptible.get() != 0) {
             f->blocks.stop_wanted.set(true);
-        } else if (c->own.is_inside() || c->unstoppable.get() != 0) {
+        } else if (c->ownership.is_inside() || c->no_stops.get() != 0) {
             // It finds out by itself, or is out again soon.
             again = deferral;
         } else if (better_later.has(instruction(context)) &&
@@ -190,14 +189,14 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             again = deferral;
         } else {
             c->deferrals = 0;
-            c->unstoppable.add(1);
+            c->no_stops.add(1);
             c->is_stopping.set(true);
             again = stop_here(*c, *f);
             c->is_stopping.set(false);
             // The carrier is of interest again, and a detector that found none meanwhile may have
             // gone to sleep.
-            watching::runs();
-            c->unstoppable.add(~std::uint32_t{0});
+            detection::runs();
+            c->no_stops.add(~std::uint32_t{0});
         }
     }
     if (again != 0) c->interrupt.again(again);

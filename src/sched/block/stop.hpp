@@ -12,7 +12,7 @@
 // its owner's thread id, so it must never resume on another kernel thread. It is stopped together
 // with its carrier: the handler puts it into its cluster's queue and waits on a futex. The fiber
 // itself lies in the queue, but its saved context is not its own. That context leads to a few
-// instructions on a small stack (the crossing), which give the processor of the carrier that
+// instructions on a small stack (the relay), which give the processor of the carrier that
 // switched to it to the carrier that waits, and that one continues where it was stopped. So the
 // path of a switch knows nothing of all this, nor does a policy. (Shiina, Iwasaki, Taura, Balaji,
 // "Lightweight preemptive user-level threads", PPoPP 2021, call it KLT-switching.)
@@ -66,13 +66,13 @@ struct stop {
 
     // The signal and the clock for all carriers of fibers.
     static inline constinit carry::interrupt_source source;
-    // The size of a carrier's small stack, on which the crossing runs.
-    static constexpr std::size_t crossing_bytes = 64 * 1024;
+    // The size of a carrier's small stack, on which the relay runs.
+    static constexpr std::size_t relay_bytes = 64 * 1024;
 
-    // For a detector: other fibers want the processor, and it has not switched for a slice; its
-    // activity was `seen`. Its fiber is stopped as soon as it runs in user mode, if all that still
-    // holds. Returns whether it does, and the fiber is not in ums::uninterruptible().
-    static bool end_slice(processor& p, std::uint64_t seen) noexcept;
+    // For a detector: other fibers want the processor, and it has not switched for a time slice;
+    // its activity was `seen`. Its fiber is stopped as soon as it runs in user mode, if all that
+    // still holds. Returns whether it does, and the fiber is not in ums::uninterruptible().
+    static bool end_time_slice(processor& p, std::uint64_t seen) noexcept;
 
     // If the fiber that the calling carrier runs was stopped and released, and needs a processor,
     // waits until its turn has come. Otherwise does nothing.

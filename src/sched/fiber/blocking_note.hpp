@@ -15,8 +15,8 @@ struct blocking_note {
     base::owned<std::uint32_t> depth;  // Of ums::blocking() regions: in one it holds a permit.
     base::owned<bool> has_permit;      // The region's own, and not that of ums::keep_carrier.
 
-    base::owned<std::uint32_t> shields;  // The depth of ums::uninterruptible() sections.
-    base::owned<bool> stop_wanted;       // The fiber should have been stopped inside one.
+    base::owned<std::uint32_t> uninterruptible;  // The depth of ums::uninterruptible() sections.
+    base::owned<bool> stop_wanted;               // The fiber should have been stopped inside one.
     // The level of its habit of blocking unmarked (sched/block/habit.hpp); 0: it was never found
     // blocked.
     base::owned<std::uint32_t> level;

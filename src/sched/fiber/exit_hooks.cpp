@@ -44,7 +44,7 @@ fiber* this_fiber_or_null() noexcept { return here{}.self; }
 
 belongings& this_belongings() noexcept {
     fiber* f = this_fiber_or_null();
-    return f != nullptr ? f->own : of_this_thread();
+    return f != nullptr ? f->belongings : of_this_thread();
 }
 
 void run_hooks(belongings& of) noexcept {

@@ -42,7 +42,7 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     // Written by the processor that runs or queues the fiber:
     base::owned<fiber*> link;  // Link of the queue that holds it.
     base::owned<cluster*> home_cluster;
-    // Null: it may run on any processor of its cluster. See pin().
+    // Null if it may run on any processor of its cluster. See pin().
     base::owned<processor*> pinned_to;
     base::atomic<std::uintptr_t> joiner;
 
@@ -73,7 +73,7 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     fiber* first_behind;
     std::uint64_t order, arrival;
 
-    belongings own;
+    sched::belongings belongings;
     // Written by the fiber itself:
     blocking_note blocks;
 #if defined(UMS_DEBUG)

@@ -31,7 +31,7 @@ public:
     wait& operator=(const wait&) = delete;
 
 protected:
-    fiber* const who_;  // Null: a plain thread.
+    fiber* const who_;  // Null for a plain thread.
 };
 
 // A plain thread's wait for a lock. It has no descriptor that can be found, so this is in a list.

@@ -306,7 +306,7 @@ TEST_F(fiber_options_test, a_posted_one_runs_after_its_creator_went_on) {
 TEST_F(fiber_options_test, a_dispatched_one_runs_before_its_creator_goes_on) {
     if (is_scattered()) GTEST_SKIP() << "nothing is dispatched then";
     ums::run(one_processor, [] {
-        // More often than there are switches in a slice.
+        // More often than there are switches in a round.
         for (int i = 0; i < 200; ++i) {
             std::atomic<int> order = 0;
             auto step = [&](int digit) { order = order * 10 + digit; };

@@ -41,7 +41,7 @@ char* align_down(char* at, std::size_t alignment) noexcept {
 // to return.
 [[gnu::noinline]] void arrive(carrier* c, const after_switch* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
-    c->own.publish();
+    c->ownership.publish();
 }
 
 void report_and_terminate(const fiber& f) noexcept {
@@ -55,7 +55,7 @@ void report_and_terminate(const fiber& f) noexcept {
     } catch (...) {
     }
     const std::type_info* type = abi::__cxa_current_exception_type();
-    // Not given back, since the program ends. Null: no memory.
+    // Not given back, since the program ends. Null if there is no memory.
     const char* name = "unknown";
     if (type != nullptr) {
         name = abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr);
@@ -90,9 +90,9 @@ void report_and_terminate(const fiber& f) noexcept {
     } catch (...) {
         report_and_terminate(*f);
     }
-    if (!f->own.is_empty()) [[unlikely]] {
-        run_hooks(f->own);
-        if (f->own.keeps != 0) keep::end(*f);
+    if (!f->belongings.is_empty()) [[unlikely]] {
+        run_hooks(f->belongings);
+        if (f->belongings.keeps != 0) keep::end(*f);
     }
     end(f);
 }
@@ -105,7 +105,7 @@ UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* after_, void* fiber_) n
     arrive(static_cast<carrier*>(carrier_), static_cast<const after_switch*>(after_));
     f->race.resume();
     arch::happens_after(carrier_);  // As in leave().
-    static_cast<carrier*>(carrier_)->own.let_go();
+    static_cast<carrier*>(carrier_)->ownership.let_go();
     run_function(f);
 }
 
@@ -206,7 +206,7 @@ UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, clust
     ready::at_home(f);
 }
 
-// Enters the carrier's processor if `f` may run there. Null: it was made ready elsewhere.
+// Enters the carrier's processor if `f` may run there. Null if it was made ready elsewhere.
 UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
     processor* p = at.enter();
     if (p != nullptr) [[likely]] {
@@ -239,8 +239,8 @@ void finish_dispatch(const after_switch& h, carrier& c) noexcept {
         if (p->has_policy()) return leaving.to(f, leaving.then(&finish_dispatch));
         // No other thread sees it there before its registers are saved, because the ownership is
         // left after that.
-        // A slice that would end now ends with the next switch.
-        static_cast<void>(p->ready.count_within_slice());
+        // A round that would end now ends with the next switch.
+        static_cast<void>(p->ready.count_within_round());
         p->ready.push_creator(*at.self);
         p->wake_help();
         leaving.to(f, nullptr);
@@ -299,7 +299,7 @@ struct room_on_heap : impl::exit_hook {
         room->run = [](exit_hook& self) noexcept {
             ::operator delete(&self, static_cast<room_on_heap&>(self).alignment);
         };
-        f.own.first_stage = room;
+        f.belongings.first_stage = room;
         return static_cast<char*>(block) + before;
     }
 };
@@ -406,7 +406,7 @@ void spawn_batch::commit() noexcept {
 }
 
 void spawn_abort(sched::fiber* f) noexcept {
-    run_hooks(f->own);  // The function's room on the heap, if there is one.
+    run_hooks(f->belongings);  // The function's room on the heap, if there is one.
     sched::cluster* const home = f->home_cluster.get();
     f->race.create("aborted");
     free_fiber(*f, here{});

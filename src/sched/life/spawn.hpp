@@ -9,7 +9,7 @@ namespace ums::sched {
 
 class cluster;
 
-// The cluster for a fiber that is made without naming one, by a thread that has none. Null: no
+// The cluster for a fiber that is made without naming one, by a thread that has none. Null if no
 // runtime runs.
 extern base::atomic<cluster*> default_cluster;
 

@@ -25,7 +25,7 @@ UMS_ALWAYS_INLINE bool take_from_self(base::atomic_ref<std::uint32_t> word,
                                       std::uint32_t seen) noexcept {
     const here at;
     if (at.on == nullptr) return false;
-    if (at.on->own.is_inside())
+    if (at.on->ownership.is_inside())
         return at.at() != nullptr && at.at()->bias_number.get() == seen &&
                bias_word::take(word, seen);
     processor* p = at.self != nullptr ? at.enter() : nullptr;
@@ -41,11 +41,11 @@ outcome take_by_claim(base::atomic_ref<std::uint32_t> word, std::uint32_t seen,
     // The processor has retired, or is gone: no code is inside with this number.
     if (p == nullptr) return bias_word::take(word, seen) ? outcome::taken : outcome::not_its;
     carrier* holder = p->holder();
-    if (holder == nullptr || !holder->own.try_claim()) return outcome::later;
+    if (holder == nullptr || !holder->ownership.try_claim()) return outcome::later;
     outcome result = outcome::later;
     if (p->is_held_by(*holder))
         result = bias_word::take(word, seen) ? outcome::taken : outcome::not_its;
-    holder->own.unclaim();
+    holder->ownership.unclaim();
     return result;
 }
 

@@ -49,9 +49,9 @@ struct program {
 };
 
 struct shared : ums::tso::guarded_number {
-    explicit shared(bool asymmetric) { own.reset(asymmetric); }
+    explicit shared(bool asymmetric) { ownership.reset(asymmetric); }
 
-    ums::modelled::ownership own;
+    ums::modelled::ownership ownership;
     atomic<std::uint32_t> word{mine};
 
     bool acquire_free() {
@@ -62,14 +62,14 @@ struct shared : ums::tso::guarded_number {
     // A fiber of the processor. It works inside if the lock is biased; otherwise in the ordinary
     // way, and then it makes the lock biased again.
     bool on_the_processor(bool in_haste) {
-        const bool is_hasty = in_haste && own.try_enter();
-        if (!is_hasty && !own.enter()) return false;
+        const bool is_hasty = in_haste && ownership.try_enter();
+        if (!is_hasty && !ownership.enter()) return false;
         if (bias_word::is_mine(word, mine)) {
             section();
-            own.leave();
+            ownership.leave();
             return true;
         }
-        own.leave();
+        ownership.leave();
         if (!acquire_free()) return false;
         section();
         word.store(mine, release);
@@ -83,10 +83,10 @@ struct shared : ums::tso::guarded_number {
             word.store(is_free, release);
             return true;
         }
-        const bool is_claimed = without_claim || own.try_claim();
+        const bool is_claimed = without_claim || ownership.try_claim();
         if (!is_claimed) return false;
         const bool is_taken = bias_word::take(word, mine);
-        if (!without_claim) own.unclaim();
+        if (!without_claim) ownership.unclaim();
         if (!is_taken) return false;
         section();
         word.store(is_free, release);

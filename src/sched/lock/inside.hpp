@@ -74,7 +74,7 @@ public:
     // list. Returns false if it has only left; then call sched::park() as usual. `is_held` is set
     // to the result before others can see it.
     [[nodiscard]] UMS_ALWAYS_INLINE bool park(bool& is_held) noexcept {
-        fiber* const next = c_->exceptions->active() ? nullptr : p_->ready.pop_within_slice();
+        fiber* const next = c_->exceptions->active() ? nullptr : p_->ready.pop_within_round();
         is_held = next != nullptr;
         if (next == nullptr) [[unlikely]] {
             leave();
@@ -94,7 +94,7 @@ private:
         const base::atomic_ref<std::uint32_t> word{*lock_};
         const here at;
         // The caller is in a policy's method.
-        if (at.self == nullptr || at.on->own.is_inside()) return false;
+        if (at.self == nullptr || at.on->ownership.is_inside()) return false;
         c_ = at.on;
         self_ = at.self;
         arch::happens_before(lock_);

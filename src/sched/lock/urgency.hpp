@@ -27,9 +27,10 @@ namespace ums::sched {
 
 // One wait for a mutex.
 struct lender {
-    parkable* who = nullptr;  // Null: it does not wait, or nobody counted priorities when it began.
-    fiber* to = nullptr;      // The holder, whose lender it is.
-    lender* next = nullptr;   // Among the holder's lenders, which form a ring.
+    // Null if it does not wait, or nobody counted priorities when it began.
+    parkable* who = nullptr;
+    fiber* to = nullptr;     // The holder, whose lender it is.
+    lender* next = nullptr;  // Among the holder's lenders, which form a ring.
     lender* previous = nullptr;
 };
 
@@ -69,7 +70,7 @@ public:
     static void lend(lender& d, fiber& holder) noexcept;
     // It lends nothing any more. settle_less() follows for the fiber that it lent to.
     static void take_back(lender& d) noexcept;
-    // The lenders of `f` have changed. Null: nothing is done. Cost: a look at each lender.
+    // The lenders of `f` have changed. Null if nothing is done. Cost: a look at each lender.
     static void settle(fiber* f) noexcept;
     // The same after one lend(), of `d`. Looks at no other lender unless `d` is the most urgent, so
     // that a crowd of waiters can come.

@@ -37,7 +37,7 @@ public:
         const mpsc_end::turn mine{end_};
         if (!mine) return nullptr;
         if (front_ == nullptr) {
-            // sync(mpsc_list): sees the fiber. Null: its pusher is between the steps, or there is
+            // sync(mpsc_list): sees the fiber. Null if its pusher is between the steps, or there is
             // none.
             front_ = first_.load(base::acquire);
             if (front_ == nullptr) return nullptr;

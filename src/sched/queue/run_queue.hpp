@@ -6,11 +6,11 @@
 //
 // The next fiber comes from, in this order: the run-next slot (the fiber that the running one made
 // ready last: its data is warm), then the ring's front. Fibers that only this processor may run
-// have a ring of their own; while it holds any, each second slice begins with one of them.
+// have a ring of their own; while it holds any, each second round begins with one of them.
 //
-// A slice is 61 switches. When it is over, the processor looks at everything else
+// A round is 61 switches. When it is over, the processor looks at everything else
 // (sched/run/processor.hpp), and the fiber in the run-next slot goes to the ring's back: two fibers
-// that wake each other share one slice.
+// that wake each other share one round.
 //
 // All of it is used under carry/ownership.hpp, except what is called a hint: any thread may read
 // that.
@@ -27,24 +27,24 @@ namespace ums::sched {
 
 class run_queue {
 public:
-    static constexpr std::uint32_t slice = 61;
+    static constexpr std::uint32_t round = 61;
 
-    // --- The slice ---
-    // Counts a switch. Returns whether the slice is over with it.
+    // --- The round ---
+    // Counts a switch. Returns whether the round is over with it.
     [[nodiscard]] UMS_ALWAYS_INLINE bool count_switch() noexcept {
         const std::uint32_t left = ticks_left_.get() - 1;
         ticks_left_.set(left);
         return left == 0;
     }
-    [[nodiscard]] bool is_slice_over() const noexcept { return ticks_left_.get() == 0; }
-    // Counts a switch unless the slice would be over with it. Returns whether it was counted.
-    bool count_within_slice() noexcept {
+    [[nodiscard]] bool is_round_over() const noexcept { return ticks_left_.get() == 0; }
+    // Counts a switch unless the round would be over with it. Returns whether it was counted.
+    bool count_within_round() noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= 1) return false;
         ticks_left_.set(left - 1);
         return true;
     }
-    // The slice ends with the next switch, or after `switches` of them.
+    // The round ends with the next switch, or after `switches` of them.
     void end_soon(std::uint32_t switches = 1) noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= switches) return;
@@ -52,22 +52,22 @@ public:
         ticks_left_.set(switches);
     }
     // `length` is in switches: the processor wants to look around at the latest after that many.
-    void start_slice(std::uint32_t length) noexcept {
-        UMS_ASSERT(length >= 1 && length <= slice, "a slice of no switch, or of too many");
-        slices_.add(1);
+    void start_round(std::uint32_t length) noexcept {
+        UMS_ASSERT(length >= 1 && length <= round, "a round of no switch, or of too many");
+        rounds_.add(1);
         in_past_slices_.add(length_.get() - ticks_left_.get());
         length_.set(always_looks_ || !pinned_.looks_empty() ? 1 : length);
         ticks_left_.set(length_.get());
     }
-    // How many slices have begun. A hint.
-    [[nodiscard]] std::uint64_t slices() const noexcept { return slices_.get(); }
-    // The switches of all slices but the present one: never decreases. A hint.
+    // How many rounds have begun. A hint.
+    [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_.get(); }
+    // The switches of all rounds but the present one: never decreases. A hint.
     [[nodiscard]] std::uint64_t past_switches() const noexcept { return in_past_slices_.get(); }
     // A number that changes with each switch. A hint.
     [[nodiscard]] std::uint64_t switches() const noexcept {
-        return slices_.get() * 64 + ticks_left_.get();
+        return rounds_.get() * 64 + ticks_left_.get();
     }
-    // Makes each slice one switch long, because a policy of the application's decides what runs
+    // Makes each round one switch long, because a policy of the application's decides what runs
     // next. Call it once, before anything runs.
     void always_look() noexcept { always_looks_ = true; }
     [[nodiscard]] bool always_looks() const noexcept { return always_looks_; }
@@ -92,9 +92,9 @@ public:
         }
         return ring_.pop_front();
     }
-    // The same within the slice, which counts it. If there is none, or the slice would be over,
+    // The same within the round, which counts it. If there is none, or the round would be over,
     // returns null and counts nothing.
-    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop_within_slice() noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE fiber* pop_within_round() noexcept {
         const std::uint32_t left = ticks_left_.get();
         if (left <= 1) return nullptr;
         fiber* const f = pop();
@@ -103,7 +103,7 @@ public:
     }
     // The last of the queue. Requires: rotate() has just put it there.
     [[nodiscard]] fiber* back() const noexcept { return ring_.back(); }
-    // A pinned one. At a slice's end only each second time, so that the others have theirs.
+    // A pinned one. At a round's end only each second time, so that the others have theirs.
     [[nodiscard]] fiber* pop_pinned() noexcept { return pinned_.pop_front(); }
     [[nodiscard]] fiber* pop_pinned_in_turn() noexcept {
         is_pinned_turn_ = !is_pinned_turn_;
@@ -126,11 +126,11 @@ public:
     void push_back(fiber& f) noexcept;
     void push_front(fiber& f) noexcept;
     // For the creator of a dispatched fiber: puts it in front, as if it had called the fiber; but
-    // once in 61 slices at the back, so that a fiber that only dispatches cannot starve the others.
-    // (Doing so in every slice would turn the depth-first walk of a tree into a breadth-first one.)
+    // once in 61 rounds at the back, so that a fiber that only dispatches cannot starve the others.
+    // (Doing so in every round would turn the depth-first walk of a tree into a breadth-first one.)
     void push_creator(fiber& f) noexcept {
-        const std::uint64_t now = slices_.get();
-        if (now - creators_turn_ < slice) return push_front(f);
+        const std::uint64_t now = rounds_.get();
+        if (now - creators_turn_ < round) return push_front(f);
         creators_turn_ = now;
         push_back(f);
     }
@@ -158,13 +158,13 @@ private:
     base::owned<fiber*> run_next_;
     fiber_ring ring_;
     fiber_ring pinned_;
-    base::owned<std::uint64_t> slices_;
+    base::owned<std::uint64_t> rounds_;
     // For readers from outside: in_past_slices_ + length_ - ticks_left_ switches so far.
     base::owned<std::uint64_t> in_past_slices_;
-    base::owned<std::uint32_t> length_{1};  // The length of this slice.
+    base::owned<std::uint32_t> length_{1};  // The length of this round.
     bool is_pinned_turn_ = false;
     bool always_looks_ = false;
-    std::uint64_t creators_turn_ = 0;  // The slice in which a creator last went to the back.
+    std::uint64_t creators_turn_ = 0;  // The round in which a creator last went to the back.
 };
 
 }  // namespace ums::sched

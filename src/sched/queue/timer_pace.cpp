@@ -7,10 +7,10 @@ namespace ums::sched {
 
 namespace {
 
-// How long a slice may take while a deadline is pending.
+// How long a round may take while a deadline is pending.
 constexpr os::nanoseconds longest_slice = 50'000;
 
-// How many slices the fired fibers have to get their turn: each slice has at least one switch.
+// How many rounds the fired fibers have to get their turn: each round has at least one switch.
 constexpr std::uint32_t longest_turn = 2 * timer_pace::most;
 
 }  // namespace
@@ -19,14 +19,14 @@ unsigned timer_pace::look(os::nanoseconds now, os::nanoseconds next,
                           const run_queue& queue) noexcept {
     // A deadline that is far away need not be watched as closely.
     if (began_ != 0) {
-        const os::nanoseconds each = (now - began_) / slice_ + 1;
+        const os::nanoseconds each = (now - began_) / round_ + 1;
         const os::nanoseconds longest = std::max(longest_slice, (std::max(next, now) - now) / 4);
-        slice_ = static_cast<std::uint32_t>(
-            std::clamp<os::nanoseconds>(longest / each, 1, run_queue::slice));
+        round_ = static_cast<std::uint32_t>(
+            std::clamp<os::nanoseconds>(longest / each, 1, run_queue::round));
     }
     began_ = now;
     since_fired_ = std::min(since_fired_ + 1, longest_turn);
-    credit_ = std::min(credit_ + slice_, run_queue::slice);
+    credit_ = std::min(credit_ + round_, run_queue::round);
     if (next > now) return 0;
     const std::uint32_t waiting = fired_from_ - queue.head();
     if (queue.looks_busy() && waiting - 1 < most && since_fired_ < longest_turn) return 0;

@@ -298,7 +298,7 @@ void trace_event(std::string_view text) noexcept {
     const sched::here at;
     const std::uint64_t id = id_of(at.self);
     // The caller is in a policy's method, so the processor stays.
-    if (at.on != nullptr && at.on->own.is_inside()) {
+    if (at.on != nullptr && at.on->ownership.is_inside()) {
         if (const processor* p = at.at(); p != nullptr && p->trace != nullptr)
             p->trace->write_text(sched::trace_event::mark, id, text);
         return;

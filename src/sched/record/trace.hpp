@@ -10,7 +10,7 @@
 // after-switch action that it has anyway, and a ring begins with such an action.
 //
 // Switched on from outside: a tool that may trace the process writes `trace_control.wanted`
-// (runtime/root.hpp names the address), and each processor sees it when its slice ends. Or by
+// (runtime/root.hpp names the address), and each processor sees it when its round ends. Or by
 // UMS_TRACE, when a runtime starts. Or by a tool that attaches to a probe (sched/record/probe.hpp).
 //
 // A ring has one writer at a time: the code inside the processor, or a thread with a claim on it.
@@ -133,7 +133,7 @@ struct trace_control {
 };
 extern constinit trace_control tracing;
 
-// Called at a slice's end, inside: begins or stops recording, as tools want it. Changes the word of
+// Called at a round's end, inside: begins or stops recording, as tools want it. Changes the word of
 // the processor.
 void follow_trace_control(processor& p) noexcept;
 // In the child of a fork(): it is not traced unless somebody asks for it.

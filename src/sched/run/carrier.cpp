@@ -33,10 +33,9 @@ constexpr os::nanoseconds carrier_slice = 500'000;
 
 }  // namespace
 
-carrier::carrier(carrier_pool& p) noexcept
-    : pool{p}, interrupt{stop::source, stop::crossing_bytes} {
-    own.reset(os::asymmetric());
-    own.vacate();
+carrier::carrier(carrier_pool& p) noexcept : pool{p}, interrupt{stop::source, stop::relay_bytes} {
+    ownership.reset(os::asymmetric());
+    ownership.vacate();
 }
 
 // What a carrier knows of its kernel thread. By that.
@@ -82,7 +81,7 @@ void carrier::run() noexcept {
         follow_processor();
         run_fibers();
     }
-    UMS_ASSERT(proc.get() == nullptr && !own.is_inside(), "a carrier ends with a processor");
+    UMS_ASSERT(proc.get() == nullptr && !ownership.is_inside(), "a carrier ends with a processor");
     cpu.end();
     interrupt.close();
     os::set_thread_slot(nullptr);
@@ -117,7 +116,7 @@ void carrier::follow_processor() noexcept {
 // Inlined, because it begins in the processor's TSan context and ends in the thread's own.
 UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     processor& left = *proc.get();
-    UMS_ASSERT(own.is_inside() && running.get() == nullptr,
+    UMS_ASSERT(ownership.is_inside() && running.get() == nullptr,
                "a carrier retires outside of its processor, or with a fiber");
     parkable* const remover = left.retirement.remover;
     // Before the remover is woken: it may belong to this processor by the policy, and then the
@@ -125,7 +124,7 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
     if (remover != nullptr) pool.home().detach_from_policy(left.index());
     search::give_all_away(left);
     proc.set(nullptr);
-    own.vacate();
+    ownership.vacate();
     bias::renew(left);
     left.retirement.last_holder = this;
     left.set_holder(nullptr);  // Thieves that still see this carrier find that it holds nothing.
@@ -138,8 +137,8 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
 
 // Its fiber keeps it, and waits.
 UMS_ALWAYS_INLINE void carrier::give_to_relief() noexcept {
-    // Null: the fiber left in rejoin(), without a processor. After run() this carrier may be given
-    // a processor again at once.
+    // Null if the fiber left in rejoin(), without a processor. After run() this carrier may be
+    // given a processor again at once.
     if (carrier* const to = gives_to.get()) {
         gives_to.set(nullptr);
         hand_off::move(*this, *to);
@@ -156,7 +155,7 @@ UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
         if (f == nullptr) f = search::find(*p, *this);
         if (f == nullptr) return retire();
         running.set(f);
-        watching::runs();
+        detection::runs();
         arch::start_switch(loop_shadow, f->shadow);
         // The trace shows that a fiber runs when it is switched to, and not again when it comes
         // back to the carrier that it keeps.
@@ -173,7 +172,7 @@ UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
         // Inside its processor again, or (rejoin()) without one.
         p = proc.get();
         if (p == nullptr) return;
-        UMS_ASSERT(own.is_inside(), "a carrier's loop goes on outside of its processor");
+        UMS_ASSERT(ownership.is_inside(), "a carrier's loop goes on outside of its processor");
         f = nullptr;
     }
 }
@@ -190,9 +189,9 @@ void carrier::run_fibers() noexcept {
     }
     fiber* const f = runs_first.get();
     runs_first.set(nullptr);
-    // A slice has ended, so the inboxes and the pinned fibers have their turn. Where processors
-    // often change their carrier, for hand-offs or preemptions, no slice may ever end by its count.
-    run_on(f != nullptr ? f : p->pick_at_slice_end());
+    // A round has ended, so the inboxes and the pinned fibers have their turn. Where processors
+    // often change their carrier, for hand-offs or preemptions, no round may ever end by its count.
+    run_on(f != nullptr ? f : p->pick_at_round_end());
 }
 
 // The first time that the fiber that was adopted leaves the processor to nobody, and from then on.

@@ -46,28 +46,28 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // if it no longer holds one, because it was blocked in the kernel. leave() names the side that
     // continues, for ThreadSanitizer.
     [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() noexcept {
-        if (!own.enter()) [[unlikely]]
+        if (!ownership.enter()) [[unlikely]]
             return nullptr;
         return entered();
     }
     // See carry::ownership::try_enter().
     [[nodiscard]] UMS_ALWAYS_INLINE processor* try_enter() noexcept {
-        if (!own.try_enter()) [[unlikely]]
+        if (!ownership.try_enter()) [[unlikely]]
             return nullptr;
         return entered();
     }
     UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
-        own.publish();
+        ownership.publish();
         continues.resume();
         arch::happens_after(this);  // Comes after its kernel thread's start, and nothing else.
-        own.let_go();
+        ownership.let_go();
     }
 
     // Fills in what the next switch leaves to be done.
-    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* leave_behind(void (*finish)(const after_switch&,
-                                                                              carrier&) noexcept,
-                                                               fiber* self, void* other = nullptr,
-                                                               std::uintptr_t word = 0) noexcept {
+    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(void (*finish)(const after_switch&,
+                                                                      carrier&) noexcept,
+                                                       fiber* self, void* other = nullptr,
+                                                       std::uintptr_t word = 0) noexcept {
         after.finish = finish;
         after.self = self;
         after.other = other;
@@ -76,9 +76,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     }
 
     // Hot:
-    carry::ownership own;
+    carry::ownership ownership;
     base::owned<processor*> proc;  // Written by code that is inside or holds a claim.
-    base::owned<fiber*> running;   // Written by the thread itself. Null: the loop runs.
+    base::owned<fiber*> running;   // Written by the thread itself. Null if the loop runs.
     // Set once at the thread's start:
     int* errno_at = nullptr;
     // Its thread's; while its fiber keeps it, the constant that is always active
@@ -133,9 +133,9 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // It works on being stopped, or waits for a processor, or has one and is about to be woken for
     // it. Then no thread may take the processor: the carrier looks blocked, but is not.
     base::owned<bool> is_stopping;
-    // The activity whose slice is over: the interrupt was armed for it. Owned by the thread that
-    // armed it.
-    base::owned<std::uint64_t> ends_slice_of;
+    // The activity whose time slice is over: the interrupt was armed for it. Owned by the thread
+    // that armed it.
+    base::owned<std::uint64_t> ends_time_slice_of;
     // It waits in the signal's handler; its fiber is wherever it belongs.
     base::owned<bool> waits_for_turn;
     unsigned deferrals = 0;

@@ -30,7 +30,7 @@ namespace ums::sched {
 struct cluster_setup {
     std::string name;
     unsigned processors = 1;
-    std::unique_ptr<ums::policy> policy;  // Null: work stealing.
+    std::unique_ptr<ums::policy> policy;  // Null means work stealing.
     bool pin = false;                     // Each processor to one CPU.
     std::vector<int> cpus = {};           // Those it may use; none: all.
     bool scatter = false;                 // Debug: migrate at every park and yield.

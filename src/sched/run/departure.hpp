@@ -68,7 +68,7 @@ public:
     // The action for after the switch.
     [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(switch_action finish, void* other = nullptr,
                                                        std::uintptr_t word = 0) noexcept {
-        return on->leave_behind(finish, self, other, word);
+        return on->then(finish, self, other, word);
     }
 
     // Inside. Continues `next`, or the loop if it is null. Returns on whichever carrier resumes the

@@ -12,8 +12,8 @@
 namespace ums::sched {
 
 struct here {
-    carrier* const on;  // Null: a plain thread.
-    fiber* const self;  // Null: a plain thread, or a carrier's loop.
+    carrier* const on;  // Null for a plain thread.
+    fiber* const self;  // Null for a plain thread, or a carrier's loop.
 
     UMS_ALWAYS_INLINE here() noexcept : here{this_carrier()} {}
     explicit UMS_ALWAYS_INLINE here(carrier* c) noexcept

@@ -238,9 +238,9 @@ reason park(park_kind kind, os::nanoseconds until, const std::stop_token* stop) 
 void come_after_processor() noexcept {
     const here at;
     if (at.self == nullptr || at.enter() == nullptr) return;
-    at.on->own.publish();
+    at.on->ownership.publish();
     at.self->race.enter();  // Ordered, unlike leave().
-    at.on->own.let_go();
+    at.on->ownership.let_go();
 }
 
 bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
@@ -249,7 +249,7 @@ bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
     processor* p = at.enter();
     if (p == nullptr) [[unlikely]]
         return false;
-    fiber* next = p->ready.pop_within_slice();
+    fiber* next = p->ready.pop_within_round();
     if (next == nullptr) {
         at.leave();
         return false;

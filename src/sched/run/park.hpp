@@ -29,7 +29,7 @@ enum class park_kind { internal, user };
 [[gnu::noinline]] parkable& plain_thread() noexcept;
 
 // Called around the wait of a plain thread in the kernel, because the scheduler of plain threads
-// (src/workers) wants to know. Null: there is none. Set once, before the threads that it
+// (src/workers) wants to know. Null if there is none. Set once, before the threads that it
 // concerns exist.
 struct plain_wait {
     void (*begins)() noexcept;

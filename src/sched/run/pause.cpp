@@ -68,7 +68,7 @@ bool pausing::all_rest() const noexcept {
 void pausing::interrupt_all() noexcept {
     for (unsigned i = 0; i < of_.size(); ++i) {
         processor& p = of_.at(i);
-        if (!p.is_resting.load(base::relaxed)) stop::end_slice(p, p.activity());
+        if (!p.is_resting.load(base::relaxed)) stop::end_time_slice(p, p.activity());
     }
 }
 

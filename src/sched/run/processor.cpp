@@ -45,12 +45,12 @@ void processor::make_ready(fiber& f, place where) noexcept {
 void processor::note_cpu() noexcept {
     if (home_.active() <= 1) return;
     const int here = sched_getcpu();
-    if (here != last_cpu.get() || ready.slices() % spread::period == 0) [[unlikely]]
+    if (here != last_cpu.get() || ready.rounds() % spread::period == 0) [[unlikely]]
         spread::arrived(*this, here);
 }
 
 void processor::look_around() noexcept {
-    ready.start_slice(pace_.slice());
+    ready.start_round(pace_.round());
     // Also true when recording has to end.
     if (is_trace_wanted() != (trace != nullptr)) [[unlikely]]
         follow_trace_control(*this);
@@ -59,7 +59,7 @@ void processor::look_around() noexcept {
     receive(waiting.poll());
 }
 
-fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
+fiber* processor::pick_at_round_end(fiber* yielder) noexcept {
     if (has_policy() && yielder == nullptr)
         if (fiber* const stops = holder()->running.get();
             stops != nullptr && !stops->is_pinned.get())
@@ -76,7 +76,7 @@ fiber* processor::pick_at_slice_end(fiber* yielder) noexcept {
 }
 
 fiber* processor::pick_after_visits(fiber* yielder) noexcept {
-    // The slice is over for fibers that keep waking each other, too.
+    // The round is over for fibers that keep waking each other, too.
     if (!ready.always_looks()) ready.end_run_next();
     if (fiber* f = ready.pop_pinned_in_turn()) return f;
     if (fiber* f = pick_stopped()) return f;

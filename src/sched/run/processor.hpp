@@ -8,7 +8,7 @@
 // comes from, in this order: the run queue (sched/queue/run_queue.hpp), the inboxes, the cluster's
 // policy, and then (sched/run/search.hpp) other processors.
 //
-// Fairness: a slice of 61 switches bounds how long anything is overlooked. When it is over, the
+// Fairness: a round of 61 switches bounds how long anything is overlooked. When it is over, the
 // processor visits the inboxes, the timers and the driver.
 //
 // Its parts are public and look after themselves. Each says under what it may be touched.
@@ -73,7 +73,7 @@ public:
     [[nodiscard]] bool is_held_by(const carrier& c) const noexcept {
         return holder_.load(base::relaxed) == &c;  // relaxed: the claim orders it.
     }
-    // The caller must be inside, hold a claim on the holder, or make the first one. Null: no
+    // The caller must be inside, hold a claim on the holder, or make the first one. Null if no
     // carrier will hold it any more.
     void set_holder(carrier* c) noexcept {
         holder_.store(c, base::release);  // sync(holder): publishes the carrier to thieves.
@@ -83,7 +83,7 @@ public:
     // Returns what runs next here, or null. May visit the inboxes; never waits, never steals.
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* pick() noexcept {
         if (ready.count_switch()) [[unlikely]]
-            return pick_at_slice_end();
+            return pick_at_round_end();
         return pick_counted();
     }
     [[nodiscard]] UMS_ALWAYS_INLINE fiber* pick_counted() noexcept {
@@ -93,15 +93,15 @@ public:
     // Call after run_queue::rotate() returned null: returns what is to run instead of a fiber that
     // yields, or null.
     [[nodiscard]] fiber* pick_for_yield(fiber& self) noexcept {
-        return ready.is_slice_over() ? pick_at_slice_end(&self) : pick_counted();
+        return ready.is_round_over() ? pick_at_round_end(&self) : pick_counted();
     }
-    // Begins a new slice, and visits everything before that. Returns null also if the processor is
+    // Begins a new round, and visits everything before that. Returns null also if the processor is
     // to retire or rest. `yielder`: the fiber that yields; null if none does.
-    [[gnu::noinline]] fiber* pick_at_slice_end(fiber* yielder = nullptr) noexcept;
+    [[gnu::noinline]] fiber* pick_at_round_end(fiber* yielder = nullptr) noexcept;
     // Whether the processor may switch to a fiber past the queues: not if a policy of the
-    // application's decides, or if the slice is over. Counts the switch.
+    // application's decides, or if the round is over. Counts the switch.
     [[nodiscard]] bool may_continue_directly() noexcept {
-        return !ready.always_looks() && ready.count_within_slice();
+        return !ready.always_looks() && ready.count_within_round();
     }
 
     // --- What is ready. Call these inside. ---
@@ -127,7 +127,7 @@ public:
     // sent on.
     void take_in(fiber* list) noexcept;
 
-    // Begins a slice and takes in what is due: deadlines, what the last wait brought, events. Wakes
+    // Begins a round and takes in what is due: deadlines, what the last wait brought, events. Wakes
     // no processor: offer_rest() follows, once it is known what runs next.
     void look_around() noexcept;
     // Call after look_around(), or after many fibers became ready at the same time. The thread that
@@ -174,7 +174,7 @@ public:
     [[nodiscard]] bool is_wanted() const noexcept;
 
     // --- Parts ---
-    // Null: no tool traces. It lies in the cache line that each switch reads. Use it inside, or
+    // Null if no tool traces. It lies in the cache line that each switch reads. Use it inside, or
     // with a claim on the holder.
     trace_ring* trace = nullptr;
     run_queue ready;     // Use it inside, or with a claim on the holder.
@@ -214,14 +214,14 @@ public:
 
     // The CPU where it last ran, -1 if it is idle. Other threads read it as a hint.
     base::owned<int> last_cpu{-1};
-    // What the detector looks at (sched/block/watching.cpp); null: it does not. Owned by the thread
-    // that changes the cluster.
+    // What the detector looks at (sched/block/detection.cpp); null: it does not. Owned by the
+    // thread that changes the cluster.
     processor_watch* watch = nullptr;
     // Its activity as the cluster's watcher last saw it. Owned by the watcher.
     std::uint64_t watched = 0;
     base::random random;  // Owned by its carrier.
     // The distance to each processor of a lower index, as os::cpu_distance() has it. Set before
-    // other threads see the processor. Null: not pinned.
+    // other threads see the processor. Null if not pinned.
     std::unique_ptr<unsigned char[]> distance;
 
     // For debugging: every ready fiber goes to another processor. Call it once, before anything

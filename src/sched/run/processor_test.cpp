@@ -28,7 +28,7 @@ using ums::fiber;
 using ums::fiber_ref;
 namespace this_fiber = ums::this_fiber;
 
-constexpr int slice = ums::sched::run_queue::slice;
+constexpr int round = ums::sched::run_queue::round;
 
 class processor_test : public conserving_test {};
 
@@ -98,7 +98,7 @@ TEST_F(processor_test, two_fibers_that_wake_each_other_do_not_starve_a_third) {
         done.wait();  // Until then they look at each other's handles.
         a.join();
         b.join();
-        EXPECT_LE(worst, 2 * slice);
+        EXPECT_LE(worst, 2 * round);
         EXPECT_GT(passes, 0u);
     });
 }
@@ -116,7 +116,7 @@ TEST_F(processor_test, fibers_that_spawn_and_join_for_ever_do_not_starve_others)
         stop = true;
         spawner.join();
         EXPECT_GT(joins, 0u);
-        EXPECT_LE(joins, 300u * slice);
+        EXPECT_LE(joins, 300u * round);
     });
 }
 
@@ -153,7 +153,7 @@ TEST_F(processor_test, a_dynasty_of_fibers_does_not_starve_others) {
             worst = std::max(worst, generations - before);
         }
         stop = true;
-        EXPECT_LE(worst, 2u * slice);
+        EXPECT_LE(worst, 2u * round);
     });
     EXPECT_GT(generations, 1u);
 }
@@ -192,8 +192,8 @@ TEST_F(processor_test, what_is_unparked_from_outside_runs_within_a_slice_of_thos
     stop = true;
     for (fiber& b : busy) b.join();
     f.join();
-    // A slice until it is found; then at most one turn of each fiber that is queued before it.
-    EXPECT_LE(worst, slice + many + 2);
+    // A round until it is found; then at most one turn of each fiber that is queued before it.
+    EXPECT_LE(worst, round + many + 2);
 }
 
 TEST_F(processor_test, what_is_made_outside_runs_in_order_of_arrival) {
@@ -226,9 +226,9 @@ TEST_F(processor_test, the_fiber_made_ready_last_runs_next) {
     if (std::getenv("UMS_POLICY") != nullptr || is_scattered())
         GTEST_SKIP() << "only work stealing has a run-next slot";
     ums::run(one_processor, [] {
-        // Not always, because at a slice's end it goes to the back of the queue.
+        // Not always, because at a round's end it goes to the back of the queue.
         int first = 0;
-        for (int i = 0; i < slice; ++i) {
+        for (int i = 0; i < round; ++i) {
             std::atomic<int> came_first = -1;
             std::vector<fiber> all;
             for (int n = 0; n < 5; ++n)
@@ -239,7 +239,7 @@ TEST_F(processor_test, the_fiber_made_ready_last_runs_next) {
             for (fiber& f : all) f.join();
             first += came_first == 4;
         }
-        EXPECT_GE(first, slice * 3 / 4);
+        EXPECT_GE(first, round * 3 / 4);
     });
 }
 

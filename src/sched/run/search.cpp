@@ -162,13 +162,13 @@ bool search::rob(processor& thief, processor& victim, bool stranded_too) noexcep
     const bool slot_too = stranded_too && victim.ready.has_run_next();
     if (!victim.looks_busy() && !slot_too) return false;
     carrier* const holder = victim.holder();
-    if (holder == nullptr || !holder->own.try_claim()) return false;
+    if (holder == nullptr || !holder->ownership.try_claim()) return false;
     if (!victim.is_held_by(*holder)) {
-        holder->own.unclaim();
+        holder->ownership.unclaim();
         return false;
     }
     const std::uint32_t n = thief.ready.steal(victim.ready, most_stolen, stranded_too);
-    holder->own.unclaim();
+    holder->ownership.unclaim();
     if (n == 0) return false;
     thief.counters.steals.add(1);
     thief.counters.stolen.add(n);

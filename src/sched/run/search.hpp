@@ -22,12 +22,12 @@
 namespace ums::sched {
 
 // A carrier that is about to wait calls this when all processors of its cluster are idle and have
-// no deadline. Null: it does not. Set before a runtime starts.
+// no deadline. Null if it does not. Set before a runtime starts.
 extern void (*on_standstill)() noexcept;
 
 struct search {
     // Finds the next fiber, waiting as long as it takes. Called inside `p`, and returns inside it.
-    // Null: the processor is to retire.
+    // Null if the processor is to retire.
     static fiber* find(processor& p, carrier& c) noexcept;
 
     // Moves everything that is queued at a retiring processor to the cluster's others. Call it

@@ -53,7 +53,7 @@ void crowd(ums::options chosen, Body body) {
                 ums::os::pin_this_thread(0);
                 ums::os::unpin_this_thread();
                 EXPECT_EQ(before, ums::os::usable_cpus());
-                for (unsigned i = 0; i < 2 * ums::sched::run_queue::slice; ++i)
+                for (unsigned i = 0; i < 2 * ums::sched::run_queue::round; ++i)
                     ums::this_fiber::yield();
                 if (!body()) over = true;
             }

@@ -41,9 +41,9 @@ namespace {
 // Marks the kernel thread as in our code and without an owner, also after a worker that was outside
 // has left it.
 void stay_inside(seat& k) noexcept {
-    k.own.occupy();
-    (void)k.own.enter();
-    k.own.vacate();
+    k.ownership.occupy();
+    (void)k.ownership.enter();
+    k.ownership.vacate();
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ int spare_seats::make_one() noexcept try {
     all_.reserve(all_.size() + 1);
     seat& k = x->place;
     k.detector = detector_;
-    k.own.reset(os::asymmetric());
+    k.ownership.reset(os::asymmetric());
     k.is_asymmetric = os::asymmetric();
     detector_->add(x->watched);
     sigset_t all, before;

@@ -2,7 +2,7 @@
 //
 // Why no worker and no scheduler is lost: a seat has one of three things: a scheduler that is
 // inside; a worker outside with its scheduler above it (`rider`); or a stray (`rider` is null, the
-// seat vacant). Only code that holds a claim turns the second into the third, in leave_behind().
+// seat vacant). Only code that holds a claim turns the second into the third, in hand_off().
 // Only the stray itself ends the third, in park(), which runs once: called by the handler or by
 // come_in_slowly(), and the latter blocks the signal before it looks whether the worker still is a
 // stray. A scheduler whose worker was left behind has its next seat before the seat that it leaves
@@ -136,7 +136,7 @@ void wait_for_own_seat(scheduler_thread& s) noexcept {
                          "ums: thread %d leaves scheduling mode and waits for its kernel thread: "
                          "worker %d blocks there, in a call that was not announced "
                          "(/proc/%d/task/%d/syscall)\n",
-                         s.self->tid.get(), s.own_seat.left_behind, ::getpid(), s.self->tid.get());
+                         s.self->tid.get(), s.own_seat.last_stray, ::getpid(), s.self->tid.get());
             has_said = true;
         }
     }
@@ -159,21 +159,21 @@ UMS_CROSSING void come_in_slowly(context& self) noexcept {
         block_signals(&mask);
         if (is_stray(self)) return park(self);  // Continues with the mask of another kernel thread.
         os::system.signal_mask(&mask, nullptr);
-        if (self.seat.get()->own.enter()) return;
+        if (self.seat.get()->ownership.enter()) return;
     }
 }
 
-bool leave_behind(seat& k, const carry::notice& what) noexcept {
-    if (!k.own.try_claim()) return false;
+bool hand_off(seat& k, const carry::notice& what) noexcept {
+    if (!k.ownership.try_claim()) return false;
     // sync(ums.seat): sees the scheduler as it was seated.
     scheduler_thread* s = k.rider.load(base::acquire);
     if (s == nullptr || s->running == nullptr || k.turns.get() != what.activity) {
-        k.own.unclaim();
+        k.ownership.unclaim();
         return false;
     }
     seat* next = spares().take(what.free_cpu);
     if (next == nullptr) {  // The maker makes one; the detector looks again.
-        k.own.unclaim();
+        k.ownership.unclaim();
         spares().replenish();
         return false;
     }
@@ -193,14 +193,14 @@ bool leave_behind(seat& k, const carry::notice& what) noexcept {
         const bool was_busy = k.change_phase(seat::busy, seat::stray);
         UMS_ASSERT(was_busy, "a spare that carries nobody has a stray");
     }
-    k.left_behind = w.tid.get();
-    next->own.occupy();
+    k.last_stray = w.tid.get();
+    next->ownership.occupy();
     // sync(ums.seat): publishes the scheduler to a thread that looks at its new seat.
     next->rider.store(s, base::release);
-    k.own.vacate();
+    k.ownership.vacate();
     // sync(ums.seat): a thread that sees it vacant sees all of the above.
     k.rider.store(nullptr, base::release);
-    k.own.unclaim();
+    k.ownership.unclaim();
     if (strays.is_possible()) k.interrupt.arm(k.tid.get(), grace);
     arch::happens_before(&s->base);
     if (what.free_cpu >= 0 && next->cpu.get() != what.free_cpu)
@@ -227,13 +227,13 @@ void return_to_own_seat(scheduler_thread& s, bool at_any_cost) noexcept {
     own.target_pointer = s.pointer;
     own.target_argument = &s;
     seat& from = *s.seat;
-    from.own.vacate();
+    from.ownership.vacate();
     from.rider.store(nullptr, base::relaxed);  // relaxed: no thread is to be found here any more.
     from.passes_to = &own;
     s.seat = &own;
-    own.own.occupy();
+    own.ownership.occupy();
     // Called on behalf of a kernel thread that waits: the scheduler is inside.
-    (void)own.own.enter();
+    (void)own.ownership.enter();
     own.rider.store(&s, base::release);  // sync(ums.seat)
     arch::happens_before(&from);
     arch::switch_identity(s.base.discarded, from.registers, from.pointer, &from);
@@ -258,7 +258,7 @@ UMS_CROSSING void on_interrupt(const siginfo_t&, void* frame) noexcept {
     if (!is_worker(self) || self->at_home) return;
     if (!is_stray(*self)) return;
     seat& k = *self->seat.get();
-    if (k.own.is_inside() || os::plain_sections() != 0 ||
+    if (k.ownership.is_inside() || os::plain_sections() != 0 ||
         !is_stop_point(*self->thread.get(), frame)) {
         const unsigned doublings =
             self->deferrals < most_doublings ? self->deferrals++ : most_doublings;

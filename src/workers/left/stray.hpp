@@ -24,7 +24,7 @@ struct scheduler_thread;
 
 // For a detector, which saw the kernel thread blocked when its turns were as in the notice. Moves
 // its scheduler to a spare. Returns false if it is no longer blocked, or if there is no spare yet.
-bool leave_behind(seat& blocked, const carry::notice& what) noexcept;
+bool hand_off(seat& blocked, const carry::notice& what) noexcept;
 
 // For a scheduler on a seat that is not its own: moves back to its own if that is free, or, with
 // `at_any_cost`, waits until it is.

@@ -100,7 +100,7 @@ std::string describe_watch() {
     return what == preference::monitor ? "monitor: asked for" : "monitor: the best there is";
 }
 
-bool seat_watch::on_block(const carry::notice& what) noexcept { return leave_behind(seat_, what); }
+bool seat_watch::on_block(const carry::notice& what) noexcept { return hand_off(seat_, what); }
 
 int current_tid() noexcept { return static_cast<int>(::syscall(SYS_gettid)); }
 
@@ -120,7 +120,7 @@ int begin_watch(scheduler_thread& s) {
     }
     ++entered;
     seat& own = s.own_seat;
-    own.own.reset(os::asymmetric());
+    own.ownership.reset(os::asymmetric());
     own.is_asymmetric = os::asymmetric();
     if (detector != nullptr) {
         os::system.signal_mask(nullptr, &s.mask);
@@ -133,7 +133,7 @@ int begin_watch(scheduler_thread& s) {
         }
         spares().want(entered);
     }
-    (void)own.own.enter();
+    (void)own.ownership.enter();
     own.rider.store(&s, base::release);  // sync(ums.seat)
     if (s.watch) detector->add(*s.watch);
     return 0;

@@ -20,8 +20,8 @@ public:
     [[nodiscard]] int tid() const noexcept override { return seat_.tid.get(); }
 
     [[nodiscard]] bool is_of_interest() const noexcept override {
-        // sync(ums.seat): as in leave_behind(), which decides.
-        return seat_.rider.load(base::acquire) != nullptr && !seat_.own.is_inside();
+        // sync(ums.seat): as in hand_off(), which decides.
+        return seat_.rider.load(base::acquire) != nullptr && !seat_.ownership.is_inside();
     }
     [[nodiscard]] int cpu() const noexcept override { return seat_.cpu.get(); }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return seat_.turns.get(); }

@@ -33,7 +33,7 @@ namespace ums::scheduling {
 inline constinit carry::interrupt_source strays;
 
 struct alignas(64) seat {
-    carry::ownership own;
+    carry::ownership ownership;
     base::owned<int> tid;  // The id of its kernel thread. Set before the seat carries a scheduler.
     os::thread_cpu cpu;
     // A spare's: where it wakes up. Owned by its waker, then by the spare itself.
@@ -83,7 +83,7 @@ struct alignas(64) seat {
         // relaxed: the list's lock, the order or the join orders what is done with the spare.
         return phase.compare_exchange(from, to, base::relaxed, base::relaxed);
     }
-    int left_behind = 0;  // The id of the last stray's thread.
+    int last_stray = 0;  // The id of the last stray's thread.
     // The seat to be ordered to run, once the kernel thread is off the scheduler's stack.
     seat* passes_to{nullptr};
 };
@@ -96,14 +96,14 @@ void come_in_slowly(context& self) noexcept;
 // UMS_CROSSING (workers/left/stop_point.hpp): if stopped after the load, a worker would enter a
 // seat that it has left.
 UMS_ALWAYS_INLINE void come_in(context& self) noexcept {
-    if (!self.seat.get()->own.enter()) [[unlikely]]
+    if (!self.seat.get()->ownership.enter()) [[unlikely]]
         come_in_slowly(self);
 }
 
 // The worker calls this at the end of our code. Also only in functions of UMS_CROSSING.
 UMS_ALWAYS_INLINE void come_out(context& self) noexcept {
     seat* k = self.seat.get();
-    k->own.leave();
+    k->ownership.leave();
     if (k->detector != nullptr) k->detector->nudge(k->is_asymmetric);
 }
 

@@ -81,12 +81,11 @@ inline void* thread_slot() noexcept {
     tso::model& m = tso::model::running();
     return m.is_on_strand() ? m.slot() : nullptr;
 }
-inline void forbid_stop() noexcept {
-    if (auto* here = static_cast<slot_head*>(thread_slot())) here->unstoppable.add(1);
+inline void begin_no_stop() noexcept {
+    if (auto* here = static_cast<slot_head*>(thread_slot())) here->no_stops.add(1);
 }
-inline void permit_stop() noexcept {
-    if (auto* here = static_cast<slot_head*>(thread_slot()))
-        here->unstoppable.add(~std::uint32_t{0});
+inline void end_no_stop() noexcept {
+    if (auto* here = static_cast<slot_head*>(thread_slot())) here->no_stops.add(~std::uint32_t{0});
 }
 
 struct kernel_thread {

@@ -134,7 +134,7 @@ private:
 
 }  // namespace
 
-// A processor that was busy when recording was switched on begins at the end of its slice, one that
+// A processor that was busy when recording was switched on begins at the end of its round, one that
 // sleeps when it wakes up, before it runs anything.
 bool have_all_busy_begun(const snapshot& s, const recording& what) {
     for (const processor_record& p : s.processors) {

@@ -30,7 +30,7 @@ struct fiber : parkable {
     }
 
     struct {
-        note<std::uint32_t> depth, shields;
+        note<std::uint32_t> depth, uninterruptible;
         note<bool> stop_wanted;
         [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }
     } blocks;

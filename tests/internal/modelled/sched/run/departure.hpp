@@ -16,7 +16,7 @@ namespace ums::sched {
 template <bool keeps>
 struct departure {
     after_switch* then(void (*finish)(const after_switch&, carrier&) noexcept) noexcept {
-        return on->leave_behind(finish, self);
+        return on->then(finish, self);
     }
     [[noreturn]] void to_loop(after_switch* after) noexcept { switch_to_loop(on, self, after); }
 

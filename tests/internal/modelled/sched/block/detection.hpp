@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// For models, in place of sched/block/watching.hpp: the detector has strands of its own.
+// For models, in place of sched/block/detection.hpp: the detector has strands of its own.
 
 #include "sched/run/processor.hpp"
 
 namespace ums::sched {
 
-struct watching {
+struct detection {
     static void begin(processor&) noexcept {}
     static void end(processor&) noexcept {}
     // Wakes the strand of the detector that releases fibers, if there is one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "sched/block/watching.hpp"
+#include "sched/block/detection.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@ base::atomic<std::uint64_t> in_calls, in_faults, in_regions;
 
 }  // namespace
 
-void watching::add_to(runtime_stats& s) noexcept {
+void detection::add_to(runtime_stats& s) noexcept {
     s.blocked_in_calls += in_calls.load(base::relaxed);
     s.blocked_in_faults += in_faults.load(base::relaxed);
     s.blocked_in_regions += in_regions.load(base::relaxed);
@@ -28,7 +28,7 @@ void watching::add_to(runtime_stats& s) noexcept {
         s.notice_us[i] += notices[i].load(base::relaxed);
 }
 
-void watching::forget() noexcept {
+void detection::forget() noexcept {
     for (auto* count : {&in_calls, &in_faults, &in_regions}) count->store(0, base::relaxed);
     for (auto& count : notices) count.store(0, base::relaxed);
     notice_ns.store(0, base::relaxed);
@@ -54,30 +54,30 @@ public:
     }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return of_.activity(); }
     bool on_block(const carry::notice& what) noexcept override;
-    // Ends the slice of the running fiber; that of the first processor also releases the cluster's
-    // fibers that wait for their turn.
+    // Ends the time slice of the running fiber; that of the first processor also releases the
+    // cluster's fibers that wait for their turn.
     os::nanoseconds look_after(os::nanoseconds now) noexcept override;
 
 private:
-    // The slice of its fiber is over: stops that, or leaves it behind.
-    void end_slice(os::nanoseconds now, std::uint64_t seen) noexcept;
+    // The time slice of its fiber is over: stops that, or leaves it behind.
+    void end_time_slice(os::nanoseconds now, std::uint64_t seen) noexcept;
 
     processor& of_;
-    // Owned by the detector: the activity that it last saw, since when, and when the first slice of
-    // that ended while others waited (0: none has).
-    std::uint64_t slice_of_ = 0;
-    os::nanoseconds slice_began_ = 0;
-    os::nanoseconds slice_over_ = 0;
+    // Owned by the detector: the activity that it last saw, since when, and when the first time
+    // slice of that ended while others waited (0: none has).
+    std::uint64_t seen_ = 0;
+    os::nanoseconds began_ = 0;
+    os::nanoseconds over_since_ = 0;
 };
 
-void watching::begin(processor& p) {
+void detection::begin(processor& p) {
     if (!is_on()) return;
     auto made = std::make_unique<processor_watch>(p);
     by->add(*made);
     p.watch = made.release();
 }
 
-void watching::end(processor& p) noexcept {
+void detection::end(processor& p) noexcept {
     processor_watch* const watch = std::exchange(p.watch, nullptr);
     if (watch == nullptr) return;
     by->remove(*watch);
@@ -97,8 +97,8 @@ bool processor_watch::on_block(const carry::notice& what) noexcept {
     const auto ns = static_cast<std::uint64_t>(std::max(0L, os::now() - what.when));
     const auto bucket =
         std::min<std::size_t>(std::bit_width(ns / 1000), runtime_stats::notice_buckets - 1);
-    watching::notices[bucket].fetch_add(1, base::relaxed);
-    watching::notice_ns.fetch_add(ns, base::relaxed);
+    detection::notices[bucket].fetch_add(1, base::relaxed);
+    detection::notice_ns.fetch_add(ns, base::relaxed);
     return true;
 }
 
@@ -106,34 +106,34 @@ os::nanoseconds processor_watch::look_after(os::nanoseconds now) noexcept {
     carrier_pool& pool = of_.home().carriers;
     if (of_.index() == 0)
         // sync(follower): sees what it is for.
-        if (auto* const on_look = watching::on_look.load(base::acquire)) on_look(now);
+        if (auto* const on_look = detection::on_look.load(base::acquire)) on_look(now);
     // The first processor, which is never removed, looks after the fibers that wait for their turn.
     const os::nanoseconds next = of_.index() == 0 ? pool.release_if_stuck(now) : os::never;
     if (pool.time_slice == 0 || !is_of_interest()) return next;
     const std::uint64_t seen = activity();
-    if (std::exchange(slice_of_, seen) != seen) {
-        slice_began_ = now;
-        slice_over_ = 0;
+    if (std::exchange(seen_, seen) != seen) {
+        began_ = now;
+        over_since_ = 0;
     }
-    const os::nanoseconds ran = now - slice_began_;
+    const os::nanoseconds ran = now - began_;
     if (ran < pool.time_slice) return std::min(next, pool.time_slice - ran);
-    slice_began_ = now;
+    began_ = now;
     if (of_.is_wanted())
-        end_slice(now, seen);
+        end_time_slice(now, seen);
     else
-        slice_over_ = 0;
+        over_since_ = 0;
     return std::min(next, pool.time_slice);
 }
 
 // A fiber that should have been stopped, and was not, has blocked the signal; or there is no clock;
 // or the clock, which counts ticks, always finds it in the kernel, as in a loop of sched_yield().
 // The processor goes on elsewhere, and the fiber runs on as the kernel thread that it is.
-void processor_watch::end_slice(os::nanoseconds now, std::uint64_t seen) noexcept {
-    const bool may_move = stop::end_slice(of_, seen);
-    if (slice_over_ == 0) slice_over_ = now;
+void processor_watch::end_time_slice(os::nanoseconds now, std::uint64_t seen) noexcept {
+    const bool may_move = stop::end_time_slice(of_, seen);
+    if (over_since_ == 0) over_since_ = now;
     carrier* c = of_.holder();
     if (!may_move || c == nullptr || of_.home().is_paused() ||
-        now - slice_over_ < of_.home().carriers.patience())
+        now - over_since_ < of_.home().carriers.patience())
         return;
     bool was_marked = false;
     (void)hand_off::from(*c, seen, was_marked);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/block/watching.hpp: the detector that watches the processors of all clusters, and what it
+// sched/block/detection.hpp: the detector that watches the processors of all clusters, and what it
 // has found.
 
 #include "base/atomic.hpp"
@@ -12,8 +12,8 @@ namespace ums::sched {
 
 class processor;
 
-struct watching {
-    // Null: no detector looks. Set while no runtime runs.
+struct detection {
+    // Null if no detector looks. Set while no runtime runs.
     static inline constinit carry::detector* by = nullptr;
     [[nodiscard]] static bool is_on() noexcept { return by != nullptr; }
 
@@ -21,7 +21,7 @@ struct watching {
     static void begin(processor& p);
     static void end(processor& p) noexcept;
 
-    // The detector calls this now and then while anything runs, one call at a time. Null: no code
+    // The detector calls this now and then while anything runs, one call at a time. Null if no code
     // asks for it.
     static inline constinit base::atomic<void (*)(os::nanoseconds now) noexcept> on_look;
 
