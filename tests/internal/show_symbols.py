@@ -17,8 +17,10 @@ import sys
 
 OBJECT, TLS, WEAK, UNIQUE, HIDDEN = 1, 6, 2, 10, 2
 SYMTAB, SYMBOL_BYTES = 2, 24
-# What the compiler makes, and compares by name: tables of virtual functions and types.
-MADE = re.compile(rb"DW\.ref\.|_ZT[VTISC]")
+# Ours. Not what the compiler adds of its own: how it unwinds, what a sanitizer knows of a variable.
+OURS = re.compile(rb"_Z|(lib)?ums_")
+# What it makes of a class, and compares by name: tables of virtual functions and types.
+MADE = re.compile(rb"_ZT[VTISC]")
 
 
 def members(archive):
@@ -47,12 +49,14 @@ def show(archive, start, variables):
             name_at, info, other, section = struct.unpack_from("<IBBH", archive, at)
             if other & 3 != HIDDEN:
                 continue
+            name = bytes(archive[names + name_at : archive.index(0, names + name_at)])
+            if not OURS.match(name):
+                continue
             archive[at + 5] = other & ~3
             if section and info & 15 in (OBJECT, TLS) and info >> 4 in (WEAK, UNIQUE):
-                name = bytes(archive[names + name_at : archive.index(0, names + name_at)])
+                archive[at + 4] = WEAK << 4 | info & 15  # -Bsymbolic has no effect on the unique ones.
                 if not MADE.match(name):
                     variables.add(name.decode())
-                archive[at + 4] = WEAK << 4 | info & 15  # -Bsymbolic has no effect on the unique ones.
 
 
 def main():
