@@ -3,8 +3,9 @@
 # that does neither runs beside the others, and ums_runs_beside(NAME...) says so. So the models, and
 # what compiles, reads pages or looks at libraries, cost next to none of the suite's time.
 #
-# These do, too: they spend much of their time waiting, on ports that the kernel chooses and in files
-# of their own, and expect nothing that a slow machine could not do, such as an end within 15 s.
+# These do, too: they spend much of their time waiting, on ports that the kernel chooses and in
+# files of their own, and expect nothing that a slow machine could not do, such as an end within
+# 15 s.
 set(ums_beside "^(src/(base|io|mem|sync|time)|tests/(capi|clients|idle|io|python|servers|sync))/|^examples/")
 string(APPEND ums_beside "|^tests/sched/park_race|^tests/windows/programs?")
 
