@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-# cmake -Dmap=FILE -Dtests=REGEX -Dskip=REGEX -P chosen_targets.cmake: prints a colon and the targets
-# that these tests need, or nothing if no test has such a name. In CMake, because its regular
-# expressions are ctest's. FILE is by cmake/test_needs.cmake.
+# cmake -Dmap=FILE -Dtests=REGEX -Dskip=REGEX -P chosen_targets.cmake: prints a colon and the
+# targets that these tests need, or nothing if no test has such a name. In CMake, because its
+# regular expressions are ctest's. FILE is by cmake/test_needs.cmake.
 cmake_minimum_required(VERSION 3.22)
 file(STRINGS ${map} lines)
 set(count 0)

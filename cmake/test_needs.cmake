@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Which targets each test needs, so that `make test TESTS=...` builds these and no others. Those that
-# are in its command, TARGET or $<TARGET_FILE:TARGET>, are known. What else it needs at run time, it
-# says: ums_test_needs(NAME... NEEDS TARGET...), and a test that needs no target at all says so too,
-# with an empty list. A test of which nothing is known needs all. The file tests.targets in the build
-# folder has a line for each test: its name, its targets.
+# Which targets each test needs, so that `make test TESTS=...` builds these and no others. Those
+# that are in its command, TARGET or $<TARGET_FILE:TARGET>, are known. What else it needs at run
+# time, it says: ums_test_needs(NAME... NEEDS TARGET...), and a test that needs no target at all
+# says so too, with an empty list. A test of which nothing is known needs all. The file
+# tests.targets in the build folder has a line for each test: its name, its targets.
 
 function(ums_test_needs)
     cmake_parse_arguments(PARSE_ARGV 0 arg "" "" NEEDS)

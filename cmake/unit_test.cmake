@@ -48,7 +48,7 @@ if(UMS_SANITIZE)
 endif()
 
 # The launcher ends a test that hangs, after it has shown its fibers; ctest's own limit is for a
-# launcher that hangs. The command `ums` is used if it is there: no test is built later because of it.
+# launcher that hangs. The command `ums` is used if it is there, and not built for this.
 function(ums_register_test name target)  # ARGN: environment
     set(program $<TARGET_FILE:${target}>)
     get_target_property(link ${target} ums_link)

@@ -54,7 +54,8 @@ def show(archive, start, variables):
                 continue
             archive[at + 5] = other & ~3
             if section and info & 15 in (OBJECT, TLS) and info >> 4 in (WEAK, UNIQUE):
-                archive[at + 4] = WEAK << 4 | info & 15  # -Bsymbolic has no effect on the unique ones.
+                # -Bsymbolic has no effect on the unique ones.
+                archive[at + 4] = WEAK << 4 | info & 15
                 if not MADE.match(name):
                     variables.add(name.decode())
 

@@ -2,7 +2,7 @@
 #pragma once
 
 // ums/impl/other_than.hpp: keeps a template that takes any function from also taking what another
-// overload is for: the handle that is copied, or the options.
+// overload is for. That is the handle that is copied, or the options.
 
 #include <type_traits>
 
