@@ -8,6 +8,9 @@ FUZZ_SECONDS ?= 60
 # variants out).
 TESTS ?=
 SKIP ?=
+# As they were written, whatever make sees in a dollar sign.
+override TESTS := $(value TESTS)
+override SKIP := $(value SKIP)
 # Changes with every package that is installed or removed. The configuration looks for packages.
 PACKAGES = /var/lib/dpkg/status
 chosen = $(if $(TESTS),-R "$$TESTS") $(if $(SKIP),-E "$$SKIP")

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <ums/fiber.hpp>
+#include <ums/run.hpp>
 #include <ums/semaphore.hpp>
 
 int main(int argc, char** argv) {
@@ -19,9 +20,11 @@ int main(int argc, char** argv) {
         ::waitpid(child, nullptr, 0);
         return 0;
     }
-    ums::binary_semaphore never{0};
-    ums::fiber first{ums::fiber_options{.name = "first_to_wait"}, [&] { never.acquire(); }};
-    ums::fiber second{ums::fiber_options{.name = "second_to_wait"}, [&] { never.acquire(); }};
-    first.join();
-    second.join();
+    ums::run([] {
+        ums::binary_semaphore never{0};
+        ums::fiber first{ums::fiber_options{.name = "first_to_wait"}, [&] { never.acquire(); }};
+        ums::fiber second{ums::fiber_options{.name = "second_to_wait"}, [&] { never.acquire(); }};
+        first.join();
+        second.join();
+    });
 }
