@@ -23,8 +23,10 @@ std::vector<elf_note> notes_of(const memory& m, address base) {
         const address at = base + (p.p_vaddr - low);
         std::vector<char> notes(p.p_memsz);
         if (!m.read(at, notes.data(), notes.size())) continue;
-        const std::size_t align = p.p_align == 8 ? 8 : 4;
-        const auto up = [align](std::size_t n) { return (n + align - 1) / align * align; };
+        // Whatever p_align says: mold puts notes of both alignments into one segment of 8. Those
+        // that are aligned to 8, GNU's properties, have parts of such lengths, so they read alike.
+        constexpr std::size_t align = 4;
+        const auto up = [](std::size_t n) { return (n + align - 1) / align * align; };
         for (std::size_t i = 0; i + sizeof(Elf64_Nhdr) <= notes.size();) {
             const auto n = at_offset<Elf64_Nhdr>(notes, i);
             const std::size_t name = i + sizeof n, what = i + up(sizeof n + n.n_namesz);
