@@ -38,19 +38,28 @@ using child_arguments = std::vector<std::string>;
 using child_function = std::function<int(const child_arguments&)>;
 using child_environment = std::vector<std::pair<std::string, std::string>>;
 
-inline std::map<std::string, child_function>& child_programs() {
-    static std::map<std::string, child_function> all;
-    return all;
-}
-
 struct child_program {
-    child_program(const char* name, child_function run) {
+    child_program(const char* called, child_function does) : name{called}, run{std::move(does)} {
         // Several files may share a program, see support/main.cpp.
-        if (!child_programs().emplace(name, std::move(run)).second) {
-            std::fprintf(stderr, "two child programs are called %s\n", name);
+        if (find(name) != nullptr) {
+            std::fprintf(stderr, "two child programs are called %s\n", called);
             std::abort();
         }
+        next = std::exchange(first, this);
     }
+
+    static const child_program* find(const std::string& wanted) {
+        const child_program* at = first;
+        while (at != nullptr && at->name != wanted) at = at->next;
+        return at;
+    }
+
+    const std::string name;
+    const child_function run;
+    const child_program* next;
+    // Not a map in an inline function: gcc and clang give its variable different names, and a
+    // program may have been compiled by both.
+    static inline const child_program* first = nullptr;
 };
 
 // How a child ended. Exactly one of code and signal is not negative.
@@ -149,10 +158,10 @@ inline std::optional<int> child_code(int argc, char** argv) {
     if (argc < 3 || std::strcmp(argv[1], "--child") != 0) return {};
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
-    const auto found = child_programs().find(argv[2]);
-    if (found == child_programs().end()) {
+    const child_program* const found = child_program::find(argv[2]);
+    if (found == nullptr) {
         std::fprintf(stderr, "no such child program: %s\n", argv[2]);
         return 99;
     }
-    return found->second(child_arguments(argv + 3, argv + argc));
+    return found->run(child_arguments(argv + 3, argv + argc));
 }
