@@ -170,7 +170,7 @@ struct look_inside {
         r.value("carrier.processor", offsetof(carrier, proc));
         r.value("carrier.tid", offsetof(carrier, tid));
         r.value("carrier.brings", offsetof(carrier, brings));
-        r.value("carrier.runs_first", offsetof(carrier, runs_first));
+        r.value("carrier.runs_first", offsetof(carrier, keeping.runs_first));
         r.value("carrier.turn", offsetof(carrier, turn) + offsetof(turn_word, word_));
         r.value("carrier.turn_holds", turn_word::holds);
         r.value("carrier.turn_stopped", turn_word::stopped);

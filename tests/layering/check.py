@@ -57,7 +57,7 @@ UPWARD = {
     ],
     "src/sched/run/cluster.cpp": ["src/sched/lock/urgency.hpp"],
     "src/sched/run/cluster.hpp": ["src/sched/block/carrier_pool.hpp"],
-    "src/sched/run/departure.hpp": ["src/sched/block/hand_off.hpp", "src/sched/block/keep.hpp"],
+    "src/sched/run/departure.hpp": ["src/sched/block/keep.hpp"],
     "src/sched/run/pause.cpp": ["src/sched/block/stop.hpp"],
     "src/sched/run/processor.cpp": ["src/sched/lock/bias.hpp"],
     "src/sched/run/processor.hpp": ["src/sched/record/trace.hpp"],

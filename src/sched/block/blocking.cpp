@@ -66,7 +66,7 @@ void blocking_enter() noexcept {
     // Waits before the region counts as one, because the wait may change the carrier. A fiber that
     // keeps its carrier has a permit already.
     if (at.on->is_kept.get()) {
-        at.on->pool.end_rest();
+        at.on->whole().pool.end_rest();
     } else {
         at.self->home_cluster.get()->carriers.take_permit();
         at.self->blocks.has_permit.set(true);
@@ -87,9 +87,9 @@ void blocking_leave() noexcept {
         at.self->blocks.has_permit.set(false);
         at.self->home_cluster.get()->carriers.give_permit();
     } else {
-        at.on->pool.begin_rest();
+        at.on->whole().pool.begin_rest();
     }
-    get_processor(*at.on);
+    get_processor(at.on->whole());
 }
 
 void uninterruptible_enter() noexcept {
@@ -105,7 +105,7 @@ void uninterruptible_leave() noexcept {
     at.self->blocks.uninterruptible.add(~std::uint32_t{0});
     if (at.self->blocks.uninterruptible.get() != 0 || !at.self->blocks.stop_wanted.get()) return;
     at.self->blocks.stop_wanted.set(false);
-    get_processor(*at.on);
+    get_processor(at.on->whole());
 }
 
 }  // namespace ums::impl

@@ -374,7 +374,7 @@ int carrier_pool::make_relief(carrier*& relief) noexcept {
     relief->stand_by();
     const int error = carry::maker::start(relief->thread, &run_carrier, relief);
     if (error == 0) return 0;
-    relief->stands_by.set(false);
+    relief->keeping.stands_by.set(false);
     discard(*relief);
     return error;
 }
@@ -386,8 +386,8 @@ void carrier_pool::give_relief(carrier* relief) noexcept {
 }
 
 bool carrier_pool::wait_for_processor(carrier& self) noexcept {
-    if (self.stands_by.get()) {
-        self.stands_by.set(false);
+    if (self.keeping.stands_by.get()) {
+        self.keeping.stands_by.set(false);
         while (self.turn.now() == turn_word::waits) self.turn.wait_while(turn_word::waits);
         return true;  // With a processor, or put back.
     }
@@ -560,14 +560,14 @@ void carrier_pool::release(carrier& c) noexcept {
 }
 
 void carrier_pool::begin_waiting(carrier& c) noexcept {
-    c.waits_for_turn.set(true);
+    c.stopping.waits_for_turn.set(true);
     waiting_.fetch_add(1, base::release);  // sync(pool.waiting)
     // A detector that found no carrier of interest meanwhile may have gone to sleep.
     detection::runs();
 }
 
 void carrier_pool::end_waiting(carrier& c) noexcept {
-    c.waits_for_turn.set(false);
+    c.stopping.waits_for_turn.set(false);
     // relaxed: a count that is too high only makes a detector look.
     waiting_.fetch_sub(1, base::relaxed);
 }
@@ -594,7 +594,7 @@ os::nanoseconds carrier_pool::release_if_stuck(os::nanoseconds now) noexcept {
     carrier* c = all_;
     lock_.release();
     for (; c != nullptr; c = c->next_made)
-        if (c->waits_for_turn.get()) release(*c);
+        if (c->stopping.waits_for_turn.get()) release(*c);
     return patience;
 }
 
@@ -613,19 +613,19 @@ void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
     UMS_ASSERT(from.has_borrowed && !to.has_borrowed,
                "a permit is passed on that is not there, or to one that has one");
     from.has_borrowed = false;
-    from.interrupt.disarm();  // It no longer needs to be stopped.
+    from.stopping.interrupt.disarm();  // It no longer needs to be stopped.
     to.has_borrowed = true;
     go_away(to);
 }
 
 void carrier_pool::go_away(carrier& c) noexcept {
     UMS_ASSERT(c.proc.get() == nullptr, "a carrier goes away with its processor");
-    if (c.has_borrowed) c.interrupt.arm(c.tid.get(), habit::grace(*c.running.get()));
+    if (c.has_borrowed) c.stopping.interrupt.arm(c.tid.get(), habit::grace(*c.running.get()));
 }
 
 void carrier_pool::come_back(carrier& c) noexcept {
     if (!c.has_borrowed) return;
-    c.interrupt.disarm();  // It no longer needs to be stopped.
+    c.stopping.interrupt.disarm();  // It no longer needs to be stopped.
     give_borrowed_permit(c);
 }
 

@@ -74,7 +74,8 @@ public:
     // In the child of a fork(), for a pool that the child does not use: closes the descriptors of
     // its carriers.
     void leave_behind() noexcept {
-        for (carrier* c = all_; c != nullptr; c = c->next_made) c->interrupt.leave_behind();
+        for (carrier* c = all_; c != nullptr; c = c->next_made)
+            c->stopping.interrupt.leave_behind();
     }
     // After a hold(), once no carrier holds the processor any more.
     static void forget(processor& p) noexcept { detection::end(p); }

@@ -50,7 +50,7 @@ public:
     [[nodiscard]] bool is_of_interest() const noexcept override {
         const carrier* c = of_.holder();
         return c != nullptr && c->running.get() != nullptr && c->proc.get() == &of_ &&
-               !c->is_stopping.get();
+               !c->stopping.is_going_on.get();
     }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return of_.activity(); }
     bool on_block(const carry::notice& what) noexcept override;

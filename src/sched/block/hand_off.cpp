@@ -30,7 +30,8 @@ void trace_move(const carrier& blocked, const carrier& to) noexcept {
 }
 
 // The fiber has left the carrier, which has no processor.
-void finish_rejoin(const after_switch& h, carrier& c) noexcept {
+void finish_rejoin(const after_switch& h, carrier_core& core) noexcept {
+    carrier& c = core.whole();
     UMS_ASSERT(c.proc.get() == nullptr, "a carrier was given a processor while its fiber left it");
     trace_outside(trace_event::back, h.self->id.get(), static_cast<std::uint64_t>(c.tid.get()));
     c.pool.come_back(c);
@@ -44,12 +45,12 @@ void finish_rejoin(const after_switch& h, carrier& c) noexcept {
 // From here on the fiber is not stopped. Otherwise its stop and finish_rejoin() would both put it
 // into a queue, and its carrier would be given a processor that its loop knows nothing of. A stop
 // that came before, after enter() had failed, is over: then the carrier has a processor.
-carrier* rejoin(carrier* c) noexcept {
+carrier_core* rejoin(carrier_core* c) noexcept {
     UMS_ASSERT(!c->ownership.is_inside(), "a fiber leaves its carrier from inside of a processor");
     os::begin_no_stop();
     fiber* self = c->running.get();
     UMS_ASSERT(self != nullptr, "no fiber runs on the carrier that one is to leave");
-    stop::wait_if_released(*c);
+    stop::wait_if_released(c->whole());
     if (c->enter() != nullptr) {
         c->leave(self->race);
         os::end_no_stop();
@@ -62,7 +63,7 @@ carrier* rejoin(carrier* c) noexcept {
         leave(departure<true>{c, self});
     else
         leave(departure<false>{c, self});
-    return this_carrier();
+    return this_carrier_core();
 }
 
 // Claims a carrier that has not switched since `seen`. A carrier that stays inside blocks there (in
@@ -71,7 +72,7 @@ carrier* rejoin(carrier* c) noexcept {
 bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     auto is_where_it_was = [&] {
         return blocked.running.get() != nullptr && blocked.activity() == seen &&
-               !blocked.is_stopping.get() && blocked.turn.now() == turn_word::holds;
+               !blocked.stopping.is_going_on.get() && blocked.turn.now() == turn_word::holds;
     };
     for (int looks = 0; looks < most_looks && is_where_it_was();) {
         // Looks before the claim, which interrupts every CPU of the process.

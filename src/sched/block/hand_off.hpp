@@ -62,23 +62,8 @@ private:
     static void pass_on(carrier& blocked, carrier& to) noexcept;
 };
 
-// The running fiber, whose carrier has no processor, leaves it and continues where it gets one.
-// Returns that carrier. Call it in depart() (sched/run/departure.hpp). Keeps errno.
-[[gnu::noinline]] carrier* rejoin(carrier* c) noexcept;
-
 // For a fiber at a place where it may change its carrier: waits for its turn if that has no
 // processor. Returns outside.
 void get_processor(carrier& c) noexcept;
-
-// enter() for a fiber at a place where it may change its carrier: first rejoins if it must. Updates
-// `c`.
-[[nodiscard]] UMS_ALWAYS_INLINE processor* enter_surely(carrier*& c) noexcept {
-    processor* p = c->enter();
-    while (p == nullptr) [[unlikely]] {
-            c = rejoin(c);
-            p = c->enter();
-        }
-    return p;
-}
 
 }  // namespace ums::sched

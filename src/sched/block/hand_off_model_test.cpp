@@ -98,7 +98,7 @@ struct world {
     }
     // The same: the time slice of the fiber that the carrier runs is over.
     void end_time_slice(unsigned c) {
-        carrier_at[c]->ends_time_slice_of.set(carrier_at[c]->activity());
+        carrier_at[c]->stopping.ends_time_slice_of.set(carrier_at[c]->activity());
     }
     // Before the strands run.
     void queue(fiber& f) {
@@ -215,7 +215,7 @@ struct world {
         if (++m.at(f.runs) != 1) m.fail("a fiber runs on two carriers");
         for (const char* step = bodies[f.number] + f.stage; *step != '\0'; ++step, ++f.stage) {
             if (*step == 'w') {
-                carrier* c = this_carrier();
+                carrier_core* c = this_carrier_core();
                 processor* p = enter_surely(c);
                 touch(*p);
                 c->leave(f.race);
@@ -231,7 +231,7 @@ struct world {
                 m.step(*step == 'b' ? "blocks" : "computes");
             }
         }
-        carrier* c = this_carrier();
+        carrier_core* c = this_carrier_core();
         touch(*enter_surely(c));
         --m.at(f.runs);
         f.is_done = true;
@@ -260,7 +260,7 @@ struct world {
             processor* p = c->proc.get();
             holders += p != nullptr;
             if (p != nullptr && p->holder() != c) return "a processor names another holder";
-            if (c->is_stopping.get()) return "a carrier is being stopped for ever";
+            if (c->stopping.is_going_on.get()) return "a carrier is being stopped for ever";
             if (p != nullptr && c->turn.now() != turn_word::holds)
                 return "a holder's turn is not `holds`";
         }
@@ -296,7 +296,7 @@ world& make_world(unsigned processors, unsigned carriers, unsigned bound, os::na
 
 // --- What the text calls ---
 
-carrier::carrier(carrier_pool& p) noexcept : pool{p}, interrupt{stop::source} {
+carrier::carrier(carrier_pool& p) noexcept : pool{p}, stopping{stop::source, 0} {
     ownership.reset(true);
     ownership.vacate();
 }
@@ -315,7 +315,7 @@ carrier* keep::take_relief(carrier&) noexcept { return nullptr; }
 void keep::wait_for_fiber(carrier&) noexcept { never_here(); }
 void keep::leave_and_return(carrier&, fiber&, after_switch*) noexcept { never_here(); }
 
-void switch_to_loop(carrier* c, fiber* self, after_switch* after) noexcept {
+void switch_to_loop(carrier_core* c, fiber* self, after_switch* after) noexcept {
     tso::model& m = tso::model::running();
     m.step("switches");
     c->running.set(nullptr);
@@ -323,7 +323,7 @@ void switch_to_loop(carrier* c, fiber* self, after_switch* after) noexcept {
     --m.at(self->runs);
     after->finish(*after, *c);
     if (c->proc.get() != nullptr) m.fail("a fiber has left a carrier that holds a processor");
-    the_world->loop(*c);
+    the_world->loop(c->whole());
     m.stay();
     never_here();
 }
@@ -571,7 +571,7 @@ ums::tso::mutation_test all() {
              "whoever takes it off the list sees that it was released, and lets it go on"},
             {"a_claim_does_not_ask_whose_turn_it_is",
              "a carrier with a processor and a fiber whose turn is not `holds` is being stopped: "
-             "is_stopping says it too"},
+             "is_going_on says it too"},
             {"a_relay_wakes_before_it_has_left",
              "nothing of the processor is touched after move(): only ThreadSanitizer minds two "
              "in one context"},

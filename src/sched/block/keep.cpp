@@ -50,17 +50,19 @@ constinit arch::exception_state always_active{nullptr, 1};
 // The two actions run on a loop's stack, inside the processor that the loop then gives away
 // (carrier::run_fibers()).
 
-void finish_leaving(const after_switch& h, carrier& kept) noexcept {
-    kept.gives_to.set(static_cast<carrier*>(h.other));
+void finish_leaving(const after_switch& h, carrier_core& core) noexcept {
+    carrier& kept = core.whole();
+    kept.keeping.gives_to.set(static_cast<carrier*>(h.other));
     kept.stand_by();
 }
 
-void finish_return(const after_switch& h, carrier& by) noexcept {
+void finish_return(const after_switch& h, carrier_core& core) noexcept {
+    carrier& by = core.whole();
     auto& kept = *static_cast<carrier*>(h.other);
-    UMS_ASSERT(kept.relief.get() == nullptr, "a carrier gets a second relief");
-    kept.relief.set(&by);
-    kept.runs_first.set(h.self);
-    by.gives_to.set(&kept);
+    UMS_ASSERT(kept.keeping.relief.get() == nullptr, "a carrier gets a second relief");
+    kept.keeping.relief.set(&by);
+    kept.keeping.runs_first.set(h.self);
+    by.keeping.gives_to.set(&kept);
     by.stand_by();
 }
 
@@ -69,7 +71,7 @@ void finish_return(const after_switch& h, carrier& by) noexcept {
 void begin(fiber& self, carrier& kept, carrier& relief) noexcept {
     arch::happens_before(&relief);
     const bool is_inside = kept.enter() != nullptr;
-    kept.relief.set(&relief);
+    kept.keeping.relief.set(&relief);
     kept.is_kept.set(true);
     kept.exceptions = &always_active;
     if (is_inside) kept.leave(self.race);
@@ -89,8 +91,8 @@ void finish(fiber& self, carrier& kept) noexcept {
 }  // namespace
 
 carrier* keep::take_relief(carrier& of) noexcept {
-    carrier* const relief = of.relief.get();
-    of.relief.set(nullptr);
+    carrier* const relief = of.keeping.relief.get();
+    of.keeping.relief.set(nullptr);
     return relief;
 }
 
@@ -108,8 +110,8 @@ UMS_UNINSTRUMENTED void keep::switch_to(carrier& kept, fiber& self, fiber* next,
         relief->after = *after;
         after = &relief->after;
     }
-    relief->begun.set(after);
-    relief->runs_first.set(next);
+    relief->keeping.begun.set(after);
+    relief->keeping.runs_first.set(next);
     leave_and_return(kept, self, kept.then(&finish_leaving, &self, relief));
 }
 
@@ -155,7 +157,8 @@ void keep_carrier_enter() {
     if (at.self == nullptr || at.self->belongings.keeps++ != 0) return;
     fiber& self = *at.self;
     carrier* relief = nullptr;
-    const int error = at.on->pool.take_relief(relief);  // It may have yielded: see this_carrier().
+    const int error =
+        at.on->whole().pool.take_relief(relief);  // It may have yielded: see this_carrier().
     if (error == 0) begin(self, *this_carrier(), *relief);
     // If the kernel thread was found blocked while the relief was made, it has borrowed a permit,
     // which other scopes may want. It gives the permit back here.
@@ -173,7 +176,7 @@ void keep_carrier_leave() noexcept {
     if (at.self == nullptr) return;
     UMS_ASSERT(at.self->belongings.keeps != 0,
                "the end of a keep_carrier scope that has not begun");
-    if (--at.self->belongings.keeps == 0) finish(*at.self, *at.on);
+    if (--at.self->belongings.keeps == 0) finish(*at.self, at.on->whole());
 }
 
 }  // namespace ums::impl

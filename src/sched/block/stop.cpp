@@ -34,7 +34,7 @@ std::uintptr_t instruction(const void* context) noexcept {
 // Runs on the loop's stack of the carrier that reached the place of a stopped fiber, inside its
 // processor; the relay is free again. Gives the processor to the carrier that waits there, or
 // keeps it if that one was released.
-UMS_ALWAYS_INLINE void finish_relay(const after_switch& h, carrier& by) noexcept {
+UMS_ALWAYS_INLINE void finish_relay(const after_switch& h, carrier_core& by) noexcept {
     auto& target = *static_cast<carrier*>(h.other);
     UMS_ASSERT(by.ownership.is_inside(), "a relay outside of a processor");
     UMS_ASSERT(&target != &by, "a fiber that was stopped runs where it comes to its place");
@@ -44,7 +44,7 @@ UMS_ALWAYS_INLINE void finish_relay(const after_switch& h, carrier& by) noexcept
         if (is_released) return;
         break;
     }
-    hand_off::move(by, target);
+    hand_off::move(by.whole(), target);
     by.leave(by.race);
     target.turn.set(turn_word::holds);
     target.turn.wake();
@@ -108,7 +108,7 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
             return deferral;
         }
     }
-    arch::make_context(f.context, c.interrupt.stack(), &cross, &c);
+    arch::make_context(f.context, c.stopping.interrupt.stack(), &cross, &c);
     c.turn.set(turn_word::stopped);
     if (preempted) {
         UMS_ASSERT(spare->brings == nullptr, "a spare brings another fiber");
@@ -138,7 +138,7 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     if (p == nullptr) return f.blocks.depth.get() == 0;  // The end of a marked region asks for one.
     const bool is_paused = c.pool.home().is_paused();
     if (c.pool.time_slice == 0 && !is_paused) return false;  // A late signal.
-    return p->activity() == c.ends_time_slice_of.get() && (is_paused || p->is_wanted());
+    return p->activity() == c.stopping.ends_time_slice_of.get() && (is_paused || p->is_wanted());
 }
 
 }  // namespace
@@ -147,12 +147,12 @@ bool stop::end_time_slice(processor& p, std::uint64_t seen) noexcept {
     carrier* c = p.holder();
     if (c == nullptr || c->ownership.is_inside() || !c->ownership.try_claim()) return false;
     const fiber* const f = c->running.get();
-    const bool holds =
-        c->proc.get() == &p && f != nullptr && !c->is_stopping.get() && p.activity() == seen;
+    const bool holds = c->proc.get() == &p && f != nullptr && !c->stopping.is_going_on.get() &&
+                       p.activity() == seen;
     const bool may_move = holds && f->blocks.uninterruptible.get() == 0;
     if (holds) {
-        c->ends_time_slice_of.set(seen);
-        c->interrupt.arm(c->tid.get(), os::user_interrupt::shortest);
+        c->stopping.ends_time_slice_of.set(seen);
+        c->stopping.interrupt.arm(c->tid.get(), os::user_interrupt::shortest);
     }
     c->ownership.unclaim();
     return may_move;
@@ -161,14 +161,14 @@ bool stop::end_time_slice(processor& p, std::uint64_t seen) noexcept {
 void stop::wait_if_released(carrier& c) noexcept {
     turn_word::state seen = turn_word::runs_on;
     if (c.turn.now() != seen) return;
-    c.is_stopping.set(true);
+    c.stopping.is_going_on.set(true);
     // If this fails, a processor has just reached the fiber's place, which is then gone.
     if (c.turn.change(seen, turn_word::waits)) {
         for (turn_word::state now; (now = c.turn.now()) != turn_word::holds;)
             c.turn.wait_while(now);
         c.pool.come_back(c);
     }
-    c.is_stopping.set(false);
+    c.stopping.is_going_on.set(false);
     detection::runs();
 }
 
@@ -185,21 +185,21 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             // It finds out by itself, or is out again soon.
             again = deferral;
         } else if (better_later.has(instruction(context)) &&
-                   (++c->deferrals < stop::most_deferrals || c->pool.home().is_paused())) {
+                   (++c->stopping.deferrals < stop::most_deferrals || c->pool.home().is_paused())) {
             again = deferral;
         } else {
-            c->deferrals = 0;
+            c->stopping.deferrals = 0;
             c->no_stops.add(1);
-            c->is_stopping.set(true);
+            c->stopping.is_going_on.set(true);
             again = stop_here(*c, *f);
-            c->is_stopping.set(false);
+            c->stopping.is_going_on.set(false);
             // The carrier is of interest again, and a detector that found none meanwhile may have
             // gone to sleep.
             detection::runs();
             c->no_stops.add(~std::uint32_t{0});
         }
     }
-    if (again != 0) c->interrupt.again(again);
+    if (again != 0) c->stopping.interrupt.again(again);
     errno = kept_errno;
 }
 

@@ -13,13 +13,14 @@
 
 namespace ums::sched {
 
-struct carrier;
+struct carrier_core;
 struct fiber;
 
 struct after_switch {
     // Passed by reference: a copy right after the stores would be wider than they are, and wait for
     // them.
-    void (*finish)(const after_switch& h, carrier& c) noexcept = nullptr;
+    using action = void(const after_switch& h, carrier_core& c) noexcept;
+    action* finish = nullptr;
     fiber* self = nullptr;  // The fiber that was left.
     void* other = nullptr;  // The other fiber or object that the action concerns, if any.
     std::uintptr_t word = 0;

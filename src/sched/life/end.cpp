@@ -33,7 +33,7 @@ void measure(const fiber& f) noexcept {
 // Runs on the stack of the fiber that runs next: the ended fiber's is no longer in use. `word` is
 // the joiner word, if the joiner was there when the end began; `other` is the joiner, if it is the
 // one that runs next.
-void finish_end(const after_switch& h, carrier& c) noexcept {
+void finish_end(const after_switch& h, carrier_core& c) noexcept {
     fiber& f = *h.self;
     arch::happens_after(&f.joiner);
     if (measure_stacks) measure(f);
@@ -55,7 +55,7 @@ void finish_end(const after_switch& h, carrier& c) noexcept {
 
 void end(fiber* self) noexcept {
     arch::happens_before(&self->joiner);
-    departure<false> leaving{this_carrier(), self};
+    departure<false> leaving{this_carrier_core(), self};
     processor* p = leaving.enter();
     // A fiber that waits in join() here continues at once, without a queue in between.
     // sync(join): sees the joiner.

@@ -25,7 +25,7 @@ namespace {
 // after its registers are saved, so a thread that takes it out of the word owns it, and one
 // compare-and-swap serves both registration and park. (A plain thread publishes its parkable first
 // and parks there.)
-void finish_join(const after_switch& h, carrier& c) noexcept {
+void finish_join(const after_switch& h, carrier_core& c) noexcept {
     std::uintptr_t was = fiber::running;
     // sync(join): release publishes the joiner's registers to the end of the joined fiber. If that
     // end came first, the joiner, which acquires it when it runs again, continues.
@@ -37,7 +37,7 @@ void finish_join(const after_switch& h, carrier& c) noexcept {
     let_go_on(*h.self, *c.proc.get(), static_cast<fiber*>(h.other));
 }
 
-[[gnu::noinline]] void wait_for_end(carrier* c, fiber* target) noexcept {
+[[gnu::noinline]] void wait_for_end(carrier_core* c, fiber* target) noexcept {
     depart(c, c->running.get(), [target](auto leaving) UMS_INLINED {
         processor* p = leaving.enter();
         fiber* next = p->pick();

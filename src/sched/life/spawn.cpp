@@ -39,7 +39,7 @@ char* align_down(char* at, std::size_t alignment) noexcept {
 
 // What the first switch to a fiber must finish. It runs in the processor's TSan context from entry
 // to return.
-[[gnu::noinline]] void arrive(carrier* c, const after_switch* h) noexcept {
+[[gnu::noinline]] void arrive(carrier_core* c, const after_switch* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
     c->ownership.publish();
 }
@@ -81,7 +81,7 @@ void report_and_terminate(const fiber& f) noexcept {
 }
 
 [[noreturn, gnu::noinline]] void run_function(fiber* f) noexcept {
-    os::write_errno(this_carrier()->errno_at, 0);
+    os::write_errno(this_carrier_core()->errno_at, 0);
     try {
         f->run(f->callable);
     } catch (const exit_request&) {
@@ -102,10 +102,10 @@ void report_and_terminate(const fiber& f) noexcept {
 UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* after_, void* fiber_) noexcept {
     auto* f = static_cast<fiber*>(fiber_);
     arch::finish_switch(f->shadow);
-    arrive(static_cast<carrier*>(carrier_), static_cast<const after_switch*>(after_));
+    arrive(static_cast<carrier_core*>(carrier_), static_cast<const after_switch*>(after_));
     f->race.resume();
     arch::happens_after(carrier_);  // As in leave().
-    static_cast<carrier*>(carrier_)->ownership.let_go();
+    static_cast<carrier_core*>(carrier_)->ownership.let_go();
     run_function(f);
 }
 
@@ -143,7 +143,7 @@ struct origin {
 
 // 0 stands for a plain thread.
 std::uint64_t caller_id() noexcept {
-    const carrier* c = this_carrier();
+    const carrier_core* c = this_carrier_core();
     return c != nullptr && c->running.get() != nullptr ? c->running.get()->id.get() : 0;
 }
 
@@ -220,7 +220,7 @@ UMS_ALWAYS_INLINE processor* enter_for(here at, fiber& f) noexcept {
 
 // For the creator of a dispatched fiber, if there is a policy of the user's: others see it there at
 // once.
-void finish_dispatch(const after_switch& h, carrier& c) noexcept {
+void finish_dispatch(const after_switch& h, carrier_core& c) noexcept {
     c.proc.get()->make_ready(*h.self, processor::place::back);
     c.proc.get()->wake_help();
 }

@@ -22,14 +22,14 @@ namespace {
 using namespace sched;
 
 // For a fiber that goes into a queue that others see only after its registers are saved.
-void finish_yield(const after_switch& h, carrier& c) noexcept {
+void finish_yield(const after_switch& h, carrier_core& c) noexcept {
     processor& p = *c.proc.get();
     if (p.is_retiring()) return ready::at_home(*h.self);
     if (ready::at(p, *h.self, processor::place::back)) p.wake_help();
 }
 
 // To h.word, a processor, if that is not 0. Until it has come there the fiber is pinned to it.
-void finish_migration(const after_switch& h, carrier& c) noexcept {
+void finish_migration(const after_switch& h, carrier_core& c) noexcept {
     auto& target = *static_cast<sched::cluster*>(h.other);
     h.self->pin(reinterpret_cast<processor*>(h.word));
     if (h.self->home_cluster.get() == &target) return ready::at_home(*h.self);
@@ -53,7 +53,7 @@ wake_reason to_public(parkable::reason why) noexcept {
 // a thief, and for a processor that has left); one fiber leaves the ring and one enters it; the
 // switch; and a store gives the ownership back.
 void this_fiber::yield() noexcept {
-    carrier* c = this_carrier();
+    carrier_core* c = this_carrier_core();
     if (c == nullptr) [[unlikely]] {
         sched_yield();
         return;

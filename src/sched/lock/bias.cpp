@@ -6,6 +6,7 @@
 #include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "os/lock.hpp"
+#include "sched/run/carrier.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/processor.hpp"
 

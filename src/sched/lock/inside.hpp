@@ -38,7 +38,7 @@ public:
     // A section that a function enters may be left by another, to which it passes these on. Not
     // with TSan: see above.
     struct place {
-        carrier* c;
+        carrier_core* c;
         fiber* self;
         processor* p;
     };
@@ -108,7 +108,7 @@ private:
     }
 
     std::uint32_t* const lock_;
-    carrier* c_ = nullptr;
+    carrier_core* c_ = nullptr;
     fiber* self_ = nullptr;
     processor* p_ = nullptr;
 };

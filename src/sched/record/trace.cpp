@@ -36,7 +36,7 @@ std::uint64_t id_of(const fiber* f) noexcept { return f != nullptr ? f->id.get()
 
 // What the shortest yield leaves to do while somebody traces. The fiber that has yielded is the
 // last of the queue.
-void finish_yield(const after_switch& h, carrier& c) noexcept {
+void finish_yield(const after_switch& h, carrier_core& c) noexcept {
     auto& ring = static_cast<trace_ring&>(const_cast<after_switch&>(h));
     if (is_probed()) [[unlikely]]
         probe(ring.processor, trace_event::yield, id_of(c.proc.get()->ready.back()), 0, 0);
@@ -44,7 +44,7 @@ void finish_yield(const after_switch& h, carrier& c) noexcept {
 }
 
 // What a switch from a carrier's loop leaves to do.
-void finish_start(const after_switch& h, carrier& c) noexcept {
+void finish_start(const after_switch& h, carrier_core& c) noexcept {
     static_cast<trace_ring*>(h.other)->write(trace_event::run, id_of(c.running.get()));
 }
 

@@ -33,7 +33,9 @@ constexpr os::nanoseconds carrier_slice = 500'000;
 
 }  // namespace
 
-carrier::carrier(carrier_pool& p) noexcept : pool{p}, interrupt{stop::source, stop::relay_bytes} {
+carrier::carrier(carrier_pool& p) noexcept : pool{p}, stopping{stop::source, stop::relay_bytes} {
+    UMS_ASSERT(static_cast<void*>(this) == static_cast<carrier_core*>(this),
+               "a carrier does not begin with what its fiber touches of it");
     ownership.reset(os::asymmetric());
     ownership.vacate();
 }
@@ -52,7 +54,7 @@ void carrier::begin() noexcept {
     tid.set(gettid());
     cpu.begin();
     pinned_to = -1;
-    deferrals = 0;
+    stopping.deferrals = 0;
     stop::source.unblock();
     errno_at = &errno;
     exceptions = arch::exception_state_of_thread();
@@ -83,7 +85,7 @@ void carrier::run() noexcept {
     }
     UMS_ASSERT(proc.get() == nullptr && !ownership.is_inside(), "a carrier ends with a processor");
     cpu.end();
-    interrupt.close();
+    stopping.interrupt.close();
     os::set_thread_slot(nullptr);
 }
 
@@ -139,8 +141,8 @@ UMS_ALWAYS_INLINE void carrier::retire() noexcept {
 UMS_ALWAYS_INLINE void carrier::give_to_relief() noexcept {
     // Null if the fiber left in rejoin(), without a processor. After run() this carrier may be
     // given a processor again at once.
-    if (carrier* const to = gives_to.get()) {
-        gives_to.set(nullptr);
+    if (carrier* const to = keeping.gives_to.get()) {
+        keeping.gives_to.set(nullptr);
         hand_off::move(*this, *to);
         leave(race);
         arch::happens_after(to);  // After the fiber that took it from the pool.
@@ -167,7 +169,7 @@ UMS_ALWAYS_INLINE void carrier::run_on(fiber* f) noexcept {
             const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *this);
         }
-        if (stands_by.get()) [[unlikely]]
+        if (keeping.stands_by.get()) [[unlikely]]
             return give_to_relief();
         // Inside its processor again, or (rejoin()) without one.
         p = proc.get();
@@ -183,12 +185,12 @@ void carrier::run_fibers() noexcept {
     UMS_ASSERT(p != nullptr, "a carrier was told to run, and holds no processor");
     if (fiber* stopped = std::exchange(brings, nullptr))
         p->make_ready(*stopped, processor::place::back);
-    if (const after_switch* const h = begun.get()) {
-        begun.set(nullptr);
+    if (const after_switch* const h = keeping.begun.get()) {
+        keeping.begun.set(nullptr);
         h->finish(*h, *this);
     }
-    fiber* const f = runs_first.get();
-    runs_first.set(nullptr);
+    fiber* const f = keeping.runs_first.get();
+    keeping.runs_first.set(nullptr);
     // A round has ended, so the inboxes and the pinned fibers have their turn. Where processors
     // often change their carrier, for hand-offs or preemptions, no round may ever end by its count.
     run_on(f != nullptr ? f : p->pick_at_round_end());
@@ -199,7 +201,7 @@ UMS_UNINSTRUMENTED void carrier::begin_adopted(void*, void* after, void* self_) 
     auto& self = *static_cast<carrier*>(self_);
     arch::finish_switch(self.loop_shadow);
     if (const auto* h = static_cast<const after_switch*>(after)) h->finish(*h, self);
-    if (self.stands_by.get())
+    if (self.keeping.stands_by.get())
         self.give_to_relief();
     else if (self.proc.get() != nullptr)
         self.run_on(nullptr);

@@ -14,21 +14,15 @@
 // pool as a spare. The object outlives its kernel thread, because a thief may still look at it. It
 // is destroyed with its pool.
 
-#include "arch/context.hpp"
-#include "arch/exception_state.hpp"
-#include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
-#include "base/cache_line.hpp"
 #include "carry/interrupt.hpp"
-#include "carry/ownership.hpp"
 #include "carry/turn.hpp"
-#include "os/no_stop.hpp"
 #include "os/thread/kernel_thread.hpp"
 #include "os/thread/placement.hpp"
 #include "os/thread/thread_cpu.hpp"
 #include "os/thread_slot.hpp"
 #include "sched/fiber/after_switch.hpp"
-#include "sched/run/processor.hpp"
+#include "sched/run/carrier_core.hpp"
 
 namespace ums::sched {
 
@@ -37,64 +31,15 @@ using carry::turn_word;
 struct fiber;
 class carrier_pool;
 
-struct alignas(base::cache_line) carrier : os::slot_head {
+struct carrier : carrier_core {
     explicit carrier(carrier_pool& pool) noexcept;
-    carrier(const carrier&) = delete;
-    carrier& operator=(const carrier&) = delete;
-
-    // The bracket around all work on the processor that it holds. Returns null, without entering,
-    // if it no longer holds one, because it was blocked in the kernel. leave() names the side that
-    // continues, for ThreadSanitizer.
-    [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() noexcept {
-        if (!ownership.enter()) [[unlikely]]
-            return nullptr;
-        return entered();
-    }
-    // See carry::ownership::try_enter().
-    [[nodiscard]] UMS_ALWAYS_INLINE processor* try_enter() noexcept {
-        if (!ownership.try_enter()) [[unlikely]]
-            return nullptr;
-        return entered();
-    }
-    UMS_ALWAYS_INLINE void leave(const arch::race_context& continues) noexcept {
-        ownership.publish();
-        continues.resume();
-        arch::happens_after(this);  // Comes after its kernel thread's start, and nothing else.
-        ownership.let_go();
-    }
-
-    // Fills in what the next switch leaves to be done.
-    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(void (*finish)(const after_switch&,
-                                                                      carrier&) noexcept,
-                                                       fiber* self, void* other = nullptr,
-                                                       std::uintptr_t word = 0) noexcept {
-        after.finish = finish;
-        after.self = self;
-        after.other = other;
-        after.word = word;
-        return &after;
-    }
-
-    // Hot:
-    carry::ownership ownership;
-    base::owned<processor*> proc;  // Written by code that is inside or holds a claim.
-    base::owned<fiber*> running;   // Written by the thread itself. Null if the loop runs.
-    // Set once at the thread's start:
-    int* errno_at = nullptr;
-    // Its thread's; while its fiber keeps it, the constant that is always active
-    // (sched/block/keep.hpp).
-    arch::exception_state* exceptions = nullptr;
-
-    arch::context loop{};
-    after_switch after;
-    arch::stack_shadow loop_shadow;
-    arch::race_context race;
 
     // --- The pool's (sched/block/carrier_pool.hpp) ---
     carry::turn_word turn;  // What the thread waits on while it holds no processor.
     base::owned<int> tid;
     os::thread_cpu cpu;
     os::placement wake_place;  // Where it wakes up. Owned by its waker, then by itself.
+    int pinned_to = -1;        // The CPU. Its thread's.
     carrier_pool& pool;
     // Link in whichever list of the pool holds this carrier. Guarded by the pool's lock.
     carrier* next = nullptr;
@@ -115,42 +60,41 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     // ends.
     bool is_adopted = false;
 
-    // --- Kept by its fiber (sched/block/keep.hpp) ---
-    base::owned<bool> is_kept;  // Written by its thread.
-    // Takes the processor over when the fiber waits. Written by code that is inside or holds a
-    // claim; while the carrier has no processor, by its thread.
-    base::owned<carrier*> relief;
-    base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Its thread's.
-    base::owned<carrier*> gives_to;  // Gets the processor as soon as the loop runs. Its thread's.
-    // What the carrier runs first once it has the processor that it is being given: an action that
-    // another carrier has left, and a fiber. Written inside that processor.
-    base::owned<const after_switch*> begun;
-    base::owned<fiber*> runs_first;
+    // What a carrier has while its fiber keeps it, and the relief of such a carrier
+    // (sched/block/keep.hpp).
+    struct keeping_state {
+        // Takes the processor over when the fiber waits. Written by code that is inside or holds a
+        // claim; while the carrier has no processor, by its thread.
+        base::owned<carrier*> relief;
+        base::owned<bool> stands_by;     // Waits for a processor, and is no spare. Its thread's.
+        base::owned<carrier*> gives_to;  // Gets the processor as soon as the loop runs. Its
+                                         // thread's.
+        // What the carrier runs first once it has the processor that it is being given: an action
+        // that another carrier has left, and a fiber. Written inside that processor.
+        base::owned<const after_switch*> begun;
+        base::owned<fiber*> runs_first;
+    } keeping;
 
-    // --- Stopping its fiber (sched/block/stop.hpp). Owned by its thread; others arm `interrupt`.
-    // ---
-    carry::interrupt interrupt;
-    // It works on being stopped, or waits for a processor, or has one and is about to be woken for
-    // it. Then no thread may take the processor: the carrier looks blocked, but is not.
-    base::owned<bool> is_stopping;
-    // The activity whose time slice is over: the interrupt was armed for it. Owned by the thread
-    // that armed it.
-    base::owned<std::uint64_t> ends_time_slice_of;
-    // It waits in the signal's handler; its fiber is wherever it belongs.
-    base::owned<bool> waits_for_turn;
-    unsigned deferrals = 0;
-    int pinned_to = -1;
-
-    // Changes whenever a different fiber runs. Any thread may read it, as a hint.
-    [[nodiscard]] std::uint64_t activity() const noexcept {
-        const processor* p = proc.get();
-        return p != nullptr ? p->activity() : 0;
-    }
+    // How its fiber is stopped (sched/block/stop.hpp). Owned by its thread; others arm `interrupt`.
+    struct stopping_state {
+        explicit stopping_state(const carry::interrupt_source& source, std::size_t bytes)
+            : interrupt{source, bytes} {}
+        carry::interrupt interrupt;
+        // It works on being stopped, or waits for a processor, or has one and is about to be woken
+        // for it. Then no thread may take the processor: the carrier looks blocked, but is not.
+        base::owned<bool> is_going_on;
+        // The activity whose time slice is over: the interrupt was armed for it. Owned by the
+        // thread that armed it.
+        base::owned<std::uint64_t> ends_time_slice_of;
+        // It waits in the signal's handler; its fiber is wherever it belongs.
+        base::owned<bool> waits_for_turn;
+        unsigned deferrals = 0;
+    } stopping;
 
     // Called by its thread: from now on it waits to be given a processor, and is no spare.
     void stand_by() noexcept {
         turn.set(turn_word::waits);
-        stands_by.set(true);
+        keeping.stands_by.set(true);
     }
 
     // The kernel thread's function.
@@ -166,12 +110,6 @@ struct alignas(base::cache_line) carrier : os::slot_head {
     void follow_processor() noexcept;
 
 private:
-    UMS_ALWAYS_INLINE processor* entered() noexcept {
-        processor* p = proc.get();
-        if (p == nullptr) __builtin_unreachable();
-        p->race().enter();
-        return p;
-    }
     void begin() noexcept;
     void run_fibers() noexcept;
     UMS_ALWAYS_INLINE void run_on(fiber* first) noexcept;

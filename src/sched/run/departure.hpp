@@ -24,19 +24,16 @@
 
 #include "arch/context.hpp"
 #include "os/errno.hpp"
-#include "sched/block/hand_off.hpp"
 #include "sched/block/keep.hpp"
 #include "sched/fiber/after_switch.hpp"
 #include "sched/fiber/fiber.hpp"
-#include "sched/run/carrier.hpp"
+#include "sched/run/carrier_core.hpp"
 #include "sched/run/processor.hpp"
 
 namespace ums::sched {
 
 // For a lambda whose call must cost nothing.
 #define UMS_INLINED __attribute__((always_inline))
-
-using switch_action = void (*)(const after_switch&, carrier&) noexcept;
 
 // The departure of the fiber `self` from the carrier `on`. All of it is inlined, because it begins
 // in the processor's TSan context and ends in the fiber's.
@@ -45,7 +42,7 @@ class departure {
 public:
     static constexpr bool keeps = keeps_carrier;
 
-    UMS_ALWAYS_INLINE departure(carrier* c, fiber* f) noexcept : on{c}, self{f} {}
+    UMS_ALWAYS_INLINE departure(carrier_core* c, fiber* f) noexcept : on{c}, self{f} {}
 
     // Enters the processor; first changes to a carrier that has one, if it must.
     [[nodiscard]] UMS_ALWAYS_INLINE processor* enter() noexcept { return enter_surely(on); }
@@ -66,7 +63,8 @@ public:
     }
 
     // The action for after the switch.
-    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(switch_action finish, void* other = nullptr,
+    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(after_switch::action* finish,
+                                                       void* other = nullptr,
                                                        std::uintptr_t word = 0) noexcept {
         return on->then(finish, self, other, word);
     }
@@ -74,14 +72,14 @@ public:
     // Inside. Continues `next`, or the loop if it is null. Returns on whichever carrier resumes the
     // fiber, outside.
     UMS_ALWAYS_INLINE void to(fiber* next, after_switch* after) noexcept {
-        if constexpr (keeps) return keep::switch_to(*on, *self, next, after);
+        if constexpr (keeps) return keep::switch_to(on->whole(), *self, next, after);
         const int kept_errno = os::read_errno(on->errno_at);
         on->running.set(next);
         arch::start_switch(self->shadow, next != nullptr ? next->shadow : on->loop_shadow);
         const arch::arrival a = arch::switch_context(
             self->context, next != nullptr ? next->context : on->loop, on, after);
         arch::finish_switch(self->shadow);
-        on = static_cast<carrier*>(a.carrier);
+        on = static_cast<carrier_core*>(a.carrier);
         if (a.after != nullptr) [[unlikely]] {  // Not after a yield, which is the shortest way.
             const auto* h = static_cast<const after_switch*>(a.after);
             h->finish(*h, *on);
@@ -92,7 +90,7 @@ public:
     // The same for a fiber whose carrier has no processor, from outside: for the loop.
     UMS_ALWAYS_INLINE void to_loop(after_switch* after) noexcept {
         if constexpr (keeps)
-            keep::leave_and_return(*on, *self, after);
+            keep::leave_and_return(on->whole(), *self, after);
         else
             to(nullptr, after);
     }
@@ -104,7 +102,7 @@ public:
         __builtin_unreachable();
     }
 
-    carrier* on;
+    carrier_core* on;
     fiber* const self;
 };
 
@@ -112,18 +110,19 @@ public:
 // exception globals are put aside for the time in which another fiber may use this kernel thread's,
 // and put back on whichever kernel thread it returns on.
 template <class Leave>
-[[gnu::noinline, gnu::cold]] auto depart_with_more(carrier* c, fiber* self, Leave leave) noexcept {
+[[gnu::noinline, gnu::cold]] auto depart_with_more(carrier_core* c, fiber* self,
+                                                   Leave leave) noexcept {
     if (c->is_kept.get()) return leave(departure<true>{c, self});
     struct exceptions {
-        arch::exception_state aside = this_carrier()->exceptions->take();
-        ~exceptions() { this_carrier()->exceptions->put(aside); }
+        arch::exception_state aside = this_carrier_core()->exceptions->take();
+        ~exceptions() { this_carrier_core()->exceptions->put(aside); }
     } kept;
     return leave(departure<false>{c, self});
 }
 
 // Calls leave() with the departure of the calling fiber, and returns what that returns.
 template <class Leave>
-UMS_ALWAYS_INLINE auto depart(carrier* c, fiber* self, Leave leave) noexcept {
+UMS_ALWAYS_INLINE auto depart(carrier_core* c, fiber* self, Leave leave) noexcept {
     if (c->exceptions->active()) [[unlikely]]
         return depart_with_more(c, self, leave);
     return leave(departure<false>{c, self});

@@ -7,16 +7,16 @@
 // look again.
 
 #include "sched/fiber/fiber.hpp"
-#include "sched/run/carrier.hpp"
+#include "sched/run/carrier_core.hpp"
 
 namespace ums::sched {
 
 struct here {
-    carrier* const on;  // Null for a plain thread.
-    fiber* const self;  // Null for a plain thread, or a carrier's loop.
+    carrier_core* const on;  // Null for a plain thread.
+    fiber* const self;       // Null for a plain thread, or a carrier's loop.
 
-    UMS_ALWAYS_INLINE here() noexcept : here{this_carrier()} {}
-    explicit UMS_ALWAYS_INLINE here(carrier* c) noexcept
+    UMS_ALWAYS_INLINE here() noexcept : here{this_carrier_core()} {}
+    explicit UMS_ALWAYS_INLINE here(carrier_core* c) noexcept
         : on{c}, self{c != nullptr ? c->running.get() : nullptr} {}
 
     // The processor that the carrier holds, or null. A hint: the processor may be handed off at any

@@ -62,7 +62,7 @@ UMS_ALWAYS_INLINE reason take_reason(parkable& self) noexcept {
 }
 
 template <park_kind kind>
-void finish_park(const after_switch& h, carrier& c) noexcept {
+void finish_park(const after_switch& h, carrier_core& c) noexcept {
     // If it has, another processor may already be running the fiber.
     if (commit<kind>(*h.self)) return;
     processor& p = *c.proc.get();
@@ -148,7 +148,7 @@ reason park_here(os::nanoseconds until, processor* timed) noexcept {
 }
 
 // The processor that the carrier holds; if it has none, any of the fiber's cluster, for its timers.
-processor& some_processor(carrier& c) noexcept {
+processor& some_processor(carrier_core& c) noexcept {
     processor* p = c.proc.get();
     return p != nullptr ? *p : c.running.get()->home_cluster.get()->successor();
 }
@@ -187,7 +187,7 @@ reason park_any(os::nanoseconds until, const std::stop_token* stop) noexcept {
     return why;
 }
 
-void release_lock(const after_switch& h, carrier&) noexcept {
+void release_lock(const after_switch& h, carrier_core&) noexcept {
     os::lock_word::release(*static_cast<std::uint32_t*>(h.other),
                            static_cast<std::uint32_t>(h.word));
 }

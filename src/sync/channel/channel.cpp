@@ -572,8 +572,8 @@ UMS_ALWAYS_INLINE channel_status inside(channel_state& c, void* value, sched::in
 
 // The rest of an operation, from within the section. A `place` would travel through memory.
 template <way direction>
-UMS_REST channel_status rest(channel_state& c, void* value, sched::carrier* at, sched::fiber* self,
-                             sched::processor* p) {
+UMS_REST channel_status rest(channel_state& c, void* value, sched::carrier_core* at,
+                             sched::fiber* self, sched::processor* p) {
     sched::inside here{c.receivers.lock, {at, self, p}};
     return inside<direction>(c, value, here);
 }

@@ -5,22 +5,20 @@
 // never comes back to it there.
 
 #include "sched/fiber/fiber.hpp"
-#include "sched/run/carrier.hpp"
+#include "sched/run/carrier_core.hpp"
 
 namespace ums::sched {
 
 #define UMS_INLINED
 
-[[noreturn]] void switch_to_loop(carrier* c, fiber* self, after_switch* after) noexcept;
+[[noreturn]] void switch_to_loop(carrier_core* c, fiber* self, after_switch* after) noexcept;
 
 template <bool keeps>
 struct departure {
-    after_switch* then(void (*finish)(const after_switch&, carrier&) noexcept) noexcept {
-        return on->then(finish, self);
-    }
+    after_switch* then(after_switch::action* finish) noexcept { return on->then(finish, self); }
     [[noreturn]] void to_loop(after_switch* after) noexcept { switch_to_loop(on, self, after); }
 
-    carrier* on;
+    carrier_core* on;
     fiber* self;
 };
 
