@@ -53,7 +53,7 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 #define UMS_VALGRIND 1
 #endif
 
-#if defined(UMS_TSAN) && defined(__clang__)
+#if (defined(UMS_ASAN) || defined(UMS_TSAN)) && defined(__clang__)
 #define UMS_UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation))
 #else
 #define UMS_UNINSTRUMENTED

@@ -17,7 +17,9 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/sanitizer.hpp"
 #include "sched/record/trace.hpp"
+#include "sched/run/here.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "ums/ums.hpp"
@@ -310,6 +312,19 @@ TEST_F(metrics_test, names_are_whole_and_no_fiber_is_listed_twice) {
         }
         never.release(300);
         for (fiber& f : some) f.join();
+    });
+}
+
+// What a name lay in may be another fiber's frame by now, with what the sanitizer says of it.
+TEST_F(metrics_test, a_name_is_read_from_a_stack_that_belongs_to_another_by_now) {
+    run([] {
+        const char* const name = sched::here{}.self->name;
+        ASSERT_EQ(this_fiber::name(), "main");
+        arch::poison(name, 5);
+        const std::vector<fiber_info> all = fibers();
+        arch::unpoison(name, 5);
+        ASSERT_EQ(all.size(), 1u);
+        EXPECT_EQ(all[0].name, "main");
     });
 }
 
