@@ -57,10 +57,10 @@ decltype(auto) blocking(F&& f) {
 
 // A section in which libums's signal does not stop the fiber. Outside one, the signal stops a fiber
 // whose time slice is over, or whose processor moved on to other fibers because an unmarked call of
-// the fiber blocked. At the end of the section the fiber makes up for what it missed: if it has no
-// processor, it waits for its turn. Use a section around code that holds a lock of the application
-// which the scheduling policy or a replacement of malloc needs as well. Sections nest. The fiber
-// must not wait in libums inside one.
+// the fiber blocked. A stop that came due inside takes effect at the end of the section, as if the
+// signal had come there: the fiber waits for its turn, and keeps its kernel thread. Use a section
+// around code that holds a lock of the application which the scheduling policy or a replacement of
+// malloc needs as well. Sections nest. The fiber must not wait in libums inside one.
 // Cost: two calls.
 class uninterruptible_section {
 public:

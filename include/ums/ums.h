@@ -417,7 +417,8 @@ UMS_API ums_cluster_t* ums_cluster_standard(void);
 UMS_API void ums_blocking_enter(void);
 UMS_API void ums_blocking_leave(void);
 
-/* Between the two calls, libums's signal does not stop the fiber. Pairs nest. */
+/* Between the two calls, libums's signal does not stop the fiber. Pairs nest. A stop that came due
+ * inside takes effect in the outermost leave(), which keeps errno and the kernel thread. */
 UMS_API void ums_uninterruptible_enter(void);
 UMS_API void ums_uninterruptible_leave(void);
 

@@ -70,13 +70,14 @@ public:
         if (is_open()) clock_.close();
     }
 
-    // The upper end of the small stack. Requires: the clock was armed once.
-    [[nodiscard]] char* stack() const noexcept { return stack_ + stack_bytes_; }
-
-private:
+    // Whether a clock was armed once, and could be made. Then there is a small stack, too.
     [[nodiscard]] bool is_open() const noexcept {
         return is_open_.load(base::acquire);  // sync(interrupt.open): sees the clock.
     }
+    // The upper end of the small stack. Requires: is_open().
+    [[nodiscard]] char* stack() const noexcept { return stack_ + stack_bytes_; }
+
+private:
     [[nodiscard]] bool open(int tid) noexcept;
 
     const interrupt_source& source_;

@@ -231,6 +231,30 @@ TEST_F(preemption_test, an_uninterruptible_section_is_not_stopped) {
     EXPECT_EQ(ums::uninterruptible([] { return 4; }), 4);
 }
 
+// No instruction of the loop lies outside a section for long enough for a signal.
+TEST_F(preemption_test, a_stop_that_comes_due_in_a_section_takes_effect_at_its_end) {
+    const patient_stops others_are_not_released;
+    ums::run(on(1), [] {
+        std::atomic<bool> over = false;
+        ums::fiber sections{[&] {
+            const auto thread = ::syscall(SYS_gettid);
+            while (!over.load(std::memory_order_relaxed))
+                ums::uninterruptible([&] {
+                    ums::uninterruptible([] {});
+                    errno = 77;
+                    for (const auto until = ums::os::now() + 300'000; ums::os::now() < until;) {
+                    }
+                });
+            EXPECT_EQ(errno, 77);
+            EXPECT_EQ(::syscall(SYS_gettid), thread);
+        }};
+        for (int i = 0; i < 10; ++i) ums::this_fiber::yield();
+        EXPECT_GE(ums::stats().preemptions, 1U);
+        over = true;
+        sections.join();
+    });
+}
+
 TEST_F(preemption_test, masks_alternate_stacks_and_errno_stay_as_the_fiber_set_them) {
     ums::run(on(1), [] {
         std::atomic<bool> over = false;

@@ -194,6 +194,38 @@ TEST_F(pause_test, a_fiber_that_computes_is_stopped) {
     });
 }
 
+TEST_F(pause_test, a_loop_of_uninterruptible_sections_is_stopped_between_two) {
+    if (never_stops) GTEST_SKIP() << "nothing is stopped under a sanitizer";
+    ums::run([] {
+        ums::cluster other{{.name = "other", .processors = 1}};
+        std::atomic<bool> ends = false;
+        std::atomic<long> begun = 0, ended = 0;
+        ums::fiber sections{{.cluster = &other}, [&] {
+                                while (!ends) {
+                                    ums::uninterruptible([&] {
+                                        ++begun;
+                                        const auto until = std::chrono::steady_clock::now() + 300us;
+                                        while (std::chrono::steady_clock::now() < until) {
+                                        }
+                                        ++ended;
+                                    });
+                                }
+                            }};
+        while (begun == 0) this_fiber::yield();
+        for (int i = 0; i < 20; ++i) {
+            other.pause();
+            const long before = begun;
+            EXPECT_EQ(ended, before) << "paused within a section";
+            this_fiber::sleep_for(1ms);
+            EXPECT_EQ(begun, before);
+            other.resume();
+            while (begun == before) this_fiber::yield();
+        }
+        ends = true;
+        sections.join();
+    });
+}
+
 TEST_F(pause_test, what_becomes_ready_meanwhile_runs_after_it) {
     ums::run([] {
         ums::cluster other{{.name = "other", .processors = 2}};

@@ -7,6 +7,7 @@
 #include "sched/block/carrier_pool.hpp"
 #include "sched/block/hand_off.hpp"
 #include "sched/block/keep.hpp"
+#include "sched/block/stop.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/departure.hpp"
 #include "sched/run/here.hpp"
@@ -105,7 +106,7 @@ void uninterruptible_leave() noexcept {
     at.self->blocks.uninterruptible.add(~std::uint32_t{0});
     if (at.self->blocks.uninterruptible.get() != 0 || !at.self->blocks.stop_wanted.get()) return;
     at.self->blocks.stop_wanted.set(false);
-    get_processor(at.on->whole());
+    stop::make_up(at.on->whole(), *at.self);
 }
 
 }  // namespace ums::impl

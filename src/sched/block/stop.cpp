@@ -131,6 +131,18 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     return 0;
 }
 
+// Requires: `no_stops` is raised, so that a signal that comes meanwhile stops nothing. As
+// stop_here().
+os::nanoseconds stop_once(carrier& c, fiber& f) noexcept {
+    c.stopping.is_going_on.set(true);
+    const os::nanoseconds again = stop_here(c, f);
+    c.stopping.is_going_on.set(false);
+    // The carrier is of interest again, and a detector that found none meanwhile may have gone to
+    // sleep.
+    detection::runs();
+    return again;
+}
+
 bool is_due(carrier& c, const fiber& f) noexcept {
     // It was released: its place in the queue is there.
     if (c.turn.now() != turn_word::holds) return false;
@@ -190,16 +202,31 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
         } else {
             c->stopping.deferrals = 0;
             c->no_stops.add(1);
-            c->stopping.is_going_on.set(true);
-            again = stop_here(*c, *f);
-            c->stopping.is_going_on.set(false);
-            // The carrier is of interest again, and a detector that found none meanwhile may have
-            // gone to sleep.
-            detection::runs();
+            again = stop_once(*c, *f);
             c->no_stops.add(~std::uint32_t{0});
         }
     }
     if (again != 0) c->stopping.interrupt.again(again);
+    errno = kept_errno;
+}
+
+// Not a yield: the caller may be a replacement of malloc, and whoever called that need not expect
+// another kernel thread. Nor the signal alone: it would come after a moment, in the next section of
+// a loop of them.
+void stop::make_up(carrier& c, fiber& f) noexcept {
+    const int kept_errno = errno;
+    os::nanoseconds again = deferral;
+    // Otherwise the section is one of a policy, for example, and the fiber itself is not there.
+    if (!c.ownership.is_inside() && c.no_stops.get() == 0) {
+        // The fiber has waited inside the section, and this is another carrier.
+        if (!c.stopping.interrupt.is_open()) return get_processor(c);
+        c.no_stops.add(1);
+        base::compiler_fence();
+        again = is_due(c, f) ? stop_once(c, f) : 0;
+        base::compiler_fence();
+        c.no_stops.add(~std::uint32_t{0});
+    }
+    if (again != 0) c.stopping.interrupt.again(again);
     errno = kept_errno;
 }
 

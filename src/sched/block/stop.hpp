@@ -46,6 +46,7 @@
 namespace ums::sched {
 
 struct carrier;
+struct fiber;
 class processor;
 
 struct stop {
@@ -60,6 +61,10 @@ struct stop {
     // The handler of the interrupt signal, on the thread that was stopped. `context` is a
     // ucontext_t.
     static void on_interrupt(const siginfo_t& signal, void* context) noexcept;
+
+    // At the end of ums::uninterruptible(), on the carrier that runs `f`: stops the fiber, as
+    // on_interrupt() would have done inside, if that is still due.
+    static void make_up(carrier& c, fiber& f) noexcept;
 
     // Notes where the C library and similar libraries lie. Call it once at a runtime's start.
     static void learn_where_to_wait();

@@ -54,8 +54,8 @@ struct alignas(base::cache_line) carrier_core : os::slot_head {
     }
 
     // Fills in what the next switch leaves to be done.
-    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(after_switch::action* finish,
-                                                       fiber* self, void* other = nullptr,
+    [[nodiscard]] UMS_ALWAYS_INLINE after_switch* then(after_switch::action* finish, fiber* self,
+                                                       void* other = nullptr,
                                                        std::uintptr_t word = 0) noexcept {
         after.finish = finish;
         after.self = self;

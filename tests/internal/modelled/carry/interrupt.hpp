@@ -20,6 +20,7 @@ public:
     void disarm() noexcept {}
     void close() noexcept {}
     void leave_behind() noexcept {}
+    [[nodiscard]] bool is_open() const noexcept { return true; }
     [[nodiscard]] char* stack() noexcept { return nullptr; }
 };
 
