@@ -185,7 +185,7 @@ template <std::invocable F = impl::nothing>
     return impl::plain_case<F>::at_stop(std::move(token), std::move(f));
 }
 
-// Happens if no other case can happen at once.
+// Happens if none of the other cases is possible, all looked at in one instant.
 template <std::invocable F = impl::nothing>
 [[nodiscard]] impl::plain_case<F> otherwise(F f = {}) {
     return impl::plain_case<F>::at_once(std::move(f));

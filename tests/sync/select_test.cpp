@@ -103,6 +103,44 @@ TEST_F(select_test, with_otherwise_it_does_not_wait) {
     });
 }
 
+// The mover fills a channel before it empties the next one, against the direction of the look.
+TEST_F(select_test, otherwise_does_not_happen_while_at_every_instant_one_channel_is_full) {
+    ums::run({.processors = 2}, [] {
+        constexpr std::size_t n = 16;
+        std::vector<std::unique_ptr<channel<int>>> ring;
+        for (std::size_t i = 0; i < n; ++i) ring.push_back(std::make_unique<channel<int>>(1));
+        EXPECT_EQ(ring[0]->send(1), channel_status::ok);
+        std::atomic<bool> ends = false;
+        std::atomic<long> moves = 0;
+        fiber mover{[&] {
+            for (std::size_t at = 0; !ends; at = (at + n - 1) % n, ++moves) {
+                EXPECT_EQ(ring[(at + n - 1) % n]->send(1), channel_status::ok);
+                EXPECT_TRUE(ring[at]->receive().has_value());
+            }
+        }};
+        using receive = decltype(on_receive(*ring[0]));
+        std::vector<receive> cases;
+        for (auto& one : ring) cases.push_back(on_receive(*one));
+        auto none = otherwise();
+        std::vector<ums::select_case*> all;
+        for (receive& one : cases) all.push_back(&one);
+        all.push_back(&none);
+        int defaults = 0;
+        constexpr int enough = scaled(20'000, 1000);
+        for (int looks = 0; looks < enough || moves < enough; ++looks) {
+            const auto index = select(std::span<ums::select_case* const>{all}).index;
+            if (index == n)
+                ++defaults;
+            else
+                EXPECT_EQ(ring[index]->send(1), channel_status::ok);
+            if (looks % 64 == 0) this_fiber::yield();
+        }
+        EXPECT_EQ(defaults, 0);
+        ends = true;
+        mover.join();
+    });
+}
+
 TEST_F(select_test, the_earliest_deadline_ends_it_and_is_not_early) {
     on_a_fiber_and_on_a_thread([] {
         channel<int> c;

@@ -181,14 +181,19 @@ struct select_access::internal {
         return one.kind_ == kind::time && os::to_nanoseconds(one.at_) <= os::now();
     }
 
-    // For a select with an otherwise() among its cases. It looks at each channel by itself.
-    static std::uint32_t without_waiting(select_case* cases, std::uint32_t n, std::uint32_t other) {
-        const std::uint32_t found = look_around(cases, n, [](select_case& one) {
-            if (!has_channel(one)) return has_passed(one);
-            woken partners;
-            const os::word_guard locked{one.channel_->receivers.lock};
-            return happens(one, partners);
+    // Requires: the locks of all channels. Returns the case that has happened, or `nobody`.
+    static std::uint32_t look_at_all(select_case* cases, std::uint32_t n, woken& partners) {
+        return look_around(cases, n, [&](select_case& one) {
+            return has_channel(one) ? happens(one, partners) : has_passed(one);
         });
+    }
+
+    // For a select with an otherwise() among its cases. That happens only if no case was possible
+    // at one instant: while all locks are held.
+    static std::uint32_t without_waiting(select_case* cases, std::uint32_t n, std::uint32_t other) {
+        woken partners;
+        const all_locked locked{sorted(cases)};
+        const std::uint32_t found = look_at_all(cases, n, partners);
         return found != nobody ? found : other;
     }
 
@@ -267,9 +272,7 @@ struct select_access::internal {
         {
             woken partners;
             all_locked locked{by_address};
-            const std::uint32_t found = look_around(cases, n, [&](select_case& one) {
-                return has_channel(one) ? happens(one, partners) : has_passed(one);
-            });
+            const std::uint32_t found = look_at_all(cases, n, partners);
             if (found != nobody) return found;
             publish(cases, self);
         }
