@@ -103,6 +103,9 @@ private:
 // Orders the compiler only. The other side's membarrier orders the CPU.
 inline void compiler_fence() noexcept { std::atomic_signal_fence(seq_cst); }
 
+// What was read before comes before what is read or written after.
+inline void load_fence() noexcept { std::atomic_thread_fence(acquire); }
+
 inline void full_fence() noexcept { std::atomic_thread_fence(seq_cst); }
 
 inline void spin_pause() noexcept {

@@ -119,7 +119,9 @@ int ums_worker_detach(ums_worker_t w) { return detach_worker(w); }
 int ums_worker_exit_code(ums_worker_t w, intptr_t* exit_code) { return exit_code_of(w, exit_code); }
 ums_context_t ums_worker_context(ums_worker_t w) {
     const worker_thread* t = workers.find(w);
-    return t != nullptr ? t->scheduled_handle : 0;
+    if (t == nullptr) return 0;
+    const ums_context_t c = t->scheduled_handle;
+    return workers.still_has(*t, w) ? c : 0;
 }
 int ums_worker_tid(ums_worker_t w) { return tid_of(w); }
 ums_worker_t ums_worker_current(void) {
@@ -246,6 +248,7 @@ int ums_context_get_stats(ums_context_t h, ums_context_stats_t* stats) {
     now.last_switch_at_ns = c->count.executed_at.get();
     now.switch_ns = c->count.switch_ns.get();
     now.measured_switches = c->count.measured.get();
+    if (!contexts.still_has(*c, h)) return -EBADF;
     return give_sized(stats, now);
 }
 

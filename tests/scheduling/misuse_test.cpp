@@ -21,6 +21,7 @@
 #include "support/conservation.hpp"
 #include "support/no_detection.hpp"
 #include "support/round_robin.hpp"
+#include "support/scale.hpp"
 #include "ums/run.hpp"
 
 namespace {
@@ -219,6 +220,87 @@ TEST_F(misuse_test, one_context_is_not_for_two_live_workers) {
     EXPECT_EQ(ums_worker_join(second, nullptr), 0);
     EXPECT_EQ(ums_context_destroy(context), 0);
     EXPECT_EQ(ums_context_destroy(context), -EBADF);
+}
+
+// Makes and destroys contexts all the time; the number of the current one can be asked for.
+class short_lived_contexts {
+public:
+    // Calls look(context) before each is destroyed.
+    template <class Look>
+    explicit short_lived_contexts(Look look)
+        : thread_{[this, look] {
+              while (!ends_) make_one(look);
+          }} {}
+    ~short_lived_contexts() {
+        ends_ = true;
+        thread_.join();
+    }
+    [[nodiscard]] ums_context_t one() const {
+        while (shown_ == 0) std::this_thread::yield();
+        return shown_;
+    }
+
+private:
+    template <class Look>
+    void make_one(Look look) {
+        ums_context_t c = 0;
+        ASSERT_EQ(ums_context_create(&c), 0);
+        shown_ = c;
+        look(c);
+        int error = 0;
+        while ((error = ums_context_destroy(c)) == -EBUSY) std::this_thread::yield();
+        ASSERT_EQ(error, 0);
+    }
+
+    std::atomic<ums_context_t> shown_ = 0;
+    std::atomic<bool> ends_ = false;
+    std::thread thread_;
+};
+
+TEST_F(misuse_test, a_worker_gets_the_context_that_was_asked_for_or_none) {
+    completion_list list;
+    const short_lived_contexts contexts{[](ums_context_t) {}};
+    int made = 0, refused = 0;
+    for (int i = 0; i < scaled(100'000, 2000) || made == 0; ++i) {
+        auto o = options_for(list, contexts.one());
+        o.suspended = true;
+        o.stack_bytes = 32768;
+        ums_worker_t w = 0;
+        const int error = ums_worker_create(&w, &o, &no_work, nullptr);
+        if (error != 0) {
+            ASSERT_TRUE(error == -EBADF || error == -EBUSY) << error;
+            ++refused;
+            continue;
+        }
+        ++made;
+        EXPECT_EQ(ums_worker_context(w), o.context);
+        ASSERT_EQ(ums_worker_terminate(w, 0), 0);
+        ASSERT_EQ(ums_worker_join(w, nullptr), 0);
+        ums_context_t first = 0;
+        ASSERT_EQ(ums_completion_list_dequeue(list, 0, &first), 0);
+    }
+    EXPECT_GT(refused, 0);
+}
+
+TEST_F(misuse_test, user_data_goes_to_the_context_it_was_meant_for_or_to_none) {
+    std::atomic<int> looks = 0;
+    const auto data_of = [](ums_context_t c) { return reinterpret_cast<void*>(c); };
+    const short_lived_contexts contexts{[&](ums_context_t c) {
+        void* seen = nullptr;
+        ASSERT_EQ(ums_context_query(c, UMS_INFORMATION_USER_CONTEXT, &seen, sizeof seen, nullptr),
+                  0);
+        ASSERT_TRUE(seen == nullptr || seen == data_of(c));
+        ++looks;
+    }};
+    while (looks < scaled(1'000'000, 2000)) {
+        const ums_context_t c = contexts.one();
+        void* data = data_of(c);
+        const int error = ums_context_set(c, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data);
+        ASSERT_TRUE(error == 0 || error == -EBADF) << error;
+        const int read =
+            ums_context_query(c, UMS_INFORMATION_USER_CONTEXT, &data, sizeof data, nullptr);
+        ASSERT_TRUE(read == -EBADF || data == nullptr || data == data_of(c));
+    }
 }
 
 TEST_F(misuse_test, an_ended_context_is_destroyed_once_it_is_off_its_list) {

@@ -202,6 +202,23 @@ UMS_ALWAYS_INLINE void foresee(scheduler_thread& s, context& w) noexcept {
         prefetch(s.expected, w.after.stack.get(), w.after.pointer.get(), s);
 }
 
+// The caller has claimed another worker than the one it meant.
+[[gnu::noinline, gnu::cold]] void unclaim(context& w) noexcept {
+    w.state.set(owned, base::release);  // sync(ums.state): as before the claim.
+    base::full_fence();  // An end ordered meanwhile saw it running: see after_yield().
+    end_if_killed(w);
+}
+
+// Whether the claimed worker is the one that the caller found by this handle. If not, that one's
+// context has been destroyed since, and another one lies there. While a worker is claimed, nobody
+// can destroy its context.
+UMS_ALWAYS_INLINE bool has_claimed(context& w, handle h) noexcept {
+    if (w.self.load(base::relaxed) == h) [[likely]]  // relaxed: claim() orders.
+        return true;
+    unclaim(w);
+    return false;
+}
+
 UMS_ALWAYS_INLINE bool claim(context& w) noexcept {
     std::uint32_t seen = owned;
     // relaxed: a suspension or an end that comes later takes effect later.
@@ -248,6 +265,7 @@ UMS_ALWAYS_INLINE void note_execution(context& self, scheduler_thread& s, contex
     scheduler_thread& s = *self->scheduler.get();
     while (!claim(*w))
         if (const int why = refusal(*w); why != 0) return why;
+    if (!has_claimed(*w, h)) return -EBADF;
     if (measuring()) measure_switch(s, *w);
     execute_claimed(*self, s, *w, h);
 }
@@ -310,6 +328,8 @@ int execute(handle h) noexcept {
     // As in activate().
     if (w == nullptr || measuring() || !claim(*w)) [[unlikely]]
         return execute_slowly(h);
+    if (!has_claimed(*w, h)) [[unlikely]]
+        return -EBADF;
     execute_claimed(*self, *s, *w, h);
 }
 

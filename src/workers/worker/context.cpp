@@ -94,6 +94,7 @@ int query_context(handle h, int what, void* buffer, std::size_t bytes,
         default:
             return -EINVAL;
     }
+    if (!contexts.still_has(*c, h)) return -EBADF;
     if (length != nullptr) *length = size;
     if (bytes != size) return -EMSGSIZE;
     if (buffer == nullptr) return -EFAULT;
@@ -102,16 +103,15 @@ int query_context(handle h, int what, void* buffer, std::size_t bytes,
 }
 
 int set_context(handle h, int what, const void* buffer, std::size_t bytes) noexcept {
-    context* c = contexts.find(h);
-    if (c == nullptr) return -EBADF;
+    if (contexts.find(h) == nullptr) return -EBADF;
     if (what != UMS_INFORMATION_USER_CONTEXT) return -EINVAL;
     void* pointer = nullptr;
     if (bytes != sizeof pointer) return -EMSGSIZE;
     if (buffer == nullptr) return -EFAULT;
     std::memcpy(&pointer, buffer, sizeof pointer);
     // sync(ums.user): publishes what the pointer points to.
-    c->user_data.store(pointer, base::release);
-    return 0;
+    const auto store = [pointer](context& c) { c.user_data.store(pointer, base::release); };
+    return contexts.with(h, store) ? 0 : -EBADF;
 }
 
 }  // namespace ums::scheduling

@@ -7,7 +7,7 @@
 // A handle is a generation, a kind and an index. The objects lie in blocks that are never given
 // back, so it is harmless to look at an object that is gone: it holds another handle, or none.
 //
-// Cost: find() is three loads that depend on each other; take() and give() take a lock.
+// Cost: find() is three loads that depend on each other; take(), withdraw() and give() take a lock.
 
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +51,24 @@ public:
         return h != 0 && at.self.load(base::acquire) == h ? &at : nullptr;
     }
 
+    // For a caller that found the object and has read it since: whether what it read was that
+    // object's. Otherwise the object is gone, and what it read may be another one's.
+    [[nodiscard]] bool still_has(const T& object, handle h) const noexcept {
+        base::load_fence();  // sync(ums.handle): what was read before comes first.
+        return object.self.load(base::relaxed) == h;
+    }
+    // The same for a caller that writes: calls f(object) while no thread withdraws the object.
+    // Returns false if it is gone.
+    template <class F>
+    bool with(handle h, F f) noexcept {
+        T* object = find(h);
+        if (object == nullptr) return false;
+        const os::lock_guard hold{lock_};
+        if (object->self.load(base::relaxed) != h) return false;  // relaxed: under the lock.
+        f(*object);
+        return true;
+    }
+
     // Returns an object without a handle, which no other thread can find yet; null: no memory, or
     // too many objects.
     [[nodiscard]] T* take() noexcept {
@@ -89,7 +107,8 @@ public:
     }
     // From here on the object cannot be found. Returns false if another thread was faster.
     bool withdraw(T& object, handle h) noexcept {
-        // relaxed: the caller gives the object up by give(), whose lock orders.
+        const os::lock_guard hold{lock_};
+        // relaxed: the lock orders.
         return object.self.compare_exchange(h, 0, base::relaxed, base::relaxed);
     }
     void give(T& object) noexcept {

@@ -165,6 +165,17 @@ int attach(context& c) noexcept {
     return -EBUSY;
 }
 
+// The same, by the handle by which the caller found it. Another thread may have destroyed the
+// context since, and made another one there. From attach() on, none can.
+int attach(context& c, handle h) noexcept {
+    const int before = attach(c);
+    // relaxed: attach() orders. The destroyer changes the state before it withdraws the handle.
+    if (c.self.load(base::relaxed) == h) return before;
+    // sync(ums.state): restores the state it had before.
+    if (before >= 0) c.state.set(static_cast<std::uint32_t>(before), base::release);
+    return -EBADF;
+}
+
 constinit base::atomic<unsigned> next_colour{0};
 
 // A worker that waits in one of libums's own primitives, where it counts as a plain thread,
@@ -198,7 +209,9 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
     } else if ((c = contexts.find(options.context)) == nullptr || is_scheduler(c)) {
         failed = -EBADF;
     }
-    int before = failed == 0 ? attach(*c) : failed;
+    // relaxed: made here.
+    const handle of = options.context != 0 ? options.context : c->self.load(base::relaxed);
+    const int before = failed == 0 ? attach(*c, of) : failed;
     worker_thread* t = before >= 0 ? workers.take() : nullptr;
     handle own = 0;
     if (before >= 0 && t == nullptr) failed = -ENOMEM;
@@ -220,8 +233,7 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
         t->ended_argument = options.ended_argument;
         t->list = list;
         t->scheduled = c;
-        // relaxed: the caller found the context by it.
-        t->scheduled_handle = c->self.load(base::relaxed);
+        t->scheduled_handle = of;
         t->colour = next_colour.fetch_add(1, base::relaxed);  // relaxed: any value will do.
         t->stack_bytes =
             options.stack_bytes != 0 ? (options.stack_bytes + page - 1) / page * page : usual_stack;
@@ -260,12 +272,22 @@ int create_worker(handle& made, const ums_worker_options_t& options, ums_worker_
     return 0;
 }
 
+namespace {
+
+// Whoever gets 0 is the one that joins or detaches the worker: nobody else withdraws its handle.
+int claim_end(worker_thread& t, handle h) noexcept {
+    const os::lock_guard hold{t.lock};
+    if (t.self.load(base::relaxed) != h) return -EBADF;  // relaxed: changed under the lock.
+    return t.is_joined.exchange(true, base::relaxed) ? -EINVAL : 0;  // relaxed: the lock orders.
+}
+
+}  // namespace
+
 int join_worker(handle h, std::intptr_t* exit_code) {
     worker_thread* t = workers.find(h);
     if (t == nullptr) return -EBADF;
     if (is_worker(current) && current->thread.get() == t) return -EDEADLK;
-    // relaxed: pthread_join() orders.
-    if (t->is_joined.exchange(true, base::relaxed)) return -EINVAL;
+    if (const int refused = claim_end(*t, h); refused != 0) return refused;
     void* result = nullptr;
     ums_worker_blocking_enter();
     const int failed = pthread_join(t->id, &result);
@@ -283,7 +305,7 @@ int join_worker(handle h, std::intptr_t* exit_code) {
 int detach_worker(handle h) noexcept {
     worker_thread* t = workers.find(h);
     if (t == nullptr) return -EBADF;
-    if (t->is_joined.exchange(true, base::relaxed)) return -EINVAL;  // relaxed: pthread_detach().
+    if (const int refused = claim_end(*t, h); refused != 0) return refused;
     withdraw(*t, h);
     pthread_detach(t->id);
     drop(*t);
@@ -294,8 +316,11 @@ int exit_code_of(handle h, std::intptr_t* exit_code) noexcept {
     worker_thread* t = workers.find(h);
     if (t == nullptr) return -EBADF;
     // sync(ums.thread): sees the exit code.
-    if (!t->has_ended.load(base::acquire)) return -EBUSY;
-    if (exit_code != nullptr) *exit_code = t->exit_code.get();
+    const bool has_ended = t->has_ended.load(base::acquire);
+    const std::intptr_t code = t->exit_code.get();
+    if (!workers.still_has(*t, h)) return -EBADF;
+    if (!has_ended) return -EBUSY;
+    if (exit_code != nullptr) *exit_code = code;
     return 0;
 }
 
@@ -305,6 +330,7 @@ int tid_of(handle h) noexcept {
     for (;;) {
         // sync(ums.thread): sees the id that the thread itself wrote.
         const std::uint32_t tid = t->tid.load(base::acquire);
+        if (!workers.still_has(*t, h)) return 0;
         if (tid != 0) return static_cast<int>(tid);
         os::futex_wait(t->tid, 0);
     }
