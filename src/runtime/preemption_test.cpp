@@ -19,10 +19,12 @@
 #include <mutex>
 #include <numeric>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdexcept>
 #include <string>
 #include <sys/syscall.h>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -282,6 +284,80 @@ TEST_F(preemption_test, masks_alternate_stacks_and_errno_stay_as_the_fiber_set_t
         over = true;
         other.join();
     });
+}
+
+sigjmp_buf after_limit;
+void leave_by_jump(int) { siglongjmp(after_limit, 1); }
+
+// As a computation whose time limit is a timer of the thread's own.
+TEST_F(preemption_test, a_handler_that_leaves_a_stopped_fiber_by_siglongjmp_waits_for_its_turn) {
+    const patient_stops others_are_not_released;
+    struct sigaction jumps {
+    }, before{};
+    jumps.sa_handler = &leave_by_jump;
+    jumps.sa_flags = SA_ONSTACK;
+    ASSERT_EQ(sigaction(SIGUSR1, &jumps, &before), 0);
+    ums::run(on(1), [] {
+        for (int round = 0; round < 20; ++round) {
+            std::atomic<pid_t> tid = 0;
+            std::atomic<bool> left = false;
+            ums::fiber limited{[&] {
+                sigset_t usual, now;
+                pthread_sigmask(SIG_BLOCK, nullptr, &usual);
+                if (sigsetjmp(after_limit, 1) == 0) {
+                    tid = static_cast<pid_t>(::syscall(SYS_gettid));
+                    for (;;) {
+                    }
+                }
+                left = true;
+                pthread_sigmask(SIG_BLOCK, nullptr, &now);
+                for (int n = 1; n <= SIGRTMAX; ++n)
+                    EXPECT_EQ(sigismember(&now, n), sigismember(&usual, n)) << n;
+                ums::this_fiber::yield();
+            }};
+            while (tid == 0) ums::this_fiber::yield();
+            // It never yields, so it has been stopped.
+            ums::uninterruptible([&] {
+                ASSERT_EQ(::syscall(SYS_tgkill, ::getpid(), tid.load(), SIGUSR1), 0);
+                for (const auto until = ums::os::now() + 2'000'000; ums::os::now() < until;) {
+                }
+                EXPECT_FALSE(left) << "it ran without its turn";
+            });
+            limited.join();
+            EXPECT_TRUE(left);
+        }
+    });
+    sigaction(SIGUSR1, &before, nullptr);
+}
+
+// One plain thread takes all signals.
+TEST_F(preemption_test, signals_that_a_thread_takes_by_sigwait_do_not_come_to_the_runtime) {
+    sigset_t all, realtime, before;
+    sigfillset(&all);
+    sigemptyset(&realtime);
+    for (int n = SIGRTMIN; n <= SIGRTMAX; ++n) sigaddset(&realtime, n);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    constexpr int wanted = 50;
+    int got = 0;
+    std::thread takes{[&] {
+        while (got < wanted)
+            if (sigwaitinfo(&realtime, nullptr) > 0) ++got;
+    }};
+    ums::run(on(1), [] {
+        std::atomic<bool> over = false;
+        ums::fiber endless{[&] {
+            while (!over.load(std::memory_order_relaxed)) {
+            }
+        }};
+        ums::this_fiber::yield();  // With all blocked, the endless fiber is stopped all the same.
+        for (int i = 0; i < wanted; ++i)
+            ASSERT_EQ(sigqueue(::getpid(), SIGRTMIN + i % (SIGRTMAX - SIGRTMIN + 1), {}), 0);
+        over = true;
+        endless.join();
+    });
+    takes.join();
+    EXPECT_EQ(got, wanted);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 std::atomic<int> application_signals;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "ums/stats.hpp"
 
+#include <csignal>
 #include <string>
 
 #include "carry/detect/detector.hpp"
@@ -69,7 +70,9 @@ std::string signal_line(const rt::running_runtime* r, const options& o, bool det
                                      : os::interrupt_signal::unused();
     if (used == 0) return "none is left: fibers are not stopped";
     return std::to_string(used) +
-           (o.signal != 0 ? " (asked for)" : " (the highest that nobody uses)") +
+           (o.signal != 0       ? " (asked for)"
+            : used == SIGSTKFLT ? " (the real-time signals are blocked)"
+                                : " (the highest that nobody uses)") +
            (r != nullptr && !r->watch->can_stop() ? ", taken over by the application" : "");
 }
 

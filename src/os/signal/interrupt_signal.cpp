@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <system_error>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/assert.hpp"
@@ -36,8 +37,11 @@ void pass_on(int number, siginfo_t* info, void* context) noexcept {
         ::syscall(SYS_tgkill, ::getpid(), static_cast<int>(::syscall(SYS_gettid)), number);
         return;
     }
-    sigset_t outer;
-    pthread_sigmask(SIG_BLOCK, &before.sa_mask, &outer);
+    // The mask with which the kernel would have called it.
+    sigset_t outer, inner = static_cast<const ucontext_t*>(context)->uc_sigmask;
+    sigorset(&inner, &inner, &before.sa_mask);
+    if ((before.sa_flags & SA_NODEFER) == 0) sigaddset(&inner, number);
+    pthread_sigmask(SIG_SETMASK, &inner, &outer);
     if ((before.sa_flags & SA_SIGINFO) != 0)
         before.sa_sigaction(number, info, context);
     else
@@ -72,13 +76,21 @@ unsigned overflow_users = 0;  // Guarded by overflow_lock.
 
 }  // namespace
 
+sigset_t held_back() noexcept {
+    sigset_t all_but;
+    sigfillset(&all_but);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+        sigdelset(&all_but, fault);
+    return all_but;
+}
+
 overflow_signal::overflow_signal() noexcept {
     const std::lock_guard hold{overflow_lock};
     if (overflow_users++ != 0) return;
     struct sigaction ours {};
     ours.sa_sigaction = &handle_overflow;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigemptyset(&ours.sa_mask);
+    ours.sa_mask = held_back();
     // In two steps, as below. This cannot fail, because the number is valid.
     sigaction(SIGIO, nullptr, &all[SIGIO].before);
     sigaction(SIGIO, &ours, nullptr);
@@ -96,12 +108,18 @@ overflow_signal::~overflow_signal() {
 }
 
 int interrupt_signal::unused() noexcept {
-    for (int n = SIGRTMAX - 1; n >= SIGRTMIN; --n) {
+    const auto is_free = [](int n) {
         struct sigaction now {};
-        if (sigaction(n, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
-            now.sa_handler == SIG_DFL)
-            return n;
-    }
+        return sigaction(n, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) == 0 &&
+               now.sa_handler == SIG_DFL;
+    };
+    sigset_t blocked;
+    pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    for (int n = SIGRTMAX - 1; n >= SIGRTMIN; --n)
+        if (sigismember(&blocked, n) == 0 && is_free(n)) return n;
+    if (is_free(SIGSTKFLT)) return SIGSTKFLT;
+    for (int n = SIGRTMAX - 1; n >= SIGRTMIN; --n)
+        if (is_free(n)) return n;
     return 0;
 }
 
@@ -110,7 +128,7 @@ bool interrupt_signal::is_usable(int signal) noexcept {
 }
 
 interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) : number_{signal} {
-    if (!is_usable(signal))
+    if (!is_usable(signal) && signal != SIGSTKFLT)
         throw std::system_error{std::make_error_code(std::errc::invalid_argument),
                                 "ums: the signal of user interrupts: expected a real-time signal"};
     // sync(interrupt.signal): one at a time; sees what the last user left.
@@ -122,7 +140,8 @@ interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) 
     struct sigaction ours {};
     ours.sa_sigaction = &handle;
     ours.sa_flags = SA_SIGINFO | SA_RESTART | flags;
-    sigemptyset(&ours.sa_mask);
+    ours.sa_mask = held_back();
+    sigdelset(&ours.sa_mask, signal);  // As the flags have it.
     if (sigaction(signal, nullptr, &mine.before) != 0 || sigaction(signal, &ours, nullptr) != 0) {
         mine.exists.store(false, base::release);  // sync(interrupt.signal)
         throw std::system_error{errno, std::generic_category(), "ums: sigaction"};

@@ -11,6 +11,12 @@
 // handler that the program has for SIGIO is still called; a SIGIO that cannot be ours does what it
 // did before.
 //
+// While our handler runs, which may be for as long as a fiber is stopped, the thread holds back the
+// program's signals. A handler of the program's that ran then could leave by siglongjmp(), as that
+// of a timer may which limits a computation: the fiber would run without its turn, and whoever gives
+// it its turn would wait for ever. The mask is the kernel thread's, and so is the frame that the
+// handler returns through: the fiber finds the mask as it was.
+//
 // The application may replace our handler later. Then is_installed() is false, and a handler of the
 // application's that knows nothing of ours gets our signals.
 
@@ -27,18 +33,24 @@ public:
     overflow_signal& operator=(const overflow_signal&) = delete;
 };
 
+// The signals of the program that a stopped thread holds back: all but those that are the fault of
+// the code that runs, and those of the C library.
+[[nodiscard]] sigset_t held_back() noexcept;
+
 class interrupt_signal {
 public:
     // Called for a signal of a user_interrupt, on the thread that was stopped; `context` is a
     // ucontext_t.
     using handler = void (*)(const siginfo_t& signal, void* context) noexcept;
 
-    // A real-time signal that the program neither handles nor ignores; 0 if there is none. It is
-    // the highest, because programs take theirs from SIGRTMIN on; but not SIGRTMAX, which Valgrind
-    // keeps for itself.
+    // A signal that the program has no use for; 0 if there is none. It is the highest real-time
+    // signal, because programs take theirs from SIGRTMIN on, that is neither handled nor ignored;
+    // but not SIGRTMAX, which Valgrind keeps for itself. One that the calling thread blocks may be
+    // taken by sigwait() somewhere, and would come to our threads instead. If all are blocked it is
+    // SIGSTKFLT, which Linux never sends.
     [[nodiscard]] static int unused() noexcept;
 
-    // Whether the number can be used: a real-time signal.
+    // Whether the program may choose the number: a real-time signal.
     [[nodiscard]] static bool is_usable(int signal) noexcept;
 
     // `flags` may have SA_ONSTACK and SA_NODEFER. System calls that a stray signal of another

@@ -66,6 +66,19 @@ TEST_F(interrupt_signal_test, the_number_is_one_that_nobody_uses) {
     EXPECT_EQ(interrupt_signal::unused(), number_);
 }
 
+TEST_F(interrupt_signal_test, the_number_is_one_that_nobody_blocks_to_wait_for_it) {
+    sigset_t one, all, before;
+    sigemptyset(&one);
+    sigaddset(&one, number_);
+    pthread_sigmask(SIG_BLOCK, &one, &before);
+    EXPECT_TRUE(interrupt_signal::is_usable(interrupt_signal::unused()));
+    EXPECT_NE(interrupt_signal::unused(), number_);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, nullptr);
+    EXPECT_EQ(interrupt_signal::unused(), SIGSTKFLT);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
 TEST_F(interrupt_signal_test, other_numbers_are_refused) {
     for (const int bad : {-1, 0, SIGINT, SIGUSR1, 32, SIGRTMAX + 1}) {
         EXPECT_FALSE(interrupt_signal::is_usable(bad));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <pthread.h>
 #include <ucontext.h>
 
 #include "arch/context.hpp"
@@ -222,7 +223,15 @@ void stop::make_up(carrier& c, fiber& f) noexcept {
         if (!c.stopping.interrupt.is_open()) return get_processor(c);
         c.no_stops.add(1);
         base::compiler_fence();
-        again = is_due(c, f) ? stop_once(c, f) : 0;
+        again = 0;
+        if (is_due(c, f)) {
+            // As in the handler, and for its reason.
+            const sigset_t others = os::held_back();
+            sigset_t before;
+            pthread_sigmask(SIG_BLOCK, &others, &before);
+            again = stop_once(c, f);
+            pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        }
         base::compiler_fence();
         c.no_stops.add(~std::uint32_t{0});
     }
