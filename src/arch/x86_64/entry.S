@@ -3,18 +3,20 @@
 // The first frame of every fiber, x86-64. arch/x86_64/switch.hpp jumps here with the carrier in rdx
 // and the action after the switch in rcx; on the stack lie the argument and the function to call
 // with (carrier, after, argument). It never returns. The undefined return address ends every
-// unwind.
+// unwind, also one that begins in the switch and takes the first instruction for a return address:
+// unwinders look those up one byte earlier, so the tables begin there.
 
 #if defined(__x86_64__)
 
         .text
-        .p2align 4
         .globl  ums_fiber_entry
         .hidden ums_fiber_entry
         .type   ums_fiber_entry, @function
-ums_fiber_entry:
         .cfi_startproc
         .cfi_undefined %rip
+        nop
+        .p2align 4
+ums_fiber_entry:
         endbr64
         movq    %rdx, %rdi
         movq    %rcx, %rsi

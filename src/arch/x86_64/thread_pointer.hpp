@@ -51,18 +51,18 @@ inline void* thread_pointer() noexcept {
 // The second half of a switch: continues the context at rsi with r9 as its thread pointer. r8w
 // holds the present x87 control word. WRFSBASE waits for everything before it and lets nothing
 // after it begin (12 ns on Zen 4), so it comes last, when all loads are there.
-#define UMS_CONTINUE_IDENTITY   \
-    "ldmxcsr 24(%%rsi)\n\t"     \
-    "movq 8(%%rsi), %%r10\n\t"  \
-    "movq 16(%%rsi), %%rbp\n\t" \
-    "movq (%%rsi), %%rsp\n\t"   \
-    "cmpw 28(%%rsi), %%r8w\n\t" \
-    "jne 3f\n"                  \
-    "2:\n\t"                    \
-    "wrfsbase %%r9\n\t"         \
-    "jmpq *%%r10\n"             \
-    "3:\n\t"                    \
-    "fldcw 28(%%rsi)\n\t"       \
+#define UMS_CONTINUE_IDENTITY                       \
+    "ldmxcsr 24(%%rsi)\n\t"                         \
+    "movq 8(%%rsi), %%r10\n\t"                      \
+    "cmpw 28(%%rsi), %%r8w\n\t"                     \
+    "jne 3f\n"                                      \
+    "2:\n\t"                                        \
+    "movq (%%rsi), %%rsp\n\t" UMS_UNWIND_OTHER_SIDE \
+    "movq 16(%%rsi), %%rbp\n\t"                     \
+    "wrfsbase %%r9\n\t"                             \
+    "jmpq *%%r10\n\t" UMS_UNWIND_THIS_SIDE          \
+    "3:\n\t"                                        \
+    "fldcw 28(%%rsi)\n\t"                           \
     "jmp 2b\n\t"
 
 // Like switch_context(), but the side that continues finds its own thread pointer. Requires:

@@ -11,11 +11,11 @@
 // handler that the program has for SIGIO is still called; a SIGIO that cannot be ours does what it
 // did before.
 //
-// While our handler runs, which may be for as long as a fiber is stopped, the thread holds back the
-// program's signals. A handler of the program's that ran then could leave by siglongjmp(), as that
-// of a timer may which limits a computation: the fiber would run without its turn, and whoever gives
-// it its turn would wait for ever. The mask is the kernel thread's, and so is the frame that the
-// handler returns through: the fiber finds the mask as it was.
+// While our handler runs, which may be for as long as a fiber is stopped, the thread holds back
+// the program's signals. A handler of the program's that ran then could leave by siglongjmp(), as
+// that of a timer may which limits a computation: the fiber would run without its turn, and whoever
+// gives it its turn would wait for ever. The mask is the kernel thread's, and so is the frame that
+// the handler returns through: the fiber finds the mask as it was.
 //
 // The application may replace our handler later. Then is_installed() is false, and a handler of the
 // application's that knows nothing of ours gets our signals.
