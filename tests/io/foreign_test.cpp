@@ -130,6 +130,57 @@ TEST_F(foreign_test, a_number_that_io_made_and_a_library_closed_loses_no_event) 
 }
 
 // The new file is of an unexpected kind: what was known of the old one does not hold.
+// A library closes the number and gets it again, and io::write() finds that out beside a fiber that
+// waits for the new file.
+TEST_F(foreign_test, a_wait_for_the_next_file_goes_on_when_another_fiber_uses_the_number) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair last, next;
+        io::forget(last.here);  // A test before may have had it as a socket of io::.
+        char c;
+        ASSERT_EQ(::write(last.there, "x", 1), 1);
+        io::read(last.here, &c, 1).value();
+        const int number = last.here;
+        ASSERT_EQ(::dup2(next.here, number), number);
+        std::atomic<bool> waits{false};
+        fiber waiter{[&] {
+            waits = true;
+            io::wait_readable(number).value();
+            EXPECT_EQ(::read(number, &c, 1), 1);
+        }};
+        while (!waits) this_fiber::yield();
+        for (int i = 0; i < 50; ++i) this_fiber::yield();
+        io::write_all(number, "y", 1).value();
+        for (int i = 0; i < 50; ++i) this_fiber::yield();
+        ASSERT_EQ(::write(next.there, "z", 1), 1);
+        waiter.join();
+        EXPECT_EQ(c, 'z');
+    });
+}
+
+TEST_F(foreign_test, a_read_that_began_before_takes_nothing_from_the_next_file) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair last, next;
+        const int number = last.here;
+        io::forget(number);
+        std::atomic<bool> reads{false};
+        fiber reader{[&] {
+            char c;
+            reads = true;
+            EXPECT_EQ(io::read(number, &c, 1).error(), std::errc::bad_file_descriptor);
+        }};
+        while (!reads) this_fiber::yield();
+        for (int i = 0; i < 50; ++i) this_fiber::yield();
+        ASSERT_EQ(::dup2(next.here, number), number);
+        ASSERT_EQ(::write(next.there, "z", 1), 1);
+        io::wait_readable(number).value();  // Wakes the reader, too.
+        io::write_all(number, "y", 1).value();
+        reader.join();
+        char c;
+        EXPECT_EQ(io::read(number, &c, 1).value(), 1u);
+        EXPECT_EQ(c, 'z');
+    });
+}
+
 TEST_F(foreign_test, a_number_may_come_again_as_something_else) {
     on_a_fiber_and_on_a_thread([] {
         char c;

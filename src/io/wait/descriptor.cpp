@@ -188,7 +188,7 @@ void descriptor::renew(int fd) noexcept {
         if (engine* e = use.get(); e != nullptr) e->disarm(fd);
     }
     was_waited_for_.store(false, base::relaxed);
-    identity_ = 0;
+    identity_.store(0, base::relaxed);
     hung_up_.store(false, base::relaxed);
     expel(side::in);
     expel(side::out);
@@ -246,21 +246,25 @@ long descriptor::verify(int fd) noexcept {
     if ((t & ours) != 0 && !may_block) return t;
     struct stat is;
     if (const long r = os::io_call(SYS_fstat, fd, &is); r < 0) return r;
-    const std::uint64_t identity = identity_of(is);
-    if ((t & known) != 0 && identity == identity_ && (!may_block || (t & (file | ask_first)) != 0))
+    const std::uint64_t before = identity_.load(base::relaxed), identity = identity_of(is);
+    if ((t & known) != 0 && identity == before && (!may_block || (t & (file | ask_first)) != 0))
         return t;
 
-    if (identity_ != 0 && identity != identity_) renew(fd);
     // A duplicate of a standard stream, made by io::dup(), stays blocking.
-    t = known | kind_of(fd, is) | (identity_ == 0 ? t & ask_first : 0u);
+    t = known | kind_of(fd, is) | (before == 0 ? t & ask_first : 0u);
     if ((t & (file | ask_first)) == 0 && may_block) {
         if (fd <= 2)
             t |= ask_first;
         else if (const long r = os::io_call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK); r < 0)
             return r;
     }
-    identity_ = identity;
+    identity_.store(identity, base::relaxed);
     traits_.store(t, base::release);  // sync(io.descriptor)
+    // Not a close: some of the waiters came for this file.
+    if (before != 0 && identity != before) {
+        wake_all(side::in);
+        wake_all(side::out);
+    }
     return t;
 }
 
@@ -271,6 +275,10 @@ void descriptor::restore(side s) noexcept {
         return;
     if (seen == maybe) return;
     // A fiber or thread has begun to wait meanwhile, perhaps for what this caller has left.
+    wake_all(s);
+}
+
+void descriptor::wake_all(side s) noexcept {
     fiber_list woken;
     edge(s, woken);
     for (sched::fiber* f = woken.first; f != nullptr;) {
@@ -342,8 +350,11 @@ long descriptor::arm(int fd, std::uint32_t generation) noexcept {
     // belong to another file, too.
     struct stat is;
     const std::uint32_t t = traits_.load(base::relaxed);
-    if ((t & known) != 0 && (os::io_call(SYS_fstat, fd, &is) < 0 || kind_of(fd, is) != (t & kinds)))
-        traits_.store(0, base::relaxed);
+    if ((t & known) == 0) return 0;
+    const bool is_there = os::io_call(SYS_fstat, fd, &is) == 0;
+    if (!is_there || kind_of(fd, is) != (t & kinds)) traits_.store(0, base::relaxed);
+    if (is_there && identity_.load(base::relaxed) != 0)
+        identity_.store(identity_of(is), base::relaxed);
     return 0;
 }
 

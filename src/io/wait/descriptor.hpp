@@ -17,7 +17,8 @@
 // the registration is of the file that has the number now, because an epoll set knows its members
 // by file and number: a number that was reused is not in the set. Each operation asks again what
 // kind of file it is, except for sockets that io:: made, until a wait finds that the number was
-// reused.
+// reused. Whoever finds that wakes the waiters: those that only wait for readiness look again, since
+// most likely they wait for the new file; an operation that began with the former file fails.
 //
 // Each direction has one word. For a shared number it only holds the waiters; for a kept number it
 // is one of these:
@@ -138,6 +139,11 @@ public:
     // An operation has found that the file is not what it was.
     void doubt() noexcept;
 
+    // Changes when a shared number is found to have another file. 0: not known.
+    [[nodiscard]] std::uint64_t identity() const noexcept {
+        return identity_.load(base::relaxed);  // relaxed: the wake-up of a waiter comes after it.
+    }
+
     [[nodiscard]] std::uint32_t generation() const noexcept {
         // seq_cst: see the header.
         return generation_.load(base::seq_cst);
@@ -219,6 +225,7 @@ private:
                     const std::stop_token* stop) noexcept;
     bool withdraw(side s, waiter& me) noexcept;
     void edge(side s, fiber_list& woken) noexcept;
+    void wake_all(side s) noexcept;
     void expel(side s) noexcept;
     void renew(int fd) noexcept;
     void leave_behind() noexcept;
@@ -234,9 +241,8 @@ private:
     base::atomic<bool> was_armed_;       // For a shared number: for one event.
     base::atomic<bool> was_waited_for_;  // For a shared number, perhaps one without traits.
     std::uint32_t lock_ = 0;             // Excludes registration, closing and learning.
-    // Guarded by lock_:
-    // The identity of a shared number's file, from fstat(2). 0: not asked.
-    std::uint64_t identity_ = 0;
+    // Written under lock_: the identity of a shared number's file, from fstat(2). 0: not asked.
+    base::atomic<std::uint64_t> identity_;
 };
 
 }  // namespace ums::io

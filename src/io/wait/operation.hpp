@@ -92,12 +92,16 @@ template <class Call>
     }
 }
 
+// Whether the operation moves data, which must not go to the number's next file, or only looks.
+enum class effect : unsigned char { moves, looks };
+
 // For a shared number: attempts and waits, without a memory of earlier ones. `attempt` does not
-// block.
+// block. One that moves data was preceded by learn().
 template <class Attempt>
-[[gnu::noinline]] long perform_shared(descriptor& d, int fd, side s, const limits& l,
+[[gnu::noinline]] long perform_shared(descriptor& d, int fd, side s, effect e, const limits& l,
                                       Attempt attempt) noexcept {
     const std::uint32_t generation = d.generation();
+    const std::uint64_t file = d.identity();
     long gave_up = 0;
     for (unsigned times = 0;; ++times) {
         const long n = without_interruption(attempt);
@@ -114,6 +118,7 @@ template <class Attempt>
         else if (r != 0)
             return r;
         if (d.generation() != generation) return -EBADF;
+        if (e == effect::moves && file != 0 && d.identity() != file) return -EBADF;
     }
 }
 
@@ -129,7 +134,7 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
         const long learnt = d.learn(fd);
         if (learnt < 0) return learnt;
         const bool ask_first = (learnt & descriptor::ask_first) != 0;
-        return perform_shared(d, fd, s, l, [=]() noexcept -> long {
+        return perform_shared(d, fd, s, effect::moves, l, [=]() noexcept -> long {
             return ask_first && would_block(fd, s) ? -EAGAIN : call();
         });
     }

@@ -61,7 +61,7 @@ long poll_one(descriptor& d, pollfd& one, side s, const limits& l) noexcept {
         return ready == 0 ? -EAGAIN : (one.revents & POLLNVAL) != 0 ? -EBADF : ready;
     };
     return d.is_kept() ? perform(d, one.fd, s, 0, l, attempt)
-                       : perform_shared(d, one.fd, s, l, attempt);
+                       : perform_shared(d, one.fd, s, effect::looks, l, attempt);
 }
 
 result<void> wait_ready(int fd, side s, const limits& l) {
@@ -168,7 +168,7 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
 number epoll_wait(int epoll, epoll_event* events, int most, const limits& l) {
     descriptor* d = descriptor::find(epoll);
     if (d == nullptr) return number::failure(EBADF);
-    const long n = perform_shared(*d, epoll, side::in, l, [=]() noexcept -> long {
+    const long n = perform_shared(*d, epoll, side::in, effect::looks, l, [=]() noexcept -> long {
         const long ready = os::io_call(SYS_epoll_pwait, epoll, events, most, 0, nullptr, 8);
         return ready != 0 ? ready : -EAGAIN;
     });
