@@ -103,7 +103,9 @@ UMS_EXPORT result<int> accept(int fd, sockaddr* peer = nullptr, socklen_t* peer_
 UMS_EXPORT result<void> shutdown(int fd, int how);
 
 // --- Descriptors ---
-// Ends the waits of all other fibers on this descriptor. Waits for the peer if SO_LINGER says so.
+// Ends the waits of all other fibers on this descriptor. Waits for the peer if SO_LINGER says so. A
+// call that the off-load pool has begun on a file is completed; if it has not yet reached the
+// kernel, or runs there, close() waits until it ends or blocks.
 UMS_EXPORT result<void> close(int fd);
 // Drops what libums knows of the number, and its registration. Waits of other fibers on it end as
 // by a close(). Call it for a number that a library is about to close or reuse; a number that net::

@@ -18,11 +18,12 @@ using number = result<std::size_t>;
 number bad_descriptor() noexcept { return number::failure(EBADF); }
 
 number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, const limits& l) {
-    descriptor* d = descriptor::find(fd);
+    const number_at begun{fd};
+    descriptor* const d = begun.d;
     if (d == nullptr) return bad_descriptor();
     const long traits = d->learn(fd);
     if (traits < 0) return number::from(traits);
-    if ((traits & descriptor::file) != 0) return number::from(file_read(fd, into, count, -1));
+    if ((traits & descriptor::file) != 0) return number::from(file_read(begun, into, count, -1));
     // Another library's blocking file may have the number by now. Only from a socket can one
     // receive without a wait all the same.
     if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
@@ -42,11 +43,12 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
 number write_in_parts(int fd, const iovec* from, int count, const limits& l);
 
 number write_pieces(int fd, const iovec* from, int count, const limits& l) {
-    descriptor* d = descriptor::find(fd);
+    const number_at begun{fd};
+    descriptor* const d = begun.d;
     if (d == nullptr) return bad_descriptor();
     const long traits = d->learn(fd);
     if (traits < 0) return number::from(traits);
-    if ((traits & descriptor::file) != 0) return number::from(file_write(fd, from, count, -1));
+    if ((traits & descriptor::file) != 0) return number::from(file_write(begun, from, count, -1));
     if ((traits & descriptor::is_socket) != 0) {
         msghdr message{};
         message.msg_iov = const_cast<iovec*>(from);
@@ -72,6 +74,7 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
 // Writes to a blocking descriptor, as to any other: all of it, or what could be done within the
 // limits. A descriptor that is ready takes PIPE_BUF bytes without a wait.
 [[gnu::noinline]] number write_in_parts(int fd, const iovec* from, int count, const limits& l) {
+    const number_at begun{fd};
     std::size_t done = 0;
     for (const iovec* v = from; v != from + count; ++v) {
         for (std::size_t at = 0; at < v->iov_len;) {
@@ -82,6 +85,7 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
             UMS_DEBUG_ASSERT(*n <= part.iov_len, "a part was written that is longer than given");
             at += *n;
             done += *n;
+            if (begun.was_closed()) return done;
         }
     }
     return done;
@@ -110,6 +114,7 @@ number writev(int fd, const iovec* from, int count, const limits& l) {
 }
 
 result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l) {
+    const number_at begun{fd};
     auto* at = static_cast<char*>(into);
     while (bytes != 0) {
         const number n = read(fd, at, bytes, l);
@@ -118,11 +123,13 @@ result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l) {
         UMS_DEBUG_ASSERT(*n <= bytes, "more bytes were read than there is room for");
         at += *n;
         bytes -= *n;
+        if (bytes != 0 && begun.was_closed()) return result<void>::failure(EBADF);
     }
     return {};
 }
 
 result<void> write_all(int fd, const void* from, std::size_t bytes, const limits& l) {
+    const number_at begun{fd};
     const auto* at = static_cast<const char*>(from);
     while (bytes != 0) {
         const number n = write(fd, at, bytes, l);
@@ -130,6 +137,7 @@ result<void> write_all(int fd, const void* from, std::size_t bytes, const limits
         UMS_DEBUG_ASSERT(*n <= bytes, "more bytes were written than there were");
         at += *n;
         bytes -= *n;
+        if (bytes != 0 && begun.was_closed()) return result<void>::failure(EBADF);
     }
     return {};
 }

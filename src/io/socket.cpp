@@ -61,33 +61,35 @@ bool is_unix(const sockaddr* to, std::size_t bytes) noexcept {
 }
 
 // Connects to a Unix socket whose listener's queue is full: there is nothing to wait for but the
-// call itself.
-long connect_blocking(const descriptor& d, std::uint32_t generation, int fd, const sockaddr* to,
-                      socklen_t bytes, const limits& l) noexcept {
+// call itself. It changes the socket's flags and time limit for a twentieth of a second at most.
+// The number is held meanwhile, so a close waits until they are as they were.
+long connect_blocking(const number_at& n, const sockaddr* to, socklen_t bytes,
+                      const limits& l) noexcept {
     const os::nanoseconds until = os::to_nanoseconds(l.until);
     const std::stop_token* stop = l.stop;
-    return away([=, &d]() noexcept -> long {
-        const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
-        if (flags < 0) return flags;
-        os::io_call(SYS_fcntl, fd, F_SETFL, flags & ~O_NONBLOCK);
-        long r;
-        for (;;) {
-            os::nanoseconds ns = 50'000'000;
-            if (until != os::never) ns = std::min(ns, std::max(until - os::now(), 1000l));
-            const timeval piece{0, ns / 1000};
-            os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &piece, sizeof piece);
-            r = os::io_call(SYS_connect, fd, to, bytes);
-            if (r != -EAGAIN && r != -EINTR) break;
-            if (d.generation() != generation) return -EBADF;
-            if (stop != nullptr && stop->stop_requested()) r = -ECANCELED;
-            if (until != os::never && os::now() >= until) r = -ETIMEDOUT;
-            if (r != -EAGAIN && r != -EINTR) break;
-        }
-        const timeval none{};
-        os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &none, sizeof none);
-        os::io_call(SYS_fcntl, fd, F_SETFL, flags);
-        return r;
-    });
+    constexpr long still_full = 1;
+    for (;;) {
+        const long r =
+            away_on(n, descriptor::hold::several_calls, [=, fd = n.fd]() noexcept -> long {
+                const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
+                if (flags < 0) return flags;
+                timeval before{};
+                socklen_t size = sizeof before;
+                os::io_call(SYS_getsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &before, &size);
+                os::nanoseconds ns = 50'000'000;
+                if (until != os::never) ns = std::min(ns, std::max(until - os::now(), 1000l));
+                const timeval piece{0, ns / 1000};
+                os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &piece, sizeof piece);
+                os::io_call(SYS_fcntl, fd, F_SETFL, flags & ~O_NONBLOCK);
+                const long done = os::io_call(SYS_connect, fd, to, bytes);
+                os::io_call(SYS_fcntl, fd, F_SETFL, flags);
+                os::io_call(SYS_setsockopt, fd, SOL_SOCKET, SO_SNDTIMEO, &before, sizeof before);
+                return done == -EAGAIN || done == -EINTR ? still_full : done;
+            });
+        if (r != still_full) return r;
+        if (stop != nullptr && stop->stop_requested()) return -ECANCELED;
+        if (until != os::never && os::now() >= until) return -ETIMEDOUT;
+    }
 }
 
 // Whether a receive with these flags removes the data that it returns.
@@ -182,6 +184,7 @@ number send(int fd, const void* from, std::size_t bytes, int flags, const limits
 
 number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from,
                 socklen_t* from_bytes, const limits& l) {
+    const number_at begun{fd};
     const bool all = takes_all(fd, flags);
     const int once = (flags & ~MSG_WAITALL) | MSG_DONTWAIT;
     std::size_t done = 0;
@@ -194,7 +197,7 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
         });
         if (n <= 0) return done != 0 ? number{done} : number::from(n);
         done += static_cast<std::size_t>(n);
-        if (!all || done >= bytes) return done;
+        if (!all || done >= bytes || begun.was_closed()) return done;
     }
 }
 
@@ -257,14 +260,14 @@ result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
 }
 
 result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limits& l) {
-    descriptor* d = descriptor::find(fd);
+    const number_at begun{fd};
+    descriptor* const d = begun.d;
     if (d == nullptr) return result<void>::failure(EBADF);
     if (const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd); traits < 0)
         return result<void>::from(traits);
-    const std::uint32_t generation = d->generation();
     long r = os::io_call(SYS_connect, fd, to, to_bytes);
     if (r == -EAGAIN && is_unix(to, to_bytes))
-        return result<void>::from(connect_blocking(*d, generation, fd, to, to_bytes, l));
+        return result<void>::from(connect_blocking(begun, to, to_bytes, l));
     if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
     r = perform(*d, fd, side::out, 0, l, [=]() noexcept -> long {
         if (would_block(fd, side::out)) return -EAGAIN;

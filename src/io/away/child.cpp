@@ -22,13 +22,18 @@ result<int> wait_child(pid_t pid, const limits& l) {
         const result<short> ended = io::poll(fd, POLLIN, l);
         if (!ended) r = -ended.error().value();
     }
-    io::close(fd);
-    if (r < 0) return result<int>::failure(static_cast<int>(-r));
     int status = 0;
-    r = os::io_call(SYS_wait4, pid, &status, WNOHANG, nullptr);
-    // It has ended, but a debugger is told of that first.
-    if (r == 0)
-        r = io::away([&]() noexcept { return os::io_call(SYS_wait4, pid, &status, 0, nullptr); });
+    if (r == 0) r = os::io_call(SYS_wait4, pid, &status, WNOHANG, nullptr);
+    // It has ended, but a debugger is told of that first. By the descriptor, because once somebody
+    // else has waited for the child, another one may get its number.
+    if (r == 0) {
+        r = io::away([&]() noexcept {
+            return os::io_call(SYS_waitid, P_PIDFD, fd, &info, WEXITED | WNOWAIT, nullptr);
+        });
+        if (r == 0) r = os::io_call(SYS_wait4, pid, &status, WNOHANG, nullptr);
+        if (r == 0) r = -ECHILD;
+    }
+    io::close(fd);
     if (r < 0) return result<int>::failure(static_cast<int>(-r));
     return status;
 }

@@ -14,40 +14,45 @@
 
 namespace ums::io {
 
-long file_read(int fd, const iovec* into, int count, off_t offset) noexcept {
+long file_read(const number_at& at, const iovec* into, int count, off_t offset) noexcept {
+    const int fd = at.fd;
     long n = os::io_call(SYS_preadv2, fd, into, count, offset, 0, RWF_NOWAIT);
     // This is the end, a final error, or all of it.
     if (n == 0 || (n > 0 && static_cast<std::size_t>(n) == total(into, count))) return n;
     // The offset has already moved, so return what a signal would have left.
     if (n > 0 && offset < 0) return n;
     if (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP && n != -ENOSYS && n != -EINTR) return n;
-    return away([=]() noexcept { return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0); });
+    return away_on(at, SYS_preadv2, [=]() noexcept {
+        return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0);
+    });
 }
 
-long file_write(int fd, const iovec* from, int count, off_t offset) noexcept {
-    return away(
-        [=]() noexcept { return os::io_call(SYS_pwritev2, fd, from, count, offset, 0, 0); });
+long file_write(const number_at& at, const iovec* from, int count, off_t offset) noexcept {
+    return away_on(at, SYS_pwritev2, [=, fd = at.fd]() noexcept {
+        return os::io_call(SYS_pwritev2, fd, from, count, offset, 0, 0);
+    });
+}
+
+// SYS_fsync or SYS_fdatasync.
+static result<void> sync(int fd, long number) {
+    const auto call = [=]() noexcept { return os::io_call(number, fd); };
+    return result<void>::from(away_on(number_at{fd}, number, call));
 }
 
 result<std::size_t> pread(int fd, void* into, std::size_t bytes, off_t offset) {
     if (offset < 0) return result<std::size_t>::failure(EINVAL);
     const iovec one{into, bytes};
-    return result<std::size_t>::from(file_read(fd, &one, 1, offset));
+    return result<std::size_t>::from(file_read(number_at{fd}, &one, 1, offset));
 }
 
 result<std::size_t> pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
     if (offset < 0) return result<std::size_t>::failure(EINVAL);
     const iovec one{const_cast<void*>(from), bytes};
-    return result<std::size_t>::from(file_write(fd, &one, 1, offset));
+    return result<std::size_t>::from(file_write(number_at{fd}, &one, 1, offset));
 }
 
-result<void> fsync(int fd) {
-    return result<void>::from(away([=]() noexcept { return os::io_call(SYS_fsync, fd); }));
-}
-
-result<void> fdatasync(int fd) {
-    return result<void>::from(away([=]() noexcept { return os::io_call(SYS_fdatasync, fd); }));
-}
+result<void> fsync(int fd) { return sync(fd, SYS_fsync); }
+result<void> fdatasync(int fd) { return sync(fd, SYS_fdatasync); }
 
 result<int> open(const char* path, int flags, mode_t mode) {
     const long fd = away([=]() noexcept {

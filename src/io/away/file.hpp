@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
 #include "sched/run/park.hpp"
 #include "ums/offload.hpp"
@@ -29,6 +30,32 @@ long away(Call call) noexcept {
     }
 }
 
+// An operation on a number, as it began: it is for the file that the number had then.
+struct number_at {
+    int fd;
+    descriptor* d;
+    std::uint32_t generation;
+
+    explicit number_at(int n) noexcept
+        : fd{n}, d{descriptor::find(n)}, generation{d != nullptr ? d->generation() : 0} {}
+    // An operation in several pieces asks before each but the first.
+    [[nodiscard]] bool was_closed() const noexcept {
+        return d == nullptr || d->generation() != generation;
+    }
+};
+
+// Makes calls on a number away from the carrier; -EBADF if the number was closed before the thread
+// of the pool could make them, by libums or elsewhere. `only_call`: see descriptor::hold.
+template <class Call>
+long away_on(const number_at& n, long only_call, Call call) noexcept {
+    if (n.d == nullptr) return -EBADF;
+    const std::uint64_t file = descriptor::file_of(n.fd);
+    return away([=]() noexcept -> long {
+        const descriptor::hold held{*n.d, n.generation, only_call};
+        return held && descriptor::file_of(n.fd) == file ? call() : -EBADF;
+    });
+}
+
 // The number of bytes in all pieces.
 inline std::size_t total(const iovec* v, int count) noexcept {
     std::size_t sum = 0;
@@ -37,7 +64,7 @@ inline std::size_t total(const iovec* v, int count) noexcept {
 }
 
 // Offset -1 means the file's own.
-long file_read(int fd, const iovec* into, int count, off_t offset) noexcept;
-long file_write(int fd, const iovec* from, int count, off_t offset) noexcept;
+long file_read(const number_at& n, const iovec* into, int count, off_t offset) noexcept;
+long file_write(const number_at& n, const iovec* from, int count, off_t offset) noexcept;
 
 }  // namespace ums::io

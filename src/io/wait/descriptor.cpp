@@ -11,12 +11,14 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/assert.hpp"
 #include "base/chain.hpp"
 #include "io/engine/engine.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
+#include "os/thread/thread_state.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
@@ -143,6 +145,8 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
     descriptor* d = find(fd);
     if (d == nullptr) return;
     const os::word_guard locked{d->lock_};
+    // Another library has closed the number, or the kernel would not have given it.
+    d->let_go();
     if (d->traits_.load(base::relaxed) != 0 || d->was_waited_for_.load(base::seq_cst)) d->renew(fd);
     UMS_DEBUG_ASSERT(!d->is_registered_.load(base::relaxed),
                      "the engine still watches the last file of a number that is new");
@@ -162,9 +166,74 @@ void descriptor::doubt() noexcept {
     traits_.fetch_and(~std::uint32_t{ours}, base::relaxed);  // relaxed: learn() asks the kernel.
 }
 
-void descriptor::forget(int fd) noexcept {
-    const os::word_guard locked{lock_};
-    renew(fd);
+void descriptor::forget(int fd) noexcept { part_with(fd, false); }
+
+long descriptor::close(int fd) noexcept { return part_with(fd, true); }
+
+long descriptor::part_with(int fd, bool closes) noexcept {
+    constexpr os::nanoseconds last_pause = 2'000'000;
+    for (os::nanoseconds pause = 0;; pause = std::clamp(2 * pause, 20'000l, last_pause)) {
+        // A call that is about to be made, or runs in the kernel, ends or blocks soon.
+        if (pause != 0) sched::park(sched::park_kind::internal, os::now() + pause, nullptr);
+        const os::word_guard locked{lock_};
+        const bool is_closing = traits_.load(base::relaxed) == closing;
+        if (pause != 0 && !is_closing) return 0;  // The number has been given to another file.
+        if (pause == 0) {
+            if (is_closing) return -EBADF;
+            renew(fd);
+        }
+        if (!hold_the_file()) {
+            traits_.store(closing, base::relaxed);
+            continue;
+        }
+        let_go();
+        traits_.store(0, base::relaxed);
+        if (!closes) return 0;
+        // Under the lock, because a thread that asks between the two what the number is would learn
+        // of, register, and wait for a file that is about to go.
+        const long result = os::io_call(SYS_close, fd);
+        // Linux has closed it all the same.
+        return result == -EINTR ? 0 : result;
+    }
+}
+
+descriptor::hold::hold(descriptor& of, std::uint32_t generation, long only_call) noexcept
+    : of_{&of}, only_call_{only_call}, generation_{generation} {
+    const os::word_guard locked{of.lock_};
+    if (of.generation_.load(base::relaxed) != generation ||
+        of.traits_.load(base::relaxed) == closing) {
+        of_ = nullptr;
+        return;
+    }
+    tid_ = ::gettid();
+    base::chain::push_front(of.holds_, *this, &hold::next_);
+}
+
+descriptor::hold::~hold() {
+    if (of_ == nullptr) return;
+    const os::word_guard locked{of_->lock_};
+    if (is_let_go_) return;
+    UMS_DEBUG_ASSERT(of_->generation_.load(base::relaxed) == generation_ ||
+                         of_->traits_.load(base::relaxed) == closing,
+                     "a number was given to the next file while a thread used it for the last");
+    base::chain::remove(of_->holds_, *this, &hold::next_);
+}
+
+// Call under the lock. Whether no hold's thread will use the number again: the kernel has found the
+// file of each, so a call that waits there no longer needs the number.
+bool descriptor::hold_the_file() const noexcept {
+    if (holds_ == nullptr) return true;
+    os::thread_states threads;
+    if (threads.open() != 0) return false;
+    for (hold* h = holds_; h != nullptr; h = h->next_) {
+        const os::thread_states::seen now = threads.look(h->tid_);
+        if (now.what != os::thread_states::kind::in_call || now.call != h->only_call_) return false;
+    }
+    return true;
+}
+
+void descriptor::let_go() noexcept {
+    while (hold* const h = base::chain::pop_front(holds_, &hold::next_)) h->is_let_go_ = true;
 }
 
 // Call under the lock: the file that had the number is gone, or is about to go.
@@ -216,6 +285,8 @@ void descriptor::leave_behind() noexcept {
     for (base::atomic<bool>* was : {&is_registered_, &was_armed_})
         if (was->load(base::relaxed)) was->store(false, base::relaxed);
     if (lock_ != 0) lock_ = 0;
+    if (holds_ != nullptr) holds_ = nullptr;
+    if (traits_.load(base::relaxed) == closing) traits_.store(0, base::relaxed);
 }
 
 void descriptor::leave_all_behind() noexcept {
@@ -225,20 +296,20 @@ void descriptor::leave_all_behind() noexcept {
             for (unsigned i = 0; i < block_size; ++i) first[i].leave_behind();
 }
 
-long descriptor::close(int fd) noexcept {
-    const os::word_guard locked{lock_};
-    renew(fd);
-    // Under the lock, because a thread that asks between the two what the number is would learn of,
-    // register, and wait for a file that is about to go.
-    const long result = os::io_call(SYS_close, fd);
-    // Linux has closed it all the same.
-    return result == -EINTR ? 0 : result;
+std::uint64_t descriptor::file_of(int fd) noexcept {
+    struct statx is;
+    if (os::io_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
+                    &is) < 0)
+        return 0;
+    return is.stx_ino ^ std::uint64_t{is.stx_dev_major} << 52 ^
+           std::uint64_t{is.stx_dev_minor} << 32 ^ std::uint64_t{is.stx_mode} << 16;
 }
 
 long descriptor::verify(int fd) noexcept {
     const os::word_guard locked{lock_};
     std::uint32_t t = traits_.load(base::relaxed);
     if ((t & kept) != 0) return t;
+    if (t == closing) return -EBADF;
     const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
     if (flags < 0) return flags;
     const bool may_block = (flags & O_NONBLOCK) == 0;

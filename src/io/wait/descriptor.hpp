@@ -17,8 +17,8 @@
 // the registration is of the file that has the number now, because an epoll set knows its members
 // by file and number: a number that was reused is not in the set. Each operation asks again what
 // kind of file it is, except for sockets that io:: made, until a wait finds that the number was
-// reused. Whoever finds that wakes the waiters: those that only wait for readiness look again, since
-// most likely they wait for the new file; an operation that began with the former file fails.
+// reused. Whoever finds that wakes the waiters: those that only wait for readiness look again,
+// since most likely they wait for the new file; an operation that began with the former file fails.
 //
 // Each direction has one word. For a shared number it only holds the waiters; for a kept number it
 // is one of these:
@@ -50,6 +50,14 @@
 // lock, so a caller that comes in between does not begin to wait for the file that is about to go,
 // and a number is never registered for the file that had it before. A waiter that may have been in
 // the words of the next file by mistake puts `maybe` back.
+//
+// A close cannot wake a thread of the off-load pool (io/away/file.hpp). Such a thread holds the
+// number: it takes the hold under the lock, if the generation is still that of its operation. A
+// close that finds holds raises the generation, lets the number look closed (`closing`), and waits
+// until each hold has ended, or its thread is seen to wait in the kernel, in the one call that the
+// hold is for: there the kernel has the file, and the number is no longer used. So a number is not
+// free for the next file while a thread is about to use it for the last one, and a call that blocks
+// for long does not make the close wait.
 //
 // A plain thread waits in poll(2) while there is no engine. It has a bell, an eventfd, which a
 // close rings. The thread puts the bell into a list, then reads the generation; the closer raises
@@ -98,6 +106,7 @@ public:
         messages = 32,   // A socket that keeps messages apart.
         ours = 64,       // One of our calls has made it, non-blocking.
         kept = 128,      // Ours, and nothing else closes it: see the header. Implies `known`.
+        closing = 256,   // A close waits for holds. The only trait.
     };
 
     // Null if no descriptor can have this number, or there is no memory.
@@ -113,7 +122,7 @@ public:
     // Its owner never gives the number away without forget().
     static void keep(int fd) noexcept;
     // Drops all that is known of the number, including its registration, and ends all waits on it
-    // as a close does.
+    // as a close does. Waits for holds as a close does.
     void forget(int fd) noexcept;
     // There is no engine any more: waits of plain threads try again, registrations are gone.
     static void forget_all() noexcept;
@@ -138,6 +147,9 @@ public:
     long verify(int fd) noexcept;
     // An operation has found that the file is not what it was.
     void doubt() noexcept;
+    // Which file the number has now, to compare with a later answer; 0 if the kernel does not say.
+    // Does not wait for a file server.
+    static std::uint64_t file_of(int fd) noexcept;
 
     // Changes when a shared number is found to have another file. 0: not known.
     [[nodiscard]] std::uint64_t identity() const noexcept {
@@ -193,8 +205,33 @@ public:
     // The event that wait_once() armed has come.
     void fire(std::uint32_t generation, fiber_list& woken) noexcept;
 
-    // Wakes all waiters, then closes. Returns 0 or -errno.
+    // Wakes all waiters, waits for holds, then closes. Returns 0 or -errno.
     long close(int fd) noexcept;
+
+    // A use of the number by a call that blocks its kernel thread: see the header. For the thread
+    // that makes the call.
+    class hold {
+    public:
+        static constexpr long several_calls = -1;
+        // `only_call` is the number of the one system call that the hold is for, and after which
+        // its owner no longer uses the descriptor's number.
+        hold(descriptor& of, std::uint32_t generation, long only_call) noexcept;
+        ~hold();
+        hold(const hold&) = delete;
+        hold& operator=(const hold&) = delete;
+        // False if the number was closed: do not use it.
+        [[nodiscard]] explicit operator bool() const noexcept { return of_ != nullptr; }
+
+    private:
+        friend descriptor;
+        descriptor* of_;
+        const long only_call_;
+        const std::uint32_t generation_;
+        int tid_ = 0;
+        // Guarded by the descriptor's lock:
+        hold* next_ = nullptr;
+        bool is_let_go_ = false;  // By a close: it is no longer in the list.
+    };
 
 private:
     struct waiter {
@@ -229,6 +266,9 @@ private:
     void expel(side s) noexcept;
     void renew(int fd) noexcept;
     void leave_behind() noexcept;
+    long part_with(int fd, bool closes) noexcept;
+    bool hold_the_file() const noexcept;
+    void let_go() noexcept;
 
     word words_[2];
     // The last waiter: a hint for warm_waiter(), which does not read what is there.
@@ -243,6 +283,9 @@ private:
     std::uint32_t lock_ = 0;             // Excludes registration, closing and learning.
     // Written under lock_: the identity of a shared number's file, from fstat(2). 0: not asked.
     base::atomic<std::uint64_t> identity_;
+    // Guarded by lock_:
+    hold* holds_ = nullptr;
 };
+static_assert(sizeof(descriptor) == base::cache_line);
 
 }  // namespace ums::io
