@@ -54,7 +54,7 @@ result<int> dup(int fd) {
     const long made = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
     if (made < 0) return result<int>::failure(static_cast<int>(-made));
     const std::uint32_t same =
-        static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::kept};
+        static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::kept | descriptor::errors};
     descriptor::adopt(static_cast<int>(made), same | descriptor::ours);
     return static_cast<int>(made);
 }

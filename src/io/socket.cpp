@@ -114,6 +114,22 @@ long receive(int fd, std::size_t wanted, int flags, const limits& l, Call call) 
     return operate(fd, side::in, wanted, l, call);
 }
 
+// Whether a receive that fails so has found it in the socket, and taken it from there.
+constexpr bool is_of_the_socket(long error) noexcept {
+    switch (error) {
+        case -EBADF:
+        case -EFAULT:
+        case -EINVAL:
+        case -ENOMEM:
+        case -ENOTCONN:
+        case -ENOTSOCK:
+        case -EOPNOTSUPP:
+            return false;
+        default:
+            return true;
+    }
+}
+
 // The kernel never returns this error here.
 constexpr long receiver_is_full = -EXFULL;
 
@@ -192,10 +208,14 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
         UMS_DEBUG_ASSERT(done <= bytes, "more bytes were received than there is room for");
         auto* at = static_cast<char*>(into) + done;
         const std::size_t rest = bytes - done;
-        const long n = receive(fd, consumes(flags) || all ? rest : 0, flags, l, [=]() noexcept {
-            return os::io_call(SYS_recvfrom, fd, at, rest, once, from, from_bytes);
-        });
-        if (n <= 0) return done != 0 ? number{done} : number::from(n);
+        long told = 0;  // By the kernel, unlike the end of the limits.
+        const auto call = [=, &told]() noexcept {
+            return told = os::io_call(SYS_recvfrom, fd, at, rest, once, from, from_bytes);
+        };
+        const long n = receive(fd, consumes(flags) || all ? rest : 0, flags, l, call);
+        if (n <= 0 && done == 0) return number::from(n);
+        if (n < 0 && n == told && is_of_the_socket(n)) begun.d->note_error(fd, begun.generation, n);
+        if (n <= 0) return done;
         done += static_cast<std::size_t>(n);
         if (!all || done >= bytes || begun.was_closed()) return done;
     }

@@ -107,7 +107,8 @@ TEST_F(file_test, a_call_that_waits_for_the_pool_does_not_touch_the_next_file) {
     };
     const held_calls no_cache{-1};
     for (const operation& o : all)
-        for (const bool by_libums : {true, false}) run([&] {
+        for (const bool by_libums : {true, false})
+            run([&] {
                 const int fd = make_file();
                 busy_pool pool;
                 std::error_code why;

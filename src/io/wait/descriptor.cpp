@@ -296,6 +296,29 @@ void descriptor::leave_all_behind() noexcept {
             for (unsigned i = 0; i < block_size; ++i) first[i].leave_behind();
 }
 
+void descriptor::note_error(int fd, std::uint32_t generation, long error) noexcept {
+    UMS_DEBUG_ASSERT(error < 0 && error > -256, "no error that fits was noted");
+    const os::word_guard locked{lock_};
+    if (generation_.load(base::relaxed) != generation) return;
+    std::uint32_t t = traits_.load(base::relaxed);
+    if ((t & kept) == 0) {
+        // From now on the kernel is asked whether the number still has this file.
+        struct stat is;
+        if (os::io_call(SYS_fstat, fd, &is) < 0) return;
+        identity_.store(identity_of(is), base::relaxed);
+        t &= ~std::uint32_t{ours};
+    }
+    t = (t & ~std::uint32_t{errors}) | static_cast<std::uint32_t>(-error) << error_shift;
+    traits_.store(t, base::release);  // sync(io.descriptor)
+}
+
+long descriptor::take_error() noexcept {
+    const os::word_guard locked{lock_};
+    const std::uint32_t t = traits_.load(base::relaxed);
+    traits_.store(t & ~std::uint32_t{errors}, base::release);  // sync(io.descriptor)
+    return -static_cast<long>((t & errors) >> error_shift);
+}
+
 std::uint64_t descriptor::file_of(int fd) noexcept {
     struct statx is;
     if (os::io_call(SYS_statx, fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO,
@@ -322,7 +345,8 @@ long descriptor::verify(int fd) noexcept {
         return t;
 
     // A duplicate of a standard stream, made by io::dup(), stays blocking.
-    t = known | kind_of(fd, is) | (before == 0 ? t & ask_first : 0u);
+    t = known | kind_of(fd, is) | (before == 0 ? t & ask_first : 0u) |
+        (before == identity ? t & errors : 0u);
     if ((t & (file | ask_first)) == 0 && may_block) {
         if (fd <= 2)
             t |= ask_first;

@@ -107,6 +107,8 @@ public:
         ours = 64,       // One of our calls has made it, non-blocking.
         kept = 128,      // Ours, and nothing else closes it: see the header. Implies `known`.
         closing = 256,   // A close waits for holds. The only trait.
+        error_shift = 24,
+        errors = 0xffu << error_shift,  // What note_error() has noted, or 0.
     };
 
     // Null if no descriptor can have this number, or there is no memory.
@@ -147,6 +149,11 @@ public:
     long verify(int fd) noexcept;
     // An operation has found that the file is not what it was.
     void doubt() noexcept;
+    // An operation met a socket's error after it had moved some bytes: it returns their number, and
+    // the next operation the error, which the kernel tells only once.
+    void note_error(int fd, std::uint32_t generation, long error) noexcept;
+    // Returns the noted error, or 0, and forgets it.
+    long take_error() noexcept;
     // Which file the number has now, to compare with a later answer; 0 if the kernel does not say.
     // Does not wait for a file server.
     static std::uint64_t file_of(int fd) noexcept;

@@ -130,9 +130,12 @@ long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
     UMS_DEBUG_ASSERT(descriptor::find(fd) == &d, "an operation was given another's descriptor");
     const std::uint32_t generation = d.generation();
     const std::uint32_t traits = d.known_traits();
-    if ((traits & descriptor::kept) == 0) {
+    if ((traits & (descriptor::kept | descriptor::errors)) != descriptor::kept) {
         const long learnt = d.learn(fd);
         if (learnt < 0) return learnt;
+        if ((learnt & descriptor::errors) != 0)
+            if (const long error = d.take_error(); error != 0) return error;
+        if ((learnt & descriptor::kept) != 0) return perform(d, fd, s, wanted, l, call);
         const bool ask_first = (learnt & descriptor::ask_first) != 0;
         return perform_shared(d, fd, s, effect::moves, l, [=]() noexcept -> long {
             return ask_first && would_block(fd, s) ? -EAGAIN : call();

@@ -60,6 +60,12 @@ long poll_one(descriptor& d, pollfd& one, side s, const limits& l) noexcept {
         const long ready = poll_now(&one, 1);
         return ready == 0 ? -EAGAIN : (one.revents & POLLNVAL) != 0 ? -EBADF : ready;
     };
+    // The kernel would say so, too, and an operation that looks must not take the error.
+    if ((d.known_traits() & descriptor::errors) != 0) {
+        const long n = attempt();
+        one.revents |= POLLERR;
+        return n == -EAGAIN ? 1 : n;
+    }
     return d.is_kept() ? perform(d, one.fd, s, 0, l, attempt)
                        : perform_shared(d, one.fd, s, effect::looks, l, attempt);
 }
