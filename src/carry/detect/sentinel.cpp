@@ -104,7 +104,7 @@ void sentinel::run() noexcept {
     (void)os::ask_for_slice(slice);
     tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
     const sched_param none{};
-    // With the flag that ask_for_slice() has set: only a privileged process may take it back.
+    // raise() sets the same flag, which only a privileged process may take back.
     if (sched_setscheduler(0, SCHED_IDLE | SCHED_RESET_ON_FORK, &none) != 0 &&
         setpriority(PRIO_PROCESS, 0, 19) != 0)
         return;

@@ -21,8 +21,6 @@ struct attributes {
 };
 static_assert(sizeof(attributes) == 48);
 
-constexpr std::uint64_t reset_on_fork = 1;  // SCHED_FLAG_RESET_ON_FORK
-
 bool read(attributes& a) noexcept { return ::syscall(SYS_sched_getattr, 0, &a, sizeof a, 0) == 0; }
 
 bool is_fair(const attributes& a) noexcept {
@@ -33,9 +31,8 @@ bool is_fair(const attributes& a) noexcept {
 
 bool ask_for_slice(nanoseconds length) noexcept {
     attributes a{};
-    if (!read(a) || !is_fair(a) || a.nice < 0) return false;
+    if (!read(a) || !is_fair(a)) return false;
     a.size = sizeof a;
-    a.flags |= reset_on_fork;
     a.runtime = static_cast<std::uint64_t>(length);
     // An older kernel accepts the call but ignores the value.
     return ::syscall(SYS_sched_setattr, 0, &a, 0) == 0 && asked_slice() == length;

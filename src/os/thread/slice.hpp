@@ -10,12 +10,12 @@ namespace ums::os {
 // Asks for slices of `length`, from 100 us to 100 ms, for the calling thread. A thread that wakes
 // waits for the rest of the slice of the running one. So shorter slices mean that the program's
 // other threads that share the CPU get it sooner, with more switches while they do; the thread's
-// share of the CPU does not change. Threads and processes that it creates do not inherit the
-// length: they begin with the kernel's own (SCHED_RESET_ON_FORK).
+// share of the CPU does not change. Threads and processes that it creates inherit the length.
+// Rejected: SCHED_RESET_ON_FORK, which takes their nice value, too, and which an ordinary user
+// cannot take back: pthread_setschedparam() then fails.
 //
 // Returns false, and nothing has changed, if the kernel cannot (before Linux 6.12) or may not; or
-// if the thread has a policy of its own (real-time, idle), or a negative nice value, which its
-// children would lose. Makes two system calls.
+// if the thread has a policy of its own (real-time, idle). Makes two system calls.
 bool ask_for_slice(nanoseconds length) noexcept;
 
 // The calling thread's slice; 0: not known.
