@@ -41,7 +41,9 @@ class UMS_EXPORT runtime {
 public:
     // Starts the runtime. Errors: see above.
     explicit runtime(const options& chosen = {});
-    ~runtime() { stop(); }
+    // Stops it. But a static runtime that exit() destroys on a fiber runs on until the process has
+    // ended, as kernel threads do.
+    ~runtime();
     runtime(const runtime&) = delete;
     runtime& operator=(const runtime&) = delete;
 

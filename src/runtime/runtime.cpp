@@ -2,6 +2,7 @@
 #include "runtime/runtime.hpp"
 
 #include <algorithm>
+#include <dlfcn.h>
 #include <system_error>
 
 #include "base/assert.hpp"
@@ -137,6 +138,11 @@ void make_standard(running_runtime& r) {
                              .seed = o.seed});
 }
 
+bool is_ending_with_process(const void* object) noexcept {
+    Dl_info in;
+    return sched::this_carrier() != nullptr && ::dladdr(object, &in) != 0;
+}
+
 std::unique_ptr<ums::policy> make_policy(policy_kind kind,
                                          const std::function<std::unique_ptr<ums::policy>()>& own) {
     return own ? own() : ums::make_policy(kind);
@@ -161,6 +167,11 @@ runtime::runtime(const options& chosen) {
         throw;
     }
     running_ = true;
+}
+
+runtime::~runtime() {
+    if (running_ && rt::is_ending_with_process(this)) return;
+    stop();
 }
 
 void runtime::stop() noexcept {

@@ -36,6 +36,9 @@ io::engine_kind io_kind(io_engine kind) noexcept;
 // Makes the default cluster as `r.set` says; it is not started. Requires: r.watch is set.
 void make_standard(running_runtime& r);
 
+// Whether the caller is a fiber on which exit() destroys `object`, a static one.
+bool is_ending_with_process(const void* object) noexcept;
+
 // What cluster::standard() returns. Set at each start.
 ums::cluster& standard_name() noexcept;
 

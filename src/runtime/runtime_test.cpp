@@ -636,6 +636,25 @@ TEST_F(runtime_test, many_processors_start_and_stop) {
     });
 }
 
+// --- exit() in a fiber ---
+
+const child_program exits_on_a_fiber{"exits_on_a_fiber", [](const child_arguments& a) {
+                                         static runtime started;
+                                         static cluster own{{.name = "own"}};
+                                         fiber_options where;
+                                         if (a.at(0) == "own") where.cluster = &own;
+                                         fiber{where, [] { std::exit(9); }}.join();
+                                         return 0;
+                                     }};
+
+TEST_F(runtime_test, exit_on_a_fiber_of_a_static_runtime_or_cluster_ends_with_its_code) {
+    for (const char* where : {"standard", "own"}) {
+        const child_end end = run_child("exits_on_a_fiber", {where});
+        EXPECT_EQ(end.code, 9) << end;
+        EXPECT_EQ(end.err, "");
+    }
+}
+
 // --- misuse ---
 
 const child_program keeps_a_handle{"keeps_a_handle", [](const child_arguments& a) {
