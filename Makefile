@@ -102,11 +102,14 @@ tsan: ## the tests under ThreadSanitizer
 ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 	$(call check,ubsan)
 
-fuzz: ## the servers' protocols under libFuzzer, FUZZ_SECONDS (60) each
+fuzz: ## the servers' protocols, and what the command reads, under libFuzzer, FUZZ_SECONDS (60) each
 	$(call compile,fuzz)
-	@for name in http memcached; do \
+	@for name in http memcached image core trace; do \
+		case $$name in \
+			http | memcached) limits='-timeout=10 -max_len=4096' ;; \
+			*) limits='-timeout=1 -max_len=1048576 -rss_limit_mb=256 -malloc_limit_mb=256' ;; esac; \
 		echo "== fuzz $$name, $(FUZZ_SECONDS) s"; mkdir -p build/fuzz/corpus/$$name; \
-		build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) -timeout=10 -max_len=4096 -verbosity=0 \
+		build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) $$limits -verbosity=0 \
 			-print_final_stats=1 -artifact_prefix=build/fuzz/$$name- \
 			build/fuzz/corpus/$$name tests/fuzz/$$name || exit 1; done
 

@@ -187,7 +187,7 @@ class TraceTest(unittest.TestCase):
         self.addCleanup(tracer.kill)
         tracer.stdout.readline()
         with open("/proc/%d/task/%d/children" % (tracer.pid, tracer.pid), encoding="ascii") as children:
-            return tracer, int(children.read())
+            return tracer, int(children.read().split()[0])  # And the reader of the symbols.
 
     def test_the_command_can_be_stopped_and_continued(self):
         tracer, command = self.start_traced()

@@ -18,7 +18,9 @@ namespace {
 
 std::string one_line(std::string text) {
     while (!text.empty() && text.back() == '\n') text.pop_back();
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    // It may name what another program has chosen.
+    const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+    std::replace_if(text.begin(), text.end(), is_control, ' ');
     return text;
 }
 

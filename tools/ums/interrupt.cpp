@@ -34,6 +34,18 @@ void catch_interrupts() {
     sigprocmask(SIG_BLOCK, &blocked, &original_mask);
 }
 
+caught_interrupts::~caught_interrupts() {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction now {};
+        sigaction(signal, nullptr, &now);
+        if (now.sa_handler == SIG_IGN) continue;
+        now.sa_handler = SIG_DFL;
+        now.sa_flags = 0;
+        sigaction(signal, &now, nullptr);
+    }
+    sigprocmask(SIG_SETMASK, &original_mask, nullptr);
+}
+
 const sigset_t& interruptible_mask() { return original_mask; }
 
 int interrupt_signal() { return arrived; }

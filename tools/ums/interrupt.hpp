@@ -19,6 +19,15 @@ struct interrupted {
 // Call once, before the first peer.
 void catch_interrupts();
 
+// Catches them as long as it exists.
+class caught_interrupts {
+public:
+    caught_interrupts() { catch_interrupts(); }
+    ~caught_interrupts();
+    caught_interrupts(const caught_interrupts&) = delete;
+    caught_interrupts& operator=(const caught_interrupts&) = delete;
+};
+
 // The mask to wait with, which is also the one a peer must start with.
 const sigset_t& interruptible_mask();
 

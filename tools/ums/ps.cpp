@@ -189,8 +189,8 @@ void print_json(const snapshot& s, const layout& how, reach recorded,
         for (const std::uint32_t i : chosen)
             all["fibers"].push_back(to_json(s, recorded, s.fibers[i], names, fds));
     }
-    // Names are arbitrary bytes of the program's.
-    fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+    // Names are arbitrary bytes of the program's. ASCII alone cannot drive a terminal.
+    fmt::print("{}\n", all.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ int stack(const stack_request& asked) {
     if (asked.json) {
         nlohmann::json all = nlohmann::json::array();
         for (const stack_group& g : groups) all.push_back(to_json(s, g, names));
-        fmt::print("{}\n", all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace));
+        fmt::print("{}\n", all.dump(1, ' ', true, nlohmann::json::error_handler_t::replace));
     } else {
         for (const stack_group& g : groups) print(s, g, names, fds);
         print(workers, names);

@@ -115,7 +115,7 @@ int batch(const top_request& asked, const layout& how, activity_watch& watch, co
         if (asked.json) {
             const bool fibers = view.shown() == top_view::list::fibers;
             fmt::print("{}\n", to_json(a, chosen, fibers, names, fds)
-                                   .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+                                   .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace));
         } else {
             if (n != 0) fmt::print("\n");
             for (const top_line& l : view.head(a, how.library(), asked.width, 1000))

@@ -235,9 +235,10 @@ std::vector<top_line> top_view::head(const activity& a, const std::string& libra
             const std::size_t i = c * rows + r;
             if (i >= a.processors.size()) break;
             const processor_activity& p = a.processors[i];
-            const std::string name = a.clusters.size() > 1
-                                         ? fmt::format("{}/{}", p.cluster.substr(0, 5), p.index)
-                                         : std::to_string(p.index);
+            const std::string name =
+                a.clusters.size() > 1
+                    ? fmt::format("{}/{}", printable(p.cluster).substr(0, 5), p.index)
+                    : std::to_string(p.index);
             const std::string one = fmt::format(
                 "{:<8} {} {:>4} {:>8} {:>7} {:>6}", name, bar(p.busy, 8), percent(p.busy),
                 count_in_words(p.switches), count_in_words(p.steals), p.queued);

@@ -178,14 +178,20 @@ recorded record_live(const trace_request& asked, subject& s) {
     r.names = std::make_unique<inspect::symbols>(s.process);
     learn_fibers(s, *r.names, r.known);
     s.rings.skip();
+    // From here on a signal ends the recording. Before, and while the file is written, it ends the
+    // command: nothing has to be put back then.
+    const caught_interrupts caught;
     switched_on on{s.rings, asked.ring_bytes};
     const std::int64_t until =
         asked.seconds > 0 ? now() + static_cast<std::int64_t>(asked.seconds * 1e9) : 0;
     try {
-        do s.rings.collect(r.what);
-        while (pause() && (until == 0 || now() < until));
+        bool has_room = true;
+        do has_room = s.rings.collect(r.what);
+        while (has_room && pause() && (until == 0 || now() < until));
         on.end();
-        s.rings.collect(r.what);
+        if (!s.rings.collect(r.what))
+            fmt::print(stderr,
+                       "ums: the recording ended early: it takes an eighth of the memory\n");
     } catch (const std::runtime_error&) {
         // Otherwise the process has ended, and this is everything.
         if (r.what.rings.empty()) throw;
@@ -226,7 +232,7 @@ int run_command(const trace_request& asked) {
         if (is == started::is::gone) break;
         try {
             if (s == nullptr) s = std::make_unique<subject>(program.pid());
-            s->rings.collect(r.what);
+            (void)s->rings.collect(r.what);  // Without room for more, its end is waited for.
             // The process may have loaded libraries since.
             if (r.names == nullptr || is == started::is::exiting)
                 r.names =
@@ -253,7 +259,6 @@ int sum_up(const trace_request& asked) {
     assert(asked.words.size() == 2 && "a summary was asked for of nothing");
     const std::string& what = asked.words[1];
     if (is_number(what)) {
-        catch_interrupts();
         subject s{inspect::number_of(what)};
         trace_request one = asked;
         if (one.seconds <= 0) one.seconds = 1;
@@ -328,7 +333,6 @@ int trace(const trace_request& asked) {
         write_out(asked, from_dump(target));
         return 0;
     }
-    catch_interrupts();
     subject s{inspect::number_of(target)};
     if (asked.on || asked.off) {
         if (asked.on)

@@ -2,16 +2,12 @@
 #include "core_file.hpp"
 
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/procfs.h>
-#include <sys/stat.h>
 #include <sys/user.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cassert>
-#include <cerrno>
 #include <cstring>
 #include <stdexcept>
 
@@ -20,50 +16,10 @@
 
 namespace tool::inspect {
 
-class core_file::open_file {
-public:
-    // Does not wait for the writer of a pipe.
-    explicit open_file(const std::string& path)
-        : fd_{::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)} {
-        struct stat is {};
-        if (fd_ >= 0 && ::fstat(fd_, &is) == 0 && S_ISREG(is.st_mode))
-            size_ = static_cast<std::uint64_t>(is.st_size);
-    }
-    ~open_file() {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    open_file(const open_file&) = delete;
-    open_file& operator=(const open_file&) = delete;
-
-    [[nodiscard]] bool is_open() const { return fd_ >= 0; }
-    [[nodiscard]] std::uint64_t size() const { return size_; }
-
-    // Returns how many of the bytes are there.
-    std::size_t read(std::uint64_t offset, void* into, std::size_t bytes) const {
-        if (offset >= size_) return 0;
-        bytes = std::min<std::uint64_t>(bytes, size_ - offset);
-        std::size_t done = 0;
-        while (done < bytes) {
-            const ssize_t n = ::pread(fd_, static_cast<char*>(into) + done, bytes - done,
-                                      static_cast<off_t>(offset + done));
-            if (n <= 0) break;
-            done += static_cast<std::size_t>(n);
-        }
-        return done;
-    }
-    template <class T>
-    bool get(std::uint64_t offset, T& value) const {
-        return read(offset, &value, sizeof value) == sizeof value;
-    }
-
-private:
-    int fd_;
-    std::uint64_t size_ = 0;
-};
-
 namespace {
 
-constexpr std::uint64_t most_notes = 1 << 28;
+// A program of a million threads and mappings stays below these.
+constexpr std::uint64_t most_notes = 1 << 30, most_of_a_note = 1 << 28, segments_most = 1 << 21;
 
 thread_state from_status(const elf_prstatus& status) {
     user_regs_struct u;
@@ -83,11 +39,11 @@ thread_state from_status(const elf_prstatus& status) {
 }  // namespace
 
 core_file::core_file(const std::string& path)
-    : path_{path}, core_{std::make_unique<open_file>(path)} {
-    if (!core_->is_open())
+    : path_{path}, core_{std::make_unique<regular_file>(path)} {
+    if (!core_->is_open() && core_->error() != 0)
         throw std::runtime_error{
             fmt::format("{}: {}; expected a process's number (pidof NAME) or a core file", path,
-                        std::strerror(errno))};
+                        std::strerror(core_->error()))};
     Elf64_Ehdr head{};
     if (!core_->get(0, head) || std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
         throw std::runtime_error{fmt::format("{}: not a core file", path)};
@@ -98,6 +54,7 @@ core_file::core_file(const std::string& path)
     std::uint64_t count = head.e_phnum;
     if (Elf64_Shdr first{}; count == PN_XNUM && core_->get(head.e_shoff, first))
         count = first.sh_info;
+    count = std::min(count, segments_most);
     for (std::uint64_t i = 0; i < count; ++i) {
         Elf64_Phdr p{};
         if (!core_->get(head.e_phoff + i * sizeof p, p)) {
@@ -123,14 +80,19 @@ core_file::core_file(const std::string& path)
 core_file::~core_file() = default;
 
 void core_file::read_notes(std::uint64_t offset, std::uint64_t bytes) {
-    const std::uint64_t end = offset + std::min(bytes, most_notes);
+    // Several segments may name the same bytes.
+    bytes = std::min(bytes, most_notes - notes_read_);
+    notes_read_ += bytes;
+    const std::uint64_t end = offset + bytes;
     while (offset + sizeof(Elf64_Nhdr) <= end) {
         Elf64_Nhdr note{};
         if (!core_->get(offset, note)) return;
         const std::uint64_t name = (std::uint64_t{note.n_namesz} + 3) / 4 * 4;
         const std::uint64_t begin = offset + sizeof note + name;
         offset = begin + (std::uint64_t{note.n_descsz} + 3) / 4 * 4;
-        if (note.n_descsz > most_notes || begin > core_->size()) return;
+        if (note.n_descsz > most_of_a_note || begin > core_->size()) return;
+        if (note.n_type != NT_PRSTATUS && note.n_type != NT_PRPSINFO && note.n_type != NT_FILE)
+            continue;
         std::vector<char> what(std::min<std::uint64_t>(note.n_descsz, core_->size() - begin));
         if (core_->read(begin, what.data(), what.size()) != what.size()) return;
         if (note.n_type == NT_PRSTATUS && what.size() >= sizeof(elf_prstatus)) {
@@ -153,7 +115,8 @@ void core_file::read_files_note(const std::vector<char>& note) {
     const auto page = at_offset<std::uint64_t>(note, 8);
     if (count > note.size() / 24) return;
     std::size_t name = 16 + count * 24;
-    for (std::uint64_t i = 0; i < count && name < note.size(); ++i) {
+    for (std::uint64_t i = 0; i < count && name < note.size() && mappings_.size() < segments_most;
+         ++i) {
         mapping m;
         m.begin = at_offset<std::uint64_t>(note, 16 + i * 24);
         m.end = at_offset<std::uint64_t>(note, 24 + i * 24);
@@ -179,7 +142,7 @@ std::size_t core_file::from_files(address at, char* into, std::size_t bytes) con
     --m;
     if (at >= m->end || changed_.contains(m->path)) return 0;
     auto& file = files_[m->path];
-    if (!file) file = std::make_unique<open_file>(m->path);
+    if (!file) file = std::make_unique<regular_file>(m->path);
     return file->read(m->offset + (at - m->begin), into,
                       std::min<std::uint64_t>(bytes, m->end - at));
 }
@@ -207,7 +170,7 @@ void core_file::read(std::span<piece> pieces) const {
 }
 
 std::string core_file::title() const {
-    return fmt::format("core file {} of process {}{}", path_, pid_,
+    return fmt::format("core file {} of process {}{}", printable(path_), pid_,
                        command_.empty() ? "" : " (" + printable(command_) + ")");
 }
 
@@ -234,10 +197,12 @@ void core_file::compare_files() {
         void read(std::span<piece> pieces) const override {
             for (piece& p : pieces) p.is_read = file.read(p.at, p.into, p.bytes) == p.bytes;
         }
-        open_file file;
+        regular_file file;
     };
+    std::set<std::string> seen;
     for (const mapping& m : mappings_) {
         if (m.offset != 0 || segment_of(m.begin) == nullptr || file_of(m).empty()) continue;
+        if (!seen.insert(m.path).second) continue;
         const std::string then = build_id(*this, m.begin);
         const std::string now = then.empty() ? then : build_id(in_file{m.path}, 0);
         if (!now.empty() && now != then) changed_.insert(m.path);
@@ -252,7 +217,7 @@ std::string core_file::warning() const {
             core_->size(), promised_);
     if (!changed_.empty())
         return fmt::format("{} is not the file that this process ran (its build id differs)",
-                           *changed_.begin());
+                           printable(*changed_.begin()));
     return {};
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "process.hpp"
+#include "regular_file.hpp"
 
 namespace tool::inspect {
 
@@ -29,6 +30,7 @@ public:
     [[nodiscard]] std::string file_of(const mapping& m) const override;
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
     [[nodiscard]] std::int64_t now() const override { return 0; }
+    [[nodiscard]] std::uint64_t bytes() const override { return core_->size(); }
 
     // The file ends before what its header promises, or a program's file has changed since.
     [[nodiscard]] std::string warning() const override;
@@ -39,7 +41,6 @@ private:
         std::uint64_t offset;   // In the file.
         std::uint64_t in_file;  // How many of its bytes are in it, unless it is cut off.
     };
-    class open_file;
 
     [[nodiscard]] bool read_part(address at, char* into, std::size_t bytes) const;
     // The segment that says it has this address; null: none.
@@ -50,13 +51,14 @@ private:
     void compare_files();
 
     const std::string path_;
-    std::unique_ptr<open_file> core_;
+    std::unique_ptr<regular_file> core_;
     std::vector<segment> segments_;
     std::vector<mapping> mappings_;
     std::map<int, thread_state> threads_;
-    mutable std::map<std::string, std::unique_ptr<open_file>> files_;
+    mutable std::map<std::string, std::unique_ptr<regular_file>> files_;
     std::string command_;
     int pid_ = 0;
+    std::uint64_t notes_read_ = 0;
     std::uint64_t promised_ = 0;     // Where its last segment ends.
     std::set<std::string> changed_;  // Paths of files that are other ones now.
 };

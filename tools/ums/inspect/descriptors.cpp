@@ -12,6 +12,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "printable.hpp"
+
 namespace tool::inspect {
 
 namespace {
@@ -36,7 +38,7 @@ std::string endpoint(const std::string& hex) {
 
 const std::string& descriptors::describe(std::uint64_t fd) {
     const auto [at, is_new] = known_.try_emplace(fd);
-    if (is_new) at->second = look_up(fd);
+    if (is_new) at->second = printable(look_up(fd));
     return at->second;
 }
 
@@ -96,7 +98,11 @@ void descriptors::load_unix() {
         std::uint64_t inode = 0;
         if (!(words >> slot >> count >> protocol >> flags >> type >> state >> inode)) continue;
         words >> path;
-        sockets_.emplace(inode, path.empty() ? "unix socket" : "unix socket " + path);
+        // A path may hold the end of a line, and after it what looks like another socket's line.
+        // That one has its own, too: of two, neither is believed.
+        const auto [at, is_new] =
+            sockets_.emplace(inode, path.empty() ? "unix socket" : "unix socket " + path);
+        if (!is_new) at->second = "unix socket";
     }
 }
 

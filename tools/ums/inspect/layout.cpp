@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "notes.hpp"
+#include "printable.hpp"
 
 namespace tool::inspect {
 
@@ -28,6 +29,8 @@ struct root_value {
     std::uint32_t value;
 };
 constexpr std::uint32_t version_known = 2, places_most = 8, bytes_most = 1 << 20;
+// Descriptions to look at: a program and a library have one each.
+constexpr std::size_t roots_most = 64;
 
 template <std::size_t n>
 std::string text(const char (&field)[n]) {
@@ -47,9 +50,11 @@ std::vector<address> roots_of(const memory& m, address base, std::uint32_t type)
 }  // namespace
 
 layout::layout(const process& of) {
+    std::size_t looks = 0;
     for (const mapping& m : of.mappings()) {
         if (m.offset != 0 || m.path.empty() || m.path[0] != '/') continue;
         for (const address at : roots_of(of, m.begin, 1)) {
+            if (++looks > roots_most) break;
             layout candidate{*this};
             if (!candidate.read_from(of, at, "umsroot")) {
                 refusal_ = candidate.refusal_;
@@ -63,7 +68,7 @@ layout::layout(const process& of) {
             // The UMS API's constant, of the same program or library. One with another layout
             // counts as none.
             for (const address workers : roots_of(of, m.begin, 2))
-                if (!read_from(of, workers, "umswork")) refusal_.clear();
+                if (++looks <= roots_most && !read_from(of, workers, "umswork")) refusal_.clear();
             if (is_used) return;
         }
     }
@@ -79,7 +84,7 @@ bool layout::read_from(const process& of, address at, const char* magic) {
         refusal_ = "the description of its libums cannot be read";
         return false;
     }
-    library_ = text(head->library);
+    library_ = printable(text(head->library));
     if (head->version != version_known) {
         refusal_ = fmt::format(
             "its libums has layout {}, and this command knows layout {}: use the "

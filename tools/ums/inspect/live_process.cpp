@@ -3,20 +3,31 @@
 
 #include <fmt/format.h>
 #include <sys/ptrace.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <csignal>
+#include <cstring>
 #include <ctime>
+#include <exception>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <set>
 #include <sstream>
+#include <string_view>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 #include "printable.hpp"
 
@@ -56,26 +67,184 @@ std::vector<int> numbers_of(const std::string& status) {
     return all;
 }
 
-// A signal that arrived first is delivered when the thread continues.
-bool halt(int tid) {
+// --- Reading ---
+
+// A process can make a read of its memory wait for as long as it likes: the page may be one that it
+// has to supply itself (userfaultfd(2), a file system of its own). No signal ends that wait but one
+// that ends the command, so a thread is there to say why.
+constexpr time_t read_most_s = 10;
+std::atomic<int> read_from{0};
+
+void watch_reads() {
+    static const bool is_watched = [] {
+        sigset_t all, alarm;
+        sigemptyset(&alarm);
+        sigaddset(&alarm, SIGALRM);
+        sigfillset(&all);
+        sigset_t before;
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        std::thread{[alarm] {
+            int signal = 0;
+            sigwait(&alarm, &signal);
+            fmt::print(stderr,
+                       "ums: process {} keeps the reader of its memory waiting: given up after "
+                       "{} s\n",
+                       read_from.load(), read_most_s);
+            _exit(1);
+        }}.detach();
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+        return true;
+    }();
+    (void)is_watched;
+}
+
+ssize_t read_in_time(int pid, const iovec* here, const iovec* there, std::size_t n) {
+    read_from = pid;
+    const itimerval most{{}, {read_most_s, 0}}, none{};
+    setitimer(ITIMER_REAL, &most, nullptr);
+    const ssize_t got = process_vm_readv(pid, here, n, there, n, 0);
+    const int error = errno;
+    setitimer(ITIMER_REAL, &none, nullptr);
+    errno = error;
+    return got;
+}
+
+// --- Stopping threads ---
+
+using clock = std::chrono::steady_clock;
+
+// A thread that waits in the kernel where no signal ends the wait, for a disk or in vfork(), stops
+// only after it: as late as whoever makes it wait likes.
+constexpr std::chrono::milliseconds stop_most{1000}, glimpse_most{100};
+
+// A stop of a thread tells the tracer by SIGCHLD. Blocked, it is kept until somebody takes it, so
+// none is lost between a look at the thread and the wait. For the whole command, before it has
+// another thread: a blocked signal is kept only if no thread lets it in.
+void keep_stops() {
+    std::signal(SIGCHLD, SIG_DFL);  // Ignored, it would not be sent.
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGCHLD);
+    pthread_sigmask(SIG_BLOCK, &stops, nullptr);
+}
+
+bool seize(int tid) {
     errno = 0;
-    if (ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) != 0) return false;
-    if (ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) != 0) return false;
+    return ptrace(PTRACE_SEIZE, tid, nullptr, nullptr) == 0 &&
+           ptrace(PTRACE_INTERRUPT, tid, nullptr, nullptr) == 0;
+}
+
+enum class halt { there, not_yet, gone };
+
+// Looks whether a seized thread has stopped. A signal that arrived first is delivered when the
+// thread continues.
+halt look_for_halt(int tid) {
     for (;;) {
         int status = 0;
-        const int r = waitpid(tid, &status, __WALL);
+        const int r = waitpid(tid, &status, __WALL | WNOHANG);
         if (r < 0 && errno == EINTR) continue;
-        if (r != tid || !WIFSTOPPED(status)) return false;
-        if (status >> 16 == PTRACE_EVENT_STOP) return true;
+        if (r == 0) return halt::not_yet;
+        if (r != tid || !WIFSTOPPED(status)) return halt::gone;
+        if (status >> 16 == PTRACE_EVENT_STOP) return halt::there;
         ptrace(PTRACE_CONT, tid, nullptr, WSTOPSIG(status));
+    }
+}
+
+// Waits until a seized thread has stopped. Not by a wait for the thread, which has no limit.
+halt wait_for_halt(int tid, clock::time_point until) {
+    sigset_t stops;
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGCHLD);
+    for (;;) {
+        if (const halt h = look_for_halt(tid); h != halt::not_yet) return h;
+        const auto left = std::chrono::nanoseconds{until - clock::now()}.count();
+        if (left <= 0) return halt::not_yet;
+        const timespec most{left / 1'000'000'000, left % 1'000'000'000};
+        sigtimedwait(&stops, nullptr, &most);
     }
 }
 
 }  // namespace
 
+// Stops threads from a thread of its own. A thread that has not stopped yet cannot be let go, and
+// would stop later, when nobody looks any more. But the kernel lets go of all that a tracer has
+// when the tracer ends, and the tracer is a thread: this one.
+class live_process::stopper {
+public:
+    stopper() : thread_{[this] { work(); }} {}
+    ~stopper() {
+        do_there([this] { let_all_go(); });
+        {
+            const std::lock_guard guard{lock_};
+            is_over_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+    }
+    stopper(const stopper&) = delete;
+    stopper& operator=(const stopper&) = delete;
+
+    // Returns what it throws.
+    void do_there(const std::function<void()>& job) {
+        std::unique_lock guard{lock_};
+        job_ = &job;
+        changed_.notify_all();
+        changed_.wait(guard, [this] { return job_ == nullptr; });
+        if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    }
+
+    // Those that stopped, with their registers.
+    std::map<int, user_regs_struct> stopped;
+    std::set<int> late;  // Seized, and in the kernel still. They run nothing of their program.
+
+    // To be called by do_there():
+    bool take(int tid, clock::time_point until) {
+        if (!seize(tid)) return false;
+        if (wait_for_halt(tid, until) != halt::there) {
+            late.insert(tid);
+            return true;
+        }
+        keep(tid);
+        return true;
+    }
+    void keep(int tid) {
+        user_regs_struct user;
+        if (ptrace(PTRACE_GETREGS, tid, nullptr, &user) == 0) stopped.emplace(tid, user);
+    }
+    void let_all_go() {
+        for (const auto& [tid, registers] : stopped) ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
+        stopped.clear();
+    }
+
+private:
+    void work() {
+        std::unique_lock guard{lock_};
+        for (;;) {
+            changed_.wait(guard, [this] { return job_ != nullptr || is_over_; });
+            if (job_ == nullptr) return;
+            try {
+                (*job_)();
+            } catch (...) {
+                failure_ = std::current_exception();
+            }
+            job_ = nullptr;
+            changed_.notify_all();
+        }
+    }
+
+    std::mutex lock_;
+    std::condition_variable changed_;
+    const std::function<void()>* job_ = nullptr;
+    std::exception_ptr failure_;
+    bool is_over_ = false;
+    std::thread thread_;
+};
+
 live_process::live_process(int pid, bool stop) : pid_{pid} {
     if (pid == 0 || (kill(pid, 0) != 0 && errno == ESRCH))
         throw std::runtime_error{fmt::format("there is no process {}", pid)};
+    watch_reads();
     if (stop) stop_all();
     has_own_numbers_ = numbers_of(proc("status")).size() > 1;
     std::ifstream maps{proc("maps")};
@@ -87,6 +256,7 @@ live_process::live_process(int pid, bool stop) : pid_{pid} {
         in >> std::hex >> m.begin >> dash >> m.end >> rights >> m.offset >> device >> inode >>
             std::ws;
         std::getline(in, m.path);
+        m.path = path_in_maps(std::move(m.path));
         mappings_.push_back(std::move(m));
     }
     if (!mappings_.empty()) return;
@@ -99,15 +269,24 @@ live_process::live_process(int pid, bool stop) : pid_{pid} {
         fmt::format("process {} has no memory: it has ended, or is the kernel's", pid)};
 }
 
-void live_process::stopped_threads::let_go() {
-    for (const int tid : *this) ptrace(PTRACE_DETACH, tid, nullptr, nullptr);
-    clear();
-}
+live_process::~live_process() = default;
 
 std::int64_t live_process::let_go() {
-    if (stopped_.empty()) return 0;
-    stopped_.let_go();
+    if (!stopped_) return 0;
+    stopped_.reset();
     return now() - stopped_at_;
+}
+
+std::uint64_t live_process::bytes() const {
+    // So much may have been added since the kernel counted, or been counted by other CPUs alone.
+    constexpr std::uint64_t slack = 64 << 20;
+    std::uint64_t all = slack;
+    std::ifstream file{proc("status")};
+    for (std::string line; std::getline(file, line);)
+        for (const char* const name : {"VmRSS:", "VmSwap:", "HugetlbPages:"})
+            if (line.starts_with(name))
+                all += std::strtoull(line.c_str() + std::strlen(name), nullptr, 10) * 1024;
+    return all;
 }
 
 std::string live_process::proc(const std::string& rest) const {
@@ -115,24 +294,42 @@ std::string live_process::proc(const std::string& rest) const {
 }
 
 void live_process::stop_all() {
-    assert(stopped_.empty() && "a process is stopped that stands still");
+    assert(stopped_ == nullptr && "a process is stopped that stands still");
+    keep_stops();
     stopped_at_ = now();
-    // Catches threads that are made meanwhile: repeats until a look finds none that still runs.
-    for (bool found = true; found;) {
-        found = false;
-        std::error_code gone;
-        for (const auto& entry : std::filesystem::directory_iterator{proc("task"), gone}) {
-            const int tid = std::stoi(entry.path().filename().string());
-            if (std::find(stopped_.begin(), stopped_.end(), tid) != stopped_.end()) continue;
-            if (halt(tid)) {
-                stopped_.push_back(tid);
-                found = true;
-            } else if (errno == EPERM) {
-                refuse(pid_, EPERM);
+    stopped_ = std::make_unique<stopper>();
+    stopper& all = *stopped_;
+    all.do_there([&] {
+        const auto until = clock::now() + stop_most;
+        std::set<int> known, running;
+        // Catches threads that are made meanwhile: repeats until a look finds none that still runs.
+        for (bool found = true; found && clock::now() < until;) {
+            found = false;
+            std::error_code gone;
+            for (const auto& entry : std::filesystem::directory_iterator{proc("task"), gone}) {
+                const int tid = std::stoi(entry.path().filename().string());
+                if (known.contains(tid)) continue;
+                if (seize(tid)) {
+                    known.insert(tid);
+                    running.insert(tid);
+                    found = true;
+                } else if (errno == EPERM) {
+                    refuse(pid_, EPERM);
+                }
+            }
+            if (gone) refuse(pid_, ESRCH);
+            for (const int tid : std::exchange(running, {})) {
+                const halt h = wait_for_halt(tid, until);
+                if (h == halt::there) all.keep(tid);
+                if (h == halt::not_yet) all.late.insert(tid);
             }
         }
-        if (gone) refuse(pid_, ESRCH);
-    }
+    });
+    if (all.late.empty()) return;
+    warning_ = fmt::format(
+        "{} of {} threads did not stop within a second: the kernel keeps them, as in vfork() or "
+        "while a disk is slow; they run nothing meanwhile",
+        all.late.size(), all.late.size() + all.stopped.size());
 }
 
 void live_process::read(std::span<piece> pieces) const {
@@ -147,7 +344,7 @@ void live_process::read(std::span<piece> pieces) const {
             here[i] = {p.into, p.bytes};
             there[i] = {reinterpret_cast<void*>(p.at), p.bytes};
         }
-        const ssize_t got = process_vm_readv(pid_, here, n, there, n, 0);
+        const ssize_t got = read_in_time(pid_, here, there, n);
         if (got < 0 && errno != EFAULT && errno != EINVAL && errno != ENOMEM) refuse(pid_, errno);
         // The call ends at the first piece that cannot be read.
         std::size_t left = got < 0 ? 0 : static_cast<std::size_t>(got);
@@ -186,15 +383,13 @@ std::optional<thread_state> live_process::thread(int tid) const {
     if (!std::getline(std::ifstream{proc(fmt::format("task/{}/stat", tid))}, line)) return {};
     const std::size_t end = line.rfind(')');
     if (end != std::string::npos && end + 2 < line.size()) t.state = line[end + 2];
-    if (std::find(stopped_.begin(), stopped_.end(), tid) != stopped_.end()) {
-        user_regs_struct user;
-        if (ptrace(PTRACE_GETREGS, tid, nullptr, &user) == 0) {
-            t.at = from_user(user);
-            t.call = static_cast<long>(user.orig_rax);
+    if (stopped_ != nullptr)
+        if (const auto one = stopped_->stopped.find(tid); one != stopped_->stopped.end()) {
+            t.at = from_user(one->second);
+            t.call = static_cast<long>(one->second.orig_rax);
             t.state = *t.call >= 0 ? 'S' : 'R';  // By now the state is 't'.
+            return t;
         }
-        return t;
-    }
     // The text is "running"; or the call's number, six arguments, sp and ip; or -1 and the last two
     // outside a call.
     if (!std::getline(std::ifstream{proc(fmt::format("task/{}/syscall", tid))}, line)) return t;
@@ -233,13 +428,16 @@ int live_process::tid_here(int own) const {
 }
 
 bool live_process::glimpse(int tid, const std::function<void(const registers&)>& look) const {
-    stopped_threads one;
-    one.reserve(1);
-    if (!halt(tid)) return false;
-    one.push_back(tid);
-    user_regs_struct user;
-    const bool known = ptrace(PTRACE_GETREGS, tid, nullptr, &user) == 0;
-    if (known) look(from_user(user));
+    // The process says which threads it has; another's must not be stopped at its word.
+    if (tid <= 0 || access(proc(fmt::format("task/{}", tid)).c_str(), F_OK) != 0) return false;
+    keep_stops();
+    stopper one;
+    bool known = false;
+    one.do_there([&] {
+        if (!one.take(tid, clock::now() + glimpse_most)) return;
+        known = !one.stopped.empty();
+        if (known) look(from_user(one.stopped.begin()->second));
+    });
     return known;
 }
 

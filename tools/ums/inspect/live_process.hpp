@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "process.hpp"
 
@@ -18,6 +19,7 @@ namespace tool::inspect {
 class live_process final : public process {
 public:
     live_process(int pid, bool stop);
+    ~live_process() override;
     live_process(const live_process&) = delete;
     live_process& operator=(const live_process&) = delete;
 
@@ -31,28 +33,24 @@ public:
     [[nodiscard]] std::optional<thread_state> thread(int tid) const override;
     [[nodiscard]] int tid_here(int own) const override;
     [[nodiscard]] std::int64_t now() const override;
+    [[nodiscard]] std::uint64_t bytes() const override;
+    [[nodiscard]] std::string warning() const override { return warning_; }
     std::int64_t let_go() override;
 
-    // Stops one thread for some microseconds and calls `look` meanwhile. Use it for a thread that
-    // is in no system call, because then nothing is interrupted. Returns false if the thread cannot
-    // be stopped.
+    // Stops one thread for some microseconds and calls `look` meanwhile, on another thread. Use it
+    // for a thread that is in no system call, because then nothing is interrupted. Returns false if
+    // the thread is not of this process, or cannot be stopped soon.
     bool glimpse(int tid, const std::function<void(const registers&)>& look) const;
 
 private:
-    // They continue when this is destroyed, also by an exception from the constructor.
-    struct stopped_threads : std::vector<int> {
-        stopped_threads() = default;
-        ~stopped_threads() { let_go(); }
-        void let_go();
-        stopped_threads(const stopped_threads&) = delete;
-        stopped_threads& operator=(const stopped_threads&) = delete;
-    };
+    class stopper;
     void stop_all();
     [[nodiscard]] std::string proc(const std::string& rest) const;
 
     const int pid_;
     std::vector<mapping> mappings_;
-    stopped_threads stopped_;
+    std::unique_ptr<stopper> stopped_;
+    std::string warning_;
     std::int64_t stopped_at_ = 0;
     bool has_own_numbers_ = false;     // It is in another PID namespace.
     mutable std::map<int, int> tids_;  // From its own number to the one here.

@@ -112,8 +112,8 @@ std::string lock_graph::json() const {
         for (const std::uint32_t i : one.waiting) j["waiting"].push_back(of_.fibers[i].id);
         all["locks"].push_back(std::move(j));
     }
-    // Names are arbitrary bytes of the program's.
-    return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+    // Names are arbitrary bytes of the program's. ASCII alone cannot drive a terminal.
+    return all.dump(1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 std::string lock_graph::in_words() const {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "memory.hpp"
@@ -57,12 +59,22 @@ public:
     // What the command knows a thread by that the process itself calls `own`: in a container it has
     // other numbers. 0: there is no such thread.
     [[nodiscard]] virtual int tid_here(int own) const { return own; }
+    // An upper bound of the memory that it has. Whatever it claims to be larger is not believed.
+    [[nodiscard]] virtual std::uint64_t bytes() const = 0;
     // CLOCK_MONOTONIC; 0: not known.
     [[nodiscard]] virtual std::int64_t now() const = 0;
     // Lets a process that was stopped for the look run on. Returns for how long it stood still, in
     // nanoseconds; 0: it was not stopped.
     virtual std::int64_t let_go() { return 0; }
 };
+
+// A path as it is, from how /proc/PID/maps writes it: with \012 for the end of a line.
+[[nodiscard]] inline std::string path_in_maps(std::string written) {
+    constexpr std::string_view line_end = "\\012";
+    for (std::size_t at = 0; (at = written.find(line_end, at)) != std::string::npos; ++at)
+        written.replace(at, line_end.size(), 1, '\n');
+    return written;
+}
 
 // The process that has this number, all digits. Throws std::runtime_error if it is too large.
 [[nodiscard]] int number_of(const std::string& digits);

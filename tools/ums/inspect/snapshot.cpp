@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <functional>
 #include <stdexcept>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "printable.hpp"
 #include "wait_words.hpp"
 
 namespace tool::inspect {
@@ -18,16 +21,20 @@ namespace tool::inspect {
 namespace {
 
 // Bounds for what a damaged process or core file could make endless, or larger than the memory.
-constexpr std::size_t slabs_most = 4096, fibers_most = 50'000'000, clusters_most = 4096,
-                      processors_most = 1024, carriers_most = 1'000'000, list_most = 20'000'000;
+constexpr std::size_t slabs_most = 4096, fibers_most = 16'000'000, clusters_most = 4096,
+                      processors_most = 1024, all_processors_most = 16 * 1024,
+                      carriers_most = 100'000, steps_least = 1'000'000, unread_most = 65'536,
+                      workers_most = 1'000'000;
 constexpr std::size_t name_most = 256;
+// A fiber's descriptor lies in a page of its own.
+constexpr std::size_t page_bytes = 4096;
 
 // How many descriptors are read together.
 constexpr std::size_t batch = 256;
 
 }  // namespace
 
-snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how} {
+snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how}, bytes_{of.bytes()} {
     taken_at = of.now();
     warning = of.warning();
     read_slabs();
@@ -39,6 +46,11 @@ snapshot::snapshot(const process& of, const layout& how) : of_{of}, how_{how} {
     look_at_threads();
     read_objects();
     read_workers();
+}
+
+// Whether the process has the memory for so many things of this size.
+bool snapshot::may_have(std::uint64_t count, std::size_t bytes_each) const {
+    return count <= bytes_ / bytes_each;
 }
 
 void snapshot::read_slabs() {
@@ -84,9 +96,10 @@ void snapshot::read_slabs() {
     std::sort(slabs_.begin(), slabs_.end(),
               [](const slab& a, const slab& b) { return a.stacks < b.stacks; });
     for (slab& s : slabs_) {
-        s.first = descriptors_.size();
-        for (std::uint64_t i = 0; i < s.carved; ++i) descriptors_.push_back(descriptor_at(s, i));
+        s.first = stacks_;
+        stacks_ += s.carved;
     }
+    steps_left_ = steps_least + 8 * stacks_;
 }
 
 address snapshot::descriptor_at(const slab& s, std::uint64_t index) const {
@@ -98,20 +111,33 @@ address snapshot::descriptor_at(const slab& s, std::uint64_t index) const {
 }
 
 snapshot::first_look snapshot::read_descriptors() const {
-    const std::size_t size = how_.value("fiber.size");
-    if (size < 64 || size > 4096) throw std::runtime_error{"the size of a fiber makes no sense"};
+    const std::size_t size = how_.value("fiber.size"), id = how_.value("fiber.id");
+    if (size < 64 || size > page_bytes)
+        throw std::runtime_error{"the size of a fiber makes no sense"};
     first_look look;
-    look.bytes = std::make_unique_for_overwrite<char[]>(descriptors_.size() * size);
-    look.is_read.resize(descriptors_.size());
+    std::vector<char> bytes(batch * size);
     std::vector<piece> pieces;
-    for (std::size_t first = 0; first < descriptors_.size(); first += batch) {
-        const std::size_t n = std::min(batch, descriptors_.size() - first);
-        pieces.clear();
-        for (std::size_t i = first; i < first + n; ++i)
-            pieces.push_back({descriptors_[i], look.bytes.get() + i * size, size, false});
-        of_.read(pieces);
-        for (std::size_t i = 0; i < n; ++i) look.is_read[first + i] = pieces[i].is_read;
-    }
+    std::size_t unread = 0;
+    for (const slab& s : slabs_)
+        for (std::size_t first = 0; first < s.carved && unread < unread_most; first += batch) {
+            const std::size_t n = std::min<std::size_t>(batch, s.carved - first);
+            pieces.clear();
+            for (std::size_t i = 0; i < n; ++i)
+                pieces.push_back(
+                    {descriptor_at(s, first + i), bytes.data() + i * size, size, false});
+            of_.read(pieces);
+            for (std::size_t i = 0; i < n; ++i) {
+                if (!pieces[i].is_read) {
+                    ++unread;
+                    continue;
+                }
+                const std::string_view d{bytes.data() + i * size, size};
+                if (at_offset<std::uint64_t>(d, id) == 0 || !may_have(look.size(), page_bytes))
+                    continue;
+                look.emplace_back(static_cast<std::uint32_t>(s.first + first + i),
+                                  std::hash<std::string_view>{}(d));
+            }
+        }
     return look;
 }
 
@@ -141,7 +167,7 @@ void snapshot::read_clusters() {
         clusters.push_back(c);
         read_carriers(index, word("cluster.carriers"));
         const auto n = std::min<std::size_t>(half("cluster.size"), processors_most);
-        for (std::size_t i = 0; i < n; ++i)
+        for (std::size_t i = 0; i < n && processors.size() < all_processors_most; ++i)
             if (const auto p = of_.get<address>(at + how_.value("cluster.processors") + i * 8))
                 read_processor(index, *p);
         const std::size_t before = ready_on_.size();
@@ -149,7 +175,7 @@ void snapshot::read_clusters() {
         clusters[index].queued = static_cast<std::uint32_t>(ready_on_.size() - before);
     }
     if (const auto text = of_.get<address>(how_.place("engine")); text && *text != 0)
-        engine = of_.text(*text, 32);
+        engine = printable(of_.text(*text, 32));
     if (how_.has("notices.count")) {
         notices.resize(std::min<std::size_t>(how_.value("notices.count"), 64));
         if (!of_.read(how_.place("notices"), notices.data(), notices.size() * 8)) notices.clear();
@@ -185,6 +211,7 @@ void snapshot::read_carriers(std::uint32_t cluster, address first) {
 }
 
 void snapshot::read_processor(std::uint32_t cluster, address at) {
+    if (processor_index_.contains(at)) return;
     std::vector<char> bytes(std::min<std::size_t>(how_.value("processor.size"), 1 << 16));
     if (!of_.read(at, bytes.data(), bytes.size())) return;
     assert(cluster < clusters.size() && "a processor was read before its cluster");
@@ -236,15 +263,27 @@ void snapshot::read_queue(std::uint32_t p, address at) {
     const auto mask = of_.get<std::uint32_t>(at + how_.value("queue.mask")).value_or(0);
     const auto slots = of_.get<address>(at + how_.value("queue.slots")).value_or(0);
     const std::uint32_t n = tail - head;
-    if (n == 0 || slots == 0 || mask >= list_most || n > mask + 1) return;
+    if (n == 0 || slots == 0 || !may_have(std::uint64_t{mask} + 1, sizeof(address)) || n - 1 > mask)
+        return;
     std::vector<address> ring(std::size_t{mask} + 1);
     if (!of_.read(slots, ring.data(), ring.size() * sizeof(address))) return;
-    for (std::uint32_t i = 0; i < n; ++i) note_ready(ring[(head + i) & mask], p);
+    for (std::uint32_t i = 0; i < n && step(); ++i) note_ready(ring[(head + i) & mask], p);
+}
+
+// Lists that are made to look endless, by many that lead into each other, end here.
+bool snapshot::step() {
+    if (steps_left_ != 0) {
+        --steps_left_;
+        return true;
+    }
+    if (warning.empty()) warning = "the lists of ready fibers make no sense: some are missing";
+    return false;
 }
 
 void snapshot::read_list(std::uint32_t p, address first_at) {
     std::unordered_set<address> seen;
-    for (address f = of_.get<address>(first_at).value_or(0); f != 0 && seen.insert(f).second;
+    for (address f = of_.get<address>(first_at).value_or(0);
+         f != 0 && step() && seen.insert(f).second;
          f = of_.get<address>(f + how_.value("fiber.link")).value_or(0)) {
         if (number_on(f) == nobody) return;
         note_ready(f, p);
@@ -255,20 +294,27 @@ void snapshot::read_timers(address processor) {
     const auto data = of_.get<address>(processor + how_.value("processor.timers")).value_or(0);
     const auto n =
         of_.get<std::uint64_t>(processor + how_.value("processor.timer_count")).value_or(0);
-    const std::size_t size = how_.value("timer.size");
-    if (n == 0 || n > fibers_most || size < 16 || size > 64) return;
-    std::vector<char> all(n * size);
-    if (!of_.read(data, all.data(), all.size())) return;
-    for (std::size_t i = 0; i < n; ++i)
-        timers_.emplace_back(at_offset<address>(all, i * size + how_.value("timer.who")),
-                             at_offset<std::int64_t>(all, i * size + how_.value("timer.at")));
+    const std::size_t size = how_.value("timer.size"), who = how_.value("timer.who"),
+                      at = how_.value("timer.at");
+    if (n == 0 || size < 16 || size > 64 || !may_have(n, size)) return;
+    std::vector<char> some(batch * size);
+    for (std::uint64_t first = 0; first < n; first += batch) {
+        const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(batch, n - first));
+        if (!of_.read(data + first * size, some.data(), count * size)) return;
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto fiber = at_offset<address>(some, i * size + who);
+            if (number_on(fiber) == nobody || !step()) continue;
+            timers_.emplace_back(fiber, at_offset<std::int64_t>(some, i * size + at));
+        }
+    }
 }
 
 // In batches, whose memory is used again: fresh pages cost more than what is read into them.
 void snapshot::read_fibers(const first_look& before) {
     const std::size_t size = how_.value("fiber.size"), room = name_most + 1;
-    fiber_of_number_.assign(descriptors_.size(), nobody);
-    fibers.reserve(descriptors_.size());
+    fibers.reserve(before.size());
+    numbers_.reserve(before.size());
+    auto then = before.begin();
     std::vector<char> bytes(batch * (room + size));
     std::vector<piece> pieces;
     std::size_t unread = 0;
@@ -282,12 +328,12 @@ void snapshot::read_fibers(const first_look& before) {
                           how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
     for (const slab& s : slabs_) {
         const auto stack_begin = [&](std::size_t i) { return s.stacks + i * s.stride + s.guard; };
-        for (std::size_t first = 0; first < s.carved; first += batch) {
+        for (std::size_t first = 0; first < s.carved && unread < unread_most; first += batch) {
             const std::size_t n = std::min<std::size_t>(batch, s.carved - first);
             pieces.clear();
             for (std::size_t i = first; i < first + n; ++i) {
                 // A name lies right below its fiber's descriptor.
-                const address at = descriptors_[s.first + i];
+                const address at = descriptor_at(s, i);
                 const std::size_t below =
                     at > stack_begin(i) ? std::min<std::uint64_t>(room, at - stack_begin(i)) : 0;
                 pieces.push_back(
@@ -307,8 +353,8 @@ void snapshot::read_fibers(const first_look& before) {
                 const std::span<const char> d{text + below, size};
                 fiber_record f;
                 f.id = at_offset<std::uint64_t>(d, id);
-                if (f.id == 0) continue;
-                f.at = descriptors_[number];
+                if (f.id == 0 || !may_have(fibers.size(), page_bytes)) continue;
+                f.at = descriptor_at(s, i);
                 f.stack_begin = stack_begin(i);
                 f.stack_end = s.stacks + (i + 1) * s.stride;
                 assert(f.stack_begin < f.stack_end && "a stack ends before it begins");
@@ -323,21 +369,22 @@ void snapshot::read_fibers(const first_look& before) {
                 f.cluster = at_offset<address>(d, cluster);
                 f.pinned_to = at_offset<address>(d, pinned);
                 f.joiner = at_offset<address>(d, joiner);
-                f.has_moved = !before.is_read[number] ||
-                              std::memcmp(before.bytes.get() + number * size, d.data(), size) != 0;
+                while (then != before.end() && then->first < number) ++then;
+                f.has_moved = then == before.end() || then->first != number ||
+                              then->second != std::hash<std::string_view>{}({d.data(), d.size()});
                 // One that lies elsewhere counts as empty.
                 const address named = at_offset<address>(d, name);
                 if (named < f.at && f.at - named <= below) {
                     const std::size_t most = f.at - named;
                     f.name.assign(text + below - most, strnlen(text + below - most, most));
                 }
-                fiber_of_number_[number] = static_cast<std::uint32_t>(fibers.size());
+                numbers_.push_back(static_cast<std::uint32_t>(number));
                 fibers.push_back(std::move(f));
             }
         }
     }
     if (unread != 0 && warning.empty())
-        warning = fmt::format("{} of {} stacks cannot be read", unread, descriptors_.size());
+        warning = fmt::format("{} of {} stacks cannot be read", unread, stacks_);
 }
 
 std::uint32_t snapshot::number_on(address at) const {
@@ -346,17 +393,18 @@ std::uint32_t snapshot::number_on(address at) const {
     if (s == slabs_.begin()) return nobody;
     --s;
     const std::uint64_t index = (at - s->stacks) / s->stride;
-    assert((index >= s->carved || s->first + index < descriptors_.size()) &&
+    assert((index >= s->carved || s->first + index < stacks_) &&
            "a stack is counted that has no descriptor");
     return at < s->end && index < s->carved ? static_cast<std::uint32_t>(s->first + index) : nobody;
 }
 
 std::uint32_t snapshot::fiber_on(address stack) const {
+    assert(numbers_.size() == fibers.size() && "a stack is of a fiber that was not read");
     const std::uint32_t n = number_on(stack);
-    const std::uint32_t f =
-        n != nobody && n < fiber_of_number_.size() ? fiber_of_number_[n] : nobody;
-    assert((f == nobody || f < fibers.size()) && "a stack is of a fiber that was not read");
-    return f;
+    if (n == nobody) return nobody;
+    const auto at = std::lower_bound(numbers_.begin(), numbers_.end(), n);
+    return at != numbers_.end() && *at == n ? static_cast<std::uint32_t>(at - numbers_.begin())
+                                            : nobody;
 }
 
 std::uint32_t snapshot::fiber_at(address descriptor) const {
@@ -387,7 +435,8 @@ void snapshot::find_joins() {
 void snapshot::classify() {
     const std::uint32_t parked = static_cast<std::uint32_t>(how_.value("fiber.parked"));
     const std::uint32_t parked_user = static_cast<std::uint32_t>(how_.value("fiber.parked_user"));
-    const unsigned shift = static_cast<unsigned>(how_.value("fiber.mark_shift"));
+    const auto shift =
+        static_cast<unsigned>(std::min<std::size_t>(how_.value("fiber.mark_shift"), 63));
     std::map<address, std::uint32_t> runs_on;
     for (std::uint32_t i = 0; i < carriers.size(); ++i)
         if (carriers[i].running != 0) runs_on.emplace(carriers[i].running, i);
@@ -505,6 +554,7 @@ void snapshot::read_objects() {
             {at + capacity, &words[1], 8, false});  // For a channel; otherwise not looked at.
     }
     of_.read(pieces);
+    const std::size_t one_reader = std::max<std::size_t>(how_.value("shared_mutex.one_reader"), 1);
     std::unordered_set<address> unread;
     for (std::size_t i = 0; i < pieces.size(); i += 2)
         if (!pieces[i].is_read) unread.insert(pieces[i].at);
@@ -519,7 +569,7 @@ void snapshot::read_objects() {
         if (!is_lock) continue;
         const bool is_read =
             f.waits != wait::mutex && (words[0] & how_.value("shared_mutex.has_readers")) != 0;
-        f.detail = is_read ? words[0] / how_.value("shared_mutex.one_reader") : 0;
+        f.detail = is_read ? words[0] / one_reader : 0;
         if (is_read) continue;
         f.waits_by = holder_of(words[0]);
         f.holder = words[0] & ~std::uint64_t{how_.value("mutex.flags")};
@@ -533,10 +583,12 @@ void snapshot::read_workers() {
     if (!how_.has("context.size")) return;
     const std::size_t size = how_.value("context.size"),
                       per_block = how_.value("contexts.per_block");
-    if (size < 64 || size > 1 << 14 || per_block > 1 << 16) return;
+    if (size < 64 || size > 1 << 14 || per_block == 0 || !may_have(per_block, size)) return;
     std::vector<char> block(size * per_block);
     const address table = how_.place("contexts") + how_.value("contexts.blocks");
-    for (std::size_t b = 0; b < how_.value("contexts.blocks_most"); ++b) {
+    const std::size_t blocks =
+        std::min(how_.value("contexts.blocks_most"), workers_most / per_block);
+    for (std::size_t b = 0; b < blocks && may_have(workers.size(), size); ++b) {
         const address at = of_.get<address>(table + b * 8).value_or(0);
         if (at == 0 || !of_.read(at, block.data(), block.size())) return;
         for (std::size_t i = 0; i < per_block; ++i) {

@@ -110,12 +110,12 @@ private:
 
     void read_slabs();
     [[nodiscard]] address descriptor_at(const slab& s, std::uint64_t index) const;
-    // The descriptors as they were before the queues were read, by number.
-    struct first_look {
-        std::unique_ptr<char[]> bytes;
-        std::vector<bool> is_read;
-    };
+    // The fibers' numbers, ascending, with a hash of their descriptors as they were before the
+    // queues were read. What the process keeps for no fiber takes no room here.
+    using first_look = std::vector<std::pair<std::uint32_t, std::size_t>>;
     [[nodiscard]] first_look read_descriptors() const;
+    [[nodiscard]] bool may_have(std::uint64_t count, std::size_t bytes_each) const;
+    [[nodiscard]] bool step();
     void read_clusters();
     void read_carriers(std::uint32_t cluster, address first);
     void read_processor(std::uint32_t cluster, address at);
@@ -134,9 +134,11 @@ private:
 
     const process& of_;
     const layout& how_;
-    std::vector<slab> slabs_;                     // By address.
-    std::vector<address> descriptors_;            // By number: slab after slab.
-    std::vector<std::uint32_t> fiber_of_number_;  // Its index in fibers, or nobody.
+    const std::uint64_t bytes_;           // process::bytes()
+    std::vector<slab> slabs_;             // By address.
+    std::size_t stacks_ = 0;              // How many descriptors there are: slab after slab.
+    std::vector<std::uint32_t> numbers_;  // Of each of `fibers`, ascending.
+    std::size_t steps_left_ = 0;          // In lists, of which a fiber is in one.
     std::map<address, std::uint32_t> cluster_index_;
     std::map<address, std::uint32_t> processor_index_;
     std::map<address, std::uint32_t>

@@ -1,41 +1,44 @@
 // SPDX-License-Identifier: MIT
 #include "symbols.hpp"
 
-#include <cxxabi.h>
-#include <dwarf.h>
 #include <elf.h>
-#include <elfutils/libdw.h>
-#include <elfutils/libdwfl.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <cassert>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <string_view>
+#include <utility>
+
+#include "printable.hpp"
+#include "symbol_files.hpp"
 
 namespace tool::inspect {
 
 namespace {
 
-std::string demangled(const char* name) {
-    int status = 0;
-    char* const text = abi::__cxa_demangle(name, nullptr, nullptr, &status);
-    std::string result = status == 0 && text != nullptr ? text : name;
-    std::free(text);
-    return result;
-}
+using namespace std::chrono_literals;
 
-const Dwfl_Callbacks callbacks = {
-    .find_elf = dwfl_build_id_find_elf,
-    .find_debuginfo = dwfl_standard_find_debuginfo,
-    .section_address = dwfl_offline_section_address,
-    .debuginfo_path = nullptr,
-};
+// The largest programs there are, with 5 GB of debug information, take some seconds.
+constexpr auto answer_most = 10s, all_answers_most = 60s;
+constexpr std::size_t text_most = 4096, answer_bytes_most = std::size_t{1} << 20,
+                      frames_known_most = 100'000, inlined_most = 200, modules_most = 100'000;
+constexpr unsigned headers_most = 256;
 
 // The address from which a program or library would lie if it were loaded at 0.
 bool lowest_address(const memory& m, address base, address& low) {
     const auto head = m.get<Elf64_Ehdr>(base);
     if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return false;
-    if (head->e_phentsize != sizeof(Elf64_Phdr)) return false;
+    if (head->e_phentsize != sizeof(Elf64_Phdr) || head->e_phnum > headers_most) return false;
     std::vector<Elf64_Phdr> all(head->e_phnum);
     if (!m.read(base + head->e_phoff, all.data(), all.size() * sizeof all[0])) return false;
     low = ~address{0};
@@ -44,139 +47,286 @@ bool lowest_address(const memory& m, address base, address& low) {
     return low != ~address{0};
 }
 
-// The name that a programmer gave it, with its class and namespace as far as debug information
-// tells.
-std::string name_of(Dwarf_Die& die) {
-    Dwarf_Attribute attribute;
-    for (const unsigned which : {unsigned{DW_AT_linkage_name}, unsigned{DW_AT_MIPS_linkage_name}})
-        if (dwarf_attr_integrate(&die, which, &attribute) != nullptr)
-            if (const char* name = dwarf_formstring(&attribute)) return demangled(name);
-    const char* name = dwarf_diename(&die);
-    return name != nullptr ? name : "";
+
+// --- What goes over the socket: numbers as they are, texts after their length. ---
+
+template <class T>
+void put(std::string& to, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-bool has_address(Dwarf_Die& die, Dwarf_Addr at) { return dwarf_haspc(&die, at) > 0; }
-
-// The chain of inlined functions at `at` below `die`, outermost first.
-void collect_inlined(Dwarf_Die* die, Dwarf_Addr at, std::vector<Dwarf_Die>& chain) {
-    Dwarf_Die child;
-    if (dwarf_child(die, &child) != 0) return;
-    do {
-        const int tag = dwarf_tag(&child);
-        const bool is_inlined = tag == DW_TAG_inlined_subroutine;
-        const bool is_block =
-            tag == DW_TAG_lexical_block || tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
-        if ((!is_inlined && !is_block) || !has_address(child, at)) continue;
-        if (is_inlined) chain.push_back(child);
-        return collect_inlined(&child, at, chain);
-    } while (dwarf_siblingof(&child, &child) == 0);
+void put(std::string& to, const std::string& text) {
+    const std::string short_one = printable(std::string_view{text}.substr(0, text_most));
+    put(to, static_cast<std::uint32_t>(short_one.size()));
+    to += short_one;
 }
 
-// The function of a compilation unit that holds `at`.
-bool find_function(Dwarf_Die* in, Dwarf_Addr at, Dwarf_Die& found) {
-    Dwarf_Die child;
-    if (dwarf_child(in, &child) != 0) return false;
-    do {
-        const int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_subprogram && has_address(child, at)) {
-            found = child;
-            return true;
+void put(std::string& to, const std::vector<unwind_op>& ops) {
+    put(to, static_cast<std::uint32_t>(ops.size()));
+    for (const unwind_op& op : ops) {
+        put(to, op.atom);
+        put(to, op.number);
+        put(to, op.number2);
+    }
+}
+
+// Takes the same apart. What is cut off counts as zeros: the helper may be anybody's by now.
+class answer {
+public:
+    explicit answer(std::string_view bytes) : left_{bytes} {}
+    template <class T>
+    T take() {
+        T value{};
+        if (left_.size() < sizeof value) left_ = {};
+        if (!left_.empty()) {
+            std::memcpy(&value, left_.data(), sizeof value);
+            left_.remove_prefix(sizeof value);
         }
-        const bool may_hold =
-            tag == DW_TAG_namespace || tag == DW_TAG_class_type || tag == DW_TAG_structure_type;
-        if (may_hold && find_function(&child, at, found)) return true;
-    } while (dwarf_siblingof(&child, &child) == 0);
-    return false;
+        return value;
+    }
+    std::string text() {
+        const auto n = std::min<std::size_t>(take<std::uint32_t>(), left_.size());
+        const std::string_view found = left_.substr(0, n);
+        left_.remove_prefix(n);
+        return printable(found);  // Nothing changes, if it is what the helper should send.
+    }
+    std::vector<unwind_op> ops() {
+        std::vector<unwind_op> all(std::min<std::size_t>(take<std::uint32_t>(), unwind_op::most));
+        for (unwind_op& op : all) {
+            op.atom = take<std::uint8_t>();
+            op.number = take<std::uint64_t>();
+            op.number2 = take<std::uint64_t>();
+        }
+        return all;
+    }
+
+private:
+    std::string_view left_;
+};
+
+std::string bytes_of(const std::vector<source_frame>& frames) {
+    std::string all;
+    const std::size_t n = std::min(frames.size(), inlined_most);
+    put(all, static_cast<std::uint32_t>(n));
+    // The last one is the function itself.
+    for (std::size_t i = frames.size() - n; i < frames.size(); ++i) {
+        put(all, frames[i].function);
+        put(all, frames[i].file);
+        put(all, frames[i].line);
+        put(all, frames[i].is_inlined);
+    }
+    return all;
+}
+
+std::string bytes_of(const unwind_plan& p) {
+    std::string all;
+    put(all, p.is_there);
+    put(all, p.is_signal);
+    put(all, p.cfa);
+    for (const unwind_rule& r : p.rules) {
+        put(all, r.is);
+        put(all, r.ops);
+    }
+    return all;
+}
+
+struct request {
+    std::uint32_t what;
+    address at;
+};
+
+bool send_all(int to, const std::string& bytes) {
+    for (std::size_t done = 0; done < bytes.size();) {
+        const ssize_t n = send(to, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        done += static_cast<std::size_t>(n);
+    }
+    return true;
+}
+
+void bound_memory() {
+    const auto all = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) *
+                     static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    const rlimit bytes{std::max<rlim_t>(all / 4, rlim_t{1} << 30), RLIM_INFINITY};
+    // Private memory alone: the files are mapped, and may be larger.
+    setrlimit(RLIMIT_DATA, &bytes);
+    const rlimit none{};
+    setrlimit(RLIMIT_CORE, &none);
+}
+
+// The helper. It has nothing but the socket, and ends with whoever asks.
+[[noreturn]] void serve(int socket, const std::vector<module_file>& files, int parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(0);
+    // The terminal's signals are for the command, which may still want names after them.
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) std::signal(signal, SIG_IGN);
+    for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL})
+        std::signal(signal, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    if (const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC); nowhere >= 0)
+        for (const int fd : {0, 1, 2}) dup2(nowhere, fd);
+    if (socket != 3) dup2(socket, 3);
+    close_range(4, ~0u, 0);
+    bound_memory();
+    symbol_files from{files};
+    std::string ready;
+    put(ready, std::uint32_t{0});
+    bool is_asked = send_all(3, ready);
+    for (request r; is_asked && read(3, &r, sizeof r) == sizeof r;) {
+        std::string what;
+        if (r.what == 0)
+            put(what, from.function(r.at));
+        else if (r.what == 1)
+            what = bytes_of(from.frames(r.at));
+        else
+            what = bytes_of(from.plan(r.at));
+        if (what.size() > answer_bytes_most) what.clear();
+        std::string framed;
+        put(framed, static_cast<std::uint32_t>(what.size()));
+        is_asked = send_all(3, framed + what);
+    }
+    _exit(0);
 }
 
 }  // namespace
 
-symbols::symbols(const process& of) {
-    dwfl_ = dwfl_begin(&callbacks);
-    dwfl_report_begin(dwfl_);
+symbols::symbols(const process& of) : left_{all_answers_most} {
+    std::vector<module_file> files;
     for (const mapping& m : of.mappings()) {
-        const std::string file = of.file_of(m);
         address low = 0;
-        if (m.offset != 0 || file.empty() || !lowest_address(of, m.begin, low)) continue;
-        // A file that cannot be opened, or is not an ELF file, gives no names.
-        dwfl_report_elf(dwfl_, m.path.c_str(), file.c_str(), -1, m.begin - low, true);
+        const std::string file = m.offset == 0 ? of.file_of(m) : std::string{};
+        if (file.empty() || modules_.size() == modules_most || !lowest_address(of, m.begin, low)) {
+            // The rest of one, as the addresses of its parts say.
+            if (!modules_.empty() && m.path == modules_.back().path && !m.path.empty())
+                modules_.back().end = m.end;
+            continue;
+        }
+        modules_.push_back({m.begin, m.end, m.begin - low, m.path});
+        files.push_back({m.path, file, m.begin - low});
     }
-    dwfl_report_end(dwfl_, nullptr, nullptr);
+    std::sort(modules_.begin(), modules_.end(),
+              [](const module& a, const module& b) { return a.begin < b.begin; });
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) return;
+    const int parent = getpid();
+    helper_ = fork();
+    if (helper_ == 0) {
+        try {
+            serve(pair[1], files, parent);
+        } catch (...) {  // Out of memory.
+            _exit(1);
+        }
+    }
+    close(pair[1]);
+    socket_ = pair[0];
+    // The files are open once it answers, so that the process may end.
+    std::uint32_t ready = 0;
+    const auto begin = clock::now();
+    if (helper_ < 0 || !receive(&ready, sizeof ready, begin + answer_most)) end_helper();
+    left_ -= clock::now() - begin;
 }
 
-symbols::~symbols() { dwfl_end(dwfl_); }
+symbols::~symbols() {
+    const std::string said = complaint_;
+    end_helper();
+    if (!said.empty()) fmt::print(stderr, "ums: {}\n", said);
+}
+
+void symbols::end_helper() {
+    if (socket_ >= 0) close(std::exchange(socket_, -1));
+    if (helper_ <= 0) return;
+    // It keeps nothing that would have to be put away.
+    kill(helper_, SIGKILL);
+    while (waitpid(helper_, nullptr, 0) < 0 && errno == EINTR) continue;
+    helper_ = -1;
+    complaint_ =
+        "names and calls are missing: the program's files could not be read within bounds of time "
+        "and memory";
+}
+
+bool symbols::receive(void* into, std::size_t bytes, clock::time_point until) {
+    for (std::size_t done = 0; done < bytes;) {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - clock::now());
+        pollfd ready{socket_, POLLIN, 0};
+        const int n = left.count() > 0 ? poll(&ready, 1, static_cast<int>(left.count())) : 0;
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) return false;
+        const ssize_t got =
+            recv(socket_, static_cast<char*>(into) + done, bytes - done, MSG_DONTWAIT);
+        if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+        if (got <= 0) return false;
+        done += static_cast<std::size_t>(got);
+    }
+    return true;
+}
+
+std::string symbols::ask(question what, address at) {
+    if (socket_ < 0) return {};
+    const auto begin = clock::now();
+    const auto until = begin + std::min<clock::duration>(answer_most, left_);
+    const request asked{static_cast<std::uint32_t>(what), at};
+    std::uint32_t bytes = 0;
+    std::string found;
+    bool is_there = send(socket_, &asked, sizeof asked, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+                        static_cast<ssize_t>(sizeof asked) &&
+                    receive(&bytes, sizeof bytes, until) && bytes <= answer_bytes_most;
+    if (is_there) {
+        found.resize(bytes);
+        is_there = receive(found.data(), bytes, until);
+    }
+    left_ -= clock::now() - begin;
+    if (is_there) return found;
+    end_helper();
+    return {};
+}
+
+std::string symbols::in_module(address at) const {
+    auto m = std::upper_bound(modules_.begin(), modules_.end(), at,
+                              [](address a, const module& one) { return a < one.begin; });
+    if (m == modules_.begin() || at >= (--m)->end) return fmt::format("0x{:x}", at);
+    return fmt::format("{}+0x{:x}", printable(m->path), at - m->begin);
+}
 
 std::string symbols::function(address at) {
-    Dwfl_Module* const in = dwfl_addrmodule(dwfl_, at);
-    if (in == nullptr) return fmt::format("0x{:x}", at);
-    GElf_Off offset = 0;
-    GElf_Sym symbol;
-    if (const char* name =
-            dwfl_module_addrinfo(in, at, &offset, &symbol, nullptr, nullptr, nullptr))
-        return demangled(name);
-    Dwarf_Addr begin = 0;
-    const char* path =
-        dwfl_module_info(in, nullptr, &begin, nullptr, nullptr, nullptr, nullptr, nullptr);
-    return fmt::format("{}+0x{:x}", path != nullptr ? path : "?", at - begin);
+    std::string name = answer{ask(question::function, at)}.text();
+    return name.empty() ? in_module(at) : name;
 }
 
 const std::vector<source_frame>& symbols::frames(address pc) {
+    if (known_.size() >= frames_known_most) known_.clear();
     const auto [at, is_new] = known_.try_emplace(pc);
-    if (is_new) at->second = look_up(pc);
+    if (!is_new) return at->second;
+    const std::string bytes = ask(question::frames, pc);
+    answer from{bytes};
+    const auto n = std::min<std::size_t>(from.take<std::uint32_t>(), inlined_most);
+    for (std::size_t i = 0; i < n; ++i) {
+        source_frame& f = at->second.emplace_back();
+        f.function = from.text();
+        f.file = from.text();
+        f.line = from.take<int>();
+        f.is_inlined = from.take<std::uint8_t>() != 0;
+    }
+    if (n == 0) at->second.emplace_back();
+    if (source_frame& last = at->second.back(); last.function.empty()) last.function = in_module(pc);
     return at->second;
 }
 
-std::vector<source_frame> symbols::look_up(address pc) {
-    std::vector<source_frame> found;
-    Dwfl_Module* const in = dwfl_addrmodule(dwfl_, pc);
-    Dwarf_Addr bias = 0;
-    Dwarf_Die* const unit = in != nullptr ? dwfl_module_addrdie(in, pc, &bias) : nullptr;
-    source_frame last;
-    last.function = function(pc);
-    if (in != nullptr) {
-        if (Dwfl_Line* line = dwfl_module_getsrc(in, pc)) {
-            int number = 0;
-            if (const char* file =
-                    dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr)) {
-                last.file = file;
-                last.line = number;
-            }
-        }
+unwind_plan symbols::plan(address pc) {
+    const std::string bytes = ask(question::plan, pc);
+    answer from{bytes};
+    unwind_plan p;
+    p.is_there = from.take<std::uint8_t>() != 0;
+    p.is_signal = from.take<std::uint8_t>() != 0;
+    p.cfa = from.ops();
+    for (unwind_rule& r : p.rules) {
+        r.is = static_cast<unwind_rule::kind>(from.take<std::uint8_t>());
+        r.ops = from.ops();
     }
-    Dwarf_Die whole;
-    if (unit != nullptr && find_function(unit, pc - bias, whole)) {
-        std::vector<Dwarf_Die> chain;
-        collect_inlined(&whole, pc - bias, chain);
-        Dwarf_Files* files = nullptr;
-        std::size_t count = 0;
-        dwarf_getsrcfiles(unit, &files, &count);
-        std::string file = last.file;
-        int line = last.line;
-        for (auto die = chain.rbegin(); die != chain.rend(); ++die) {
-            found.push_back({name_of(*die), file, line, true});
-            Dwarf_Attribute attribute;
-            Dwarf_Word value = 0;
-            if (dwarf_formudata(dwarf_attr(&*die, DW_AT_call_line, &attribute), &value) == 0)
-                line = static_cast<int>(value);
-            if (dwarf_formudata(dwarf_attr(&*die, DW_AT_call_file, &attribute), &value) == 0 &&
-                files != nullptr)
-                if (const char* name = dwarf_filesrc(files, value, nullptr, nullptr)) file = name;
-        }
-        last.file = file;
-        last.line = line;
-        if (std::string name = name_of(whole); !name.empty()) last.function = std::move(name);
-    }
-    found.push_back(std::move(last));
-    return found;
-}
-
-symbols::tables symbols::unwind_tables(address at) {
-    tables t;
-    Dwfl_Module* const in = dwfl_addrmodule(dwfl_, at);
-    if (in == nullptr) return t;
-    t.of[0] = dwfl_module_eh_cfi(in, &t.bias[0]);
-    t.of[1] = dwfl_module_dwarf_cfi(in, &t.bias[1]);
-    return t;
+    return p;
 }
 
 std::string start_function(std::string demangled) {

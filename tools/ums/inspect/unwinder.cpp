@@ -4,48 +4,21 @@
 #include <dwarf.h>
 
 #include <cassert>
-#include <cstdlib>
 #include <cstring>
 
 namespace tool::inspect {
 
 namespace {
 
-constexpr std::size_t frames_most = 256;
+constexpr std::size_t frames_most = 256, plans_most = 100'000;
 
 }  // namespace
 
-unwinder::~unwinder() {
-    for (auto& [pc, p] : plans_) std::free(p.frame);
-}
-
-const unwinder::plan& unwinder::plan_for(address pc) {
+const unwind_plan& unwinder::plan_for(address pc) {
+    if (plans_.size() >= plans_most) plans_.clear();
     const auto [at, is_new] = plans_.try_emplace(pc);
-    plan& p = at->second;
-    if (!is_new) return p;
-    const symbols::tables tables = tables_.unwind_tables(pc);
-    for (int i = 0; i < 2 && !p.is_there; ++i) {
-        if (tables.of[i] == nullptr) continue;
-        if (dwarf_cfi_addrframe(tables.of[i], pc - tables.bias[i], &p.frame) != 0) continue;
-        p.is_there = dwarf_frame_cfa(p.frame, &p.cfa, &p.cfa_count) == 0;
-        if (!p.is_there) {
-            std::free(p.frame);
-            p.frame = nullptr;
-        }
-    }
-    assert(p.is_there == (p.frame != nullptr) && "a plan has lost its frame, or kept a wrong one");
-    if (!p.is_there) return p;
-    dwarf_frame_info(p.frame, nullptr, nullptr, &p.is_signal);
-    for (unsigned i = 0; i < registers::count; ++i) {
-        rule& r = p.rules[i];
-        if (dwarf_frame_register(p.frame, static_cast<int>(i), r.storage, &r.ops, &r.count) != 0)
-            r.kind = rule::undefined;
-        else if (r.count != 0)
-            r.kind = rule::expression;
-        else
-            r.kind = r.ops == r.storage ? rule::undefined : rule::same;
-    }
-    return p;
+    if (is_new) at->second = tables_.plan(pc);
+    return at->second;
 }
 
 bool unwinder::load(const stack_copy& copy, address at, std::uint64_t& value) const {
@@ -58,9 +31,8 @@ bool unwinder::load(const stack_copy& copy, address at, std::uint64_t& value) co
     return of_.read(at, &value, sizeof value);
 }
 
-bool unwinder::evaluate(const Dwarf_Op* ops, std::size_t count, const registers& r,
-                        const stack_copy& copy, address cfa, std::uint64_t& result,
-                        bool& is_value) const {
+bool unwinder::evaluate(std::span<const unwind_op> ops, const registers& r, const stack_copy& copy,
+                        address cfa, std::uint64_t& result, bool& is_value) const {
     std::uint64_t stack[16];
     std::size_t depth = 0;
     is_value = false;
@@ -72,8 +44,7 @@ bool unwinder::evaluate(const Dwarf_Op* ops, std::size_t count, const registers&
     const auto push_register = [&](unsigned number, std::uint64_t offset) {
         return number < registers::count && r.is_known[number] && push(r.value[number] + offset);
     };
-    for (std::size_t i = 0; i < count; ++i) {
-        const Dwarf_Op& op = ops[i];
+    for (const unwind_op& op : ops) {
         bool done = true;
         if (op.atom >= DW_OP_breg0 && op.atom <= DW_OP_breg31) {
             done = push_register(op.atom - DW_OP_breg0, op.number);
@@ -166,25 +137,25 @@ bool unwinder::evaluate(const Dwarf_Op* ops, std::size_t count, const registers&
     return true;
 }
 
-bool unwinder::step(const plan& p, registers& r, const stack_copy& copy, bool& ended) const {
+bool unwinder::step(const unwind_plan& p, registers& r, const stack_copy& copy, bool& ended) const {
     assert(p.is_there && "a step by rules that were not found");
     ended = false;
-    if (p.rules[registers::ip].kind == rule::undefined) {
+    if (p.rules[registers::ip].is == unwind_rule::undefined) {
         ended = true;
         return false;
     }
     std::uint64_t cfa = 0;
     bool is_value = false;
-    if (!evaluate(p.cfa, p.cfa_count, r, copy, 0, cfa, is_value)) return false;
+    if (!evaluate(p.cfa, r, copy, 0, cfa, is_value)) return false;
     registers out;
     for (unsigned i = 0; i < registers::count; ++i) {
-        const rule& how = p.rules[i];
-        if (how.kind == rule::same && i != registers::sp && i != registers::ip) {
+        const unwind_rule& how = p.rules[i];
+        if (how.is == unwind_rule::same && i != registers::sp && i != registers::ip) {
             out.value[i] = r.value[i];
             out.is_known[i] = r.is_known[i];
-        } else if (how.kind == rule::expression) {
+        } else if (how.is == unwind_rule::expression) {
             std::uint64_t v = 0;
-            if (!evaluate(how.ops, how.count, r, copy, cfa, v, is_value)) continue;
+            if (!evaluate(how.ops, r, copy, cfa, v, is_value)) continue;
             if (is_value || load(copy, v, v)) out.set(i, v);
         }
     }
@@ -204,7 +175,7 @@ call_stack unwinder::unwind(registers r, const stack_copy& copy) {
         const address pc = r.value[registers::ip];
         // One byte into the call, so that addr2line need not be told which frames are returns.
         found.frames.push_back(is_return ? pc - 1 : pc);
-        const plan& p = plan_for(is_return ? pc - 1 : pc);
+        const unwind_plan& p = plan_for(is_return ? pc - 1 : pc);
         bool ended = false;
         if (!p.is_there || !step(p, r, copy, ended)) {
             found.is_cut_off = !ended;

@@ -11,7 +11,7 @@ namespace {
 // Semicolons, line ends and the last space have a meaning in this format.
 std::string plain(std::string name) {
     std::replace(name.begin(), name.end(), ';', ':');
-    std::replace(name.begin(), name.end(), '\n', ' ');
+    // Names are fit for a terminal by now: they have no end of a line.
     return name;
 }
 

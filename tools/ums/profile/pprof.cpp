@@ -4,6 +4,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <map>
 #include <stdexcept>
 #include <unordered_map>
@@ -63,13 +64,23 @@ std::string compressed(const std::string& text) {
     if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, MAX_WBITS + gzip, 8,
                      Z_DEFAULT_STRATEGY) != Z_OK)
         throw std::runtime_error{"zlib cannot compress"};
-    std::string out(deflateBound(&z, text.size()), '\0');
-    z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-    z.avail_in = static_cast<uInt>(text.size());
-    z.next_out = reinterpret_cast<Bytef*>(out.data());
-    z.avail_out = static_cast<uInt>(out.size());
-    const int done = deflate(&z, Z_FINISH);
-    out.resize(z.total_out);
+    // Piece by piece: zlib counts in 32 bits.
+    constexpr std::size_t piece = std::size_t{1} << 24;
+    std::string out;
+    int done = Z_OK;
+    for (std::size_t at = 0; done == Z_OK;) {
+        if (z.avail_in == 0 && at < text.size()) {
+            z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data() + at));
+            z.avail_in = static_cast<uInt>(std::min(piece, text.size() - at));
+            at += z.avail_in;
+        }
+        const std::size_t before = out.size();
+        out.resize(before + piece);
+        z.next_out = reinterpret_cast<Bytef*>(out.data() + before);
+        z.avail_out = static_cast<uInt>(piece);
+        done = deflate(&z, at == text.size() ? Z_FINISH : Z_NO_FLUSH);
+        out.resize(out.size() - z.avail_out);
+    }
     deflateEnd(&z);
     if (done != Z_STREAM_END) throw std::runtime_error{"zlib cannot compress"};
     return out;

@@ -16,6 +16,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "../inspect/printable.hpp"
 #include "../inspect/stacks.hpp"
 #include "../inspect/wait_words.hpp"
 
@@ -26,7 +27,9 @@ using namespace inspect;
 namespace {
 
 constexpr std::size_t page_bytes = 4096, pages_most = 8, carriers_most = 100'000,
-                      spawners_most = 24;
+                      spawners_most = 24, origins_most = 4'000'000,
+                      // Programs have some hundred.
+    sums_most = 200'000, frames_most = 1'000'000, known_most = 100'000;
 // Looks at what is off a CPU are at least this far apart, and take at most a tenth of the time.
 constexpr double off_interval_s = 0.1, off_share = 0.1;
 
@@ -281,10 +284,10 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
     } else {
         std::string name;
         std::getline(std::ifstream{thread_file(of_.pid(), tid, "comm")}, name);
-        k.frames.push_back(label("[thread " + name + "]"));
+        k.frames.push_back(label("[thread " + printable(name) + "]"));
     }
     add_calls(k.frames, by_.unwind(then, {begin, bytes}), id != 0);
-    sum& to = sums_[k];
+    sum& to = sum_of(std::move(k));
     to.ns += static_cast<double>(ns);
     ++to.count;
 }
@@ -295,7 +298,7 @@ void sampler::look_off_cpu(double ns) {
     std::vector<std::uint32_t> chosen;
     for (std::uint32_t i = 0; i < s.fibers.size(); ++i) {
         const fiber_record& f = s.fibers[i];
-        origins_.try_emplace(f.id, origin_of(f));
+        if (origins_.size() < origins_most) origins_.try_emplace(f.id, origin_of(f));
         // The registers of a thread in a page fault would be known only after the fault.
         const bool is_off = f.state == fiber_state::parked || f.state == fiber_state::ready ||
                             (f.state == fiber_state::blocked && f.waits == wait::system_call);
@@ -315,7 +318,7 @@ void sampler::look_off_cpu(double ns) {
         if (f.waits == wait::join && f.waits_by != nobody)
             why = "end of " + without_arguments(starts_.of(s.fibers[f.waits_by].run));
         k.frames.push_back(label("[waits: " + why + "]"));
-        sum& to = sums_[k];
+        sum& to = sum_of(std::move(k));
         to.ns += ns;
         ++to.count;
     }
@@ -360,6 +363,7 @@ void sampler::add_calls(std::vector<std::uint32_t>& to, const call_stack& calls,
 
 // The outermost frame first.
 const std::vector<std::uint32_t>& sampler::frames_of(address pc) {
+    if (known_.size() >= known_most) known_.clear();
     const auto [at, is_new] = known_.try_emplace(pc);
     if (!is_new) return at->second;
     const std::vector<source_frame>& all = names_.frames(pc);
@@ -370,7 +374,14 @@ const std::vector<std::uint32_t>& sampler::frames_of(address pc) {
     return at->second;
 }
 
+// Stacks that are made to be all different come together in the end.
+sampler::sum& sampler::sum_of(key k) {
+    if (sums_.size() >= sums_most && !sums_.contains(k)) k.frames = {label("[other]")};
+    return sums_[std::move(k)];
+}
+
 std::uint32_t sampler::number(frame f) {
+    if (frames_.size() >= frames_most && !numbers_.contains(f)) f = {"[other]", {}, 0};
     const auto [at, is_new] =
         numbers_.try_emplace(std::move(f), static_cast<std::uint32_t>(frames_.size()));
     if (is_new) frames_.push_back(at->first);

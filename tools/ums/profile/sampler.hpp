@@ -70,6 +70,7 @@ private:
     void look_off_cpu(double ns);
     [[nodiscard]] std::vector<std::uint32_t> spawners(const origin& of);
     void add_calls(std::vector<std::uint32_t>& to, const inspect::call_stack& calls, bool is_fiber);
+    [[nodiscard]] sum& sum_of(key k);
     [[nodiscard]] std::uint32_t number(frame f);
     [[nodiscard]] std::uint32_t label(std::string text) { return number({std::move(text), {}, 0}); }
     [[nodiscard]] const std::vector<std::uint32_t>& frames_of(address pc);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t first_fiber = 1'000'000;
 
 std::string json_text(std::string_view text) {
-    return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1000; }
 

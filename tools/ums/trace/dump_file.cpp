@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cassert>
+#include <bit>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
+
+#include "../inspect/regular_file.hpp"
 
 namespace tool::tracing {
 
@@ -37,6 +38,7 @@ public:
             std::string rights, device, inode;
             words >> std::hex >> m.begin >> dash >> m.end >> rights >> m.offset >> device >> inode;
             std::getline(words >> std::ws, m.path);
+            m.path = inspect::path_in_maps(std::move(m.path));
             mappings_.push_back(std::move(m));
         }
     }
@@ -57,6 +59,7 @@ public:
         return std::nullopt;
     }
     [[nodiscard]] std::int64_t now() const override { return 0; }
+    [[nodiscard]] std::uint64_t bytes() const override { return 0; }
 
 private:
     // What the program has not changed can still be read from its files.
@@ -64,10 +67,8 @@ private:
         for (const inspect::mapping& m : mappings_) {
             if (p.at < m.begin || p.at >= m.end || p.bytes > m.end - p.at || file_of(m).empty())
                 continue;
-            std::ifstream file{m.path, std::ios::binary};
-            file.seekg(static_cast<std::streamoff>(m.offset + (p.at - m.begin)));
-            return static_cast<bool>(
-                file.read(static_cast<char*>(p.into), static_cast<std::streamsize>(p.bytes)));
+            return inspect::regular_file{m.path}.read(m.offset + (p.at - m.begin), p.into,
+                                                      p.bytes) == p.bytes;
         }
         return false;
     }
@@ -76,60 +77,80 @@ private:
     std::vector<inspect::mapping> mappings_;
 };
 
-// A part of the file; throws if it is cut off.
-template <class T>
-T take(const std::vector<char>& bytes, std::size_t& at) {
-    T value;
-    assert(at <= bytes.size() && "a position lies behind the end of the dump");
-    if (bytes.size() - at < sizeof value) throw std::runtime_error{"the file is cut off"};
-    std::memcpy(&value, bytes.data() + at, sizeof value);
-    at += sizeof value;
-    return value;
+// The file, from its beginning on. Throws if it is cut off.
+class parts {
+public:
+    explicit parts(const std::string& path) : file_{path} {}
+    template <class T>
+    T take() {
+        T value;
+        take(&value, sizeof value);
+        return value;
+    }
+    void take(void* into, std::size_t bytes) {
+        if (file_.read(at_, into, bytes) != bytes) throw std::runtime_error{"the file is cut off"};
+        at_ += bytes;
+    }
+    [[nodiscard]] std::uint64_t left() const { return file_.size() - at_; }
+
+private:
+    inspect::regular_file file_;
+    std::uint64_t at_ = 0;
+};
+
+// Of processors; each has one.
+constexpr std::size_t rings_most = 10'000;
+// /proc/PID/maps is some hundred kilobytes.
+constexpr std::uint64_t maps_most = 64 << 20;
+
+ring ring_of(const dump_ring& r, parts& file) {
+    const std::uint64_t kept = std::min(r.count, r.capacity);
+    if (kept > file.left() / sizeof(raw_record) || !std::has_single_bit(r.capacity))
+        throw std::runtime_error{"the file is cut off"};
+    ring one{static_cast<std::uint32_t>(r.processor),
+             std::string{r.cluster, strnlen(r.cluster, 16)},
+             0,
+             {}};
+    one.raw.resize(kept);
+    file.take(one.raw.data(), kept * sizeof(raw_record));
+    const auto after = file.take<std::uint64_t>();
+    // The oldest lies where the next one would go. Those that were written meanwhile may be torn.
+    std::rotate(one.raw.begin(),
+                one.raw.begin() +
+                    static_cast<std::ptrdiff_t>(kept < r.capacity ? 0 : r.count & (r.capacity - 1)),
+                one.raw.end());
+    const std::uint64_t oldest = r.count - kept;
+    one.lost = after >= r.capacity ? after - r.capacity + 1 : 0;
+    const std::uint64_t torn = std::min(std::max(one.lost, oldest) - oldest, kept);
+    one.raw.erase(one.raw.begin(), one.raw.begin() + static_cast<std::ptrdiff_t>(torn));
+    return one;
 }
 
 }  // namespace
 
 bool is_dump(const std::string& path) {
     char first[sizeof magic] = {};
-    std::ifstream file{path, std::ios::binary};
-    return file.read(first, sizeof first) && std::memcmp(first, magic, sizeof magic) == 0;
+    return inspect::regular_file{path}.get(0, first) &&
+           std::memcmp(first, magic, sizeof magic) == 0;
 }
 
 dump read_dump(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    const std::vector<char> bytes{std::istreambuf_iterator<char>{file}, {}};
-    std::size_t at = 0;
-    const auto head = take<dump_head>(bytes, at);
+    parts file{path};
+    const auto head = file.take<dump_head>();
     dump d;
     d.what.process = static_cast<int>(head.process);
     d.what.began = {head.began_stamp, head.began_ns};
     d.what.now = {head.now_stamp, head.now_ns};
     for (;;) {
-        const auto r = take<dump_ring>(bytes, at);
+        const auto r = file.take<dump_ring>();
         if (r.processor == ~std::uint64_t{0}) break;
-        const std::uint64_t kept = std::min(r.count, r.capacity);
-        if (kept > (bytes.size() - at) / sizeof(raw_record) || r.capacity == 0 ||
-            (r.capacity & (r.capacity - 1)) != 0)
-            throw std::runtime_error{"the file is cut off"};
-        ring one{static_cast<std::uint32_t>(r.processor),
-                 std::string{r.cluster, strnlen(r.cluster, 16)},
-                 0,
-                 {}};
-        const char* const slots = bytes.data() + at;
-        at += kept * sizeof(raw_record);
-        const auto after = take<std::uint64_t>(bytes, at);
-        const std::uint64_t whole = after + 1 > r.capacity ? after + 1 - r.capacity : 0;
-        one.lost = whole;
-        for (std::uint64_t i = whole; i < r.count; ++i) {
-            raw_record x;
-            assert((i & (r.capacity - 1)) < kept && "a record lies behind its ring");
-            std::memcpy(&x, slots + (i & (r.capacity - 1)) * sizeof x, sizeof x);
-            one.raw.push_back(x);
-        }
-        d.what.rings.push_back(std::move(one));
+        if (d.what.rings.size() == rings_most) throw std::runtime_error{"the file is cut off"};
+        d.what.rings.push_back(ring_of(r, file));
     }
-    std::istringstream maps{std::string{bytes.data() + at, bytes.size() - at}};
-    d.of = std::make_unique<dumped_process>(d.what.process, maps);
+    std::string maps(std::min(file.left(), maps_most), '\0');
+    file.take(maps.data(), maps.size());
+    std::istringstream lines{std::move(maps)};
+    d.of = std::make_unique<dumped_process>(d.what.process, lines);
     return d;
 }
 

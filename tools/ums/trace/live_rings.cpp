@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cerrno>
 #include <cstring>
@@ -34,6 +36,13 @@ struct ring_head {
 };
 constexpr std::uint64_t most_records_of_a_ring = std::uint64_t{1} << 31;
 constexpr std::size_t most_rings = 10'000;
+// So many are read without a question whether the process has the memory for them.
+constexpr std::size_t few_records = 1 << 16;
+
+std::uint64_t records_with_room() {
+    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+           static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 8 / sizeof(raw_record);
+}
 
 clock_pair both_clocks() {
     timespec t{};
@@ -44,7 +53,7 @@ clock_pair both_clocks() {
 }  // namespace
 
 live_rings::live_rings(const inspect::process& of, const inspect::layout& how)
-    : of_{of}, control_{how.place("trace")} {
+    : of_{of}, control_{how.place("trace")}, records_left_{records_with_room()} {
     const auto c = of_.get<control>(control_);
     if (!c || c->version != 1 || c->record_bytes != sizeof(raw_record))
         throw std::runtime_error{
@@ -75,11 +84,12 @@ void live_rings::switch_off() const { put(offsetof(control, wanted), std::uint32
 
 void live_rings::skip() { walk(nullptr); }
 
-void live_rings::collect(recording& into) {
+bool live_rings::collect(recording& into) {
     into.process = of_.pid();
     walk(&into);
     if (const auto c = of_.get<control>(control_)) into.began = {c->began_stamp, c->began_ns};
     into.now = both_clocks();
+    return records_left_ != 0;
 }
 
 void live_rings::walk(recording* into) {
@@ -97,6 +107,7 @@ void live_rings::collect_ring(address at, recording* into) {
     const auto head = of_.get<ring_head>(at);
     if (!head || head->mask >= most_records_of_a_ring) return;
     const std::uint64_t capacity = head->mask + 1;
+    if (known_.size() >= most_rings && !known_.contains(at)) return;
     const auto [known, is_new] = known_.try_emplace(at);
     place& p = known->second;
     if (into == nullptr) {
@@ -115,7 +126,11 @@ void live_rings::collect_ring(address at, recording* into) {
     if (head->count <= p.read) return;
     std::uint64_t first = p.read;
     if (head->count - first > capacity) first = head->count - capacity;
-    const std::size_t wanted = static_cast<std::size_t>(head->count - first);
+    const auto wanted =
+        static_cast<std::size_t>(std::min<std::uint64_t>(head->count - first, records_left_));
+    // A ring that is larger than its process is none.
+    if (wanted > few_records && wanted > of_.bytes() / sizeof(raw_record)) return;
+    records_left_ -= wanted;
     const std::size_t before = r.raw.size();
     r.raw.resize(before + wanted);
     // There are at most two pieces, because the ring continues at its beginning.
@@ -137,7 +152,7 @@ void live_rings::collect_ring(address at, recording* into) {
     const auto begin = r.raw.begin() + static_cast<std::ptrdiff_t>(before);
     r.raw.erase(begin, begin + static_cast<std::ptrdiff_t>(drop));
     r.lost += first + drop - p.read;
-    p.read = head->count;
+    p.read = first + wanted;
     const std::uint64_t since_gap = head->count - std::min(head->begun_at, head->count);
     r.before_gap = r.raw.size() - std::min<std::uint64_t>(since_gap, r.raw.size());
 }

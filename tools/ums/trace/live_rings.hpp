@@ -29,8 +29,9 @@ public:
 
     // Begins now: skips what is already in the rings.
     void skip();
-    // Adds what has come since the last call.
-    void collect(recording& into);
+    // Adds what has come since the last call. Returns false if the recording is as large as this
+    // machine allows: an eighth of its memory.
+    bool collect(recording& into);
 
 private:
     struct place {
@@ -45,6 +46,7 @@ private:
     const inspect::process& of_;
     inspect::address control_;
     std::map<inspect::address, place> known_;
+    std::uint64_t records_left_;
 };
 
 // What the rings hold. Nothing if the process does not record, or is a core file: that has no

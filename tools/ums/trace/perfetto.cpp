@@ -4,12 +4,13 @@
 #include <fmt/format.h>
 
 #include <cassert>
-#include <fstream>
-#include <iterator>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
+#include <protozero/varint.hpp>
 #include <stdexcept>
-#include <vector>
+
+#include "../inspect/printable.hpp"
+#include "../inspect/regular_file.hpp"
 
 namespace tool::tracing {
 
@@ -41,6 +42,9 @@ constexpr unsigned event_names = 2, iid = 1, name = 2;
 }
 
 constexpr std::uint64_t sequence = 1;
+// Before each packet, with its length.
+constexpr char packet_tag = trace_fields::packet << 3 | 2;
+constexpr std::uint64_t packet_most = 1 << 24;
 constexpr unsigned cleared = 1, needs_state = 2;
 
 // The numbers of all tracks.
@@ -48,7 +52,8 @@ constexpr std::uint64_t process_uuid = 1, fibers_uuid = 2, processors_uuid = 3,
                         first_processor = 16, first_fiber_track = std::uint64_t{1} << 32;
 
 std::string fiber_title(std::uint64_t id, std::string_view name) {
-    return name.empty() ? fmt::format("fiber {}", id) : fmt::format("fiber {} \"{}\"", id, name);
+    return name.empty() ? fmt::format("fiber {}", id)
+                        : fmt::format("fiber {} \"{}\"", id, inspect::printable(name));
 }
 
 }  // namespace
@@ -63,7 +68,7 @@ perfetto_file::perfetto_file(std::FILE* into, int process, const std::string& na
         d.add_uint64(descriptor_fields::uuid, process_uuid);
         pbf_writer of{d, descriptor_fields::process};
         of.add_int32(process_fields::pid, process);
-        of.add_string(process_fields::name, name);
+        of.add_string(process_fields::name, inspect::printable(name));
     }
     put(packet);
     descriptor(processors_uuid, process_uuid, "processors", "");
@@ -85,9 +90,8 @@ void perfetto_file::descriptor(std::uint64_t uuid, std::uint64_t parent, std::st
         pbf_writer d{p, packet_fields::descriptor};
         d.add_uint64(descriptor_fields::uuid, uuid);
         d.add_uint64(descriptor_fields::parent, parent);
-        d.add_string(descriptor_fields::name, name.data(), name.size());
-        if (!about.empty())
-            d.add_string(descriptor_fields::description, about.data(), about.size());
+        d.add_string(descriptor_fields::name, inspect::printable(name));
+        if (!about.empty()) d.add_string(descriptor_fields::description, inspect::printable(about));
     }
     put(packet);
 }
@@ -118,7 +122,7 @@ void perfetto_file::event(std::uint64_t track, unsigned type, std::int64_t at,
                 pbf_writer interned{p, packet_fields::interned};
                 pbf_writer one{interned, interned_fields::event_names};
                 one.add_uint64(interned_fields::iid, iid);
-                one.add_string(interned_fields::name, name.data(), name.size());
+                one.add_string(interned_fields::name, inspect::printable(name));
             }
         }
         pbf_writer e{p, packet_fields::track_event};
@@ -265,17 +269,30 @@ private:
 }  // namespace
 
 bool is_perfetto(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    return file.get() == 0x0a;  // The tag of the first packet.
+    char first = 0;
+    return inspect::regular_file{path}.get(0, first) && first == packet_tag;
 }
 
+// Packet by packet, so that the file may be larger than the memory.
 void read_perfetto(const std::string& path, sink& to) {
-    std::ifstream file{path, std::ios::binary};
-    const std::vector<char> bytes{std::istreambuf_iterator<char>{file}, {}};
+    const inspect::regular_file file{path};
     reader r{to};
+    std::string bytes;
     try {
-        pbf_reader all{bytes.data(), bytes.size()};
-        while (all.next(trace_fields::packet)) r.packet(all.get_message());
+        for (std::uint64_t at = 0; at < file.size();) {
+            char head[1 + protozero::max_varint_length];
+            const std::size_t n = file.read(at, head, sizeof head);
+            const char* begin = head + 1;
+            if (n == 0 || head[0] != packet_tag) throw protozero::unknown_pbf_wire_type_exception{};
+            const std::uint64_t length = protozero::decode_varint(&begin, head + n);
+            at += static_cast<std::uint64_t>(begin - head);
+            if (length > packet_most) throw protozero::invalid_length_exception{};
+            bytes.resize(length);
+            if (file.read(at, bytes.data(), length) != length)
+                throw protozero::end_of_buffer_exception{};
+            at += length;
+            r.packet(pbf_reader{bytes.data(), bytes.size()});
+        }
     } catch (const protozero::exception&) {
         throw std::runtime_error{fmt::format("{} is cut off, or no trace of Perfetto's", path)};
     }

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "../inspect/printable.hpp"
 #include "../inspect/wait_words.hpp"
 
 namespace tool::tracing {
@@ -102,9 +103,10 @@ void summary::print() const {
     for (const auto* one : sorted) {
         const group& g = one->second;
         fmt::print("{:>8} {:>9} {:>9} {:>9} {:>9}  {}\n", g.fibers, g.runs, in_words(g.runs_ns),
-                   in_words(g.ready_ns), in_words(g.blocked_ns), one->first.substr(0, 70));
+                   in_words(g.ready_ns), in_words(g.blocked_ns),
+                   inspect::printable(one->first).substr(0, 70));
         for (const auto& [kind, ns] : g.waits_ns)
-            fmt::print("{:>48}  {}: {}\n", "", kind, in_words(ns));
+            fmt::print("{:>48}  {}: {}\n", "", inspect::printable(kind), in_words(ns));
     }
 }
 
@@ -128,7 +130,7 @@ std::string summary::json() const {
                                  {"ready_ns", g.ready_ns},
                                  {"blocked_ns", g.blocked_ns},
                                  {"waits_ns", g.waits_ns}});
-    return all.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return all.dump(1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace tool::tracing
