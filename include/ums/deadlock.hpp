@@ -11,8 +11,9 @@
 // until the process ends: see src/sched/report/deadlock.cpp. Every cycle that exists when the call
 // begins is found.
 //
-// With options::deadlock (UMS_DEBUG=deadlock) the runtime looks by itself when a cluster has
-// nothing to run and no deadline to wait for. It writes each cycle to standard error once.
+// Unless options::deadlock is off, the runtime looks by itself when a cluster has had nothing to
+// run and no deadline for 0.25 s. It writes each cycle to standard error once. It also says so,
+// once, when no fiber can run any more because all wait for each other, whatever they wait in.
 //
 // Blocking:  never parks. Nothing is stopped; the call sets a fiber of a cycle aside while it reads
 //            the fiber's stack. The call waits, by yielding, for a fiber that has yet to park. If

@@ -58,12 +58,14 @@ enum class policy_kind {
 // work_stealing, which is the scheduler itself.
 [[nodiscard]] UMS_EXPORT std::unique_ptr<policy> make_policy(policy_kind kind);
 
-// How the runtime looks for fibers that wait for each other in a circle, when a cluster has nothing
-// to run.
+// What the runtime does when fibers wait that nothing will wake: all of them wait for each other,
+// and no deadline, descriptor, blocked call or other kernel thread is left; or some wait for each
+// other's mutexes in a circle.
 enum class deadlock_check {
     off,     // Does not look. find_deadlocks() still does, when called.
-    report,  // Writes each cycle to standard error, once.
-    abort,   // Writes each cycle, then ends the program.
+    report,  // Writes who waits for what to standard error, once. The program goes on waiting.
+    abort,   // Writes it, then ends the program by SIGABRT.
+    exit,    // Writes it, then ends the program with exit status 2, at once.
 };
 
 // How the runtime learns that a fiber has blocked in the kernel in a call that is not marked as
@@ -152,9 +154,11 @@ struct options {
     // stats().stack_high_water_bytes. [UMS_DEBUG=measure_stacks]
     bool measure_stacks = false;
 
-    // Whether the runtime looks for deadlocks (ums/deadlock.hpp). Cost: a look at every fiber each
-    // time the cluster has nothing left to run. [UMS_DEBUG=deadlock=report|abort|off]
-    deadlock_check deadlock = deadlock_check::off;
+    // Whether the runtime says so when fibers wait for ever (ums/deadlock.hpp). Cost: none while
+    // anything runs; a look at every fiber when a cluster has had nothing to run and no deadline
+    // for 0.25 s, and two looks more at the most, then nothing.
+    // [UMS_DEBUG=deadlock=report|abort|exit|off]
+    deadlock_check deadlock = deadlock_check::report;
 
     // In debug builds of the library, warns on standard error when two mutexes are locked in both
     // orders. [UMS_DEBUG=lock_order=on|off]

@@ -15,6 +15,7 @@
 #include "base/chain.hpp"
 #include "os/futex.hpp"
 #include "os/say.hpp"
+#include "os/thread/at_rest.hpp"
 
 namespace ums::carry {
 
@@ -67,6 +68,7 @@ std::thread* start_thread(void (*body)() noexcept) {
 
 void maker::run() noexcept {
     pthread_setname_np(pthread_self(), "ums maker");
+    const os::at_rest counted;
     for (;;) {
         lock.acquire();
         const std::uint32_t seen = wishes.load(base::relaxed);

@@ -9,6 +9,8 @@
 #include <thread>
 #include <utility>
 
+#include "os/thread/at_rest.hpp"
+
 namespace ums::carry {
 
 // `name` has at most 15 characters. Throws std::system_error.
@@ -23,6 +25,7 @@ std::thread service_thread(const char* name, F body) {
     } restore{before};
     return std::thread{[name, run = std::move(body)] {
         pthread_setname_np(pthread_self(), name);
+        const os::at_rest counted;
         run();
     }};
 }

@@ -8,15 +8,16 @@
 
 #include "os/lock.hpp"
 #include "os/say.hpp"
+#include "os/thread/at_rest.hpp"
 #include "os/thread_slot.hpp"
 #include "runtime/runtime.hpp"
+#include "runtime/standstill.hpp"
 #include "sched/block/keep.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/lock/bias.hpp"
 #include "sched/lock/urgency.hpp"
 #include "sched/queue/depot.hpp"
 #include "sched/record/trace.hpp"
-#include "sched/report/deadlock.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/plain_join.hpp"
 #include "sync/local_keys.hpp"
@@ -55,7 +56,8 @@ void leave_rest_behind() {
     sched::plain_joins.leave_behind();
     sched::leave_thread_waits_behind();
     sched::leave_trace_behind();
-    sched::watch_for_deadlocks(deadlock_check::off);
+    watch_for_standstill(deadlock_check::off);
+    os::at_rest::leave_behind();
     sync::leave_lock_order_behind();
     sync::leave_local_keys_behind();
     carry::maker::leave_behind();

@@ -12,6 +12,7 @@
 #include "runtime/environment.hpp"
 #include "runtime/fork.hpp"
 #include "runtime/root.hpp"
+#include "runtime/standstill.hpp"
 #include "sched/block/detection.hpp"
 #include "sched/life/end.hpp"
 #include "sched/life/spawn.hpp"
@@ -19,7 +20,6 @@
 #include "sched/record/describe.hpp"
 #include "sched/record/trace.hpp"
 #include "sched/report/crash.hpp"
-#include "sched/report/deadlock.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/plain_join.hpp"
 #include "sync/lock_order.hpp"
@@ -79,7 +79,7 @@ void start(const options& asked) {
     sched::measure_stacks = o.measure_stacks;
     sched::stack_high_water.store(0, base::relaxed);
     base::describe_caller = &sched::describe_caller;
-    sched::watch_for_deadlocks(o.deadlock);
+    watch_for_standstill(o.deadlock);
     begin_trace();
     sync::check_lock_order(o.lock_order);
     made->watch.emplace(made->set);

@@ -51,6 +51,7 @@ void read_debug_words(options& o) {
         debug_word("deadlock", static_cast<int>(o.deadlock),
                    {{"report", static_cast<int>(deadlock_check::report)},
                     {"abort", static_cast<int>(deadlock_check::abort)},
+                    {"exit", static_cast<int>(deadlock_check::exit)},
                     {"off", static_cast<int>(deadlock_check::off)}}));
     o.lock_order = debug_switch("lock_order", o.lock_order);  // Only debug builds use it.
     o.membarrier = debug_switch("membarrier", o.membarrier);

@@ -124,7 +124,8 @@ std::string info() {
     line("time slice", slice_line(o, found));
     line("deadlocks", o.deadlock == deadlock_check::off      ? "found on demand only"
                       : o.deadlock == deadlock_check::report ? "reported when nothing can run"
-                                                             : "abort when nothing can run");
+                      : o.deadlock == deadlock_check::abort  ? "abort when nothing can run"
+                                                             : "exit when nothing can run");
     if (r == nullptr) io::choose_engine(rt::io_kind(o.io), o.processors);
     line("io", io::engine_name());
     line("switch", "x86-64 assembly, control words kept");

@@ -55,7 +55,8 @@ namespace {
 // A library that is there, and a pipe where its path seems to lead.
 void map_a_library(const std::string& folder) {
     const std::string real = folder + "/lib\nrary.so";
-    std::ofstream{real, std::ios::binary} << std::ifstream{"/proc/self/exe", std::ios::binary}.rdbuf();
+    std::ofstream{real, std::ios::binary}
+        << std::ifstream{"/proc/self/exe", std::ios::binary}.rdbuf();
     ::mkfifo((folder + "/lib\\012rary.so").c_str(), 0600);
     const int fd = ::open(real.c_str(), O_RDONLY);
     if (::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd, 0) == MAP_FAILED) std::abort();
@@ -87,7 +88,8 @@ bool supply_nothing() {
     const long fd = ::syscall(SYS_userfaultfd, O_CLOEXEC);
     uffdio_api api{UFFD_API, 0, 0};
     if (fd < 0 || ::ioctl(static_cast<int>(fd), UFFDIO_API, &api) != 0) return false;
-    void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* const page =
+        ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uffdio_register all{};
     all.range = {reinterpret_cast<std::uintptr_t>(page), 4096};
     all.mode = UFFDIO_REGISTER_MODE_MISSING;

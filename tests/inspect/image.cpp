@@ -50,7 +50,8 @@ public:
     [[nodiscard]] std::string as_image(address file) const {
         std::string all;
         for (auto at = seen_.begin(); at != seen_.end();) {
-            image::head h{at->first, 0, at->first == file ? image::head::file : image::head::memory};
+            image::head h{at->first, 0,
+                          at->first == file ? image::head::file : image::head::memory};
             std::string bytes;
             for (; at != seen_.end() && at->first == h.begin + bytes.size(); ++at)
                 bytes += at->second;
@@ -218,9 +219,8 @@ TEST_F(image_test, no_more_fibers_than_the_process_has_memory_for) {
 
 TEST_F(image_test, no_larger_ring_than_the_process_has_memory_for) {
     const bounded memory;
-    const auto control = with_layout([](const inspect::process&, const inspect::layout& how) {
-        return how.place("trace");
-    });
+    const auto control = with_layout(
+        [](const inspect::process&, const inspect::layout& how) { return how.place("trace"); });
     // Of 2^24 records; its words are those of src/sched/record/trace.hpp.
     std::string ring(32, '\0');
     const auto word = [&](std::uint64_t w) {

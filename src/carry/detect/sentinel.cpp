@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
+#include "os/thread/at_rest.hpp"
 #include "os/thread/slice.hpp"
 
 namespace ums::carry {
@@ -101,6 +102,7 @@ void sentinel::arm() noexcept {
 // seconds.
 void sentinel::run() noexcept {
     pthread_setname_np(pthread_self(), "ums sentinel");
+    const os::at_rest counted;
     (void)os::ask_for_slice(slice);
     tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
     const sched_param none{};

@@ -12,6 +12,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <pthread.h>
 #include <thread>
 #include <utility>
@@ -19,6 +20,8 @@
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
 #include "os/cpu/topology.hpp"
+#include "os/thread/at_rest.hpp"
+#include "os/thread/slice.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
@@ -104,8 +107,10 @@ bool wait_for_work(pool& p, std::unique_lock<std::mutex>& lock) {
 
 void work(std::list<std::thread>::iterator self) noexcept {
     pool& p = the_pool();
+    std::optional<os::at_rest> rests{std::in_place};
     std::unique_lock lock{p.mutex};
     while (wait_for_work(p, lock)) {
+        rests.reset();
         offload_task& task = take(p);
         UMS_DEBUG_ASSERT(p.idle != 0, "a thread took a call without having been idle");
         --p.idle;
@@ -114,6 +119,7 @@ void work(std::list<std::thread>::iterator self) noexcept {
         lock.unlock();
         task.run(task);
         lock.lock();
+        rests.emplace();
         UMS_DEBUG_ASSERT(p.idle + p.stats.busy == p.stats.threads,
                          "a thread of the pool is neither idle nor busy");
         --p.stats.busy;
@@ -137,7 +143,10 @@ void start_thread(pool& p, starter by) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     try {
         *at = std::thread{[at, by] {
-            if (by == starter::fiber) os::unpin_this_thread();  // The carrier may be pinned.
+            if (by == starter::fiber) {
+                os::unpin_this_thread();  // The carrier may be pinned.
+                os::forget_slice();
+            }
             pthread_setname_np(pthread_self(), "ums offload");
             work(at);
         }};

@@ -38,6 +38,14 @@ bool ask_for_slice(nanoseconds length) noexcept {
     return ::syscall(SYS_sched_setattr, 0, &a, 0) == 0 && asked_slice() == length;
 }
 
+void forget_slice() noexcept {
+    attributes a{};
+    if (!read(a) || !is_fair(a)) return;
+    a.size = sizeof a;
+    a.runtime = 0;  // The kernel's own.
+    ::syscall(SYS_sched_setattr, 0, &a, 0);
+}
+
 nanoseconds asked_slice() noexcept {
     attributes a{};
     return read(a) && is_fair(a) ? static_cast<nanoseconds>(a.runtime) : 0;

@@ -18,6 +18,9 @@ namespace ums::os {
 // if the thread has a policy of its own (real-time, idle). Makes two system calls.
 bool ask_for_slice(nanoseconds length) noexcept;
 
+// Takes back what the calling thread has inherited of such a slice.
+void forget_slice() noexcept;
+
 // The calling thread's slice; 0: not known.
 nanoseconds asked_slice() noexcept;
 

@@ -34,7 +34,7 @@
 // on the same stack. The members of a confirmed cycle never end, so their names and stacks can be
 // read at leisure.
 
-#include "sched/report/deadlock.hpp"
+#include "ums/deadlock.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -52,7 +52,6 @@
 #include "sched/report/backtrace.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/search.hpp"
-#include "ums/deadlock.hpp"
 #include "ums/this_fiber.hpp"
 
 namespace ums::sched {
@@ -188,31 +187,6 @@ deadlock_member describe(const waiter& w) {
     return m;
 }
 
-// --- At a standstill ---
-
-deadlock_check at_standstill = deadlock_check::off;
-
-// Reports each cycle once. The first fiber in it waits there for ever.
-bool is_new(const deadlock_cycle& c) {
-    static os::lock lock;
-    static auto& reported = *new std::set<std::pair<std::uint64_t, int>>;  // Carriers outlive
-                                                                           // statics.
-    const os::lock_guard guard{lock};
-    const deadlock_member& first = c.members.front();
-    return reported.emplace(first.fiber.value(), first.thread).second;
-}
-
-void report_standstill() noexcept {
-    bool any = false;
-    for (const deadlock_cycle& c : find_deadlocks()) {
-        if (!is_new(c)) continue;
-        any = true;
-        std::fputs(to_string(c).c_str(), stderr);
-    }
-    if (any) dump_trace();
-    if (any && at_standstill == deadlock_check::abort) std::abort();
-}
-
 std::string who(const deadlock_member& m) {
     if (m.thread != 0) return "a plain thread, tid " + std::to_string(m.thread);
     std::string text = "fiber " + std::to_string(m.fiber.value());
@@ -221,11 +195,6 @@ std::string who(const deadlock_member& m) {
 }
 
 }  // namespace
-
-void watch_for_deadlocks(deadlock_check what) noexcept {
-    at_standstill = what;
-    on_standstill = what == deadlock_check::off ? nullptr : &report_standstill;
-}
 
 }  // namespace ums::sched
 

@@ -12,6 +12,7 @@
 #include "os/cpu/topology.hpp"
 #include "os/memory.hpp"
 #include "os/signal/signal_stack.hpp"
+#include "os/thread/at_rest.hpp"
 #include "os/thread/slice.hpp"
 #include "sched/block/carrier_pool.hpp"
 #include "sched/block/hand_off.hpp"
@@ -62,6 +63,7 @@ void carrier::begin() noexcept {
 
 void carrier::run() noexcept {
     begin();
+    const os::at_rest counted;
     const os::signal_stack overflow_report;  // A fiber's overflow leaves no room for a handler.
     race.adopt_current();
 #if defined(UMS_ASAN)

@@ -16,6 +16,7 @@
 #include "sched/lock/urgency.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/park.hpp"
+#include "sched/run/search.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums::sched {
@@ -91,6 +92,14 @@ void cluster::place_thread(unsigned n, bool is_its_first) const noexcept {
     } else if (is_its_first) {
         os::confine_this_thread(setup_.cpus);
     }
+}
+
+bool cluster::nothing_can_run_anywhere() noexcept {
+    base::full_fence();
+    const os::lock_guard guard{list_lock};
+    for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+        if (c->is_paused() || !search::nothing_can_run(*c)) return false;
+    return true;
 }
 
 std::vector<int> cluster::cpus_in_use() {

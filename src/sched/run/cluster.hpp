@@ -135,6 +135,9 @@ public:
     // Changes with each switch of each of its processors. Any thread may read it, as a hint.
     [[nodiscard]] std::uint64_t activity() const noexcept;
 
+    // Whether no cluster has anything to run, a deadline, a blocked fiber or a pause. A hint.
+    [[nodiscard]] static bool nothing_can_run_anywhere() noexcept;
+
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }

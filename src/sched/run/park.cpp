@@ -4,6 +4,7 @@
 #include "base/assert.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
+#include "os/thread/at_rest.hpp"
 #include "sched/run/departure.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/search.hpp"
@@ -127,6 +128,8 @@ template <park_kind kind>
 reason park_thread(parkable& self, os::nanoseconds until) noexcept {
     if (!commit<kind>(self)) return take_reason(self);
     const announced_wait announced;
+    std::optional<os::at_rest> without_limit;
+    if (until == os::never) without_limit.emplace();
     for (;;) {
         // relaxed: take_reason() acquires.
         const std::uint32_t seen = self.word.load(base::relaxed);

@@ -15,9 +15,11 @@ constexpr std::uint32_t most_stolen = 8192;
 constexpr os::nanoseconds first_sample = 50'000;
 constexpr os::nanoseconds last_sample = 10'000'000;
 constexpr unsigned timer_batch = 256;
+constexpr os::nanoseconds standstill_after = 250'000'000;
+constexpr unsigned most_looks = 3;  // Then it sleeps until something happens.
 }  // namespace
 
-void (*on_standstill)() noexcept = nullptr;
+bool (*on_standstill)() noexcept = nullptr;
 
 fiber* search::find(processor& p, carrier& c) noexcept {
     cluster& home = p.home();
@@ -209,9 +211,6 @@ search::needed search::wait(processor& p) noexcept {
     cluster& home = p.home();
     p.counters.idles.add(1);
     home.end_process_if_over();
-    // A wake-up that comes meanwhile is kept by the driver.
-    if (on_standstill != nullptr && nothing_can_run(home)) [[unlikely]]
-        on_standstill();
     if (home.active() > 1) {
         processor* none = nullptr;
         if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
@@ -228,8 +227,23 @@ search::needed search::wait(processor& p) noexcept {
         if (others_run(home) && !home.is_sampling.load(base::seq_cst))
             if (processor* w = home.watcher.load(base::seq_cst)) w->notify();
     }
-    p.wait(p.next_deadline(), home.active() <= 1);
+    wait_in_driver(p, p.next_deadline(), home.active() <= 1);
     return needed::none;
+}
+
+// If nothing of its cluster can run, first for a bounded time, then to say so if that is still so.
+// A wake-up that comes meanwhile is kept by the driver.
+void search::wait_in_driver(processor& p, os::nanoseconds until, bool inside) noexcept {
+    const cluster& home = p.home();
+    for (unsigned looks = 0; looks != most_looks && until == os::never; ++looks) {
+        if (on_standstill == nullptr || !nothing_can_run(home)) break;
+        const os::nanoseconds look_at = os::now() + standstill_after;
+        p.wait(look_at, inside);
+        if (!p.is_idle.get() || p.has_arrived() || os::now() < look_at || must_look_again(p))
+            return;
+        if (nothing_can_run(home) && !on_standstill()) break;
+    }
+    p.wait(until, inside);
 }
 
 search::needed search::watch(processor& p) noexcept {
@@ -267,7 +281,7 @@ search::needed search::watch(processor& p) noexcept {
             until = least;
             home.watch_until.store(until, base::seq_cst);
         }
-        p.wait(until, true);
+        wait_in_driver(p, until, true);
         if (!p.is_idle.get() || p.has_arrived()) return needed::none;
         if (earliest_deadline(home) <= os::now()) return needed::by_timers;
         if (!sampling) home.sample_period.set(first_sample);

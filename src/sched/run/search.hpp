@@ -21,9 +21,10 @@
 
 namespace ums::sched {
 
-// A carrier that is about to wait calls this when all processors of its cluster are idle and have
-// no deadline. Null if it does not. Set before a runtime starts.
-extern void (*on_standstill)() noexcept;
+// A carrier that waits calls this when all processors of its cluster have been idle for a while and
+// have no deadline. Returns whether to ask again after as long. Null if it does not. Set before a
+// runtime starts.
+extern bool (*on_standstill)() noexcept;
 
 struct search {
     // Finds the next fiber, waiting as long as it takes. Called inside `p`, and returns inside it.
@@ -33,6 +34,10 @@ struct search {
     // Moves everything that is queued at a retiring processor to the cluster's others. Call it
     // inside.
     static void give_all_away(processor& p) noexcept;
+
+    // Whether all of its processors are idle and have no deadline, and none of its fibers is
+    // blocked in the kernel.
+    static bool nothing_can_run(const cluster& home) noexcept;
 
     // Tells the watcher, or makes one, if an idle processor should look after the running ones and
     // does not: after a fiber went into the run-next slot, or after a deadline earlier than the
@@ -53,9 +58,9 @@ private:
     enum class needed : unsigned char { none, by_timers, by_stuck_work };
     static needed wait(processor& p) noexcept;
     static needed watch(processor& p) noexcept;
+    static void wait_in_driver(processor& p, os::nanoseconds until, bool inside) noexcept;
     static os::nanoseconds earliest_deadline(const cluster& home) noexcept;
     static bool others_run(const cluster& home) noexcept;
-    static bool nothing_can_run(const cluster& home) noexcept;
     static bool sees_stuck_work(processor& watcher) noexcept;
     static bool must_look_again(processor& p) noexcept;
 };

@@ -47,7 +47,6 @@ bool lowest_address(const memory& m, address base, address& low) {
     return low != ~address{0};
 }
 
-
 // --- What goes over the socket: numbers as they are, texts after their length. ---
 
 template <class T>
@@ -147,8 +146,8 @@ bool send_all(int to, const std::string& bytes) {
 }
 
 void bound_memory() {
-    const auto all = static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) *
-                     static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    const auto all =
+        static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
     const rlimit bytes{std::max<rlim_t>(all / 4, rlim_t{1} << 30), RLIM_INFINITY};
     // Private memory alone: the files are mapped, and may be larger.
     setrlimit(RLIMIT_DATA, &bytes);
@@ -311,7 +310,8 @@ const std::vector<source_frame>& symbols::frames(address pc) {
         f.is_inlined = from.take<std::uint8_t>() != 0;
     }
     if (n == 0) at->second.emplace_back();
-    if (source_frame& last = at->second.back(); last.function.empty()) last.function = in_module(pc);
+    if (source_frame& last = at->second.back(); last.function.empty())
+        last.function = in_module(pc);
     return at->second;
 }
 
