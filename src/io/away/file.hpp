@@ -3,13 +3,15 @@
 
 // io/away/file.hpp: calls that block on a disk, made away from the carrier.
 
+#include <cerrno>
+#include <exception>
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "io/away/offload.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
 #include "sched/run/park.hpp"
-#include "ums/offload.hpp"
 
 namespace ums::io {
 
@@ -23,11 +25,20 @@ long away(Call call) noexcept {
         return n;
     };
     if (!sched::this_parkable().is_fiber) return uninterrupted();
+    struct {
+        decltype(uninterrupted)* call;
+        long result;
+    } c{&uninterrupted, 0};
     try {
-        return offload(uninterrupted);
-    } catch (...) {
+        const auto run = [](void* argument) {
+            auto& made = *static_cast<decltype(c)*>(argument);
+            made.result = (*made.call)();
+        };
+        offload_pool::call(call_kind::ours, run, &c);
+    } catch (const std::exception&) {
         return -EAGAIN;
     }
+    return c.result;
 }
 
 // An operation on a number, as it began: it is for the file that the number had then.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <fcntl.h>
 #include <functional>
@@ -39,12 +40,14 @@ int make_file() {
     return fd;
 }
 
-// Makes the pool's only thread wait, in a runtime that has just started.
+// Makes the only call of ours that the limit allows wait.
 class busy_pool {
 public:
     busy_pool() : most_{offload_stats().most} {
         set_offload_limit(1);
-        caller_ = fiber{[this] { offload([this] { is_over_.wait(false); }); }};
+        io::offload_pool::asleep_ns.store(1'000'000'000'000, base::relaxed);
+        caller_ =
+            fiber{[this] { io::away([this]() noexcept { return is_over_.wait(false), 0l; }); }};
         yield_until([] { return offload_stats().busy == 1; });
     }
     void end() {
@@ -52,12 +55,16 @@ public:
         is_over_.notify_one();
         caller_.join();
     }
-    ~busy_pool() { set_offload_limit(most_); }
+    ~busy_pool() {
+        set_offload_limit(most_);
+        io::offload_pool::asleep_ns.store(asleep_ns_, base::relaxed);
+    }
     busy_pool(const busy_pool&) = delete;
     busy_pool& operator=(const busy_pool&) = delete;
 
 private:
     const unsigned most_;
+    const std::int64_t asleep_ns_ = io::offload_pool::asleep_ns.load(base::relaxed);
     std::atomic<bool> is_over_{false};
     fiber caller_;
 };

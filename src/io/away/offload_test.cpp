@@ -6,11 +6,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <functional>
 #include <latch>
 #include <new>
 #include <pthread.h>
 #include <sched.h>
+#include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -108,6 +111,38 @@ TEST_F(offload_test, calls_beyond_the_limit_wait_for_those_before) {
         for (fiber& f : callers) f.join();
         EXPECT_EQ(offload_stats().threads, 1u);
     });
+    set_offload_limit(most);
+}
+
+// A limit that the program has set is one also where its calls sleep.
+TEST_F(offload_test, calls_that_sleep_count_against_a_limit_that_was_set) {
+    const unsigned most = offload_stats().most;
+    const std::int64_t asleep_ns = io::offload_pool::asleep_ns.load(base::relaxed);
+    io::offload_pool::asleep_ns.store(10'000, base::relaxed);
+    run([] {
+        set_offload_limit(1);
+        std::latch over{1};
+        std::vector<fiber> callers;
+        for (int i = 0; i < 2; ++i)
+            callers.emplace_back([&] { ums::offload([&] { over.wait(); }); });
+        while (offload_stats().queued == 0) this_fiber::yield();
+        // A call of ours is excused, and so are many after it.
+        char folder[] = "/tmp/ums-offload-test-XXXXXX";
+        ASSERT_NE(::mkdtemp(folder), nullptr);
+        const std::string path = std::string{folder} + "/fifo";
+        ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+        for (int i = 0; i < 200; ++i) {
+            fiber reader{[&] { io::close(io::open(path.c_str(), O_RDONLY).value()).value(); }};
+            io::close(io::open(path.c_str(), O_WRONLY).value()).value();
+            reader.join();
+        }
+        ::unlink(path.c_str());
+        ::rmdir(folder);
+        EXPECT_EQ(offload_stats().queued, 1u);
+        over.count_down();
+        for (fiber& f : callers) f.join();
+    });
+    io::offload_pool::asleep_ns.store(asleep_ns, base::relaxed);
     set_offload_limit(most);
 }
 

@@ -121,6 +121,7 @@ resolved resolve(std::string_view host, std::string_view service, const limits& 
     }
     const auto state = std::make_shared<lookup>();
     state->run = &lookup::perform;
+    state->kind = io::call_kind::name;
     state->asked = {std::string{host}, std::string{service}, o, {}};
     state->waiter = &me;
     state->self = state;

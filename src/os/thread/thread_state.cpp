@@ -73,6 +73,17 @@ thread_states::seen thread_states::look(int tid) noexcept {
     return parse_stat(text);
 }
 
+// "TID (name) S ...". The name may contain anything. 0: not such a text.
+static char state_in(const char* text) noexcept {
+    const char* const name_end = std::strrchr(text, ')');
+    return name_end != nullptr && name_end[1] == ' ' ? name_end[2] : '\0';
+}
+
+bool thread_states::is_asleep(int tid) noexcept {
+    char text[256];
+    return read(tid, "/stat", text, sizeof text) > 0 && state_in(text) == 'S';
+}
+
 thread_states::seen thread_states::parse_syscall(const char* text) noexcept {
     if (std::strncmp(text, "running", 7) == 0) return {kind::running, 0};
     char* end = nullptr;
@@ -82,10 +93,7 @@ thread_states::seen thread_states::parse_syscall(const char* text) noexcept {
 }
 
 thread_states::seen thread_states::parse_stat(const char* text) noexcept {
-    // The text is "TID (name) S ...". The name may contain anything.
-    const char* name_end = std::strrchr(text, ')');
-    if (name_end == nullptr || name_end[1] != ' ') return {kind::unknown, 0};
-    switch (name_end[2]) {
+    switch (state_in(text)) {
         case 'R':
             return {kind::running, 0};
         case 'S':

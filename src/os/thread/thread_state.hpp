@@ -39,6 +39,10 @@ public:
     // Requires: open() has returned 0.
     [[nodiscard]] seen look(int tid) noexcept;
 
+    // Whether the thread sleeps in the kernel until something comes, unlike one that waits for a
+    // disk. False if that cannot be found out. Requires the same.
+    [[nodiscard]] bool is_asleep(int tid) noexcept;
+
     // Says what the text of the file means; for tests.
     [[nodiscard]] static seen parse_syscall(const char* text) noexcept;
     [[nodiscard]] static seen parse_stat(const char* text) noexcept;
