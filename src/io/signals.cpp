@@ -8,16 +8,20 @@
 
 #include <bit>
 #include <cerrno>
+#include <memory>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "base/atomic.hpp"
+#include "base/chain.hpp"
 #include "io/engine/engine.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/errno.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
+#include "os/signal/interrupt_signal.hpp"
 #include "ums/io.hpp"
 
 namespace ums {
@@ -31,6 +35,19 @@ constinit base::atomic<signal_events*> owners[most];
 constinit base::atomic<int> in_handlers;
 constinit os::lock owners_lock;  // Held by constructors and destructors, against each other.
 
+// The eventfd of each object, for a fork(). Guarded by owners_lock.
+struct bell {
+    int fd = -1;
+    bell* next = nullptr;
+};
+constinit bell* bells = nullptr;
+
+void forget_bell(int fd) noexcept {
+    bell** at = &bells;
+    while ((*at)->fd != fd) at = &(*at)->next;
+    delete std::exchange(*at, (*at)->next);
+}
+
 constexpr std::uint64_t bit_of(int number) noexcept { return std::uint64_t{1} << (number - 1); }
 
 void ring(int bell) noexcept {
@@ -40,10 +57,18 @@ void ring(int bell) noexcept {
 
 }  // namespace
 
-// No handler is at work: the only thread is in fork().
+// No handler is at work: the only thread is in fork(). An eventfd is the parent's, too, and each
+// would take the other's rings, so the objects get others, under the same numbers.
 void io::leave_signals_behind() noexcept {
     owners_lock.leave_behind();
     in_handlers.store(0, base::relaxed);
+    for (const bell* b = bells; b != nullptr; b = b->next) {
+        os::io_call(SYS_close, b->fd);  // First: there may be no other number left.
+        const long made = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (made < 0 || made == b->fd) continue;
+        os::io_call(SYS_dup3, made, b->fd, O_CLOEXEC);
+        os::io_call(SYS_close, made);
+    }
 }
 
 void signal_events::note(int number) noexcept {
@@ -58,13 +83,15 @@ void signal_events::note(int number) noexcept {
 
 signal_events::signal_events(std::span<const int> numbers) {
     taken_.reserve(numbers.size());
+    auto own = std::make_unique<bell>();
     const long fd = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (fd < 0) impl::throw_error(static_cast<int>(-fd));
-    fd_ = static_cast<int>(fd);
+    fd_ = own->fd = static_cast<int>(fd);
     io::descriptor::adopt(fd_, io::descriptor::ours | io::descriptor::kept);
     int error = 0;
     {
         const os::lock_guard guard{owners_lock};
+        base::chain::push_front(bells, *own.release(), &bell::next);
         for (const int number : numbers) {
             if (number <= 0 || number >= most) {
                 error = EINVAL;
@@ -74,11 +101,14 @@ signal_events::signal_events(std::span<const int> numbers) {
             struct sigaction handler {};
             handler.sa_handler = &note;
             handler.sa_flags = SA_RESTART;
-            if (::sigaction(number, &handler, &t.before) != 0) {
+            // With a number that libums itself uses, it would be told of signals that nobody sent.
+            if (!os::interrupt_signal::put_behind(number, &note, &t.before) &&
+                ::sigaction(number, &handler, &t.before) != 0) {
                 owners[number].store(t.owner_before, base::seq_cst);
                 error = EINVAL;
                 break;
             }
+            if (t.owner_before != nullptr) t.before = handler;
             taken_.push_back(t);
         }
     }
@@ -96,9 +126,13 @@ void signal_events::put_back() noexcept {
             const taken& t = taken_[i];
             UMS_ASSERT(owners[t.number].load(base::relaxed) == this,
                        "signal_events for one number are not destroyed in reverse order");
-            ::sigaction(t.number, &t.before, nullptr);
+            // Of nested ones, the outermost has taken the number.
+            const os::interrupt_signal::behind outer = t.owner_before != nullptr ? &note : nullptr;
+            if (!os::interrupt_signal::put_behind(t.number, outer))
+                ::sigaction(t.number, &t.before, nullptr);
             owners[t.number].store(t.owner_before, base::seq_cst);
         }
+        forget_bell(fd_);
     }
     // A handler on another thread may still be using this object. It makes one system call, which
     // does not wait.

@@ -5,12 +5,14 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <fcntl.h>
 #include <initializer_list>
 #include <memory>
 #include <spawn.h>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -19,6 +21,7 @@
 #include "support/scale.hpp"
 #include "ums/child.hpp"
 #include "ums/io.hpp"
+#include "ums/stats.hpp"
 
 namespace {
 
@@ -139,6 +142,51 @@ TEST_F(signals_test, a_number_that_was_closed_behind_our_back_wakes_who_waits_fo
         sender.join();
         ums::io::close(ends[1]);
     });
+}
+
+// The highest real-time signals are the ones that libums chooses from for itself.
+TEST_F(signals_test, a_number_that_libums_uses_tells_only_of_signals_that_were_sent) {
+    if (never_stops) GTEST_SKIP() << "fibers are not stopped by a signal under this sanitizer";
+    ums::run({.processors = 1}, [] {
+        std::atomic<bool> is_over{false};
+        std::vector<ums::fiber> busy;
+        for (int i = 0; i < 2; ++i)
+            busy.emplace_back([&] {
+                while (!is_over.load(std::memory_order_relaxed)) {
+                }
+            });
+        {
+            signal_events outer{SIGRTMAX - 1, SIGRTMAX - 2};
+            signal_events inner{SIGRTMAX - 1, SIGRTMAX - 2};
+            const std::uint64_t before = ums::stats().preemptions;
+            while (ums::stats().preemptions < before + 20) ums::this_fiber::yield();
+            EXPECT_EQ(inner.wait(deadline_after(1us)).error(), std::errc::timed_out);
+            for (const int number : {SIGRTMAX - 1, SIGRTMAX - 2}) {
+                ::kill(::getpid(), number);
+                EXPECT_EQ(inner.wait(deadline_after(20s)).value(), number);
+            }
+            EXPECT_EQ(outer.wait(deadline_after(1us)).error(), std::errc::timed_out);
+        }
+        is_over = true;
+        for (ums::fiber& f : busy) f.join();
+    });
+}
+
+TEST_F(signals_test, signals_are_told_of_after_the_runtime_that_used_their_number_has_ended) {
+    std::unique_ptr<signal_events> outer, inner;
+    ums::run({.processors = 1}, [&] {
+        outer = std::make_unique<signal_events>(std::initializer_list<int>{SIGRTMAX - 1});
+        inner = std::make_unique<signal_events>(std::initializer_list<int>{SIGRTMAX - 1});
+    });
+    ::raise(SIGRTMAX - 1);
+    EXPECT_EQ(inner->wait(deadline_after(20s)).value(), SIGRTMAX - 1);
+    inner.reset();
+    ::raise(SIGRTMAX - 1);
+    EXPECT_EQ(outer->wait(deadline_after(20s)).value(), SIGRTMAX - 1);
+    outer.reset();
+    struct sigaction now {};
+    ASSERT_EQ(::sigaction(SIGRTMAX - 1, nullptr, &now), 0);
+    EXPECT_EQ(now.sa_handler, SIG_DFL);
 }
 
 TEST_F(signals_test, a_number_that_is_no_signal_is_refused) {

@@ -9,8 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <spawn.h>
 #include <string>
 #include <sys/wait.h>
@@ -369,6 +372,38 @@ TEST_F(fork_test, a_descriptor_that_the_parent_waited_for_works_in_the_child) {
                   fine);
         ums::io::close(ends[0]);
         ums::io::close(ends[1]);
+    });
+}
+
+// The kernel's numbers of all eventfds that the process has open.
+std::set<std::string> open_eventfds() {
+    std::set<std::string> found;
+    for (const auto& fd : std::filesystem::directory_iterator{"/proc/self/fdinfo"}) {
+        std::ifstream lines{fd.path()};
+        for (std::string line; std::getline(lines, line);)
+            if (line.starts_with("eventfd-id:")) found.insert(line);
+    }
+    return found;
+}
+
+// Each would take the other's rings.
+TEST_F(fork_test, no_eventfd_is_the_parents_and_the_childs) {
+    ums::run(two, [] {
+        ums::signal_events first{SIGUSR1};
+        const ums::signal_events second{SIGUSR2};
+        EXPECT_EQ(first.wait(ums::deadline_after(1us)).error(), std::errc::timed_out);
+        const std::set<std::string> parents = open_eventfds();
+        if (parents.empty()) GTEST_SKIP() << "the kernel does not number eventfds";
+        EXPECT_EQ(in_child([&] {
+                      for (const std::string& one : open_eventfds())
+                          if (parents.contains(one)) return 1;
+                      ums::fiber sender{[] { ::kill(::getpid(), SIGUSR1); }};
+                      const int number = first.wait(ums::deadline_after(20s)).value_or(0);
+                      sender.join();
+                      return number == SIGUSR1 ? fine : 2;
+                  }),
+                  fine);
+        EXPECT_EQ(first.wait(ums::deadline_after(1us)).error(), std::errc::timed_out);
     });
 }
 

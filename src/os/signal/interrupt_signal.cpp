@@ -23,11 +23,15 @@ struct installed {
     struct sigaction before;
     interrupt_signal::handler on_interrupt;
     base::atomic<bool> exists;
+    base::atomic<interrupt_signal::behind> behind;  // Takes the place of `before`, if not null.
 };
 constinit installed all[_NSIG] = {};
 
 // Does what would have happened without us.
 void pass_on(int number, siginfo_t* info, void* context) noexcept {
+    // relaxed: the handler is a constant.
+    if (const auto behind = all[number].behind.load(base::relaxed); behind != nullptr)
+        return behind(number);
     const struct sigaction& before = all[number].before;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_IGN) return;
     if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) {
@@ -66,9 +70,23 @@ void handle_overflow(int number, siginfo_t* info, void* context) noexcept {
     // A signal that looks like ours may come from a descriptor of the program's, so its handler, if
     // there is one, sees it too.
     const struct sigaction& before = all[number].before;
-    const bool is_handled = (before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL;
+    const bool is_handled =
+        (before.sa_flags & SA_SIGINFO) != 0 || before.sa_handler != SIG_DFL ||
+        all[number].behind.load(base::relaxed) != nullptr;  // relaxed: as above.
     if (!is_ours || is_handled) pass_on(number, info, context);
     write_errno(at, kept);
+}
+
+// Makes what would happen without us happen.
+void put_back(int number) noexcept {
+    installed& mine = all[number];
+    struct sigaction next = mine.before;
+    if (const auto behind = mine.behind.exchange(nullptr, base::relaxed); behind != nullptr) {
+        next = {};
+        next.sa_handler = behind;
+        next.sa_flags = SA_RESTART;
+    }
+    sigaction(number, &next, nullptr);
 }
 
 std::mutex overflow_lock;
@@ -104,7 +122,17 @@ overflow_signal::~overflow_signal() {
     // The application's own handler stays.
     if (sigaction(SIGIO, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
         now.sa_sigaction == &handle_overflow)
-        sigaction(SIGIO, &all[SIGIO].before, nullptr);
+        put_back(SIGIO);
+}
+
+bool interrupt_signal::put_behind(int number, behind handler, struct sigaction* before) noexcept {
+    struct sigaction now {};
+    if (sigaction(number, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) == 0 ||
+        (now.sa_sigaction != &handle && now.sa_sigaction != &handle_overflow))
+        return false;
+    if (before != nullptr) *before = all[number].before;
+    all[number].behind.store(handler, base::relaxed);
+    return true;
 }
 
 int interrupt_signal::unused() noexcept {
@@ -149,7 +177,7 @@ interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) 
 }
 
 interrupt_signal::~interrupt_signal() {
-    if (is_installed()) sigaction(number_, &all[number_].before, nullptr);
+    if (is_installed()) put_back(number_);
     all[number_].exists.store(false, base::release);  // sync(interrupt.signal)
 }
 

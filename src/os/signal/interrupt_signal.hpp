@@ -53,6 +53,13 @@ public:
     // Whether the program may choose the number: a real-time signal.
     [[nodiscard]] static bool is_usable(int signal) noexcept;
 
+    // Gives the signals of other senders to `handler`, as if it had been there before: in our place
+    // it would get our signals. Null: to what was there before, which `before` says. Returns false
+    // if ours is not installed for the number: then use sigaction(). Once ours goes, `handler` is
+    // in its place. Not while an object is made or destroyed for the number.
+    using behind = void (*)(int number);
+    static bool put_behind(int number, behind handler, struct sigaction* before = nullptr) noexcept;
+
     // `flags` may have SA_ONSTACK and SA_NODEFER. System calls that a stray signal of another
     // sender interrupts are restarted. Throws std::system_error. Only one object at a time for each
     // signal.
