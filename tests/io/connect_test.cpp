@@ -3,11 +3,13 @@
 
 // Connections to a host by its name: the addresses compete.
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <netinet/in.h>
 #include <stop_token>
+#include <string>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <vector>
@@ -103,6 +105,71 @@ TEST_F(connect_test, an_address_that_refuses_or_keeps_silent_is_passed_by) {
             ASSERT_TRUE(c) << c.error.message();
             EXPECT_EQ(c.stream.peer().value(), good);
             (void)door.accept().value();
+        }
+    });
+}
+
+// A Unix listener whose queue is full.
+class full_address {
+public:
+    explicit full_address(char which)
+        : at{endpoint::unix_socket(std::string{"@ums-connect-test-"} + which + '-' +
+                                   std::to_string(::getpid()))
+                 .value()},
+          door{at, {.backlog = 0}} {
+        for (;;) {
+            const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+            if (::connect(fd, at.data(), at.size()) != 0) {
+                EXPECT_EQ(errno, EAGAIN);
+                ::close(fd);
+                break;
+            }
+            queued_.emplace_back(fd);
+        }
+    }
+    // Makes room in the queue.
+    void accept_all() {
+        for (std::size_t i = 0; i < queued_.size(); ++i) (void)door.accept().value();
+    }
+
+    const endpoint at;
+    listener door;
+
+private:
+    std::vector<stream> queued_;
+};
+
+TEST_F(connect_test, a_unix_listener_whose_queue_is_full_is_waited_for) {
+    on_a_fiber_and_on_a_thread([] {
+        full_address full{'a'}, other{'b'};
+        const refusing_address refuses;
+        const silent_address silent;
+        listener door{endpoint::loopback(0)};
+        const endpoint good = door.local().value();
+        const std::vector<endpoint> alone{full.at}, two{full.at, other.at},
+            among{silent.at(), full.at, refuses.at(), other.at}, beside{full.at, good};
+        for (const auto& to : {alone, two, among}) {
+            EXPECT_EQ(connect(to, deadline_after(20ms), {.attempt_delay = 1ms}).error,
+                      std::errc::timed_out);
+            std::stop_source stop;
+            ums::fiber stopper{[&] { stop.request_stop(); }};
+            EXPECT_EQ(connect(to, stop.get_token()).error, std::errc::operation_canceled);
+            stopper.join();
+        }
+        {
+            const connected c = connect(beside, {}, {.attempt_delay = 1ms});
+            ASSERT_TRUE(c) << c.error.message();
+            EXPECT_EQ(c.stream.peer().value(), good);
+        }
+        for (const auto& to : {alone, two, among}) {
+            full_address again{'c'};
+            std::vector<endpoint> here = to;
+            std::ranges::replace(here, full.at, again.at);
+            ums::fiber server{[&] { again.accept_all(); }};
+            const connected c = connect(here, {}, {.attempt_delay = 1ms});
+            ASSERT_TRUE(c) << c.error.message();
+            EXPECT_EQ(c.stream.peer().value(), again.at);
+            server.join();
         }
     });
 }

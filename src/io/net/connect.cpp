@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <new>
@@ -30,30 +31,65 @@ public:
     attempts() = default;
     ~attempts() {
         for (const pollfd& p : pending_) io::close(p.fd);
+        for (const queued& q : full_) io::close(q.fd);
     }
     attempts(const attempts&) = delete;
     attempts& operator=(const attempts&) = delete;
 
-    [[nodiscard]] bool empty() const noexcept { return pending_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return pending_.empty() && full_.empty(); }
 
     // Returns 0 if the peer answered at once, -EINPROGRESS, or why the attempt failed.
     long start(const endpoint& to) {
         pending_.reserve(pending_.size() + 1);
+        full_.reserve(full_.size() + 1);
         const result<int> fd = io::socket(to.family(), SOCK_STREAM);
         if (!fd) return -fd.error().value();
         const long r = os::io_call(SYS_connect, *fd, to.data(), to.size());
+        const bool is_full = r == -EAGAIN && to.family() == AF_UNIX;
         if (r == 0)
             winner_ = *fd;
         else if (r == -EINPROGRESS || r == -EINTR)
             pending_.push_back({*fd, POLLOUT, 0});
+        else if (is_full)
+            full_.push_back({*fd, &to});
         else
             io::close(*fd);
-        return r == -EINTR ? -EINPROGRESS : r;
+        return r == -EINTR || is_full ? -EINPROGRESS : r;
     }
 
     // Returns 0 if one answered, and -EAGAIN if the time is up. Otherwise an attempt failed, or the
     // wait was given up, which `is_over` says, and the result says why.
     long wait(const limits& l, bool& is_over) {
+        limits turn = l;
+        for (;;) {
+            // A full queue is waited for by the call itself (io::connect()), so it takes turns with
+            // the other attempts.
+            const bool is_alone = full_.empty() || (pending_.empty() && full_.size() == 1);
+            if (!is_alone)
+                turn.until = std::min(l.until, deadline_after(std::chrono::milliseconds{50}));
+            long r = pending_.empty() ? -EAGAIN : wait_for_pending(turn, is_over);
+            if (r == -EAGAIN && !full_.empty()) r = wait_for_full(turn, is_over);
+            if (r != -EAGAIN || is_alone || deadline::clock::now() >= l.until) return r;
+        }
+    }
+
+    [[nodiscard]] stream take(const endpoint& any) const noexcept {
+        UMS_DEBUG_ASSERT(winner_ >= 0, "a connection was taken that no attempt has made");
+        stream made{winner_};
+        io::descriptor::keep(winner_);
+        if (any.family() != AF_UNIX) set_option(winner_, IPPROTO_TCP, TCP_NODELAY, 1);
+        return made;
+    }
+
+private:
+    // A Unix socket whose listener's queue is full.
+    struct queued {
+        int fd;
+        const endpoint* to;
+    };
+
+    // Both as wait().
+    long wait_for_pending(const limits& l, bool& is_over) {
         const result<std::size_t> n = io::poll(pending_.data(), pending_.size(), l);
         if (!n) return is_over = true, n.number();
         if (*n == 0) return -EAGAIN;
@@ -71,16 +107,24 @@ public:
         return r;
     }
 
-    [[nodiscard]] stream take(const endpoint& any) const noexcept {
-        UMS_DEBUG_ASSERT(winner_ >= 0, "a connection was taken that no attempt has made");
-        stream made{winner_};
-        io::descriptor::keep(winner_);
-        if (any.family() != AF_UNIX) set_option(winner_, IPPROTO_TCP, TCP_NODELAY, 1);
-        return made;
+    long wait_for_full(const limits& l, bool& is_over) {
+        std::ranges::rotate(full_, full_.begin() + 1);
+        const queued q = full_.back();
+        const result<void> made = io::connect(q.fd, q.to->data(), q.to->size(), l);
+        const long r = made ? 0 : -made.error().value();
+        if (r == -ETIMEDOUT) return -EAGAIN;
+        // Or the pool has no thread.
+        if (r == -ECANCELED || r == -EAGAIN) return is_over = true, r;
+        full_.pop_back();
+        if (r == 0)
+            winner_ = q.fd;
+        else
+            io::close(q.fd);
+        return r;
     }
 
-private:
     std::vector<pollfd> pending_;
+    std::vector<queued> full_;
     int winner_ = -1;
 };
 
