@@ -56,7 +56,7 @@ public:
     [[nodiscard]] sockaddr* data() noexcept { return reinterpret_cast<sockaddr*>(&storage_); }
     [[nodiscard]] socklen_t size() const noexcept { return bytes_; }
     static constexpr socklen_t capacity = sizeof(sockaddr_storage);
-    void resize(socklen_t bytes) noexcept { bytes_ = bytes; }
+    void resize(socklen_t bytes) noexcept { bytes_ = bytes < capacity ? bytes : capacity; }
 
     friend UMS_EXPORT bool operator==(const endpoint& a, const endpoint& b) noexcept;
 

@@ -134,9 +134,9 @@ std::string endpoint::text() const {
     }
     if (family() == AF_UNIX) {
         const auto a = get<sockaddr_un>(storage_);
-        const std::size_t bytes =
-            bytes_ - std::min<std::size_t>(bytes_, offsetof(sockaddr_un, sun_path));
-        UMS_DEBUG_ASSERT(bytes <= sizeof a.sun_path, "a Unix socket's path ends behind its place");
+        // The kernel counts the zero byte that a path of the greatest length has no room for.
+        const std::size_t all = std::min<std::size_t>(bytes_, sizeof a);
+        const std::size_t bytes = all - std::min(all, offsetof(sockaddr_un, sun_path));
         if (bytes == 0) return "unix:";  // A Unix socket without a name.
         if (a.sun_path[0] == 0) return "unix:@" + std::string(a.sun_path + 1, bytes - 1);
         return "unix:" + std::string(a.sun_path, strnlen(a.sun_path, bytes));
