@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/atomic.hpp"
+#include "os/stay_loaded.hpp"
 
 namespace ums::mem {
 
@@ -166,8 +167,9 @@ void remove_overflow_report() noexcept {
         struct sigaction current {};
         sigaction(h.number, nullptr, &current);
         // If another handler was installed on top of ours, it still passes faults on to us, so stay
-        // installed.
-        if ((current.sa_flags & SA_SIGINFO) == 0 || current.sa_sigaction != &handle) return;
+        // installed. It may also put ours back, as a second copy of this library does.
+        if ((current.sa_flags & SA_SIGINFO) == 0 || current.sa_sigaction != &handle)
+            return os::stay_loaded();
     }
     for (const handled& h : signals) sigaction(h.number, &h.before, nullptr);
     installed = false;

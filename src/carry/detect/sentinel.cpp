@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "os/futex.hpp"
 #include "os/lock.hpp"
+#include "os/stay_loaded.hpp"
 #include "os/thread/at_rest.hpp"
 #include "os/thread/slice.hpp"
 
@@ -57,6 +58,7 @@ void sentinel::stop() noexcept {
     if (has_ended) {
         delete this;
     } else {
+        os::stay_loaded();
         const os::lock_guard guard{lock};
         next_left_ = std::exchange(left, this);
     }

@@ -13,6 +13,7 @@
 #include "base/atomic.hpp"
 #include "os/errno.hpp"
 #include "os/signal/user_interrupt.hpp"
+#include "os/stay_loaded.hpp"
 
 namespace ums::os {
 
@@ -24,8 +25,57 @@ struct installed {
     interrupt_signal::handler on_interrupt;
     base::atomic<bool> exists;
     base::atomic<interrupt_signal::behind> behind;  // Takes the place of `before`, if not null.
+    // Our handler could not be taken away, because this one lay above, which may pass signals on to
+    // ours, or put ours back. Null: it could.
+    void (*above)(int, siginfo_t*, void*);
 };
 constinit installed all[_NSIG] = {};
+
+using action = void (*)(int, siginfo_t*, void*);
+
+bool is_on_top(int number, action ours) noexcept {
+    struct sigaction now {};
+    return sigaction(number, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
+           now.sa_sigaction == ours;
+}
+
+// Returns 0, or -1 and errno.
+int put_in(int number, action ours, int flags) noexcept {
+    installed& mine = all[number];
+    struct sigaction now {
+    }, next{};
+    // In two steps, because a foreign signal may come as soon as our handler is there, and must
+    // find the former one.
+    if (sigaction(number, nullptr, &now) != 0) return -1;
+    // It is still there. A second place in the chain would make it a circle.
+    if (mine.above != nullptr && (now.sa_sigaction == mine.above || now.sa_sigaction == ours))
+        return 0;
+    mine.before = now;
+    next.sa_sigaction = ours;
+    next.sa_flags = SA_SIGINFO | SA_RESTART | flags;
+    next.sa_mask = held_back();
+    sigdelset(&next.sa_mask, number);  // As the flags have it.
+    return sigaction(number, &next, nullptr);
+}
+
+void take_out(int number, action ours) noexcept {
+    installed& mine = all[number];
+    mine.above = nullptr;
+    struct sigaction now {};
+    sigaction(number, nullptr, &now);
+    if (now.sa_sigaction == ours) {
+        struct sigaction next = mine.before;
+        if (const auto behind = mine.behind.exchange(nullptr, base::relaxed); behind != nullptr) {
+            next = {};
+            next.sa_handler = behind;
+            next.sa_flags = SA_RESTART;
+        }
+        sigaction(number, &next, nullptr);
+    } else {
+        if (now.sa_handler != SIG_DFL && now.sa_handler != SIG_IGN) mine.above = now.sa_sigaction;
+        stay_loaded();
+    }
+}
 
 // Does what would have happened without us.
 void pass_on(int number, siginfo_t* info, void* context) noexcept {
@@ -77,18 +127,6 @@ void handle_overflow(int number, siginfo_t* info, void* context) noexcept {
     write_errno(at, kept);
 }
 
-// Makes what would happen without us happen.
-void put_back(int number) noexcept {
-    installed& mine = all[number];
-    struct sigaction next = mine.before;
-    if (const auto behind = mine.behind.exchange(nullptr, base::relaxed); behind != nullptr) {
-        next = {};
-        next.sa_handler = behind;
-        next.sa_flags = SA_RESTART;
-    }
-    sigaction(number, &next, nullptr);
-}
-
 std::mutex overflow_lock;
 unsigned overflow_users = 0;  // Guarded by overflow_lock.
 
@@ -105,24 +143,15 @@ sigset_t held_back() noexcept {
 overflow_signal::overflow_signal() noexcept {
     const std::lock_guard hold{overflow_lock};
     if (overflow_users++ != 0) return;
-    struct sigaction ours {};
-    ours.sa_sigaction = &handle_overflow;
-    ours.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    ours.sa_mask = held_back();
-    // In two steps, as below. This cannot fail, because the number is valid.
-    sigaction(SIGIO, nullptr, &all[SIGIO].before);
-    sigaction(SIGIO, &ours, nullptr);
+    // This cannot fail, because the number is valid.
+    static_cast<void>(put_in(SIGIO, &handle_overflow, SA_ONSTACK));
 }
 
 overflow_signal::~overflow_signal() {
     const std::lock_guard hold{overflow_lock};
     UMS_ASSERT(overflow_users != 0, "more ends than beginnings");
     if (--overflow_users != 0) return;
-    struct sigaction now {};
-    // The application's own handler stays.
-    if (sigaction(SIGIO, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-        now.sa_sigaction == &handle_overflow)
-        put_back(SIGIO);
+    take_out(SIGIO, &handle_overflow);
 }
 
 bool interrupt_signal::put_behind(int number, behind handler, struct sigaction* before) noexcept {
@@ -163,28 +192,17 @@ interrupt_signal::interrupt_signal(int signal, handler on_interrupt, int flags) 
     installed& mine = all[signal];
     UMS_ASSERT(!mine.exists.exchange(true, base::acq_rel), "two handlers of user interrupts");
     mine.on_interrupt = on_interrupt;
-    // In two steps, because a foreign signal may come as soon as our handler is there, and must
-    // find the former one.
-    struct sigaction ours {};
-    ours.sa_sigaction = &handle;
-    ours.sa_flags = SA_SIGINFO | SA_RESTART | flags;
-    ours.sa_mask = held_back();
-    sigdelset(&ours.sa_mask, signal);  // As the flags have it.
-    if (sigaction(signal, nullptr, &mine.before) != 0 || sigaction(signal, &ours, nullptr) != 0) {
+    if (put_in(signal, &handle, flags) != 0) {
         mine.exists.store(false, base::release);  // sync(interrupt.signal)
         throw std::system_error{errno, std::generic_category(), "ums: sigaction"};
     }
 }
 
 interrupt_signal::~interrupt_signal() {
-    if (is_installed()) put_back(number_);
+    take_out(number_, &handle);
     all[number_].exists.store(false, base::release);  // sync(interrupt.signal)
 }
 
-bool interrupt_signal::is_installed() const noexcept {
-    struct sigaction now {};
-    return sigaction(number_, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 &&
-           now.sa_sigaction == &handle;
-}
+bool interrupt_signal::is_installed() const noexcept { return is_on_top(number_, &handle); }
 
 }  // namespace ums::os

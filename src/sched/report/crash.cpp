@@ -9,6 +9,7 @@
 
 #include "base/atomic.hpp"
 #include "mem/overflow.hpp"
+#include "os/stay_loaded.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/record/trace.hpp"
 #include "sched/run/here.hpp"
@@ -92,7 +93,9 @@ void report_terminate() noexcept {
 }
 
 void stop_reporting_terminate() noexcept {
-    if (!is_installed || std::get_terminate() != &on_terminate) return;
+    if (!is_installed) return;
+    // The one above may call ours, or put it back.
+    if (std::get_terminate() != &on_terminate) return os::stay_loaded();
     std::set_terminate(before);
     is_installed = false;
 }

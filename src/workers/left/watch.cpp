@@ -16,6 +16,7 @@
 #include "carry/detect/monitor_detector.hpp"
 #include "os/cpu/membarrier.hpp"
 #include "os/signal/interrupt_signal.hpp"
+#include "os/stay_loaded.hpp"
 #include "runtime/environment.hpp"
 #include "ums/options.hpp"
 #include "workers/left/spares.hpp"
@@ -65,6 +66,7 @@ void install_signal() noexcept {
         // kernel thread.
         installed = new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
         strays.set(installed, os::user_interrupt::best_way());
+        os::stay_loaded();
     } catch (const std::exception&) {
     }
 #endif

@@ -22,6 +22,8 @@
 #include "os/say.hpp"
 #include "os/signal/code_map.hpp"
 #include "os/signal/interrupt_signal.hpp"
+#include "os/stay_loaded.hpp"
+#include "os/thread/at_rest.hpp"
 #include "os/thread/kernel_thread.hpp"
 #include "os/thread/placement.hpp"
 #include "os/thread/thread_cpu.hpp"
@@ -65,10 +67,13 @@ inline void switch_context(context&, context&, void*, void*) noexcept { std::abo
 
 namespace ums::modelled_os {
 
+using os::at_rest;
 using os::code_map;
+using os::held_back;
 using os::is_runtime_library;
 using os::say;
 using os::slot_head;
+using os::stay_loaded;
 using os::thread_states;
 
 struct user_interrupt {
@@ -90,6 +95,7 @@ inline void end_no_stop() noexcept {
 
 struct kernel_thread {
     int start(void* (*)(void*), void*) noexcept { return EAGAIN; }
+    static const char* advice(int) noexcept { return ""; }
     void join() noexcept {}
     bool join_within(os::nanoseconds) noexcept { return true; }
     [[nodiscard]] bool is_started() const noexcept { return false; }
