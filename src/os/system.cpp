@@ -129,7 +129,9 @@ const system_calls kernel_calls = {
     .read_from_start =
         [](int fd, void* into, std::size_t bytes) noexcept {
             errno_kept keep;
-            return checked(::pread(fd, into, bytes, 0));
+            const long n = checked(::pread(fd, into, bytes, 0));
+            if (n >= 0 || ::lseek(fd, 0, SEEK_SET) != 0) return n;
+            return checked(::read(fd, into, bytes));  // A filter may refuse pread() alone.
         },
     .close_fd =
         [](int fd) noexcept {

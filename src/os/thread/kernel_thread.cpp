@@ -39,8 +39,11 @@ int kernel_thread::start(void* (*body)(void*), void* argument) noexcept {
     bytes_ = page_bytes + round_up(stack_bytes + thread_local_bytes(), page_bytes);
     stack_ = static_cast<char*>(map(bytes_));
     if (stack_ == nullptr) return EAGAIN;
+    // Not mprotect(), which a filter may refuse: this needs only the call that made the stack.
+    const long guard = system.mmap(stack_, page_bytes, PROT_NONE,
+                                   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
     int error = EAGAIN;  // pthread_create() says the same.
-    if (system.mprotect(stack_, page_bytes, PROT_NONE) == 0) {
+    if (guard == reinterpret_cast<long>(stack_)) {
         pthread_attr_t attributes;
         pthread_attr_init(&attributes);
         pthread_attr_setstack(&attributes, stack_ + page_bytes, bytes_ - page_bytes);
@@ -54,6 +57,11 @@ int kernel_thread::start(void* (*body)(void*), void* argument) noexcept {
     is_started_.store(1, base::release);  // sync(kernel_thread): publishes the handle to join().
     futex_wake(is_started_.address(), 1 << 30);
     return 0;
+}
+
+const char* kernel_thread::advice(int error) noexcept {
+    return error == EAGAIN || error == ENOMEM ? "see ulimit -u, ulimit -v, pids.max"
+                                              : "clone3() is refused, perhaps by a seccomp filter";
 }
 
 void kernel_thread::join() noexcept {

@@ -39,6 +39,8 @@ public:
 
     // Calls body(argument) on a new thread. Returns 0, or the error number of pthread_create(3).
     [[nodiscard]] int start(void* (*body)(void*), void* argument) noexcept;
+    // What a line about that error says at its end.
+    [[nodiscard]] static const char* advice(int error) noexcept;
     // Waits for the end of the thread. May be called by any thread that knows that this one was or
     // is being started, even by a start() that has not returned yet.
     void join() noexcept;

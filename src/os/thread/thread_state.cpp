@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/say.hpp"
 #include "os/system.hpp"
 
 namespace ums::os {
@@ -64,13 +65,31 @@ long thread_states::read(int tid, const char* file, char* into, unsigned long by
     return n == 0 ? -EIO : n;
 }
 
+namespace {
+
+// Not that the thread has ended, or that there is no descriptor left.
+bool is_refused(long n) noexcept { return n == -EPERM || n == -EACCES || n == -ENOSYS; }
+
+void say_once(long error) noexcept {
+    static constinit base::atomic<bool> has_said;
+    // relaxed: the flag only says whether the line was printed.
+    if (has_said.exchange(true, base::relaxed)) return;
+    say("the states of kernel threads can no longer be read from /proc/self/task (openat, read: "
+        "%s; perhaps a seccomp filter): fibers and workers that block in the kernel are found late",
+        std::strerror(static_cast<int>(-error)));
+}
+
+}  // namespace
+
 thread_states::seen thread_states::look(int tid) noexcept {
     char text[256];
-    const long n = read(tid, "/syscall", text, sizeof text);
+    long n = read(tid, "/syscall", text, sizeof text);
     if (n > 0) return parse_syscall(text);
-    if (n != -ENOENT && n != -EACCES && n != -EPERM) return {kind::unknown, 0};
-    if (read(tid, "/stat", text, sizeof text) <= 0) return {kind::unknown, 0};
-    return parse_stat(text);
+    if (n != -ENOENT && !is_refused(n)) return {kind::unknown, 0};
+    n = read(tid, "/stat", text, sizeof text);
+    if (n > 0) return parse_stat(text);
+    if (is_refused(n)) say_once(n);
+    return {kind::unknown, 0};
 }
 
 // "TID (name) S ...". The name may contain anything. 0: not such a text.

@@ -226,9 +226,8 @@ bool carrier_pool::make_spares() noexcept {
         if (!std::exchange(has_complained_, true))
             os::say(
                 "no kernel thread could be made for cluster %s (%s): while fibers are blocked in "
-                "the kernel others may wait for them; it is tried again (see ulimit -u, "
-                "ulimit -v, pids.max)",
-                home_.name().c_str(), std::strerror(error));
+                "the kernel others may wait for them; it is tried again (%s)",
+                home_.name().c_str(), std::strerror(error), os::kernel_thread::advice(error));
         return false;
     }
 }

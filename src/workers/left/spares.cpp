@@ -96,9 +96,8 @@ carry::crew::outcome spare_seats::work() noexcept {
         if (!std::exchange(has_complained_, true))
             os::say(
                 "no spare kernel thread for a scheduler whose worker blocks (%s): until there is "
-                "one it blocks with its worker; it is tried again (see ulimit -u, ulimit -v, "
-                "pids.max)",
-                std::strerror(error));
+                "one it blocks with its worker; it is tried again (%s)",
+                std::strerror(error), os::kernel_thread::advice(error));
         return {.was_refused = true};
     }
     has_complained_ = false;
