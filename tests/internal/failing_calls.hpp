@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <sys/mman.h>
 
 #include "os/system.hpp"
 
@@ -45,7 +46,9 @@ public:
             if (bytes >= least_mapping_)
                 if (const long error = due(mmap)) return error;
             const long result = kernel_calls.mmap(at, bytes, protection, flags);
-            if (result >= 0 || result <= -4096) mapped_ += static_cast<long>(bytes);
+            // MAP_FIXED replaces what is mapped there.
+            if ((result >= 0 || result <= -4096) && (flags & MAP_FIXED) == 0)
+                mapped_ += static_cast<long>(bytes);
             return result;
         };
         table.munmap = [](void* at, std::size_t bytes) noexcept {
