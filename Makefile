@@ -109,7 +109,7 @@ fuzz: ## the servers' protocols, and what the command reads, under libFuzzer, FU
 			http | memcached) limits='-timeout=10 -max_len=4096' ;; \
 			*) limits='-timeout=1 -max_len=1048576 -rss_limit_mb=256 -malloc_limit_mb=256' ;; esac; \
 		echo "== fuzz $$name, $(FUZZ_SECONDS) s"; mkdir -p build/fuzz/corpus/$$name; \
-		build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) $$limits -verbosity=0 \
+		ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=6 build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) $$limits -verbosity=0 \
 			-print_final_stats=1 -artifact_prefix=build/fuzz/$$name- \
 			build/fuzz/corpus/$$name tests/fuzz/$$name || exit 1; done
 

@@ -429,7 +429,8 @@ void snapshot::find_joins() {
         fibers[who].waits_by = i;
     }
     for (const auto& [timer, at] : timers_)
-        if (const std::uint32_t who = fiber_on(timer); who != nobody) fibers[who].deadline = at;
+        if (const std::uint32_t who = fiber_on(timer); who != nobody)
+            fibers[who].deadline = std::max<std::int64_t>(at, 1);
 }
 
 void snapshot::classify() {

@@ -87,7 +87,8 @@ void live_rings::skip() { walk(nullptr); }
 bool live_rings::collect(recording& into) {
     into.process = of_.pid();
     walk(&into);
-    if (const auto c = of_.get<control>(control_)) into.began = {c->began_stamp, c->began_ns};
+    if (const auto c = of_.get<control>(control_))
+        into.began = {c->began_stamp, in_bounds(c->began_ns)};
     into.now = both_clocks();
     return records_left_ != 0;
 }

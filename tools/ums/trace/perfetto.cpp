@@ -11,6 +11,7 @@
 
 #include "../inspect/printable.hpp"
 #include "../inspect/regular_file.hpp"
+#include "record.hpp"
 
 namespace tool::tracing {
 
@@ -159,23 +160,31 @@ void perfetto_file::add(const moment& m) {
 
 namespace {
 
+// A field with its type: another type under the same number is another field.
+constexpr std::uint32_t number(unsigned field) {
+    return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
+}
+constexpr std::uint32_t text(unsigned field) {
+    return protozero::tag_and_type(field, protozero::pbf_wire_type::length_delimited);
+}
+
 class reader {
 public:
     explicit reader(sink& to) : to_{to} {}
 
     void packet(pbf_reader p) {
         std::int64_t at = 0;
-        while (p.next()) switch (p.tag()) {
-                case packet_fields::timestamp:
-                    at = static_cast<std::int64_t>(p.get_uint64());
+        while (p.next()) switch (p.tag_and_type()) {
+                case number(packet_fields::timestamp):
+                    at = in_bounds(static_cast<std::int64_t>(p.get_uint64()));
                     break;
-                case packet_fields::descriptor:
+                case text(packet_fields::descriptor):
                     track(p.get_message());
                     break;
-                case packet_fields::interned:
+                case text(packet_fields::interned):
                     names(p.get_message());
                     break;
-                case packet_fields::track_event:
+                case text(packet_fields::track_event):
                     event(p.get_message(), at);
                     break;
                 default:
@@ -187,14 +196,14 @@ private:
     void track(pbf_reader d) {
         std::uint64_t uuid = 0;
         std::string name, about;
-        while (d.next()) switch (d.tag()) {
-                case descriptor_fields::uuid:
+        while (d.next()) switch (d.tag_and_type()) {
+                case number(descriptor_fields::uuid):
                     uuid = d.get_uint64();
                     break;
-                case descriptor_fields::name:
+                case text(descriptor_fields::name):
                     name = d.get_string();
                     break;
-                case descriptor_fields::description:
+                case text(descriptor_fields::description):
                     about = d.get_string();
                     break;
                 default:
@@ -210,15 +219,15 @@ private:
         }
     }
     void names(pbf_reader all) {
-        while (all.next(interned_fields::event_names)) {
+        while (all.next(interned_fields::event_names, protozero::pbf_wire_type::length_delimited)) {
             pbf_reader one = all.get_message();
             std::uint64_t iid = 0;
             std::string name;
-            while (one.next()) switch (one.tag()) {
-                    case interned_fields::iid:
+            while (one.next()) switch (one.tag_and_type()) {
+                    case number(interned_fields::iid):
                         iid = one.get_uint64();
                         break;
-                    case interned_fields::name:
+                    case text(interned_fields::name):
                         name = one.get_string();
                         break;
                     default:
@@ -230,14 +239,14 @@ private:
     void event(pbf_reader e, std::int64_t at) {
         std::uint64_t uuid = 0, iid = 0;
         std::int32_t type = 0;
-        while (e.next()) switch (e.tag()) {
-                case event_fields::type:
+        while (e.next()) switch (e.tag_and_type()) {
+                case number(event_fields::type):
                     type = e.get_enum();
                     break;
-                case event_fields::track:
+                case number(event_fields::track):
                     uuid = e.get_uint64();
                     break;
-                case event_fields::name_iid:
+                case number(event_fields::name_iid):
                     iid = e.get_uint64();
                     break;
                 default:

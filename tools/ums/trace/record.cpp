@@ -7,12 +7,12 @@
 namespace tool::tracing {
 
 std::int64_t recording::to_ns(std::uint64_t stamp) const {
-    if (now.stamp <= began.stamp) return began.ns;
-    const double rate =
-        static_cast<double>(now.ns - began.ns) / static_cast<double>(now.stamp - began.stamp);
-    return began.ns +
-           static_cast<std::int64_t>(
-               static_cast<double>(static_cast<std::int64_t>(stamp - began.stamp)) * rate);
+    if (now.stamp <= began.stamp) return in_bounds(began.ns);
+    const double rate = static_cast<double>(in_bounds(now.ns) - in_bounds(began.ns)) /
+                        static_cast<double>(now.stamp - began.stamp);
+    constexpr double most = 2e18;
+    const double since = static_cast<double>(static_cast<std::int64_t>(stamp - began.stamp)) * rate;
+    return in_bounds(began.ns) + static_cast<std::int64_t>(std::clamp(since, -most, most));
 }
 
 std::vector<record> recording::in_order(std::int64_t from) const {

@@ -57,6 +57,17 @@ struct ring {
     std::size_t before_gap = 0;
 };
 
+// Times and spans of a file are anybody's. They add up to the end of numbers, not beyond.
+[[nodiscard]] constexpr std::int64_t in_bounds(std::int64_t ns) {
+    constexpr std::int64_t most = std::int64_t{1} << 61;
+    return ns < -most ? -most : ns > most ? most : ns;
+}
+[[nodiscard]] constexpr std::int64_t added(std::int64_t a, std::int64_t b) {
+    std::int64_t sum = 0;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return a < 0 ? INT64_MIN : INT64_MAX;
+}
+
 // The same moment, twice, on both clocks.
 struct clock_pair {
     std::uint64_t stamp = 0;

@@ -10,6 +10,7 @@
 
 #include "../inspect/printable.hpp"
 #include "../inspect/wait_words.hpp"
+#include "record.hpp"
 
 namespace tool::tracing {
 
@@ -70,20 +71,22 @@ void summary::add(const span& s) {
     switch (s.does) {
         case fiber_does::runs:
             ++g->runs;
-            g->runs_ns += ns;
+            g->runs_ns = added(g->runs_ns, ns);
             break;
         case fiber_does::was_woken:
             woken_to_run_.push_back(ns);
             [[fallthrough]];
         case fiber_does::is_ready:
             in_queue_.push_back(ns);
-            g->ready_ns += ns;
+            g->ready_ns = added(g->ready_ns, ns);
             break;
-        case fiber_does::waits:
-            g->waits_ns[kind_of(s.waits_for)] += ns;
+        case fiber_does::waits: {
+            std::int64_t& all = g->waits_ns[kind_of(s.waits_for)];
+            all = added(all, ns);
             break;
+        }
         case fiber_does::is_blocked:
-            g->blocked_ns += ns;
+            g->blocked_ns = added(g->blocked_ns, ns);
             break;
     }
 }
