@@ -53,8 +53,10 @@ struct deadlock_cycle {
 // Returns all cycles there are, empty if none.
 [[nodiscard]] UMS_EXPORT std::vector<deadlock_cycle> find_deadlocks();
 
-// The text that report_deadlocks() writes. A frame is "#N ADDRESS NAME+OFFSET (FILE+OFFSET)",
-// without a name where the dynamic symbols have none; `addr2line -e FILE OFFSET` knows more.
+// The text that report_deadlocks() writes. A frame is "#N ADDRESS FUNCTION at FILE:LINE", as an
+// addr2line says that $PATH names: a process, which has three seconds for all of them. Without one,
+// it is "#N ADDRESS NAME+OFFSET (FILE+OFFSET)", without a name where the dynamic symbols have none,
+// and the commands that know more follow.
 [[nodiscard]] UMS_EXPORT std::string to_string(const deadlock_cycle& cycle);
 
 // Finds all cycles, writes them to `to`, and returns their number.

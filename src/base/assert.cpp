@@ -22,14 +22,13 @@ void put(const char* text, int length, unsigned long capacity) noexcept {
 
 }  // namespace
 
-void assertion_failed(const char* message, const char* expression, const char* file,
-                      int line) noexcept {
+void assertion_failed(const char* message, const char* file, int line) noexcept {
     char who[160] = "";
     if (describe_caller != nullptr) describe_caller(who, sizeof who);
     char text[640];
     put(text,
-        std::snprintf(text, sizeof text, "ums: %s (%s, %s:%d)%s%s\n", message, expression, file,
-                      line, who[0] != 0 ? ", in " : "", who),
+        std::snprintf(text, sizeof text, "ums: %s (%s:%d)%s%s\n", message, file, line,
+                      who[0] != 0 ? ", in " : "", who),
         sizeof text);
     std::abort();
 }

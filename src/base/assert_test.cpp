@@ -44,8 +44,7 @@ TEST(assertion, one_that_holds_does_nothing) {
 TEST(assertion, one_that_fails_prints_a_line_and_aborts) {
     const child_end end = run_child("failing");
     EXPECT_EQ(end.signal, SIGABRT) << end;
-    EXPECT_EQ(end.err.find("ums: an apple is missing (apples == 4, "), 0u) << end;
-    EXPECT_NE(end.err.find("assert_test.cpp:"), std::string::npos) << end;
+    EXPECT_EQ(end.err.find("ums: an apple is missing (src/base/assert_test.cpp:"), 0u) << end;
     EXPECT_EQ(end.err_lines(), 1u) << end;
 }
 

@@ -2,12 +2,13 @@
 #include "mem/overflow.hpp"
 
 #include <cstdio>
-#include <execinfo.h>
+#include <new>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/atomic.hpp"
+#include "os/source_lines.hpp"
 #include "os/stay_loaded.hpp"
 
 namespace ums::mem {
@@ -32,7 +33,7 @@ void write_text(const char* text, int n) noexcept {
     [[maybe_unused]] auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
 }
 
-void report(const located& at) noexcept {
+void report(const located& at, const crash_report& by) noexcept {
     char who[320] = "a free stack";
     const stack_head* head = at.in->head(at.index);
     const void* made_at = nullptr;
@@ -42,16 +43,7 @@ void report(const located& at) noexcept {
                                    "ums: stack overflow in %s: its stack has %zu bytes "
                                    "(fiber_options::stack_bytes gives it more)\n",
                                    who, at.in->usable()));
-    // The frames of the overflow itself, then those of its callers: the unwinder walks through the
-    // signal frame onto the fiber's stack.
-    void* frames[48];
-    const int n = ::backtrace(frames, 48);
-    ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
-    if (made_at == nullptr) return;
-    constexpr char heading[] = "spawned at\n";
-    write_text(heading, sizeof heading - 1);
-    void* const maker = const_cast<void*>(made_at);
-    ::backtrace_symbols_fd(&maker, 1, STDERR_FILENO);
+    by.write_calls(nullptr, made_at);
 }
 
 bool is_ignoring(const struct sigaction& a) noexcept {
@@ -90,7 +82,7 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
     const bool ours = is_fault && info->si_code > 0 && locate(info->si_addr, at) && at.in_guard;
     if (ours) {
         if (const crash_report one{true}; one.is_first()) {
-            report(at);
+            report(at, one);
             if (words.dump != nullptr) words.dump();
         }
         // Returning into the fault with the default action gives the same death and the same core
@@ -144,14 +136,35 @@ crash_report::~crash_report() {
     if (is_first_) reporter.store(all_said, base::relaxed);  // relaxed: as above.
 }
 
+// The unwinder walks from the handler through the signal frame onto the fiber's stack.
+void crash_report::write_calls(const void* start, const void* made_at) const noexcept {
+    // Static: the signal's stack is small. There is one report.
+    alignas(os::source_lines) static char room[sizeof(os::source_lines)];
+    static os::call_list calls;
+    auto& lines = *new (room) os::source_lines{
+        [](void*, const char* text, std::size_t n) { write_text(text, static_cast<int>(n)); },
+        nullptr};
+    const auto begin = reinterpret_cast<std::uintptr_t>(start);
+    const std::uintptr_t spawn = reinterpret_cast<std::uintptr_t>(made_at) - 1;  // The call.
+    calls.add_own();
+    lines.want(calls);
+    if (start != nullptr) lines.want(begin);
+    if (made_at != nullptr) lines.want(spawn);
+    lines.look_up();
+    lines.write(calls, "  ");
+    if (start != nullptr) lines.write(begin, "start function\n  ");
+    if (made_at != nullptr) lines.write(spawn, "spawned at\n  ");
+    lines.write_commands();
+}
+
 void install_overflow_report(describe_stack_fn describe, const last_words& more) noexcept {
     describe_stack = describe;
     words = more;
     if (installed) return;
     installed = true;
-    // The first backtrace() loads a library, which must not happen in a signal handler.
-    void* frame;
-    ::backtrace(&frame, 1);
+    // The first walk may load what it needs, which must not happen in a signal handler.
+    os::call_list calls;
+    calls.add_own();
     for (handled& h : signals) {
         struct sigaction ours {};
         ours.sa_sigaction = &handle;

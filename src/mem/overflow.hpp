@@ -43,6 +43,10 @@ public:
     // has nothing to report.
     [[nodiscard]] bool is_first() const noexcept { return is_first_; }
 
+    // Writes the caller's stack and further places, each below its heading; null: none. Requires:
+    // is_first().
+    void write_calls(const void* start, const void* made_at) const noexcept;
+
 private:
     const os::no_stop section_;
     bool is_first_ = false;

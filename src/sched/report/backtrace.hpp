@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/report/backtrace.hpp: the stack of a parked fiber, as return addresses, and as text.
+// sched/report/backtrace.hpp: the stack of a parked fiber, as return addresses.
 //
 // The fiber is taken aside for that time, as a waker would take it, so it is not resumed meanwhile;
 // a wake-up that comes is delivered afterwards. A fiber that waits in join() parks elsewhere
 // (sched/life/join.cpp) and is not read.
 
-#include <string>
 #include <vector>
 
 namespace ums::sched {
@@ -16,8 +15,5 @@ struct fiber;
 
 // Innermost first; empty if the fiber is not parked. Requires: the fiber does not end meanwhile.
 std::vector<const void*> backtrace(fiber& f);
-
-// "0xADDRESS NAME+0xOFFSET (FILE+0xOFFSET)", as far as the dynamic linker knows.
-std::string symbol(const void* return_address);
 
 }  // namespace ums::sched

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <execinfo.h>
 #include <unistd.h>
 
 #include "base/atomic.hpp"
@@ -27,12 +26,6 @@ void write_text(const char* text, int n) noexcept {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
 }
 
-void write_address(const char* heading, const void* at) noexcept {
-    write_text(heading, static_cast<int>(std::strlen(heading)));
-    void* const one = const_cast<void*>(at);
-    ::backtrace_symbols_fd(&one, 1, STDERR_FILENO);
-}
-
 void report(const char* what) noexcept {
     const here at;
     const mem::crash_report one{at.self != nullptr};
@@ -44,12 +37,7 @@ void report(const char* what) noexcept {
         std::snprintf(maker, sizeof maker, "fiber %lu", static_cast<unsigned long>(f.spawner));
     write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, which %s has made\n", what,
                                    who, maker));
-    // The handler's own frames come first, then the fiber's, down to its first.
-    void* frames[64];
-    const int n = ::backtrace(frames, 64);
-    ::backtrace_symbols_fd(frames, n, STDERR_FILENO);
-    write_address("start function\n", reinterpret_cast<const void*>(f.run));
-    if (f.spawned_at != nullptr) write_address("spawned at\n", f.spawned_at);
+    one.write_calls(reinterpret_cast<const void*>(f.run), f.spawned_at);
     dump_trace();
 }
 

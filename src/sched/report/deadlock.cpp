@@ -38,6 +38,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <sched.h>
 #include <set>
 #include <unordered_map>
@@ -47,6 +48,7 @@
 #include "os/clock.hpp"
 #include "os/foreign.hpp"
 #include "os/lock.hpp"
+#include "os/source_lines.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/record/trace.hpp"
 #include "sched/report/backtrace.hpp"
@@ -231,18 +233,34 @@ std::vector<deadlock_cycle> find_deadlocks() {
 
 std::string to_string(const deadlock_cycle& cycle) {
     const auto& members = cycle.members;
-    std::string text =
+    std::string text;
+    const auto add = [](void* to, const char* more, std::size_t n) {
+        static_cast<std::string*>(to)->append(more, n);
+    };
+    const auto lines = std::make_unique<os::source_lines>(add, &text);
+    std::vector<os::call_list> stacks(members.size());
+    const auto call = [](const void* return_address) {
+        return reinterpret_cast<std::uintptr_t>(return_address) - 1;
+    };
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        for (const void* const one : members[i].stack)
+            if (!stacks[i].add(call(one))) break;
+        lines->want(stacks[i]);
+        if (members[i].spawned_at != nullptr) lines->want(call(members[i].spawned_at));
+    }
+    lines->look_up();
+    text =
         "ums: deadlock: " + std::to_string(members.size()) + " wait for each other in a circle:\n";
     for (std::size_t i = 0; i < members.size(); ++i) {
         char mutex[32];
         std::snprintf(mutex, sizeof mutex, "%p", members[i].mutex);
         text += "  " + sched::who(members[i]) + " waits for mutex " + mutex + ", held by " +
                 sched::who(members[(i + 1) % members.size()]) + "\n";
-        for (std::size_t n = 0; n < members[i].stack.size(); ++n)
-            text += "    #" + std::to_string(n) + " " + sched::symbol(members[i].stack[n]) + "\n";
+        lines->write(stacks[i], "    ");
         if (members[i].spawned_at != nullptr)
-            text += "    spawned at " + sched::symbol(members[i].spawned_at) + "\n";
+            lines->write(call(members[i].spawned_at), "    spawned at ");
     }
+    lines->write_commands();
     return text;
 }
 
