@@ -61,8 +61,8 @@ bool find_tool(char (&path)[512]) noexcept {
     for (const char* const name : {"addr2line", "llvm-addr2line"})
         for (const char* at = folders; *at != 0;) {
             const char* const end = ::strchrnul(at, ':');
-            const int n = std::snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(end - at), at,
-                                        name);
+            const int n =
+                std::snprintf(path, sizeof path, "%.*s/%s", static_cast<int>(end - at), at, name);
             if (*at == '/' && n > 0 && static_cast<std::size_t>(n) < sizeof path &&
                 ::access(path, X_OK) == 0)
                 return true;
@@ -239,8 +239,8 @@ void source_lines::look_up_file(const char* tool, const char* file, std::int64_t
     for (unsigned i = 0; i < count_ && at != last; ++i) {
         place& p = all_[i];
         if (p.file == nullptr || std::strcmp(p.file, file) != 0) continue;
-        const auto* text = static_cast<const char*>(
-            ::memmem(at, static_cast<std::size_t>(last - at), ": ", 2));
+        const auto* text =
+            static_cast<const char*>(::memmem(at, static_cast<std::size_t>(last - at), ": ", 2));
         if (text == nullptr) break;
         text += 2;
         const auto* next = static_cast<const char*>(
@@ -274,8 +274,8 @@ void source_lines::write(std::uintptr_t at, const char* before) noexcept {
         const auto* const no_line =
             static_cast<const char*>(::memmem(p->text, p->text_bytes, " at ??", 6));
         put_(to_, " ", 1);
-        put_(to_, p->text, no_line != nullptr ? static_cast<std::size_t>(no_line - p->text)
-                                              : p->text_bytes);
+        put_(to_, p->text,
+             no_line != nullptr ? static_cast<std::size_t>(no_line - p->text) : p->text_bytes);
         if (no_line == nullptr) return;
     } else if (p != nullptr && p->function != nullptr) {
         print(" %s+%#lx", p->function, static_cast<unsigned long>(at - p->function_at));

@@ -67,8 +67,8 @@ private:
         std::uintptr_t at, base;  // base: what its file was moved by.
         const char* function;     // A dynamic symbol; null: none.
         std::uintptr_t function_at;
-        const char* file;     // Null: in none.
-        const char* text;     // What the helper said; null: nothing.
+        const char* file;  // Null: in none.
+        const char* text;  // What the helper said; null: nothing.
         unsigned text_bytes;
     };
     [[nodiscard]] const place* find(std::uintptr_t at) const noexcept;

@@ -427,18 +427,30 @@ int live_process::tid_here(int own) const {
     return again != tids_.end() ? again->second : 0;
 }
 
-bool live_process::glimpse(int tid, const std::function<void(const registers&)>& look) const {
+std::int64_t live_process::glimpse(int tid,
+                                   const std::function<void(const registers&)>& look) const {
     // The process says which threads it has; another's must not be stopped at its word.
-    if (tid <= 0 || access(proc(fmt::format("task/{}", tid)).c_str(), F_OK) != 0) return false;
+    if (tid <= 0 || access(proc(fmt::format("task/{}", tid)).c_str(), F_OK) != 0) return 0;
     keep_stops();
-    stopper one;
-    bool known = false;
-    one.do_there([&] {
-        if (!one.take(tid, clock::now() + glimpse_most)) return;
-        known = !one.stopped.empty();
-        if (known) look(from_user(one.stopped.begin()->second));
-    });
-    return known;
+    if (glimpser_ == nullptr) glimpser_ = std::make_unique<stopper>();
+    stopper& one = *glimpser_;
+    std::int64_t ns = 0;
+    const auto job = [&] {
+        const auto begin = clock::now();
+        if (!one.take(tid, begin + glimpse_most) || one.stopped.empty()) return;
+        look(from_user(one.stopped.begin()->second));
+        one.let_all_go();
+        ns = std::chrono::nanoseconds{clock::now() - begin}.count();
+    };
+    // The end of the stopper lets go of whatever it has.
+    try {
+        one.do_there(job);
+    } catch (...) {
+        glimpser_.reset();
+        throw;
+    }
+    if (!one.late.empty()) glimpser_.reset();
+    return ns;
 }
 
 std::int64_t live_process::now() const {

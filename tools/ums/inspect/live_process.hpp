@@ -38,9 +38,9 @@ public:
     std::int64_t let_go() override;
 
     // Stops one thread for some microseconds and calls `look` meanwhile, on another thread. Use it
-    // for a thread that is in no system call, because then nothing is interrupted. Returns false if
-    // the thread is not of this process, or cannot be stopped soon.
-    bool glimpse(int tid, const std::function<void(const registers&)>& look) const;
+    // for a thread that is in no system call, because then nothing is interrupted. Returns for how
+    // long it was stopped, in ns; 0: it is not of this process, or cannot be stopped soon.
+    std::int64_t glimpse(int tid, const std::function<void(const registers&)>& look) const;
 
 private:
     class stopper;
@@ -50,6 +50,7 @@ private:
     const int pid_;
     std::vector<mapping> mappings_;
     std::unique_ptr<stopper> stopped_;
+    mutable std::unique_ptr<stopper> glimpser_;
     std::string warning_;
     std::int64_t stopped_at_ = 0;
     bool has_own_numbers_ = false;     // It is in another PID namespace.

@@ -235,8 +235,7 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
     address begin = 0;
     std::uint64_t id = 0;
     origin from;
-    const auto start = clock::now();
-    const bool seen = of_.glimpse(tid, [&](const registers& now) {
+    const std::int64_t stopped = of_.glimpse(tid, [&](const registers& now) {
         then = now;
         begin = now.value[registers::sp];
         // The rest of this page, and the next pages as far as there are any.
@@ -269,11 +268,11 @@ void sampler::glimpse(int tid, address carrier, std::int64_t ns) {
         of_.read(words);
         if (!has_place) from.spawned_at = 0;
     });
-    if (!seen) {
+    if (stopped == 0) {
         ++refused_;
         return;
     }
-    stopped_ns_ += std::chrono::nanoseconds{clock::now() - start}.count();
+    stopped_ns_ += stopped;
     ++stops_;
     key k;
     k.is_on_cpu = true;
