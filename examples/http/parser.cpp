@@ -54,6 +54,7 @@ bool is_authority(std::string_view s) noexcept {
         while (host < s.size() && host_bytes.holds(s[host])) ++host;
     }
     if (host == s.size()) return true;
+    if (host == 0) return false;  // A port of no host.
     const std::string_view port = s.substr(host + 1);
     return s[host] == ':' && port.size() <= 5 && std::all_of(port.begin(), port.end(), is_digit);
 }

@@ -134,16 +134,21 @@ void server::serve(ums::net::stream peer) {
 }
 
 bool server::send(connection& c, output& what) {
-    // An answer of the usual size goes out at once; the time-out of the last read still covers it.
-    const bool is_large = what.from || what.text.size() > input_buffer::large / 4;
-    if (is_large) c.allow(options_.write_timeout, true);
+    // An answer mostly goes out at once, and needs no time-out.
+    ums::deadline until{};
     ums::net::stream& to = c.stream();
     std::string_view text = what.text;
     while (!text.empty()) {
         const auto sent =
-            ums::io::send(to.fd(), text.data(), text.size(), what.from ? MSG_MORE : 0);
-        if (!sent) return false;
-        text.remove_prefix(*sent);
+            ums::io::send(to.fd(), text.data(), text.size(), what.from ? MSG_MORE : 0, until);
+        if (sent) {
+            text.remove_prefix(*sent);
+        } else if (until == ums::deadline{} && sent.error() == std::errc::timed_out) {
+            until = ums::deadline::max();
+            c.allow(options_.write_timeout, true);
+        } else {
+            return false;
+        }
     }
     while (what.from && what.bytes > 0) {
         c.allow(options_.write_timeout, true);

@@ -206,6 +206,19 @@ TEST_F(server_test, who_does_not_read_is_let_go) {
     });
 }
 
+TEST_F(server_test, who_reads_no_small_answers_is_let_go_too) {
+    chosen.write_timeout = 150ms;
+    chosen.header_timeout = chosen.idle_timeout = 1h;
+    serve([](server&, const ums::net::endpoint& at) {
+        test_client client{at};
+        std::string many;
+        for (int i = 0; i < 1000; ++i) many += request;
+        // The client sends requests, and reads nothing, until that fails.
+        while (client.stream().write(many.data(), many.size())) {
+        }
+    });
+}
+
 TEST_F(server_test, a_stop_ends_idle_connections_at_once_and_finishes_what_has_begun) {
     chosen.idle_timeout = chosen.grace = 1h;
     // The stop comes as soon as the client knows that its request has begun, which is a race with

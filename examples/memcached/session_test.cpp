@@ -219,6 +219,11 @@ TEST_F(session_test, a_recache_token_goes_to_one_client) {
     EXPECT_EQ(say("mg a R30 v\r\nmg a R30 v\r\n"), "VA 1 W\r\nx\r\nVA 1 Z\r\nx\r\n");
 }
 
+TEST_F(session_test, a_refused_command_that_says_noreply_gets_none) {
+    EXPECT_EQ(say("verbosity 0 noreply\r\ncache_memlimit 64 noreply\r\nmn\r\n"), "MN\r\n");
+    EXPECT_EQ(say("verbosity 0\r\nverbosity noreply\r\n"), "ERROR\r\nERROR\r\n");
+}
+
 TEST_F(session_test, a_line_without_an_end_closes_the_session_unless_it_is_a_get) {
     EXPECT_EQ(say(std::string(2048, 'x')), "");
     EXPECT_EQ(say("x"), "<closed>");

@@ -49,6 +49,10 @@ void session::text_command(const words& line, replies& to) {
         to.text(version);
         return to.text("\r\n");
     }
+    // They are refused (docs/memcached.md), but a client that wants no reply counts on none.
+    for (const std::string_view refused :
+         {"verbosity", "cache_memlimit", "slabs", "lru", "lru_crawler"})
+        if (is(refused, n >= 3) && is_quiet(line)) return;
     // A browser, or an attacker who makes one send a form here, gets no second chance.
     if (name == "quit" || line[n - 1].starts_with("HTTP/")) {
         over_ = true;

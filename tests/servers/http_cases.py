@@ -111,6 +111,8 @@ CASES = [
     ("9112 3.2.2", "absolute-form without a path", line("GET http://b HTTP/1.1"), GOOD),
     ("9112 3.2.2", "absolute-form with a query only", line("GET http://b?x HTTP/1.1"), GOOD),
     ("9112 3.2.2", "absolute-form without a host", line("GET http:///plaintext HTTP/1.1"), BAD),
+    ("9112 3.2.2", "absolute-form with a port only", line("GET http://:80/plaintext HTTP/1.1"), BAD),
+    ("9112 3.2", "a Host with a port only", "GET /plaintext HTTP/1.1\r\nHost: :80\r\n\r\n", BAD),
     ("9112 3.2.2", "absolute-form with user and password", line("GET http://u:p@b/ HTTP/1.1"), BAD),
     ("9112 3.2.2", "absolute-form of another scheme", line("GET ftp://b/plaintext HTTP/1.1"), BAD),
     ("9112 3.2.2", "absolute-form still needs a Host",
