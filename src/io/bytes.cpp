@@ -15,12 +15,10 @@ namespace {
 
 using number = result<std::size_t>;
 
-number bad_descriptor() noexcept { return number::failure(EBADF); }
-
 number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, const limits& l) {
     const number_at begun{fd};
     descriptor* const d = begun.d;
-    if (d == nullptr) return bad_descriptor();
+    if (d == nullptr) return number::from(descriptor::why_none(fd));
     const long traits = d->learn(fd);
     if (traits < 0) return number::from(traits);
     if ((traits & descriptor::file) != 0) return number::from(file_read(begun, into, count, -1));
@@ -45,7 +43,7 @@ number write_in_parts(int fd, const iovec* from, int count, const limits& l);
 number write_pieces(int fd, const iovec* from, int count, const limits& l) {
     const number_at begun{fd};
     descriptor* const d = begun.d;
-    if (d == nullptr) return bad_descriptor();
+    if (d == nullptr) return number::from(descriptor::why_none(fd));
     const long traits = d->learn(fd);
     if (traits < 0) return number::from(traits);
     if ((traits & descriptor::file) != 0) return number::from(file_write(begun, from, count, -1));

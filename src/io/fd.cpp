@@ -27,7 +27,8 @@ bool lingers(int fd) noexcept {
 
 result<void> close(int fd) {
     descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<void>::failure(EBADF);
+    // Without memory nothing is known of the number.
+    if (d == nullptr) return result<void>::from(os::io_call(SYS_close, fd));
     // The last close of a connection with SO_LINGER waits for the peer. So a duplicate waits, after
     // the number is free and the descriptor's lock is released.
     long last = -1;
@@ -48,7 +49,7 @@ void forget(int fd) noexcept {
 
 result<int> dup(int fd) {
     descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<int>::failure(EBADF);
+    if (d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
     const long traits = d->learn(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     const long made = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
@@ -69,7 +70,8 @@ result<void> pipe(int ends[2]) {
 number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits& l) {
     descriptor* from = descriptor::find(in);
     descriptor* to = descriptor::find(out);
-    if (from == nullptr || to == nullptr) return number::failure(EBADF);
+    if (from == nullptr) return number::from(descriptor::why_none(in));
+    if (to == nullptr) return number::from(descriptor::why_none(out));
     const long traits = to->learn(out);
     if (traits < 0) return number::from(traits);
     // A blocking descriptor that is ready takes that much without a wait.
@@ -86,7 +88,8 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
               unsigned flags, const limits& l) {
     descriptor* from = descriptor::find(in);
     descriptor* to = descriptor::find(out);
-    if (from == nullptr || to == nullptr) return number::failure(EBADF);
+    if (from == nullptr) return number::from(descriptor::why_none(in));
+    if (to == nullptr) return number::from(descriptor::why_none(out));
     // SPLICE_F_NONBLOCK is for pipes only: a socket must be non-blocking itself.
     const long in_traits = from->learn(in), out_traits = to->learn(out);
     if (in_traits < 0) return number::from(in_traits);

@@ -19,7 +19,7 @@ using number = result<std::size_t>;
 template <class Call>
 long operate(int fd, side s, std::size_t wanted, const limits& l, Call call) noexcept {
     descriptor* d = descriptor::find(fd);
-    return d != nullptr ? perform(*d, fd, s, wanted, l, call) : -EBADF;
+    return d != nullptr ? perform(*d, fd, s, wanted, l, call) : descriptor::why_none(fd);
 }
 
 result<int> to_descriptor(long fd, std::uint32_t traits) {
@@ -159,7 +159,7 @@ long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
 template <class Call, class Name>
 long send_to(int fd, const limits& l, Call call, Name name) noexcept {
     descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return -EBADF;
+    if (d == nullptr) return descriptor::why_none(fd);
     if (const long traits = d->learn(fd); traits < 0) return traits;
     const std::uint32_t generation = d->generation();
     long gave_up = 0;
@@ -282,7 +282,7 @@ result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
 result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limits& l) {
     const number_at begun{fd};
     descriptor* const d = begun.d;
-    if (d == nullptr) return result<void>::failure(EBADF);
+    if (d == nullptr) return result<void>::from(descriptor::why_none(fd));
     if (const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd); traits < 0)
         return result<void>::from(traits);
     long r = os::io_call(SYS_connect, fd, to, to_bytes);
@@ -301,7 +301,7 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
 
 result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& l) {
     descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<int>::failure(EBADF);
+    if (d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
     const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd);
     const std::uint32_t generation = d->generation();
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));

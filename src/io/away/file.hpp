@@ -59,7 +59,7 @@ struct number_at {
 // of the pool could make them, by libums or elsewhere. `only_call`: see descriptor::hold.
 template <class Call>
 long away_on(const number_at& n, long only_call, Call call) noexcept {
-    if (n.d == nullptr) return -EBADF;
+    if (n.d == nullptr) return descriptor::why_none(n.fd);
     const std::uint64_t file = descriptor::file_of(n.fd);
     return away([=]() noexcept -> long {
         const descriptor::hold held{*n.d, n.generation, only_call};

@@ -67,6 +67,7 @@
 // the present one. An event of a shared number's former file, which a duplicate may keep alive,
 // comes once at most, and is dropped or makes the waiters of the number look again.
 
+#include <cerrno>
 #include <cstdint>
 #include <stop_token>
 
@@ -117,6 +118,10 @@ public:
         if (n / block_size >= blocks) return nullptr;
         descriptor* const d = table_[n / block_size].load(base::acquire);  // sync(io.table)
         return d != nullptr ? d + n % block_size : find_slow(n);
+    }
+    // Why find() has returned null: -EBADF or -ENOMEM.
+    static long why_none(int fd) noexcept {
+        return static_cast<unsigned>(fd) / block_size >= blocks ? -EBADF : -ENOMEM;
     }
     // Notes a number that one of our calls has just made. Without traits: they are found out when
     // it is used.

@@ -33,6 +33,8 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
     if (epoll < 0) return epoll;
     const int ep = static_cast<int>(epoll);
+    descriptor* const d = descriptor::find(ep);
+    if (d == nullptr) n = -ENOMEM;
     descriptor::adopt(ep, descriptor::ours | descriptor::kept);
     for (std::size_t i = 0; i < count && n == 0; ++i) {
         if (fds[i].fd < 0) continue;
@@ -45,7 +47,7 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
         if (n == -EEXIST || n == -EPERM || n == -EBADF) n = 0;
     }
     if (n == 0) {
-        n = perform(*descriptor::find(ep), ep, side::in, 0, l, [=]() noexcept -> long {
+        n = perform(*d, ep, side::in, 0, l, [=]() noexcept -> long {
             const long ready = poll_now(fds, count);
             return ready != 0 ? ready : -EAGAIN;
         });
@@ -72,7 +74,7 @@ long poll_one(descriptor& d, pollfd& one, side s, const limits& l) noexcept {
 
 result<void> wait_ready(int fd, side s, const limits& l) {
     descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<void>::failure(EBADF);
+    if (d == nullptr) return result<void>::from(descriptor::why_none(fd));
     const std::uint32_t generation = d->generation();
     if (!d->is_kept()) {
         pollfd one{fd, static_cast<short>(s == side::in ? POLLIN : POLLOUT), 0};
@@ -103,7 +105,7 @@ result<void> wait_writable(int fd, const limits& l) { return wait_ready(fd, side
 
 result<short> poll(int fd, short events, const limits& l) {
     descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<short>::failure(EBADF);
+    if (d == nullptr) return result<short>::failure(static_cast<int>(-descriptor::why_none(fd)));
     pollfd one{fd, events, 0};
     long n;
     const bool in = (events & ~POLLRDHUP) == POLLIN;
@@ -173,7 +175,7 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
 
 number epoll_wait(int epoll, epoll_event* events, int most, const limits& l) {
     descriptor* d = descriptor::find(epoll);
-    if (d == nullptr) return number::failure(EBADF);
+    if (d == nullptr) return number::from(descriptor::why_none(epoll));
     const long n = perform_shared(*d, epoll, side::in, effect::looks, l, [=]() noexcept -> long {
         const long ready = os::io_call(SYS_epoll_pwait, epoll, events, most, 0, nullptr, 8);
         return ready != 0 ? ready : -EAGAIN;
