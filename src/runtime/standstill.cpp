@@ -18,8 +18,10 @@
 
 #include "runtime/standstill.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -30,10 +32,10 @@
 #include "arch/backtrace.hpp"
 #include "mem/slab.hpp"
 #include "os/lock.hpp"
+#include "os/source_lines.hpp"
 #include "os/thread/at_rest.hpp"
 #include "sched/fiber/fiber.hpp"
 #include "sched/record/trace.hpp"
-#include "sched/report/backtrace.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/search.hpp"
 #include "ums/deadlock.hpp"
@@ -43,8 +45,8 @@ namespace ums::rt {
 
 namespace {
 
-constexpr std::size_t most_told = 100;    // Fibers.
-constexpr std::size_t most_stacks = 20;   // Of these, with their stacks.
+constexpr std::size_t most_told = 100;   // Fibers.
+constexpr std::size_t most_stacks = 20;  // Of these, with their stacks.
 
 deadlock_check what_to_do = deadlock_check::off;
 os::lock told_lock;
@@ -54,8 +56,8 @@ bool is_told = false;
 bool needs_another(const fiber_info& f) noexcept {
     if (f.state == fiber_state::ended) return true;
     if (f.state != fiber_state::waiting) return false;
-    static constexpr std::string_view from_outside[] = {"sleep",   "read",        "write",  "offload",
-                                                        "resolve", "descriptors", "carrier"};
+    static constexpr std::string_view from_outside[] = {
+        "sleep", "read", "write", "offload", "resolve", "descriptors", "carrier"};
     for (const std::string_view kind : from_outside)
         if (f.waits_for == kind) return false;
     return true;
@@ -101,42 +103,49 @@ std::string line(const fiber_info& f) {
 }
 
 // Of a fiber that nothing will resume.
-std::string stack(fiber_id id) {
-    std::string text;
+os::call_list stack(fiber_id id) {
+    os::call_list calls;
     // sync(slab_list): sees the headers.
     for (const mem::slab* s = mem::slab_list.load(base::acquire); s != nullptr; s = s->next) {
         for (std::uint32_t i = 0; i < s->carved; ++i) {
             const auto& f = *static_cast<const sched::fiber*>(s->head(i));
             if (f.id.get() != id.value()) continue;
-            const void* at[64];
+            const void* at[os::call_list::most];
             const std::size_t n = arch::backtrace(f.context, at, std::size(at));
             for (std::size_t k = 0; k < n; ++k)
-                text += "    #" + std::to_string(k) + " " + sched::symbol(at[k]) + "\n";
+                if (!calls.add(reinterpret_cast<std::uintptr_t>(at[k]) - 1)) break;
         }
     }
-    return text;
+    return calls;
 }
 
 void tell(const std::vector<fiber_info>& all) {
-    std::size_t waiting = 0;
-    for (const fiber_info& f : all) waiting += f.state == fiber_state::waiting;
-    std::string text = "ums: nothing can run any more: " + std::to_string(waiting) +
-                       (waiting == 1 ? " fiber waits" : " fibers wait") +
-                       ", and no deadline, descriptor or other thread is left to wake one:\n";
-    std::size_t told = 0;
-    for (const fiber_info& f : all) {
-        if (f.state != fiber_state::waiting) continue;
-        if (told == most_told) {
-            text += "  and " + std::to_string(waiting - told) + " more; `ums ps " +
-                    std::to_string(getpid()) + "` lists them\n";
-            break;
-        }
-        text += line(f);
-        if (told++ < most_stacks) text += stack(f.id);
+    std::vector<const fiber_info*> waiting;
+    for (const fiber_info& f : all)
+        if (f.state == fiber_state::waiting) waiting.push_back(&f);
+    std::string text;
+    const auto add = [](void* to, const char* more, std::size_t n) {
+        static_cast<std::string*>(to)->append(more, n);
+    };
+    const auto lines = std::make_unique<os::source_lines>(add, &text);
+    std::vector<os::call_list> stacks;
+    for (std::size_t i = 0; i < std::min(waiting.size(), most_stacks); ++i)
+        lines->want(stacks.emplace_back(stack(waiting[i]->id)));
+    lines->look_up();
+    text = "ums: nothing can run any more: " + std::to_string(waiting.size()) +
+           (waiting.size() == 1 ? " fiber waits" : " fibers wait") +
+           ", and no deadline, descriptor or other thread is left to wake one:\n";
+    for (std::size_t i = 0; i < std::min(waiting.size(), most_told); ++i) {
+        text += line(*waiting[i]);
+        if (i < stacks.size()) lines->write(stacks[i], "    ");
     }
+    if (waiting.size() > most_told)
+        text += "  and " + std::to_string(waiting.size() - most_told) + " more; `ums ps " +
+                std::to_string(getpid()) + "` lists them\n";
     if (what_to_do == deadlock_check::report)
-        text += "ums: the program goes on waiting. UMS_DEBUG=deadlock=exit ends it here, "
-                "deadlock=off says nothing.\n";
+        text +=
+            "ums: the program goes on waiting. UMS_DEBUG=deadlock=exit ends it here, "
+            "deadlock=off says nothing.\n";
     std::fputs(text.c_str(), stderr);
 }
 

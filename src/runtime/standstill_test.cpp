@@ -70,121 +70,162 @@ const std::map<std::string, program> endless{
           this_fiber::yield();
           m.lock();
       }}},
-    {"fair_mutex", {"mutex", [] {
-                        fair_mutex m;
-                        m.lock();
-                        in_a_fiber([&] { m.lock(); });
-                    }}},
-    {"shared_mutex", {"shared_mutex", [] {
-                          shared_mutex m;
-                          m.lock_shared();
-                          in_a_fiber([&] { m.lock(); });
-                      }}},
-    {"shared_mutex_shared", {"shared_mutex", [] {
-                                 shared_mutex m;
-                                 m.lock();
-                                 in_a_fiber([&] { m.lock_shared(); });
-                             }}},
-    {"receive", {"receive", [] {
-                     channel<int> c{1};
-                     in_a_fiber([&] { (void)c.receive(); });
-                 }}},
-    {"send", {"send", [] {
-                  channel<int> c{1};
-                  (void)c.send(1);
-                  (void)c.send(2);
-              }}},
-    {"rendezvous", {"send", [] {
-                        channel<int> c{0};
-                        (void)c.send(1);
-                    }}},
-    {"select", {"select", [] {
-                    channel<int> a{1}, b{1};
-                    select(on_receive(a, [](std::optional<int>) {}), on_receive(b, [](std::optional<int>) {}));
-                }}},
-    {"two_channels", {"receive", [] {
-                          channel<int> a{1}, b{1};
-                          fiber other{[&] {
-                              (void)a.receive();
-                              (void)b.send(1);
-                          }};
-                          (void)b.receive();
-                      }}},
+    {"fair_mutex",
+     {"mutex",
+      [] {
+          fair_mutex m;
+          m.lock();
+          in_a_fiber([&] { m.lock(); });
+      }}},
+    {"shared_mutex",
+     {"shared_mutex",
+      [] {
+          shared_mutex m;
+          m.lock_shared();
+          in_a_fiber([&] { m.lock(); });
+      }}},
+    {"shared_mutex_shared",
+     {"shared_mutex",
+      [] {
+          shared_mutex m;
+          m.lock();
+          in_a_fiber([&] { m.lock_shared(); });
+      }}},
+    {"receive",
+     {"receive",
+      [] {
+          channel<int> c{1};
+          in_a_fiber([&] { (void)c.receive(); });
+      }}},
+    {"send",
+     {"send",
+      [] {
+          channel<int> c{1};
+          (void)c.send(1);
+          (void)c.send(2);
+      }}},
+    {"rendezvous",
+     {"send",
+      [] {
+          channel<int> c{0};
+          (void)c.send(1);
+      }}},
+    {"select",
+     {"select",
+      [] {
+          channel<int> a{1}, b{1};
+          select(on_receive(a, [](std::optional<int>) {}),
+                 on_receive(b, [](std::optional<int>) {}));
+      }}},
+    {"two_channels",
+     {"receive",
+      [] {
+          channel<int> a{1}, b{1};
+          fiber other{[&] {
+              (void)a.receive();
+              (void)b.send(1);
+          }};
+          (void)b.receive();
+      }}},
     {"join", {"park", [] { in_a_fiber([] { this_fiber::park(); }); }}},
-    {"two_joins", {"join", [] {
-                       std::unique_ptr<fiber> a, b;
-                       a = std::make_unique<fiber>([&] {
-                           while (b == nullptr) this_fiber::yield();
-                           b->join();
-                       });
-                       b = std::make_unique<fiber>([&] { a->join(); });
-                       this_fiber::park();
-                   }}},
+    {"two_joins",
+     {"join",
+      [] {
+          std::unique_ptr<fiber> a, b;
+          a = std::make_unique<fiber>([&] {
+              while (b == nullptr) this_fiber::yield();
+              b->join();
+          });
+          b = std::make_unique<fiber>([&] { a->join(); });
+          this_fiber::park();
+      }}},
     {"park", {"park", [] { this_fiber::park(); }}},
     {"semaphore", {"semaphore", [] { counting_semaphore<>{0}.acquire(); }}},
-    {"condition", {"condition", [] {
-                       mutex m;
-                       condition_variable changed;
-                       std::unique_lock lock{m};
-                       changed.wait(lock);
-                   }}},
-    {"condition_any", {"condition", [] {
-                           mutex m;
-                           condition_variable_any changed;
-                           std::unique_lock lock{m};
-                           std::stop_source source;  // Nobody asks.
-                           changed.wait(lock, source.get_token(), [] { return false; });
-                       }}},
-    {"future", {"future", [] {
-                    promise<int> p;
-                    (void)p.get_future().get();
-                }}},
-    {"shared_future", {"future", [] {
-                           promise<void> p;
-                           const shared_future<void> f = p.get_future().share();
-                           in_a_fiber([&] { f.wait(); });
-                       }}},
+    {"condition",
+     {"condition",
+      [] {
+          mutex m;
+          condition_variable changed;
+          std::unique_lock lock{m};
+          changed.wait(lock);
+      }}},
+    {"condition_any",
+     {"condition",
+      [] {
+          mutex m;
+          condition_variable_any changed;
+          std::unique_lock lock{m};
+          std::stop_source source;  // Nobody asks.
+          changed.wait(lock, source.get_token(), [] { return false; });
+      }}},
+    {"future",
+     {"future",
+      [] {
+          promise<int> p;
+          (void)p.get_future().get();
+      }}},
+    {"shared_future",
+     {"future",
+      [] {
+          promise<void> p;
+          const shared_future<void> f = p.get_future().share();
+          in_a_fiber([&] { f.wait(); });
+      }}},
     {"latch", {"latch", [] { latch{1}.wait(); }}},
     {"barrier", {"barrier", [] { barrier<>{2}.arrive_and_wait(); }}},
-    {"once", {"once", [] {
-                  once_flag flag;
-                  counting_semaphore<> none{0};
-                  fiber first{[&] { call_once(flag, [&] { none.acquire(); }); }};
-                  this_fiber::yield();
-                  call_once(flag, [] {});
-              }}},
+    {"once",
+     {"once",
+      [] {
+          once_flag flag;
+          counting_semaphore<> none{0};
+          fiber first{[&] { call_once(flag, [&] { none.acquire(); }); }};
+          this_fiber::yield();
+          call_once(flag, [] {});
+      }}},
     {"event", {"latch", [] { manual_reset_event{}.wait(); }}},
-    {"wait_group", {"latch", [] {
-                        wait_group group;
-                        group.add(1);
-                        group.wait();
-                    }}},
-    {"scope", {"scope", [] {
-                   scope all;
-                   all.spawn([] { this_fiber::park(); });
-                   all.join();
-               }}},
-    {"keep_carrier", {"semaphore", [] {
-                          const keep_carrier kept;
-                          counting_semaphore<>{0}.acquire();
-                      }}},
-    {"two_clusters", {"receive", [] {
-                          cluster other{{.processors = 1}};
-                          channel<int> c{1};
-                          fiber there{fiber_options{.cluster = &other}, [&] { (void)c.receive(); }};
-                          there.join();
-                      }}},
-    {"an_idle_pool", {"semaphore", [] {
-                          offload([] {});  // Leaves a thread that waits for work.
-                          counting_semaphore<>{0}.acquire();
-                      }}},
-    {"an_open_stream", {"semaphore", [] {
-                            auto [here, there] = net::stream::pair().value();
-                            (void)here.write_all("x");
-                            char c = 0;
-                            (void)there.read(&c, 1);
-                            counting_semaphore<>{0}.acquire();
-                        }}},
+    {"wait_group",
+     {"latch",
+      [] {
+          wait_group group;
+          group.add(1);
+          group.wait();
+      }}},
+    {"scope",
+     {"scope",
+      [] {
+          scope all;
+          all.spawn([] { this_fiber::park(); });
+          all.join();
+      }}},
+    {"keep_carrier",
+     {"semaphore",
+      [] {
+          const keep_carrier kept;
+          counting_semaphore<>{0}.acquire();
+      }}},
+    {"two_clusters",
+     {"receive",
+      [] {
+          cluster other{{.processors = 1}};
+          channel<int> c{1};
+          fiber there{fiber_options{.cluster = &other}, [&] { (void)c.receive(); }};
+          there.join();
+      }}},
+    {"an_idle_pool",
+     {"semaphore",
+      [] {
+          offload([] {});  // Leaves a thread that waits for work.
+          counting_semaphore<>{0}.acquire();
+      }}},
+    {"an_open_stream",
+     {"semaphore",
+      [] {
+          auto [here, there] = net::stream::pair().value();
+          (void)here.write_all("x");
+          char c = 0;
+          (void)there.read(&c, 1);
+          counting_semaphore<>{0}.acquire();
+      }}},
 };
 
 constexpr auto long_enough = 900ms;  // Longer than all looks together.
@@ -275,8 +316,8 @@ const std::map<std::string, std::function<void()>> passing{
      }},
     {"shared_memory",
      [] {
-         auto* const word = static_cast<std::atomic<int>*>(::mmap(
-             nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+         auto* const word = static_cast<std::atomic<int>*>(
+             ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
          counting_semaphore<> s{0};
          if (const pid_t child = ::fork(); child == 0) {
              ::usleep(900'000);
@@ -365,8 +406,8 @@ TEST(standstill_test, each_way_to_wait_for_ever_is_told) {
     for (const auto& [name, _] : endless) names.push_back(name);
     for_each(names, [](const std::string& name) {
         for (const char* processors : {"1", "2"}) {
-            const child_end end = run_child("waits_for_ever", {name, processors},
-                                            {{"UMS_DEBUG", "deadlock=exit"}});
+            const child_end end =
+                run_child("waits_for_ever", {name, processors}, {{"UMS_DEBUG", "deadlock=exit"}});
             EXPECT_EQ(end.code, 2) << name << ": " << end;
             EXPECT_NE(end.err.find("nothing can run any more"), std::string::npos) << name << end;
             EXPECT_NE(end.err.find(std::string{"waits for "} + endless.at(name).waits_for),
@@ -404,8 +445,7 @@ TEST(standstill_test, off_says_nothing) {
 }
 
 TEST(standstill_test, plain_threads_that_wait_in_the_library_are_no_hope) {
-    const child_end end =
-        run_child("plain_threads_wait", {}, {{"UMS_DEBUG", "deadlock=exit"}});
+    const child_end end = run_child("plain_threads_wait", {}, {{"UMS_DEBUG", "deadlock=exit"}});
     EXPECT_EQ(end.code, 2) << end;
     EXPECT_NE(end.err.find("\"mine\" waits for semaphore"), std::string::npos) << end;
 }

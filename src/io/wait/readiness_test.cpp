@@ -48,7 +48,8 @@ public:
         os::io_system.call = [](long n, long a, long b, long c, long d, long e, long f) noexcept {
             const long made = os::kernel_io.call(n, a, b, c, d, e, f);
             if (n != SYS_epoll_create1 || made < 0) return made;
-            const long moved = os::kernel_io.call(SYS_fcntl, made, F_DUPFD_CLOEXEC, farther, 0, 0, 0);
+            const long moved =
+                os::kernel_io.call(SYS_fcntl, made, F_DUPFD_CLOEXEC, farther, 0, 0, 0);
             os::kernel_io.call(SYS_close, made, 0, 0, 0, 0, 0);
             return moved;
         };
