@@ -18,11 +18,11 @@ export TESTS SKIP
 # What `make test` leaves to `make test-all`: variants (NAME@c is a test of its own), models, what
 # installs or packs, what compiles headers and programs of others, what takes long or needs others'
 # servers and libraries.
-EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|clients|consumer|many_cpus|packaging)|\
+EXTRA = @([^c]|c.)|_model$$|/headers|^bench/|^tests/(abi|bench|builds|clients|consumer|many_cpus|packaging)|\
 ^tests/(python|stress|valgrind|windows/programs)
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs demo peers test test-all bench debug asan tsan ubsan fuzz install deb fmt tidy clean
+.PHONY: help build docs demo peers test test-all builds bench debug asan tsan ubsan fuzz install deb fmt tidy clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -88,6 +88,11 @@ test-all: peers ## every test of the release build
 
 debug: ## the tests of the debug build: no optimisation, more checks
 	$(call check,debug)
+
+builds: build ## programs and projects as users build them: compilers, flags, libraries
+	@tools/setup builds
+	@tests/builds/check.py build/release
+	@tests/builds/check.py build/release subprojects
 
 bench: peers build ## run every benchmark; the page is build/report.html
 	@build/release/ums bench all --html build/report.html

@@ -33,6 +33,8 @@ constexpr text_of texts[] = {
     {ERROR_INVALID_PARAMETER, "A parameter is wrong."},
     {ERROR_INSUFFICIENT_BUFFER, "The buffer is too small."},
     {ERROR_ALREADY_EXISTS, "It exists already."},
+    {ERROR_MOD_NOT_FOUND, "There is no module of that name."},
+    {ERROR_PROC_NOT_FOUND, "The module has no function of that name."},
     {WAIT_TIMEOUT, "The wait timed out."},
     {ERROR_NOT_OWNER, "It belongs to another thread."},
     {ERROR_TOO_MANY_POSTS, "The semaphore would exceed its maximum."},

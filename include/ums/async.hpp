@@ -28,6 +28,7 @@
 
 #include "ums/fiber.hpp"
 #include "ums/future.hpp"
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/other_than.hpp"
 
 namespace ums {
@@ -84,10 +85,9 @@ auto async(std::launch policy, const fiber_options& options, F&& f, Args&&... ar
     if ((policy & std::launch::async) != std::launch::async) {
         made->start_deferred();
     } else {
-        try {
-            made->start(options);
-        } catch (const std::system_error& e) {
-            if (!may_defer || e.code() != std::errc::resource_unavailable_try_again) throw;
+        UMS_TRY { made->start(options); }
+        UMS_CATCH(std::system_error, e) {
+            if (!may_defer || e.code() != std::errc::resource_unavailable_try_again) UMS_RETHROW;
             made->start_deferred();
         }
     }

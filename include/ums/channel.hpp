@@ -58,6 +58,7 @@
 #include <utility>
 
 #include "ums/impl/channel.hpp"
+#include "ums/impl/exceptions.hpp"
 
 namespace ums {
 
@@ -294,12 +295,13 @@ private:
             const auto append = [&] {
                 for (std::size_t i = 0; i < got; ++i) into.push_back(std::move(*values[i]));
             };
-            try {
+            UMS_TRY {
                 status = result.count == 0 ? calls::receive_some(state_, all, got, limit, &stop)
                                            : calls::receive_ready(state_, all, got);
-            } catch (...) {
+            }
+            UMS_CATCH_ALL {
                 append();
-                throw;
+                UMS_RETHROW;
             }
             append();
             if (got == 0) return {result.count, result.count == 0 ? status : channel_status::ok};

@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "ums/endpoint.hpp"
+#include "ums/impl/exceptions.hpp"
 #include "ums/limits.hpp"
 #include "ums/resolve.hpp"
 #include "ums/stream.hpp"
@@ -50,7 +51,7 @@ struct [[nodiscard]] connected {
 
 private:
     void check() const {
-        if (error) throw std::system_error{error};
+        if (error) UMS_THROW(std::system_error{error});
     }
 };
 

@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "ums/fiber_ref.hpp"
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/other_than.hpp"
 #include "ums/impl/spawn.hpp"
 #include "ums/options.hpp"
@@ -79,7 +80,7 @@ public:
     // Waits until the function has returned. Any fiber or thread may join, once.
     void join() {
         if (fiber_ == nullptr)
-            throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
+            UMS_THROW(std::system_error{std::make_error_code(std::errc::invalid_argument)});
         impl::join(fiber_);
         fiber_ = nullptr;
     }
@@ -87,7 +88,7 @@ public:
     // Lets the fiber run on alone. The runtime reuses its stack when its function has returned.
     void detach() {
         if (fiber_ == nullptr)
-            throw std::system_error{std::make_error_code(std::errc::invalid_argument)};
+            UMS_THROW(std::system_error{std::make_error_code(std::errc::invalid_argument)});
         impl::detach(std::exchange(fiber_, nullptr));
     }
 

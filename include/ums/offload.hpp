@@ -32,6 +32,7 @@
 #include <utility>
 
 #include "ums/export.hpp"
+#include "ums/impl/exceptions.hpp"
 
 namespace ums {
 
@@ -71,16 +72,14 @@ std::invoke_result_t<F&> offload(F&& f) {
     impl::offload(
         [](void* argument) {
             auto& self = *static_cast<call*>(argument);
-            try {
+            UMS_TRY {
                 if constexpr (std::is_void_v<R>)
                     std::invoke(*self.function);
                 else
                     self.result.emplace(std::invoke(*self.function));
-            } catch (abi::__forced_unwind&) {
-                throw;  // pthread_exit(): the pool says what to do instead.
-            } catch (...) {
-                self.thrown = std::current_exception();
             }
+            UMS_CATCH_FORCED_UNWIND()
+            UMS_CATCH_ALL { self.thrown = std::current_exception(); }
         },
         &c);
     if (c.thrown) std::rethrow_exception(c.thrown);

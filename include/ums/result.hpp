@@ -23,6 +23,7 @@
 #include <utility>
 #include <variant>
 
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/misuse.hpp"
 
 namespace ums {
@@ -32,7 +33,7 @@ using io_number = long;
 
 namespace impl {
 [[noreturn]] inline void throw_error(int error) {
-    throw std::system_error{error, std::system_category()};
+    UMS_THROW(std::system_error{error, std::system_category()});
 }
 }  // namespace impl
 

@@ -28,6 +28,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/other_than.hpp"
 #include "ums/ums_scheduling.h"
 
@@ -35,7 +36,7 @@ namespace ums {
 
 namespace impl {
 inline void check(int failed, const char* what) {
-    if (failed != 0) throw std::system_error{-failed, std::generic_category(), what};
+    if (failed != 0) UMS_THROW(std::system_error{-failed, std::generic_category(), what});
 }
 }  // namespace impl
 

@@ -40,6 +40,7 @@
 #include "ums/export.hpp"
 #include "ums/fiber.hpp"
 #include "ums/impl/at_exit.hpp"
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/other_than.hpp"
 #include "ums/impl/wait_list.hpp"
 
@@ -123,16 +124,14 @@ private:
     void run(F&& f, Args&&... args) {
         // Declared outside the handler, whose own hold on the exception ends with it.
         std::exception_ptr thrown;
-        try {
+        UMS_TRY {
             if constexpr (std::is_invocable_v<F, std::stop_token, Args...>)
                 impl::invoke(std::forward<F>(f), get_stop_token(), std::forward<Args>(args)...);
             else
                 impl::invoke(std::forward<F>(f), std::forward<Args>(args)...);
-        } catch (abi::__forced_unwind&) {
-            throw;
-        } catch (...) {
-            thrown = std::current_exception();
         }
+        UMS_CATCH_FORCED_UNWIND()
+        UMS_CATCH_ALL { thrown = std::current_exception(); }
         if (thrown) fail(std::move(thrown));
     }
 

@@ -175,9 +175,9 @@ UMS_API int ums_child_wait_until(pid_t pid, int* status, int64_t deadline, ums_s
  * -EINVAL: a number. */
 typedef struct ums_signals ums_signals_t;
 UMS_API int ums_signals_create(ums_signals_t** made, const int* numbers, size_t count);
-UMS_API void ums_signals_destroy(ums_signals_t* signals);
-UMS_API int ums_signals_wait(ums_signals_t* signals);
-UMS_API int ums_signals_wait_until(ums_signals_t* signals, int64_t deadline, ums_stop_t* stop);
+UMS_API void ums_signals_destroy(ums_signals_t* events);
+UMS_API int ums_signals_wait(ums_signals_t* events);
+UMS_API int ums_signals_wait_until(ums_signals_t* events, int64_t deadline, ums_stop_t* stop);
 
 #ifdef __cplusplus
 } /* extern "C" */

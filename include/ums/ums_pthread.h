@@ -31,6 +31,7 @@
  */
 
 #include <errno.h>
+#include <sched.h> /* struct timespec, in every mode */
 #include <sys/types.h>
 #include <time.h>
 

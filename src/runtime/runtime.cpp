@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <dlfcn.h>
 #include <system_error>
+#include <unistd.h>
 
 #include "base/assert.hpp"
 #include "io/engine/engine.hpp"
 #include "mem/overflow.hpp"
 #include "os/cpu/membarrier.hpp"
+#include "os/say.hpp"
 #include "runtime/environment.hpp"
 #include "runtime/fork.hpp"
 #include "runtime/root.hpp"
@@ -24,6 +26,9 @@
 #include "sched/run/plain_join.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
+
+// libgcc's, in programs that -fsplit-stack has compiled.
+extern "C" [[gnu::weak]] void __morestack();
 
 namespace ums::rt {
 
@@ -160,6 +165,12 @@ runtime::runtime(const options& chosen) {
     if (rt::starting_or_running.exchange(true, base::acq_rel))
         throw std::system_error{std::make_error_code(std::errc::device_or_resource_busy),
                                 "ums: a runtime is running already: a process has one at a time"};
+    if (&__morestack != nullptr) {
+        os::say(
+            "the program was compiled with -fsplit-stack, which would take a fiber's stack for "
+            "the kernel thread's: compile it without");
+        _exit(2);
+    }
     try {
         rt::start(chosen);
     } catch (...) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Heaps, time, text and the rest, by their Windows names.
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -94,6 +95,74 @@ TEST_F(windows_system, messages_of_errors) {
     EXPECT_ERROR(ERROR_MR_MID_NOT_FOUND);
     EXPECT_EQ(FormatMessageA(from_system, nullptr, 0, 0, nullptr, 0, nullptr), 0u);
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
+}
+
+const child_program console{
+    "console", [](const child_arguments&) {
+        DWORD written = 0;
+        const HANDLE to = GetStdHandle(STD_ERROR_HANDLE);
+        const bool all = WriteConsoleA(to, "narrow ", 7, &written, nullptr) && written == 7 &&
+                         WriteConsoleW(to, L"w\u00efde\n", 5, &written, nullptr) && written == 5;
+        return all ? 0 : 1;
+    }};
+const child_program too_long{"too_long", [](const child_arguments&) {
+                                 char small[4];
+                                 return sprintf_s(small, "%d", 12345);
+                             }};
+const child_program too_long_a_copy{"too_long_a_copy", [](const child_arguments&) {
+                                        char small[4];
+                                        return strcpy_s(small, "12345");
+                                    }};
+
+TEST_F(windows_system, the_console_is_the_standard_streams) {
+    const child_end end = run_child("console");
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err, "narrow w\u00efde\n");
+    EXPECT_EQ(GetStdHandle(7), INVALID_HANDLE_VALUE);
+    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
+    EXPECT_FALSE(WriteConsoleA(nullptr, "x", 1, nullptr, nullptr));
+    EXPECT_ERROR(ERROR_INVALID_HANDLE);
+    EXPECT_FALSE(WriteConsoleA(GetStdHandle(STD_OUTPUT_HANDLE), nullptr, 1, nullptr, nullptr));
+    EXPECT_ERROR(ERROR_INVALID_PARAMETER);
+}
+
+TEST_F(windows_system, functions_that_know_the_size_of_their_target) {
+    char text[8];
+    EXPECT_EQ(sprintf_s(text, "%d%s", 12, "345"), 5);
+    EXPECT_STREQ(text, "12345");
+    EXPECT_EQ(sprintf_s(text, sizeof text, "%s", "1234567"), 7);
+    EXPECT_EQ(strcpy_s(text, "abc"), 0);
+    EXPECT_EQ(strcat_s(text, "defg"), 0);
+    EXPECT_STREQ(text, "abcdefg");
+    EXPECT_EQ(strncpy_s(text, "abcdefghijk", 3), 0);
+    EXPECT_STREQ(text, "abc");
+    EXPECT_NE(strncpy_s(text, "abcdefghijk", _TRUNCATE), 0);
+    EXPECT_STREQ(text, "abcdefg");
+    EXPECT_EQ(memcpy_s(text, sizeof text, "xy", 3), 0);
+    EXPECT_STREQ(text, "xy");
+    EXPECT_EQ(SecureZeroMemory(text, sizeof text), static_cast<void*>(text));
+    EXPECT_EQ(text[0] | text[1], 0);
+    EXPECT_EQ(run_child("too_long").signal, SIGABRT);
+    EXPECT_EQ(run_child("too_long_a_copy").signal, SIGABRT);
+}
+
+TEST_F(windows_system, functions_are_found_by_name) {
+    const HMODULE kernel = GetModuleHandleA("KERNEL32.dll");
+    ASSERT_NE(kernel, nullptr);
+    EXPECT_EQ(GetModuleHandleW(L"kernel32"), kernel);
+    EXPECT_EQ(LoadLibraryA("ntdll.dll"), kernel);
+    EXPECT_EQ(LoadLibraryW(L"KernelBase.dll"), kernel);
+    EXPECT_TRUE(FreeLibrary(kernel));
+    EXPECT_FALSE(FreeLibrary(nullptr));
+    EXPECT_ERROR(ERROR_INVALID_HANDLE);
+    EXPECT_EQ(GetModuleHandle(TEXT("user32.dll")), nullptr);
+    EXPECT_ERROR(ERROR_MOD_NOT_FOUND);
+    EXPECT_EQ(GetProcAddress(kernel, "NoSuchFunction"), nullptr);
+    EXPECT_ERROR(ERROR_PROC_NOT_FOUND);
+    EXPECT_EQ(GetProcAddress(nullptr, "Sleep"), nullptr);
+    EXPECT_ERROR(ERROR_INVALID_HANDLE);
+    if (const FARPROC found = GetProcAddress(kernel, "GetTickCount64"))
+        EXPECT_EQ(reinterpret_cast<void*>(found), reinterpret_cast<void*>(&GetTickCount64));
 }
 
 const child_program debug_output{"debug_output", [](const child_arguments&) {

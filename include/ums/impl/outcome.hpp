@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/spawn.hpp"
 
 namespace ums::impl {
@@ -27,7 +28,7 @@ public:
     // runtime, which says what to do instead.
     template <class F, class... Args>
     void call(F&& f, Args&&... args) {
-        try {
+        UMS_TRY {
             if constexpr (std::is_void_v<T>) {
                 impl::invoke(std::forward<F>(f), std::forward<Args>(args)...);
             } else if constexpr (std::is_reference_v<T>) {
@@ -36,11 +37,9 @@ public:
             } else {
                 value_.emplace(impl::invoke(std::forward<F>(f), std::forward<Args>(args)...));
             }
-        } catch (abi::__forced_unwind&) {
-            throw;
-        } catch (...) {
-            error_ = std::current_exception();
         }
+        UMS_CATCH_FORCED_UNWIND()
+        UMS_CATCH_ALL { error_ = std::current_exception(); }
     }
 
     // Returns the value or rethrows the exception. Requires: the fiber has ended, and this is the
@@ -50,8 +49,8 @@ public:
         if constexpr (!std::is_void_v<T>) {
             // In the child of a fork() that another fiber made: it has not ended, nor will it.
             if (!value_)
-                throw std::system_error{std::make_error_code(std::errc::no_such_process),
-                                        "ums: the fiber was left behind by fork()"};
+                UMS_THROW(std::system_error{std::make_error_code(std::errc::no_such_process),
+                                            "ums: the fiber was left behind by fork()"});
             if constexpr (std::is_reference_v<T>)
                 return static_cast<T>(**value_);
             else

@@ -20,6 +20,7 @@
 #include "ums/deadline.hpp"
 #include "ums/export.hpp"
 #include "ums/impl/at_exit.hpp"
+#include "ums/impl/exceptions.hpp"
 #include "ums/impl/wait_list.hpp"
 
 namespace ums::impl {
@@ -149,17 +150,14 @@ public:
     void fill(F&& f) {
         // Declared outside the handler, whose own hold on the exception ends with it.
         std::exception_ptr thrown;
-        try {
+        UMS_TRY {
             if constexpr (std::is_void_v<T>)
                 f();
             else
                 emplace(f());
-        } catch (abi::__forced_unwind&) {
-            set_broken();
-            throw;
-        } catch (...) {
-            thrown = std::current_exception();
         }
+        UMS_CATCH_FORCED_UNWIND(set_broken();)
+        UMS_CATCH_ALL { thrown = std::current_exception(); }
         if (thrown) set_error(std::move(thrown));
     }
 

@@ -367,13 +367,20 @@ void offload_pool::call(call_kind kind, void (*run)(void*), void* argument) {
         sched::parkable* who = c.who;
         try {
             c.function(c.argument);
-        } catch (const abi::__forced_unwind&) {
+        }
+#if defined(__GLIBCXX__)
+        catch (const abi::__forced_unwind&) {
             std::fputs(
                 "ums: pthread_exit(), or a cancellation of the kernel thread, in a function "
                 "of ums::offload(): that thread is the pool's. Return from the function\n",
                 stderr);
             std::abort();
         }
+#else
+        catch (...) {
+            throw;
+        }
+#endif
         sched::wake(*who);
     };
     call.function = run;

@@ -85,9 +85,13 @@ void report_and_terminate(const fiber& f) noexcept {
     try {
         f->run(f->callable);
     } catch (const exit_request&) {
-    } catch (const abi::__forced_unwind&) {
+    }
+#if defined(__GLIBCXX__)  // Elsewhere it has no name, and no handler.
+    catch (const abi::__forced_unwind&) {
         refuse_thread_end(*f);
-    } catch (...) {
+    }
+#endif
+    catch (...) {
         report_and_terminate(*f);
     }
     if (!f->belongings.is_empty()) [[unlikely]] {

@@ -87,13 +87,20 @@ void run_worker(worker_thread& t) {
     context& c = *t.scheduled;
     try {
         t.exit_code.set(t.function(t.argument));
-    } catch (abi::__forced_unwind&) {
+    }
+#if defined(__GLIBCXX__)
+    catch (abi::__forced_unwind&) {
         // The C library ends the kernel thread that runs this: it must be the worker's own.
         if (!c.at_home) go_home(c);
         finish(t);
         drop(t);
         throw;
     }
+#else
+    catch (...) {
+        throw;
+    }
+#endif
     if (!c.at_home) go_home(c);
 }
 

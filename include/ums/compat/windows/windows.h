@@ -21,15 +21,18 @@
  */
 
 #include "impl/base.h"
+#include "impl/console.h"
 #include "impl/errors.h"
 #include "impl/fibers.h"
 #include "impl/handles.h"
 #include "impl/interlocked.h"
 #include "impl/intrinsics.h"
+#include "impl/loader.h"
 #include "impl/locks.h"
 #include "impl/memory.h"
 #include "impl/messages.h"
 #include "impl/pool.h"
+#include "impl/secure.h"
 #include "impl/system.h"
 #include "impl/text.h"
 #include "impl/threads.h"

@@ -225,6 +225,14 @@ typedef struct _LIST_ENTRY {
 #define RtlFillMemory(to, bytes, fill) FillMemory(to, bytes, fill)
 #define RtlZeroMemory(to, bytes) ZeroMemory(to, bytes)
 
+/* Done, although nothing reads it. */
+UMS_WIN_INLINE PVOID SecureZeroMemory(PVOID to, SIZE_T bytes) {
+    __builtin_memset(to, 0, bytes);
+    __asm__ __volatile__("" : : "r"(to) : "memory");
+    return to;
+}
+#define RtlSecureZeroMemory(to, bytes) SecureZeroMemory(to, bytes)
+
 /* Not in C++, where they would break the standard library's headers that come after. */
 #if !defined(NOMINMAX) && !defined(__cplusplus)
 #ifndef max
