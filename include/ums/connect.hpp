@@ -42,7 +42,7 @@ struct connect_options {
 // The connection, or the reason why there is none.
 struct [[nodiscard]] connected {
     net::stream stream;
-    std::error_code error;
+    impl::answer_error error;  // A std::error_code; `error()` is the same.
 
     explicit operator bool() const noexcept { return !error; }
     // Throws std::system_error if there is no connection.

@@ -28,7 +28,7 @@ struct resolve_options {
 
 struct resolved {
     std::vector<endpoint> endpoints;  // Best first; not empty unless there is an error.
-    std::error_code error;
+    impl::answer_error error;         // A std::error_code; `error()` is the same.
 
     explicit operator bool() const noexcept { return !error; }
     // Throws std::system_error if there is an error.

@@ -35,6 +35,14 @@ namespace impl {
 [[noreturn]] inline void throw_error(int error) {
     UMS_THROW(std::system_error{error, std::system_category()});
 }
+
+// The error of an answer that is no result. It may be called, as a result's error() is.
+struct answer_error : std::error_code {
+    using std::error_code::error_code;
+    answer_error() noexcept = default;
+    answer_error(const std::error_code& code) noexcept : std::error_code{code} {}
+    const std::error_code& operator()() const noexcept { return *this; }
+};
 }  // namespace impl
 
 template <class T>

@@ -142,9 +142,7 @@ long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
     long r = os::io_call(SYS_connect, *watch, to, bytes);
     if (r == 0) {
         const deadline soon = deadline_after(std::chrono::milliseconds{50});
-        limits part = l;
-        part.until = std::min(l.until, soon);
-        const result<short> ready = poll(*watch, POLLOUT, part);
+        const result<short> ready = poll(*watch, POLLOUT, not_beyond(soon, l));
         r = ready ? 0 : -ready.error().value();
         if (r == -ETIMEDOUT && l.until > soon) r = 0;
     } else {

@@ -180,6 +180,7 @@ TEST_F(connect_test, the_reasons_against_it_are_reported) {
         const refusing_address refuses, other;
         const std::vector<endpoint> bad{refuses.at(), other.at()}, mute{silent.at(), silent.at()};
         EXPECT_EQ(connect(bad).error, std::errc::connection_refused);
+        EXPECT_EQ(connect(bad).error(), std::errc::connection_refused);
         EXPECT_EQ(connect(std::span<const endpoint>{}).error,
                   std::errc::destination_address_required);
         EXPECT_EQ(connect(mute, deadline_after(20ms), {.attempt_delay = 1ms}).error,

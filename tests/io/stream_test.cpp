@@ -168,6 +168,25 @@ TEST_F(stream_test, a_read_gives_up_when_it_is_stopped) {
     });
 }
 
+TEST_F(stream_test, limits_own_a_token_that_is_a_temporary) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [a, b] = stream::pair().value();
+        std::stop_source source;
+        char c;
+        const auto of = [&source] { return ums::limits{deadline_after(20s), source.get_token()}; };
+        const ums::limits one = of(), two{source.get_token()}, copy{one};
+        ums::limits three;
+        three = two;
+        EXPECT_NE(one.stop, copy.stop);
+        fiber stopper{[&] { source.request_stop(); }};
+        for (const ums::limits& l : {one, two, copy, three})
+            EXPECT_EQ(b.read(&c, 1, l).error(), std::errc::operation_canceled);
+        stopper.join();
+        const std::stop_token named = source.get_token();
+        EXPECT_EQ(ums::limits{named}.stop, &named);
+    });
+}
+
 TEST_F(stream_test, a_close_ends_the_wait_of_another_fiber) {
     // No detector: the waiter that runs after the close must find the number unused, and the
     // detector opens a file for the moment of each look.

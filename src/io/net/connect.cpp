@@ -15,7 +15,7 @@
 
 #include "base/assert.hpp"
 #include "io/net/names.hpp"
-#include "io/wait/descriptor.hpp"
+#include "io/wait/operation.hpp"
 #include "ums/io.hpp"
 
 namespace ums::net {
@@ -60,13 +60,12 @@ public:
     // Returns 0 if one answered, and -EAGAIN if the time is up. Otherwise an attempt failed, or the
     // wait was given up, which `is_over` says, and the result says why.
     long wait(const limits& l, bool& is_over) {
-        limits turn = l;
         for (;;) {
             // A full queue is waited for by the call itself (io::connect()), so it takes turns with
             // the other attempts.
             const bool is_alone = full_.empty() || (pending_.empty() && full_.size() == 1);
-            if (!is_alone)
-                turn.until = std::min(l.until, deadline_after(std::chrono::milliseconds{50}));
+            const deadline soon = deadline_after(std::chrono::milliseconds{50});
+            const limits turn = io::not_beyond(is_alone ? l.until : soon, l);
             long r = pending_.empty() ? -EAGAIN : wait_for_pending(turn, is_over);
             if (r == -EAGAIN && !full_.empty()) r = wait_for_full(turn, is_over);
             if (r != -EAGAIN || is_alone || deadline::clock::now() >= l.until) return r;
@@ -158,8 +157,7 @@ connected race(std::span<const endpoint> to, const limits& l, const connect_opti
             continue;
         }
         if (all.empty()) return {{}, code_of(error)};
-        limits part = l;
-        if (next < to.size()) part.until = std::min(l.until, next_at);
+        const limits part = io::not_beyond(next < to.size() ? next_at : l.until, l);
         bool is_over = false;
         const long r = all.wait(part, is_over);
         if (r == 0) return {all.take(to.front()), {}};

@@ -20,6 +20,14 @@
 
 namespace ums::io {
 
+// The same limits, but not beyond `soon`. The caller's must outlive them. No member of theirs
+// behind `stop` is read (ums/limits.hpp).
+inline limits not_beyond(deadline soon, const limits& l) noexcept {
+    limits sooner{std::min(l.until, soon)};
+    sooner.stop = l.stop;
+    return sooner;
+}
+
 template <class Call>
 long without_interruption(Call& call) noexcept {
     long n;
