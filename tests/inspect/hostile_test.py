@@ -5,6 +5,7 @@
 hostile_test.py UMS HOSTILE [NAME_OF_A_TEST...]
 """
 
+import fcntl
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import time
 import unittest
 
 UMS = HOSTILE = ""
-# For a command that hangs, and one that fills the memory.
+# For a command that hangs, and one that fills the memory. A sanitizer's own is beyond every bound.
 SECONDS, BYTES = 60, 4 << 30
 
 
@@ -118,6 +119,25 @@ class HostileTest(unittest.TestCase):
                 for child in file.read().split():
                     os.kill(int(child), signal.SIGKILL)
 
+    def test_without_the_reader_of_symbols_there_are_addresses(self):
+        program, _ = self.start()
+        into, out = os.pipe()
+        fcntl.fcntl(into, fcntl.F_SETPIPE_SZ, 4096)
+        with subprocess.Popen([UMS, "stack", "--each", str(program.pid)], stdout=out, stderr=subprocess.PIPE,
+                              text=True) as tool, os.fdopen(into, encoding="utf-8") as text:
+            os.close(out)
+            begun = os.read(into, 1).decode()
+            # By now there is more than fits into the pipe.
+            with open(f"/proc/{tool.pid}/task/{tool.pid}/children", encoding="utf-8") as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+            shown = begun + text.read()
+            error = tool.stderr.read()
+        self.assertEqual(tool.returncode, 0, error)
+        self.assertIn("hostile.cpp:", shown)
+        self.assertRegex(shown, r"\n    /\S+\+0x[0-9a-f]+\n")
+        self.assertEqual(error, "ums: names and calls are missing: the program's files could not be read within "
+                                "bounds of time and memory\n")
+
     def dump(self, maps, rings=b""):
         """A file as UMS_TRACE names it."""
         path = os.path.join(self.folder.name, "dump")
@@ -204,4 +224,7 @@ class HostileTest(unittest.TestCase):
 
 if __name__ == "__main__":
     UMS, HOSTILE = (os.path.abspath(path) for path in sys.argv[1:3])
+    with open(UMS, "rb") as command:
+        if b"__asan_init" in (code := command.read()) or b"__tsan_init" in code:
+            BYTES = resource.RLIM_INFINITY
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)

@@ -145,14 +145,26 @@ bool send_all(int to, const std::string& bytes) {
     return true;
 }
 
+// A sanitizer's own memory is beyond every bound.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool is_sanitized = true;
+#elif defined(__has_feature)
+constexpr bool is_sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool is_sanitized = false;
+#endif
+
 void bound_memory() {
-    const auto all =
-        static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
-    const rlimit bytes{std::max<rlim_t>(all / 4, rlim_t{1} << 30), RLIM_INFINITY};
-    // Private memory alone: the files are mapped, and may be larger.
-    setrlimit(RLIMIT_DATA, &bytes);
     const rlimit none{};
     setrlimit(RLIMIT_CORE, &none);
+    if (is_sanitized) return;
+    const auto all =
+        static_cast<rlim_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    // Private memory alone: the files are mapped, and may be larger.
+    rlimit bytes{};
+    getrlimit(RLIMIT_DATA, &bytes);
+    bytes.rlim_cur = std::min(bytes.rlim_cur, std::max<rlim_t>(all / 4, rlim_t{1} << 30));
+    setrlimit(RLIMIT_DATA, &bytes);
 }
 
 // The helper. It has nothing but the socket, and ends with whoever asks.
@@ -225,14 +237,13 @@ symbols::symbols(const process& of) : left_{all_answers_most} {
     // The files are open once it answers, so that the process may end.
     std::uint32_t ready = 0;
     const auto begin = clock::now();
-    if (helper_ < 0 || !receive(&ready, sizeof ready, begin + answer_most)) end_helper();
+    if (helper_ < 0 || !receive(&ready, sizeof ready, begin + answer_most)) give_up();
     left_ -= clock::now() - begin;
 }
 
 symbols::~symbols() {
-    const std::string said = complaint_;
     end_helper();
-    if (!said.empty()) fmt::print(stderr, "ums: {}\n", said);
+    if (!complaint_.empty()) fmt::print(stderr, "ums: {}\n", complaint_);
 }
 
 void symbols::end_helper() {
@@ -242,6 +253,10 @@ void symbols::end_helper() {
     kill(helper_, SIGKILL);
     while (waitpid(helper_, nullptr, 0) < 0 && errno == EINTR) continue;
     helper_ = -1;
+}
+
+void symbols::give_up() {
+    end_helper();
     complaint_ =
         "names and calls are missing: the program's files could not be read within bounds of time "
         "and memory";
@@ -279,7 +294,7 @@ std::string symbols::ask(question what, address at) {
     }
     left_ -= clock::now() - begin;
     if (is_there) return found;
-    end_helper();
+    give_up();
     return {};
 }
 

@@ -73,6 +73,7 @@ private:
     [[nodiscard]] std::string ask(question what, address at);
     [[nodiscard]] bool receive(void* into, std::size_t bytes, clock::time_point until);
     void end_helper();
+    void give_up();
 
     std::vector<module> modules_;  // By address.
     std::unordered_map<address, std::vector<source_frame>> known_;
