@@ -133,7 +133,7 @@ int main(int, char** words) {
         all.push_back(waits("writer", [&shared] { shared.lock(); }));
         ums::latch latch{1};
         ums::channel<int> empty{1};
-        all.push_back(waits("latch", [&latch] { latch.wait(); }));
+        all.push_back(waits("latch\x1b[31m\nfiber 78: parked\xff", [&latch] { latch.wait(); }));
         all.push_back(waits("receive", [&empty] { (void)empty.receive(); }));
         all.push_back(waits("sleep", [] { ums::this_fiber::sleep_for(std::chrono::hours{1}); }));
         while (begun != 7) ums::this_fiber::yield();

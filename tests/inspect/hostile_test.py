@@ -69,9 +69,17 @@ class HostileTest(unittest.TestCase):
         stack = self.ums("stack", program.pid).stdout
         self.assertIn("    _Z1f1AIiiE", stack)
         self.assertIn("hostile.cpp:", stack)
-        self.ums("top", program.pid, "--batch", "-n", "1", "--interval", "0.1")
+        self.assertNotRegex(stack + "\n".join(lines), r"(?m)^fiber 7[78]")
+        self.ums("ps", program.pid, "--match", "(.*)x")
+        self.ums("top", program.pid, "--batch", "-n", "1", "--interval", "0.1", "--by", "fiber")
         self.ums("trace", "summary", program.pid, "--for", "0.1")
-        self.ums("profile", program.pid, "--seconds", "0.2")
+        files = [os.path.join(self.folder.name, name) for name in ("folded", "html", "chrome", "perfetto")]
+        self.ums("profile", program.pid, "--seconds", "0.3", "--folded", files[0], "--html", files[1])
+        for path, words in ((files[2], ["--chrome"]), (files[3], [])):
+            self.ums("trace", program.pid, "--for", "0.2", "-o", path, *words)
+        for path in files[:3]:
+            with open(path, encoding="ascii") as file:
+                self.assertNotRegex(file.read(), "[\x00-\x08\x0b-\x1f\x7f]")
 
     def test_a_thread_in_vfork_does_not_keep_the_others_stopped(self):
         program, _ = self.start()
@@ -109,7 +117,7 @@ class HostileTest(unittest.TestCase):
         try:
             with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as file:
                 return file.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             return ""
 
     @staticmethod

@@ -47,6 +47,13 @@ bool lowest_address(const memory& m, address base, address& low) {
     return low != ~address{0};
 }
 
+// Four times as long, it would overflow the stack of std::regex (--match).
+std::string shown(std::string_view text) {
+    std::string all = printable(text.substr(0, text_most));
+    if (all.size() > text_most) all.resize(text_most);
+    return all;
+}
+
 // --- What goes over the socket: numbers as they are, texts after their length. ---
 
 template <class T>
@@ -56,7 +63,7 @@ void put(std::string& to, const T& value) {
 }
 
 void put(std::string& to, const std::string& text) {
-    const std::string short_one = printable(std::string_view{text}.substr(0, text_most));
+    const std::string short_one = shown(text);
     put(to, static_cast<std::uint32_t>(short_one.size()));
     to += short_one;
 }
@@ -88,7 +95,7 @@ public:
         const auto n = std::min<std::size_t>(take<std::uint32_t>(), left_.size());
         const std::string_view found = left_.substr(0, n);
         left_.remove_prefix(n);
-        return printable(found);  // Nothing changes, if it is what the helper should send.
+        return shown(found);  // Nothing changes, if it is what the helper should send.
     }
     std::vector<unwind_op> ops() {
         std::vector<unwind_op> all(std::min<std::size_t>(take<std::uint32_t>(), unwind_op::most));
@@ -302,7 +309,7 @@ std::string symbols::in_module(address at) const {
     auto m = std::upper_bound(modules_.begin(), modules_.end(), at,
                               [](address a, const module& one) { return a < one.begin; });
     if (m == modules_.begin() || at >= (--m)->end) return fmt::format("0x{:x}", at);
-    return fmt::format("{}+0x{:x}", printable(m->path), at - m->begin);
+    return fmt::format("{}+0x{:x}", shown(m->path), at - m->begin);
 }
 
 std::string symbols::function(address at) {
