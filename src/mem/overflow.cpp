@@ -150,11 +150,15 @@ void crash_report::write_calls(const void* start, const void* made_at) const noe
     lines.want(calls);
     if (start != nullptr) lines.want(begin);
     if (made_at != nullptr) lines.want(spawn);
-    lines.look_up();
-    lines.write(calls, "  ");
-    if (start != nullptr) lines.write(begin, "start function\n  ");
-    if (made_at != nullptr) lines.write(spawn, "spawned at\n  ");
-    lines.write_commands();
+    const auto write_all = [&] {
+        lines.write(calls, "  ");
+        if (start != nullptr) lines.write(begin, "start function\n  ");
+        if (made_at != nullptr) lines.write(spawn, "spawned at\n  ");
+        lines.write_commands();
+    };
+    const bool is_at_risk = os::source_lines::is_at_risk();
+    if (is_at_risk) write_all();
+    if (lines.look_up_at_risk() || !is_at_risk) write_all();
 }
 
 void install_overflow_report(describe_stack_fn describe, const last_words& more) noexcept {

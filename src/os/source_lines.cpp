@@ -49,14 +49,9 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
     return w.into->add(is_exact != 0 ? ip : ip - 1) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-bool may_start_a_helper() noexcept {
-    // A filter of system calls may end the program for it. And a program with more rights than its
-    // user starts nothing that the user's variables name.
-    return ::getauxval(AT_SECURE) == 0 && ::prctl(PR_GET_SECCOMP) == 0;
-}
-
 bool find_tool(char (&path)[512]) noexcept {
-    if (!may_start_a_helper()) return false;
+    // A program with more rights than its user starts nothing that the user's variables name.
+    if (::getauxval(AT_SECURE) != 0) return false;
     const char* folders = std::getenv("PATH");
     if (folders == nullptr) folders = "/usr/bin:/bin";
     for (const char* const name : {"addr2line", "llvm-addr2line"})
@@ -255,9 +250,15 @@ void source_lines::look_up_file(const char* tool, const char* file, std::int64_t
     used_ = end;
 }
 
+bool source_lines::is_at_risk() noexcept { return ::prctl(PR_GET_SECCOMP) != 0; }
+
 void source_lines::look_up() noexcept {
+    if (!is_at_risk()) look_up_at_risk();
+}
+
+bool source_lines::look_up_at_risk() noexcept {
     char tool[512];
-    if (!find_tool(tool)) return;
+    if (!find_tool(tool)) return false;
     const std::int64_t until = now() + time_most_ns;
     for (unsigned i = 0; i < count_; ++i) {
         const char* const file = all_[i].file;
@@ -266,6 +267,7 @@ void source_lines::look_up() noexcept {
             is_new = all_[j].file == nullptr || std::strcmp(all_[j].file, file) != 0;
         if (is_new) look_up_file(tool, file, until);
     }
+    return used_ != 0;
 }
 
 void source_lines::write(std::uintptr_t at, const char* before) noexcept {

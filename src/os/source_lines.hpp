@@ -55,8 +55,13 @@ public:
     // First all that will be written; what is too much gets no line of source.
     void want(std::uintptr_t at) noexcept;
     void want(const call_list& calls) noexcept;
-    // Then this, once.
+    // Then this, once. Under a filter of system calls (seccomp) it does nothing, for the filter may
+    // end the program for it: a container's lets it pass, a sandbox's may not.
     void look_up() noexcept;
+    // Also under a filter: the program is about to end anyway. Write before, and if this returns
+    // true, there is more to write now.
+    bool look_up_at_risk() noexcept;
+    [[nodiscard]] static bool is_at_risk() noexcept;
     void write(const call_list& calls, const char* indent) noexcept;
     void write(std::uintptr_t at, const char* before) noexcept;
     // At last: the commands for what could not be looked up.

@@ -3,13 +3,18 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -202,6 +207,42 @@ TEST(crash_test, without_a_helper_the_report_has_its_command) {
                            std::string(program, static_cast<std::size_t>(n)) + "' 0x"),
               end.err.npos)
         << end;
+}
+
+// Arguments: what the filter does about clone(2).
+const child_program filtered{
+    "filtered", [](const child_arguments& a) {
+        ums::run({.processors = 1}, [&] {
+            ums::fiber{[&] {
+                const unsigned then =
+                    a.at(0) == "kill" ? SECCOMP_RET_KILL_PROCESS : SECCOMP_RET_ALLOW;
+                sock_filter code[] = {
+                    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 1),
+                    BPF_STMT(BPF_RET | BPF_K, then),
+                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                };
+                const sock_fprog all{4, code};
+                if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+                    ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &all) != 0)
+                    ::_exit(77);
+                go_wrong("fault");
+            }}.join();
+        });
+        return 0;
+    }};
+
+TEST(crash_test, a_filter_that_kills_for_the_helper_leaves_a_report) {
+    if (::access("/usr/bin/addr2line", X_OK) != 0) GTEST_SKIP() << "there is no addr2line here";
+    for (const char* const then : {"kill", "allow"}) {
+        const child_end end = run_child("filtered", {then}, without_sanitizers_handlers);
+        if (end.code == 77) GTEST_SKIP() << "no filter can be set here";
+        const bool is_allowed = then == std::string{"allow"};
+        EXPECT_EQ(end.signal, is_allowed ? SIGSEGV : SIGSYS) << end;
+        EXPECT_EQ(count(end.err, "start function\n"), is_allowed ? 2u : 1u) << end;
+        EXPECT_GE(count(end.err, "source lines: addr2line "), 1u) << end;
+        EXPECT_EQ(count(end.err, "crash_test.cpp:") != 0, is_allowed) << end;
+    }
 }
 
 TEST(crash_test, a_helper_that_hangs_is_ended) {
