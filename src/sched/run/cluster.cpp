@@ -206,8 +206,9 @@ void cluster::remove_processor() {
     // and a fiber pushed after it is forwarded by the thread that pushed it.
     p.retirement.is_done.store(true, base::seq_cst);
     forward(p);
-    // From now on the deadlines of the fibers that sleep there are the first processor's.
-    if (!at(0).is_idle.get()) return;
+    // From now on the deadlines of the fibers that sleep there are the first processor's. One that
+    // was added before the store above is seen by the look after this; the thread that adds one
+    // later sees the store: processor::notify_of_deadline().
     at(0).notify();
 }
 

@@ -88,7 +88,7 @@ UMS_ALWAYS_INLINE reason park_fiber(departure<keeps> leaving, os::nanoseconds un
     // The processor's new holder may already wait in the driver, for a later deadline than the one
     // just added.
     if (until != os::never && p != timed) [[unlikely]]
-        timed->notify();
+        timed->notify_of_deadline();
     fiber* next = p->pick();
     // A processor that becomes idle waits for its own deadlines; one that runs on may take long.
     if (until != os::never && next != nullptr) search::tell_watcher(*p, until);

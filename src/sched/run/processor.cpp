@@ -131,6 +131,11 @@ void processor::offer_rest() noexcept {
     if (looks_busy() || (has_policy() && !home_.policy()->empty(index_))) wake_help();
 }
 
+void processor::notify_of_deadline() noexcept {
+    // seq_cst: pairs with remove_processor().
+    (retirement.is_done.load(base::seq_cst) ? home_.successor() : *this).notify();
+}
+
 // The first processor looks after the sleepers of a retired one.
 os::nanoseconds processor::next_deadline() const noexcept {
     os::nanoseconds least = timers.next();

@@ -155,6 +155,10 @@ public:
     // Makes the carrier that waits in its driver look again. Any thread may call it.
     void notify() noexcept { waiting.notify(); }
 
+    // Makes the carrier look again that looks after this processor's deadlines: its own, or the
+    // first processor's if this one was removed. Call it after the deadline was added.
+    void notify_of_deadline() noexcept;
+
     // The next deadline that this processor looks after. A hint.
     [[nodiscard]] os::nanoseconds next_deadline() const noexcept;
 
