@@ -35,7 +35,9 @@ sentinel* sentinel::start() noexcept {
     if (made == nullptr) return nullptr;
     const int error = made->thread_.start(
         [](void* of) -> void* {
-            static_cast<sentinel*>(of)->run();
+            auto& self = *static_cast<sentinel*>(of);
+            self.run();
+            self.end();
             return nullptr;
         },
         made);
@@ -66,14 +68,29 @@ void sentinel::stop() noexcept {
 }
 
 bool sentinel::raise() noexcept {
-    const int tid = tid_.load(base::acquire);  // sync(block.sentinel)
-    if (tid == 0) return true;                 // Not in the class yet.
+    std::uint32_t id = tid_.load(base::acquire);  // sync(block.sentinel)
+    if (id == not_yet) return true;               // Not in the class yet.
+    // relaxed, both: the word alone counts.
+    if (id == gone || !tid_.compare_exchange(id, in_use, base::relaxed, base::relaxed))
+        return false;
+    const auto tid = static_cast<pid_t>(id);
     cpu_set_t any;
     CPU_ZERO(&any);
     for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &any);
     (void)sched_setaffinity(tid, sizeof any, &any);
     const sched_param none{};
-    return sched_setscheduler(tid, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
+    const bool is_raised = sched_setscheduler(tid, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0;
+    tid_.store(id, base::relaxed);  // relaxed: as above.
+    os::futex_wake(tid_.address());
+    return is_raised;
+}
+
+void sentinel::end() noexcept {
+    std::uint32_t id = tid_.load(base::relaxed);  // relaxed: as in raise().
+    while (id == in_use || !tid_.compare_exchange(id, gone, base::relaxed, base::relaxed)) {
+        if (id == in_use) os::futex_wait(tid_, in_use);
+        id = tid_.load(base::relaxed);  // relaxed: as above.
+    }
 }
 
 bool sentinel::collect() noexcept {
@@ -106,7 +123,8 @@ void sentinel::run() noexcept {
     pthread_setname_np(pthread_self(), "ums sentinel");
     const os::at_rest counted;
     (void)os::ask_for_slice(slice);
-    tid_.store(gettid(), base::release);  // sync(block.sentinel): it began.
+    // sync(block.sentinel): it began.
+    tid_.store(static_cast<std::uint32_t>(gettid()), base::release);
     const sched_param none{};
     // raise() sets the same flag, which only a privileged process may take back.
     if (sched_setscheduler(0, SCHED_IDLE | SCHED_RESET_ON_FORK, &none) != 0 &&

@@ -65,7 +65,11 @@ private:
     [[nodiscard]] bool raise() noexcept;
 
     base::atomic<std::uint32_t> duty_{rests};
-    base::atomic<int> tid_;
+    // Its thread's id while that may be put into another class, or one of these. A thread does not
+    // end while its id is in use: the kernel could give it to another one.
+    enum : std::uint32_t { not_yet, in_use = ~0u - 1, gone = ~0u };
+    void end() noexcept;
+    base::atomic<std::uint32_t> tid_{not_yet};
     os::kernel_thread thread_;
     // The next of those that have not ended. Guarded by a lock of sentinel.cpp.
     sentinel* next_left_ = nullptr;

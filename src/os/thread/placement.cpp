@@ -4,7 +4,7 @@
 namespace ums::os {
 
 void placement::begin(int tid, int cpu) noexcept {
-    if (sched_getaffinity(tid, sizeof before_, &before_) != 0) return;
+    if (tid == 0 || sched_getaffinity(tid, sizeof before_, &before_) != 0) return;
     if (!CPU_ISSET(static_cast<unsigned>(cpu), &before_) || CPU_COUNT(&before_) == 1) return;
     cpu_set_t only;
     CPU_ZERO(&only);
@@ -14,7 +14,12 @@ void placement::begin(int tid, int cpu) noexcept {
 
 void placement::widen() noexcept {
     is_narrow_ = false;
-    sched_setaffinity(0, sizeof before_, &before_);
+    cpu_set_t all, now;
+    CPU_ZERO(&all);
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; ++cpu) CPU_SET(cpu, &all);
+    if (sched_setaffinity(0, sizeof all, &all) != 0 ||
+        sched_getaffinity(0, sizeof now, &now) != 0 || !CPU_EQUAL(&now, &before_))
+        sched_setaffinity(0, sizeof before_, &before_);
 }
 
 }  // namespace ums::os

@@ -68,7 +68,8 @@ carrier_core* rejoin(carrier_core* c) noexcept {
 
 // Claims a carrier that has not switched since `seen`. A carrier that stays inside blocks there (in
 // a policy's mutex, a page fault) and cannot be handed off: a detector that waited for it would be
-// blind meanwhile. It does wait for a thief, which is done soon.
+// blind meanwhile. It does wait for a thief, which is done soon; without a bound, because a caller
+// that gave up would forget a carrier that it has taken out of the list of those that want a spare.
 bool hand_off::claim(carrier& blocked, std::uint64_t seen) noexcept {
     auto is_where_it_was = [&] {
         return blocked.running.get() != nullptr && blocked.activity() == seen &&
@@ -164,7 +165,8 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.ownership.unclaim();
-    // Where processors have CPUs of their own, the new carrier goes there by itself.
+    // Where processors have CPUs of their own, the new carrier goes there by itself. One that the
+    // maker has just made may not have begun: then its id is 0.
     if (free_cpu >= 0 && !pool.home().pins() && spare->cpu.get() != free_cpu)
         spare->wake_place.begin(spare->tid.get(), free_cpu);
     pool.run(*spare);

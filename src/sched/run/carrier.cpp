@@ -88,6 +88,7 @@ void carrier::run() noexcept {
     UMS_ASSERT(proc.get() == nullptr && !ownership.is_inside(), "a carrier ends with a processor");
     cpu.end();
     stopping.interrupt.close();
+    tid.set(0);  // The kernel may give it to another thread.
     os::set_thread_slot(nullptr);
 }
 
