@@ -88,7 +88,9 @@ struct carrier : carrier_core {
         base::owned<std::uint64_t> ends_time_slice_of;
         // It waits in the signal's handler; its fiber is wherever it belongs.
         base::owned<bool> waits_for_turn;
+        // How often the present stop has been put off in the C library, and whose it is.
         unsigned deferrals = 0;
+        std::uint64_t deferred_at = 0;  // activity() then.
     } stopping;
 
     // Called by its thread: from now on it waits to be given a processor, and is no spare.
