@@ -28,7 +28,6 @@
 #include <utility>
 
 #include "ums/fiber_ref.hpp"
-#include "ums/impl/exceptions.hpp"
 #include "ums/impl/other_than.hpp"
 #include "ums/impl/spawn.hpp"
 #include "ums/options.hpp"
@@ -79,16 +78,14 @@ public:
 
     // Waits until the function has returned. Any fiber or thread may join, once.
     void join() {
-        if (fiber_ == nullptr)
-            UMS_THROW(std::system_error{std::make_error_code(std::errc::invalid_argument)});
+        if (fiber_ == nullptr) impl::throw_not_joinable("join()");
         impl::join(fiber_);
         fiber_ = nullptr;
     }
 
     // Lets the fiber run on alone. The runtime reuses its stack when its function has returned.
     void detach() {
-        if (fiber_ == nullptr)
-            UMS_THROW(std::system_error{std::make_error_code(std::errc::invalid_argument)});
+        if (fiber_ == nullptr) impl::throw_not_joinable("detach()");
         impl::detach(std::exchange(fiber_, nullptr));
     }
 

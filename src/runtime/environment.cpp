@@ -146,11 +146,12 @@ std::size_t edits(std::string_view a, std::string_view b) {
     return d[a.size()][b.size()];
 }
 
-// Short names are near to other programs' names, so it allows one edit for every four letters after
-// UMS_, and two at most.
+// The first words of a name, as UMS_STACK, count. Short names are near to other programs' names, so
+// otherwise it allows one edit for every four letters after UMS_, and two at most.
 bool is_near_miss(std::string name, std::string_view of) {
     for (char& c : name)
         if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+    if (of.starts_with(name + '_')) return true;
     const std::size_t permitted = std::min<std::size_t>((of.size() - 4) / 4, 2);
     return name.size() <= of.size() + permitted && edits(name, of) <= permitted;
 }

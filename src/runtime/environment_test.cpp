@@ -190,6 +190,8 @@ TEST_F(environment_test, a_misspelt_variable_ends_the_program_with_one_line) {
                                       {"UMS_POLICY2", "UMS_POLICY"},
                                       {"UMS_POLIC", "UMS_POLICY"},
                                       {"UMS_processors", "UMS_PROCESSORS"},
+                                      {"UMS_STACK", "UMS_STACK_BYTES"},
+                                      {"UMS_TIME_SLICE", "UMS_TIME_SLICE_US"},
                                       {"UMS_TIMESLICE_US", "UMS_TIME_SLICE_US"}}) {
         const child_end end = run_child("checks_all", {}, {{name, "1"}});
         EXPECT_EQ(end.code, 2) << name << ": " << end;

@@ -319,6 +319,26 @@ TEST_F(fiber_test, destroying_or_overwriting_a_joinable_one_terminates) {
     }
 }
 
+const child_program unparks_nobody{"unparks_nobody", [](const child_arguments& a) {
+                                       ums::run([&a] {
+                                           const ums::fiber_ref nobody;
+                                           if (a.at(0) == "one") nobody.unpark();
+                                           if (a.at(0) == "all") ums::unpark_all({&nobody, 1});
+                                           if (a.at(0) == "tag") static_cast<void>(nobody.tag());
+                                       });
+                                       return 0;
+                                   }};
+
+TEST_F(fiber_test, a_reference_to_nobody_is_reported) {
+    for (const auto& [what, line] : {std::pair{"one", "ums: unpark() of an empty fiber_ref"},
+                                     {"all", "ums: unpark_all() of an empty fiber_ref"},
+                                     {"tag", "ums: a fiber_ref that names no fiber"}}) {
+        const child_end end = run_child("unparks_nobody", {what});
+        EXPECT_TRUE(end.signal == SIGABRT || (under_asan && end.code > 0)) << what << ": " << end;
+        EXPECT_EQ(end.err.find(line), 0u) << what << ": " << end;
+    }
+}
+
 const child_program throws{"throws", [](const child_arguments&) {
                                ums::run([] {
                                    fiber{{.name = "the thrower"},
@@ -586,6 +606,13 @@ TEST_F(fiber_test, joining_or_detaching_what_is_not_joinable_is_refused) {
         fiber f{[] {}};
         f.join();
         EXPECT_EQ(error_of([&] { f.join(); }), std::errc::invalid_argument);
+        try {
+            f.join();
+        } catch (const std::system_error& e) {
+            EXPECT_NE(std::string{e.what()}.find("ums: join(): expected a joinable handle"),
+                      std::string::npos)
+                << e.what();
+        }
         fiber g{[] {}};
         g.detach();
         EXPECT_FALSE(g.joinable());

@@ -6,17 +6,20 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <malloc.h>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <random>
 #include <stdexcept>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/one_processor.hpp"
 #include "support/scale.hpp"
@@ -370,6 +373,50 @@ TEST_F(policy_test, a_deadline_is_kept_although_its_processor_computes) {
         }
         sleeper.join();
     });
+}
+
+// Sleeps where its processor cannot be handed on.
+class sleepy final : public ums::policy {
+public:
+    void attach(unsigned) override {}
+    void detach(unsigned) override {}
+    void ready(ums::fiber_ref f, unsigned) noexcept override {
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});
+        const std::lock_guard guard{lock_};
+        queue_.push_back(f);
+    }
+    ums::fiber_ref next(unsigned) noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.pop_front();
+    }
+    bool empty(unsigned) const noexcept override {
+        const std::lock_guard guard{lock_};
+        return queue_.empty();
+    }
+
+private:
+    mutable std::mutex lock_;
+    ums::fiber_queue queue_;
+};
+
+const child_program sleeps_in_ready{
+    "sleeps_in_ready", [](const child_arguments&) {
+        ums::run({.processors = 1,
+                  .make_policy = [] { return std::make_unique<sleepy>(); },
+                  .block = ums::block_detection::monitor},
+                 [] {
+                     // The detector begins where something blocks.
+                     for (int i = 0; i < 20; ++i) ums::fiber{[] {}}.join();
+                 });
+        return 0;
+    }};
+
+TEST_F(policy_test, one_that_sleeps_in_a_method_is_named_once) {
+    const child_end end = run_child("sleeps_in_ready");
+    EXPECT_EQ(end.code, 0) << end;
+    EXPECT_EQ(end.err_lines(), 1u) << end;
+    EXPECT_EQ(end.err.find("ums: the policy of cluster main sleeps in one of its methods"), 0u)
+        << end;
 }
 
 }  // namespace

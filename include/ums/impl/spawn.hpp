@@ -87,6 +87,7 @@ UMS_EXPORT void join(sched::fiber* f);
 UMS_EXPORT void detach(sched::fiber* f) noexcept;
 UMS_EXPORT fiber_ref ref_of(sched::fiber* f) noexcept;
 [[noreturn]] UMS_EXPORT void terminate_joinable() noexcept;
+[[noreturn]] UMS_EXPORT void throw_not_joinable(const char* call);
 
 // std::invoke(), which would have the compiler instantiate five functions at each call.
 template <class F, class... Args>

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <sys/syscall.h>
 #include <utility>
 
+#include "os/say.hpp"
 #include "sched/block/hand_off.hpp"
 #include "sched/block/stop.hpp"
 #include "sched/run/carrier.hpp"
@@ -84,13 +86,37 @@ void detection::end(processor& p) noexcept {
     delete watch;
 }
 
+namespace {
+
+// A policy may wait for a lock of its own, but not sleep: its processor is not handed on.
+[[gnu::cold]] void look_at_policy(const processor& of, const carrier& c,
+                                  const carry::notice& what) noexcept {
+    const bool sleeps = what.call == SYS_nanosleep || what.call == SYS_clock_nanosleep ||
+                        what.call == SYS_poll || what.call == SYS_select;
+    if (!sleeps || what.why != carry::cause::system_call || !of.has_policy() ||
+        !c.ownership.is_inside())
+        return;
+    static constinit base::atomic<bool> has_said;
+    // relaxed: the flag only says whether the line was printed.
+    if (has_said.exchange(true, base::relaxed)) return;
+    os::say(
+        "the policy of cluster %s sleeps in one of its methods (thread %d): meanwhile its "
+        "processor runs nothing, and no other kernel thread can take it over",
+        of.home().name().c_str(), what.tid);
+}
+
+}  // namespace
+
 bool processor_watch::on_block(const carry::notice& what) noexcept {
     carrier* c = of_.holder();
     if (c == nullptr || c->tid.get() != what.tid) return false;
     bool marked = false;
     using result = hand_off::result;
     const result r = hand_off::from(*c, what.activity, marked, what.free_cpu);
-    if (r == result::not_blocked) return false;
+    if (r == result::not_blocked) {
+        look_at_policy(of_, *c, what);
+        return false;
+    }
     if (r == result::refused) return true;
     auto& kind = marked ? in_regions : what.why == carry::cause::page_fault ? in_faults : in_calls;
     kind.fetch_add(1, base::relaxed);

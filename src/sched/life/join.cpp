@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <string>
 #include <system_error>
 
 #include "base/assert.hpp"
@@ -110,6 +111,14 @@ void terminate_joinable() noexcept {
                  "ums: the handle of a joinable fiber was destroyed or assigned to: join, detach "
                  "or move it first, or use ums::jfiber\n");
     std::terminate();
+}
+
+void throw_not_joinable(const char* call) {
+    throw std::system_error{
+        std::make_error_code(std::errc::invalid_argument),
+        std::string{"ums: "} + call +
+            ": expected a joinable handle; this one is empty, or its fiber was joined, detached "
+            "or moved from it already"};
 }
 
 }  // namespace ums::impl
