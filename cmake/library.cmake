@@ -64,6 +64,10 @@ foreach(library IN ITEMS ums_static ums_shared)
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
     target_compile_features(${library} INTERFACE cxx_std_20)
+    # A frame that is larger than the guard of a fiber's stack then touches the guard.
+    target_compile_options(${library} INTERFACE
+        $<$<COMPILE_LANG_AND_ID:C,GNU,Clang>:-fstack-clash-protection>
+        $<$<COMPILE_LANG_AND_ID:CXX,GNU,Clang>:-fstack-clash-protection>)
     target_link_libraries(${library} PUBLIC Threads::Threads)
     if(ums_pc_uring)
         target_link_libraries(${library} PRIVATE uring)

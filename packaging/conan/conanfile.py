@@ -71,4 +71,6 @@ class Libums(ConanFile):
         self.cpp_info.builddirs = [os.path.join("lib", "cmake", "ums")]
         self.cpp_info.set_property("pkg_config_name", "ums")
         self.cpp_info.libs = ["ums"]
+        # As the CMake package and ums.pc have it.
+        self.cpp_info.cflags = self.cpp_info.cxxflags = ["-fstack-clash-protection"]
         self.cpp_info.system_libs = ["pthread", "stdc++", "m"]

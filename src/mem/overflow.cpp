@@ -5,6 +5,7 @@
 #include <new>
 #include <signal.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "base/atomic.hpp"
@@ -76,6 +77,11 @@ void call(const handled& h, siginfo_t* info, void* context) noexcept {
     pthread_sigmask(SIG_SETMASK, &ours, nullptr);
 }
 
+const void* stack_pointer(const void* context) noexcept {
+    return reinterpret_cast<const void*>(
+        static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_RSP]);
+}
+
 void handle(int number, siginfo_t* info, void* context) noexcept {
     located at{};
     const bool is_fault = number == SIGSEGV || number == SIGBUS;
@@ -97,10 +103,15 @@ void handle(int number, siginfo_t* info, void* context) noexcept {
         info->si_code > 0 || (info->si_code == SI_TKILL && info->si_pid == ::getpid());
     for (const handled& h : signals) {
         if (h.number != number) continue;
-        const auto tell = is_default(h.before) ? words.report : words.mention;
         // A fault cannot be ignored; a signal that was sent can.
         const bool is_ignored = info->si_code <= 0 && is_ignoring(h.before);
-        if (is_own && !is_ignored && tell != nullptr) tell(number);
+        if (is_own && !is_ignored) {
+            if (!is_default(h.before) && words.mention != nullptr)
+                words.mention(number);
+            else if (is_default(h.before) && words.report != nullptr)
+                words.report(number,
+                             is_fault && info->si_code > 0 ? stack_pointer(context) : nullptr);
+        }
         if (is_default(h.before)) {
             // A fault comes again; a signal that was sent is sent again.
             sigaction(number, &h.before, nullptr);

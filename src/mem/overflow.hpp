@@ -20,8 +20,9 @@ using describe_stack_fn = const void* (*)(const stack_head& head, char* buffer,
 
 // What else to do about a signal that is about to end the program. Async-signal-safe.
 struct last_words {
-    // For any of the signals but an overflow, before the default action.
-    void (*report)(int number) noexcept = nullptr;
+    // For any of the signals but an overflow, before the default action. `sp` is where the stack
+    // pointer was, if the signal is a fault, else null.
+    void (*report)(int number, const void* sp) noexcept = nullptr;
     // The same, before the application's handler.
     void (*mention)(int number) noexcept = nullptr;
     // After the report of either.

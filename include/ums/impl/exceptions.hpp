@@ -18,7 +18,10 @@
 #define UMS_THROW(...) throw __VA_ARGS__
 #define UMS_RETHROW throw
 #if defined(__GLIBCXX__)
-#define UMS_CATCH_FORCED_UNWIND(...) catch (abi::__forced_unwind&) { __VA_ARGS__ throw; }
+#define UMS_CATCH_FORCED_UNWIND(...) \
+    catch (abi::__forced_unwind&) {  \
+        __VA_ARGS__ throw;           \
+    }
 #else
 #define UMS_CATCH_FORCED_UNWIND(...)
 #endif

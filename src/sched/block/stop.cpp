@@ -194,7 +194,8 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
     os::nanoseconds again = 0;
     if (f != nullptr && is_due(*c, *f)) {
         // Another fiber's, or another slice: what was put off then is over.
-        if (std::exchange(c->stopping.deferred_at, c->activity()) != c->activity()) c->stopping.deferrals = 0;
+        if (std::exchange(c->stopping.deferred_at, c->activity()) != c->activity())
+            c->stopping.deferrals = 0;
         if (f->blocks.uninterruptible.get() != 0) {
             f->blocks.stop_wanted.set(true);
         } else if (c->ownership.is_inside() || c->no_stops.get() != 0) {

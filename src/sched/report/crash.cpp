@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "sched/report/crash.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -26,7 +27,21 @@ void write_text(const char* text, int n) noexcept {
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(n));
 }
 
-void report(const char* what) noexcept {
+// A frame that is larger than the guard jumps over it.
+void report_far_below(const fiber& f, const void* sp) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(sp);
+    const auto bottom = reinterpret_cast<std::uintptr_t>(f.bottom());
+    constexpr std::uintptr_t credible = std::uintptr_t{1} << 30;
+    if (at == 0 || at >= bottom || bottom - at > credible) return;
+    char text[240];
+    write_text(text, std::snprintf(text, sizeof text,
+                                   "ums: its stack pointer is %zu bytes below its stack, which has "
+                                   "%zu (fiber_options::stack_bytes gives it more; "
+                                   "-fstack-clash-protection finds such an overflow at once)\n",
+                                   static_cast<std::size_t>(bottom - at), f.usable_bytes()));
+}
+
+void report(const char* what, const void* sp = nullptr) noexcept {
     const here at;
     const mem::crash_report one{at.self != nullptr};
     if (!one.is_first()) return;
@@ -37,6 +52,7 @@ void report(const char* what) noexcept {
         std::snprintf(maker, sizeof maker, "fiber %lu", static_cast<unsigned long>(f.spawner));
     write_text(text, std::snprintf(text, sizeof text, "ums: %s in %s, which %s has made\n", what,
                                    who, maker));
+    report_far_below(f, sp);
     one.write_calls(reinterpret_cast<const void*>(f.run), f.spawned_at);
     dump_trace();
 }
@@ -54,10 +70,10 @@ void name_signal(int number, char (&into)[40]) noexcept {
 
 }  // namespace
 
-void report_signal(int number) noexcept {
+void report_signal(int number, const void* sp) noexcept {
     char what[40];
     name_signal(number, what);
-    report(what);
+    report(what, sp);
 }
 
 void mention_signal(int number) noexcept {

@@ -14,8 +14,9 @@
 
 namespace ums::sched {
 
-// Reports the calling fiber, if the caller is one. Async-signal-safe.
-void report_signal(int number) noexcept;
+// Reports the calling fiber, if the caller is one, and how far below its stack `sp` is (null: not
+// known). Async-signal-safe.
+void report_signal(int number, const void* sp) noexcept;
 // The same in one line, if the program has a handler.
 void mention_signal(int number) noexcept;
 

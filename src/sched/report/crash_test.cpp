@@ -41,6 +41,13 @@ void say(const char* text) { std::fputs(text, stderr); }
         // The compiler must not know the value.
         volatile std::uintptr_t nowhere = 64;
         *reinterpret_cast<volatile int*>(nowhere) = 1;
+    } else if (how == "far below") {
+        // As in a frame that is larger than the guard, whose first access lies far below.
+        asm volatile(
+            "subq $200000, %%rsp\n\t"
+            "movl $0, 64\n\t"
+            "addq $200000, %%rsp" ::
+                : "memory");
     } else if (how == "abort") {
         std::abort();
     } else if (how == "terminate") {
@@ -261,6 +268,13 @@ TEST(crash_test, a_helper_that_says_too_much_or_nothing_does_no_harm) {
         EXPECT_EQ(end.signal, SIGSEGV) << end;
         expect_report(end, "SIGSEGV");
     }
+
+TEST(crash_test, a_stack_pointer_below_the_stack_is_reported) {
+    const child_end end = crash("far below", "fiber", "none");
+    EXPECT_EQ(end.signal, SIGSEGV) << end;
+    EXPECT_EQ(count(end.err, "ums: SIGSEGV in fiber "), 1u) << end;
+    EXPECT_EQ(count(end.err, "ums: its stack pointer is 1"), 1u) << end;
+    EXPECT_EQ(count(end.err, " bytes below its stack, which has "), 1u) << end;
 }
 
 TEST(crash_test, terminate_in_a_fiber_is_reported_once) {
