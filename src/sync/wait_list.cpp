@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "sync/wait_list.hpp"
 
+#include "os/say.hpp"
+
 namespace ums::sync {
 
 void push_back(wait_list& list, waiter& w) noexcept {
@@ -77,3 +79,9 @@ void wake_all(waiter* list) noexcept {
 }
 
 }  // namespace ums::sync
+
+namespace ums::impl {
+
+void destroyed_in_use(const char* what) noexcept { os::say("%s", what); }
+
+}  // namespace ums::impl
