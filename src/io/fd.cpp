@@ -8,6 +8,7 @@
 #include "io/sigpipe.hpp"
 #include "io/wait/operation.hpp"
 #include "io/wait/shortage.hpp"
+#include "os/own_number.hpp"
 #include "ums/io.hpp"
 
 namespace ums::io {
@@ -33,7 +34,7 @@ result<void> close(int fd) {
     // the number is free and the descriptor's lock is released.
     long last = -1;
     if ((d->known_traits() & descriptor::tcp) != 0 && lingers(fd))
-        last = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
+        last = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, os::lowest_for_a_moment);
     const long r = d->close(fd);
     if (r == 0) shortage::end();
     if (last >= 0) {

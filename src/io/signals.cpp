@@ -21,6 +21,7 @@
 #include "os/errno.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
+#include "os/own_number.hpp"
 #include "os/signal/interrupt_signal.hpp"
 #include "ums/io.hpp"
 
@@ -52,7 +53,8 @@ constexpr std::uint64_t bit_of(int number) noexcept { return std::uint64_t{1} <<
 
 void ring(int bell) noexcept {
     const std::uint64_t one = 1;
-    os::io_call(SYS_write, bell, &one, sizeof one);
+    // The number may have a file of the program's by now.
+    if (os::is_anonymous(bell)) os::io_call(SYS_write, bell, &one, sizeof one);
 }
 
 }  // namespace
@@ -84,7 +86,7 @@ void signal_events::note(int number) noexcept {
 signal_events::signal_events(std::span<const int> numbers) {
     taken_.reserve(numbers.size());
     auto own = std::make_unique<bell>();
-    const long fd = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const long fd = os::out_of_the_way(os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (fd < 0) impl::throw_error(static_cast<int>(-fd));
     fd_ = own->fd = static_cast<int>(fd);
     io::descriptor::adopt(fd_, io::descriptor::ours | io::descriptor::kept);
@@ -137,7 +139,10 @@ void signal_events::put_back() noexcept {
     // A handler on another thread may still be using this object. It makes one system call, which
     // does not wait.
     while (in_handlers.load(base::seq_cst) != 0) ::sched_yield();
-    io::close(fd_);
+    if (os::is_anonymous(fd_))
+        io::close(fd_);
+    else
+        io::forget(fd_);
 }
 
 result<int> signal_events::wait(const limits& l) {

@@ -8,6 +8,7 @@
 #include "io/away/file.hpp"
 #include "io/wait/operation.hpp"
 #include "io/wait/shortage.hpp"
+#include "os/own_number.hpp"
 #include "ums/io.hpp"
 
 namespace ums::io {
@@ -137,7 +138,10 @@ constexpr long receiver_is_full = -EXFULL;
 // try. The kernel tells only a sender that is connected to it, so the wait takes a twentieth of a
 // second at most; the sender's own socket may be closed meanwhile, which is not seen here.
 long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
-    const result<int> watch = socket(AF_UNIX, SOCK_DGRAM);
+    const long made =
+        os::io_call(SYS_socket, AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const result<int> watch =
+        to_descriptor(os::out_of_the_way(made, os::lowest_for_a_moment), of_type(SOCK_DGRAM));
     if (!watch) return shortage::wait(l);
     long r = os::io_call(SYS_connect, *watch, to, bytes);
     if (r == 0) {

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -90,6 +91,7 @@ TEST_F(socket_test, the_error_is_not_one_of_the_numbers_next_file) {
             if (by_libums) io::close(fd).value();
             int ends[2];
             ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+            if (ends[1] == fd) std::swap(ends[0], ends[1]);
             ASSERT_EQ(::dup2(ends[0], fd), fd);
             ASSERT_EQ(::write(ends[1], "x", 1), 1);
             char into;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "mem/guard.hpp"
 
-#include <cstdio>
+#include <cstdlib>
 #include <sys/uio.h>
 
 #include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
 #include "os/memory.hpp"
+#include "os/system.hpp"
 
 namespace ums::mem {
 
@@ -29,9 +30,12 @@ bool has_lightweight_guards() noexcept {
 std::size_t most_guards(guard_kind kind) noexcept {
     if (kind == guard_kind::lightweight) return ~std::size_t{0};
     unsigned long mappings = 65'530;  // The kernel's default.
-    if (std::FILE* file = std::fopen("/proc/sys/vm/max_map_count", "re")) {
-        if (std::fscanf(file, "%lu", &mappings) != 1) mappings = 65'530;
-        std::fclose(file);
+    const long fd = os::system.open_to_read("/proc/sys/vm/max_map_count");
+    if (fd >= 0) {
+        char text[32] = {};
+        const long n = os::system.read_from_start(static_cast<int>(fd), text, sizeof text - 1);
+        if (n > 0) mappings = std::strtoul(text, nullptr, 10);
+        os::system.close_fd(static_cast<int>(fd));
     }
     // A guard and the stack above it are one mapping each. A program without any mappings left
     // cannot even report that, so some stay free.

@@ -8,10 +8,12 @@
 #include <sys/eventfd.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "os/errno.hpp"
+#include "os/own_number.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -145,5 +147,10 @@ long call_kernel(long number, long a, long b, long c, long d, long e, long f) no
 
 const io_calls kernel_io = {.call = &call_kernel};
 constinit io_calls io_system = {.call = &call_kernel};
+
+bool is_anonymous(int fd) noexcept {
+    struct stat is;
+    return io_call(SYS_fstat, fd, &is) == 0 && (is.st_mode & S_IFMT) == 0;
+}
 
 }  // namespace ums::os

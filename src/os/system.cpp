@@ -12,11 +12,13 @@
 #include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "os/errno.hpp"
+#include "os/own_number.hpp"
 
 namespace ums::os {
 
@@ -78,8 +80,9 @@ const system_calls kernel_calls = {
     .perf_event_open =
         [](perf_event_attr* wanted, int tid, int cpu) noexcept {
             errno_kept keep;
-            return checked(::syscall(SYS_perf_event_open, wanted, tid, cpu, -1,
-                                     static_cast<unsigned long>(PERF_FLAG_FD_CLOEXEC)));
+            constexpr unsigned long flags = PERF_FLAG_FD_CLOEXEC;
+            return out_of_the_way(
+                checked(::syscall(SYS_perf_event_open, wanted, tid, cpu, -1, flags)));
         },
     .perf_control =
         [](int fd, unsigned long request, unsigned long argument) noexcept {
@@ -119,12 +122,13 @@ const system_calls kernel_calls = {
     .open_to_read =
         [](const char* path) noexcept {
             errno_kept keep;
-            return checked(::open(path, O_RDONLY | O_CLOEXEC));
+            return out_of_the_way(checked(::open(path, O_RDONLY | O_CLOEXEC)));
         },
     .open_at =
         [](int folder, const char* path) noexcept {
             errno_kept keep;
-            return checked(::openat(folder, path, O_RDONLY | O_CLOEXEC));
+            return out_of_the_way(checked(::openat(folder, path, O_RDONLY | O_CLOEXEC)),
+                                  lowest_for_a_moment);
         },
     .read_from_start =
         [](int fd, void* into, std::size_t bytes) noexcept {
@@ -138,16 +142,22 @@ const system_calls kernel_calls = {
             errno_kept keep;
             return checked(::close(fd));
         },
+    .identity_of = [](int fd) noexcept -> std::uint64_t {
+        errno_kept keep;
+        struct stat is;
+        return ::fstat(fd, &is) == 0 ? (is.st_ino ^ is.st_dev << 40) | 1ull << 63 : 0;
+    },
     .event_make =
         []() noexcept {
             errno_kept keep;
-            return checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+            return out_of_the_way(checked(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
         },
     .event_raise =
         [](int fd) noexcept {
             errno_kept keep;
             const std::uint64_t one = 1;
-            return checked(::write(fd, &one, sizeof one));
+            // The number may have a file of the program's by now.
+            return is_anonymous(fd) ? checked(::write(fd, &one, sizeof one)) : -EBADF;
         },
     .futex_wait =
         [](const void* word, unsigned expected, const timespec* limit) noexcept {
@@ -178,6 +188,7 @@ const system_calls kernel_calls = {
             errno_kept keep;
             int ends[2];
             if (const long error = checked(::pipe2(ends, O_CLOEXEC)); error != 0) return error;
+            for (int& end : ends) end = static_cast<int>(out_of_the_way(end, lowest_for_a_moment));
             // Called by number: a sanitizer would look at the bytes before write() does.
             long n = checked(::syscall(SYS_write, ends[1], at, bytes));
             if (n > 0) n = checked(::read(ends[0], into, static_cast<std::size_t>(n)));
@@ -188,7 +199,9 @@ const system_calls kernel_calls = {
     .duplicate =
         [](int fd) noexcept {
             errno_kept keep;
-            return checked(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+            const long made = checked(::fcntl(fd, F_DUPFD_CLOEXEC, lowest_that_stays));
+            // The limit of descriptors may be as low as that.
+            return made != -EINVAL ? made : checked(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
         },
     .signal_mask =
         [](const std::uint64_t* mask, std::uint64_t* old) noexcept {

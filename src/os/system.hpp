@@ -44,6 +44,8 @@ struct system_calls {
     long (*open_at)(int folder, const char* path) noexcept;
     long (*read_from_start)(int fd, void* into, std::size_t bytes) noexcept;
     long (*close_fd)(int fd) noexcept;
+    // Which file a descriptor is, to compare with a later answer; 0: it is none.
+    std::uint64_t (*identity_of)(int fd) noexcept;
     // An eventfd whose reads and writes do not wait; the last call adds one to its count.
     long (*event_make)() noexcept;
     long (*event_raise)(int fd) noexcept;

@@ -3,8 +3,12 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 #include <memory>
 #include <system_error>
+#include <unistd.h>
+
+#include "os/own_number.hpp"
 
 namespace ums::os {
 
@@ -18,10 +22,13 @@ void throw_if_short_of(int error, const std::string& path) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "re"),
-                                                               &std::fclose};
+    const long fd = out_of_the_way(::open(path.c_str(), O_RDONLY | O_CLOEXEC), lowest_for_a_moment);
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{
+        fd >= 0 ? ::fdopen(static_cast<int>(fd), "r") : nullptr, &std::fclose};
     if (file == nullptr) {
-        throw_if_short_of(errno, path);
+        const int error = errno;
+        if (fd >= 0) ::close(static_cast<int>(fd));
+        throw_if_short_of(error, path);
         return "";
     }
     std::string text;

@@ -6,12 +6,14 @@
 
 #include "io/away/file.hpp"
 #include "io/wait/operation.hpp"
+#include "os/own_number.hpp"
 #include "ums/io.hpp"
 
 namespace ums {
 
 result<int> wait_child(pid_t pid, const limits& l) {
-    const long made = os::io_call(SYS_pidfd_open, pid, 0);
+    const long made =
+        os::out_of_the_way(os::io_call(SYS_pidfd_open, pid, 0), os::lowest_for_a_moment);
     if (made < 0) return result<int>::failure(made == -ESRCH ? ECHILD : static_cast<int>(-made));
     const int fd = static_cast<int>(made);
     io::descriptor::adopt(fd, 0);

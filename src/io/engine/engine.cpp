@@ -2,6 +2,8 @@
 #include "io/engine/engine.hpp"
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -12,6 +14,7 @@
 #include "io/wait/descriptor.hpp"
 #include "io/wait/shortage.hpp"
 #include "os/lock.hpp"
+#include "os/say.hpp"
 #include "os/visitors.hpp"
 #include "sched/run/carrier.hpp"
 #include "ums/io.hpp"
@@ -68,6 +71,16 @@ std::string engine_name() {
     // Before the first wait nothing is known, so ask the kernel.
     const long error = the_engine.load(base::relaxed) != nullptr ? refusal : probe_uring();
     return error == 0 ? "io_uring (asked for)" : epoll_because(error);
+}
+
+void lost_descriptor(const char* engine, int first, int second) noexcept {
+    char numbers[32] = "";
+    if (second >= 0) std::snprintf(numbers, sizeof numbers, " and %d", second);
+    os::say(
+        "the program has closed or replaced descriptor %d%s, which libums has for %s: let "
+        "close_range(), closefrom() and dup2() leave it alone, or call them before the first wait",
+        first, numbers, engine);
+    std::abort();
 }
 
 engine* current_engine() noexcept {

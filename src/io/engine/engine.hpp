@@ -80,6 +80,11 @@ void choose_engine(engine_kind kind, unsigned processors) noexcept;
 // The engine's name, for readers from outside (runtime/root.hpp); null as below.
 extern constinit base::atomic<const char*> engine_in_use;
 
+// The program has closed a number of the engine's, or put another file there: says so, and ends the
+// program. Rejected: to make the engine anew, because nothing could wake a processor that waits in
+// the kernel for what had the number.
+[[noreturn]] void lost_descriptor(const char* engine, int first, int second) noexcept;
+
 // Null if there is none yet, or no runtime runs.
 engine* current_engine() noexcept;
 // Makes the engine if there is none. Null if no runtime runs, or `error` says why not.

@@ -13,12 +13,14 @@
 #include "io/engine/one_time_set.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
+#include "os/own_number.hpp"
 
 namespace ums::io {
 
 namespace {
 
 constexpr std::uint64_t bell_data = ~std::uint64_t{0};
+constexpr epoll_event on_bell{EPOLLIN | EPOLLET, {.u64 = bell_data}};
 constexpr int wait_batch = 256;
 
 int number_in(std::uint64_t data) noexcept {
@@ -28,9 +30,9 @@ int number_in(std::uint64_t data) noexcept {
 }  // namespace
 
 std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
-    const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+    const long epoll = os::out_of_the_way(os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC));
     if (epoll < 0) return error = epoll, nullptr;
-    const long bell = os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK);
+    const long bell = os::out_of_the_way(os::io_call(SYS_eventfd2, 1, EFD_CLOEXEC | EFD_NONBLOCK));
     if (bell < 0) {
         os::io_call(SYS_close, epoll);
         return error = bell, nullptr;
@@ -45,8 +47,8 @@ std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
         os::io_call(SYS_close, bell);
         return error = -ENOMEM, nullptr;
     }
-    epoll_event on_bell{EPOLLIN | EPOLLET, {.u64 = bell_data}};
-    error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, bell, &on_bell);
+    epoll_event on = on_bell;
+    error = os::io_call(SYS_epoll_ctl, epoll, EPOLL_CTL_ADD, bell, &on);
     if (error < 0) made.reset();
     return made;
 }
@@ -54,9 +56,16 @@ std::unique_ptr<engine> epoll_engine::make(long& error) noexcept {
 epoll_engine::epoll_engine(int epoll, int bell, std::unique_ptr<epoll_event[]> polled) noexcept
     : epoll_{epoll}, bell_{bell}, polled_{std::move(polled)} {}
 
+// The numbers may have other files by now.
 epoll_engine::~epoll_engine() {
-    os::io_call(SYS_close, epoll_);
-    os::io_call(SYS_close, bell_);
+    for (const int own : {epoll_, bell_})
+        if (os::is_anonymous(own)) os::io_call(SYS_close, own);
+}
+
+// The waiter inside may wait for ever in what was the set: only the set could tell it.
+void epoll_engine::end_if_lost(long error) const noexcept {
+    if (error != -EBADF && error != -EINVAL && error != -ENOENT && error != -EPERM) return;
+    lost_descriptor("epoll", epoll_, bell_);
 }
 
 long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
@@ -68,7 +77,8 @@ long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
     // The number's last file was closed elsewhere, but a duplicate keeps the file and its
     // registration.
     if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_MOD, fd, &on);
-    if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
+    if (error == 0) added_.fetch_add(1, base::relaxed);    // relaxed: a hint.
+    if (error == -EBADF || error == -EINVAL) interrupt();  // Is it the set that is lost?
     return error;
 }
 
@@ -80,7 +90,9 @@ void epoll_engine::remove(int fd, std::uint32_t) noexcept {
 }
 
 long epoll_engine::arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept {
-    return one_time_set::arm(epoll_, fd, generation, in, out, is_new);
+    const long error = one_time_set::arm(epoll_, fd, generation, in, out, is_new);
+    if (error == -EBADF || error == -EINVAL) interrupt();  // As above.
+    return error;
 }
 
 void epoll_engine::disarm(int fd) noexcept { one_time_set::disarm(epoll_, fd); }
@@ -135,17 +147,22 @@ sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
             limit == os::never ? -1 : std::min((left + 999'999) / 1'000'000, long{INT_MAX});
         n = os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, ms, nullptr, 8);
     }
+    end_if_lost(n);
     return deliver(events, n);
 }
 
 sched::fiber* epoll_engine::poll() noexcept {
     epoll_event* const events = polled_.get();
-    return deliver(events, os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8));
+    const long n = os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, 0, nullptr, 8);
+    end_if_lost(n);
+    return deliver(events, n);
 }
 
 void epoll_engine::interrupt() noexcept {
-    const std::uint64_t one = 1;
-    os::io_call(SYS_write, bell_, &one, sizeof one);
+    // Not by a write, which would go to the program's file if the number had one. This fails if
+    // either number is not what it was.
+    epoll_event on = on_bell;
+    end_if_lost(os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_MOD, bell_, &on));
 }
 
 }  // namespace ums::io

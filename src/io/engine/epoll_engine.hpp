@@ -32,10 +32,13 @@ public:
 
 private:
     epoll_engine(int epoll, int bell, std::unique_ptr<epoll_event[]> polled) noexcept;
+    void end_if_lost(long error) const noexcept;
     static sched::fiber* deliver(const epoll_event* events, long count) noexcept;
 
     const int epoll_;
-    const int bell_;  // An eventfd. Edge-triggered, so it is never read.
+    // An eventfd that can always be read. Edge-triggered: it is reported once for each time that it
+    // is put into the set again.
+    const int bell_;
     // For poll(), which runs once at a time (sched/queue/driver.hpp) and on the stack of a fiber,
     // where the events would touch one more page.
     std::unique_ptr<epoll_event[]> polled_;

@@ -15,6 +15,7 @@
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
+#include "os/own_number.hpp"
 
 namespace ums::io {
 
@@ -38,8 +39,10 @@ public:
         return (p.features & IORING_FEAT_RSRC_TAGS) != 0 ? 0 : -ENOSYS;
     }
     ~uring_engine() override {
-        if (is_open_) io_uring_queue_exit(&ring_);
-        if (const int set = set_.load(base::relaxed); set >= 0) os::io_call(SYS_close, set);
+        // The numbers may have other files by now.
+        if (is_open_ && os::is_anonymous(ring_.ring_fd)) io_uring_queue_exit(&ring_);
+        const int set = set_.load(base::relaxed);
+        if (set >= 0 && os::is_anonymous(set)) os::io_call(SYS_close, set);
     }
 
     sched::fiber* wait(os::nanoseconds limit) noexcept override {
@@ -54,8 +57,9 @@ public:
             io_uring_getevents_arg arg{};
             arg.sigmask_sz = 8;
             arg.ts = limit != os::never ? reinterpret_cast<std::uint64_t>(&left) : 0;
-            os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 1,
-                        IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
+            end_if_lost(os::io_call(SYS_io_uring_enter, ring_.ring_fd, 0, 1,
+                                    IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg,
+                                    sizeof arg));
             reap(woken, completions);
         }
         os::lock_word::release(completion_lock_);
@@ -92,8 +96,12 @@ public:
 
     long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept override {
         const long set = one_time();
-        return set < 0 ? set
-                       : one_time_set::arm(static_cast<int>(set), fd, generation, in, out, is_new);
+        if (set < 0) return set;
+        const int of = static_cast<int>(set);
+        const long error = one_time_set::arm(of, fd, generation, in, out, is_new);
+        if ((error == -EBADF || error == -EINVAL) && !os::is_anonymous(of))
+            lost_descriptor("io_uring", of, -1);
+        return error;
     }
 
     void disarm(int fd) noexcept override {
@@ -114,6 +122,9 @@ private:
         p.cq_entries = completions;
         const int error = io_uring_queue_init_params(submissions, &ring_, &p);
         is_open_ = error == 0;
+        if (is_open_)
+            ring_.ring_fd = ring_.enter_ring_fd =
+                static_cast<int>(os::out_of_the_way(ring_.ring_fd));
         return error;
     }
 
@@ -122,6 +133,10 @@ private:
     [[nodiscard]] bool has_pending() const noexcept {
         return (IO_URING_READ_ONCE(*ring_.sq.kflags) &
                 (IORING_SQ_CQ_OVERFLOW | IORING_SQ_TASKRUN)) != 0;
+    }
+
+    void end_if_lost(long error) const noexcept {
+        if (error == -EBADF || error == -EOPNOTSUPP) lost_descriptor("io_uring", ring_.ring_fd, -1);
     }
 
     template <class Prepare>
@@ -136,6 +151,7 @@ private:
         }
         do n = io_uring_submit(&ring_);
         while (n == -EINTR || n == -EAGAIN || n == -EBUSY);
+        end_if_lost(n);
         os::lock_word::release(submission_lock_);
         return e == nullptr ? -EBUSY : n < 0 ? n : 0;
     }
@@ -145,7 +161,7 @@ private:
         if (const int set = set_.load(base::acquire); set >= 0) return set;  // sync(io.uring)
         const os::word_guard locked{set_lock_};
         if (const int set = set_.load(base::relaxed); set >= 0) return set;
-        const long made = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+        const long made = os::out_of_the_way(os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC));
         if (made < 0) return made;
         const int set = static_cast<int>(made);
         // The set is empty, so its poll does not complete before other threads know the set.
@@ -168,6 +184,7 @@ private:
         long n;
         do {
             n = os::io_call(SYS_epoll_pwait, set, events, set_batch, 0, nullptr, 8);
+            if (n == -EBADF || n == -EINVAL) lost_descriptor("io_uring", set, -1);
             for (long i = 0; i < n; ++i) {
                 const std::uint64_t data = events[i].data.u64;
                 descriptor::find(static_cast<int>(data & (one_time_set::mark - 1)))

@@ -18,6 +18,7 @@
 #include "io/engine/engine.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
+#include "os/own_number.hpp"
 #include "os/thread/thread_state.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/run/park.hpp"
@@ -64,7 +65,9 @@ constexpr std::uint32_t kinds =
 class lone_waiter {
 public:
     explicit lone_waiter(int fd) noexcept
-        : fd_{fd}, bell_{os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC)} {
+        : fd_{fd},
+          bell_{os::out_of_the_way(os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC),
+                                   os::lowest_for_a_moment)} {
         const os::lock_guard guard{list_lock_};
         base::chain::push_front(first_, *this, &lone_waiter::next_);
         count_.fetch_add(1, base::seq_cst);  // seq_cst: comes before the generation is read.
@@ -77,7 +80,8 @@ public:
             [[maybe_unused]] const std::uint32_t were = count_.fetch_sub(1, base::relaxed);
             UMS_DEBUG_ASSERT(were != 0, "more plain threads stopped waiting than began");
         }
-        if (bell_ >= 0) os::io_call(SYS_close, bell_);
+        // The number may have another file by now; also below.
+        if (bell_ >= 0 && os::is_anonymous(static_cast<int>(bell_))) os::io_call(SYS_close, bell_);
     }
     lone_waiter(const lone_waiter&) = delete;
     lone_waiter& operator=(const lone_waiter&) = delete;
@@ -86,7 +90,8 @@ public:
     [[nodiscard]] long bell() const noexcept { return bell_; }
     void ring() const noexcept {
         const std::uint64_t one = 1;
-        os::io_call(SYS_write, bell_, &one, sizeof one);
+        if (os::is_anonymous(static_cast<int>(bell_)))
+            os::io_call(SYS_write, bell_, &one, sizeof one);
     }
     static void leave_all_behind() noexcept {
         list_lock_.leave_behind();

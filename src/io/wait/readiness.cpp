@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/wait/operation.hpp"
+#include "os/own_number.hpp"
 #include "ums/io.hpp"
 
 namespace ums::io {
@@ -30,7 +31,8 @@ long poll_now(pollfd* fds, std::size_t count) noexcept {
 long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     long n = poll_now(fds, count);
     if (n != 0) return n;
-    const long epoll = os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC);
+    const long epoll =
+        os::out_of_the_way(os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC), os::lowest_for_a_moment);
     if (epoll < 0) return epoll;
     const int ep = static_cast<int>(epoll);
     descriptor* const d = descriptor::find(ep);

@@ -16,6 +16,7 @@
 #include "os/signal/user_interrupt.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <linux/perf_event.h>
@@ -27,6 +28,8 @@
 
 #include "base/assert.hpp"
 #include "os/memory.hpp"
+#include "os/own_number.hpp"
+#include "os/say.hpp"
 #include "os/system.hpp"
 
 namespace ums::os {
@@ -172,7 +175,7 @@ void user_interrupt::close_event() noexcept {
     // relaxed: only for try_lost_again(), which runs on the same thread.
     if (due_.load(base::relaxed) == may_fire) due_.store(closing, base::relaxed);
     // A pending signal is delivered at the latest when the close returns, unless it is blocked.
-    system.close_fd(event_);
+    if (is_anonymous(event_)) system.close_fd(event_);  // Else it is the program's by now.
     if (owners::slot* mine = all.find(event_); mine != nullptr) {
         user_interrupt* expected = this;
         // This is not a store, because the number may belong to another by now. relaxed: a mark.
@@ -216,6 +219,17 @@ user_interrupt::user_interrupt(int tid, int signal, way how) {
                                                  : "ums: timer_create for a thread's user time"};
 }
 
+void user_interrupt::complain() const noexcept {
+    static constinit base::atomic<bool> has_complained;
+    // relaxed: it only says whether the line was written.
+    if (has_complained.exchange(true, base::relaxed)) return;
+    say("the program has closed or replaced descriptor %d, by which libums stops fibers and "
+        "workers: "
+        "one of its kernel threads is not stopped any more; let close_range(), closefrom() and "
+        "dup2() leave it alone",
+        event_);
+}
+
 void user_interrupt::arm(nanoseconds after) noexcept {
     if (after < 1) after = 1;
     if (how_ == way::timer) {
@@ -225,7 +239,10 @@ void user_interrupt::arm(nanoseconds after) noexcept {
     const auto period = static_cast<std::uint64_t>(std::max(after, shortest));
     // sync(interrupt.due): the handler of an arm's signal sees what was written before that arm.
     const bool has_fired = due_.exchange(may_fire, base::acq_rel) == 0;
-    system.perf_control(event_, PERF_EVENT_IOC_PERIOD, reinterpret_cast<unsigned long>(&period));
+    const long error = system.perf_control(event_, PERF_EVENT_IOC_PERIOD,
+                                           reinterpret_cast<unsigned long>(&period));
+    if (error == -EBADF || error == -ENOTTY) [[unlikely]]
+        complain();
     if (has_fired) system.perf_control(event_, PERF_EVENT_IOC_REFRESH, 1);
 }
 

@@ -92,6 +92,7 @@ public:
 
 private:
     long open_event(int tid, int signal) noexcept;
+    [[gnu::cold]] void complain() const noexcept;
     void close_event() noexcept;
     void taken(int code) noexcept;
 

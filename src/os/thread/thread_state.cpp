@@ -16,7 +16,9 @@ namespace ums::os {
 long thread_states::open() noexcept {
     const long folder = system.open_to_read("/proc/self/task");
     if (folder < 0) return folder;
-    folder_ = static_cast<int>(folder);
+    // relaxed, like all accesses to it: it guards nothing but itself.
+    folder_.store(static_cast<int>(folder), base::relaxed);
+    identity_.store(system.identity_of(static_cast<int>(folder)), base::relaxed);
     take_reserve();
     char text[256];
     const int self = static_cast<int>(::syscall(SYS_gettid));
@@ -25,29 +27,48 @@ long thread_states::open() noexcept {
     return n < 0 ? n : 0;
 }
 
+bool thread_states::is_ours(int fd) const noexcept {
+    return fd >= 0 && system.identity_of(fd) == identity_.load(base::relaxed);
+}
+
 void thread_states::close() noexcept {
     // relaxed, like all accesses to it: it guards nothing but itself.
     const int reserve = reserve_.exchange(-1, base::relaxed);
-    if (reserve >= 0) system.close_fd(reserve);
-    if (folder_ >= 0) system.close_fd(folder_);
-    folder_ = -1;
+    const int folder = folder_.exchange(-1, base::relaxed);
+    for (const int fd : {reserve, folder})
+        if (is_ours(fd)) system.close_fd(fd);
 }
 
 void thread_states::take_reserve() noexcept {
-    const long fd = system.duplicate(folder_);
+    const int folder = folder_.load(base::relaxed);
+    if (!is_ours(folder)) return;
+    const long fd = system.duplicate(folder);
     if (fd < 0) return;
     int none = -1;
     if (!reserve_.compare_exchange(none, static_cast<int>(fd), base::relaxed, base::relaxed))
         system.close_fd(static_cast<int>(fd));
 }
 
+long thread_states::open_in_folder(const char* path) noexcept {
+    int folder = folder_.load(base::relaxed);
+    const long fd = system.open_at(folder, path);
+    // The thread has ended, or the folder is lost.
+    if ((fd != -ENOENT && fd != -EBADF && fd != -ENOTDIR) || is_ours(folder)) return fd;
+    const long again = system.open_to_read("/proc/self/task");
+    if (again < 0) return fd;
+    identity_.store(system.identity_of(static_cast<int>(again)), base::relaxed);
+    if (!folder_.compare_exchange(folder, static_cast<int>(again), base::relaxed, base::relaxed))
+        system.close_fd(static_cast<int>(again));
+    return system.open_at(folder_.load(base::relaxed), path);
+}
+
 long thread_states::open_file(const char* path) noexcept {
-    const long fd = system.open_at(folder_, path);
+    const long fd = open_in_folder(path);
     if (fd != -EMFILE && fd != -ENFILE) return fd;
     const int reserve = reserve_.exchange(-1, base::relaxed);
-    if (reserve < 0) return fd;
+    if (!is_ours(reserve)) return fd;
     system.close_fd(reserve);
-    return system.open_at(folder_, path);
+    return open_in_folder(path);
 }
 
 long thread_states::read(int tid, const char* file, char* into, unsigned long bytes) noexcept {

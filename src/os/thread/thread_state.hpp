@@ -12,8 +12,13 @@
 // none left, a look closes the reserve, uses the free place, and takes the reserve back. A look
 // says `unknown` only if another thread grabs that place in between, or if the thread has ended.
 //
+// A program may close the two numbers, or put other files there: a look asks whether the folder is
+// still what it was, if it finds nothing, and opens it again. The lost numbers are not touched.
+//
 // Threads:  any number may look at once.
 // Cost:     two descriptors for the object; look() takes 2 to 4 us.
+
+#include <cstdint>
 
 #include "base/atomic.hpp"
 
@@ -52,7 +57,11 @@ private:
     long open_file(const char* path) noexcept;
     void take_reserve() noexcept;
 
-    int folder_ = -1;
+    long open_in_folder(const char* path) noexcept;
+    [[nodiscard]] bool is_ours(int fd) const noexcept;
+
+    base::atomic<int> folder_{-1};
+    base::atomic<std::uint64_t> identity_;  // Of the folder.
     base::atomic<int> reserve_{-1};  // A descriptor. It belongs to the thread that takes it out.
 };
 

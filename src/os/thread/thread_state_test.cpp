@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
+#include <set>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -20,6 +22,13 @@ namespace {
 using ums::os::failing_calls;
 using ums::os::thread_states;
 using kind = thread_states::kind;
+
+std::set<int> open_numbers() {
+    std::set<int> all;
+    for (int fd = 0; fd < 256; ++fd)
+        if (::fcntl(fd, F_GETFD) >= 0) all.insert(fd);
+    return all;
+}
 
 TEST(thread_state, reads_what_the_kernel_writes) {
     EXPECT_EQ(thread_states::parse_syscall("running\n").what, kind::running);
@@ -132,6 +141,30 @@ TEST_F(thread_state_test, says_why_it_cannot_look) {
     EXPECT_EQ(states.open(), -ENOENT);
     failing.fail(failing_calls::open_at, 1, 1, EACCES);
     EXPECT_EQ(states.open(), -EACCES);
+}
+
+// A program closes descriptors that it does not know, and gets their numbers for its own files.
+TEST(thread_state, a_folder_that_the_program_closed_is_opened_again) {
+    const std::set<int> before = open_numbers();
+    thread_states states;
+    ASSERT_EQ(states.open(), 0);
+    std::vector<int> own;
+    for (const int fd : open_numbers())
+        if (!before.contains(fd)) own.push_back(fd);
+    ASSERT_EQ(own.size(), 2U);
+    const int self = static_cast<int>(::syscall(SYS_gettid));
+    for (const char* path : {"/dev/null", "/tmp"}) {
+        const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+        for (const int fd : own) ASSERT_EQ(::dup3(file, fd, O_CLOEXEC), fd);
+        EXPECT_NE(states.look(self).what, kind::unknown) << path;
+        ::close(file);
+    }
+    states.close();
+    for (const int fd : own) {
+        EXPECT_EQ(::fcntl(fd, F_GETFD), FD_CLOEXEC) << "it is the program's";
+        ::close(fd);
+    }
+    EXPECT_EQ(open_numbers(), before);
 }
 
 }  // namespace

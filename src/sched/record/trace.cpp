@@ -11,6 +11,7 @@
 
 #include "os/lock.hpp"
 #include "os/memory.hpp"
+#include "os/own_number.hpp"
 #include "os/say.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
@@ -199,7 +200,8 @@ namespace {
 class dump_file {
 public:
     explicit dump_file(const char* path) noexcept
-        : fd_{::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)},
+        : fd_{static_cast<int>(os::out_of_the_way(
+              ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)))},
           error_{fd_ >= 0 ? 0 : errno} {}
     ~dump_file() {
         if (fd_ >= 0) ::close(fd_);
@@ -220,7 +222,8 @@ public:
         }
     }
     void add_mappings() noexcept {
-        const int maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+        const int maps = static_cast<int>(os::out_of_the_way(
+            ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC), os::lowest_for_a_moment));
         char some[4096];
         ssize_t n = 0;
         while (maps >= 0 && (n = ::read(maps, some, sizeof some)) > 0)

@@ -23,6 +23,7 @@
 #include "arch/sanitizer.hpp"
 #include "base/assert.hpp"
 #include "os/futex.hpp"
+#include "os/own_number.hpp"
 #include "os/system.hpp"
 
 namespace ums::scheduling {
@@ -116,7 +117,7 @@ int destroy_list(handle h) noexcept {
         event = std::exchange(list->event, -1);
     }
     os::futex_wake(list->sequence.address(), 0x7fffffff);
-    if (event >= 0) os::system.close_fd(event);
+    if (event >= 0 && os::is_anonymous(event)) os::system.close_fd(event);
     lists.give(*list);
     return 0;
 }
