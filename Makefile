@@ -109,14 +109,15 @@ ubsan: ## the tests under UndefinedBehaviorSanitizer alone
 
 fuzz: ## the servers' protocols, and what the command reads, under libFuzzer, FUZZ_SECONDS (60) each
 	$(call compile,fuzz)
-	@for name in http memcached image core trace; do \
+	@for name in http memcached image core trace unwind; do \
 		case $$name in \
 			http | memcached) limits='-timeout=10 -max_len=4096' ;; \
 			*) limits='-timeout=1 -max_len=1048576 -rss_limit_mb=256 -malloc_limit_mb=256' ;; esac; \
 		echo "== fuzz $$name, $(FUZZ_SECONDS) s"; mkdir -p build/fuzz/corpus/$$name; \
-		ASAN_OPTIONS=quarantine_size_mb=8:malloc_context_size=6 build/fuzz/fuzz/$$name -max_total_time=$(FUZZ_SECONDS) $$limits -verbosity=0 \
-			-print_final_stats=1 -artifact_prefix=build/fuzz/$$name- \
-			build/fuzz/corpus/$$name tests/fuzz/$$name || exit 1; done
+		ASAN_OPTIONS=quarantine_size_mb=8 build/fuzz/fuzz/$$name $$limits \
+			-max_total_time=$(FUZZ_SECONDS) -verbosity=0 -print_final_stats=1 \
+			-artifact_prefix=build/fuzz/$$name- \
+			build/fuzz/corpus/$$name $$(ls -d tests/fuzz/$$name 2>/dev/null) || exit 1; done
 
 install: build ## install the release build under PREFIX (/usr/local), staged in DESTDIR
 	@DESTDIR='$(DESTDIR)' cmake --install build/release --prefix '$(PREFIX)' >/dev/null
