@@ -49,7 +49,17 @@ _Unwind_Reason_Code step(_Unwind_Context* at, void* data) {
     return w.into->add(is_exact != 0 ? ip : ip - 1) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
+// ThreadSanitizer takes every clone(2) for a fork, and ends the program.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool may_start_a_helper = false;
+#elif defined(__has_feature)
+constexpr bool may_start_a_helper = !__has_feature(thread_sanitizer);
+#else
+constexpr bool may_start_a_helper = true;
+#endif
+
 bool find_tool(char (&path)[512]) noexcept {
+    if (!may_start_a_helper) return false;
     // A program with more rights than its user starts nothing that the user's variables name.
     if (::getauxval(AT_SECURE) != 0) return false;
     const char* folders = std::getenv("PATH");

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "support/child.hpp"
+#include "support/scale.hpp"
 #include "ums/ums.hpp"
 
 namespace {
@@ -182,6 +183,8 @@ private:
     std::string path_;
 };
 
+bool has_helper() { return !under_tsan && ::access("/usr/bin/addr2line", X_OK) == 0; }
+
 child_end crash_with_path(const std::string& path) {
     child_environment variables = without_sanitizers_handlers;
     variables.emplace_back("PATH", path);
@@ -189,7 +192,7 @@ child_end crash_with_path(const std::string& path) {
 }
 
 TEST(crash_test, the_report_has_functions_files_and_lines) {
-    if (::access("/usr/bin/addr2line", X_OK) != 0) GTEST_SKIP() << "there is no addr2line here";
+    if (!has_helper()) GTEST_SKIP() << "there is no addr2line here, or ThreadSanitizer";
     const child_end end = crash_with_path("/usr/bin:/bin");
     EXPECT_EQ(end.signal, SIGSEGV) << end;
     expect_report(end, "SIGSEGV");
@@ -240,7 +243,7 @@ const child_program filtered{
     }};
 
 TEST(crash_test, a_filter_that_kills_for_the_helper_leaves_a_report) {
-    if (::access("/usr/bin/addr2line", X_OK) != 0) GTEST_SKIP() << "there is no addr2line here";
+    if (!has_helper()) GTEST_SKIP() << "there is no addr2line here, or ThreadSanitizer";
     for (const char* const then : {"kill", "allow"}) {
         const child_end end = run_child("filtered", {then}, without_sanitizers_handlers);
         if (end.code == 77) GTEST_SKIP() << "no filter can be set here";
