@@ -30,6 +30,9 @@ using namespace ums;
 
 class file_test : public conserving_test {};
 
+// No detector: its looks open files for a moment, and would take the numbers that are to be reused.
+const options undetected{.block = block_detection::off};
+
 // A file of 18 bytes without a name.
 int make_file() {
     char name[] = "/tmp/ums-file-test.XXXXXX";
@@ -115,7 +118,7 @@ TEST_F(file_test, a_call_that_waits_for_the_pool_does_not_touch_the_next_file) {
     const held_calls no_cache{-1};
     for (const operation& o : all)
         for (const bool by_libums : {true, false})
-            run([&] {
+            run(undetected, [&] {
                 const int fd = make_file();
                 busy_pool pool;
                 std::error_code why;
@@ -142,7 +145,7 @@ TEST_F(file_test, a_call_that_waits_for_the_pool_does_not_touch_the_next_file) {
 // The thread of the pool is about to make the call: the number stays in use until it has.
 TEST_F(file_test, a_number_that_a_thread_of_the_pool_is_about_to_use_is_not_free) {
     held_calls held{SYS_pwritev2};
-    run([&] {
+    run(undetected, [&] {
         const int fd = make_file();
         const int same = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
         fiber writer{[&] { EXPECT_EQ(io::write(fd, "public", 6).value(), 6u); }};
@@ -171,7 +174,7 @@ TEST_F(file_test, a_number_that_a_thread_of_the_pool_is_about_to_use_is_not_free
 
 TEST_F(file_test, nor_is_it_free_for_a_library_before_forget_returns) {
     held_calls held{SYS_pwritev2};
-    run([&] {
+    run(undetected, [&] {
         const int fd = make_file();
         fiber writer{[&] { EXPECT_EQ(io::write(fd, "public", 6).value(), 6u); }};
         yield_until(&held_calls::is_reached);
@@ -192,7 +195,7 @@ TEST_F(file_test, nor_is_it_free_for_a_library_before_forget_returns) {
 
 // The kernel has found the file: whatever the call waits for there, the close need not.
 TEST_F(file_test, a_close_does_not_wait_for_a_call_that_blocks_in_the_kernel) {
-    run([] {
+    run(undetected, [] {
         int ends[2];
         ASSERT_EQ(::pipe(ends), 0);
         char c = 0;
@@ -219,7 +222,7 @@ TEST_F(file_test, a_close_does_not_wait_for_a_call_that_blocks_in_the_kernel) {
 
 // A thread of the pool makes the socket blocking for a while, and must not leave the next one so.
 TEST_F(file_test, a_connect_to_a_full_unix_socket_leaves_the_next_file_alone) {
-    run([] {
+    run(undetected, [] {
         const auto at = net::endpoint::unix_socket("@ums-file-test-" + std::to_string(::getpid()));
         net::listener door{*at, {.backlog = 0}};
         std::vector<net::stream> fill;
