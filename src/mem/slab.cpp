@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "mem/slab.hpp"
 
+#include <new>
+
 #include "base/assert.hpp"
 #include "os/memory.hpp"
 

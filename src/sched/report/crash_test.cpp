@@ -271,117 +271,118 @@ TEST(crash_test, a_helper_that_says_too_much_or_nothing_does_no_harm) {
         EXPECT_EQ(end.signal, SIGSEGV) << end;
         expect_report(end, "SIGSEGV");
     }
+}
 
-    TEST(crash_test, a_stack_pointer_below_the_stack_is_reported) {
-        const child_end end = crash("far below", "fiber", "none");
-        EXPECT_EQ(end.signal, SIGSEGV) << end;
-        EXPECT_EQ(count(end.err, "ums: SIGSEGV in fiber "), 1u) << end;
-        EXPECT_EQ(count(end.err, "ums: its stack pointer is 1"), 1u) << end;
-        EXPECT_EQ(count(end.err, " bytes below its stack, which has "), 1u) << end;
+TEST(crash_test, a_stack_pointer_below_the_stack_is_reported) {
+    const child_end end = crash("far below", "fiber", "none");
+    EXPECT_EQ(end.signal, SIGSEGV) << end;
+    EXPECT_EQ(count(end.err, "ums: SIGSEGV in fiber "), 1u) << end;
+    EXPECT_EQ(count(end.err, "ums: its stack pointer is 1"), 1u) << end;
+    EXPECT_EQ(count(end.err, " bytes below its stack, which has "), 1u) << end;
+}
+
+TEST(crash_test, terminate_in_a_fiber_is_reported_once) {
+    const child_end end = crash("terminate", "fiber", "none");
+    EXPECT_EQ(end.signal, SIGABRT) << end;
+    expect_report(end, "std::terminate()");
+}
+
+TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
+    for (const char* how : {"segv", "fault", "abort", "ill"}) {
+        const child_end end = crash(how, "fiber", "exits");
+        EXPECT_EQ(end.code, 9) << end;
+        expect_line(end, how == std::string{"abort"} ? "SIGABRT"
+                         : how == std::string{"ill"} ? "SIGILL"
+                                                     : "SIGSEGV");
+        EXPECT_LT(end.err.find("ums: SIG"), end.err.find("the program's handler\n")) << end;
+        EXPECT_EQ(count(end.err, "the program's handler\n"), 1u) << end;
     }
+    const child_end terminated = crash("terminate", "fiber", "terminate");
+    EXPECT_EQ(terminated.code, 9) << terminated;
+    EXPECT_LT(terminated.err.find("ums: std::terminate()"),
+              terminated.err.find("the program's handler"))
+        << terminated;
+    // abort() continues after a handler that returns.
+    const child_end aborted = crash("abort", "fiber", "returns");
+    EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
+    EXPECT_EQ(count(aborted.err, "the program's handler\n"), 1u) << aborted;
+    expect_line(aborted, "SIGABRT");
+}
 
-    TEST(crash_test, terminate_in_a_fiber_is_reported_once) {
-        const child_end end = crash("terminate", "fiber", "none");
-        EXPECT_EQ(end.signal, SIGABRT) << end;
-        expect_report(end, "std::terminate()");
+const child_program two_crash{"two_crash", [](const child_arguments& a) {
+                                  ums::run({.processors = 2}, [&] {
+                                      std::atomic<int> there = 0;
+                                      const auto die = [&](const std::string& how) {
+                                          ++there;
+                                          while (there < 2) {
+                                          }
+                                          go_wrong(how);
+                                      };
+                                      ums::fiber one{[&] { die(a.at(0)); }},
+                                          other{[&] { die(a.at(1)); }};
+                                      one.join();
+                                      other.join();
+                                  });
+                                  return 0;
+                              }};
+
+void* volatile forbidden_page;
+
+const child_program repairs{
+    "repairs", [](const child_arguments&) {
+        forbidden_page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct sigaction mine {};
+        mine.sa_handler = [](int) { ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE); };
+        sigaction(SIGSEGV, &mine, nullptr);
+        ums::run({.processors = 1}, [] {
+            ums::fiber{{.name = "the culprit"},
+                       [] {
+                           for (int n = 0; n < 100; ++n) {
+                               ::mprotect(forbidden_page, 4096, PROT_NONE);
+                               *static_cast<volatile char*>(forbidden_page) = 1;
+                           }
+                           std::abort();
+                       }}
+                .join();
+        });
+        return 0;
+    }};
+
+TEST(crash_test, faults_that_the_program_repairs_leave_the_report_to_the_crash) {
+    const child_end end = run_child("repairs", {}, without_sanitizers_handlers);
+    EXPECT_EQ(end.signal, SIGABRT) << end;
+    EXPECT_EQ(count(end.err, "ums: SIGSEGV in fiber "), 16u) << end;
+    EXPECT_EQ(count(end.err, "ums: SIGABRT in fiber "), 1u) << end;
+    EXPECT_EQ(count(end.err, "start function\n"), 1u) << end;
+}
+
+TEST(crash_test, of_two_fibers_at_once_one_is_reported_in_full) {
+    for (int round = 0; round < 20; ++round) {
+        const child_end end =
+            run_child("two_crash", {"fault", round % 2 == 0 ? "fault" : "terminate"},
+                      without_sanitizers_handlers);
+        EXPECT_GT(end.signal, 0) << end;
+        EXPECT_EQ(count(end.err, "ums: "), 1u) << end;
+        EXPECT_EQ(count(end.err, "start function\n  0x"), 1u) << end;
+        EXPECT_EQ(count(end.err, "spawned at\n  0x"), 1u) << end;
     }
+}
 
-    TEST(crash_test, the_report_comes_before_what_the_program_has_installed) {
-        for (const char* how : {"segv", "fault", "abort", "ill"}) {
-            const child_end end = crash(how, "fiber", "exits");
-            EXPECT_EQ(end.code, 9) << end;
-            expect_line(end, how == std::string{"abort"} ? "SIGABRT"
-                             : how == std::string{"ill"} ? "SIGILL"
-                                                         : "SIGSEGV");
-            EXPECT_LT(end.err.find("ums: SIG"), end.err.find("the program's handler\n")) << end;
+TEST(crash_test, a_handler_that_is_to_be_called_once_is_called_once_with_its_mask) {
+    for (const char* where : {"fiber", "thread"})
+        for (const char* handler : {"raises once", "raises at once"}) {
+            const child_end end = crash("abort", where, handler);
+            EXPECT_EQ(end.signal, SIGABRT) << end;
             EXPECT_EQ(count(end.err, "the program's handler\n"), 1u) << end;
         }
-        const child_end terminated = crash("terminate", "fiber", "terminate");
-        EXPECT_EQ(terminated.code, 9) << terminated;
-        EXPECT_LT(terminated.err.find("ums: std::terminate()"),
-                  terminated.err.find("the program's handler"))
-            << terminated;
-        // abort() continues after a handler that returns.
-        const child_end aborted = crash("abort", "fiber", "returns");
-        EXPECT_EQ(aborted.signal, SIGABRT) << aborted;
-        EXPECT_EQ(count(aborted.err, "the program's handler\n"), 1u) << aborted;
-        expect_line(aborted, "SIGABRT");
+}
+
+TEST(crash_test, a_plain_thread_is_none_of_ours) {
+    for (const char* how : {"segv", "fault", "abort", "ill", "terminate"}) {
+        const child_end end = crash(how, "thread", "none");
+        EXPECT_GT(end.signal, 0) << end;
+        EXPECT_EQ(count(end.err, "ums: "), 0u) << end;
     }
-
-    const child_program two_crash{"two_crash", [](const child_arguments& a) {
-                                      ums::run({.processors = 2}, [&] {
-                                          std::atomic<int> there = 0;
-                                          const auto die = [&](const std::string& how) {
-                                              ++there;
-                                              while (there < 2) {
-                                              }
-                                              go_wrong(how);
-                                          };
-                                          ums::fiber one{[&] { die(a.at(0)); }},
-                                              other{[&] { die(a.at(1)); }};
-                                          one.join();
-                                          other.join();
-                                      });
-                                      return 0;
-                                  }};
-
-    void* volatile forbidden_page;
-
-    const child_program repairs{
-        "repairs", [](const child_arguments&) {
-            forbidden_page = ::mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            struct sigaction mine {};
-            mine.sa_handler = [](int) { ::mprotect(forbidden_page, 4096, PROT_READ | PROT_WRITE); };
-            sigaction(SIGSEGV, &mine, nullptr);
-            ums::run({.processors = 1}, [] {
-                ums::fiber{{.name = "the culprit"},
-                           [] {
-                               for (int n = 0; n < 100; ++n) {
-                                   ::mprotect(forbidden_page, 4096, PROT_NONE);
-                                   *static_cast<volatile char*>(forbidden_page) = 1;
-                               }
-                               std::abort();
-                           }}
-                    .join();
-            });
-            return 0;
-        }};
-
-    TEST(crash_test, faults_that_the_program_repairs_leave_the_report_to_the_crash) {
-        const child_end end = run_child("repairs", {}, without_sanitizers_handlers);
-        EXPECT_EQ(end.signal, SIGABRT) << end;
-        EXPECT_EQ(count(end.err, "ums: SIGSEGV in fiber "), 16u) << end;
-        EXPECT_EQ(count(end.err, "ums: SIGABRT in fiber "), 1u) << end;
-        EXPECT_EQ(count(end.err, "start function\n"), 1u) << end;
-    }
-
-    TEST(crash_test, of_two_fibers_at_once_one_is_reported_in_full) {
-        for (int round = 0; round < 20; ++round) {
-            const child_end end =
-                run_child("two_crash", {"fault", round % 2 == 0 ? "fault" : "terminate"},
-                          without_sanitizers_handlers);
-            EXPECT_GT(end.signal, 0) << end;
-            EXPECT_EQ(count(end.err, "ums: "), 1u) << end;
-            EXPECT_EQ(count(end.err, "start function\n  0x"), 1u) << end;
-            EXPECT_EQ(count(end.err, "spawned at\n  0x"), 1u) << end;
-        }
-    }
-
-    TEST(crash_test, a_handler_that_is_to_be_called_once_is_called_once_with_its_mask) {
-        for (const char* where : {"fiber", "thread"})
-            for (const char* handler : {"raises once", "raises at once"}) {
-                const child_end end = crash("abort", where, handler);
-                EXPECT_EQ(end.signal, SIGABRT) << end;
-                EXPECT_EQ(count(end.err, "the program's handler\n"), 1u) << end;
-            }
-    }
-
-    TEST(crash_test, a_plain_thread_is_none_of_ours) {
-        for (const char* how : {"segv", "fault", "abort", "ill", "terminate"}) {
-            const child_end end = crash(how, "thread", "none");
-            EXPECT_GT(end.signal, 0) << end;
-            EXPECT_EQ(count(end.err, "ums: "), 0u) << end;
-        }
-    }
+}
 
 }  // namespace
