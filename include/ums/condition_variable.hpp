@@ -74,15 +74,6 @@ struct condition_calls {
     // Unlocks and waits.
     UMS_EXPORT static bool wait(condition_state& c, foreign_lock held, deadline limit,
                                 const std::stop_token* stop) noexcept;
-
-    // At the end, by a caller that is alone with it. See src/sync/condition_variable.cpp for the
-    // head.
-    static void end([[maybe_unused]] const condition_state& c) noexcept {
-#if !defined(NDEBUG)
-        if (c.head > 1 || (c.head == 1 && c.waiters.first != nullptr))
-            destroyed_in_use("a condition variable was destroyed while somebody waited for it");
-#endif
-    }
 };
 
 // Unlike impl::until(), this does not try again: it would miss a notify between the two tries.
@@ -117,9 +108,6 @@ bool wait_for_predicate(Predicate& is_true, const std::stop_token& stop, Wait wa
 class condition_variable {
 public:
     constexpr condition_variable() noexcept = default;
-#if !defined(NDEBUG)
-    ~condition_variable() { calls::end(state_); }
-#endif
     condition_variable(const condition_variable&) = delete;
     condition_variable& operator=(const condition_variable&) = delete;
 
@@ -188,9 +176,6 @@ private:
 class condition_variable_any {
 public:
     constexpr condition_variable_any() noexcept = default;
-#if !defined(NDEBUG)
-    ~condition_variable_any() { calls::end(state_); }
-#endif
     condition_variable_any(const condition_variable_any&) = delete;
     condition_variable_any& operator=(const condition_variable_any&) = delete;
 

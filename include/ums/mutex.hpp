@@ -60,10 +60,6 @@ struct mutex_calls {
     UMS_EXPORT static bool lock_or_stop(mutex_state& m, deadline limit,
                                         const std::stop_token& stop);
     UMS_EXPORT static void unlock(mutex_state& m) noexcept;
-    // For a caller that is alone with it.
-    static bool is_locked(const mutex_state& m) noexcept {
-        return (m.owner & ~std::uintptr_t{7}) != 0;
-    }
 };
 
 UMS_EXPORT bool is_held_by_caller(const mutex_state& m) noexcept;
@@ -105,7 +101,6 @@ struct recursive_calls {
         if (is_held_by_caller(m.mutex) && --m.depth != 0) return;
         calls::unlock(m.mutex);
     }
-    static bool is_locked(const recursive_state& m) noexcept { return calls::is_locked(m.mutex); }
 
 private:
     using calls = mutex_calls<handover::barging>;

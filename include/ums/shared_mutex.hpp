@@ -48,8 +48,6 @@ struct shared_mutex_calls {
     UMS_EXPORT static bool lock_or_stop(shared_mutex_state& m, deadline limit,
                                         const std::stop_token& stop);
     UMS_EXPORT static void unlock(shared_mutex_state& m) noexcept;
-    // For a caller that is alone with it.
-    static bool is_locked(const shared_mutex_state& m) noexcept { return m.holder != 0; }
 
     UMS_EXPORT static void lock_shared(shared_mutex_state& m);
     UMS_EXPORT static bool try_lock_shared(shared_mutex_state& m) noexcept;

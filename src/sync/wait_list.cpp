@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "sync/wait_list.hpp"
 
-#include "os/say.hpp"
-
 namespace ums::sync {
 
 void push_back(wait_list& list, waiter& w) noexcept {
@@ -79,9 +77,3 @@ void wake_all(waiter* list) noexcept {
 }
 
 }  // namespace ums::sync
-
-namespace ums::impl {
-
-void destroyed_in_use(const char* what) noexcept { os::say("%s", what); }
-
-}  // namespace ums::impl

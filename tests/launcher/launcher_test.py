@@ -50,7 +50,7 @@ class LauncherTest(unittest.TestCase):
         self.check_shown(HANGS, "child")
 
     def test_says_in_a_line_that_there_is_no_command(self):
-        done = launch(HANGS, seconds="1")
+        done = launch(HANGS, seconds="1", env={**os.environ, "UMS_DEBUG": "deadlock=off"})
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout, "\n== launcher: not ended after 1 s\n== the fibers are not shown: "
                          "/nowhere/ums is not built (target ums_command)\n")

@@ -4,11 +4,7 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <mutex>
-#include <new>
 #include <random>
 #include <stop_token>
 #include <system_error>
@@ -26,8 +22,6 @@
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "ums/cluster.hpp"
-#include "ums/condition_variable.hpp"
-#include "ums/fiber.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
@@ -325,44 +319,6 @@ TEST(mutex_misuse_test, an_unlock_of_what_one_does_not_hold_ends_the_program) {
               other.err.npos)
         << other;
     EXPECT_NE(other.err.find("thief"), other.err.npos) << other;
-}
-
-// Only programs that are compiled for debugging look for it.
-const child_program destroys_in_use{"destroys_in_use", [](const child_arguments&) {
-                                        ums::run([] {
-                                            {
-                                                ums::mutex locked;
-                                                locked.lock();
-                                            }
-                                            {
-                                                ums::recursive_mutex free;
-                                                const std::lock_guard hold{free};
-                                            }
-                                            alignas(ums::condition_variable)
-                                                std::byte place[sizeof(ums::condition_variable)];
-                                            auto* c = ::new (place) ums::condition_variable;
-                                            ums::mutex lock;
-                                            ums::fiber waits{[&] {
-                                                std::unique_lock hold{lock};
-                                                c->wait(hold);
-                                            }};
-                                            ums::this_fiber::yield();
-                                            c->~condition_variable();
-                                            std::_Exit(0);  // It waits for ever.
-                                        });
-                                        return 0;
-                                    }};
-
-TEST(destroyed_in_use, a_mutex_or_a_condition_variable_is_named_in_debug_builds) {
-    const child_end end = run_child("destroys_in_use", {}, {{"UMS_PROCESSORS", "1"}});
-    EXPECT_EQ(end.code, 0) << end;
-#if defined(NDEBUG)
-    EXPECT_EQ(end.err, "");
-#else
-    EXPECT_EQ(end.err,
-              "ums: a mutex was destroyed while it was locked\n"
-              "ums: a condition variable was destroyed while somebody waited for it\n");
-#endif
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Heaps, time, text and the rest, by their Windows names.
 #include <atomic>
 #include <csignal>
+#include <cstdarg>
 #include <cstring>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,14 @@ TEST_F(windows_system, messages_of_errors) {
     EXPECT_ERROR(ERROR_INVALID_PARAMETER);
 }
 
+int print_into(char (&to)[8], const char* format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vsprintf_s(to, sizeof to, format, arguments);
+    va_end(arguments);
+    return written;
+}
+
 const child_program console{
     "console", [](const child_arguments&) {
         DWORD written = 0;
@@ -131,6 +140,8 @@ TEST_F(windows_system, functions_that_know_the_size_of_their_target) {
     EXPECT_EQ(sprintf_s(text, "%d%s", 12, "345"), 5);
     EXPECT_STREQ(text, "12345");
     EXPECT_EQ(sprintf_s(text, sizeof text, "%s", "1234567"), 7);
+    EXPECT_EQ(print_into(text, "%d", 7), 1);
+    EXPECT_STREQ(text, "7");
     EXPECT_EQ(strcpy_s(text, "abc"), 0);
     EXPECT_EQ(strcat_s(text, "defg"), 0);
     EXPECT_STREQ(text, "abcdefg");

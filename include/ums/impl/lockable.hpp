@@ -11,7 +11,6 @@
 #include <stop_token>
 
 #include "ums/deadline.hpp"
-#include "ums/impl/wait_list.hpp"
 
 namespace ums::impl {
 
@@ -32,13 +31,7 @@ public:
 
 protected:
     constexpr lockable() noexcept = default;
-#if defined(NDEBUG)
     ~lockable() = default;
-#else
-    ~lockable() {
-        if (Calls::is_locked(state_)) destroyed_in_use("a mutex was destroyed while it was locked");
-    }
-#endif
 
     using calls = Calls;
     State state_;

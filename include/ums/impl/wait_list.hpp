@@ -7,8 +7,6 @@
 
 #include <cstdint>
 
-#include "ums/export.hpp"
-
 namespace ums::impl {
 
 struct waiter;
@@ -21,9 +19,5 @@ struct wait_list {
     std::uint32_t spare = 0;  // For the embedding object's own use, under the lock or not.
     waiter* first = nullptr;  // A ring: first->previous is the last waiter.
 };
-
-// Says in one line what was destroyed in use. Only programs that are compiled for debugging,
-// without NDEBUG, look for that.
-UMS_EXPORT void destroyed_in_use(const char* what) noexcept;
 
 }  // namespace ums::impl
