@@ -30,8 +30,8 @@
 #include <vector>
 
 #include "arch/backtrace.hpp"
+#include "base/atomic.hpp"
 #include "mem/slab.hpp"
-#include "os/lock.hpp"
 #include "os/source_lines.hpp"
 #include "os/thread/at_rest.hpp"
 #include "sched/fiber/fiber.hpp"
@@ -49,7 +49,8 @@ constexpr std::size_t most_told = 100;   // Fibers.
 constexpr std::size_t most_stacks = 20;  // Of these, with their stacks.
 
 deadlock_check what_to_do = deadlock_check::off;
-os::lock told_lock;
+// One carrier at a time looks. Not a lock: looking takes others, in no order with this one.
+base::atomic<bool> is_looking;
 bool is_told = false;
 
 // Whether only another fiber or thread can end it.
@@ -151,7 +152,11 @@ void tell(const std::vector<fiber_info>& all) {
 
 // A carrier that is about to wait calls this. Returns whether it may be called again.
 bool on_standstill() noexcept {
-    const os::lock_guard guard{told_lock};
+    // sync(standstill): sees what the one before has told.
+    if (is_looking.exchange(true, base::acquire)) return true;  // It looks once more later.
+    struct end {
+        ~end() { is_looking.store(false, base::release); }  // sync(standstill)
+    } over;
     bool any = false, again = false;
     for (const deadlock_cycle& c : find_deadlocks()) {
         if (!is_new(c)) continue;
