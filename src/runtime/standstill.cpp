@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "arch/backtrace.hpp"
+#include "arch/sanitizer.hpp"
 #include "base/atomic.hpp"
 #include "mem/slab.hpp"
 #include "os/source_lines.hpp"
@@ -103,8 +104,8 @@ std::string line(const fiber_info& f) {
     return text + place + "\n";
 }
 
-// Of a fiber that nothing will resume.
-os::call_list stack(fiber_id id) {
+// Of a fiber that nothing will resume. No sanitizer watches: the threads that wrote are at rest.
+UMS_UNINSTRUMENTED os::call_list stack(fiber_id id) {
     os::call_list calls;
     // sync(slab_list): sees the headers.
     for (const mem::slab* s = mem::slab_list.load(base::acquire); s != nullptr; s = s->next) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <shared_mutex>
 #include <stop_token>
 #include <string>
@@ -23,6 +24,7 @@
 
 #include <gtest/gtest.h>
 
+#include "arch/sanitizer.hpp"
 #include "support/child.hpp"
 #include "ums/ums.hpp"
 
@@ -420,7 +422,16 @@ TEST(standstill_test, each_way_to_wait_for_ever_is_told) {
 TEST(standstill_test, what_only_looks_like_it_is_not_told) {
     ASSERT_GE(passing.size(), 12u);
     std::vector<std::string> names;
-    for (const auto& [name, _] : passing) names.push_back(name);
+    for (const auto& [name, _] : passing) {
+#if defined(UMS_TSAN)
+        // ThreadSanitizer may hang in the child of a process that has threads.
+        static const std::set<std::string> forks{"a_descriptor", "a_blocking_read",
+                                                 "a_child_process", "shared_memory",
+                                                 "stopped_by_a_tool"};
+        if (forks.contains(name)) continue;
+#endif
+        names.push_back(name);
+    }
     for_each(names, [](const std::string& name) {
         const child_end end =
             run_child("only_looks_like_it", {name}, {{"UMS_DEBUG", "deadlock=exit"}});
