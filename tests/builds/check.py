@@ -47,8 +47,7 @@ def programs(build, wanted):
                 yield f"{compiler} {standard} {flags}", None, "no lld"
                 continue
             yield (f"{compiler} {standard} {flags}",
-                   [compiler, "-std=" + standard, *flags.split(), *WARN, *INCLUDE, source, *linker, *static],
-                   "-fno-exceptions" not in flags)
+                   [compiler, "-std=" + standard, *flags.split(), *WARN, *INCLUDE, source, *linker, *static], True)
         for flags, libraries in ((["-static"], static), ([], shared)):
             yield (f"{compiler} {' '.join(flags) or 'shared'}",
                    [compiler, "-std=c++20", "-O2", *flags, *WARN, *INCLUDE, source, *libraries], True)

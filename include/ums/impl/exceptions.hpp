@@ -31,7 +31,8 @@
 
 #define UMS_TRY
 #define UMS_CATCH(type, name) \
-    for ([[maybe_unused]] const type& name = ::ums::impl::never_caught<type>(); false;)
+    while (false)             \
+        for ([[maybe_unused]] const type& name = ::ums::impl::never_caught<type>(); false;)
 #define UMS_CATCH_ALL if constexpr (false)
 #define UMS_THROW(...) ::ums::impl::cannot_throw(__VA_ARGS__)
 #define UMS_RETHROW static_cast<void>(0)
