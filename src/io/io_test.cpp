@@ -29,6 +29,7 @@
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
+#include "support/waiting.hpp"
 #include "ums/fiber.hpp"
 #include "ums/net.hpp"
 #include "ums/offload.hpp"
@@ -967,7 +968,7 @@ TEST_F(io_test, a_close_ends_an_accept_at_the_limit_of_descriptors) {
             EXPECT_EQ(io::accept(fd, nullptr, nullptr, deadline_after(20s)).error(),
                       std::errc::bad_file_descriptor);
         }};
-        yield_often();
+        until_waits(acceptor);
         io::close(door);
         const int next = io::socket(AF_INET, SOCK_STREAM).value();
         EXPECT_EQ(next, door);
@@ -996,7 +997,7 @@ TEST_F(io_test, a_close_that_lingers_holds_up_nobody) {
             EXPECT_TRUE(client.close());
             is_over = true;
         }};
-        yield_often();
+        until_waits(closer);
         EXPECT_FALSE(is_over.load());
         const int next = io::socket(AF_INET, SOCK_STREAM).value();
         EXPECT_EQ(next, number);
@@ -1018,7 +1019,7 @@ TEST_F(io_test, a_connect_to_a_full_unix_socket_waits_for_room) {
         for (int i = 0; i < 2; ++i) waiting.push_back(stream::connect(at).value());
         EXPECT_EQ(stream::connect(at, deadline_after(5ms)).error(), std::errc::timed_out);
         fiber one_more{[&] { EXPECT_TRUE(stream::connect(at)); }};
-        yield_often();
+        until_waits(one_more);
         std::vector<stream> got;
         for (int i = 0; i < 3; ++i) got.push_back(door.accept().value());
         one_more.join();

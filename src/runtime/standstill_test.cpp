@@ -26,6 +26,7 @@
 
 #include "arch/sanitizer.hpp"
 #include "support/child.hpp"
+#include "support/waiting.hpp"
 #include "ums/ums.hpp"
 
 namespace {
@@ -69,7 +70,7 @@ const std::map<std::string, program> endless{
               m.lock();
               none.acquire();
           }};
-          this_fiber::yield();
+          until_waits(holder);
           m.lock();
       }}},
     {"fair_mutex",
@@ -181,7 +182,7 @@ const std::map<std::string, program> endless{
           once_flag flag;
           counting_semaphore<> none{0};
           fiber first{[&] { call_once(flag, [&] { none.acquire(); }); }};
-          this_fiber::yield();
+          until_waits(first);
           call_once(flag, [] {});
       }}},
     {"event", {"latch", [] { manual_reset_event{}.wait(); }}},

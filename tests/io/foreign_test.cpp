@@ -23,6 +23,7 @@
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
+#include "support/waiting.hpp"
 #include "ums/fiber.hpp"
 #include "ums/io.hpp"
 #include "ums/net.hpp"
@@ -141,14 +142,11 @@ TEST_F(foreign_test, a_wait_for_the_next_file_goes_on_when_another_fiber_uses_th
         io::read(last.here, &c, 1).value();
         const int number = last.here;
         ASSERT_EQ(::dup2(next.here, number), number);
-        std::atomic<bool> waits{false};
         fiber waiter{[&] {
-            waits = true;
             io::wait_readable(number).value();
             EXPECT_EQ(::read(number, &c, 1), 1);
         }};
-        while (!waits) this_fiber::yield();
-        for (int i = 0; i < 50; ++i) this_fiber::yield();
+        until_waits(waiter);
         io::write_all(number, "y", 1).value();
         for (int i = 0; i < 50; ++i) this_fiber::yield();
         ASSERT_EQ(::write(next.there, "z", 1), 1);
@@ -162,14 +160,11 @@ TEST_F(foreign_test, a_read_that_began_before_takes_nothing_from_the_next_file) 
         foreign_pair last, next;
         const int number = last.here;
         io::forget(number);
-        std::atomic<bool> reads{false};
         fiber reader{[&] {
             char c;
-            reads = true;
             EXPECT_EQ(io::read(number, &c, 1).error(), std::errc::bad_file_descriptor);
         }};
-        while (!reads) this_fiber::yield();
-        for (int i = 0; i < 50; ++i) this_fiber::yield();
+        until_waits(reader);
         ASSERT_EQ(::dup2(next.here, number), number);
         ASSERT_EQ(::write(next.there, "z", 1), 1);
         io::wait_readable(number).value();  // Wakes the reader, too.

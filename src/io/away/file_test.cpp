@@ -21,6 +21,7 @@
 #include "os/io_calls.hpp"
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/waiting.hpp"
 #include "ums/ums.hpp"
 
 namespace {
@@ -155,7 +156,7 @@ TEST_F(file_test, a_number_that_a_thread_of_the_pool_is_about_to_use_is_not_free
             io::close(fd).value();
             is_closed = true;
         }};
-        for (int i = 0; i < 100; ++i) this_fiber::yield();
+        until_waits(closer);
         EXPECT_FALSE(is_closed);
         // It looks closed.
         EXPECT_EQ(io::close(fd).error(), std::errc::bad_file_descriptor);
@@ -183,7 +184,7 @@ TEST_F(file_test, nor_is_it_free_for_a_library_before_forget_returns) {
             io::forget(fd);
             is_forgotten = true;
         }};
-        for (int i = 0; i < 100; ++i) this_fiber::yield();
+        until_waits(library);
         EXPECT_FALSE(is_forgotten);
         held.release();
         writer.join();
