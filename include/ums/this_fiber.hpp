@@ -105,7 +105,8 @@ UMS_EXPORT void migrate(cluster& to) noexcept;
 UMS_EXPORT void migrate(cluster& to, unsigned processor);
 
 // How deep the stack has ever been used, in bytes, rounded up to whole pages. Unless measure_stacks
-// is on, this includes the use by earlier fibers. 0 on a plain thread. Cost: a system call.
+// is on, this includes the use by earlier fibers, and what lay below a park of several seconds does
+// not count any more, because its memory was given back. 0 on a plain thread. Cost: a system call.
 [[nodiscard]] UMS_EXPORT std::size_t stack_high_water_bytes() noexcept;
 
 }  // namespace this_fiber

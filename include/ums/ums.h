@@ -316,7 +316,9 @@ UMS_API int ums_this_fiber_migrate(ums_cluster_t* to);
  * to that processor. Errors as above; -EINVAL: there is no such processor. */
 UMS_API UMS_CHECK int ums_this_fiber_migrate_to(ums_cluster_t* to, unsigned processor);
 
-/* How deep the fiber's stack has been used, in bytes, in whole pages; 0 on a plain thread. */
+/* How deep the fiber's stack has been used, in bytes, in whole pages; 0 on a plain thread. Unless
+ * stacks are measured (measure_stacks), what lay below a park of several seconds does not count any
+ * more, because its memory was given back. */
 UMS_API size_t ums_this_fiber_stack_high_water_bytes(void);
 
 /* --- Stop ------------------------------------------------------------------------------------- */

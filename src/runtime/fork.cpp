@@ -14,12 +14,14 @@
 #include "runtime/standstill.hpp"
 #include "sched/block/keep.hpp"
 #include "sched/fiber/wait.hpp"
+#include "sched/life/end.hpp"
+#include "sched/life/plain_join.hpp"
 #include "sched/lock/bias.hpp"
 #include "sched/lock/urgency.hpp"
 #include "sched/queue/depot.hpp"
 #include "sched/record/trace.hpp"
 #include "sched/run/here.hpp"
-#include "sched/run/plain_join.hpp"
+#include "sched/run/unused_pages.hpp"
 #include "sync/local_keys.hpp"
 #include "sync/lock_order.hpp"
 
@@ -62,6 +64,7 @@ void leave_rest_behind() {
     sync::leave_local_keys_behind();
     carry::maker::leave_behind();
     io::leave_behind();
+    sched::unused_pages::begin(sched::measure_stacks);
 }
 
 void go_on(sched::fiber& self) {

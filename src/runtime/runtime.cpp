@@ -17,13 +17,14 @@
 #include "runtime/standstill.hpp"
 #include "sched/block/detection.hpp"
 #include "sched/life/end.hpp"
+#include "sched/life/plain_join.hpp"
 #include "sched/life/spawn.hpp"
 #include "sched/queue/depot.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/record/trace.hpp"
 #include "sched/report/crash.hpp"
 #include "sched/run/carrier.hpp"
-#include "sched/run/plain_join.hpp"
+#include "sched/run/unused_pages.hpp"
 #include "sync/lock_order.hpp"
 #include "ums/run.hpp"
 
@@ -82,6 +83,7 @@ void start(const options& asked) {
                               .head_bytes = sizeof(sched::fiber),
                               .warm_limit = o.warm_stacks});
     sched::measure_stacks = o.measure_stacks;
+    sched::unused_pages::begin(o.measure_stacks);
     sched::stack_high_water.store(0, base::relaxed);
     base::describe_caller = &sched::describe_caller;
     watch_for_standstill(o.deadlock);

@@ -26,7 +26,7 @@
 #include "mem/slab.hpp"
 #include "os/cpu/topology.hpp"
 #include "os/thread/thread_state.hpp"
-#include "sched/run/plain_join.hpp"
+#include "sched/life/plain_join.hpp"
 #include "support/child.hpp"
 #include "support/conservation.hpp"
 #include "support/error_of.hpp"

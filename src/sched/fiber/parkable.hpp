@@ -13,6 +13,8 @@
 //   stopped      the same for its stop token.
 //   by_deadline, by_stop   what ended the park that was just left, if not a wake-up. The waiter
 //                clears it as soon as it runs again.
+//   found_parked, has_given_back   what unused_pages (sched/run/unused_pages.hpp) notes about the
+//                park in progress. They go with its bit.
 //
 // Internal and public waits have separate tokens, so a join() can never consume a user's unpark().
 //
@@ -48,7 +50,11 @@ struct alignas(8) parkable {
         stopped = 32,
         by_deadline = 64,
         by_stop = 128,
+        found_parked = 256,
+        has_given_back = 512,
     };
+    static constexpr std::uint32_t any_parked = parked | parked_user;
+    static constexpr std::uint32_t of_the_park = any_parked | found_parked | has_given_back;
 
     enum class reason : std::uint8_t { wake, deadline, stop };
 

@@ -3,9 +3,9 @@
 
 #include "base/assert.hpp"
 #include "os/memory.hpp"
+#include "sched/life/recycle.hpp"
 #include "sched/run/departure.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/recycle.hpp"
 #include "sched/run/wake.hpp"
 
 namespace ums::sched {

@@ -11,11 +11,11 @@
 #include "os/cpu/topology.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/life/end.hpp"
+#include "sched/life/plain_join.hpp"
+#include "sched/life/recycle.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/departure.hpp"
 #include "sched/run/park.hpp"
-#include "sched/run/plain_join.hpp"
-#include "sched/run/recycle.hpp"
 #include "ums/fiber.hpp"
 
 namespace ums::sched {

@@ -16,12 +16,12 @@
 #include "sched/block/keep.hpp"
 #include "sched/fiber/exit_request.hpp"
 #include "sched/life/end.hpp"
+#include "sched/life/recycle.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/departure.hpp"
 #include "sched/run/here.hpp"
 #include "sched/run/ready.hpp"
-#include "sched/run/recycle.hpp"
 #include "ums/cluster.hpp"
 #include "ums/fiber.hpp"
 

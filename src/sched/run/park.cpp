@@ -26,17 +26,17 @@ inline constexpr std::uint32_t token_bit =
 // A plain thread's parkable. Only noinline code takes its address, on threads that never change.
 thread_local parkable thread_parkable{false};
 
-// Completes a park. Returns true if it is parked, and false if something came first and is
-// consumed.
+// Completes a park, with `notes` about it. Returns true if it is parked, and false if something
+// came first and is consumed.
 template <park_kind kind>
-bool commit(parkable& self) noexcept {
+bool commit(parkable& self, std::uint32_t notes = 0) noexcept {
     std::uint32_t seen = self.word.load(base::relaxed);
     for (;;) {
-        UMS_DEBUG_ASSERT((seen & (parkable::parked | parkable::parked_user)) == 0, "parked twice");
+        UMS_DEBUG_ASSERT((seen & parkable::of_the_park) == 0, "parked twice");
         constexpr std::uint32_t token = token_bit<kind>;
         std::uint32_t next;
         if ((seen & (token | parkable::expired | parkable::stopped)) == 0) [[likely]]
-            next = seen | parked_bit<kind>;
+            next = seen | parked_bit<kind> | notes;
         else if ((seen & token) != 0)
             // A wake-up takes precedence over the others, whose marks clear() takes back.
             next = seen & ~token;
@@ -204,16 +204,17 @@ parkable& plain_thread() noexcept { return thread_parkable; }
 std::uint32_t take_aside(fiber& f) noexcept {
     std::uint32_t seen = f.word.load(base::relaxed);
     for (;;) {
-        const std::uint32_t bit = seen & (parkable::parked | parkable::parked_user);
-        if (bit == 0) return 0;
+        if ((seen & parkable::any_parked) == 0) return 0;
+        const std::uint32_t bits = seen & parkable::of_the_park;
         // sync(park): sees the saved registers, as a waker does.
-        if (f.word.compare_exchange(seen, seen & ~bit, base::acq_rel, base::relaxed)) return bit;
+        if (f.word.compare_exchange(seen, seen & ~bits, base::acq_rel, base::relaxed)) return bits;
     }
 }
 
-void park_again(fiber& f, std::uint32_t bit) noexcept {
-    const bool parked =
-        bit == parkable::parked ? commit<park_kind::internal>(f) : commit<park_kind::user>(f);
+void park_again(fiber& f, std::uint32_t bits) noexcept {
+    const std::uint32_t notes = bits & ~parkable::any_parked;
+    const bool parked = (bits & parkable::parked) != 0 ? commit<park_kind::internal>(f, notes)
+                                                       : commit<park_kind::user>(f, notes);
     if (!parked) resume(f);
 }
 

@@ -51,10 +51,10 @@ void park(park_kind kind) noexcept;
 [[nodiscard]] bool may_look_again() noexcept;
 
 // Takes a parked fiber aside, so that its stack holds still: a waker leaves a token or a mark
-// instead. Returns the bit to give to park_again(), or 0 if the fiber is not parked.
+// instead. Returns the bits to give to park_again(), or 0 if the fiber is not parked.
 [[nodiscard]] std::uint32_t take_aside(fiber& f) noexcept;
-// Parks it again, or makes it ready if a wake-up came meanwhile.
-void park_again(fiber& f, std::uint32_t bit) noexcept;
+// Parks it again, or makes it ready if a wake-up came meanwhile. Outside any processor's ownership.
+void park_again(fiber& f, std::uint32_t bits) noexcept;
 
 // Also returns once `until` has passed, or a stop was requested. Exactly one of wake-up, deadline
 // and stop ends the wait. A wake-up takes precedence over a deadline that passed before the park

@@ -7,6 +7,7 @@
 #include "os/cpu/membarrier.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/run/ready.hpp"
+#include "sched/run/unused_pages.hpp"
 
 namespace ums::sched {
 
@@ -25,6 +26,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
     cluster& home = p.home();
     bool searching = false;
     auto rescue = needed::none;
+    unused_pages::have_run();
     for (;;) {
         p.look_around();
         // sync(retire): sees which caller asked, at the latest after the notify that follows the
@@ -232,9 +234,11 @@ search::needed search::wait(processor& p) noexcept {
 }
 
 // If nothing of its cluster can run, first for a bounded time, then to say so if that is still so.
-// A wake-up that comes meanwhile is kept by the driver.
+// A wake-up that comes meanwhile is kept by the driver. Of processors that wait, only the one that
+// takes events wakes up to look for unused pages.
 void search::wait_in_driver(processor& p, os::nanoseconds until, bool inside) noexcept {
     const cluster& home = p.home();
+    const os::nanoseconds look_again = unused_pages::look();
     for (unsigned looks = 0; looks != most_looks && until == os::never; ++looks) {
         if (on_standstill == nullptr || !nothing_can_run(home)) break;
         const os::nanoseconds look_at = os::now() + standstill_after;
@@ -243,7 +247,7 @@ void search::wait_in_driver(processor& p, os::nanoseconds until, bool inside) no
             return;
         if (nothing_can_run(home) && !on_standstill()) break;
     }
-    p.wait(until, inside);
+    p.wait(inside ? std::min(until, look_again) : until, inside);
 }
 
 search::needed search::watch(processor& p) noexcept {

@@ -41,7 +41,8 @@ UMS_ALWAYS_INLINE bool claim_or_leave_token(parkable& target) noexcept {
     for (;;) {
         if ((seen & parked) != 0) {
             // sync(park): acquire sees the saved registers, release publishes what the caller did.
-            if (target.word.compare_exchange(seen, seen & ~parked, base::acq_rel, base::relaxed))
+            if (target.word.compare_exchange(seen, seen & ~parkable::of_the_park, base::acq_rel,
+                                             base::relaxed))
                 return true;
         } else if (target.word.compare_exchange(seen, seen | token, base::acq_rel, base::relaxed)) {
             // sync(park): also if the token was there, so that this is ordered before the token's
@@ -102,8 +103,8 @@ bool claim_for(parkable& target, parkable::reason why) noexcept {
     const std::uint32_t by = deadline ? parkable::by_deadline : parkable::by_stop;
     std::uint32_t seen = target.word.load(base::relaxed);
     for (;;) {
-        const std::uint32_t parked = seen & (parkable::parked | parkable::parked_user);
-        const std::uint32_t next = parked != 0 ? (seen & ~parked) | by : seen | mark;
+        const std::uint32_t parked = seen & parkable::any_parked;
+        const std::uint32_t next = parked != 0 ? (seen & ~parkable::of_the_park) | by : seen | mark;
         // sync(park): as in wake().
         if (target.word.compare_exchange(seen, next, base::acq_rel, base::relaxed))
             return parked != 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/run/recycle.hpp: returns an ended fiber's stack to where the next fiber takes it from.
+// sched/life/recycle.hpp: returns an ended fiber's stack to where the next fiber takes it from.
 
 #include "arch/sanitizer.hpp"
 #include "sched/queue/depot.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/run/plain_join.hpp: the plain threads that are in join().
+// sched/life/plain_join.hpp: the plain threads that are in join().
 //
 // When a runtime stops, it waits for the ends of its fibers. A thread that has waited for such an
 // end in join() may wake up later, and only then gives the fiber's stack back; so a stop waits for
