@@ -19,7 +19,7 @@
 
 namespace {
 
-constexpr std::size_t stack_bytes = 64 * 1024;
+constexpr std::size_t stack_bytes = 256 * 1024;
 constexpr std::size_t guard_bytes = 68 * 1024;
 constexpr std::size_t stride = guard_bytes + stack_bytes;
 

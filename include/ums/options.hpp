@@ -94,7 +94,7 @@ struct options {
 
     // Usable bytes of a fiber's stack unless the fiber asks for another size: 16 KiB to 1 GiB,
     // rounded up to a power of two. [UMS_STACK_BYTES, with K, M or G]
-    std::size_t stack_bytes = 64 * 1024;
+    std::size_t stack_bytes = 256 * 1024;
 
     // How stacks are guarded. Asking for `lightweight` where the kernel lacks it is refused.
     // [UMS_DEBUG=guard=auto|lightweight|mprotect]

@@ -174,7 +174,7 @@ typedef int ums_block_t;
  * environment variables UMS_* override them. */
 typedef struct ums_options {
     size_t size;
-    size_t stack_bytes;                     /* 64 KiB; 16 KiB to 1 GiB */
+    size_t stack_bytes;                     /* 256 KiB; 16 KiB to 1 GiB */
     const ums_policy_calls_t* policy_calls; /* NULL: `policy`. Must live until the runtime stops. */
     void* policy_argument;
     uint64_t seed;
@@ -196,7 +196,7 @@ typedef struct ums_options {
 
 #define UMS_OPTIONS_INIT                                                                           \
     {                                                                                              \
-        sizeof(ums_options_t), 64 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
+        sizeof(ums_options_t), 256 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
             5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 10000, 0, NULL     \
     }
 

@@ -23,7 +23,7 @@
  * - A normal mutex reports EDEADLK to an owner that locks it again, and EPERM to others that unlock
  *   it, as a PTHREAD_MUTEX_ERRORCHECK mutex does.
  * - ums_pthread_create() returns EPERM if no runtime is running.
- * - Without attributes a stack has the runtime's size (64 KiB), not megabytes.
+ * - Without attributes a stack has the runtime's size (256 KiB), not megabytes.
  * - Missing: cancellation and cleanup handlers, signals to one thread, scheduling attributes,
  *   stacks of the program's own, process-shared objects, robust and priority mutexes, named
  *   semaphores, spin locks. With UMS_PTHREAD_NAMES a call of a missing function that takes these

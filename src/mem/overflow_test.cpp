@@ -149,7 +149,7 @@ TEST_P(overflow_test, is_reported_after_a_restart_too) {
     const child_end end =
         run_child("in_the_second_runtime", {GetParam()}, without_sanitizers_handlers);
     EXPECT_EQ(end.signal, SIGSEGV) << end;
-    EXPECT_NE(end.err.find("\"second\": its stack has 65536 bytes"), end.err.npos) << end;
+    EXPECT_NE(end.err.find("\"second\": its stack has 262144 bytes"), end.err.npos) << end;
 }
 
 const child_program handled_before{

@@ -20,7 +20,7 @@
 namespace ums::mem {
 
 struct depot_options {
-    std::size_t default_bytes = 64 * 1024;
+    std::size_t default_bytes = 256 * 1024;
     guard_kind guard = guard_kind::lightweight;
     std::size_t head_bytes = 256;      // Reserved at the top of each stack, including stack_head.
     std::uint32_t warm_limit = 16384;  // Beyond it, a slab that is wholly free loses its memory.
@@ -85,7 +85,7 @@ private:
 
     // Set in configure(), then read-only:
     depot_options options_;
-    std::uint32_t default_class_ = 2;
+    std::uint32_t default_class_ = 4;
     std::size_t most_stacks_ = ~std::size_t{0};
 
     os::lock lock_{os::lock_rank::depot};

@@ -103,7 +103,7 @@ TEST_F(settings_test, by_default_there_are_no_more_processors_than_the_quota_of_
 }
 
 TEST_F(settings_test, the_stack_size_is_rounded_up_to_a_power_of_two) {
-    EXPECT_EQ(settle({}).chosen.stack_bytes, 64u * 1024);
+    EXPECT_EQ(settle({}).chosen.stack_bytes, 256u * 1024);
     EXPECT_EQ(settle({.stack_bytes = 16 * 1024}).chosen.stack_bytes, 16u * 1024);
     EXPECT_EQ(settle({.stack_bytes = 65 * 1024}).chosen.stack_bytes, 128u * 1024);
     EXPECT_EQ(settle({.stack_bytes = (std::size_t{1} << 29) + 1}).chosen.stack_bytes, 1u << 30);

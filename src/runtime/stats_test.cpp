@@ -54,7 +54,7 @@ TEST_F(stats_test, every_stack_is_in_use_cached_warm_or_cold) {
         runtime_stats s = stats();
         EXPECT_GE(s.stacks_made, 2'001u);
         EXPECT_LE(s.stacks_made, 2'001u + 64);
-        EXPECT_GE(s.mapped_bytes, s.stacks_made * (64 * 1024 + mem::stack_depot::guard_bytes));
+        EXPECT_GE(s.mapped_bytes, s.stacks_made * (256 * 1024 + mem::stack_depot::guard_bytes));
         for (fiber& f : all) f.ref().unpark();
         for (fiber& f : all) f.join();
         s = stats();

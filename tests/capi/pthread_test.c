@@ -100,7 +100,7 @@ static void a_stack_without_a_size_has_the_runtimes(void) {
     options.stack_bytes = 256 * 1024;
     CHECK_IS(0, ums_pthread_attr_init(&attr));
     CHECK_IS(0, ums_pthread_attr_getstacksize(&attr, &bytes));
-    CHECK_IS(64 * 1024, bytes);
+    CHECK_IS(256 * 1024, bytes);
     CHECK_IS(0, ums_runtime_start(&options));
     CHECK_IS(0, ums_pthread_attr_getstacksize(&attr, &bytes));
     CHECK_IS(256 * 1024, bytes);

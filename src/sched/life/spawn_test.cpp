@@ -227,7 +227,7 @@ TEST_F(spawn_test, a_run_without_any_stack_throws_and_leaves_nothing) {
 TEST_F(spawn_test, no_more_stacks_are_made_than_a_batch_beyond_the_fibers) {
     run(one_processor, [] {
         cluster elsewhere{{.processors = 1}};
-        const fiber_options kinds[] = {{}, {.stack_bytes = 64 * 1024}, {.cluster = &elsewhere}};
+        const fiber_options kinds[] = {{}, {.stack_bytes = 256 * 1024}, {.cluster = &elsewhere}};
         for (const fiber_options& how : kinds) {
             std::vector<fiber> all = spawn_until_refused(1'000, how);
             EXPECT_EQ(all.size(), 1'000u);
