@@ -194,10 +194,11 @@ typedef struct ums_options {
     const char* cpus;       /* NULL or "": any; as in ums_cluster_options_t */
 } ums_options_t;
 
-#define UMS_OPTIONS_INIT                                                                           \
-    {                                                                                              \
-        sizeof(ums_options_t), 256 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC, UMS_POLICY_STEAL, \
-            5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, 10000, 0, NULL     \
+#define UMS_OPTIONS_INIT                                                                          \
+    {                                                                                             \
+        sizeof(ums_options_t), 256 * 1024, NULL, NULL, 1, 0, UMS_GUARD_AUTOMATIC,                 \
+            UMS_POLICY_STEAL, 5000, 16384, false, false, false, true, UMS_BLOCK_AUTOMATIC, 10000, \
+            10000, 0, NULL                                                                        \
     }
 
 /* Starts a runtime, calls function(argument) on its first fiber ("main"), waits until every fiber

@@ -72,8 +72,6 @@ struct condition_waiter : waiter {
 
     const bool is_foreign;
     const bool may_give_up;
-    // Guarded by the list's lock: the waiter parked by sched::inside::park().
-    bool is_held = false;
     std::uint32_t leaving = 0;
     base::atomic<std::uint32_t> phase{unlocking};
 };
@@ -170,7 +168,7 @@ void tell(condition_waiter& w) noexcept {
     parkable& who = *w.who;
     // sync(condition): publishes what the caller did to a waiter that has not parked yet.
     if (w.is_foreign && w.phase.exchange(notified, base::acq_rel) == unlocking) return;
-    w.is_held ? sched::resume_held(who) : sched::wake(who);
+    who.is_held.get() ? sched::resume_held(who) : sched::wake(who);
 }
 
 // --- The same inside the processor that this is biased to. False: it is not biased to that of the
@@ -193,7 +191,7 @@ UMS_ALWAYS_INLINE bool wait_here(condition_state& c, mutex_state& m) noexcept {
     condition_waiter w{here.self(), false, os::never, nullptr};
     push_back(c.waiters, w);
     const sched::wait now{here.self(), sched::wait_kind::condition, &c};
-    if (!here.park(w.is_held)) [[unlikely]]
+    if (!here.park()) [[unlikely]]
         sched::park(sched::park_kind::internal);
     return true;
 }
@@ -204,7 +202,7 @@ UMS_ALWAYS_INLINE bool notify_one_here(condition_state& c) noexcept {
     auto* const w = static_cast<condition_waiter*>(c.waiters.first);
     if (w != nullptr && is_plain(*w)) [[likely]] {
         remove(c.waiters, *w);
-        here.wake(*w->who, w->is_held);
+        here.wake(*w->who);
         return true;
     }
     here.leave();

@@ -15,6 +15,8 @@
 //                clears it as soon as it runs again.
 //   found_parked, has_given_back   what unused_pages (sched/run/unused_pages.hpp) notes about the
 //                park in progress. They go with its bit.
+//   is_looked_at, is_awaited   unused_pages holds a fiber parked by park_holding() still; somebody
+//                has ended its park meanwhile.
 //
 // Internal and public waits have separate tokens, so a join() can never consume a user's unpark().
 //
@@ -23,8 +25,8 @@
 // may resume the fiber. Exactly one compare-and-swap clears the bit, of a wake, an unpark, a
 // deadline or a stop, and it stores the reason in the same step. The winner owns the fiber until it
 // is in a queue; losers leave a token or a mark. A fiber parked by park_holding()
-// (sched/run/park.hpp) sets no bit: the list in which it waits, under its lock, says which thread
-// owns it.
+// (sched/run/park.hpp) sets no bit, but is_held: the list in which it waits, under its lock, says
+// which thread owns it.
 //
 // Why no wake-up is lost: a waiter publishes its wish (a queue entry, a joiner word), then
 // commit()s. A waker makes the condition true, then wakes. Both end in a read-modify-write of this
@@ -52,9 +54,12 @@ struct alignas(8) parkable {
         by_stop = 128,
         found_parked = 256,
         has_given_back = 512,
+        is_looked_at = 1024,
+        is_awaited = 2048,
     };
     static constexpr std::uint32_t any_parked = parked | parked_user;
     static constexpr std::uint32_t of_the_park = any_parked | found_parked | has_given_back;
+    static constexpr std::uint32_t of_a_held_park = found_parked | has_given_back | is_looked_at;
 
     enum class reason : std::uint8_t { wake, deadline, stop };
 
@@ -68,6 +73,10 @@ struct alignas(8) parkable {
     // For a fiber: whether pinned_to is set. It is here, in the cache line that a switch touches
     // anyway.
     base::owned<bool> is_pinned;
+
+    // It is parked by park_holding(), or about to be. Written inside a processor's ownership, or
+    // under the lock of the list.
+    base::owned<bool> is_held;
 };
 
 }  // namespace ums::sched

@@ -53,10 +53,9 @@ public:
 
     [[nodiscard]] UMS_ALWAYS_INLINE fiber& self() const noexcept { return *self_; }
 
-    // Leaves, and ends the wait of `who`, which the caller has taken out of its list. `is_held`
-    // says that the waiter parked by park(), or by park_holding().
-    UMS_ALWAYS_INLINE void wake(parkable& who, bool is_held) noexcept {
-        if (!is_held) [[unlikely]] {
+    // Leaves, and ends the wait of `who`, which the caller has taken out of its list.
+    UMS_ALWAYS_INLINE void wake(parkable& who) noexcept {
+        if (!who.is_held.get()) [[unlikely]] {
             leave();
             return sched::wake(who);
         }
@@ -64,6 +63,8 @@ public:
         processor* const p = p_;
         if (p->trace != nullptr) [[unlikely]]
             trace_wake(*p->trace, f, self_);
+        if (!end_hold(f)) [[unlikely]]
+            return leave();
         if (!p->make_next(f)) [[unlikely]]
             return ready::and_leave(*this, *p, f);
         leave();
@@ -71,15 +72,14 @@ public:
     }
 
     // Leaves, and waits until wake() or resume_held() has come for the calling fiber, which is in a
-    // list. Returns false if it has only left; then call sched::park() as usual. `is_held` is set
-    // to the result before others can see it.
-    [[nodiscard]] UMS_ALWAYS_INLINE bool park(bool& is_held) noexcept {
+    // list. Returns false if it has only left; then call sched::park() as usual.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool park() noexcept {
         fiber* const next = c_->exceptions->active() ? nullptr : p_->ready.pop_within_round();
-        is_held = next != nullptr;
         if (next == nullptr) [[unlikely]] {
             leave();
             return false;
         }
+        self_->is_held.set(true);
         departure<false> leaving{c_, self_};
         leaving.record(*p_, trace_wait::library, next);
         leaving.to(next, nullptr);

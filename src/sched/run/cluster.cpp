@@ -102,6 +102,18 @@ bool cluster::nothing_can_run_anywhere() noexcept {
     return true;
 }
 
+bool cluster::all_have_left_once() noexcept {
+    const os::lock_guard guard{list_lock};
+    for (const cluster* c = all_clusters_; c != nullptr; c = c->next_cluster_)
+        for (unsigned i = 0; i < c->size(); ++i) {
+            carrier* const holder = c->at(i).holder();
+            if (holder == nullptr) continue;
+            if (!holder->ownership.try_claim()) return false;
+            holder->ownership.unclaim();
+        }
+    return true;
+}
+
 std::vector<int> cluster::cpus_in_use() {
     const os::lock_guard guard{list_lock};
     std::vector<int> all;

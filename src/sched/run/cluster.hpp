@@ -138,6 +138,10 @@ public:
     // Whether no cluster has anything to run, a deadline, a blocked fiber or a pause. A hint.
     [[nodiscard]] static bool nothing_can_run_anywhere() noexcept;
 
+    // Whether each processor of all clusters has been seen outside its carrier's ownership during
+    // the call: each switch that had begun before the call has ended. Costs a system call for each.
+    [[nodiscard]] static bool all_have_left_once() noexcept;
+
     [[nodiscard]] const std::string& name() const noexcept { return setup_.name; }
     [[nodiscard]] bool is_running() const noexcept { return running_; }
     [[nodiscard]] bool pins() const noexcept { return setup_.pin; }

@@ -32,7 +32,7 @@ template <park_kind kind>
 bool commit(parkable& self, std::uint32_t notes = 0) noexcept {
     std::uint32_t seen = self.word.load(base::relaxed);
     for (;;) {
-        UMS_DEBUG_ASSERT((seen & parkable::of_the_park) == 0, "parked twice");
+        UMS_DEBUG_ASSERT((seen & parkable::any_parked) == 0, "parked twice");
         constexpr std::uint32_t token = token_bit<kind>;
         std::uint32_t next;
         if ((seen & (token | parkable::expired | parkable::stopped)) == 0) [[likely]]
@@ -258,6 +258,7 @@ bool park_holding(std::uint32_t& lock, std::uint32_t next_word) noexcept {
         at.leave();
         return false;
     }
+    at.self->is_held.set(true);
     departure<false> leaving{at.on, at.self};
     leaving.record(*p, trace_wait::library, next);
     leaving.to(next, leaving.then(&release_lock, &lock, next_word));

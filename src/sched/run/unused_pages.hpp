@@ -15,9 +15,9 @@
 // Looks are `period` apart, further if they take more than a hundredth of the time. After the last
 // processor has become idle there are two more: one that marks, one that gives back. Then nothing
 // wakes up until a fiber has run. As long as no processor ever becomes idle, nobody looks.
-// What parks without a bit in its own word keeps its pages: a fiber in join(), and one that began
-// its wait for a channel or a condition variable while its processor had others to run
-// (park_holding()).
+// A fiber parked by park_holding(), in a channel or a condition variable, has no parked bit. There
+// the mark makes whoever ends the wait take a longer way, once (end_hold()). A fiber in join() has
+// parked in another's word, and keeps its pages.
 
 #include "base/atomic.hpp"
 #include "os/clock.hpp"

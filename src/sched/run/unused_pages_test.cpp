@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <stop_token>
 #include <sys/mman.h>
@@ -17,10 +18,13 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "ums/channel.hpp"
+#include "ums/condition_variable.hpp"
 #include "ums/fiber.hpp"
 #include "ums/fiber_ref.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/latch.hpp"
+#include "ums/mutex.hpp"
 #include "ums/net.hpp"
 #include "ums/run.hpp"
 #include "ums/semaphore.hpp"
@@ -94,7 +98,12 @@ TEST_F(unused_pages_test, whatever_it_waits_for) {
         counting_semaphore<> permits{0};
         latch gate{1};
         auto [here, there] = net::stream::pair().value();
-        std::vector<std::atomic<const char*>> frames(4);
+        channel<int> numbers;
+        mutex lock;
+        condition_variable changed;
+        bool is_changed = false;
+        constexpr std::size_t count = 6;
+        std::vector<std::atomic<const char*>> frames(count);
         const auto deep = [&](std::size_t i, auto wait) {
             return fiber{large, [&frames, &waiting, i, wait] {
                              go_deep(much);
@@ -108,7 +117,12 @@ TEST_F(unused_pages_test, whatever_it_waits_for) {
         all.push_back(deep(1, [&] { gate.wait(); }));
         all.push_back(deep(2, [&from = here] { (void)from.wait_readable(); }));
         all.push_back(deep(3, [] { this_fiber::park_for(1h); }));
-        while (waiting != 4) this_fiber::yield();
+        all.push_back(deep(4, [&] { EXPECT_EQ(numbers.receive(), 1); }));
+        all.push_back(deep(5, [&] {
+            std::unique_lock held{lock};
+            while (!is_changed) changed.wait(held);
+        }));
+        while (waiting != count) this_fiber::yield();
         for (const auto& frame : frames)
             while (resident(frame.load() - 16u * 1024, 160u * 1024) != 0)
                 this_fiber::sleep_for(1ms);
@@ -116,6 +130,12 @@ TEST_F(unused_pages_test, whatever_it_waits_for) {
         gate.count_down();
         there.write_all("x").value();
         all[3].ref().unpark();
+        EXPECT_EQ(numbers.send(1), channel_status::ok);
+        {
+            const std::lock_guard held{lock};
+            is_changed = true;
+        }
+        changed.notify_all();
         for (fiber& f : all) f.join();
     });
 }
@@ -170,8 +190,7 @@ TEST_F(unused_pages_test, who_is_woken_meanwhile_runs_once_with_its_stack) {
         const std::uint64_t enough = static_cast<std::uint64_t>(scaled(20'000, 1'000));
         while (parks < enough) {
             refs[random() % count].unpark();
-            if (random() % 4 == 0)
-                this_fiber::sleep_for(std::chrono::microseconds{random() % 300});
+            if (random() % 4 == 0) this_fiber::sleep_for(std::chrono::microseconds{random() % 300});
         }
         is_over = true;
         for (jfiber& f : all) f.request_stop();
@@ -188,6 +207,63 @@ TEST_F(unused_pages_test, who_is_woken_meanwhile_runs_once_with_its_stack) {
             joiner.join();
         }
     });
+}
+
+// The same for parks that set no bit: channels and condition variables that many use.
+TEST_F(unused_pages_test, who_is_held_in_a_list_runs_once_with_its_stack) {
+    unused_pages::period.store(1'000, base::relaxed);
+    for (const unsigned processors : {1u, 2u})
+        run({.processors = processors}, [] {
+            constexpr int pairs = 16;
+            const int rounds = scaled(2'000, 100);
+            const unsigned seed = test_seed();
+            std::vector<fiber> all;
+            std::vector<std::unique_ptr<channel<int>>> to, from;
+            mutex lock;
+            condition_variable changed;
+            int turn = 0;
+            const auto work = [&](std::mt19937& random, auto wait) {
+                char kept[2000];
+                const auto mark = static_cast<char>(random());
+                for (char& c : kept) c = mark;
+                go_deep(random() % (much / 4));
+                wait();
+                for (const char c : kept) ASSERT_EQ(c, mark);
+            };
+            for (int i = 0; i < pairs; ++i) {
+                to.push_back(std::make_unique<channel<int>>());
+                from.push_back(std::make_unique<channel<int>>(1));
+            }
+            for (int i = 0; i < pairs; ++i) {
+                all.emplace_back(large, [&, i, seed] {
+                    std::mt19937 random{seed + static_cast<unsigned>(i)};
+                    for (int n = 0; n < rounds; ++n) {
+                        work(random, [&] { EXPECT_EQ(to[i]->receive(), n); });
+                        EXPECT_EQ(from[i]->send(n), channel_status::ok);
+                    }
+                });
+                all.emplace_back(large, [&, i, seed] {
+                    std::mt19937 random{seed - static_cast<unsigned>(i)};
+                    for (int n = 0; n < rounds; ++n) {
+                        if (random() % 64 == 0) this_fiber::sleep_for(50us);
+                        EXPECT_EQ(to[i]->send(n), channel_status::ok);
+                        work(random, [&] { EXPECT_EQ(from[i]->receive(), n); });
+                    }
+                });
+            }
+            for (int i = 0; i < 8; ++i)
+                all.emplace_back(large, [&, i, seed] {
+                    std::mt19937 random{seed + 100 + static_cast<unsigned>(i)};
+                    for (int n = 0; n < rounds / 8; ++n)
+                        work(random, [&] {
+                            std::unique_lock held{lock};
+                            while (turn != n * 8 + i) changed.wait(held);
+                            ++turn;
+                            changed.notify_all();
+                        });
+                });
+            for (fiber& f : all) f.join();
+        });
 }
 
 // After that nothing wakes up any more.

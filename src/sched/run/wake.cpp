@@ -114,7 +114,18 @@ bool claim_for(parkable& target, parkable::reason why) noexcept {
 void resume_held(parkable& target) noexcept {
     auto& f = static_cast<fiber&>(target);
     arch::happens_before(&f);  // See park_holding().
-    make_ready(f);
+    if (end_hold(target)) make_ready(f);
+}
+
+[[gnu::cold]] bool end_noted_hold(parkable& target) noexcept {
+    std::uint32_t seen = target.word.load(base::relaxed);
+    for (;;) {
+        const bool mine = (seen & parkable::is_looked_at) == 0;
+        const std::uint32_t next =
+            mine ? seen & ~parkable::of_a_held_park : seen | parkable::is_awaited;
+        // sync(park): release publishes what the caller did to whoever makes the fiber ready.
+        if (target.word.compare_exchange(seen, next, base::acq_rel, base::relaxed)) return mine;
+    }
 }
 
 void resume(parkable& target) noexcept { go_on(target, target.is_fiber); }

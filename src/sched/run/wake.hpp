@@ -8,6 +8,7 @@
 // Cost: one read-modify-write, and for a fiber one push into a queue; a system call if an idle
 // processor or a plain thread must be woken.
 
+#include "arch/sanitizer.hpp"
 #include "sched/fiber/parkable.hpp"
 
 namespace ums::sched {
@@ -35,5 +36,19 @@ void resume(parkable& target) noexcept;
 // Ends a park_holding(). The caller has taken the waiter out of its publication, under that lock,
 // which the caller may have released since.
 void resume_held(parkable& target) noexcept;
+
+[[nodiscard]] bool end_noted_hold(parkable& target) noexcept;
+
+// What resume_held() begins with. Returns whether the caller is to make the fiber ready; otherwise
+// unused_pages holds it still, and will. The light side of the argument in
+// sched/run/unused_pages.cpp.
+[[nodiscard]] UMS_ALWAYS_INLINE bool end_hold(parkable& target) noexcept {
+    target.is_held.set(false);
+    base::compiler_fence();
+    // relaxed: the bits decide only who goes on.
+    if ((target.word.load(base::relaxed) & parkable::of_a_held_park) == 0) [[likely]]
+        return true;
+    return end_noted_hold(target);
+}
 
 }  // namespace ums::sched

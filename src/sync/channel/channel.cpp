@@ -259,14 +259,11 @@ channel_status try_now(channel_state& c, void* value) {
 
 // --- waiting ---
 
-// Requires: the lock is held and `t` is linked. Returns without the lock, which was released with
-// `next`.
-UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next,
-                                     transfer& t) noexcept {
-    t.is_held = true;
+// Requires: the lock is held and the waiter is linked. Returns without the lock, which was released
+// with `next`.
+UMS_ALWAYS_INLINE void park_for_ever(std::uint32_t& lock, std::uint32_t next) noexcept {
     if (sched::park_holding(lock, next)) [[likely]]
         return;
-    t.is_held = false;
     os::lock_word::release(lock, next);
     sched::park(sched::park_kind::internal);
 }
@@ -305,7 +302,7 @@ template <way direction>
         reason why = reason::wake;
         if (until == os::never && stop == nullptr) {
             const std::uint32_t next = locked.give_away();
-            park_for_ever(c.receivers.lock, next, t);
+            park_for_ever(c.receivers.lock, next);
         } else {
             why = park(locked, list, t, until, stop);
         }
@@ -404,7 +401,7 @@ UMS_ALWAYS_INLINE void unlocking_if_it_throws(channel_state& c, F call) {
 // Releases the lock after `t` was taken out of its list.
 UMS_ALWAYS_INLINE void end_wait(channel_state& c, std::uint32_t next, const transfer& t) noexcept {
     parkable& who = *t.who;
-    const bool is_held = t.is_held;
+    const bool is_held = who.is_held.get();
     os::lock_word::release(c.receivers.lock, released_with(c, next));
     is_held ? sched::resume_held(who) : sched::wake(who);
 }
@@ -447,7 +444,7 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, std::uint32_t next, void
     transfer t{sched::this_parkable(), value};
     link(own_list<direction>(c), t);
     const sched::wait now{*t.who, kind_of<direction>, &c};
-    park_for_ever(c.receivers.lock, released_with(c, next), t);
+    park_for_ever(c.receivers.lock, released_with(c, next));
     return after_wait<direction>(c, value, t);
 }
 
@@ -490,7 +487,7 @@ UMS_ALWAYS_INLINE channel_status hand_over(channel_state& c, sched::inside& here
                                            transfer& t, void* out, void* from) {
     deliver(c, out, from);
     unlink(list, t);
-    here.wake(*t.who, t.is_held);
+    here.wake(*t.who);
     return channel_status::ok;
 }
 
@@ -504,7 +501,7 @@ UMS_ALWAYS_INLINE bool stays_in_blocks(const channel_state& c, const std::byte* 
 UMS_ALWAYS_INLINE channel_status move_up(channel_state& c, sched::inside& here, transfer& t,
                                          void* into) {
     move_up(c, t, into);
-    here.wake(*t.who, t.is_held);
+    here.wake(*t.who);
     return channel_status::ok;
 }
 
@@ -513,7 +510,7 @@ UMS_ALWAYS_INLINE channel_status wait(channel_state& c, sched::inside& here, voi
     transfer t{here.self(), value};
     link(own_list<direction>(c), t);
     const sched::wait now{here.self(), kind_of<direction>, &c};
-    if (!here.park(t.is_held)) [[unlikely]]
+    if (!here.park()) [[unlikely]]
         sched::park(sched::park_kind::internal);
     return after_wait<direction>(c, value, t);
 }

@@ -32,7 +32,6 @@ struct transfer : waiter {
     std::uint32_t number = 0;        // What that claim word becomes.
     // Guarded by the channel's lock:
     outcome result = outcome::ok;
-    bool is_held = false;  // The waiter parked by park_holding().
 };
 
 // Returns whether the caller now owns the wake-up of a select.
@@ -53,7 +52,8 @@ public:
     ~woken() {
         for (transfer* t = first_; t != nullptr;) {
             auto* next = static_cast<transfer*>(t->next);
-            t->is_held ? sched::resume_held(*t->who) : sched::wake(*t->who);
+            parkable& who = *t->who;
+            who.is_held.get() ? sched::resume_held(who) : sched::wake(who);
             t = next;
         }
     }
