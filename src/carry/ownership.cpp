@@ -39,13 +39,13 @@ bool ownership::try_claim() noexcept {
     // relaxed: nothing is claimed yet.
     if (!claim_.compare_exchange(seen, seen | asked, base::relaxed, base::relaxed)) return false;
     os::heavy_fence();
-    // sync(ownership.claim): sees what an earlier thief did. seq_cst: a full fence before the load
-    // of busy.
+    // sync(ownership.claim): sees what an earlier thief did. seq_cst: before the load of busy,
+    // which is seq_cst as well. (Alone it would be no fence before an acquire load.)
     seen = claim_.fetch_or(claimed, base::seq_cst);
     UMS_ASSERT((seen & (asked | claimed)) == asked, "two claim a carrier at a time");
     for (int i = 0; i < 50; ++i) {
-        // sync(ownership.busy): sees what the holder did before leave().
-        if (busy_.load(base::acquire) == 0) {
+        // sync(ownership.busy): sees what the holder did before leave(). seq_cst: after the claim.
+        if (busy_.load(base::seq_cst) == 0) {
             // sync(ownership.claim): the processor may have gone and come back meanwhile, by
             // occupy(), and busy says nothing of what was done to it elsewhere.
             if ((claim_.load(base::acquire) & vacant) == 0) return true;

@@ -17,8 +17,8 @@
 // that comes back from the kernel must find out by its own word, before it touches a processor that
 // has another holder by now.
 //
-// Exclusion: a thief first asks: asked := 1, heavy fence. Only then it claims: claimed := 1, full
-// fence, load busy. The carrier: busy := 1, compiler fence, load the word. If the word is zero,
+// Exclusion: a thief first asks: asked := 1, heavy fence. Only then it claims: claimed := 1, load
+// busy, both seq_cst. The carrier: busy := 1, compiler fence, load the word. If the word is zero,
 // then by the argument in os/cpu/membarrier.hpp the carrier's busy is visible when the thief's
 // heavy fence returns, for as long as the carrier is inside; a thief that sees busy waits a little,
 // then gives up. If the word is not zero, the carrier enters again, with a full fence between the

@@ -153,4 +153,33 @@ TEST(ownership_model_test, the_holders_full_fence_is_needed_while_a_thief_asks) 
     EXPECT_TRUE(is_exclusion_broken(r.error)) << r.error;
 }
 
+// In C++20's memory, where a load may read an old value.
+void is_correct_in_histories(const program& p, unsigned preemptions) {
+    model m;
+    m.histories = true;
+    m.checks_orders = true;
+    m.without_heavy_fence = !p.asymmetric;
+    m.preemptions = preemptions;
+    const auto r = explore(p, m);
+    EXPECT_EQ(r.error, "");
+    EXPECT_TRUE(has_thief_been_inside);
+    std::cout << r.states << " states, " << r.executions << " executions\n";
+}
+
+TEST(ownership_model_test, excludes_in_histories) {
+    if (is_instrumented) GTEST_SKIP() << too_long;
+    is_correct_in_histories({.holder_sections = 2, .thieves = 1, .thefts = 1}, 3);
+}
+
+TEST(ownership_model_test, excludes_in_histories_without_membarrier) {
+    if (is_instrumented) GTEST_SKIP() << too_long;
+    is_correct_in_histories({.asymmetric = false, .holder_sections = 2, .thieves = 1, .thefts = 1},
+                            3);
+}
+
+TEST(ownership_model_test, excludes_two_thieves_in_histories) {
+    if (is_instrumented) GTEST_SKIP() << too_long;
+    is_correct_in_histories({.holder_sections = 1, .thieves = 2, .thefts = 1}, 3);
+}
+
 }  // namespace

@@ -209,8 +209,15 @@ class HostileTest(unittest.TestCase):
                 except OSError:
                     continue
                 entry = found.find(name + bytes(24 - len(name)))
-                if found.startswith(b"umsroot\0") and entry >= 0:
-                    return struct.unpack("<Q", found[entry + 24:entry + 32])[0]
+                if not found.startswith(b"umsroot\0") or entry < 0:
+                    continue
+                address = struct.unpack("<Q", found[entry + 24:entry + 32])[0]
+                try:  # The page may be mapped twice, once as it is in the file.
+                    memory.seek(address)
+                    memory.read(8)
+                    return address
+                except (OSError, OverflowError):
+                    continue
             at += 1
 
     def test_a_signal_ends_a_trace(self):

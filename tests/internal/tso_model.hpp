@@ -37,6 +37,19 @@
 // time (tso::plain, tso::model::touch()) must be ordered by them, and every write of a base::owned
 // after the one before. Any order of any access can be weakened by name (model::weaken).
 //
+// Histories: with model::histories the machine is not TSO but C++20's, as far as it says what a
+// load may read: each location keeps its stores, and a load reads any that is not older than what
+// its strand has seen. What a strand has seen is a view: for each location the oldest store that it
+// may still read. Releases attach views to stores, acquires join them (as with the clocks); so do
+// read-modify-writes along a release sequence, and fences. A sequentially consistent access is no
+// fence: it is ordered with such accesses to the same location, and with fences. This is the view
+// machine of Kang, Hur, Lahav, Vafeiadis, Dreyer, "A promising semantics for relaxed-memory
+// concurrency" (POPL 2017) without promises, with the fences and accesses of C++20 (P0668).
+// membarrier is P1202's: the heavy fence is ordered with the light fences (compiler_fence()) of
+// others, and with nothing between them. What it does not show: a load that reads a store which
+// comes later in another strand's program order (load buffering), and stores to one location in
+// another order than they were executed in (2+2W).
+//
 // Interrupts: interruptible() gives a strand a signal's handler, which may run once, before any
 // step of the strand.
 //
@@ -129,6 +142,8 @@ public:
     // The search gives up after this many executions, and says so; 0: never.
     std::uint64_t most_executions = 0;
 
+    // The machine with histories of stores, instead of TSO. Set before build().
+    bool histories = false;
     // Whether clocks are kept: there are more states, and orders count.
     bool checks_orders = false;
     // Weakens the order of one access. Null: none.
@@ -239,6 +254,7 @@ public:
         memory_.push_back(initial);
         released_.push_back({});
         written_.push_back({});
+        if (histories) stores_.push_back({{initial, {}, {}}});
         return static_cast<cell>(memory_.size() - 1);
     }
     // The present value in memory: for at_rest(), and for variables of the proof that no strand's
@@ -248,23 +264,31 @@ public:
     value load(cell c, std::memory_order order = std::memory_order_relaxed) {
         if (current_ == nullptr) return memory_[c];
         one& self = *current_;
-        if (!(self.is_exhausting && self.spins_on == c)) {
+        back_ = 0;
+        const bool looks_again = self.is_exhausting && self.spins_on == c;
+        if (!looks_again) {
             self.is_exhausting = false;
-            pause({.kind = op::reads, .what = "load", .at = c});
+            pause({.kind = op::reads,
+                   .what = "load",
+                   .at = c,
+                   .is_sc = order == std::memory_order_seq_cst});
         }
         self.waits_for_change = false;
         self.spins_on = c;
+        if (histories)
+            return self.saw(read(c, looks_again ? self.cur.of(c) : newest(c) - back_, order));
         for (auto i = self.buffer.rbegin(); i != self.buffer.rend(); ++i)
             if (i->at == c) return self.saw(i->v);
         see(c, order);
         return self.saw(memory_[c]);
     }
     void store(cell c, value v, std::memory_order order = std::memory_order_relaxed) {
-        if (current_ == nullptr) {
-            memory_[c] = v;
-            return;
-        }
+        if (current_ == nullptr) return begin_with(c, v);
         current_->forget_spin();
+        if (histories) {
+            pause({.kind = op::plain, .what = "store", .at = c});
+            return append(c, v, order, {}, {});
+        }
         // No other strand notices, so this is not a step.
         current_->buffer.push_back({c, v, published(order)});
     }
@@ -280,11 +304,26 @@ public:
                  const char* what) {
         if (current_ == nullptr) {
             const value old = memory_[c];
-            memory_[c] = change(old);
+            begin_with(c, change(old));
             return old;
         }
         current_->forget_spin();
-        pause({.kind = op::locked, .what = what, .at = c});
+        back_ = 0;
+        pause({.kind = op::locked,
+               .what = what,
+               .at = c,
+               .is_sc = failure == std::memory_order_seq_cst,
+               .may_fail = std::string_view{what} == "compare_exchange"});
+        if (histories) {
+            unsigned seen = newest(c) - back_;
+            // It succeeds with the newest only.
+            if (is_done(stores_[c][seen].v)) seen = newest(c);
+            const bool done = is_done(stores_[c][seen].v);
+            const value old = current_->saw(read(c, seen, done ? order : failure));
+            const stored before = stores_[c][seen];
+            if (done) append(c, change(old), order, before.seen_by, before.released);
+            return old;
+        }
         const value old = current_->saw(memory_[c]);
         const bool done = is_done(old);
         see(c, done ? order : failure);
@@ -299,12 +338,14 @@ public:
     }
 
     void acquire_lock(cell c) {
-        if (current_ == nullptr) {
-            memory_[c] = 1;
-            return;
-        }
+        if (current_ == nullptr) return begin_with(c, 1);
         current_->forget_spin();
         pause({.kind = op::locks, .what = "lock", .at = c});
+        if (histories) {
+            read(c, newest(c), std::memory_order_acquire);
+            const stored before = stores_[c].back();
+            return append(c, 1, std::memory_order_relaxed, before.seen_by, before.released);
+        }
         memory_[c] = 1;
         current_->known.join(released_[c]);
     }
@@ -313,21 +354,47 @@ public:
         current_->forget_spin();
         pause({.kind = op::locked, .what = "fence"});
         fence(*current_);
+        sc_fence(*current_);
+    }
+    void light_fence() {
+        if (current_ == nullptr || !histories) return;
+        one& self = *current_;
+        self.cur.join(self.pending);
+        self.known.join(self.pending_clocks);
+        self.light = self.cur;
+        self.light_clocks = self.known;
+        ++self.known.at[self.number];
     }
     void heavy_fence() {
         if (current_ == nullptr) return;
         current_->forget_spin();
         pause({.kind = op::locked, .what = "heavy fence"});
-        if (without_heavy_fence) return;
+        if (without_heavy_fence) {  // A full fence of the caller's own.
+            if (histories) fence(*current_);
+            return sc_fence(*current_);
+        }
         fence(*current_);
+        sc_fence(*current_);
         for (std::size_t i = 0; i < used_; ++i) {
             if (pool_[i].get() == current_) continue;
             pause({.kind = op::plain, .what = "barrier elsewhere"});
+            if (histories) {
+                one &self = *current_, &other = *pool_[i];
+                const bool has_ended = other.next.kind == op::done;
+                self.cur.join(has_ended ? other.cur : other.light);
+                self.known.join(has_ended ? other.known : other.light_clocks);
+                other.pending.join(self.cur);
+                other.pending_clocks.join(self.known);
+                ++self.known.at[self.number];
+                continue;
+            }
             while (!pool_[i]->buffer.empty()) flush(*pool_[i]);
             fence(*pool_[i]);
         }
+        sc_fence(*current_);
     }
     void spin_pause() {
+        if (current_ == nullptr) return;
         one& self = *current_;
         if (self.is_exhausting) return;
         pause({.kind = op::spins, .what = "spin"});
@@ -339,11 +406,13 @@ public:
     void await_clear(cell c, value bits) {
         current_->forget_spin();
         pause({.kind = op::awaits, .what = "awaits", .at = c, .bits = bits});
+        if (histories) read(c, newest(c), std::memory_order_relaxed);
     }
     // Returns false if the limit has passed.
     bool futex_wait(cell c, value expected, bool has_limit = false) {
         current_->forget_spin();
         pause({.kind = op::locked, .what = "futex_wait", .at = c});
+        if (histories) read(c, newest(c), std::memory_order_relaxed);
         if (memory_[c] != expected) {
             current_->saw(1);
             return true;
@@ -392,6 +461,26 @@ private:
         const char* what = "";
         cell at = ~0u;
         value bits = 0;
+        bool is_sc = false, may_fail = false;
+    };
+    // For each location the oldest store that may still be read.
+    struct view {
+        std::vector<std::uint16_t> at;
+
+        [[nodiscard]] unsigned of(cell c) const { return c < at.size() ? at[c] : 0; }
+        void raise(cell c, unsigned to) {
+            if (c >= at.size()) at.resize(c + 1);
+            at[c] = std::max(at[c], static_cast<std::uint16_t>(to));
+        }
+        void join(const view& other) {
+            if (other.at.size() > at.size()) at.resize(other.at.size());
+            for (std::size_t i = 0; i < other.at.size(); ++i) at[i] = std::max(at[i], other.at[i]);
+        }
+    };
+    struct stored {
+        value v;
+        view seen_by;  // What an acquire of this value sees.
+        clocks released;
     };
     struct place {
         arch::context context;
@@ -423,6 +512,9 @@ private:
         // What the strand knows; what its relaxed stores publish, since its last fence; what its
         // relaxed loads saw, until the next fence.
         clocks known, fenced, unfenced;
+        // The same for histories, and: at its last light fence; for its next one.
+        view cur, rel, acq, light, pending;
+        clocks light_clocks, pending_clocks;
         std::function<void()> handler;
         unsigned interrupts = 0;
         bool is_in_handler = false;
@@ -445,7 +537,8 @@ private:
             next = {.kind = op::plain, .what = "start"};
             buffer.clear();
             history = 0;
-            known = fenced = unfenced = {};
+            known = fenced = unfenced = light_clocks = pending_clocks = {};
+            cur = rel = acq = light = pending = {};
             known.at[number] = 1;
             handler = nullptr;
             interrupts = 0;
@@ -562,6 +655,82 @@ private:
         of.fenced = of.known;
         ++of.known.at[of.number];
     }
+
+    // --- Histories ---
+    // Outside the strands.
+    void begin_with(cell c, value v) {
+        memory_[c] = v;
+        if (histories) stores_[c].back().v = v;
+    }
+    [[nodiscard]] unsigned newest(cell c) const {
+        return static_cast<unsigned>(stores_[c].size() - 1);
+    }
+    [[nodiscard]] unsigned oldest(const one& s, const op& of) const {
+        const unsigned own = s.cur.of(of.at);
+        return of.is_sc ? std::max({own, sc_accesses_.of(of.at), sc_fences_.of(of.at)}) : own;
+    }
+    value read(cell c, unsigned index, std::memory_order order) {
+        one& self = *current_;
+        const stored& from = stores_[c][index];
+        self.cur.raise(c, index);
+        (acquires(order) ? self.cur : self.acq).join(from.seen_by);
+        if (checks_orders) (acquires(order) ? self.known : self.unfenced).join(from.released);
+        if (order == std::memory_order_seq_cst) sc_accesses_.raise(c, index);
+        return from.v;
+    }
+    // `before` is what the value has from the one that a read-modify-write replaces.
+    void append(cell c, value v, std::memory_order order, const view& before,
+                const clocks& released) {
+        one& self = *current_;
+        const auto index = static_cast<unsigned>(stores_[c].size());
+        self.cur.raise(c, index);
+        stored made{v, releases(order) ? self.cur : self.rel, published(order)};
+        made.seen_by.raise(c, index);
+        made.seen_by.join(before);
+        made.released.join(released);
+        stores_[c].push_back(std::move(made));
+        if (order == std::memory_order_seq_cst) sc_accesses_.raise(c, index);
+        memory_[c] = v;
+    }
+    void sc_fence(one& of) {
+        if (!histories) return;
+        of.cur.join(of.acq);
+        of.cur.join(sc_fences_);
+        of.cur.join(sc_accesses_);
+        sc_fences_ = of.cur;
+        of.rel = of.cur;
+    }
+    // Stores that nobody can read any more do not count, so that loops close.
+    [[nodiscard]] std::uint64_t state_of_histories(std::uint64_t h) const {
+        std::vector<std::uint16_t> base(stores_.size());
+        for (cell c = 0; c < stores_.size(); ++c) {
+            unsigned least = newest(c);
+            for (unsigned i = 0; i < used_; ++i)
+                if (pool_[i]->next.kind != op::done) least = std::min(least, pool_[i]->cur.of(c));
+            base[c] = static_cast<std::uint16_t>(least);
+        }
+        const auto add = [&](const view& v) {
+            for (cell c = 0; c < stores_.size(); ++c)
+                h = mix(h, v.of(c) > base[c] ? v.of(c) - base[c] : 0u);
+        };
+        for (cell c = 0; c < stores_.size(); ++c) {
+            for (unsigned i = base[c]; i <= newest(c); ++i) {
+                h = mix(h, stores_[c][i].v);
+                add(stores_[c][i].seen_by);
+                if (checks_orders) h = mix(h, stores_[c][i].released);
+            }
+            h = mix(h, c);
+        }
+        add(sc_accesses_);
+        add(sc_fences_);
+        for (unsigned i = 0; i < used_; ++i) {
+            const one& s = *pool_[i];
+            for (const view* v : {&s.cur, &s.rel, &s.acq, &s.light, &s.pending}) add(*v);
+            if (checks_orders) h = mix(mix(h, s.light_clocks), s.pending_clocks);
+        }
+        return h;
+    }
+
     void note(std::memory_order order, const place_in_text& at, const char* what, bool is_failure) {
         const char* const names[] = {"relaxed", "consume", "acquire",
                                      "release", "acq_rel", "seq_cst"};
@@ -606,6 +775,7 @@ private:
     struct move {
         unsigned strand;
         enum kinds : unsigned char { goes, exhausts, flushes, times_out, is_interrupted } kind;
+        unsigned back = 0;  // Which store it reads: 0 is the newest.
     };
 
     [[nodiscard]] value visible(const one& s, cell c) const {
@@ -624,8 +794,11 @@ private:
             case op::spins:
                 return true;
             case op::reads:
-                return !(s.waits_for_change && s.spins_on == s.next.at &&
-                         visible(s, s.next.at) == s.last_seen);
+                if (!(s.waits_for_change && s.spins_on == s.next.at)) return true;
+                if (!histories) return visible(s, s.next.at) != s.last_seen;
+                for (unsigned i = oldest(s, s.next); i <= newest(s.next.at); ++i)
+                    if (stores_[s.next.at][i].v != s.last_seen) return true;
+                return false;
             case op::locked:
                 return true;  // The strand's stores become visible first: see make().
             case op::locks:
@@ -649,7 +822,7 @@ private:
             if (is_flush_noticed(i)) moves_.push_back({i, move::flushes});
             if (only_last && i != last_) continue;
             if (is_enabled(s)) {
-                moves_.push_back({i, move::goes});
+                list_ways_to_go(s, i);
                 if (s.next.kind == op::spins) moves_.push_back({i, move::exhausts});
             }
             if (s.next.kind == op::asleep_for && timed_out_ < timeouts)
@@ -658,6 +831,16 @@ private:
                 s.next.kind != op::asleep_for && s.next.kind != op::done)
                 moves_.push_back({i, move::is_interrupted});
         }
+    }
+    void list_ways_to_go(const one& s, unsigned i) {
+        const op& next = s.next;
+        const bool is_load = next.kind == op::reads;
+        const bool chooses = histories && (is_load || (next.kind == op::locked && next.may_fail));
+        const unsigned ways = chooses ? newest(next.at) - oldest(s, next) : 0;
+        const bool waits = is_load && s.waits_for_change && s.spins_on == next.at;
+        for (unsigned back = 0; back <= ways; ++back)
+            if (!waits || !histories || stores_[next.at][newest(next.at) - back].v != s.last_seen)
+                moves_.push_back({i, move::goes, back});
     }
     // Whether another strand is about to see one of the strand's stores, or to store to the same
     // place. Only then does it matter when a store becomes visible.
@@ -683,12 +866,14 @@ private:
         choice_ = m.kind == move::exhausts || m.kind == move::times_out;
         timed_out_ += m.kind == move::times_out;
         is_interrupt_ = m.kind == move::is_interrupted;
+        back_ = m.back;
         resume(s);
     }
     [[nodiscard]] std::uint64_t state() const {
         std::uint64_t h = timed_out_;
         if (preemptions != ~0u) h = mix(mix(h, preempted_), last_);
         h = mix_all(h, memory_);
+        if (histories) h = state_of_histories(h);
         if (checks_orders) h = mix_all(mix_all(h, released_), written_);
         for (unsigned i = 0; i < used_; ++i) {
             const one& s = *pool_[i];
@@ -709,6 +894,8 @@ private:
         memory_.clear();
         released_.clear();
         written_.clear();
+        stores_.clear();
+        sc_accesses_ = sc_fences_ = {};
         timed_out_ = preempted_ = 0;
         last_ = ~0u;
         used_ = 0;
@@ -772,6 +959,7 @@ private:
                 s.next.kind = op::plain;
             if (is_enabled(s)) {
                 choice_ = 1;
+                back_ = 0;
                 resume(s);
                 idle = 0;
             } else {
@@ -827,12 +1015,17 @@ private:
     std::vector<value> memory_;
     std::vector<clocks> released_;     // One for each value in memory.
     std::vector<last_write> written_;  // The last write by touch().
+    // With histories: the stores of each location, in the order in which they were executed; the
+    // newest that a sequentially consistent access has read or made; what all such fences saw.
+    std::vector<std::vector<stored>> stores_;
+    view sc_accesses_, sc_fences_;
     std::vector<move> moves_;
     std::vector<chosen> choices_;
     std::vector<traced> trace_;
     std::unordered_set<std::uint64_t> seen_;
     std::function<std::string()> at_rest_;
     value choice_ = 0;
+    unsigned back_ = 0;
     bool is_interrupt_ = false;
     unsigned timed_out_ = 0, preempted_ = 0, last_ = ~0u;
     bool is_draining_ = false;
@@ -900,7 +1093,7 @@ public:
     void store(T v, std::memory_order own, const place& at = place::current()) noexcept {
         model& m = model::running();
         const std::memory_order order = m.order_of(own, at, "store", false);
-        if (order != seq_cst) return m.store(at_, wide(v), order);
+        if (order != seq_cst || m.histories) return m.store(at_, wide(v), order);
         m.modify(
             at_, [v, &m, this](auto) { return m.forget_released(at_), wide(v); }, relaxed);
         m.release_now(at_);
@@ -973,12 +1166,14 @@ public:
         value_.store(v, relaxed);
     }
     void add(T n) noexcept { set(static_cast<T>(get() + n)); }
+    void publish(T v) noexcept { value_.store(v, release); }
+    T take() const noexcept { return value_.load(acquire); }
 
 private:
     atomic<T> value_;
 };
 
-inline void compiler_fence() noexcept {}
+inline void compiler_fence() noexcept { tso::model::running().light_fence(); }
 inline void full_fence() noexcept { tso::model::running().full_fence(); }
 inline void spin_pause() noexcept { tso::model::running().spin_pause(); }
 

@@ -64,7 +64,8 @@ class LauncherTest(unittest.TestCase):
         self.assertEqual(launch("/bin/sh", "-c", "kill -KILL $$").returncode, -signal.SIGKILL)
 
     def test_passes_signals_on(self):
-        script = "trap 'echo got it; exit 3' TERM; sleep 500 & echo ready; wait"
+        # The child may lose a signal that comes before it is sleep, and would keep the pipe.
+        script = "trap 'echo got it; kill -9 $!; exit 3' TERM; sleep 500 >/dev/null & echo ready; wait"
         with subprocess.Popen([LAUNCHER, "500", "/nowhere/ums", "/bin/sh", "-c", script], stdout=subprocess.PIPE,
                               text=True) as run:
             self.assertEqual(run.stdout.readline(), "ready\n")

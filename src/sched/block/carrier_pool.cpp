@@ -108,7 +108,7 @@ void carrier_pool::occupy(carrier& c, processor& p) noexcept {
     count_new();
     lock_.release();
     c.turn.set(turn_word::holds);
-    c.proc.set(&p);
+    c.proc.publish(&p);  // sync(carrier.proc)
     p.set_holder(&c);
     c.ownership.occupy();
 }
@@ -489,7 +489,8 @@ bool carrier_pool::look_at_refused() noexcept {
     bool any = false;
     int stuck = 0;
     for (const carrier* c = wanting_; c != nullptr && is_bound; c = c->next_wanting) {
-        const processor* p = c->proc.get();
+        // sync(carrier.proc): it may hold one by now that was made after it was listed.
+        const processor* p = c->proc.take();
         if (p == nullptr || c->activity() != c->wanting_since) continue;  // It has gone on.
         any = true;
         if (now - c->wanting_from >= told_after && p->looks_wanted()) stuck = c->tid.get();

@@ -139,8 +139,9 @@ public:
     // processor.
     [[nodiscard]] carrier* take_stopped() noexcept;
     [[nodiscard]] bool has_stopped() const noexcept {
-        // relaxed: like the emptiness of a queue; see idle_set.hpp.
-        return stopped_.load(base::relaxed) != 0;
+        // seq_cst: a lone processor that has joined the idle set looks here without a fence between
+        // the two, as it does at the inboxes (search::must_look_again()).
+        return stopped_.load(base::seq_cst) != 0;
     }
     // The processor of a carrier that borrowed a permit has left: the carrier is to be stopped when
     // it runs again.

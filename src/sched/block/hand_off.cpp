@@ -101,7 +101,7 @@ void hand_off::move(carrier& from, carrier& to) noexcept {
     UMS_ASSERT(p.is_held_by(from), "a carrier gives away a processor that names another");
     UMS_ASSERT(&from.pool == &to.pool, "a processor leaves its cluster");
     from.proc.set(nullptr);
-    to.proc.set(&p);
+    to.proc.publish(&p);  // sync(carrier.proc)
     // This comes before occupy(), so that a thief that claims the carrier finds it named here.
     p.set_holder(&to);
     from.ownership.vacate();

@@ -593,6 +593,8 @@ ums::tso::mutation_test all() {
              "lock"},
             {"carrier_pool::begin_waiting: fetch_add release",
              "a look that finds the count and misses the carrier is followed by another"},
+            {"carrier_pool::has_stopped: load seq_cst",
+             "x86 orders it after join(); idle_set_model_test has the look in histories"},
             {"carrier_pool::release_if_stuck: load acquire",
              "a look that finds the count and misses the carrier is followed by another"},
         }};

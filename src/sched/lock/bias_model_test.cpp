@@ -138,6 +138,34 @@ TEST(bias_model_test, excludes_two_that_take_it_away) {
     is_correct({.sections = 1, .others = 2});
 }
 
+// In C++20's memory, where a load may read an old value.
+void is_correct_in_histories(const program& p, unsigned preemptions = 3) {
+    model m;
+    m.histories = true;
+    m.checks_orders = true;
+    m.preemptions = preemptions;
+    m.without_heavy_fence = !p.asymmetric;
+    const auto r = explore(p, m);
+    EXPECT_EQ(r.error, "");
+    EXPECT_TRUE(has_been_taken);
+    std::cout << r.states << " states, " << r.executions << " executions\n";
+}
+
+TEST(bias_model_test, excludes_in_histories) {
+    if (is_instrumented) GTEST_SKIP() << too_long;
+    is_correct_in_histories({.sections = 2});
+}
+
+TEST(bias_model_test, excludes_in_histories_without_membarrier) {
+    if (is_instrumented) GTEST_SKIP() << too_long;
+    is_correct_in_histories({.asymmetric = false, .sections = 2});
+}
+
+TEST(bias_model_test, excludes_two_that_take_it_away_in_histories) {
+    if (is_instrumented) GTEST_SKIP() << too_long;
+    is_correct_in_histories({.sections = 1, .others = 2}, 2);
+}
+
 TEST(bias_model_test, the_claim_is_needed) {
     model m;
     const auto r = explore({.without_claim = true}, m);

@@ -126,6 +126,18 @@ TEST(place_inside_model_test, nor_do_two) { is_correct({.pollers = 2}); }
 
 TEST(place_inside_model_test, one_of_two_standbys_gets_the_place) { is_correct({.waiters = 2}); }
 
+// In C++20's memory, where a load may read an old value.
+TEST(place_inside_model_test, no_standby_is_left_behind_in_histories) {
+    for (const program& p : {program{.polls = 2}, program{.pollers = 2}, program{.waiters = 2}}) {
+        model m;
+        m.histories = true;
+        m.preemptions = 3;
+        const auto r = explore(p, m);
+        EXPECT_EQ(r.error, "");
+        std::cout << r.states << " states, " << r.executions << " executions\n";
+    }
+}
+
 // Shows that the search would find a mistake.
 TEST(place_inside_model_test, a_standby_must_look_again) {
     model m;

@@ -45,9 +45,9 @@ void say(const char* text) { std::fputs(text, stderr); }
     } else if (how == "far below") {
         // As in a frame that is larger than the guard, whose first access lies far below.
         asm volatile(
-            "subq $200000, %%rsp\n\t"
+            "subq $400000, %%rsp\n\t"
             "movl $0, 64\n\t"
-            "addq $200000, %%rsp" ::
+            "addq $400000, %%rsp" ::
                 : "memory");
     } else if (how == "abort") {
         std::abort();

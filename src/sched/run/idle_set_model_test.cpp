@@ -47,6 +47,9 @@ struct program {
     int idlers = 1;          // Processors that look for work.
     bool asymmetric = true;
     bool passes_torch = true;  // The last searcher looks again when it has found something.
+    // One processor: it looks for what came from outside without a fence, with loads of this order.
+    bool is_lone = false;
+    std::memory_order look = std::memory_order_seq_cst;
 };
 
 struct idler : ums::modelled::processor {
@@ -99,7 +102,7 @@ struct machine {
     }
     bool looks_busy() {
         for (atomic<int>& w : work)
-            if (w.load(base::relaxed) != 0) return true;
+            if (w.load(chosen.is_lone ? chosen.look : base::relaxed) != 0) return true;
         return false;
     }
     // search::find(), search::stop_searching()
@@ -125,7 +128,7 @@ struct machine {
             m.forget(2);
             idle.join(self);
             m.forget(3);
-            ums::modelled_os::heavy_fence();
+            if (!chosen.is_lone) ums::modelled_os::heavy_fence();
             m.forget(4);
             if (!looks_busy()) {
                 m.forget(5);
@@ -186,6 +189,40 @@ TEST(idle_set_model_test, two_idlers_share_two_pieces) {
 
 TEST(idle_set_model_test, two_idlers_share_what_comes_from_outside) {
     is_correct({.pushes = 0, .pushes_outside = scaled(2, 1), .idlers = 2});
+}
+
+// In C++20's memory, where a load may read an old value.
+void is_correct_in_histories(const program& p) {
+    model m;
+    m.histories = true;
+    m.preemptions = 3;
+    const auto r = explore(p, m);
+    EXPECT_EQ(r.error, "");
+    std::cout << r.states << " states, " << r.executions << " executions\n";
+}
+
+TEST(idle_set_model_test, one_idler_in_histories) {
+    is_correct_in_histories({.pushes = 2, .idlers = 1});
+    is_correct_in_histories({.pushes = 2, .idlers = 1, .asymmetric = false});
+    is_correct_in_histories({.pushes = 1, .pushes_outside = 1, .idlers = 1});
+}
+
+// What comes from outside was made visible by a read-modify-write and a fence. After join() a load
+// of another word is ordered only if it is sequentially consistent (search::must_look_again()).
+TEST(idle_set_model_test, a_lone_idler_needs_no_fence_in_histories) {
+    is_correct_in_histories({.pushes = 0, .pushes_outside = 2, .is_lone = true});
+    for (const std::memory_order weaker : {base::relaxed, base::acquire}) {
+        model m;
+        m.histories = true;
+        m.preemptions = 3;
+        EXPECT_TRUE(explore({.pushes = 0, .pushes_outside = 1, .is_lone = true, .look = weaker}, m)
+                        .error.starts_with("work is stranded"));
+    }
+}
+
+TEST(idle_set_model_test, two_idlers_in_histories) {
+    is_correct_in_histories({.pushes = scaled(2, 1), .idlers = 2});
+    is_correct_in_histories({.pushes = 0, .pushes_outside = scaled(2, 1), .idlers = 2});
 }
 
 // Shows that the search would find a mistake.
