@@ -66,7 +66,7 @@ bool races(const std::vector<strand>& strands) {
 
 using v = variables&;
 constexpr auto relaxed = b::relaxed, acquire = b::acquire, release = b::release,
-               acq_rel = b::acq_rel, seq_cst = b::seq_cst;
+               seq_cst = b::seq_cst;
 
 // Store buffering.
 TEST(histories_model_test, store_buffering) {
@@ -161,9 +161,9 @@ TEST(histories_model_test, one_location_is_coherent) {
         EXPECT_TRUE(allows(forwards, reads)) << forwards;
     // What a strand has written itself.
     EXPECT_FALSE(allows("0---", {[](v a) {
-                     a.x.store(1, relaxed);
-                     a.r[0] = a.x.load(relaxed);
-                 }}));
+                            a.x.store(1, relaxed);
+                            a.r[0] = a.x.load(relaxed);
+                        }}));
 }
 
 TEST(histories_model_test, a_failed_compare_exchange_may_see_an_old_value) {

@@ -102,8 +102,7 @@ model::report explore(const program& p, model& m) {
         of.at_rest([s, &of]() -> std::string {
             // What is left is found, because nobody pushes any more.
             std::size_t left = 0;
-            for (std::size_t i = 0; i <= s->all.size(); ++i)
-                s->queue.take([&](fiber&) { ++left; });
+            for (std::size_t i = 0; i <= s->all.size(); ++i) s->queue.take([&](fiber&) { ++left; });
             return of.at(s->taken) + left == s->all.size() ? "" : "one was lost";
         });
     });
