@@ -111,7 +111,10 @@ UMS_UNINSTRUMENTED os::call_list stack(fiber_id id) {
     for (const mem::slab* s = mem::slab_list.load(base::acquire); s != nullptr; s = s->next) {
         for (std::uint32_t i = 0; i < s->carved; ++i) {
             const auto& f = *static_cast<const sched::fiber*>(s->head(i));
-            if (f.id.get() != id.value()) continue;
+            // Not get(), which is a function of its own without optimisation, and instrumented.
+            if (__atomic_load_n(reinterpret_cast<const std::uint64_t*>(&f.id), __ATOMIC_ACQUIRE) !=
+                id.value())
+                continue;
             const void* at[os::call_list::most];
             const std::size_t n = arch::backtrace(f.context, at, std::size(at));
             for (std::size_t k = 0; k < n; ++k)
