@@ -350,8 +350,8 @@ const std::map<std::string, std::function<void()>> passing{
     {"a_pause",
      [] {
          cluster other{{.processors = 1}};
+         other.pause();  // Before the fiber is there, which may not end before resume().
          fiber there{fiber_options{.cluster = &other}, [] { this_fiber::sleep_for(1ms); }};
-         other.pause();
          thread_that([&] { other.resume(); });
          there.join();
      }},
