@@ -135,11 +135,13 @@ const std::map<std::string, program> endless{
      {"join",
       [] {
           std::unique_ptr<fiber> a, b;
+          std::atomic<bool> are_made{false};
           a = std::make_unique<fiber>([&] {
-              while (b == nullptr) this_fiber::yield();
+              while (!are_made) this_fiber::yield();
               b->join();
           });
           b = std::make_unique<fiber>([&] { a->join(); });
+          are_made = true;
           this_fiber::park();
       }}},
     {"park", {"park", [] { this_fiber::park(); }}},
