@@ -19,11 +19,12 @@ target_include_directories(ums_objects
     PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
 target_link_libraries(ums_objects PRIVATE Threads::Threads)
 # A project that has libums inside may build everything else as it likes. The names in these files
-# are not unique; and assembler text refers to symbols of three, which link-time optimisation would
+# are not unique; and assembler text refers to symbols of four, which link-time optimisation would
 # not see.
 set_target_properties(ums_objects PROPERTIES UNITY_BUILD OFF)
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/os/thread_slot.cpp ${PROJECT_SOURCE_DIR}/src/runtime/root.cpp
-    ${PROJECT_SOURCE_DIR}/src/workers/root.cpp APPEND PROPERTY COMPILE_OPTIONS -fno-lto)
+    ${PROJECT_SOURCE_DIR}/src/sched/record/probe.cpp ${PROJECT_SOURCE_DIR}/src/workers/root.cpp
+    APPEND PROPERTY COMPILE_OPTIONS -fno-lto)
 # For the files that include runtime/version.hpp: a new version does not compile the others again.
 set_property(SOURCE ${PROJECT_SOURCE_DIR}/src/runtime/metrics.cpp ${PROJECT_SOURCE_DIR}/src/runtime/root.cpp
     ${PROJECT_SOURCE_DIR}/src/runtime/stats.cpp ${PROJECT_SOURCE_DIR}/src/workers/root.cpp
