@@ -160,6 +160,12 @@ os::nanoseconds unused_pages::look_if_due(os::nanoseconds due) noexcept {
     if (due > begun) return due;
     // sync(unused_pages): sees where the part before has ended.
     if (is_looking.exchange(true, base::acquire)) return os::never;
+    // Another carrier may have ended the look since `due` was read.
+    due = due_.load(base::relaxed);
+    if (due > begun) {
+        is_looking.store(false, base::release);  // sync(unused_pages)
+        return due;
+    }
     // sync(slab_list): sees the headers.
     if (next_slab == nullptr) {
         next_slab = mem::slab_list.load(base::acquire);

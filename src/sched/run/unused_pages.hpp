@@ -16,7 +16,7 @@
 // processor has become idle there are two more: one that marks, one that gives back. Then nothing
 // wakes up until a fiber has run. As long as no processor ever becomes idle, nobody looks.
 // A fiber parked by park_holding(), in a channel or a condition variable, has no parked bit. There
-// the mark makes whoever ends the wait take a longer way, once (end_hold()). A fiber in join() has
+// the mark makes the waker take a longer way, once (end_hold()). A fiber in join() has
 // parked in another's word, and keeps its pages.
 
 #include "base/atomic.hpp"

@@ -123,7 +123,7 @@ void resume_held(parkable& target) noexcept {
         const bool mine = (seen & parkable::is_looked_at) == 0;
         const std::uint32_t next =
             mine ? seen & ~parkable::of_a_held_park : seen | parkable::is_awaited;
-        // sync(park): release publishes what the caller did to whoever makes the fiber ready.
+        // sync(park): release publishes what the caller did to the look that makes it ready.
         if (target.word.compare_exchange(seen, next, base::acq_rel, base::relaxed)) return mine;
     }
 }

@@ -45,7 +45,7 @@ void resume_held(parkable& target) noexcept;
 [[nodiscard]] UMS_ALWAYS_INLINE bool end_hold(parkable& target) noexcept {
     target.is_held.set(false);
     base::compiler_fence();
-    // relaxed: the bits decide only who goes on.
+    // relaxed: the bits only say which side makes the fiber ready.
     if ((target.word.load(base::relaxed) & parkable::of_a_held_park) == 0) [[likely]]
         return true;
     return end_noted_hold(target);
