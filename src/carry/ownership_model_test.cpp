@@ -85,14 +85,18 @@ model::report explore(const program& p, model& m) {
     });
 }
 
-void is_correct(const program& p) {
-    model m;
-    // Then the heavy fence is only a full fence of the thief's own.
+void is_correct(model& m, const program& p) {
+    // Then the heavy fence is only a full fence of the caller's own.
     m.without_heavy_fence = !p.asymmetric;
     const auto r = explore(p, m);
     EXPECT_EQ(r.error, "");
     EXPECT_TRUE(has_thief_been_inside);
     std::cout << r.states << " states, " << r.executions << " executions\n";
+}
+
+void is_correct(const program& p) {
+    model m;
+    is_correct(m, p);
 }
 
 // The search goes through the same states, and there is nothing in them for a sanitizer to check.
@@ -158,12 +162,8 @@ void is_correct_in_histories(const program& p, unsigned preemptions) {
     model m;
     m.histories = true;
     m.checks_orders = true;
-    m.without_heavy_fence = !p.asymmetric;
     m.preemptions = preemptions;
-    const auto r = explore(p, m);
-    EXPECT_EQ(r.error, "");
-    EXPECT_TRUE(has_thief_been_inside);
-    std::cout << r.states << " states, " << r.executions << " executions\n";
+    is_correct(m, p);
 }
 
 TEST(ownership_model_test, excludes_in_histories) {
