@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 
-// A policy for `ums check-policy`: correct if BREAKS is `nothing`; otherwise it breaks one rule. It
-// has a queue for each processor, behind one mutex.
+// A policy for `ums check-policy`: correct if BREAKS is `nothing` or `remembers`; otherwise it
+// breaks one rule. It has a queue for each processor, behind one mutex.
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <mutex>
 #include <unistd.h>
+#include <unordered_map>
 #include <utility>
 
 #include <ums/policy.hpp>
@@ -15,6 +17,7 @@ namespace {
 
 enum class rule {
     nothing,
+    remembers,
     drops,
     duplicates,
     starves,
@@ -38,8 +41,16 @@ struct guard {
     std::mutex& mutex;
 };
 
+// What a policy notes about a fiber stays with it, so no fiber may come from one policy to another
+// unless it leaves for another cluster.
+void note(ums::fiber_ref f, unsigned had_by) {
+    static std::unordered_map<std::uint64_t, unsigned> all;
+    if (all.try_emplace(f.id().value(), had_by).first->second != had_by) std::abort();
+}
+
 class one final : public ums::policy {
 public:
+    explicit one(unsigned number) : number_{number} {}
     void attach(unsigned processor) override {
         const guard held{mutex_};
         active_ = processor + 1;
@@ -57,6 +68,7 @@ public:
     void ready(ums::fiber_ref f, unsigned processor) noexcept override {
         const guard held{mutex_};
         ++calls_;
+        if (breaks == rule::remembers) note(f, number_);
         if (breaks == rule::drops && calls_ % 1000 == 0) return;
         if (breaks == rule::exits && calls_ == 1000) ::_exit(0);
         // Only a processor with nothing else looks there.
@@ -98,6 +110,7 @@ public:
 private:
     mutable std::mutex mutex_;
     std::array<ums::fiber_queue, 64> queues_;
+    const unsigned number_;
     unsigned active_ = 1;
     std::uint64_t calls_ = 0;
     ums::fiber_ref last_;
@@ -105,4 +118,7 @@ private:
 
 }  // namespace
 
-extern "C" ums::policy* ums_policy_make() { return new one; }
+extern "C" ums::policy* ums_policy_make() {
+    static unsigned made = 0;
+    return new one{made++};
+}

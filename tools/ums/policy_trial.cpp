@@ -27,7 +27,8 @@ namespace {
 
 constexpr unsigned fiber_count = 64;
 
-// Parked fibers to feed a policy with. They do not notice what it does to their links and tags.
+// Parked fibers to feed one policy with. They do not notice what it does to their links and tags.
+// Another policy gets others: a fiber keeps what a policy has noted about it.
 class parked_fibers {
 public:
     explicit parked_fibers(unsigned n) {
@@ -125,8 +126,8 @@ void check_empty(const trial_cluster& c, bool expected, const char* when) {
 
 void test_empty(const policy_subject& subject) {
     on_a_fiber([&] {
-        const parked_fibers all{4};
         for (unsigned processors = 1; processors <= 3; ++processors) {
+            const parked_fibers all{4};
             trial_cluster c{subject, processors};
             for (unsigned from = 0; from <= processors; ++from)
                 for (unsigned by = 0; by < processors; ++by)
@@ -222,8 +223,8 @@ constexpr std::int64_t time_patience = 16;
 
 void test_liveness(const policy_subject& subject) {
     on_a_fiber([&] {
-        const parked_fibers all{fiber_count};
         for (unsigned processors = 1; processors <= 2; ++processors) {
+            const parked_fibers all{fiber_count};
             trial_cluster c{subject, processors};
             struct turn {
                 std::uint64_t step = 0;
