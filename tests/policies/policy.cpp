@@ -51,6 +51,11 @@ void note(ums::fiber_ref f, unsigned had_by) {
 class one final : public ums::policy {
 public:
     explicit one(unsigned number) : number_{number} {}
+    // A cluster ends after its fibers.
+    ~one() override {
+        for (const auto& queue : queues_)
+            if (breaks == rule::remembers && !queue.empty()) std::abort();
+    }
     void attach(unsigned processor) override {
         const guard held{mutex_};
         active_ = processor + 1;
