@@ -29,6 +29,8 @@ public:
     carrier_watch(const carrier_watch&) = delete;
     carrier_watch& operator=(const carrier_watch&) = delete;
 
+    // Whether a detector looks at the processors.
+    [[nodiscard]] bool detects() const noexcept;
     [[nodiscard]] const carry::chosen_detector& detector() const noexcept { return detector_; }
     [[nodiscard]] int signal() const noexcept { return signal_ ? signal_->number() : 0; }
     // Returns false if there is no signal, or the application has replaced our handler by its own.
@@ -43,8 +45,6 @@ public:
     [[nodiscard]] os::nanoseconds slice(std::uint32_t us) const;
 
 private:
-    [[nodiscard]] bool detects() const noexcept;
-
     carry::maker::use maker_;
     carry::chosen_detector detector_;
     std::optional<os::interrupt_signal> signal_;

@@ -65,7 +65,8 @@ cluster::cluster(const cluster_options& options) : impl_{nullptr} {
                              .spin = r->set.chosen.spin_ns,
                              .carriers = options.carriers,
                              .time_slice = r->watch->slice(options.time_slice_us),
-                             .seed = r->set.chosen.seed + 1});
+                             .seed = r->set.chosen.seed + 1,
+                             .is_watched = r->watch->detects()});
     try {
         made->start();
     } catch (...) {

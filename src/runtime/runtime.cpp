@@ -142,7 +142,8 @@ void make_standard(running_runtime& r) {
                              .spin = o.spin_ns,
                              .carriers = o.carriers,
                              .time_slice = r.watch->slice(o.time_slice_us),
-                             .seed = o.seed});
+                             .seed = o.seed,
+                             .is_watched = r.watch->detects()});
 }
 
 bool is_ending_with_process(const void* object) noexcept {

@@ -12,6 +12,7 @@
 #include <string>
 #include <sys/prctl.h>
 #include <system_error>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "carry/detect/report.hpp"
@@ -77,6 +78,8 @@ void monitor_detector::sleep() noexcept {
 void monitor_detector::run() noexcept {
     ::prctl(PR_SET_TIMERSLACK, 1000ul, 0ul, 0ul, 0ul);
     os::nanoseconds found = os::now();
+    os::nanoseconds slept = 0;
+    bool is_still = false;
     // relaxed: stop() wakes, and the loop comes back here.
     while (ends_.load(base::relaxed) == 0) {
         const os::nanoseconds begun = os::now();
@@ -84,9 +87,15 @@ void monitor_detector::run() noexcept {
             std::clamp((begun - found) / 16, shortest.load(), longest.load());
         const sample s = take(begun, interval >= 1'000'000);
         if (s.any_blocked) found = begun;
-        if (!s.any_of_interest && s.next == os::never && interval == longest) {
+        const bool was_still = std::exchange(is_still, !s.any_moved);
+        if (is_still && was_still && !s.any_of_interest && s.next == os::never &&
+            interval == longest) {
             sleep();
-            found = os::now();  // Something begins, so be quick again.
+            // Something begins, so be quick again if there were blocks.
+            const os::nanoseconds now = os::now();
+            if (found > slept) found = now;
+            slept = now;
+            is_still = false;
             continue;
         }
         // Sleeps until then or until the end, when ends_ changes.
@@ -103,11 +112,12 @@ monitor_detector::sample monitor_detector::take(os::nanoseconds now, bool at_onc
     looks_.each([&](load& w) noexcept {
         if (const os::nanoseconds in = w.look_after(now); in != os::never)
             s.next = std::min(s.next, now + in);
-        if (!w.is_of_interest()) return true;
-        s.any_of_interest = true;
         const std::uint64_t activity = w.activity();
         const bool is_same = activity == w.sampled_;
         w.sampled_ = activity;
+        if (!is_same) s.any_moved = true;
+        if (!w.is_of_interest()) return true;
+        s.any_of_interest = true;
         if (!is_same && !at_once) return true;
         const int cpu = w.cpu();  // Read before the report: after it the load is on another CPU.
         if (!report_if_blocked(w, states_, 0, false)) return true;

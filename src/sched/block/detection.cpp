@@ -61,6 +61,8 @@ public:
     os::nanoseconds look_after(os::nanoseconds now) noexcept override;
 
 private:
+    // Where no idle processor looks after those that run.
+    os::nanoseconds find_long_run(os::nanoseconds now) noexcept;
     // The time slice of its fiber is over: stops that, or leaves it behind.
     void end_time_slice(os::nanoseconds now, std::uint64_t seen) noexcept;
 
@@ -70,6 +72,9 @@ private:
     std::uint64_t seen_ = 0;
     os::nanoseconds began_ = 0;
     os::nanoseconds over_since_ = 0;
+    // find_long_run(): the activity at its last sample, and when that was.
+    std::uint64_t sampled_ = 0;
+    os::nanoseconds sampled_at_ = 0;
 };
 
 void detection::begin(processor& p) {
@@ -134,7 +139,8 @@ os::nanoseconds processor_watch::look_after(os::nanoseconds now) noexcept {
         // sync(follower): sees what it is for.
         if (auto* const on_look = detection::on_look.load(base::acquire)) on_look(now);
     // The first processor, which is never removed, looks after the fibers that wait for their turn.
-    const os::nanoseconds next = of_.index() == 0 ? pool.release_if_stuck(now) : os::never;
+    const os::nanoseconds next =
+        std::min(of_.index() == 0 ? pool.release_if_stuck(now) : os::never, find_long_run(now));
     if (pool.time_slice == 0 || !is_of_interest()) return next;
     const std::uint64_t seen = activity();
     if (std::exchange(seen_, seen) != seen) {
@@ -149,6 +155,27 @@ os::nanoseconds processor_watch::look_after(os::nanoseconds now) noexcept {
     else
         over_since_ = 0;
     return std::min(next, pool.time_slice);
+}
+
+// Each 10 ms at most it remembers what runs, and looks again 100 us later: a fiber that still runs
+// then may keep others waiting that an idle processor could run, or events that nobody takes in. An
+// idle processor looks after it from then on.
+os::nanoseconds processor_watch::find_long_run(os::nanoseconds now) noexcept {
+    constexpr os::nanoseconds period = 9'000'000, is_long = 100'000;
+    cluster& home = of_.home();
+    if (home.active() <= 1 || home.needs_watcher() || !is_of_interest() ||
+        home.idle.look().idle == 0)
+        return os::never;
+    const std::uint64_t seen = activity();
+    if (seen != sampled_) {
+        if (now - sampled_at_ < period) return os::never;
+        sampled_ = seen;
+        sampled_at_ = now;
+        return is_long;
+    }
+    if (now - sampled_at_ < is_long) return is_long - (now - sampled_at_);
+    if (of_.is_wanted() || of_.next_deadline() != os::never) of_.set_runs_long(true);
+    return os::never;
 }
 
 // A fiber that should have been stopped, and was not, has blocked the signal; or there is no clock;

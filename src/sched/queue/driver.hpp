@@ -5,10 +5,9 @@
 //
 // An event_source is the engine as the scheduler sees it. There is at most one, made by the first
 // operation that has to wait. One processor at a time waits inside it, and each of the others in
-// its own driver's futex: a second one inside would only share the wake-ups. The one inside watches
-// over the others of its cluster (sched/run/search.hpp) or is alone there, so events are taken in
-// as long as a cluster has an idle processor. Running processors poll the source, at least every 61
-// switches, unless a processor waits inside.
+// its own driver's futex: a second one inside would only share the wake-ups. It is the last one of
+// its cluster that became idle, or watches over the others there (sched/run/search.hpp). Running
+// processors poll the source, at least every 61 switches, unless a processor waits inside.
 //
 // A processor that polls counts as inside as well, for that time. Otherwise it could be delayed
 // between its look at inside_ and its look at the events, and take the interrupt() for which

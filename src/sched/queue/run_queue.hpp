@@ -51,6 +51,13 @@ public:
         length_.set(length_.get() - (left - switches));  // What is cut off does not count.
         ticks_left_.set(switches);
     }
+    // The round ends with the next switch. Returns how many it would have had after that.
+    [[nodiscard]] std::uint32_t cut() noexcept {
+        const std::uint32_t left = ticks_left_.get();
+        if (left <= 1) return 0;
+        end_soon();
+        return left - 1;
+    }
     // `length` is in switches: the processor wants to look around at the latest after that many.
     void start_round(std::uint32_t length) noexcept {
         UMS_ASSERT(length >= 1 && length <= round, "a round of no switch, or of too many");
@@ -63,6 +70,10 @@ public:
     [[nodiscard]] std::uint64_t rounds() const noexcept { return rounds_.get(); }
     // The switches of all rounds but the present one: never decreases. A hint.
     [[nodiscard]] std::uint64_t past_switches() const noexcept { return in_past_slices_.get(); }
+    // Those of all rounds.
+    [[nodiscard]] std::uint64_t all_switches() const noexcept {
+        return in_past_slices_.get() + length_.get() - ticks_left_.get();
+    }
     // A number that changes with each switch. A hint.
     [[nodiscard]] std::uint64_t switches() const noexcept {
         return rounds_.get() * 64 + ticks_left_.get();
@@ -140,8 +151,9 @@ public:
     // protection, too.
     std::uint32_t steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept;
 
-    // The front's place: see fiber_ring::head().
+    // The front's place, and that behind the back: see fiber_ring::head().
     [[nodiscard]] std::uint32_t head() const noexcept { return ring_.head(); }
+    [[nodiscard]] std::uint32_t end() const noexcept { return ring_.head() + ring_.size(); }
 
     // --- Hints ---
     [[nodiscard]] bool looks_busy() const noexcept { return !ring_.looks_empty(); }

@@ -38,6 +38,7 @@ struct cluster_setup {
     unsigned carriers = 10'000;           // At most this many; more than there are processors.
     os::nanoseconds time_slice = 0;  // How long a fiber may run while others wait; 0: no limit.
     std::uint64_t seed = 1;
+    bool is_watched = false;  // A detector finds long runs.
 };
 
 class cluster {
@@ -162,7 +163,15 @@ public:
     idle_set idle;
     inbox shared_inbox;
 
+    // Whether an idle processor is to look after those that run (sched/run/search.hpp), or only the
+    // detector does.
+    [[nodiscard]] bool needs_watcher() const noexcept {
+        // relaxed: a hint, see there.
+        return !is_lazy_ || running_long.load(base::relaxed) != 0;
+    }
+
     // The watcher: one idle processor that looks after those that run (sched/run/search.hpp).
+    base::atomic<std::uint32_t> running_long;  // How many processors have runs_long.
     base::atomic<processor*> watcher;
     base::atomic<os::nanoseconds> watch_until{os::never};
     base::atomic<bool> is_sampling;
@@ -197,6 +206,8 @@ private:
     const unsigned cpus_ =
         setup_.cpus.empty() ? os::usable_cpus() : static_cast<unsigned>(setup_.cpus.size());
     std::unique_ptr<ums::policy> policy_;
+    // See needs_watcher().
+    const bool is_lazy_ = setup_.is_watched && policy_ == nullptr && !setup_.scatter;
     std::optional<carry::maker::use> maker_;  // While it runs.
 
     // For readers from outside (runtime/root.hpp). Set once:

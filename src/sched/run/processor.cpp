@@ -11,11 +11,18 @@
 #include "sched/fiber/access.hpp"
 #include "sched/lock/bias.hpp"
 #include "sched/queue/depot.hpp"
+#include "sched/run/here.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/search.hpp"
 #include "sched/run/spread.hpp"
 
 namespace ums::sched {
+
+namespace {
+constexpr os::nanoseconds long_run = 100'000;      // On average in a round.
+constexpr os::nanoseconds longest_round = 50'000;  // For as long as runs last as before.
+constexpr os::nanoseconds worth_a_wake = 50'000;
+}  // namespace
 
 processor::processor(cluster& home, unsigned index, std::uint64_t seed) noexcept
     : stacks{depot().default_class()}, random{seed}, home_{home}, index_{index} {
@@ -49,8 +56,63 @@ void processor::note_cpu() noexcept {
         spread::arrived(*this, here);
 }
 
+void processor::set_runs_long(bool it_does) noexcept {
+    // seq_cst, both: a processor that became idle before either sees this, or is seen here. If not
+    // for the order of that processor's own loads, which are hints, the detector finds it later.
+    if (runs_long.load(base::relaxed) == it_does) return;  // relaxed: the exchange decides.
+    if (runs_long.exchange(it_does, base::seq_cst) == it_does) return;
+    home_.running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
+    if (it_does && !home_.is_sampling.load(base::relaxed)) {
+        const os::no_stop claimed_and_not_yet_woken;
+        search::alert_watcher(home_);
+    }
+}
+
+// A round begins: how long were the runs since the last one began? Returns how many switches this
+// one may have, so that events and timers are not late.
+std::uint32_t processor::note_runs() noexcept {
+    const os::nanoseconds now = os::now();
+    const os::nanoseconds began = std::exchange(round_began_, now);
+    const std::uint64_t switches = ready.all_switches();
+    const std::uint64_t before = std::exchange(switches_before_, switches);
+    std::uint32_t length = run_queue::round;
+    if (began != 0 && switches != before) {
+        const os::nanoseconds each =
+            (now - began) / static_cast<os::nanoseconds>(switches - before);
+        // An interruption makes one run long; two in a few rounds are a habit.
+        if (each > long_run)
+            long_runs_ = std::min(long_runs_ + 4, 16U);
+        else if (long_runs_ != 0)
+            --long_runs_;
+        length = static_cast<std::uint32_t>(
+            std::clamp<os::nanoseconds>(longest_round / (each + 1), 1, run_queue::round));
+    }
+    set_runs_long(long_runs_ > 4);
+    return length;
+}
+
+// Inside, while something waits in the ring and another processor is idle. A wake-up costs some
+// 20 us of CPU, so it is worth one only when something has waited for about as long: the cost is
+// twice the least one at most, however long it would have waited. Otherwise the next switch looks
+// again.
+bool processor::has_waited() noexcept {
+    const os::nanoseconds now = os::now();
+    if (marked_at_ == 0 || static_cast<std::int32_t>(ready.head() - mark_) >= 0) {
+        mark_ = ready.end();
+        marked_at_ = now;
+    } else if (now - marked_at_ >= worth_a_wake) {
+        marked_at_ = 0;
+        return true;
+    }
+    if (cut_ == 0) cut_ = ready.cut();
+    return false;
+}
+
 void processor::look_around() noexcept {
-    ready.start_round(pace_.round());
+    cut_ = 0;
+    std::uint32_t length = pace_.round();
+    if (home_.active() > 1 && !ready.always_looks()) length = std::min(length, note_runs());
+    ready.start_round(length);
     // Also true when recording has to end.
     if (is_trace_wanted() != (trace != nullptr)) [[unlikely]]
         follow_trace_control(*this);
@@ -60,6 +122,14 @@ void processor::look_around() noexcept {
 }
 
 fiber* processor::pick_at_round_end(fiber* yielder) noexcept {
+    if (const std::uint32_t left = std::exchange(cut_, 0); left != 0) {
+        // The round goes on; only has_waited() asked to be called again.
+        ready.start_round(left);
+        fiber* f = ready.pop();
+        if (f == nullptr) f = pick_elsewhere_instead_of(yielder);
+        offer_rest();
+        return f;
+    }
     if (has_policy() && yielder == nullptr)
         if (fiber* const stops = holder()->running.get();
             stops != nullptr && !stops->is_pinned.get())
@@ -209,10 +279,23 @@ void processor::take_in_front(fiber* list) noexcept {
 void processor::help_wanted() noexcept {
     const os::no_stop claimed_and_not_yet_woken;
     if (home_.idle.look().searching != 0) return;
-    if (looks_busy() || has_policy())
+    const bool at_once = home_.needs_watcher();
+    if (has_policy() || (looks_busy() && (at_once || has_waited_here())))
         wake_one();
-    else if (!home_.is_sampling.load(base::relaxed))
+    else if (at_once && !home_.is_sampling.load(base::relaxed))
         search::alert_watcher(home_);
+}
+
+// By its holder, which may have left it already.
+bool processor::has_waited_here() noexcept {
+    carrier_core* const c = this_carrier_core();
+    if (c->ownership.is_inside()) return has_waited();
+    const here at{c};
+    processor* const p = at.enter();
+    if (p == nullptr) return true;  // Another carrier has it now.
+    const bool it_has = p == this ? has_waited() : true;
+    at.leave();
+    return it_has;
 }
 
 void processor::wake_one() noexcept {

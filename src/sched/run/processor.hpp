@@ -149,6 +149,7 @@ public:
     // outside.
     void wait(os::nanoseconds limit, bool takes_events) noexcept {
         last_cpu.set(-1);
+        round_began_ = 0;
         arrived_ = waiting.wait(limit, takes_events);
     }
     [[nodiscard]] bool has_arrived() const noexcept { return arrived_ != nullptr; }
@@ -221,6 +222,10 @@ public:
     // What the detector looks at (sched/block/detection.cpp); null: it does not. Owned by the
     // thread that changes the cluster.
     processor_watch* watch = nullptr;
+    // Its fibers have run for long lately, or the one that runs does: the cluster needs a watcher.
+    // Written by its carrier, and by the detector.
+    base::atomic<bool> runs_long;
+    void set_runs_long(bool it_does) noexcept;
     // Its activity as the cluster's watcher last saw it. Owned by the watcher.
     std::uint64_t watched = 0;
     base::random random;  // Owned by its carrier.
@@ -249,6 +254,9 @@ private:
     bool visit_inboxes() noexcept;  // Returns whether the shared inbox brought something.
     void visit_timers() noexcept;
     void note_cpu() noexcept;
+    std::uint32_t note_runs() noexcept;
+    [[nodiscard]] bool has_waited() noexcept;
+    [[nodiscard]] bool has_waited_here() noexcept;
     void receive(fiber* list) noexcept;
     [[nodiscard]] bool belongs_here(const fiber& f) const noexcept {
         const processor* only = f.pinned_to.get();
@@ -268,6 +276,15 @@ private:
     // Owned by its carrier:
     timer_pace pace_;
     fiber* arrived_ = nullptr;  // What the last wait brought.
+    // note_runs(): when the round began, the switches until then, and how often runs were long.
+    os::nanoseconds round_began_ = 0;
+    std::uint64_t switches_before_ = 0;
+    unsigned long_runs_ = 0;
+    // has_waited(): the place behind those that wait since `marked_at_` (0: none do), and what is
+    // left of the round that was cut.
+    std::uint32_t mark_ = 0;
+    os::nanoseconds marked_at_ = 0;
+    std::uint32_t cut_ = 0;
 };
 
 }  // namespace ums::sched

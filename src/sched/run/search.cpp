@@ -35,6 +35,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
             // Looks once more, because a producer may have woken no processor when it saw this
             // searcher.
             if (searching) stop_searching(p);
+            p.set_runs_long(false);
             return nullptr;
         }
         if (home.is_paused()) [[unlikely]] {
@@ -72,11 +73,14 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         }
 
         if (!searching) home.idle.start_searching();
+        p.set_runs_long(false);
         c.leave(c.race);
         home.idle.join(p);
         // The idler's side of the protocol in idle_set.hpp. A read-modify-write made the work in an
-        // inbox or a policy visible, so a lone processor needs no fence beyond join()'s.
-        if (home.active() > 1) os::heavy_fence();  // Read after join(): see add_processor().
+        // inbox or a policy visible, and a processor that is idle or searches now makes work only
+        // after it has changed the set's word again, and then sees this join(). So only a processor
+        // that runs calls for a fence. active() is read after join(): see add_processor().
+        if (others_run(home)) os::heavy_fence();
         rescue = must_look_again(p) ? needed::none : wait(p);
         home.idle.quit(p);  // Or a waker has taken it out: either way it is searching now.
         searching = true;
@@ -97,21 +101,24 @@ bool search::must_look_again(processor& p) noexcept {
 void search::stop_searching(processor& p) noexcept {
     cluster& home = p.home();
     const bool last = home.idle.stop_searching();
-    if (!last || home.idle.look().idle == 0) return;
+    const auto seen = home.idle.look();
+    if (!last || seen.idle == 0) return;
     // A producer may have woken no processor because it saw this searcher. Its work is visible
-    // after the fence; if no other processor runs, the only producers are those that use a
+    // after the fence; if no processor but this one runs, the only producers are those that use a
     // read-modify-write.
-    if (others_run(home)) os::heavy_fence();
-    if (p.looks_busy() || home.looks_busy(p) || !home.shared_inbox.empty() ||
-        home.carriers.has_stopped())
+    const bool others = home.active() > seen.idle + seen.searching + 1;
+    if (others) os::heavy_fence();
+    if ((others && home.looks_busy(p)) || !home.shared_inbox.empty() || home.carriers.has_stopped())
         p.wake_one();
-    else if (others_run(home) && !home.is_sampling.load(base::seq_cst))
+    else if (p.looks_busy())
+        p.offer_rest();
+    else if (home.needs_watcher() && !home.is_sampling.load(base::seq_cst))
         alert_watcher(home);  // For the run-next slots that were filled meanwhile.
 }
 
 void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {
     cluster& home = p.home();
-    if (home.active() <= 1) return;
+    if (home.active() <= 1 || !home.needs_watcher()) return;
     // Pairs with the watcher, which stores watch_until, then reads the deadlines again.
     base::full_fence();
     if (home.idle.look().idle != 0 && until < home.watch_until.load(base::seq_cst))
@@ -214,6 +221,10 @@ search::needed search::wait(processor& p) noexcept {
     p.counters.idles.add(1);
     home.end_process_if_over();
     if (home.active() > 1) {
+        if (others_run(home) && !home.needs_watcher()) {
+            wait_in_driver(p, p.next_deadline(), false);
+            return needed::none;
+        }
         processor* none = nullptr;
         if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
             const needed found = watch(p);
@@ -221,7 +232,7 @@ search::needed search::wait(processor& p) noexcept {
             home.is_sampling.store(false, base::seq_cst);
             home.watcher.store(nullptr, base::seq_cst);
             // Another processor is to look after the running ones.
-            if (others_run(home))
+            if (others_run(home) && home.needs_watcher())
                 if (processor* next = home.idle.claim_any(true, &p)) next->notify();
             return found;
         }
@@ -255,6 +266,7 @@ search::needed search::watch(processor& p) noexcept {
     while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
         home.is_sampling.store(true, base::seq_cst);
         bool sampling = others_run(home);
+        if (sampling && !home.needs_watcher()) return needed::none;
         if (!sampling) {
             home.is_sampling.store(false, base::seq_cst);
             // A processor that leaves the idle set after this sees that there is no sampling. One

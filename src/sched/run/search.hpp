@@ -8,13 +8,29 @@
 // bounded time while others run; then it joins the idle set and waits in the driver. There is no
 // periodic wake-up while all are idle.
 //
-// The watcher: while others run, one idle processor also looks after them. It wakes at their
-// earliest deadline, and samples them after 50 us, then after twice that, up to 10 ms. It takes
-// what lies in a queue, and timers that are due. From a processor that has not switched since the
-// last sample, and so is stuck in a long computation, it also takes the fiber in the run-next slot.
-// When all are idle the watcher sleeps for the earliest deadline only. So two fibers that wake each
-// other on one processor need no wake-up of another, and yet a fiber is not stranded if the one
-// that made it ready then computes for a second.
+// Where it waits: the last one to become idle waits in the engine, the others in their own futex.
+// So as long as one processor can do the work, events come to that one, whose cache is warm, and no
+// other is woken. While it runs nobody is inside; it polls when it has nothing to run, and at the
+// end of its rounds, which take 50 us at most if runs last as before (processor::note_runs()). Nor
+// is another woken for a few ready fibers: only when one has waited as long as a wake-up costs
+// (processor::has_waited()).
+//
+// The watcher: where runs are long, one idle processor looks after those that run. It waits in the
+// engine, wakes at their earliest deadline, and samples them after 50 us, then after twice that, up
+// to 10 ms. It takes what lies in a queue, and timers that are due. From a processor that has not
+// switched since the last sample, and so is stuck in a long computation, it also takes the fiber in
+// the run-next slot. When all are idle the watcher sleeps for the earliest deadline only. Runs are
+// long where a processor's last ones were, or where the detector finds the same one twice
+// (sched/block/detection.cpp); without a detector, and under a policy of the application's, a
+// cluster always has a watcher while one is idle. So two fibers that wake each other on one
+// processor need no wake-up of another, and yet a fiber is not stranded if the one that made it
+// ready then computes for a second.
+//
+// Why events are not left to nobody: the word of the idle set orders those that become idle, and
+// the last one, which sees that nobody runs, goes inside, or finds there another that is idle, too.
+// One that is inside leaves only to run, and looks again when it has nothing more to run; or to
+// retire, and then remove_processor() wakes the first. A processor that runs on, or is blocked
+// where no carrier is left to take it over, is found by the detector.
 
 #include "sched/run/carrier.hpp"
 #include "sched/run/processor.hpp"

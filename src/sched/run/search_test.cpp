@@ -14,12 +14,15 @@
 
 #include <gtest/gtest.h>
 
+#include "sched/run/cluster.hpp"
+#include "sched/run/here.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
 #include "support/variant.hpp"
 #include "ums/cluster.hpp"
 #include "ums/run.hpp"
+#include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 
 namespace {
@@ -359,6 +362,20 @@ TEST_P(search_test, pinned_fibers_share_a_processor_with_ones_that_are_stolen) {
             for (fiber& f : pinned) f.join();
             for (fiber& f : free) f.join();
         }
+    });
+}
+
+// What one processor can do, the others sleep through. A sleep ends at one processor, which then
+// waits once, and may wake a few times for the detector or an interrupted run; when each event
+// alerted another processor, that one waited as often.
+TEST_P(search_test, what_one_processor_can_do_wakes_no_other) {
+    ums::run(options(), [] {
+        const ums::sched::cluster& home = *ums::sched::here{}.self->home_cluster.get();
+        if (home.needs_watcher()) GTEST_SKIP() << "without a detector, and under a policy, it does";
+        constexpr unsigned sleeps = 200;
+        const std::uint64_t before = ums::stats().idle_waits;
+        for (unsigned i = 0; i < sleeps; ++i) this_fiber::sleep_for(1ms);
+        EXPECT_LT(ums::stats().idle_waits - before, sleeps * 3 / 2);
     });
 }
 
