@@ -5,9 +5,9 @@
 //
 // mutex, timed_mutex, recursive_mutex and recursive_timed_mutex let a running caller barge past the
 // waiters. That is fastest when critical sections are short, because the lock does not stand idle
-// until a woken fiber gets a processor. A waiter that was overtaken overtakes_most times is handed
-// the lock. fair_mutex always hands the lock to the longest waiter: each unlock with waiters costs
-// a switch, and the lock goes round in the order of arrival.
+// until a woken fiber gets a processor. A waiter of a millisecond is handed the lock, and so is one
+// that was woken overtakes_most times in vain. fair_mutex always hands the lock to the longest
+// waiter: each unlock with waiters costs a switch, and the lock goes round in the order of arrival.
 //
 // Blocking:  lock() parks the fiber, never its processor; a plain kernel thread waits on a futex.
 //            Where nothing else could run meanwhile, lock() of a barging mutex first looks again
@@ -18,8 +18,10 @@
 //            of any but a fair_mutex wakes the most urgent first, but after overtakes_most such
 //            passes the one that was passed over. Waiters of clusters without priorities have
 //            priority 0.
-// Fairness:  mutex: the first waiter is woken, queues in front again if another was faster, and is
-//            handed the lock after overtakes_most such attempts.
+// Fairness:  mutex: the first waiter is woken, and stays in front if another was faster. An
+//            unlock() hands it the lock once it has waited for 1 ms in all, 100 us of them as the
+//            first; or after overtakes_most attempts. Callers that overtake it look at the clock
+//            every 40 us or sooner. Where sections suddenly grow, up to 256 go by before a look.
 //            fair_mutex: first come, first served.
 // Ordering:  what happens before an unlock() is visible after the lock() that follows it.
 // Lifetime:  the last holder may destroy the mutex as soon as its unlock() has returned. So may a
@@ -44,10 +46,13 @@ namespace ums {
 
 namespace impl {
 
-// The holder, with three flags in the low bits; see src/sync/mutex.cpp.
+// See src/sync/mutex.cpp.
 struct mutex_state {
-    std::uintptr_t owner = 0;
+    std::uintptr_t owner = 0;  // The holder, with three flags in the low bits.
     wait_list waiters;
+    // The holder's:
+    std::int32_t until_look = 0;  // How many overtake a waiter before one looks at the clock.
+    std::uint32_t depth = 0;      // Of a recursive mutex: how often it is held.
 };
 
 enum class handover : bool { barging, fair };
@@ -67,52 +72,46 @@ UMS_EXPORT bool is_held_by_caller(const mutex_state& m) noexcept;
 
 }  // namespace impl
 
-// How often others may overtake a woken waiter of a barging mutex before it is handed the lock.
+// How often a waiter of a barging mutex may be woken in vain before it is handed the lock.
 inline constexpr unsigned overtakes_most = 16;
 
 namespace impl {
 
-// Also counts how often the owner holds it; see recursive_calls.
-struct recursive_state {
-    mutex_state mutex;
-    std::uint32_t depth = 0;  // The owner's count.
-};
-
 // The owner may lock it again, and must unlock it as often.
 struct recursive_calls {
-    static void lock(recursive_state& m) {
+    static void lock(mutex_state& m) {
         if (again(m)) return;
-        calls::lock(m.mutex);
+        calls::lock(m);
         m.depth = 1;
     }
-    static bool try_lock(recursive_state& m) noexcept {
-        if (is_held_by_caller(m.mutex)) return deeper(m);
-        return first(m, calls::try_lock(m.mutex));
+    static bool try_lock(mutex_state& m) noexcept {
+        if (is_held_by_caller(m)) return deeper(m);
+        return first(m, calls::try_lock(m));
     }
-    static bool lock_until(recursive_state& m, deadline limit) {
-        if (is_held_by_caller(m.mutex)) return deeper(m);
-        return first(m, calls::lock_until(m.mutex, limit));
+    static bool lock_until(mutex_state& m, deadline limit) {
+        if (is_held_by_caller(m)) return deeper(m);
+        return first(m, calls::lock_until(m, limit));
     }
-    static bool lock_or_stop(recursive_state& m, deadline limit, const std::stop_token& stop) {
-        return again(m) || first(m, calls::lock_or_stop(m.mutex, limit, stop));
+    static bool lock_or_stop(mutex_state& m, deadline limit, const std::stop_token& stop) {
+        return again(m) || first(m, calls::lock_or_stop(m, limit, stop));
     }
-    static void unlock(recursive_state& m) noexcept {
+    static void unlock(mutex_state& m) noexcept {
         // A caller that does not own it must not touch the depth; unlock() below reports it.
-        if (is_held_by_caller(m.mutex) && --m.depth != 0) return;
-        calls::unlock(m.mutex);
+        if (is_held_by_caller(m) && --m.depth != 0) return;
+        calls::unlock(m);
     }
 
 private:
     using calls = mutex_calls<handover::barging>;
     static constexpr std::uint32_t most = ~std::uint32_t{0};
 
-    static bool again(recursive_state& m) {
-        if (!is_held_by_caller(m.mutex)) return false;
+    static bool again(mutex_state& m) {
+        if (!is_held_by_caller(m)) return false;
         if (!deeper(m)) throw_too_deep();
         return true;
     }
-    static bool deeper(recursive_state& m) noexcept { return m.depth != most && ++m.depth != 0; }
-    static bool first(recursive_state& m, bool locked) noexcept {
+    static bool deeper(mutex_state& m) noexcept { return m.depth != most && ++m.depth != 0; }
+    static bool first(mutex_state& m, bool locked) noexcept {
         if (locked) m.depth = 1;
         return locked;
     }
@@ -120,7 +119,7 @@ private:
 
 using barging_lock = lockable<mutex_state, mutex_calls<handover::barging>>;
 using fair_lock = lockable<mutex_state, mutex_calls<handover::fair>>;
-using recursive_lock = lockable<recursive_state, recursive_calls>;
+using recursive_lock = lockable<mutex_state, recursive_calls>;
 
 }  // namespace impl
 

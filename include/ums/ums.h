@@ -502,7 +502,7 @@ UMS_API int ums_fibers(int (*each)(void* context, const ums_fiber_info_t* one), 
 /* --- Mutexes (ums/mutex.hpp) ------------------------------------------------------------------ */
 
 enum ums_mutex_kind {
-    UMS_MUTEX_NORMAL,    /* A running fiber may overtake a waiter, 16 times at most. */
+    UMS_MUTEX_NORMAL,    /* Running fibers may overtake a waiter, for a millisecond. */
     UMS_MUTEX_FAIR,      /* First come, first served. */
     UMS_MUTEX_RECURSIVE, /* As normal; its owner may lock it again, and must unlock it as often. */
 };

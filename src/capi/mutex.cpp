@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// A ums_mutex_t holds what the C++ mutexes hold, a mutex_state or a recursive_state, and its kind.
+// A ums_mutex_t holds what the C++ mutexes hold, a mutex_state, and its kind.
 
 #include "ums/mutex.hpp"
 
@@ -14,19 +14,16 @@ using namespace ums::capi;
 namespace {
 
 using impl::mutex_state;
-using impl::recursive_state;
 using barging = impl::mutex_calls<impl::handover::barging>;
 using fair = impl::mutex_calls<impl::handover::fair>;
 using recursive = impl::recursive_calls;
 
-static_assert(sizeof(recursive_state) <= sizeof(ums_mutex_t::words));
-static_assert(std::is_standard_layout_v<recursive_state>, "its mutex_state comes first");
+static_assert(sizeof(mutex_state) <= sizeof(ums_mutex_t::words));
 
 mutex_state& state(ums_mutex_t* m) noexcept {
     UMS_DEBUG_ASSERT(m->kind <= UMS_MUTEX_RECURSIVE, "a mutex was never initialised");
     return object<mutex_state>(m);
 }
-recursive_state& nested(ums_mutex_t* m) noexcept { return object<recursive_state>(m); }
 
 }  // namespace
 
@@ -47,7 +44,7 @@ int ums_mutex_lock(ums_mutex_t* m) {
             case UMS_MUTEX_FAIR:
                 return fair::lock(state(m));
             case UMS_MUTEX_RECURSIVE:
-                return recursive::lock(nested(m));
+                return recursive::lock(state(m));
             default:
                 return barging::lock(state(m));
         }
@@ -62,7 +59,7 @@ int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
                     return fair::lock_until(state(m), limit);
                 case UMS_MUTEX_RECURSIVE:
                     // This is the form that throws if the mutex is locked too often.
-                    return recursive::lock_or_stop(nested(m), limit, std::stop_token{});
+                    return recursive::lock_or_stop(state(m), limit, std::stop_token{});
                 default:
                     return barging::lock_until(state(m), limit);
             }
@@ -71,7 +68,7 @@ int ums_mutex_lock_until(ums_mutex_t* m, int64_t deadline, ums_stop_t* stop) {
             case UMS_MUTEX_FAIR:
                 return fair::lock_or_stop(state(m), limit, *token);
             case UMS_MUTEX_RECURSIVE:
-                return recursive::lock_or_stop(nested(m), limit, *token);
+                return recursive::lock_or_stop(state(m), limit, *token);
             default:
                 return barging::lock_or_stop(state(m), limit, *token);
         }
@@ -83,7 +80,7 @@ int ums_mutex_trylock(ums_mutex_t* m) {
         case UMS_MUTEX_FAIR:
             return fair::try_lock(state(m)) ? 0 : -EBUSY;
         case UMS_MUTEX_RECURSIVE:
-            return recursive::try_lock(nested(m)) ? 0 : -EBUSY;
+            return recursive::try_lock(state(m)) ? 0 : -EBUSY;
         default:
             return barging::try_lock(state(m)) ? 0 : -EBUSY;
     }
@@ -96,7 +93,7 @@ int ums_mutex_unlock(ums_mutex_t* m) {
             fair::unlock(state(m));
             break;
         case UMS_MUTEX_RECURSIVE:
-            recursive::unlock(nested(m));
+            recursive::unlock(state(m));
             break;
         default:
             barging::unlock(state(m));

@@ -2,28 +2,39 @@
 //
 // The owner's word holds the address of the holder (0: there is none) and three flags.
 //
-//   has_waiters  the list is not empty. Changes only under the list's lock, together with the list.
-//   one_woken    barging: a waiter was woken to try again and has not tried yet; other waiters need
-//                not be woken meanwhile. Set with the release that wakes it, under the list's lock;
-//                cleared by that waiter, when it takes the mutex or under the list's lock.
+//   has_waiters  the list has a waiter that has not been woken.
+//   one_woken    barging: the first of the list was woken to try again and has not tried yet; no
+//                other is woken meanwhile. It stays in the list until it has the mutex.
 //   raised       the waiters lend their priority to the holder (sched/lock/urgency.hpp). Set under
 //                the list's lock, with the holder in the word: from then on the holder's unlock()
 //                takes the list's lock before the word changes, so code that holds that lock may
 //                touch the holder, and a lender may name it. The holder clears the flag there.
 //
-// So under the list's lock the owner may store the word: meanwhile other threads change it only by
-// taking a free mutex, or by setting flags under that lock.
+// The flags change only under the list's lock, together with the list. So under that lock the owner
+// may store the word: meanwhile other threads change it only by taking a free mutex.
 //
 // No waiter is forgotten: a waiter sets has_waiters under the lock while the mutex is held. The
 // holder's unlock then either wakes the first waiter or sees one_woken. In the second case the
-// woken waiter will take the mutex, or will clear one_woken and queue again while another fiber
-// holds the mutex; that holder then finds has_waiters without one_woken when it unlocks.
+// woken waiter will take the mutex, or will find that it was handed it, or will clear one_woken and
+// wait again while another fiber holds the mutex; that holder then finds has_waiters without
+// one_woken when it unlocks.
+//
+// A waiter does not starve. While it sleeps, those before it have their turns. While it is the
+// first, each unlock wakes it, or overtakes it because it was woken and has no processor yet. On
+// one processor it gets none as long as a holder computes on, for a whole time slice, and then it
+// comes just when the mutex is held. So an unlock that overtakes it looks at the clock now and
+// then, and hands it the mutex when it has waited for `wait_most`. That is the starvation mode of
+// Go's sync.Mutex (since Go 1.9; src/internal/sync/mutex.go), with two differences. There the
+// waiter itself finds that it starved, once it runs; here, as it may not run, the holder does. And
+// there each unlock in a crowd, whose members all wait that long, hands the mutex over in the order
+// of arrival, with a switch for each section; here the first is overtaken for `turn_least` all the
+// same, hundreds of times as long as a switch takes.
 //
 // The unlock's last access to the object is its release of the word, or of the list's lock before
 // it wakes a waiter that uses the object until then: see sync/wait_list.hpp. An unlock releases
-// both, first the word and then the list's lock, only when it has popped a waiter. That keeps the
-// object alive: either the word says has_waiters, or the popped waiter has yet to return from its
-// lock().
+// both, first the word and then the list's lock, only when there is a waiter that it wakes, or that
+// was woken. That keeps the object alive: a woken waiter has to take the list's lock before its
+// lock() returns, and one that was popped has yet to be woken.
 
 #include "ums/mutex.hpp"
 
@@ -33,6 +44,7 @@
 #include "os/cpu/topology.hpp"
 #include "sched/fiber/wait.hpp"
 #include "sched/lock/urgency.hpp"
+#include "sched/run/cluster.hpp"
 #include "sync/lock_order.hpp"
 #include "sync/mutex_state.hpp"
 #include "sync/wait_list.hpp"
@@ -60,29 +72,57 @@ constexpr int short_spin = 40, long_spin = 480, before_first_look = 32, between_
 std::uintptr_t self() noexcept { return reinterpret_cast<std::uintptr_t>(&sched::this_parkable()); }
 std::uintptr_t owner_of(std::uintptr_t seen) noexcept { return seen & ~flags; }
 
+// How long a waiter waits before it is handed the mutex, and how long the first one is overtaken at
+// least: see above.
+constexpr nanoseconds wait_most = 1'000'000, turn_least = 100'000;
+
+// The pace of the looks at the clock, each of which costs as much as five empty sections: the
+// number of holders from one to the next doubles while they take less than `soon`, as far as
+// `stretch_most`; if they took longer than `late`, the next one looks.
+constexpr nanoseconds soon = 10'000, late = 40'000;
+constexpr int stretch_most = 256;
+
+// The list's lock guards all of it.
 struct lock_waiter : waiter {
     using waiter::waiter;
-    unsigned overtaken = 0;  // How often it was woken and another fiber was faster.
-    // Guarded by the list's lock: how often a waiter behind this one was woken before it.
-    unsigned passed_over = 0;
-    bool is_owner = false;  // Guarded by the list's lock: the mutex was handed to it.
-    // Guarded by both locks (sched/lock/urgency.hpp). The code that takes it out of the list ends
-    // it.
+
+    // When it began to wait:
+    const std::uint32_t forks = sched::cluster::forks();
+    nanoseconds since = 0;
+    unsigned overtaken = 0;    // How often it was woken and another fiber was faster.
+    unsigned passed_over = 0;  // How often a waiter behind this one was woken before it.
+    bool is_owner = false;     // It was popped, and the mutex was handed to it.
+
+    // If it was woken to try: when that was for the first time; when an unlock last looked at the
+    // clock, and after how many holders the next look comes.
+    nanoseconds first_woken = 0, looked = 0;
+    int stretch = 1;
+
+    // Guarded by both locks (sched/lock/urgency.hpp). The code that takes it out of the list or
+    // wakes it ends it.
     sched::lender lends;
 };
 
-// Takes the mutex if it is free, past those that wait, and clears `clear` in the same step.
-bool barge(word owner, std::uintptr_t me, std::uintptr_t& seen, std::uintptr_t clear = 0) noexcept {
+lock_waiter* first_of(const wait_list& list) noexcept {
+    return static_cast<lock_waiter*>(list.first);
+}
+
+// Takes the mutex if it is free, past those that wait, and counts that it overtakes the woken one.
+bool barge(mutex_state& m, std::uintptr_t me, std::uintptr_t& seen) noexcept {
     while (owner_of(seen) == 0)
         // sync(mutex): sees what the last holder did before its unlock, and publishes what this one
         // is to a waiter that lends to it.
-        if (owner.compare_exchange(seen, (seen & ~clear) | me, base::acq_rel, base::relaxed))
+        if (word{m.owner}.compare_exchange(seen, seen | me, base::acq_rel, base::relaxed)) {
+            if ((seen & one_woken) != 0) [[unlikely]]
+                --m.until_look;
             return true;
+        }
     return false;
 }
 
-// Looks again for a while. `woken` says that the caller was woken to try.
-bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
+// Looks again for a while. Also ends when the mutex has been handed to the caller.
+bool spin(mutex_state& m, std::uintptr_t me) noexcept {
+    word owner{m.owner};
     static const bool alone = os::usable_cpus() == 1;
     if (alone) return false;
     // relaxed: barge() acquires.
@@ -92,7 +132,7 @@ bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
         for (int i = 0; i < pauses; ++i) base::spin_pause();
         spent += pauses;
         seen = owner.load(base::relaxed);
-        return barge(owner, me, seen, woken);
+        return owner_of(seen) == me || barge(m, me, seen);
     };
     while (spent < short_spin && (seen & has_waiters) == 0)
         if (look_after(1)) return true;
@@ -101,18 +141,65 @@ bool spin(word owner, std::uintptr_t me, std::uintptr_t woken) noexcept {
     return false;
 }
 
-// Requires: the list's lock. Takes a free mutex, or sets has_waiters. Clears `clear` either way.
-bool take_or_announce(word owner, std::uintptr_t me, bool others_wait,
-                      std::uintptr_t clear) noexcept {
+// --- These require the list's lock: ---
+
+// has_waiters, if a waiter beside `woken` is in the list.
+std::uintptr_t waiters_flag(const wait_list& list, const waiter* woken) noexcept {
+    return empty(list) || (list.first == woken && woken->next == woken) ? 0 : has_waiters;
+}
+
+// Takes a free mutex, or sets has_waiters.
+bool take_or_announce(mutex_state& m, std::uintptr_t me) noexcept {
+    word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
-    for (;;) {
-        const bool is_free = owner_of(seen) == 0;
-        const std::uintptr_t kept = seen & (one_woken | raised) & ~clear;
-        const std::uintptr_t next = is_free ? me | kept | (others_wait ? has_waiters : 0)
-                                            : owner_of(seen) | kept | has_waiters;
+    while (!barge(m, me, seen))
         // sync(mutex): as in barge().
-        if (owner.compare_exchange(seen, next, base::acq_rel, base::relaxed)) return is_free;
+        if (owner.compare_exchange(seen, seen | has_waiters, base::acq_rel, base::relaxed))
+            return false;
+    return true;
+}
+
+// The waiter comes first, as the one that was woken to try. That it does not count as queued makes
+// a wait that gives up wait for the wake-up: see park_on().
+void mark_woken(wait_list& list, lock_waiter& w) noexcept {
+    if (list.first != &w) {
+        remove(list, w);
+        push_front(list, w);
     }
+    w.is_queued = false;
+}
+
+// The woken waiter tries: takes a free mutex, or one that it has already, and leaves the list; or
+// waits again. Clears one_woken.
+bool take_or_stay(mutex_state& m, lock_waiter& w, std::uintptr_t me) noexcept {
+    word owner{m.owner};
+    std::uintptr_t seen = owner.load(base::relaxed);
+    w.is_queued = true;
+    for (;;) {
+        const bool is_mine = owner_of(seen) == 0 || owner_of(seen) == me;
+        const std::uintptr_t next = (seen & ~one_woken) | (is_mine ? me : has_waiters);
+        // sync(mutex): as in barge(); also sees the section of a holder that handed it over.
+        if (!owner.compare_exchange(seen, next, base::acq_rel, base::relaxed)) continue;
+        if (is_mine)
+            remove(m.waiters, w);
+        else
+            ++w.overtaken;
+        return is_mine;
+    }
+}
+
+// Whether an unlock that overtakes the woken waiter hands it the mutex. If not, says when to look
+// again.
+[[gnu::noinline]] bool is_due(mutex_state& m, lock_waiter& w) noexcept {
+    const nanoseconds now = os::now(), took = now - w.looked;
+    if (now - w.since >= wait_most && now - w.first_woken >= turn_least) return true;
+    w.looked = now;
+    if (took > late)
+        w.stretch = 1;
+    else if (took < soon)
+        w.stretch = std::min(2 * w.stretch, stretch_most);
+    m.until_look = w.stretch;
+    return false;
 }
 
 // Calls each() with the lender of each waiter that has begun to lend, or could.
@@ -125,8 +212,8 @@ void for_each_lender(wait_list& list, auto each) noexcept {
     } while (w != list.first);
 }
 
-// Requires: the list's lock. Makes the waiters lend to the holder. `newest` is the waiter that came
-// last and begins to lend with this; null: the holder is new.
+// Makes the waiters lend to the holder. `newest` is the waiter that came last and begins to lend
+// with this; null: the holder is new.
 [[gnu::cold, gnu::noinline]] void lend_to_holder(mutex_state& m, lock_waiter* newest) noexcept {
     const urgency::section all_lists;
     if (newest != nullptr) urgency::begin(newest->lends, *newest->who);
@@ -150,8 +237,7 @@ void for_each_lender(wait_list& list, auto each) noexcept {
     urgency::settle(&holder);
 }
 
-// Requires: the list's lock. The holder calls this when it is about to release the mutex for which
-// it was lent something.
+// The holder calls this when it is about to release the mutex for which it was lent something.
 [[gnu::cold, gnu::noinline]] void give_back(mutex_state& m, parkable& holder) noexcept {
     if (!holder.is_fiber) return;
     const urgency::section all_lists;
@@ -159,35 +245,51 @@ void for_each_lender(wait_list& list, auto each) noexcept {
     urgency::settle_less(static_cast<sched::fiber*>(&holder));
 }
 
-// Requires: the list's lock. `w` has left the list.
+// `w` has left the list, or is woken.
 [[gnu::cold, gnu::noinline]] void end_lending(lock_waiter& w) noexcept {
     const urgency::section all_lists;
     urgency::settle_less(urgency::end(w.lends));
 }
 
-// Requires: the list's lock. Pops the most urgent waiter, of equals the first; but before that, the
-// first waiter that was passed over so often that it is its turn. Each waiter before the popped one
-// counts that it was passed over.
-[[gnu::cold, gnu::noinline]] waiter* pop_most_urgent(wait_list& list) noexcept {
+// The most urgent waiter, of equals the first; but before that, the first waiter that was passed
+// over so often that it is its turn. Each waiter before it counts that it was passed over.
+[[gnu::cold, gnu::noinline]] lock_waiter* most_urgent(wait_list& list) noexcept {
     if (empty(list)) return nullptr;
-    waiter* most = list.first;
+    lock_waiter* most = first_of(list);
     int highest = least_priority - 1;
     waiter* w = list.first;
     do {
         if (static_cast<lock_waiter*>(w)->passed_over >= overtakes_most) {
-            most = w;
+            most = static_cast<lock_waiter*>(w);
             break;
         }
         if (const int its = urgency::of(*w->who); its > highest) {
-            most = w;
+            most = static_cast<lock_waiter*>(w);
             highest = its;
         }
         w = w->next;
     } while (w != list.first);
     for (w = list.first; w != most; w = w->next) ++static_cast<lock_waiter*>(w)->passed_over;
-    remove(list, *most);
     return most;
 }
+
+// In the child of a fork() (docs/fork-and-pause.md): those that the parent's fibers and threads
+// left in the list, all of them in front of the child's own, would never take what they are given.
+void drop_left_behind(mutex_state& m) noexcept {
+    lock_waiter* w = first_of(m.waiters);
+    if (w == nullptr || w->forks == sched::cluster::forks()) [[likely]]
+        return;
+    do {
+        if (w->lends.who != nullptr) end_lending(*w);
+        w->is_queued = true;
+        remove(m.waiters, *w);
+        w = first_of(m.waiters);
+    } while (w != nullptr && w->forks != sched::cluster::forks());
+    // relaxed: nothing is published.
+    word{m.owner}.fetch_and(~(one_woken | (w == nullptr ? has_waiters : 0)), base::relaxed);
+}
+
+// --- To here. ---
 
 template <handover kind>
 [[gnu::noinline]] bool lock_slow(mutex_state& m, std::uintptr_t me, nanoseconds until,
@@ -200,23 +302,27 @@ template <handover kind>
     lock_waiter w{*reinterpret_cast<parkable*>(me)};
     const sched::lock_wait now{*w.who, sched::wait_kind::mutex, &m, m.owner,
                                until == os::never && (stop == nullptr || !stop->stop_possible())};
-    std::uintptr_t clear = 0;
-    for (;;) {
-        if (kind == handover::barging && spin(owner, me, clear)) return true;
+    for (bool is_woken = false;; is_woken = true) {
+        const bool has_it = kind == handover::barging && spin(m, me);
+        if (has_it && !is_woken) return true;
         list_guard guard{m.waiters};
-        if (take_or_announce(owner, me, !empty(m.waiters), clear)) return true;
-        clear == 0 ? push_back(m.waiters, w) : push_front(m.waiters, w);
+        drop_left_behind(m);
+        if (is_woken ? take_or_stay(m, w, me) : take_or_announce(m, me)) return true;
+        if (!is_woken) {
+            if (kind == handover::barging) w.since = os::now();
+            push_back(m.waiters, w);
+        }
         if (urgency::counts()) [[unlikely]]
             lend_to_holder(m, &w);
         if (park_on(guard, w, until, stop) != reason::wake) {
             if (w.lends.who != nullptr) end_lending(w);
-            // relaxed: nothing is published.
-            if (empty(m.waiters)) owner.fetch_and(~has_waiters, base::relaxed);
+            // relaxed, both: nothing is published, and this is under the lock.
+            const bool one = (owner.load(base::relaxed) & one_woken) != 0;
+            if (waiters_flag(m.waiters, one ? m.waiters.first : nullptr) == 0)
+                owner.fetch_and(~has_waiters, base::relaxed);
             return false;
         }
         if (w.is_owner) return true;
-        ++w.overtaken;
-        clear = one_woken;
     }
 }
 
@@ -226,23 +332,41 @@ template <handover kind>
     __builtin_unreachable();
 }
 
+// Requires: the list's lock, and that the word is the caller's. Makes it the waiter's.
+void give(mutex_state& m, lock_waiter& to, std::uintptr_t flags_after) noexcept {
+    // sync(mutex): publishes the section to the next holder.
+    word{m.owner}.store(reinterpret_cast<std::uintptr_t>(to.who) | flags_after, base::release);
+    // Waiters that stay may be more urgent than the new holder. It needs the list's lock, or has
+    // not been woken, so the mutex stays alive.
+    if (urgency::counts() && (flags_after & has_waiters) != 0) [[unlikely]]
+        lend_to_holder(m, nullptr);
+}
+
 template <handover kind>
 [[gnu::noinline]] void unlock_slow(mutex_state& m, std::uintptr_t seen,
                                    std::uintptr_t me) noexcept {
     if (owner_of(seen) != me) refuse_unlock(seen);
     word owner{m.owner};
     list_guard guard{m.waiters};
-    // relaxed: the flag is set under this lock.
-    if ((owner.load(base::relaxed) & raised) != 0) [[unlikely]] {
+    drop_left_behind(m);
+    seen = owner.load(base::relaxed);  // relaxed: the flags are set under this lock.
+    if ((seen & raised) != 0) [[unlikely]] {
         owner.fetch_and(~raised, base::relaxed);
         give_back(m, *reinterpret_cast<parkable*>(me));
         guard.unlock();
         mutex_calls<kind>::unlock(m);
         return;
     }
-    const bool by_priority = urgency::counts();
-    auto* w = static_cast<lock_waiter*>(
-        kind == handover::barging && by_priority ? pop_most_urgent(m.waiters) : pop(m.waiters));
+    if ((seen & one_woken) != 0) {
+        if (lock_waiter& woken = *first_of(m.waiters); is_due(m, woken))
+            give(m, woken, seen & flags);
+        else
+            // sync(mutex): publishes the section to the next holder.
+            owner.store(seen & flags, base::release);
+        return;
+    }
+    lock_waiter* const w = kind == handover::barging && urgency::counts() ? most_urgent(m.waiters)
+                                                                          : first_of(m.waiters);
     if (w == nullptr) {
         // The waiter gave up, and cleared has_waiters. The word's release must come last.
         guard.unlock();
@@ -252,15 +376,18 @@ template <handover kind>
     if (w->lends.who != nullptr) [[unlikely]]
         end_lending(*w);
     parkable& who = *w->who;
-    const std::uintptr_t more = empty(m.waiters) ? 0 : has_waiters;
-    w->is_owner = kind == handover::fair || w->overtaken >= overtakes_most;
-    // sync(mutex): publishes the section to the next holder.
-    owner.store(w->is_owner ? reinterpret_cast<std::uintptr_t>(&who) | more : more | one_woken,
-                base::release);
-    // Waiters that stay may be more urgent than the new holder. It has not been woken, so the mutex
-    // stays alive.
-    if (by_priority && w->is_owner && more != 0) [[unlikely]]
-        lend_to_holder(m, nullptr);
+    if (kind == handover::fair || w->overtaken >= overtakes_most) {
+        remove(m.waiters, *w);
+        w->is_owner = true;
+        give(m, *w, waiters_flag(m.waiters, nullptr));
+    } else {
+        mark_woken(m.waiters, *w);
+        w->looked = os::now();
+        if (w->first_woken == 0) w->first_woken = w->looked;
+        m.until_look = w->stretch;
+        // sync(mutex): publishes the section to the next holder.
+        owner.store(waiters_flag(m.waiters, w) | one_woken, base::release);
+    }
     guard.unlock();
     sched::wake(who);
 }
@@ -272,7 +399,7 @@ bool lock_until(mutex_state& m, nanoseconds until, const std::stop_token* stop) 
     // Read first: with waiters a free word is not zero, and a failed compare-and-swap costs as much
     // as one that succeeds.
     std::uintptr_t seen = owner.load(base::relaxed);
-    if (barge(owner, me, seen)) return true;
+    if (barge(m, me, seen)) return true;
     return lock_slow<kind>(m, me, until, stop);
 }
 
@@ -289,7 +416,7 @@ template <handover kind>
 bool mutex_calls<kind>::try_lock(mutex_state& m) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
-    if (!barge(owner, self(), seen)) return false;
+    if (!barge(m, self(), seen)) return false;
     after_lock(m);
     return true;
 }
@@ -314,10 +441,12 @@ void mutex_calls<kind>::unlock(mutex_state& m) noexcept {
     const std::uintptr_t me = self();
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
-    while (owner_of(seen) == me && (seen & raised) == 0 &&
-           ((seen & has_waiters) == 0 || (seen & one_woken) != 0))
+    for (;;) {
+        const std::uintptr_t rest = seen ^ me;  // The flags, if the caller is the holder.
+        if (rest != 0 && ((rest & ~has_waiters) != one_woken || m.until_look <= 0)) break;
         // sync(mutex): publishes the section to the next holder.
-        if (owner.compare_exchange(seen, seen & flags, base::release, base::relaxed)) return;
+        if (owner.compare_exchange(seen, rest, base::release, base::relaxed)) return;
+    }
     unlock_slow<kind>(m, seen, me);
 }
 

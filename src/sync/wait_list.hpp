@@ -47,7 +47,7 @@ struct waiter {
     // Guarded by the list's lock:
     waiter* next = nullptr;
     waiter* previous = nullptr;
-    bool is_queued = false;
+    bool is_queued = false;  // It is in the list, and no waker is about to wake it.
 };
 
 }  // namespace ums::impl
@@ -85,7 +85,7 @@ void remove(wait_list& list, waiter& w) noexcept;  // Requires: w is queued here
 // Pops all waiters, linked by `next`; the caller reads `next` before it wakes each.
 [[nodiscard]] waiter* pop_all(wait_list& list) noexcept;
 
-// Requires: `w` is the caller's own, was pushed in this section, and `guard` holds the lock. Parks
+// Requires: `w` is the caller's own and queued, and `guard` holds the lock. Parks
 // without the lock. reason::wake: a waker popped `w`, and the lock is not held. Otherwise `w` was
 // withdrawn at the deadline or the stop, and the lock is held again, so that the caller can correct
 // what counts the waiters.

@@ -41,8 +41,8 @@ TEST_F(capi_cxx_test, a_recursive_mutex_that_was_locked_too_often_says_so) {
     ASSERT_EQ(ums_stop_create(&stop), 0);
     ASSERT_EQ(ums_mutex_lock(&m), 0);
     auto set_depth = [&m](std::uint32_t depth) {
-        std::memcpy(reinterpret_cast<char*>(&m) + offsetof(ums::impl::recursive_state, depth),
-                    &depth, sizeof depth);
+        std::memcpy(reinterpret_cast<char*>(&m) + offsetof(ums::impl::mutex_state, depth), &depth,
+                    sizeof depth);
     };
     set_depth(~std::uint32_t{0});
     EXPECT_EQ(ums_mutex_lock(&m), -EAGAIN);

@@ -407,6 +407,45 @@ TEST_F(fork_test, no_eventfd_is_the_parents_and_the_childs) {
     });
 }
 
+// The child takes a mutex twice, for which fibers that it left behind wait. `woken` says that one
+// of them was woken to try before the fork.
+template <class Mutex>
+void take_where_others_wait(bool woken) {
+    ums::run(one_processor, [woken] {
+        Mutex m;
+        m.lock();
+        std::vector<ums::fiber> others;
+        for (int i = 0; i < 2; ++i) others.emplace_back([&] { const std::lock_guard hold{m}; });
+        this_fiber::yield();
+        if (woken) {
+            m.unlock();
+            m.lock();
+        }
+        EXPECT_EQ(in_child([&] {
+                      int sum = 0;
+                      ums::fiber also{[&] {
+                          const std::lock_guard hold{m};
+                          sum += 40;
+                      }};
+                      this_fiber::yield();
+                      m.unlock();
+                      also.join();
+                      const std::lock_guard hold{m};
+                      return sum + 2;
+                  }),
+                  fine);
+        m.unlock();
+        for (ums::fiber& f : others) f.join();
+    });
+}
+
+TEST_F(fork_test, a_mutex_of_the_child_passes_by_those_that_were_left_behind) {
+    take_where_others_wait<ums::mutex>(false);
+    take_where_others_wait<ums::mutex>(true);
+    take_where_others_wait<ums::recursive_mutex>(false);
+    take_where_others_wait<ums::fair_mutex>(false);
+}
+
 TEST_F(fork_test, joining_a_fiber_that_was_left_behind_returns) {
     ums::run(two, [] {
         ums::counting_semaphore<> never{0};

@@ -2,6 +2,7 @@
 // variants: migrate fifo p1 nomembarrier nosync deadlock policies
 #include "ums/mutex.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -228,7 +229,7 @@ TEST_F(mutex_base_test, a_recursive_one_is_free_after_as_many_unlocks) {
 }
 
 TEST_F(mutex_base_test, a_recursive_one_that_was_locked_too_often_throws_from_lock_alone) {
-    using state = ums::impl::recursive_state;
+    using state = ums::impl::mutex_state;
     static_assert(std::is_standard_layout_v<ums::recursive_timed_mutex> &&
                   sizeof(ums::recursive_timed_mutex) == sizeof(state));
     on_a_fiber_and_on_a_thread([] {
@@ -293,6 +294,46 @@ TEST_F(mutex_base_test, a_barging_one_is_handed_over_after_some_overtakes) {
         }
         EXPECT_LE(sections, ums::overtakes_most + 2);
         waiter.join();
+    });
+}
+
+// The holder computes under the lock again and again, and never parks of itself. So another fiber
+// gets the lock by a hand-over only, which is due when it has waited for a millisecond: some ten
+// sections of the holder's, however slow the machine. Where the waiter is stopped before it waits,
+// it loses a time slice.
+TYPED_TEST(mutex_test, a_waiter_of_a_millisecond_is_handed_the_lock) {
+    ums::run({.processors = 1}, [] {
+        constexpr int waits = 5;
+        TypeParam m;
+        std::atomic<bool> is_inside = false, is_awaited = false, is_over = false;
+        std::atomic<unsigned> sections = 0;
+        fiber holder{[&] {
+            while (!is_over) {
+                const std::lock_guard guard{m};
+                is_inside = true;
+                while (!is_awaited && !is_over) this_fiber::yield();
+                is_inside = false;
+                const auto begin = steady_clock::now();
+                while (steady_clock::now() - begin < 100us) {
+                }
+                ++sections;
+            }
+        }};
+        std::vector<unsigned> overtaken;
+        for (int i = 0; i < waits; ++i) {
+            while (!is_inside) this_fiber::yield();
+            const unsigned before = sections;
+            is_awaited = true;
+            m.lock();
+            overtaken.push_back(sections - before);
+            is_awaited = false;
+            if (i + 1 == waits) is_over = true;
+            m.unlock();
+        }
+        holder.join();
+        std::sort(overtaken.begin(), overtaken.end());
+        EXPECT_LE(overtaken[waits / 2], 20u);
+        EXPECT_LE(overtaken.back(), 1000u);
     });
 }
 

@@ -99,9 +99,10 @@ public:
     // In the child: of all clusters there are.
     static void leave_all_behind() noexcept;
     // A cluster of the parent's: nothing runs it, and fibers that become ready there are forgotten.
-    [[nodiscard]] bool is_left_behind() const noexcept {
-        // relaxed: it changes while there is one thread.
-        return born_after_ != forks_.load(base::relaxed);
+    [[nodiscard]] bool is_left_behind() const noexcept { return born_after_ != forks(); }
+    // How many forks of fibers led to this process.
+    [[nodiscard]] static std::uint32_t forks() noexcept {
+        return forks_.load(base::relaxed);  // relaxed: it changes while there is one thread.
     }
     // In the child: ends the process if no fiber is left in it. By an idle processor, outside.
     void end_process_if_over() const noexcept {
@@ -196,7 +197,6 @@ private:
     void end_process_after_last() const noexcept;
 
     static constinit cluster* all_clusters_;
-    // How many forks of fibers led to this process.
     static inline constinit base::atomic<std::uint32_t> forks_;
     // In the child of a fork(), its default cluster. Set before another thread is there.
     static inline constinit cluster* ends_process_ = nullptr;
@@ -219,7 +219,7 @@ private:
     base::atomic<unsigned> size_;    // Slots of all_ in use.
     base::atomic<unsigned> active_;  // The first active_ of them are not retired.
 
-    const std::uint32_t born_after_ = forks_.load(base::relaxed);
+    const std::uint32_t born_after_ = forks();
 
     pausing pauses_{*this};
 
