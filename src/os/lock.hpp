@@ -32,11 +32,10 @@
 #include "base/cache_line.hpp"
 #include "os/clock.hpp"
 #include "os/futex.hpp"
+#include "os/lock_rank.hpp"
 #include "os/no_stop.hpp"
 
 namespace ums::os {
-
-enum class lock_rank : unsigned char { change, depot, timers, idle, policy, carriers, leaf };
 
 // How a lock's word is taken. Word is base::atomic or base::atomic_ref.
 struct lock_states {

@@ -82,7 +82,7 @@
 #include "os/clock.hpp"
 #include "os/cpu/membarrier.hpp"
 #include "os/futex.hpp"
-#include "os/lock.hpp"
+#include "os/lock_rank.hpp"
 #include "os/no_stop.hpp"
 
 namespace ums::tso {
@@ -207,6 +207,10 @@ public:
 
     // Whether the strand that was made as the nth has returned. Call it at rest.
     [[nodiscard]] bool is_done(std::size_t n) const { return pool_[n]->next.kind == op::done; }
+    // It sleeps, and would continue by itself if there were more `timeouts`.
+    [[nodiscard]] bool sleeps_for_a_time(std::size_t n) const {
+        return pool_[n]->next.kind == op::asleep_for;
+    }
 
     // --- For strands ---
     // The search has seen this state before: endless strands return.

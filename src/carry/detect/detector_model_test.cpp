@@ -20,6 +20,7 @@
 
 #include "internal/modelled/mutants.hpp"
 #include "internal/modelled/surroundings.hpp"
+#include "os/lock.hpp"
 #include "os/thread/slice.hpp"
 
 #define base modelled_base

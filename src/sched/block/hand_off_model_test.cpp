@@ -24,6 +24,7 @@
 
 #include "internal/modelled/mutants.hpp"
 #include "internal/modelled/surroundings.hpp"
+#include "os/lock.hpp"
 #include "ums/this_fiber.hpp"
 
 #define base modelled_base

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "internal/exclusion_model.hpp"
+#include "os/lock.hpp"
 #include "support/scale.hpp"
 
 // The part of os/lock.hpp that sched/lock/bias.hpp uses.

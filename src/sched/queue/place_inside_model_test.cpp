@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "internal/tso_model.hpp"
+#include "os/lock.hpp"
 
 #define base modelled_base
 #define os modelled_os

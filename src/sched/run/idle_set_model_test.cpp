@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "internal/tso_model.hpp"
+#include "os/lock.hpp"
 #include "sched/run/processor.hpp"  // The real one: idle_set.cpp must not include it again.
 #include "support/scale.hpp"
 
