@@ -24,6 +24,10 @@ namespace bench {
 template <class Session>
 class epoll_server {
 public:
+    // `is_tcp`: its connections have TCP_NODELAY.
+    explicit epoll_server(int listener = listen_on_loopback(SOCK_NONBLOCK), bool is_tcp = true)
+        : listener_{listener}, is_tcp_{is_tcp} {}
+
     // Does not return.
     void run() {
         watch(listener_, EPOLLIN, EPOLL_CTL_ADD);
@@ -63,7 +67,7 @@ private:
                 if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR) return;
                 checked(socket, "accept4");
             }
-            send_at_once(socket);
+            if (is_tcp_) send_at_once(socket);
             const auto index = static_cast<std::size_t>(socket);
             if (index >= connections_.size()) connections_.resize(index + 1);
             connections_[index] = std::make_unique<connection>();
@@ -108,7 +112,8 @@ private:
     }
 
     int loop_ = checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1");
-    int listener_ = listen_on_loopback(SOCK_NONBLOCK);
+    int listener_;
+    bool is_tcp_;
     std::vector<std::unique_ptr<connection>> connections_;  // By descriptor.
     std::vector<char> input_ = std::vector<char>(std::size_t{64} << 10U);
     std::string output_;
