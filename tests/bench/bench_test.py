@@ -27,11 +27,18 @@ NATIVE = {"std::thread", "ums"}
 BOTH_BOOSTS = {"boost.fiber", "boost.fiber static", "go"}
 SPEED = {"ns_per_op", "ops_per_s"}
 SERVING = {"ops_per_s", "cpu_us_per_request", "p50_us", "p99_us", "p999_us", "bytes_per_connection"}
+# The system calls of each operation are not counted in every row.
+CALLS = {"calls_per_op", "reads_per_op", "writes_per_op", "waits_per_op", "futexes_per_op", "controls_per_op",
+         "masks_per_op", "others_per_op"}
+LONE = {"ops_per_s", "cpu_us_per_op", "all_cpu_us_per_op", "p50_us", "p99_us", "p999_us", "max_us", "voluntary_per_op",
+        "involuntary_per_op"}
 POLICIES = {"ums"} | {"ums " + policy for policy in (
     "global_fifo", "local_locked", "local_mpsc", "local_mpsc_intrusive", "priority", "earliest_deadline_first",
     "fair_share")}
 # The peers of the policies.
 SCHEDULERS = BOTH_BOOSTS | {one + " shared_work" for one in BOTH_BOOSTS - {"go"}}
+# On one CPU it would be the same as ums.
+ONE = {"ums one"} if len(os.sched_getaffinity(0)) > 1 else set()
 BENCHES = {
     "yield": (NATIVE, BOTH_BOOSTS, SPEED),
     "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
@@ -55,6 +62,7 @@ BENCHES = {
     "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
     "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},
                     {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
+    "lone": (NATIVE | {"epoll", "ums elsewhere", "ums-worker"} | ONE, {"go"}, LONE),
     "workers": (NATIVE | {"ums-worker"}, BOTH_BOOSTS, SPEED),
     "completion": ({"std::thread", "thread pool", "ums-worker"}, set(), SPEED),
     "migrate": (POLICIES, set(), SPEED),
@@ -64,7 +72,7 @@ BENCHES = {
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "detector", "beside", "block_ms", "slice_us", "steps", "schedulers", "repetitions", "connections", "pipeline", "client", "engine"}
+            "detector", "beside", "rate", "gap_us", "compute_us", "block_ms", "slice_us", "steps", "schedulers", "repetitions", "connections", "pipeline", "client", "engine"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
@@ -132,6 +140,15 @@ BAD_INPUT = [
     (["bench", "echo", "--client", "wrk"], "'wrk'"),
     (["bench", "http", "--client", "ums"], "'ums'"),
     (["bench", "connections", "--client", "own"], "--client"),
+    (["bench", "lone", "--ways", "pipe,fifo"], "'fifo'"),
+    (["bench", "lone", "--ways", "pipe,"], "--ways"),
+    (["bench", "lone", "--rates", "0"], "--rates"),
+    (["bench", "lone", "--fibers", "10"], "--fibers"),
+    (["bench", "lone", "--runtimes", "nginx"], "'nginx'"),
+    (["bench", "echo", "--ways", "pipe"], "--ways"),
+    (["bench", "yield", "--rates", "10"], "--rates"),
+    (["bench", "all", "--ways", "pipe"], "--ways"),
+    (["bench", "list", "--ways", "pipe"], "list"),
     (["bench", "echo", "--cycles"], "--cycles"),
     (["bench", "connections", "--pipeline", "1"], "--pipeline"),
     (["bench", "memcached", "--runtimes", "nginx"], "'nginx'"),
@@ -170,7 +187,7 @@ class Rows(unittest.TestCase):
         expected = always | {one for one in where_built if has_peer(bench, one)}
         self.assertEqual({row["runtime"] for row in document["rows"]}, expected)
         for row in document["rows"]:
-            self.check_row(row, figures, "connections" if bench in SERVERS else "fibers")
+            self.check_row(row, figures, "connections" if bench in SERVERS | {"lone"} else "fibers")
 
     def check_row(self, row, figures, runners="fibers"):
         self.assertNotIn("error", row)
@@ -180,6 +197,8 @@ class Rows(unittest.TestCase):
         # Figures of the UMS API's rows.
         own = {"told_p50_us", "told_p99_us", "switch_us", "worst_switch_us"}
         found -= own if row["runtime"] == "ums-worker" else set()
+        if figures is LONE and CALLS <= found:
+            found -= CALLS
         self.assertEqual(found, figures, row)
         for figure in found:
             self.assertLessEqual(row[figure + "_min"], row[figure], row)
@@ -235,7 +254,7 @@ class Rows(unittest.TestCase):
             html = pathlib.Path(page).read_text()
         self.assertIn("ums bench demo --quick", html)
         documents = json.loads(done.stdout)["benches"]
-        self.assertEqual([one["bench"] for one in documents], ["workers", "blocking", "memory"])
+        self.assertEqual([one["bench"] for one in documents], ["workers", "blocking", "lone", "memory"])
         for one in documents:
             self.assertIn("ums", {row["runtime"] for row in one["rows"]})
         captions = re.findall(r"<figcaption>(.*?)</figcaption>", html)
@@ -424,6 +443,52 @@ class Rows(unittest.TestCase):
             self.assertEqual(os.geteuid(), 0)
         else:
             self.assertIn("2000 connections were left out", done.stderr)
+
+    def test_lone_has_a_row_for_each_way_value_and_runtime(self):
+        cpus = len(os.sched_getaffinity(0))
+        done = run("bench", "lone", "--quick", "--ways", "pipe,echo,open", "--connections", "1,3", "--rates", "500,2000",
+                   "--processors", f"1,{cpus}" if cpus > 1 else "1", "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        for runtime in {row["runtime"] for row in rows}:
+            found = {(row["processors"], row["way"], row["connections"], row.get("rate"))
+                     for row in rows if row["runtime"] == runtime}
+            closed = {(p, way, n, None) for p in {1, cpus} for way in ("pipe", "echo") for n in (1, 3)}
+            expected = closed | {(cpus, "open", n, rate) for n in (1, 3) for rate in (500, 2000)}
+            # On one CPU it is ums.
+            self.assertEqual(found, {one for one in expected if one[0] > 1 or runtime != "ums one"}, runtime)
+        for row in rows:
+            self.check_row(row, LONE, "connections")
+            # The load is not of this process, except where both ends are.
+            if row["way"] == "pipe":
+                self.assertEqual(row["cpu_us_per_op"], row["all_cpu_us_per_op"], row)
+            else:
+                self.assertLess(row["cpu_us_per_op"], row["all_cpu_us_per_op"], row)
+            self.assertLessEqual(row["p50_us"], row["p99_us"], row)
+            self.assertLessEqual(row["p99_us"], row["p999_us"], row)
+            if row["way"] == "open":
+                self.assertLess(row["ops_per_s"], 3 * row["rate"], row)
+
+    def test_lone_counts_the_system_calls_of_a_thread(self):
+        done = run("bench", "lone", "--quick", "--ways", "pipe,echo", "--connections", "1", "--runtimes", "std::thread",
+                   "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        if not all(CALLS <= row.keys() for row in rows):
+            self.skipTest("the kernel does not let one process trace another")
+        for row in rows:
+            # A round trip is two of each, an answer one; the window begins and ends within one.
+            each = {"pipe": 2, "echo": 1}[row["way"]]
+            for kind in ("reads_per_op", "writes_per_op"):
+                self.assertAlmostEqual(row[kind], each, delta=0.3, msg=row)
+            for kind in ("waits_per_op", "controls_per_op", "masks_per_op"):
+                self.assertLess(row[kind], 0.3, row)
+
+    def test_lone_keeps_what_a_peer_says_of_its_failure(self):
+        measure = pathlib.Path(UMS).resolve().parent / "bench" / "lone-measure"
+        done = run("runtime=epoll", "way=condvar", ums=measure)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertEqual(done.stderr, "way=condvar: expected one of pipe, unix, tcp, echo, echo_unix, http, proxy\n")
 
     def test_http_can_be_loaded_by_wrk(self):
         if not shutil.which("wrk"):

@@ -29,7 +29,7 @@ namespace tool {
 namespace {
 
 // What `ums bench demo` measures, in this order.
-constexpr std::array demo_parts{"workers", "blocking", "memory"};
+constexpr std::array demo_parts{"workers", "blocking", "lone", "memory"};
 
 std::vector<const workload*> selected(const std::string& name) {
     std::vector<const workload*> chosen;
@@ -53,15 +53,19 @@ std::vector<const workload*> selected(const std::string& name) {
 bench_options checked(const bench_request& asked, const std::vector<const workload*>& workloads) {
     bench_options options;
     const auto cpus = available_cpus().size();
-    if (asked.processors)
+    if (asked.processors) {
         options.processors =
             number_list("--processors", *asked.processors, 1, std::min<std::size_t>(cpus, 1024),
                         cpus < 1024 ? " (the CPUs available here)" : "");
+        options.has_processors = true;
+    }
     if (asked.fibers) options.fibers = number_list("--fibers", *asked.fibers, 1, 10'000'000);
     if (asked.yields) options.yields = number_list("--yields", *asked.yields, 1, 1'000'000'000);
     if (asked.connections)
         options.connections = number_list("--connections", *asked.connections, 1, 1'000'000);
     if (asked.pipeline) options.pipeline = number_list("--pipeline", *asked.pipeline, 1, 1024);
+    if (asked.rates) options.rates = number_list("--rates", *asked.rates, 1, 1'000'000);
+    if (asked.ways) options.ways = word_list("--ways", *asked.ways);
     if (asked.client) {
         options.client = *asked.client;
         if (options.client != "own" && options.client != "wrk" && options.client != "ums")
@@ -91,6 +95,8 @@ bench_options checked(const bench_request& asked, const std::vector<const worklo
         needs_one(!options.connections.empty(), "--connections");
         needs_one(!options.pipeline.empty(), "--pipeline");
         needs_one(!options.client.empty(), "--client");
+        needs_one(!options.ways.empty(), "--ways");
+        needs_one(!options.rates.empty(), "--rates");
         needs_one(!options.runtimes.empty(), "--runtimes");
         needs_one(!options.detectors.empty(), "--detectors");
     }
@@ -133,8 +139,8 @@ void open_output(std::optional<output_file>& file, const char* option,
 
 int list(const bench_request& asked) {
     if (asked.json || asked.html || asked.processors || asked.fibers || asked.yields ||
-        asked.connections || asked.pipeline || asked.client || asked.repetitions ||
-        asked.runtimes || asked.detectors || asked.quick || asked.cycles)
+        asked.connections || asked.pipeline || asked.client || asked.ways || asked.rates ||
+        asked.repetitions || asked.runtimes || asked.detectors || asked.quick || asked.cycles)
         throw usage_error{"list: it takes no options"};
     std::string text;
     for (const auto& one : all_workloads())
@@ -165,7 +171,9 @@ void add_bench(CLI::App& command, bench_request& asked) {
         ->type_name("N[,N..]");
     command.add_option("--yields", asked.yields, "yield: how often each yields")
         ->type_name("N[,N..]");
-    command.add_option("--connections", asked.connections, "http, echo, ...: how many connections")
+    command
+        .add_option("--connections", asked.connections,
+                    "http, echo, lone, ...: how many connections")
         ->type_name("N[,N..]");
     command
         .add_option("--pipeline", asked.pipeline,
@@ -174,6 +182,10 @@ void add_bench(CLI::App& command, bench_request& asked) {
     command
         .add_option("--client", asked.client, "http and echo: what loads the servers (default own)")
         ->type_name("own|wrk|ums");
+    command.add_option("--ways", asked.ways, "lone: only these, such as pipe,open")
+        ->type_name("NAME[,NAME..]");
+    command.add_option("--rates", asked.rates, "lone: requests a second, of open and flood")
+        ->type_name("N[,N..]");
     command.add_option("--repetitions", asked.repetitions, "how often each cell is measured")
         ->type_name("N");
     command

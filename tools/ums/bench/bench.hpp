@@ -17,7 +17,7 @@ struct bench_request {
     std::optional<std::string> name;
     std::optional<std::string> json, html;
     std::optional<std::string> processors, fibers, yields, repetitions, runtimes, detectors;
-    std::optional<std::string> connections, pipeline, client;
+    std::optional<std::string> connections, pipeline, client, ways, rates;
     bool quick = false;
     bool cycles = false;
     std::string command_line;  // For the report.

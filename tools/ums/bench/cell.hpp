@@ -4,6 +4,7 @@
 // tools/ums/bench/cell.hpp: one runtime at one setting: what to run, the results, and the row they
 // make.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -33,12 +34,14 @@ struct cell {
     double budget_s = 0;
     // Appended to the arguments in the short runs that choose the variant and the yields.
     std::vector<std::string> probe_args;
+    // Appended in the first repetition only: for figures that take long and hardly vary.
+    std::vector<std::string> first_args;
 
     // Another cell that runs exactly the same, because both run fewer yields than they were to. It
     // is measured for both.
     const cell* same_as = nullptr;
 
-    // The results. Every figure has as many samples as there were repetitions.
+    // The results. Every figure has as many samples as there were repetitions, or one.
     std::map<std::string, std::vector<double>> samples;
     std::string error;
 
@@ -46,7 +49,11 @@ struct cell {
     double seconds = 0;
 
     // How many repetitions have succeeded.
-    std::size_t runs() const { return samples.empty() ? 0 : samples.begin()->second.size(); }
+    std::size_t runs() const {
+        std::size_t most = 0;
+        for (const auto& [name, values] : samples) most = std::max(most, values.size());
+        return most;
+    }
     std::optional<spread> figure(const std::string& name) const;
     // 0 if there is no such setting.
     std::uint64_t fibers() const { return settings.value("fibers", std::uint64_t{0}); }

@@ -13,11 +13,14 @@ namespace tool {
 
 struct bench_options {
     std::vector<std::uint64_t> processors{1};
+    bool has_processors = false;        // Whether the user has chosen them.
     std::vector<std::uint64_t> fibers;  // If empty, the workload's own; the same for the next two.
     std::vector<std::uint64_t> yields;
     std::vector<std::uint64_t> connections;
     std::vector<std::uint64_t> pipeline;
+    std::vector<std::uint64_t> rates;
     std::vector<std::string> runtimes;
+    std::vector<std::string> ways;
     std::vector<std::string> detectors;  // Empty: whatever the environment says.
     std::string client;
     std::optional<unsigned> repetitions;

@@ -136,7 +136,8 @@ void runner::find_equals() {
 void runner::measure(cell& one) {
     assert(one.same_as == nullptr && one.error.empty() &&
            "a cell is measured that has failed, or is another's");
-    const auto got = run_peer(one, {}, timeout_s);
+    const auto got =
+        run_peer(one, one.runs() == 0 ? one.first_args : std::vector<std::string>{}, timeout_s);
     one.seconds = got.seconds;
     one.error = got.error;
     for (const auto& [name, value] : got.figures) one.samples[name].push_back(value);

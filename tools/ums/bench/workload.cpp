@@ -37,8 +37,10 @@ void workload::check(const bench_options& options) const {
 void workload::check_common(const bench_options& options) const {
     if (options.cycles)
         throw usage_error{fmt::format("--cycles: only yield counts cycles, not {}", name())};
-    if (!options.detectors.empty() && !has_detectors())
-        throw usage_error{fmt::format("--detectors: {} has no such setting", name())};
+    for (const auto& [is_wrong, option] :
+         {std::pair{!options.detectors.empty() && !has_detectors(), "--detectors"},
+          std::pair{!options.ways.empty(), "--ways"}, std::pair{!options.rates.empty(), "--rates"}})
+        if (is_wrong) throw usage_error{fmt::format("{}: {} has no such setting", option, name())};
     for (const auto& one : options.runtimes)
         if (canonical(one, runtimes()).empty())
             throw usage_error{
@@ -98,11 +100,11 @@ const std::vector<std::unique_ptr<workload>>& all_workloads() {
     static const auto all = [] {
         std::vector<std::unique_ptr<workload>> made;
         for (const auto make :
-             {make_yield,     make_spawn,    make_pingpong,    make_skynet,     make_memory,
-              make_sleepers,  make_scaling,  make_mutex,       make_channel,    make_condvar,
-              make_semaphore, make_select,   make_blocking,    make_preemption, make_http,
-              make_memcached, make_echo,     make_connections, make_workers,    make_completion,
-              make_migrate,   make_policies, make_jobs,        make_shares})
+             {make_yield,      make_spawn,   make_pingpong,    make_skynet,     make_memory,
+              make_sleepers,   make_scaling, make_mutex,       make_channel,    make_condvar,
+              make_semaphore,  make_select,  make_blocking,    make_preemption, make_http,
+              make_memcached,  make_echo,    make_connections, make_lone,       make_workers,
+              make_completion, make_migrate, make_policies,    make_jobs,       make_shares})
             made.push_back(make());
         return made;
     }();

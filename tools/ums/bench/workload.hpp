@@ -92,6 +92,7 @@ std::unique_ptr<workload> make_http();
 std::unique_ptr<workload> make_memcached();
 std::unique_ptr<workload> make_echo();
 std::unique_ptr<workload> make_connections();
+std::unique_ptr<workload> make_lone();
 std::unique_ptr<workload> make_workers();
 std::unique_ptr<workload> make_completion();
 std::unique_ptr<workload> make_migrate();

@@ -6,6 +6,8 @@
 const colours = {
     "ums": "#2f7de1",
     "ums fair": "#56b4e9",
+    "ums one": "#56b4e9",
+    "ums elsewhere": "#e69f00",
     "ums global_fifo": "#56b4e9",
     "ums local_locked": "#009e73",
     "ums local_mpsc": "#7b5ea7",
