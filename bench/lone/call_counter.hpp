@@ -111,8 +111,7 @@ private:
             const bool is_event = status >> 16 != 0;
             const bool is_call = signal == (SIGTRAP | 0x80);
             if (is_call && is_counting_.load(std::memory_order_relaxed)) note_call(task);
-            on(PTRACE_SYSCALL, task,
-               is_event || is_call ? 0 : static_cast<std::uintptr_t>(signal));
+            on(PTRACE_SYSCALL, task, is_event || is_call ? 0 : static_cast<std::uintptr_t>(signal));
         }
     }
 

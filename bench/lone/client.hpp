@@ -79,7 +79,8 @@ public:
     std::uint64_t answered() const { return times_.count(); }
     template <class Use>
     void each_time(Use use) const {
-        if (times_.count() == 0) throw std::runtime_error{"the server did not answer in the window"};
+        if (times_.count() == 0)
+            throw std::runtime_error{"the server did not answer in the window"};
         use("p50_us", times_.us_at(0.5));
         use("p99_us", times_.us_at(0.99));
         use("p999_us", times_.us_at(0.999));
@@ -143,8 +144,8 @@ private:
 
     std::uint64_t wait_ns(std::uint64_t until) const {
         const auto now = now_ns();
-        const auto limit = how_.rate != 0 ? std::min(until, static_cast<std::uint64_t>(next_ns_))
-                                          : until;
+        const auto limit =
+            how_.rate != 0 ? std::min(until, static_cast<std::uint64_t>(next_ns_)) : until;
         return limit > now ? limit - now : 0;
     }
 
@@ -152,8 +153,8 @@ private:
         timespec wait{};
         wait.tv_sec = static_cast<time_t>(wait_ns / 1'000'000'000);
         wait.tv_nsec = static_cast<long>(wait_ns % 1'000'000'000);
-        const int n = epoll_pwait2(loop_, events_.data(), static_cast<int>(events_.size()), &wait,
-                                   nullptr);
+        const int n =
+            epoll_pwait2(loop_, events_.data(), static_cast<int>(events_.size()), &wait, nullptr);
         if (n < 0 && errno != EINTR) checked(n, "epoll_pwait2");
         for (int i = 0; i < n; ++i)
             receive(static_cast<std::size_t>(events_[static_cast<std::size_t>(i)].data.u64));

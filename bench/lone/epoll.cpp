@@ -21,8 +21,7 @@ public:
     // Calls use(what) for each descriptor that can be read.
     template <class Use>
     void turn(Use use) {
-        const int n =
-            epoll_wait(loop_, events_.data(), static_cast<int>(events_.size()), -1);
+        const int n = epoll_wait(loop_, events_.data(), static_cast<int>(events_.size()), -1);
         if (n < 0 && errno != EINTR) lone::checked(n, "epoll_wait");
         for (int i = 0; i < n; ++i) use(events_[static_cast<std::size_t>(i)].data.u64);
     }

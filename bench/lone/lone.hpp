@@ -74,9 +74,9 @@ struct plan {
     bool is_server() const { return lone::is_server(way); }
 };
 
-inline const std::initializer_list<std::string_view> all_ways = {"pipe",   "unix", "tcp",       "condvar", "blocking",
-                                  "nowait", "tick", "ready",     "flood",   "echo",
-                                  "echo_unix", "http", "proxy"};
+inline const std::initializer_list<std::string_view> all_ways = {
+    "pipe",  "unix",  "tcp",  "condvar",   "blocking", "nowait", "tick",
+    "ready", "flood", "echo", "echo_unix", "http",     "proxy"};
 
 // What one runner did: how many operations, and how long the latest of them took, in memory that
 // was touched before the window.
@@ -468,8 +468,8 @@ void serve(const plan& how) {
         } else if (how.way != "proxy") {
             Runtime::go([peer] { copy(*peer, *peer); });
         } else {
-            auto behind = std::make_shared<stream>(
-                Runtime::connect(static_cast<std::uint16_t>(how.backend)));
+            auto behind =
+                std::make_shared<stream>(Runtime::connect(static_cast<std::uint16_t>(how.backend)));
             Runtime::go([peer, behind] { copy(*peer, *behind); });
             Runtime::go([peer, behind] { copy(*behind, *peer); });
         }

@@ -2,7 +2,6 @@
 
 // lone: kernel threads.
 
-
 #include <thread>
 
 #include "threads.hpp"
@@ -22,6 +21,4 @@ struct runtime : lone::plain_calls<runtime> {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    return lone::run_lone_peer<runtime>(argc, argv, lone::all_ways);
-}
+int main(int argc, char** argv) { return lone::run_lone_peer<runtime>(argc, argv, lone::all_ways); }

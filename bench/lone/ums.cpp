@@ -138,6 +138,4 @@ struct runtime {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    return lone::run_lone_peer<runtime>(argc, argv, lone::all_ways);
-}
+int main(int argc, char** argv) { return lone::run_lone_peer<runtime>(argc, argv, lone::all_ways); }
