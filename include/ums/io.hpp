@@ -14,13 +14,16 @@
 //            first, and a carrier may block in them if another process is faster. There it writes
 //            PIPE_BUF bytes at a time to pipes and terminals, and write() continues until all is
 //            written or its limits end.
-//            A number stays safe to use even if others close it, read from it, put another file
-//            under it, duplicate it or pass it to a child: each wait registers for itself and asks
-//            for the kind of the file again. wait_readable(), wait_writable() and poll() leave the
-//            descriptor's flags alone. But only close() ends the waits of other fibers.
-//            The sockets of net:: keep a lasting registration, which saves a system call for each
-//            wait; their release() gives it up. Others may read, write, poll and duplicate the
-//            number that their fd() returns, but must not close it or put another file under it.
+//            A number from elsewhere stays safe to use even if others close it, read from it, put
+//            another file under it, duplicate it or pass it to a child: each wait registers for
+//            itself and asks for the kind of the file again. wait_readable(), wait_writable() and
+//            poll() leave the descriptor's flags alone. But only close() ends the waits of other
+//            fibers.
+//            Descriptors that libums made, here, in net:: or in the C API, keep a lasting
+//            registration, which saves system calls; forget() and the release() of net:: give it
+//            up. Others may read, write, poll and duplicate their numbers, but must not close them
+//            or put another file under them: later waits on the number could last for ever, calls
+//            could block, and with io_uring the file would stay open.
 // Blocking:  parks the fiber, never its processor; blocks a plain kernel thread. Regular files,
 //            directories and block devices are always "ready", so the off-load pool
 //            (ums/offload.hpp) or io_uring runs their operations.
@@ -108,8 +111,8 @@ UMS_EXPORT result<void> shutdown(int fd, int how);
 // kernel, or runs there, close() waits until it ends or blocks.
 UMS_EXPORT result<void> close(int fd);
 // Drops what libums knows of the number, and its registration. Waits of other fibers on it end as
-// by a close(). Call it for a number that a library is about to close or reuse; a number that net::
-// does not own needs no such call.
+// by a close(). Call it for a number that libums made before anything else closes or reuses it;
+// from then on it is like one from elsewhere, which needs no such call.
 UMS_EXPORT void forget(int fd) noexcept;
 UMS_EXPORT result<int> dup(int fd);
 [[nodiscard]] UMS_EXPORT result<void> pipe(int ends[2]);

@@ -25,12 +25,9 @@ number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, con
     // Another library's blocking file may have the number by now. Only from a socket can one
     // receive without a wait all the same.
     if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
-        const long n = perform(*d, fd, side::in, wanted, l, [=]() noexcept {
+        return number::from(perform(*d, fd, side::in, wanted, l, [=]() noexcept {
             return os::io_call(SYS_recvfrom, fd, into->iov_base, into->iov_len, MSG_DONTWAIT);
-        });
-        if (n != -ENOTSOCK || (traits & descriptor::ours) == 0) return number::from(n);
-        d->doubt();
-        return read_pieces(fd, into, count, wanted, l);
+        }));
     }
     return number::from(perform(*d, fd, side::in, wanted, l, [=]() noexcept {
         return count == 1 ? os::io_call(SYS_read, fd, into->iov_base, into->iov_len)
@@ -51,14 +48,11 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
         msghdr message{};
         message.msg_iov = const_cast<iovec*>(from);
         message.msg_iovlen = static_cast<std::size_t>(count);
-        const long n = perform(*d, fd, side::out, 0, l, [&]() noexcept {
+        return number::from(perform(*d, fd, side::out, 0, l, [&]() noexcept {
             return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
                                             MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0)
                               : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        });
-        if (n != -ENOTSOCK || (traits & descriptor::ours) == 0) return number::from(n);
-        d->doubt();
-        return write_pieces(fd, from, count, l);
+        }));
     }
     const std::size_t bytes = count == 1 ? from->iov_len : total(from, count);
     if ((traits & descriptor::ask_first) != 0 && bytes > PIPE_BUF)

@@ -56,15 +56,17 @@ result<int> dup(int fd) {
     const long made = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
     if (made < 0) return result<int>::failure(static_cast<int>(-made));
     const std::uint32_t same =
-        static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::kept | descriptor::errors};
-    descriptor::adopt(static_cast<int>(made), same | descriptor::ours);
+        static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::errors};
+    // A duplicate of a standard stream stays blocking, and files are asked about each time.
+    const bool can_block = (same & (descriptor::ask_first | descriptor::file)) != 0;
+    descriptor::adopt(static_cast<int>(made), can_block ? same : same | descriptor::made_here);
     return static_cast<int>(made);
 }
 
 result<void> pipe(int ends[2]) {
     const long r = os::io_call(SYS_pipe2, ends, O_NONBLOCK | O_CLOEXEC);
     if (r == 0)
-        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::ours);
+        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::made_here);
     return result<void>::from(r);
 }
 

@@ -89,7 +89,7 @@ signal_events::signal_events(std::span<const int> numbers) {
     const long fd = os::out_of_the_way(os::io_call(SYS_eventfd2, 0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (fd < 0) impl::throw_error(static_cast<int>(-fd));
     fd_ = own->fd = static_cast<int>(fd);
-    io::descriptor::adopt(fd_, io::descriptor::ours | io::descriptor::kept);
+    io::descriptor::adopt(fd_, io::descriptor::made_here);
     int error = 0;
     {
         const os::lock_guard guard{owners_lock};

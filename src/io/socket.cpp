@@ -31,7 +31,7 @@ result<int> to_descriptor(long fd, std::uint32_t traits) {
 
 // The traits of a socket of this type.
 constexpr std::uint32_t of_type(int type) noexcept {
-    constexpr std::uint32_t any = descriptor::ours | descriptor::is_socket;
+    constexpr std::uint32_t any = descriptor::made_here | descriptor::is_socket;
     return (type & 0xff) == SOCK_STREAM ? any : any | descriptor::messages;
 }
 
@@ -321,7 +321,7 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
             if (d->generation() != generation) return result<int>::failure(EBADF);
             continue;
         }
-        return to_descriptor(made, descriptor::ours | descriptor::is_socket | inherited);
+        return to_descriptor(made, descriptor::made_here | descriptor::is_socket | inherited);
     }
 }
 

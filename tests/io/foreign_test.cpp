@@ -113,14 +113,16 @@ TEST_F(foreign_test, a_number_that_a_library_closed_and_got_again_loses_no_event
     });
 }
 
-TEST_F(foreign_test, a_number_that_io_made_and_a_library_closed_loses_no_event) {
+TEST_F(foreign_test, a_number_that_io_made_and_a_library_closes_after_forget_loses_no_event) {
     on_a_fiber_and_on_a_thread([] {
         for (int round = 0; round < scaled(20, 5); ++round) {
             int ends[2];
             io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
             expect_read(ends[0], ends[1]);
-            ::close(ends[0]);
-            ::close(ends[1]);
+            for (const int end : ends) {
+                io::forget(end);
+                ::close(end);
+            }
             foreign_pair next{0};
             expect_readable(next.here, next.there);
             expect_read(next.here, next.there);
@@ -186,6 +188,8 @@ TEST_F(foreign_test, a_number_may_come_again_as_something_else) {
             else
                 ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
             EXPECT_EQ(io::read(ends[0], &c, 1, deadline_after(1us)).error(), std::errc::timed_out);
+            if (made_here)
+                for (const int end : ends) io::forget(end);
             int pipe[2];
             ASSERT_EQ(::pipe(pipe), 0);
             EXPECT_EQ(::dup2(pipe[0], ends[0]), ends[0]);

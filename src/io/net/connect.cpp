@@ -75,7 +75,6 @@ public:
     [[nodiscard]] stream take(const endpoint& any) const noexcept {
         UMS_DEBUG_ASSERT(winner_ >= 0, "a connection was taken that no attempt has made");
         stream made{winner_};
-        io::descriptor::keep(winner_);
         if (any.family() != AF_UNIX) set_option(winner_, IPPROTO_TCP, TCP_NODELAY, 1);
         return made;
     }

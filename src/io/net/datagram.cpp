@@ -2,7 +2,6 @@
 #include "ums/datagram.hpp"
 
 #include "io/net/names.hpp"
-#include "io/wait/descriptor.hpp"
 
 namespace ums::net {
 
@@ -21,7 +20,6 @@ result<datagram> datagram::open(int family) {
     if (!fd) return result<datagram>::failure(fd.error().value());
     datagram made;
     made.fd_ = impl::owned_fd{*fd};
-    io::descriptor::keep(*fd);
     return made;
 }
 

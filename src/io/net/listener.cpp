@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "io/net/names.hpp"
-#include "io/wait/descriptor.hpp"
 
 namespace ums::net {
 
@@ -58,7 +57,6 @@ result<listener> listener::open(const endpoint& at, const listen_options& o) {
     const result<int> fd = io::socket(at.family(), SOCK_STREAM);
     if (!fd) return result<listener>::failure(fd.error().value());
     listener made{*fd};
-    io::descriptor::keep(*fd);
     const long r = prepare(*fd, at, o);
     if (r < 0) return result<listener>::failure(static_cast<int>(-r));
     made.path_ = file_of(at);
@@ -71,7 +69,6 @@ result<stream> listener::accept(endpoint* peer, const limits& l) {
                                            : io::accept(fd_.get(), nullptr, nullptr, l);
     if (!fd) return result<stream>::failure(fd.error().value());
     if (peer != nullptr) peer->resize(bytes);
-    io::descriptor::keep(*fd);
     return stream{*fd};
 }
 

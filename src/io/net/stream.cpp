@@ -9,7 +9,6 @@
 #include "base/assert.hpp"
 #include "io/away/file.hpp"
 #include "io/net/names.hpp"
-#include "io/wait/descriptor.hpp"
 
 namespace ums::net {
 
@@ -21,7 +20,6 @@ result<stream> stream::connect(const endpoint& to, const limits& l) {
     const result<int> fd = io::socket(to.family(), SOCK_STREAM);
     if (!fd) return result<stream>::failure(fd.error().value());
     stream made{*fd};
-    io::descriptor::keep(*fd);
     if (to.family() != AF_UNIX) set_option(*fd, IPPROTO_TCP, TCP_NODELAY, 1);
     if (const result<void> r = io::connect(*fd, to.data(), to.size(), l); !r)
         return result<stream>::failure(r.error().value());
@@ -32,7 +30,6 @@ result<std::pair<stream, stream>> stream::pair() {
     int ends[2];
     if (const result<void> r = io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends); !r)
         return result<std::pair<stream, stream>>::failure(r.error().value());
-    for (const int end : ends) io::descriptor::keep(end);
     return std::pair{stream{ends[0]}, stream{ends[1]}};
 }
 

@@ -145,8 +145,6 @@ descriptor* descriptor::find_slow(unsigned fd) noexcept {
 
 void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
     UMS_DEBUG_ASSERT(fd >= 0, "an error number was adopted as a descriptor");
-    UMS_DEBUG_ASSERT((traits & kept) == 0 || (traits & ours) != 0,
-                     "a descriptor that is not ours was to be kept");
     descriptor* d = find(fd);
     if (d == nullptr) return;
     const os::word_guard locked{d->lock_};
@@ -157,18 +155,6 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
                      "the engine still watches the last file of a number that is new");
     // sync(io.descriptor)
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
-}
-
-void descriptor::keep(int fd) noexcept {
-    descriptor* const d = find(fd);
-    if (d == nullptr) return;
-    [[maybe_unused]] const std::uint32_t were = d->traits_.fetch_or(kept, base::release);
-    UMS_DEBUG_ASSERT((were & (known | ours)) == (known | ours),
-                     "a descriptor was kept before it was adopted");
-}
-
-void descriptor::doubt() noexcept {
-    traits_.fetch_and(~std::uint32_t{ours}, base::relaxed);  // relaxed: learn() asks the kernel.
 }
 
 void descriptor::forget(int fd) noexcept { part_with(fd, false); }
@@ -311,7 +297,6 @@ void descriptor::note_error(int fd, std::uint32_t generation, long error) noexce
         struct stat is;
         if (os::io_call(SYS_fstat, fd, &is) < 0) return;
         identity_.store(identity_of(is), base::relaxed);
-        t &= ~std::uint32_t{ours};
     }
     t = (t & ~std::uint32_t{errors}) | static_cast<std::uint32_t>(-error) << error_shift;
     traits_.store(t, base::release);  // sync(io.descriptor)
@@ -341,8 +326,6 @@ long descriptor::verify(int fd) noexcept {
     const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
     if (flags < 0) return flags;
     const bool may_block = (flags & O_NONBLOCK) == 0;
-    // For a descriptor of ours nothing else can make an operation block.
-    if ((t & ours) != 0 && !may_block) return t;
     struct stat is;
     if (const long r = os::io_call(SYS_fstat, fd, &is); r < 0) return r;
     const std::uint64_t before = identity_.load(base::relaxed), identity = identity_of(is);

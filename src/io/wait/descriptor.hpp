@@ -6,9 +6,9 @@
 //
 // There are two kinds of numbers.
 //
-// Kept: libums made it, and nothing else closes it: the sockets of net::, and descriptors of our
-// own. A kept number is registered with the engine once, for both directions, edge-triggered, and
-// has marks that save system calls.
+// Kept: nothing but libums closes it: the descriptors that libums made, until forget(). A kept
+// number is registered with the engine once, for both directions, edge-triggered, and has marks
+// that save system calls.
 //
 // Shared: all others. Another library may close the file by ::close(), read from it, put another
 // file under its number, or have a duplicate or a child that keeps it open. So libums remembers
@@ -16,9 +16,9 @@
 // (wait_once()), and the kernel says what is ready at that moment. The same system call proves that
 // the registration is of the file that has the number now, because an epoll set knows its members
 // by file and number: a number that was reused is not in the set. Each operation asks again what
-// kind of file it is, except for sockets that io:: made, until a wait finds that the number was
-// reused. Whoever finds that wakes the waiters: those that only wait for readiness look again,
-// since most likely they wait for the new file; an operation that began with the former file fails.
+// kind of file it is. Whoever finds that the number was reused wakes the waiters: those that only
+// wait for readiness look again, since most likely they wait for the new file; an operation that
+// began with the former file fails.
 //
 // Each direction has one word. For a shared number it only holds the waiters; for a kept number it
 // is one of these:
@@ -106,8 +106,9 @@ public:
         ask_first = 16,  // Blocking, and must stay so: ask poll(2) before each attempt.
         messages = 32,   // A socket that keeps messages apart.
         ours = 64,       // One of our calls has made it, non-blocking.
-        kept = 128,      // Ours, and nothing else closes it: see the header. Implies `known`.
+        kept = 128,      // Nothing else closes it: see the header. Implies `known`.
         closing = 256,   // A close waits for holds. The only trait.
+        made_here = ours | kept,
         error_shift = 24,
         errors = 0xffu << error_shift,  // What note_error() has noted, or 0.
     };
@@ -126,8 +127,6 @@ public:
     // Notes a number that one of our calls has just made. Without traits: they are found out when
     // it is used.
     static void adopt(int fd, std::uint32_t traits) noexcept;
-    // Its owner never gives the number away without forget().
-    static void keep(int fd) noexcept;
     // Drops all that is known of the number, including its registration, and ends all waits on it
     // as a close does. Waits for holds as a close does.
     void forget(int fd) noexcept;
@@ -146,14 +145,10 @@ public:
     // Finds out what the descriptor is, and makes it non-blocking. Returns the traits, or -errno.
     long learn(int fd) noexcept {
         const std::uint32_t t = known_traits();
-        return (t & kept) != 0 || (t & (ours | is_socket)) == (ours | is_socket)
-                   ? static_cast<long>(t)
-                   : verify(fd);
+        return (t & kept) != 0 ? static_cast<long>(t) : verify(fd);
     }
     // The same, but asks the kernel what a shared number is now.
     long verify(int fd) noexcept;
-    // An operation has found that the file is not what it was.
-    void doubt() noexcept;
     // An operation met a socket's error after it had moved some bytes: it returns their number, and
     // the next operation the error, which the kernel tells only once.
     void note_error(int fd, std::uint32_t generation, long error) noexcept;

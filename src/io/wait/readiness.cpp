@@ -37,7 +37,7 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
     const int ep = static_cast<int>(epoll);
     descriptor* const d = descriptor::find(ep);
     if (d == nullptr) n = -ENOMEM;
-    descriptor::adopt(ep, descriptor::ours | descriptor::kept);
+    descriptor::adopt(ep, descriptor::made_here);
     for (std::size_t i = 0; i < count && n == 0; ++i) {
         if (fds[i].fd < 0) continue;
         std::uint32_t events = 0;  // The same descriptor may occur several times.
