@@ -37,8 +37,14 @@
 //            recv()), and from the off-load pool (files, a connect() to a full Unix socket) if it
 //            cannot start a single thread.
 // Cost:      one system call if the operation need not wait. A wait costs two or three atomic
-//            read-modify-writes and a switch; the first on a descriptor also registers it with the
-//            engine.
+//            read-modify-writes and a switch, an attempt before it and one after it; the first on a
+//            descriptor also registers it with the engine.
+//            Descriptors from elsewhere cost more: two calls at the first use of a number, to see
+//            what it is (four for a socket), and one for each wait. Two more for each operation
+//            (fcntl, fstat) on files, on terminals and others that refuse RWF_NOWAIT (before Linux
+//            6.5 pipes do), in accept(), connect(), dup(), sendfile() and splice(), and while
+//            another fiber waits for the same number. Before Linux 6.18 a write to a pipe changes
+//            the thread's signal mask and changes it back (two calls).
 
 #include <cstddef>
 #include <cstdint>

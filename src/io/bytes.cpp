@@ -15,72 +15,105 @@ namespace {
 
 using number = result<std::size_t>;
 
-number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, const limits& l) {
-    const number_at begun{fd};
-    descriptor* const d = begun.d;
-    if (d == nullptr) return number::from(descriptor::why_none(fd));
-    const long traits = d->learn(fd);
-    if (traits < 0) return number::from(traits);
-    if ((traits & descriptor::file) != 0) return number::from(file_read(begun, into, count, -1));
-    // Another library's blocking file may have the number by now. Only from a socket can one
-    // receive without a wait all the same.
-    if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
-        return number::from(perform(*d, fd, side::in, wanted, l, [=]() noexcept {
-            return os::io_call(SYS_recvfrom, fd, into->iov_base, into->iov_len, MSG_DONTWAIT);
-        }));
-    }
-    return number::from(perform(*d, fd, side::in, wanted, l, [=]() noexcept {
-        return count == 1 ? os::io_call(SYS_read, fd, into->iov_base, into->iov_len)
-                          : os::io_call(SYS_readv, fd, into, count);
-    }));
+// Whether it may say that a shared number has another kind of file than was learnt, or that the
+// file refuses RWF_NOWAIT: see io/wait/descriptor.hpp.
+bool is_doubtful(long error) noexcept {
+    return error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EPERM;
 }
 
-number write_in_parts(int fd, const iovec* from, int count, const limits& l);
+// Whether the file itself keeps a read() or write() from blocking, or perform() asks first.
+bool cannot_block(std::uint32_t traits) noexcept {
+    return (traits & (descriptor::ours | descriptor::refuses | descriptor::ask_first)) != 0;
+}
 
-number write_pieces(int fd, const iovec* from, int count, const limits& l) {
-    const number_at begun{fd};
-    descriptor* const d = begun.d;
-    if (d == nullptr) return number::from(descriptor::why_none(fd));
-    const long traits = d->learn(fd);
-    if (traits < 0) return number::from(traits);
-    if ((traits & descriptor::file) != 0) return number::from(file_write(begun, from, count, -1));
+// Makes one operation by what was learnt of the file, and once more if that has changed: then the
+// kernel has just been asked.
+template <class Operation>
+number by_traits(const number_at& at, Operation operation) {
+    if (at.d == nullptr) return number::from(descriptor::why_none(at.fd));
+    const long traits = at.d->learn(at.fd);
+    const long n = operation(traits);
+    if (!is_doubtful(n) || traits < 0 || (traits & descriptor::kept) != 0) [[likely]]
+        return number::from(n);
+    const long now = at.d->learn_again(at.fd, n);
+    return number::from(now == traits ? n : operation(now));
+}
+
+long read_by(long traits, const number_at& at, const iovec* into, int count, std::size_t wanted,
+             const limits& l) noexcept {
+    const int fd = at.fd;
+    if (traits < 0) return traits;
+    if ((traits & descriptor::file) != 0) return file_read(at, into, count, -1);
+    if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
+        return perform(at, traits, side::in, wanted, l, [=]() noexcept {
+            return os::io_call(SYS_recvfrom, fd, into->iov_base, into->iov_len, MSG_DONTWAIT);
+        });
+    }
+    const bool plain = cannot_block(static_cast<std::uint32_t>(traits));
+    return perform(at, traits, side::in, wanted, l, [=]() noexcept {
+        return !plain       ? os::io_call(SYS_preadv2, fd, into, count, -1, 0, RWF_NOWAIT)
+               : count == 1 ? os::io_call(SYS_read, fd, into->iov_base, into->iov_len)
+                            : os::io_call(SYS_readv, fd, into, count);
+    });
+}
+
+number read_pieces(int fd, const iovec* into, int count, std::size_t wanted, const limits& l) {
+    const number_at at{fd};
+    return by_traits(
+        at, [&](long traits) noexcept { return read_by(traits, at, into, count, wanted, l); });
+}
+
+long write_in_parts(const number_at& at, const iovec* from, int count, const limits& l) noexcept;
+
+long write_by(long traits, const number_at& at, const iovec* from, int count,
+              const limits& l) noexcept {
+    const int fd = at.fd;
+    if (traits < 0) return traits;
+    if ((traits & descriptor::file) != 0) return file_write(at, from, count, -1);
     if ((traits & descriptor::is_socket) != 0) {
         msghdr message{};
         message.msg_iov = const_cast<iovec*>(from);
         message.msg_iovlen = static_cast<std::size_t>(count);
-        return number::from(perform(*d, fd, side::out, 0, l, [&]() noexcept {
+        return perform(at, traits, side::out, 0, l, [&]() noexcept {
             return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
                                             MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0)
                               : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-        }));
+        });
     }
     const std::size_t bytes = count == 1 ? from->iov_len : total(from, count);
     if ((traits & descriptor::ask_first) != 0 && bytes > PIPE_BUF)
-        return write_in_parts(fd, from, count, l);
-    return number::from(perform(*d, fd, side::out, 0, l, [=]() noexcept {
-        auto call = [=]() noexcept { return os::io_call(SYS_writev, fd, from, count); };
-        return without_sigpipe(bytes, call);
-    }));
+        return write_in_parts(at, from, count, l);
+    const int flags = cannot_block(static_cast<std::uint32_t>(traits)) ? 0 : RWF_NOWAIT;
+    const bool is_fifo = (traits & descriptor::fifo) != 0;
+    return perform(at, traits, side::out, 0, l, [=]() noexcept {
+        return write_without_sigpipe(fd, from, count, bytes, flags, is_fifo);
+    });
+}
+
+number write_pieces(int fd, const iovec* from, int count, const limits& l) {
+    const number_at at{fd};
+    return by_traits(at,
+                     [&](long traits) noexcept { return write_by(traits, at, from, count, l); });
 }
 
 // Writes to a blocking descriptor, as to any other: all of it, or what could be done within the
 // limits. A descriptor that is ready takes PIPE_BUF bytes without a wait.
-[[gnu::noinline]] number write_in_parts(int fd, const iovec* from, int count, const limits& l) {
-    const number_at begun{fd};
+[[gnu::noinline]] long write_in_parts(const number_at& at, const iovec* from, int count,
+                                      const limits& l) noexcept {
     std::size_t done = 0;
     for (const iovec* v = from; v != from + count; ++v) {
-        for (std::size_t at = 0; at < v->iov_len;) {
-            const iovec part{static_cast<char*>(v->iov_base) + at,
-                             std::min<std::size_t>(v->iov_len - at, PIPE_BUF)};
-            const number n = write_pieces(fd, &part, 1, l);
-            if (!n || *n == 0) return done != 0 ? number{done} : n;
+        for (std::size_t in = 0; in < v->iov_len;) {
+            const iovec part{static_cast<char*>(v->iov_base) + in,
+                             std::min<std::size_t>(v->iov_len - in, PIPE_BUF)};
+            const number n = write_pieces(at.fd, &part, 1, l);
+            if (!n || *n == 0) return done != 0 ? static_cast<long>(done) : n.number();
             UMS_DEBUG_ASSERT(*n <= part.iov_len, "a part was written that is longer than given");
-            at += *n;
+            in += *n;
             done += *n;
-            if (begun.was_closed()) return done;
+            if (at.was_closed()) return static_cast<long>(done);
         }
     }
-    return done;
+    return static_cast<long>(done);
 }
 
 }  // namespace

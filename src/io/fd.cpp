@@ -51,7 +51,7 @@ void forget(int fd) noexcept {
 result<int> dup(int fd) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
-    const long traits = d->learn(fd);
+    const long traits = d->ask(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     const long made = os::io_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 0);
     if (made < 0) return result<int>::failure(static_cast<int>(-made));
@@ -66,21 +66,22 @@ result<int> dup(int fd) {
 result<void> pipe(int ends[2]) {
     const long r = os::io_call(SYS_pipe2, ends, O_NONBLOCK | O_CLOEXEC);
     if (r == 0)
-        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], descriptor::made_here);
+        for (int i = 0; i < 2; ++i)
+            descriptor::adopt(ends[i], descriptor::made_here | descriptor::fifo);
     return result<void>::from(r);
 }
 
 number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits& l) {
     descriptor* from = descriptor::find(in);
-    descriptor* to = descriptor::find(out);
+    const number_at to{out};
     if (from == nullptr) return number::from(descriptor::why_none(in));
-    if (to == nullptr) return number::from(descriptor::why_none(out));
-    const long traits = to->learn(out);
+    if (to.d == nullptr) return number::from(descriptor::why_none(out));
+    const long traits = to.d->ask(out);
     if (traits < 0) return number::from(traits);
     // A blocking descriptor that is ready takes that much without a wait.
     if ((traits & descriptor::ask_first) != 0) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
     const std::uint32_t generation = from->generation();
-    return number::from(perform(*to, out, side::out, 0, l, [=]() noexcept -> long {
+    return number::from(perform(to, traits, side::out, 0, l, [=]() noexcept -> long {
         if (from->generation() != generation) return -EBADF;  // It was closed during the wait.
         auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
         return without_sigpipe(bytes, call);
@@ -94,7 +95,7 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     if (from == nullptr) return number::from(descriptor::why_none(in));
     if (to == nullptr) return number::from(descriptor::why_none(out));
     // SPLICE_F_NONBLOCK is for pipes only: a socket must be non-blocking itself.
-    const long in_traits = from->learn(in), out_traits = to->learn(out);
+    const long in_traits = from->ask(in), out_traits = to->ask(out);
     if (in_traits < 0) return number::from(in_traits);
     if (out_traits < 0) return number::from(out_traits);
     const std::uint32_t in_generation = from->generation(), out_generation = to->generation();

@@ -17,10 +17,12 @@ namespace {
 
 using number = result<std::size_t>;
 
+// For calls that do not block, whatever file the number has.
 template <class Call>
 long operate(int fd, side s, std::size_t wanted, const limits& l, Call call) noexcept {
-    descriptor* d = descriptor::find(fd);
-    return d != nullptr ? perform(*d, fd, s, wanted, l, call) : descriptor::why_none(fd);
+    const number_at at{fd};
+    return at.d != nullptr ? perform(at, at.d->recall(fd), s, wanted, l, call)
+                           : descriptor::why_none(fd);
 }
 
 result<int> to_descriptor(long fd, std::uint32_t traits) {
@@ -103,7 +105,7 @@ constexpr bool consumes(int flags) noexcept {
 bool takes_all(int fd, int flags) noexcept {
     if ((flags & MSG_WAITALL) == 0 || (flags & MSG_PEEK) != 0) return false;
     descriptor* d = descriptor::find(fd);
-    const long traits = d != nullptr ? d->learn(fd) : -EBADF;
+    const long traits = d != nullptr ? d->ask(fd) : -EBADF;
     return traits >= 0 && (traits & descriptor::messages) == 0;
 }
 
@@ -160,13 +162,11 @@ long wait_for_room(const sockaddr* to, std::size_t bytes, const limits& l) {
 // looked at it.
 template <class Call, class Name>
 long send_to(int fd, const limits& l, Call call, Name name) noexcept {
-    descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return descriptor::why_none(fd);
-    if (const long traits = d->learn(fd); traits < 0) return traits;
-    const std::uint32_t generation = d->generation();
+    const number_at at{fd};
+    if (at.d == nullptr) return descriptor::why_none(fd);
     long gave_up = 0;
     for (;;) {
-        const long n = perform(*d, fd, side::out, 0, l, [=]() noexcept -> long {
+        const long n = perform(at, at.d->recall(fd), side::out, 0, l, [=]() noexcept -> long {
             const long r = call();
             if (r != -EAGAIN) [[likely]]
                 return r;
@@ -179,7 +179,7 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
         if (gave_up != 0) return gave_up;
         const msghdr m = name();
         const long r = wait_for_room(static_cast<const sockaddr*>(m.msg_name), m.msg_namelen, l);
-        if (d->generation() != generation) return -EBADF;
+        if (at.was_closed()) return -EBADF;
         if (r == -ETIMEDOUT || r == -ECANCELED)
             gave_up = r;
         else if (r != 0)
@@ -283,15 +283,14 @@ result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
 
 result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limits& l) {
     const number_at begun{fd};
-    descriptor* const d = begun.d;
-    if (d == nullptr) return result<void>::from(descriptor::why_none(fd));
-    if (const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd); traits < 0)
-        return result<void>::from(traits);
+    if (begun.d == nullptr) return result<void>::from(descriptor::why_none(fd));
+    const long traits = begun.d->ask(fd);
+    if (traits < 0) return result<void>::from(traits);
     long r = os::io_call(SYS_connect, fd, to, to_bytes);
     if (r == -EAGAIN && is_unix(to, to_bytes))
         return result<void>::from(connect_blocking(begun, to, to_bytes, l));
     if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
-    r = perform(*d, fd, side::out, 0, l, [=]() noexcept -> long {
+    r = perform(begun, traits, side::out, 0, l, [=]() noexcept -> long {
         if (would_block(fd, side::out)) return -EAGAIN;
         int error = 0;
         socklen_t bytes = sizeof error;
@@ -302,23 +301,22 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
 }
 
 result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& l) {
-    descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
-    const long traits = d->is_kept() ? d->learn(fd) : d->verify(fd);
-    const std::uint32_t generation = d->generation();
+    const number_at at{fd};
+    if (at.d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
+    const long traits = at.d->ask(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     // What a connection inherits from its listener.
     const auto inherited =
         static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
     for (;;) {
-        const long made = perform(*d, fd, side::in, 0, l, [=]() noexcept {
+        const long made = perform(at, traits, side::in, 0, l, [=]() noexcept {
             return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
         });
         if (is_passing(made)) continue;
         if (is_shortage(made)) {
             if (const long r = shortage::wait(l); r != 0)
                 return result<int>::failure(static_cast<int>(-r));
-            if (d->generation() != generation) return result<int>::failure(EBADF);
+            if (at.was_closed()) return result<int>::failure(EBADF);
             continue;
         }
         return to_descriptor(made, descriptor::made_here | descriptor::is_socket | inherited);

@@ -69,6 +69,15 @@ long make(long number, long a, long b, long c, long d, long e, long f) noexcept 
             return ::readv(fd, pointer<iovec>(b), flags(c));
         case SYS_writev:
             return ::writev(fd, pointer<iovec>(b), flags(c));
+        // The sanitizers do not know these two; an empty call tells them of the order.
+        case SYS_preadv2: {
+            const long n = ::syscall(number, a, b, c, d, e, f);
+            if (n >= 0 && d == -1) ::readv(fd, pointer<iovec>(b), 0);
+            return n;
+        }
+        case SYS_pwritev2:
+            if (d == -1) ::writev(fd, pointer<iovec>(b), 0);
+            return ::syscall(number, a, b, c, d, e, f);
         case SYS_pread64:
             return ::pread(fd, pointer<void>(b), size(c), d);
         case SYS_pwrite64:

@@ -41,20 +41,6 @@ long away(Call call) noexcept {
     return c.result;
 }
 
-// An operation on a number, as it began: it is for the file that the number had then.
-struct number_at {
-    int fd;
-    descriptor* d;
-    std::uint32_t generation;
-
-    explicit number_at(int n) noexcept
-        : fd{n}, d{descriptor::find(n)}, generation{d != nullptr ? d->generation() : 0} {}
-    // An operation in several pieces asks before each but the first.
-    [[nodiscard]] bool was_closed() const noexcept {
-        return d == nullptr || d->generation() != generation;
-    }
-};
-
 // Makes calls on a number away from the carrier; -EBADF if the number was closed before the thread
 // of the pool could make them, by libums or elsewhere. `only_call`: see descriptor::hold.
 template <class Call>

@@ -47,14 +47,15 @@ int socket_option(int fd, int name) noexcept {
 // The kind of a descriptor: the traits that its file has for its whole life.
 std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
     if (is_file(is)) return descriptor::file;
+    if (S_ISFIFO(is.st_mode)) return descriptor::fifo;
     if (!S_ISSOCK(is.st_mode)) return 0;
     if (socket_option(fd, SO_TYPE) != SOCK_STREAM)
         return descriptor::is_socket | descriptor::messages;
     return socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP ? descriptor::is_socket | descriptor::tcp
                                                          : descriptor::is_socket;
 }
-constexpr std::uint32_t kinds =
-    descriptor::file | descriptor::is_socket | descriptor::tcp | descriptor::messages;
+constexpr std::uint32_t kinds = descriptor::file | descriptor::is_socket | descriptor::tcp |
+                                descriptor::messages | descriptor::fifo;
 
 // Whether generation a was before b. They wrap.
 [[maybe_unused]] bool is_before(std::uint32_t a, std::uint32_t b) noexcept {
@@ -334,7 +335,7 @@ long descriptor::verify(int fd) noexcept {
 
     // A duplicate of a standard stream, made by io::dup(), stays blocking.
     t = known | kind_of(fd, is) | (before == 0 ? t & ask_first : 0u) |
-        (before == identity ? t & errors : 0u);
+        (before == identity ? t & (errors | refuses) : 0u);
     if ((t & (file | ask_first)) == 0 && may_block) {
         if (fd <= 2)
             t |= ask_first;
@@ -349,6 +350,17 @@ long descriptor::verify(int fd) noexcept {
         wake_all(side::out);
     }
     return t;
+}
+
+long descriptor::learn_again(int fd, long error) noexcept {
+    const long t = verify(fd);
+    if (t < 0 || error != -EOPNOTSUPP || (t & (file | kept)) != 0) return t;
+    const os::word_guard locked{lock_};
+    const std::uint32_t now = traits_.load(base::relaxed);
+    // Otherwise the number has been given to another file meanwhile.
+    if (now == static_cast<std::uint32_t>(t))
+        traits_.store(now | refuses, base::release);  // sync(io.descriptor)
+    return t | refuses;
 }
 
 void descriptor::restore(side s) noexcept {
@@ -414,7 +426,8 @@ bool descriptor::has_waiters(side s) const noexcept {
 }
 
 // Arms the single registration for all waiters of now. Returns 0, -errno, or no_engine.
-long descriptor::arm(int fd, std::uint32_t generation) noexcept {
+// `of_file`: see wait_once().
+long descriptor::arm(int fd, std::uint32_t generation, std::uint64_t& of_file) noexcept {
     const engine_use use;
     long error = 0;
     engine* const e = obtain_engine(error);
@@ -428,16 +441,19 @@ long descriptor::arm(int fd, std::uint32_t generation) noexcept {
     if (error != 0) return error;
     // seq_cst: comes before forget_all() is trusted to find the waiters.
     was_armed_.store(true, base::seq_cst);
-    if (!is_new) return 0;
-    // The engine did not know this file under this number, so what is noted of the number may
-    // belong to another file, too.
-    struct stat is;
-    const std::uint32_t t = traits_.load(base::relaxed);
-    if ((t & known) == 0) return 0;
-    const bool is_there = os::io_call(SYS_fstat, fd, &is) == 0;
-    if (!is_there || kind_of(fd, is) != (t & kinds)) traits_.store(0, base::relaxed);
-    if (is_there && identity_.load(base::relaxed) != 0)
-        identity_.store(identity_of(is), base::relaxed);
+    if (is_new) {
+        // The engine did not know this file under this number, so what is noted of the number may
+        // belong to another file, too.
+        struct stat is;
+        const std::uint32_t t = traits_.load(base::relaxed);
+        const bool is_there = os::io_call(SYS_fstat, fd, &is) == 0;
+        if ((t & known) != 0 && (!is_there || kind_of(fd, is) != (t & kinds)))
+            traits_.store(0, base::relaxed);
+        identity_.store(is_there ? identity_of(is) : 0, base::relaxed);
+    }
+    const std::uint64_t now = identity_.load(base::relaxed);
+    if (of_file != 0 && of_file != now) return -EBADF;
+    of_file = now;
     return 0;
 }
 
@@ -511,8 +527,8 @@ long descriptor::wait(int fd, side s, std::uint32_t generation, os::nanoseconds 
     return sleep(fd, s, me, until, stop);
 }
 
-long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
-                           const std::stop_token* stop) noexcept {
+long descriptor::wait_once(int fd, side s, std::uint32_t generation, std::uint64_t& of_file,
+                           os::nanoseconds until, const std::stop_token* stop) noexcept {
     // seq_cst: comes before the generation is read again. The closer, and the maker of the next
     // file, clean up after this number.
     if (!was_waited_for_.load(base::relaxed)) was_waited_for_.store(true, base::seq_cst);
@@ -524,7 +540,8 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, os::nanosec
         // sync(io.descriptor): publishes the waiter's fields. seq_cst: see the header.
     } while (!at(s).compare_exchange(seen, reinterpret_cast<std::uintptr_t>(&me), base::seq_cst,
                                      base::relaxed));
-    const long error = generation_.load(base::seq_cst) != generation ? -EBADF : arm(fd, generation);
+    const long error =
+        generation_.load(base::seq_cst) != generation ? -EBADF : arm(fd, generation, of_file);
     if (error == 0) return sleep(fd, s, me, until, stop);
     if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
     if (me.is_closed) return -EBADF;

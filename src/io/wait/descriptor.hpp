@@ -15,10 +15,17 @@
 // nothing of it from one wait to the next: each wait is armed for one event of its own
 // (wait_once()), and the kernel says what is ready at that moment. The same system call proves that
 // the registration is of the file that has the number now, because an epoll set knows its members
-// by file and number: a number that was reused is not in the set. Each operation asks again what
-// kind of file it is. Whoever finds that the number was reused wakes the waiters: those that only
-// wait for readiness look again, since most likely they wait for the new file; an operation that
-// began with the former file fails.
+// by file and number: a number that was reused is not in the set. An operation that waited for the
+// former file fails when somebody finds that; those that only wait for readiness look again, since
+// most likely they wait for the new file.
+//
+// What kind of file a shared number had is remembered as a hint. An operation on it makes a call
+// that blocks for no kind of file (MSG_DONTWAIT, RWF_NOWAIT), and that says so if the file is of
+// another kind (ENOTSOCK, EOPNOTSUPP; EPERM, if a file that is always ready would have to be waited
+// for). Then the kernel is asked again, and also while others wait for the number: they may wait
+// for a file that is gone, and nothing else would tell them. Files on a disk, files that refuse
+// RWF_NOWAIT (`refuses`: pipes before Linux 6.5, terminals) and calls that have no such form, such
+// as accept(), ask each time.
 //
 // Each direction has one word. For a shared number it only holds the waiters; for a kept number it
 // is one of these:
@@ -108,6 +115,8 @@ public:
         ours = 64,       // One of our calls has made it, non-blocking.
         kept = 128,      // Nothing else closes it: see the header. Implies `known`.
         closing = 256,   // A close waits for holds. The only trait.
+        refuses = 512,   // RWF_NOWAIT.
+        fifo = 1024,
         made_here = ours | kept,
         error_shift = 24,
         errors = 0xffu << error_shift,  // What note_error() has noted, or 0.
@@ -142,13 +151,31 @@ public:
         return traits_.load(base::acquire);  // sync(io.descriptor)
     }
     [[nodiscard]] bool is_kept() const noexcept { return (known_traits() & kept) != 0; }
-    // Finds out what the descriptor is, and makes it non-blocking. Returns the traits, or -errno.
+    // What the descriptor is: for a shared number a hint, see the header. Returns the traits, or
+    // -errno.
     long learn(int fd) noexcept {
+        const std::uint32_t t = known_traits();
+        constexpr std::uint32_t uncertain = file | ask_first | refuses | errors;
+        if ((t & kept) != 0) return static_cast<long>(t);
+        return (t & (known | uncertain)) == known && !is_waited_for() ? static_cast<long>(t)
+                                                                      : verify(fd);
+    }
+    // The same for calls that block for no file, whatever it is. The traits may be 0: not known.
+    long recall(int fd) noexcept {
+        const std::uint32_t t = known_traits();
+        if ((t & kept) != 0) return static_cast<long>(t);
+        return (t & (closing | errors)) == 0 && !is_waited_for() ? static_cast<long>(t)
+                                                                 : verify(fd);
+    }
+    // The same for calls that rely on the answer: asks the kernel what a shared number is now, and
+    // makes it non-blocking.
+    long ask(int fd) noexcept {
         const std::uint32_t t = known_traits();
         return (t & kept) != 0 ? static_cast<long>(t) : verify(fd);
     }
-    // The same, but asks the kernel what a shared number is now.
-    long verify(int fd) noexcept;
+    // ask(), after a call has found that the number has another kind of file, or that the file
+    // refuses RWF_NOWAIT.
+    long learn_again(int fd, long error) noexcept;
     // An operation met a socket's error after it had moved some bytes: it returns their number, and
     // the next operation the error, which the kernel tells only once.
     void note_error(int fd, std::uint32_t generation, long error) noexcept;
@@ -189,9 +216,10 @@ public:
     long wait(int fd, side s, std::uint32_t generation, os::nanoseconds until,
               const std::stop_token* stop) noexcept;
     // For a shared number: waits until it is ready. The results are the same; 0 also without a
-    // reason.
-    long wait_once(int fd, side s, std::uint32_t generation, os::nanoseconds until,
-                   const std::stop_token* stop) noexcept;
+    // reason. `of_file` is 0 at first, and then the identity of the file that was waited for: there
+    // is no wait for another (-EBADF).
+    long wait_once(int fd, side s, std::uint32_t generation, std::uint64_t& of_file,
+                   os::nanoseconds until, const std::stop_token* stop) noexcept;
 
     // For an engine that has edges: brings what ready() will touch into the cache. Call warm()
     // first, and warm_waiter() once the descriptor has arrived there.
@@ -260,8 +288,13 @@ private:
     word& at(side s) noexcept { return words_[static_cast<int>(s)]; }
     const word& at(side s) const noexcept { return words_[static_cast<int>(s)]; }
 
+    [[nodiscard]] bool is_waited_for() const noexcept {
+        // relaxed, both: a wait that is not seen begins at the same time.
+        return words_[0].load(base::relaxed) > nothing || words_[1].load(base::relaxed) > nothing;
+    }
+    long verify(int fd) noexcept;
     long add_to_engine(int fd, std::uint32_t generation) noexcept;
-    long arm(int fd, std::uint32_t generation) noexcept;
+    long arm(int fd, std::uint32_t generation, std::uint64_t& of_file) noexcept;
     [[nodiscard]] bool has_waiters(side s) const noexcept;
     long sleep(int fd, side s, waiter& me, os::nanoseconds until,
                const std::stop_token* stop) noexcept;
@@ -288,11 +321,26 @@ private:
     base::atomic<bool> was_armed_;       // For a shared number: for one event.
     base::atomic<bool> was_waited_for_;  // For a shared number, perhaps one without traits.
     std::uint32_t lock_ = 0;             // Excludes registration, closing and learning.
-    // Written under lock_: the identity of a shared number's file, from fstat(2). 0: not asked.
+    // Written under lock_: the identity of a shared number's file when the kernel was last asked,
+    // from fstat(2). While it is armed, that of the file in the engine. 0: not asked.
     base::atomic<std::uint64_t> identity_;
     // Guarded by lock_:
     hold* holds_ = nullptr;
 };
 static_assert(sizeof(descriptor) == base::cache_line);
+
+// An operation on a number, as it began: it is for the file that the number had then.
+struct number_at {
+    int fd;
+    descriptor* d;
+    std::uint32_t generation;
+
+    explicit number_at(int n) noexcept
+        : fd{n}, d{descriptor::find(n)}, generation{d != nullptr ? d->generation() : 0} {}
+    // An operation in several pieces asks before each but the first.
+    [[nodiscard]] bool was_closed() const noexcept {
+        return d == nullptr || d->generation() != generation;
+    }
+};
 
 }  // namespace ums::io

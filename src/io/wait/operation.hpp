@@ -104,12 +104,15 @@ template <class Call>
 enum class effect : unsigned char { moves, looks };
 
 // For a shared number: attempts and waits, without a memory of earlier ones. `attempt` does not
-// block. One that moves data was preceded by learn().
+// block.
+//
+// An operation that moves data is for the file that it waited for first: arming a wait finds out
+// whether the number has another one by now.
 template <class Attempt>
-[[gnu::noinline]] long perform_shared(descriptor& d, int fd, side s, effect e, const limits& l,
+[[gnu::noinline]] long perform_shared(const number_at& at, side s, effect e, const limits& l,
                                       Attempt attempt) noexcept {
-    const std::uint32_t generation = d.generation();
-    const std::uint64_t file = d.identity();
+    descriptor& d = *at.d;
+    std::uint64_t file = 0;
     long gave_up = 0;
     for (unsigned times = 0;; ++times) {
         const long n = without_interruption(attempt);
@@ -117,37 +120,40 @@ template <class Attempt>
         if (gave_up != 0) return gave_up;
         const os::nanoseconds until = os::to_nanoseconds(l.until);
         // An error queue, for example, makes it ready again and again, and gives a receive nothing.
-        const bool is_misled = times >= 2 && !would_block(fd, s);
-        const long r =
-            is_misled ? pause(until, l.stop) : d.wait_once(fd, s, generation, until, l.stop);
+        const bool is_misled = times >= 2 && !would_block(at.fd, s);
+        if (e == effect::looks) file = 0;
+        const long r = is_misled ? pause(until, l.stop)
+                                 : d.wait_once(at.fd, s, at.generation, file, until, l.stop);
         UMS_DEBUG_ASSERT(r <= 0, "a wait for one event returned a number of bytes");
         if (r == -ETIMEDOUT || r == -ECANCELED)
             gave_up = r;
         else if (r != 0)
             return r;
-        if (d.generation() != generation) return -EBADF;
+        if (d.generation() != at.generation) return -EBADF;
         if (e == effect::moves && file != 0 && d.identity() != file) return -EBADF;
     }
 }
 
-// `wanted` is how many bytes the call asks for; 0: not known. The first attempt is made here, where
-// the compiler sees the call, because most operations need no other.
+// `learnt` are the descriptor's traits, or an error to be returned; they were asked for after `at`
+// was made. `wanted` is how many bytes the call asks for; 0: not known. The first attempt is made
+// here, where the compiler sees the call, because most operations need no other.
 template <class Call>
-long perform(descriptor& d, int fd, side s, std::size_t wanted, const limits& l,
+long perform(const number_at& at, long learnt, side s, std::size_t wanted, const limits& l,
              Call call) noexcept {
-    UMS_DEBUG_ASSERT(descriptor::find(fd) == &d, "an operation was given another's descriptor");
-    const std::uint32_t generation = d.generation();
-    const std::uint32_t traits = d.known_traits();
+    if (learnt < 0) return learnt;
+    descriptor& d = *at.d;
+    const int fd = at.fd;
+    const std::uint32_t generation = at.generation;
+    const auto traits = static_cast<std::uint32_t>(learnt);
     if ((traits & (descriptor::kept | descriptor::errors)) != descriptor::kept) {
-        const long learnt = d.learn(fd);
-        if (learnt < 0) return learnt;
-        if ((learnt & descriptor::errors) != 0)
+        if ((traits & descriptor::errors) != 0)
             if (const long error = d.take_error(); error != 0) return error;
-        if ((learnt & descriptor::kept) != 0) return perform(d, fd, s, wanted, l, call);
-        const bool ask_first = (learnt & descriptor::ask_first) != 0;
-        return perform_shared(d, fd, s, effect::moves, l, [=]() noexcept -> long {
-            return ask_first && would_block(fd, s) ? -EAGAIN : call();
-        });
+        if ((traits & descriptor::kept) == 0) {
+            const bool ask_first = (traits & descriptor::ask_first) != 0;
+            return perform_shared(at, s, effect::moves, l, [=]() noexcept -> long {
+                return ask_first && would_block(fd, s) ? -EAGAIN : call();
+            });
+        }
     }
     bool tried = false;
     if (d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {

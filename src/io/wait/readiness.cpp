@@ -35,9 +35,9 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
         os::out_of_the_way(os::io_call(SYS_epoll_create1, EPOLL_CLOEXEC), os::lowest_for_a_moment);
     if (epoll < 0) return epoll;
     const int ep = static_cast<int>(epoll);
-    descriptor* const d = descriptor::find(ep);
-    if (d == nullptr) n = -ENOMEM;
     descriptor::adopt(ep, descriptor::made_here);
+    const number_at at{ep};
+    if (at.d == nullptr) n = -ENOMEM;
     for (std::size_t i = 0; i < count && n == 0; ++i) {
         if (fds[i].fd < 0) continue;
         std::uint32_t events = 0;  // The same descriptor may occur several times.
@@ -49,7 +49,7 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
         if (n == -EEXIST || n == -EPERM || n == -EBADF) n = 0;
     }
     if (n == 0) {
-        n = perform(*d, ep, side::in, 0, l, [=]() noexcept -> long {
+        n = perform(at, descriptor::made_here, side::in, 0, l, [=]() noexcept -> long {
             const long ready = poll_now(fds, count);
             return ready != 0 ? ready : -EAGAIN;
         });
@@ -59,28 +59,31 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
 }
 
 // poll(2) for one direction of one descriptor, and a wait for it.
-long poll_one(descriptor& d, pollfd& one, side s, const limits& l) noexcept {
+long poll_one(const number_at& at, pollfd& one, side s, const limits& l) noexcept {
     const auto attempt = [&]() noexcept -> long {
         const long ready = poll_now(&one, 1);
         return ready == 0 ? -EAGAIN : (one.revents & POLLNVAL) != 0 ? -EBADF : ready;
     };
     // The kernel would say so, too, and an operation that looks must not take the error.
-    if ((d.known_traits() & descriptor::errors) != 0) {
+    const std::uint32_t traits = at.d->known_traits();
+    if ((traits & descriptor::errors) != 0) {
         const long n = attempt();
         one.revents |= POLLERR;
         return n == -EAGAIN ? 1 : n;
     }
-    return d.is_kept() ? perform(d, one.fd, s, 0, l, attempt)
-                       : perform_shared(d, one.fd, s, effect::looks, l, attempt);
+    return (traits & descriptor::kept) != 0
+               ? perform(at, static_cast<long>(traits), s, 0, l, attempt)
+               : perform_shared(at, s, effect::looks, l, attempt);
 }
 
 result<void> wait_ready(int fd, side s, const limits& l) {
-    descriptor* d = descriptor::find(fd);
+    const number_at at{fd};
+    descriptor* const d = at.d;
+    const std::uint32_t generation = at.generation;
     if (d == nullptr) return result<void>::from(descriptor::why_none(fd));
-    const std::uint32_t generation = d->generation();
     if (!d->is_kept()) {
         pollfd one{fd, static_cast<short>(s == side::in ? POLLIN : POLLOUT), 0};
-        const long n = poll_one(*d, one, s, l);
+        const long n = poll_one(at, one, s, l);
         return result<void>::from(std::min(n, 0l));
     }
     // The number may be lent to another library, which has read what the mark stands for.
@@ -106,13 +109,13 @@ result<void> wait_readable(int fd, const limits& l) { return wait_ready(fd, side
 result<void> wait_writable(int fd, const limits& l) { return wait_ready(fd, side::out, l); }
 
 result<short> poll(int fd, short events, const limits& l) {
-    descriptor* d = descriptor::find(fd);
-    if (d == nullptr) return result<short>::failure(static_cast<int>(-descriptor::why_none(fd)));
+    const number_at at{fd};
+    if (at.d == nullptr) return result<short>::failure(static_cast<int>(-descriptor::why_none(fd)));
     pollfd one{fd, events, 0};
     long n;
     const bool in = (events & ~POLLRDHUP) == POLLIN;
     if (in || events == POLLOUT) {
-        n = poll_one(*d, one, in ? side::in : side::out, l);
+        n = poll_one(at, one, in ? side::in : side::out, l);
     } else {
         // If none of these events has come, there may still be something to read, or room to write.
         n = poll_all(&one, 1, l);
@@ -176,9 +179,9 @@ number select(int count, fd_set* in, fd_set* out, fd_set* except, const limits& 
 }
 
 number epoll_wait(int epoll, epoll_event* events, int most, const limits& l) {
-    descriptor* d = descriptor::find(epoll);
-    if (d == nullptr) return number::from(descriptor::why_none(epoll));
-    const long n = perform_shared(*d, epoll, side::in, effect::looks, l, [=]() noexcept -> long {
+    const number_at at{epoll};
+    if (at.d == nullptr) return number::from(descriptor::why_none(epoll));
+    const long n = perform_shared(at, side::in, effect::looks, l, [=]() noexcept -> long {
         const long ready = os::io_call(SYS_epoll_pwait, epoll, events, most, 0, nullptr, 8);
         return ready != 0 ? ready : -EAGAIN;
     });

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: MIT
+// variants: epoll uring
+//
+// Which system calls an operation makes.
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "io/sigpipe.hpp"
+#include "os/io_calls.hpp"
+#include "support/both_worlds.hpp"
+#include "support/conservation.hpp"
+#include "ums/ums.hpp"
+
+namespace {
+
+using namespace ums;
+
+class calls_test : public conserving_test {};
+
+// While it exists, the calls of I/O are counted.
+class counted_calls {
+public:
+    counted_calls() {
+        for (auto& n : counts_) n = 0;
+        os::io_system.call = [](long n, long a, long b, long c, long d, long e, long f) noexcept {
+            ++counts_.at(static_cast<std::size_t>(n));
+            return os::kernel_io.call(n, a, b, c, d, e, f);
+        };
+    }
+    ~counted_calls() { os::io_system = os::kernel_io; }
+    counted_calls(const counted_calls&) = delete;
+    counted_calls& operator=(const counted_calls&) = delete;
+
+    static int of(std::initializer_list<long> numbers) {
+        int sum = 0;
+        for (const long n : numbers) sum += counts_.at(static_cast<std::size_t>(n));
+        return sum;
+    }
+    static int all() {
+        int sum = 0;
+        for (const auto& n : counts_) sum += n;
+        return sum;
+    }
+
+private:
+    static inline std::array<std::atomic<int>, 1024> counts_;
+};
+
+// While it exists, the kernel looks older: pipes refuse RWF_NOWAIT, RWF_NOSIGNAL is not known.
+class older_kernel {
+public:
+    older_kernel() {
+        os::io_system.call = [](long n, long a, long b, long c, long d, long e, long f) noexcept {
+            if ((n == SYS_preadv2 || n == SYS_pwritev2) && f != 0) return -long{EOPNOTSUPP};
+            return os::kernel_io.call(n, a, b, c, d, e, f);
+        };
+    }
+    ~older_kernel() {
+        os::io_system = os::kernel_io;
+        io::kernel_has_nosignal.store(true, base::relaxed);
+    }
+    older_kernel(const older_kernel&) = delete;
+    older_kernel& operator=(const older_kernel&) = delete;
+};
+
+// A way from one descriptor to another.
+struct way {
+    std::string name;
+    int in = -1, out = -1;
+    bool is_ours = false;
+};
+
+std::vector<way> all_ways() {
+    std::vector<way> made;
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    made.push_back({"a pipe from elsewhere", ends[0], ends[1]});
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    made.push_back({"a socket from elsewhere", ends[0], ends[1]});
+    io::pipe(ends).value();
+    made.push_back({"a pipe", ends[0], ends[1], true});
+    io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+    made.push_back({"a socket", ends[0], ends[1], true});
+    return made;
+}
+
+void close_all(const std::vector<way>& ways) {
+    for (const way& w : ways)
+        for (const int fd : {w.in, w.out}) io::close(fd).value();
+}
+
+// Before Linux 6.5 pipes have no RWF_NOWAIT, before 6.18 there is no RWF_NOSIGNAL.
+bool kernel_is_new() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
+    char c = 'x';
+    const iovec one{&c, 1};
+    const bool is_new = ::syscall(SYS_pwritev2, ends[1], &one, 1, -1l, 0l, RWF_NOWAIT | 0x100) == 1;
+    for (const int end : ends) ::close(end);
+    return is_new;
+}
+
+void write_and_read(const way& w) {
+    char c = 0;
+    EXPECT_EQ(io::write(w.out, "x", 1).value(), 1u) << w.name;
+    EXPECT_EQ(io::read(w.in, &c, 1).value(), 1u) << w.name;
+    EXPECT_EQ(c, 'x') << w.name;
+}
+
+TEST_F(calls_test, an_operation_that_need_not_wait_makes_one) {
+    if (!kernel_is_new()) GTEST_SKIP() << "needs Linux 6.18";
+    on_a_fiber_and_on_a_thread([] {
+        const std::vector<way> ways = all_ways();
+        for (const way& w : ways) {
+            write_and_read(w);
+            const counted_calls calls;
+            for (int i = 0; i < 10; ++i) write_and_read(w);
+            EXPECT_EQ(calls.all(), 20) << w.name;
+        }
+        close_all(ways);
+    });
+}
+
+// Two fibers on one processor send a byte to and fro.
+TEST_F(calls_test, a_round_trip_makes_few) {
+    if (!kernel_is_new()) GTEST_SKIP() << "needs Linux 6.18";
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> there = all_ways(), back = all_ways();
+        for (std::size_t i = 0; i < there.size(); ++i) {
+            constexpr int warm = 10, rounds = 100;
+            int reads = 0, writes = 0, arms = 0, others = 0;
+            fiber echo{[&] {
+                char c;
+                for (int n = 0; n < warm + rounds; ++n) {
+                    io::read(there[i].in, &c, 1).value();
+                    io::write(back[i].out, &c, 1).value();
+                }
+            }};
+            char c = 'x';
+            const auto round = [&] {
+                io::write(there[i].out, &c, 1).value();
+                io::read(back[i].in, &c, 1).value();
+            };
+            for (int n = 0; n < warm; ++n) round();
+            {
+                const counted_calls calls;
+                for (int n = 0; n < rounds; ++n) round();
+                reads = calls.of({SYS_read, SYS_preadv2, SYS_recvfrom, SYS_recvmsg});
+                writes = calls.of({SYS_pwritev2, SYS_sendto});
+                arms = calls.of({SYS_epoll_ctl});
+                others = calls.all() - reads - writes - arms -
+                         calls.of({SYS_epoll_pwait, SYS_epoll_pwait2, SYS_io_uring_enter});
+            }
+            echo.join();
+            EXPECT_LE(reads, 4 * rounds + 4) << there[i].name;
+            EXPECT_EQ(writes, 2 * rounds) << there[i].name;
+            EXPECT_LE(arms, there[i].is_ours ? 0 : 2 * rounds + 2) << there[i].name;
+            EXPECT_EQ(others, 0) << there[i].name;
+        }
+        close_all(there);
+        close_all(back);
+    });
+}
+
+TEST_F(calls_test, an_older_kernel_makes_them_wait_and_never_block) {
+    const older_kernel now;
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> ways = all_ways();
+        for (const way& w : ways) {
+            fiber writer{[&] {
+                this_fiber::yield();
+                for (int i = 0; i < 3; ++i) EXPECT_EQ(io::write(w.out, "x", 1).value(), 1u);
+            }};
+            char c;
+            for (int i = 0; i < 3; ++i) EXPECT_EQ(io::read(w.in, &c, 1).value(), 1u) << w.name;
+            writer.join();
+            const iovec pieces[2] = {{&c, 1}, {&c, 1}};
+            EXPECT_EQ(io::writev(w.out, pieces, 2).value(), 2u) << w.name;
+            EXPECT_EQ(io::readv(w.in, pieces, 2).value(), 2u) << w.name;
+            io::close(w.in).value();
+            EXPECT_EQ(io::write(w.out, "x", 1).error(), std::errc::broken_pipe) << w.name;
+            EXPECT_EQ(io::writev(w.out, pieces, 2).error(), std::errc::broken_pipe) << w.name;
+            io::close(w.out).value();
+        }
+    });
+}
+
+// The signal mask of this thread as the kernel shows it.
+std::string blocked_signals(const char* of) {
+    std::string text;
+    if (std::FILE* const status = std::fopen(of, "re")) {
+        char line[256];
+        while (std::fgets(line, sizeof line, status) != nullptr)
+            if (std::string{line}.starts_with("SigBlk")) text = line;
+        std::fclose(status);
+    }
+    return text;
+}
+
+// What a write to a pipe does about SIGPIPE is seen neither by the program nor by its children.
+TEST_F(calls_test, the_signal_mask_is_the_programs_and_its_childrens) {
+    const std::string before = blocked_signals("/proc/thread-self/status");
+    ASSERT_FALSE(before.empty());
+    on_a_fiber_and_on_a_thread([&] {
+        const std::vector<way> ways = all_ways();
+        for (const way& w : ways) {
+            write_and_read(w);
+            io::close(w.in).value();
+            EXPECT_EQ(io::write(w.out, "x", 1).error(), std::errc::broken_pipe);
+            io::close(w.out).value();
+        }
+        EXPECT_EQ(blocked_signals("/proc/thread-self/status"), before);
+        const std::string says = "grep -qx '" + before.substr(0, before.size() - 1) +
+                                 "' /proc/self/status";
+        // system() itself blocks SIGCHLD, but not in its child.
+        EXPECT_EQ(std::system(says.c_str()), 0);  // NOLINT(cert-env33-c)
+        std::FILE* const opened = ::popen(says.c_str(), "re");  // NOLINT(cert-env33-c)
+        EXPECT_EQ(::pclose(opened), 0);
+        std::string shell = "sh", option = "-c", command = says;
+        char* const arguments[] = {shell.data(), option.data(), command.data(), nullptr};
+        pid_t child = -1;
+        int status = -1;
+        ASSERT_EQ(::posix_spawn(&child, "/bin/sh", nullptr, nullptr, arguments, environ), 0);
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+        child = ::fork();
+        if (child == 0) {
+            ::execv("/bin/sh", arguments);
+            ::_exit(9);
+        }
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0);
+    });
+}
+
+}  // namespace
