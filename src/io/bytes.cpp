@@ -45,8 +45,9 @@ long read_by(long traits, const number_at& at, const iovec* into, int count, std
     if (traits < 0) return traits;
     if ((traits & descriptor::file) != 0) return file_read(at, into, count, -1);
     if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
-        return perform(at, traits, side::in, wanted, l, [=]() noexcept {
-            return os::io_call(SYS_recvfrom, fd, into->iov_base, into->iov_len, MSG_DONTWAIT);
+        return perform(at, traits, side::in, wanted, l, [=, &wanted]() noexcept {
+            return receive_stream(fd, into->iov_base, into->iov_len, MSG_DONTWAIT,
+                                  static_cast<std::uint32_t>(traits), wanted);
         });
     }
     const bool plain = cannot_block(static_cast<std::uint32_t>(traits));
@@ -74,7 +75,7 @@ long write_by(long traits, const number_at& at, const iovec* from, int count,
         msghdr message{};
         message.msg_iov = const_cast<iovec*>(from);
         message.msg_iovlen = static_cast<std::size_t>(count);
-        return perform(at, traits, side::out, 0, l, [&]() noexcept {
+        return perform(at, traits, side::out, l, [&]() noexcept {
             return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
                                             MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0)
                               : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -85,7 +86,7 @@ long write_by(long traits, const number_at& at, const iovec* from, int count,
         return write_in_parts(at, from, count, l);
     const int flags = cannot_block(static_cast<std::uint32_t>(traits)) ? 0 : RWF_NOWAIT;
     const bool is_fifo = (traits & descriptor::fifo) != 0;
-    return perform(at, traits, side::out, 0, l, [=]() noexcept {
+    return perform(at, traits, side::out, l, [=]() noexcept {
         return write_without_sigpipe(fd, from, count, bytes, flags, is_fifo);
     });
 }

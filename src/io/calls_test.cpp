@@ -211,6 +211,30 @@ std::string blocked_signals(const char* of) {
     return text;
 }
 
+// A reader that asks for more than there is does not try again before it waits.
+TEST_F(calls_test, a_short_read_is_followed_by_a_wait) {
+    run({.processors = 1, .block = block_detection::off}, [] {
+        const std::vector<way> ways = all_ways();
+        for (const way& w : ways) {
+            if (!w.is_ours) continue;
+            constexpr int rounds = 20;
+            char buffer[100];
+            const auto round = [&] {
+                fiber writer{[&] { io::write(w.out, "abc", 3).value(); }};
+                EXPECT_EQ(io::read(w.in, buffer, sizeof buffer).value(), 3u);
+                writer.join();
+            };
+            round();
+            const counted_calls calls;
+            for (int n = 0; n < rounds; ++n) round();
+            // io_uring may tell late of what has been read already.
+            const int most = io::engine_name().starts_with("epoll") ? rounds : 2 * rounds;
+            EXPECT_LE(calls.of({SYS_read, SYS_recvmsg}), most) << w.name;
+        }
+        close_all(ways);
+    });
+}
+
 // What a write to a pipe does about SIGPIPE is seen neither by the program nor by its children.
 TEST_F(calls_test, the_signal_mask_is_the_programs_and_its_childrens) {
     const std::string before = blocked_signals("/proc/thread-self/status");
@@ -224,10 +248,10 @@ TEST_F(calls_test, the_signal_mask_is_the_programs_and_its_childrens) {
             io::close(w.out).value();
         }
         EXPECT_EQ(blocked_signals("/proc/thread-self/status"), before);
-        const std::string says = "grep -qx '" + before.substr(0, before.size() - 1) +
-                                 "' /proc/self/status";
+        const std::string says =
+            "grep -qx '" + before.substr(0, before.size() - 1) + "' /proc/self/status";
         // system() itself blocks SIGCHLD, but not in its child.
-        EXPECT_EQ(std::system(says.c_str()), 0);  // NOLINT(cert-env33-c)
+        EXPECT_EQ(std::system(says.c_str()), 0);                // NOLINT(cert-env33-c)
         std::FILE* const opened = ::popen(says.c_str(), "re");  // NOLINT(cert-env33-c)
         EXPECT_EQ(::pclose(opened), 0);
         std::string shell = "sh", option = "-c", command = says;

@@ -81,7 +81,7 @@ number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits&
     // A blocking descriptor that is ready takes that much without a wait.
     if ((traits & descriptor::ask_first) != 0) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
     const std::uint32_t generation = from->generation();
-    return number::from(perform(to, traits, side::out, 0, l, [=]() noexcept -> long {
+    return number::from(perform(to, traits, side::out, l, [=]() noexcept -> long {
         if (from->generation() != generation) return -EBADF;  // It was closed during the wait.
         auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
         return without_sigpipe(bytes, call);

@@ -848,7 +848,7 @@ TEST_F(io_test, messages_keep_their_boundaries) {
     });
 }
 
-// A short read of a TCP socket says that it is empty, but not if the socket was hung up before.
+// A short read of a stream says that it is empty, but not if it was hung up before.
 TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
     on_a_fiber_and_on_a_thread([] {
         listener door{endpoint::loopback(0)};
@@ -867,6 +867,83 @@ TEST_F(io_test, the_end_that_came_with_the_last_bytes_is_seen) {
             EXPECT_EQ(t.read(buffer, sizeof buffer).value(), 0u);
             EXPECT_EQ(t.read(buffer, sizeof buffer).value(), 0u);
         }
+    });
+}
+
+TEST_F(io_test, the_end_of_a_pipe_or_pair_that_came_with_the_last_bytes_is_seen) {
+    on_a_fiber_and_on_a_thread([] {
+        for (int round = 0; round < scaled(300, 50); ++round) {
+            int ends[2];
+            if (round % 2 == 0)
+                io::pipe(ends).value();
+            else
+                io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+            char buffer[100];
+            EXPECT_FALSE(
+                io::read(ends[0], buffer, 100, deadline_after(round % 4 < 2 ? 0us : 20us)));
+            io::write_all(ends[1], "bytes", 5).value();
+            if (round % 5 == 0) {
+                EXPECT_EQ(io::read(ends[0], buffer, 2).value(), 2u);
+            }
+            io::close(ends[1]);
+            if (round % 3 == 0) this_fiber::sleep_for(20us);
+            EXPECT_EQ(io::read(ends[0], buffer, 100).value(), round % 5 == 0 ? 3u : 5u);
+            EXPECT_EQ(io::read(ends[0], buffer, 100).value(), 0u);
+            io::close(ends[0]);
+        }
+    });
+}
+
+// The read ends there, although more is behind it.
+TEST_F(io_test, what_lies_behind_a_message_with_descriptors_is_read) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const bool by_recv : {true, false}) {
+            auto [here, there] = stream::pair().value();
+            char buffer[100];
+            const auto read = [&, fd = here.fd()] {
+                return by_recv ? io::recv(fd, buffer, 100, 0, deadline_after(20s))
+                               : io::read(fd, buffer, 100, deadline_after(20s));
+            };
+            EXPECT_FALSE(here.read(buffer, 100, deadline_after(1ms)));  // This registers it.
+            for (int round = 0; round < 3; ++round) {
+                alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+                char text[] = "with";
+                iovec piece{text, 4};
+                msghdr message{};
+                message.msg_iov = &piece;
+                message.msg_iovlen = 1;
+                message.msg_control = control;
+                message.msg_controllen = sizeof control;
+                cmsghdr* const head = CMSG_FIRSTHDR(&message);
+                head->cmsg_level = SOL_SOCKET;
+                head->cmsg_type = SCM_RIGHTS;
+                head->cmsg_len = CMSG_LEN(sizeof(int));
+                const int passed = there.fd();
+                std::memcpy(CMSG_DATA(head), &passed, sizeof passed);
+                EXPECT_EQ(io::sendmsg(there.fd(), &message).value(), 4u);
+                there.write_all("more").value();
+                EXPECT_EQ(read().value(), 4u);
+                EXPECT_EQ(read().value(), 4u);
+                EXPECT_EQ(std::string(buffer, 4), "more");
+            }
+        }
+    });
+}
+
+// The kernel gives a byte of urgent data out of the order, and ends a read before it.
+TEST_F(io_test, what_lies_behind_urgent_data_of_a_unix_stream_is_read) {
+    on_a_fiber_and_on_a_thread([] {
+        auto [here, there] = stream::pair().value();
+        char buffer[100];
+        EXPECT_FALSE(here.read(buffer, 100, deadline_after(1ms)));
+        there.write_all("ab").value();
+        const auto sent = io::send(there.fd(), "!", 1, MSG_OOB);
+        if (!sent) GTEST_SKIP() << "Unix sockets have no urgent data here";
+        there.write_all("cd").value();
+        std::string all;
+        while (all.size() < 4)
+            all.append(buffer, here.read(buffer, 100, deadline_after(20s)).value());
+        EXPECT_EQ(all, "abcd");
     });
 }
 

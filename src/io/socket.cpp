@@ -21,8 +21,22 @@ using number = result<std::size_t>;
 template <class Call>
 long operate(int fd, side s, std::size_t wanted, const limits& l, Call call) noexcept {
     const number_at at{fd};
-    return at.d != nullptr ? perform(at, at.d->recall(fd), s, wanted, l, call)
-                           : descriptor::why_none(fd);
+    if (at.d == nullptr) return descriptor::why_none(fd);
+    const long traits = at.d->recall(fd);
+    // These calls do not ask why a Unix stream gave less: see receive_stream().
+    if ((traits & descriptor::unix_stream) != 0) wanted = 0;
+    return perform(at, traits, s, wanted, l, call);
+}
+
+// The same for what receive_stream() receives.
+long operate_recv(int fd, void* into, std::size_t bytes, int flags, std::size_t wanted,
+                  const limits& l) noexcept {
+    const number_at at{fd};
+    if (at.d == nullptr) return descriptor::why_none(fd);
+    const long traits = at.d->recall(fd);
+    return perform(at, traits, side::in, wanted, l, [=, &wanted]() noexcept {
+        return receive_stream(fd, into, bytes, flags, static_cast<std::uint32_t>(traits), wanted);
+    });
 }
 
 result<int> to_descriptor(long fd, std::uint32_t traits) {
@@ -35,6 +49,10 @@ result<int> to_descriptor(long fd, std::uint32_t traits) {
 constexpr std::uint32_t of_type(int type) noexcept {
     constexpr std::uint32_t any = descriptor::made_here | descriptor::is_socket;
     return (type & 0xff) == SOCK_STREAM ? any : any | descriptor::messages;
+}
+constexpr std::uint32_t of_type(int domain, int type) noexcept {
+    const bool is_unix = domain == AF_UNIX && (type & 0xff) == SOCK_STREAM;
+    return of_type(type) | (is_unix ? descriptor::unix_stream : 0u);
 }
 
 // An error that accept(2) reports of the new connection, or of the network: the next accept may
@@ -166,7 +184,7 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
     if (at.d == nullptr) return descriptor::why_none(fd);
     long gave_up = 0;
     for (;;) {
-        const long n = perform(at, at.d->recall(fd), side::out, 0, l, [=]() noexcept -> long {
+        const long n = perform(at, at.d->recall(fd), side::out, l, [=]() noexcept -> long {
             const long r = call();
             if (r != -EAGAIN) [[likely]]
                 return r;
@@ -191,7 +209,9 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
 
 number recv(int fd, void* into, std::size_t bytes, int flags, const limits& l) {
     if ((flags & MSG_WAITALL) != 0) return recvfrom(fd, into, bytes, flags, nullptr, nullptr, l);
-    return number::from(receive(fd, consumes(flags) ? bytes : 0, flags, l, [=]() noexcept {
+    if (consumes(flags))
+        return number::from(operate_recv(fd, into, bytes, flags | MSG_DONTWAIT, bytes, l));
+    return number::from(receive(fd, 0, flags, l, [=]() noexcept {
         return os::io_call(SYS_recvfrom, fd, into, bytes, flags | MSG_DONTWAIT);
     }));
 }
@@ -270,14 +290,14 @@ result<int> socket(int domain, int type, int protocol) {
     const long fd = os::io_call(SYS_socket, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     const bool tcp = (domain == AF_INET || domain == AF_INET6) && (type & 0xff) == SOCK_STREAM &&
                      (protocol == 0 || protocol == IPPROTO_TCP);
-    return to_descriptor(fd, of_type(type) | (tcp ? descriptor::tcp : 0u));
+    return to_descriptor(fd, of_type(domain, type) | (tcp ? descriptor::tcp : 0u));
 }
 
 result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
     const long r =
         os::io_call(SYS_socketpair, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends);
     if (r == 0)
-        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], of_type(type));
+        for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], of_type(domain, type));
     return result<void>::from(r);
 }
 
@@ -290,7 +310,7 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
     if (r == -EAGAIN && is_unix(to, to_bytes))
         return result<void>::from(connect_blocking(begun, to, to_bytes, l));
     if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
-    r = perform(begun, traits, side::out, 0, l, [=]() noexcept -> long {
+    r = perform(begun, traits, side::out, l, [=]() noexcept -> long {
         if (would_block(fd, side::out)) return -EAGAIN;
         int error = 0;
         socklen_t bytes = sizeof error;
@@ -306,10 +326,10 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
     const long traits = at.d->ask(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
     // What a connection inherits from its listener.
-    const auto inherited =
-        static_cast<std::uint32_t>(traits) & (descriptor::tcp | descriptor::messages);
+    const auto inherited = static_cast<std::uint32_t>(traits) &
+                           (descriptor::tcp | descriptor::messages | descriptor::unix_stream);
     for (;;) {
-        const long made = perform(at, traits, side::in, 0, l, [=]() noexcept {
+        const long made = perform(at, traits, side::in, l, [=]() noexcept {
             return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
         });
         if (is_passing(made)) continue;

@@ -51,11 +51,13 @@ std::uint32_t kind_of(int fd, const struct stat& is) noexcept {
     if (!S_ISSOCK(is.st_mode)) return 0;
     if (socket_option(fd, SO_TYPE) != SOCK_STREAM)
         return descriptor::is_socket | descriptor::messages;
+    if (socket_option(fd, SO_DOMAIN) == AF_UNIX)
+        return descriptor::is_socket | descriptor::unix_stream;
     return socket_option(fd, SO_PROTOCOL) == IPPROTO_TCP ? descriptor::is_socket | descriptor::tcp
                                                          : descriptor::is_socket;
 }
 constexpr std::uint32_t kinds = descriptor::file | descriptor::is_socket | descriptor::tcp |
-                                descriptor::messages | descriptor::fifo;
+                                descriptor::messages | descriptor::fifo | descriptor::unix_stream;
 
 // Whether generation a was before b. They wrap.
 [[maybe_unused]] bool is_before(std::uint32_t a, std::uint32_t b) noexcept {

@@ -38,10 +38,25 @@
 // call. An edge that comes after that, for something the call did not see, puts `maybe` back or
 // takes the waiters. A reader that finds nothing becomes a waiter by compare-and-swap from
 // `nothing`, which fails if an edge came. If the call succeeded, the reader puts `maybe` back,
-// except when it is certain that nothing is left: a TCP socket gave less than it was asked for, and
-// has not been hung up (an end that was already there when the edge was reported has no edge of its
-// own). That saves a system call for each request that a server waits for. Writing mostly succeeds,
-// so a writer takes `maybe` away only after an attempt failed, and tries again.
+// except when it is certain that nothing is left. Writing mostly succeeds, so a writer takes
+// `maybe` away only after an attempt failed, and tries again.
+//
+// When nothing is left: epoll(7) says that a stream which gave less than it was asked for was empty
+// at that moment, so that whatever comes later makes an edge. That saves a system call for each
+// request that a server waits for. It holds for a TCP socket, a pipe, and a Unix stream, except:
+// - after an end, an error or urgent data. They may have been there when the edge was reported, and
+//   have none of their own; and a read ends before urgent data, with more behind it. Both are
+//   reported with an edge before a reader can meet them, or with a later one, which puts `maybe`
+//   back.
+// - for a read of a Unix stream that stopped at a message with descriptors or credentials: more may
+//   lie behind. The kernel says so (MSG_CTRUNC), but only to recvmsg(), which these reads therefore
+//   use.
+// - for a pipe that keeps packets apart (O_DIRECT): pipes from elsewhere, which may be such or
+//   become such at any time, are not trusted.
+// - a read that does not take away what it returns (MSG_PEEK), or takes one message of several: the
+//   caller passes no length.
+// Other readers, of the same number, of a duplicate or in another process, change nothing: also to
+// them what a short read saw was all, and each registration gets each edge.
 //
 // A waiter that gives up takes the whole stack by compare-and-swap, takes itself out, and wakes the
 // others, which try again. If it is not in the stack, another thread has taken it and will wake it,
@@ -117,6 +132,7 @@ public:
         closing = 256,   // A close waits for holds. The only trait.
         refuses = 512,   // RWF_NOWAIT.
         fifo = 1024,
+        unix_stream = 2048,
         made_here = ours | kept,
         error_shift = 24,
         errors = 0xffu << error_shift,  // What note_error() has noted, or 0.

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include "base/assert.hpp"
 #include "io/wait/descriptor.hpp"
@@ -43,14 +44,31 @@ inline bool would_block(int fd, side s) noexcept {
     return os::io_call(SYS_ppoll, &one, 1, &zero, nullptr, 8) == 0;
 }
 
-// Whether a successful read leaves nothing: a TCP socket that gave fewer bytes than the call asked
-// for has no more. `wanted` is 0 if that is not known.
+// Whether a successful read of `wanted` bytes leaves nothing (io/wait/descriptor.hpp). `wanted` is
+// 0 if that is not known.
 inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
                            std::size_t wanted) noexcept {
     UMS_DEBUG_ASSERT(wanted == 0 || n <= 0 || static_cast<std::size_t>(n) <= wanted,
                      "a read gave more than its caller says it asked for");
-    return (traits & descriptor::tcp) != 0 && n > 0 && static_cast<std::size_t>(n) < wanted &&
-           !d.is_hung_up();
+    constexpr std::uint32_t own_pipe = descriptor::fifo | descriptor::ours;
+    const bool is_stream = (traits & (descriptor::tcp | descriptor::unix_stream)) != 0 ||
+                           (traits & own_pipe) == own_pipe;
+    return is_stream && n > 0 && static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
+}
+
+// recv() of a stream, for perform(). Sets `wanted` to 0 if a short read leaves something all the
+// same: if a Unix stream stopped at a message with descriptors or credentials.
+inline long receive_stream(int fd, void* into, std::size_t bytes, int flags, std::uint32_t traits,
+                           std::size_t& wanted) noexcept {
+    if ((traits & descriptor::unix_stream) == 0)
+        return os::io_call(SYS_recvfrom, fd, into, bytes, flags);
+    iovec piece{into, bytes};
+    msghdr message{};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+    const long n = os::io_call(SYS_recvmsg, fd, &message, flags);
+    if (n >= 0 && (message.msg_flags & MSG_CTRUNC) != 0) wanted = 0;
+    return n;
 }
 
 // poll(2) says ready, but the attempt finds nothing: waits a little. Returns -ETIMEDOUT, -ECANCELED
@@ -66,7 +84,7 @@ inline long pause(os::nanoseconds until, const std::stop_token* stop) noexcept {
 // found nothing to do.
 template <class Call>
 [[gnu::noinline]] long perform_waiting(descriptor& d, int fd, side s, std::uint32_t traits,
-                                       std::size_t wanted, const limits& l,
+                                       std::size_t& wanted, const limits& l,
                                        std::uint32_t generation, bool tried, Call call) noexcept {
     // True if an edge came, or this is the last attempt; or for a writer, which has yet to take the
     // mark and tries again.
@@ -135,10 +153,11 @@ template <class Attempt>
 }
 
 // `learnt` are the descriptor's traits, or an error to be returned; they were asked for after `at`
-// was made. `wanted` is how many bytes the call asks for; 0: not known. The first attempt is made
-// here, where the compiler sees the call, because most operations need no other.
+// was made. `wanted` is how many bytes the call asks for; 0: not known. The call may set it to 0.
+// The first attempt is made here, where the compiler sees the call, because most operations need no
+// other.
 template <class Call>
-long perform(const number_at& at, long learnt, side s, std::size_t wanted, const limits& l,
+long perform(const number_at& at, long learnt, side s, std::size_t& wanted, const limits& l,
              Call call) noexcept {
     if (learnt < 0) return learnt;
     descriptor& d = *at.d;
@@ -165,6 +184,11 @@ long perform(const number_at& at, long learnt, side s, std::size_t wanted, const
         }
     }
     return perform_waiting(d, fd, s, traits, wanted, l, generation, tried, call);
+}
+template <class Call>
+long perform(const number_at& at, long learnt, side s, const limits& l, Call call) noexcept {
+    std::size_t unknown = 0;
+    return perform(at, learnt, s, unknown, l, call);
 }
 
 }  // namespace ums::io

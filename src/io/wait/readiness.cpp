@@ -49,7 +49,7 @@ long poll_all(pollfd* fds, std::size_t count, const limits& l) noexcept {
         if (n == -EEXIST || n == -EPERM || n == -EBADF) n = 0;
     }
     if (n == 0) {
-        n = perform(at, descriptor::made_here, side::in, 0, l, [=]() noexcept -> long {
+        n = perform(at, descriptor::made_here, side::in, l, [=]() noexcept -> long {
             const long ready = poll_now(fds, count);
             return ready != 0 ? ready : -EAGAIN;
         });
@@ -71,9 +71,8 @@ long poll_one(const number_at& at, pollfd& one, side s, const limits& l) noexcep
         one.revents |= POLLERR;
         return n == -EAGAIN ? 1 : n;
     }
-    return (traits & descriptor::kept) != 0
-               ? perform(at, static_cast<long>(traits), s, 0, l, attempt)
-               : perform_shared(at, s, effect::looks, l, attempt);
+    return (traits & descriptor::kept) != 0 ? perform(at, static_cast<long>(traits), s, l, attempt)
+                                            : perform_shared(at, s, effect::looks, l, attempt);
 }
 
 result<void> wait_ready(int fd, side s, const limits& l) {
