@@ -13,17 +13,16 @@
 //            the exception, because their open files belong to the terminal: libums polls them
 //            first, and a carrier may block in them if another process is faster. There it writes
 //            PIPE_BUF bytes at a time to pipes and terminals, and write() continues until all is
-//            written or its limits end.
-//            A number from elsewhere stays safe to use even if others close it, read from it, put
-//            another file under it, duplicate it or pass it to a child: each wait registers for
-//            itself and asks for the kind of the file again. wait_readable(), wait_writable() and
-//            poll() leave the descriptor's flags alone. But only close() ends the waits of other
-//            fibers.
-//            Descriptors that libums made, here, in net:: or in the C API, keep a lasting
-//            registration, which saves system calls; forget() and the release() of net:: give it
-//            up. Others may read, write, poll and duplicate their numbers, but must not close them
-//            or put another file under them: later waits on the number could last for ever, calls
-//            could block, and with io_uring the file would stay open.
+//            written or its limits end. A number from elsewhere stays safe to use even if others
+//            close it, read from it, put another file under it, duplicate it or pass it to a child:
+//            each wait registers for itself and asks for the kind of the file again.
+//            wait_readable(), wait_writable() and poll() leave the descriptor's flags alone. But
+//            only close() ends the waits of other fibers. Descriptors that libums made, here (but
+//            not by open()), in net:: or in the C API, and those that were adopted (adopt()) keep a
+//            lasting registration, which saves system calls; forget() and the release() of net::
+//            give it up. Others may read, write, poll and duplicate their numbers, but must not
+//            close them or put another file under them: later waits on the number could last for
+//            ever, calls could block, and with io_uring the file would stay open.
 // Blocking:  parks the fiber, never its processor; blocks a plain kernel thread. Regular files,
 //            directories and block devices are always "ready", so the off-load pool
 //            (ums/offload.hpp) or io_uring runs their operations.
@@ -117,9 +116,19 @@ UMS_EXPORT result<void> shutdown(int fd, int how);
 // kernel, or runs there, close() waits until it ends or blocks.
 UMS_EXPORT result<void> close(int fd);
 // Drops what libums knows of the number, and its registration. Waits of other fibers on it end as
-// by a close(). Call it for a number that libums made before anything else closes or reuses it;
-// from then on it is like one from elsewhere, which needs no such call.
+// by a close(). Call it for a number that libums made, or that was adopted, before anything else
+// closes or reuses it; from then on it is like one from elsewhere, which needs no such call.
 UMS_EXPORT void forget(int fd) noexcept;
+// Gives a descriptor from elsewhere the lasting registration that those made here have, and saves
+// the calls that ask what a number is. In return the caller promises that nothing closes the number
+// or puts another file under it before close() or forget(): see Descriptors. No flag of the file is
+// changed, so it may be shared with other programs, and may be blocking. Where the kernel has no
+// call that does not block (on terminals; in accept(), sendfile() and splice() on a blocking one;
+// on pipes before Linux 6.5), libums polls first, and a carrier may block if another process is
+// faster. connect() makes a blocking socket non-blocking for the moment of its call. Waits of other
+// fibers on the number end as by forget(). Has no effect on a number that has a lasting
+// registration. Fails with bad_file_descriptor.
+UMS_EXPORT result<void> adopt(int fd);
 UMS_EXPORT result<int> dup(int fd);
 [[nodiscard]] UMS_EXPORT result<void> pipe(int ends[2]);
 UMS_EXPORT result<std::size_t> sendfile(int out, int in, off_t* offset, std::size_t bytes,

@@ -24,8 +24,11 @@ namespace ums::net {
 class UMS_EXPORT stream {
 public:
     stream() noexcept = default;  // No connection.
-    // Takes over a connected descriptor.
-    explicit stream(int fd) noexcept : fd_{fd} {}
+    // Takes over a connected descriptor, and adopts it (io::adopt()): until release(), only the
+    // stream closes it.
+    explicit stream(int fd) noexcept : fd_{fd} {
+        if (fd >= 0) static_cast<void>(io::adopt(fd));  // Without, it works as well.
+    }
     stream(stream&& other) noexcept : fd_{std::move(other.fd_)} {}
     stream& operator=(stream&& other) noexcept {
         fd_ = std::move(other.fd_);

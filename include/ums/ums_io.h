@@ -15,8 +15,8 @@
  *            once a stop is requested, with -ECANCELED.
  * Errors:    -EBADF also comes to waiters when another fiber closes the descriptor. Never -EINTR
  *            and never SIGPIPE. -EAGAIN only where ums/io.hpp says so.
- * Sharing:   others may use a descriptor too, and close it if it was not made here or after
- *            ums_forget(). ums_close() also ends the waits on it.
+ * Sharing:   others may use a descriptor too, and close it if it was not made here or adopted, or
+ *            after ums_forget(). ums_close() also ends the waits on it.
  */
 
 #include <sys/select.h>
@@ -127,8 +127,14 @@ UMS_API ssize_t ums_splice_until(int in, off_t* in_offset, int out, off_t* out_o
 UMS_API int ums_close(int fd);
 
 /* Drops what is known of the number; waits on it end as by ums_close(). For a number that libums
- * made, before anything but ums_close() closes it or gives it to another file (ums/io.hpp). */
+ * made or that was adopted, before anything but ums_close() closes it or gives it to another file
+ * (ums/io.hpp). */
 UMS_API void ums_forget(int fd);
+
+/* Gives a descriptor from elsewhere the lasting registration of those made here, until ums_forget()
+ * or ums_close(). The caller promises that nothing else closes the number or gives it to another
+ * file meanwhile: io::adopt() in ums/io.hpp says what breaks otherwise. */
+UMS_API int ums_adopt(int fd);
 
 UMS_API int ums_dup(int fd);
 UMS_API int ums_pipe(int ends[2]);

@@ -214,6 +214,8 @@ int ums_close(int fd) { return to_c(io::close(fd)); }
 
 void ums_forget(int fd) { io::forget(fd); }
 
+int ums_adopt(int fd) { return to_c(io::adopt(fd)); }
+
 int ums_dup(int fd) { return to_c(io::dup(fd)); }
 
 int ums_pipe(int ends[2]) { return to_c(io::pipe(ends)); }

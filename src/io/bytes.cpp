@@ -21,20 +21,21 @@ bool is_doubtful(long error) noexcept {
     return error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EPERM;
 }
 
-// Whether the file itself keeps a read() or write() from blocking, or perform() asks first.
+// Whether the file itself keeps a read() or write() from blocking, or poll(2) is asked first.
 bool cannot_block(std::uint32_t traits) noexcept {
     return (traits & (descriptor::ours | descriptor::refuses | descriptor::ask_first)) != 0;
 }
 
 // Makes one operation by what was learnt of the file, and once more if that has changed: then the
-// kernel has just been asked.
+// kernel has just been asked. An adopted file does not change, but may refuse RWF_NOWAIT.
 template <class Operation>
 number by_traits(const number_at& at, Operation operation) {
     if (at.d == nullptr) return number::from(descriptor::why_none(at.fd));
     const long traits = at.d->learn(at.fd);
     const long n = operation(traits);
-    if (!is_doubtful(n) || traits < 0 || (traits & descriptor::kept) != 0) [[likely]]
+    if (!is_doubtful(n) || traits < 0 || (traits & descriptor::ours) != 0) [[likely]]
         return number::from(n);
+    if ((traits & descriptor::kept) != 0 && n != -EOPNOTSUPP) return number::from(n);
     const long now = at.d->learn_again(at.fd, n);
     return number::from(now == traits ? n : operation(now));
 }
@@ -51,7 +52,9 @@ long read_by(long traits, const number_at& at, const iovec* into, int count, std
         });
     }
     const bool plain = cannot_block(static_cast<std::uint32_t>(traits));
-    return perform(at, traits, side::in, wanted, l, [=]() noexcept {
+    const bool ask_first = (traits & descriptor::ask_first) != 0;
+    return perform(at, traits, side::in, wanted, l, [=]() noexcept -> long {
+        if (ask_first && would_block(fd, side::in)) return -EAGAIN;
         return !plain       ? os::io_call(SYS_preadv2, fd, into, count, -1, 0, RWF_NOWAIT)
                : count == 1 ? os::io_call(SYS_read, fd, into->iov_base, into->iov_len)
                             : os::io_call(SYS_readv, fd, into, count);
@@ -82,11 +85,12 @@ long write_by(long traits, const number_at& at, const iovec* from, int count,
         });
     }
     const std::size_t bytes = count == 1 ? from->iov_len : total(from, count);
-    if ((traits & descriptor::ask_first) != 0 && bytes > PIPE_BUF)
-        return write_in_parts(at, from, count, l);
+    const bool ask_first = (traits & descriptor::ask_first) != 0;
+    if (ask_first && bytes > PIPE_BUF) return write_in_parts(at, from, count, l);
     const int flags = cannot_block(static_cast<std::uint32_t>(traits)) ? 0 : RWF_NOWAIT;
     const bool is_fifo = (traits & descriptor::fifo) != 0;
-    return perform(at, traits, side::out, l, [=]() noexcept {
+    return perform(at, traits, side::out, l, [=]() noexcept -> long {
+        if (ask_first && would_block(fd, side::out)) return -EAGAIN;
         return write_without_sigpipe(fd, from, count, bytes, flags, is_fifo);
     });
 }

@@ -48,6 +48,11 @@ void forget(int fd) noexcept {
     if (descriptor* d = descriptor::find(fd); d != nullptr) d->forget(fd);
 }
 
+result<void> adopt(int fd) {
+    descriptor* d = descriptor::find(fd);
+    return result<void>::from(d != nullptr ? d->adopt(fd) : descriptor::why_none(fd));
+}
+
 result<int> dup(int fd) {
     descriptor* d = descriptor::find(fd);
     if (d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
@@ -57,9 +62,11 @@ result<int> dup(int fd) {
     if (made < 0) return result<int>::failure(static_cast<int>(-made));
     const std::uint32_t same =
         static_cast<std::uint32_t>(traits) & ~std::uint32_t{descriptor::errors};
-    // A duplicate of a standard stream stays blocking, and files are asked about each time.
-    const bool can_block = (same & (descriptor::ask_first | descriptor::file)) != 0;
-    descriptor::adopt(static_cast<int>(made), can_block ? same : same | descriptor::made_here);
+    // A duplicate of a kept one is kept. Of the others, that of a standard stream stays blocking,
+    // and files are asked about each time.
+    const bool is_same =
+        (same & (descriptor::kept | descriptor::ask_first | descriptor::file)) != 0;
+    descriptor::adopt(static_cast<int>(made), is_same ? same : same | descriptor::made_here);
     return static_cast<int>(made);
 }
 
@@ -79,10 +86,12 @@ number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits&
     const long traits = to.d->ask(out);
     if (traits < 0) return number::from(traits);
     // A blocking descriptor that is ready takes that much without a wait.
-    if ((traits & descriptor::ask_first) != 0) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
+    const bool asks = may_block(out, traits);
+    if (asks) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
     const std::uint32_t generation = from->generation();
     return number::from(perform(to, traits, side::out, l, [=]() noexcept -> long {
         if (from->generation() != generation) return -EBADF;  // It was closed during the wait.
+        if (asks && would_block(out, side::out)) return -EAGAIN;
         auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
         return without_sigpipe(bytes, call);
     }));
@@ -99,15 +108,13 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     if (in_traits < 0) return number::from(in_traits);
     if (out_traits < 0) return number::from(out_traits);
     const std::uint32_t in_generation = from->generation(), out_generation = to->generation();
-    const auto must_wait = [](long traits, int fd, side s) noexcept {
-        return (traits & descriptor::ask_first) != 0 && would_block(fd, s);
-    };
+    const bool in_asks = may_block(in, in_traits), out_asks = may_block(out, out_traits);
     auto call = [=]() noexcept {
         return os::io_call(SYS_splice, in, in_offset, out, out_offset, bytes,
                            flags | SPLICE_F_NONBLOCK);
     };
     auto attempt = [&]() noexcept -> long {
-        if (must_wait(in_traits, in, side::in) || must_wait(out_traits, out, side::out))
+        if ((in_asks && would_block(in, side::in)) || (out_asks && would_block(out, side::out)))
             return -EAGAIN;
         return without_sigpipe(bytes, call);
     };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <fcntl.h>
 #include <netinet/in.h>
 
 #include "base/assert.hpp"
@@ -306,7 +307,11 @@ result<void> connect(int fd, const sockaddr* to, socklen_t to_bytes, const limit
     if (begun.d == nullptr) return result<void>::from(descriptor::why_none(fd));
     const long traits = begun.d->ask(fd);
     if (traits < 0) return result<void>::from(traits);
+    // The call itself takes no time then.
+    const long flags = may_block(fd, traits) ? os::io_call(SYS_fcntl, fd, F_GETFL) : -1;
+    if (flags >= 0) os::io_call(SYS_fcntl, fd, F_SETFL, flags | O_NONBLOCK);
     long r = os::io_call(SYS_connect, fd, to, to_bytes);
+    if (flags >= 0) os::io_call(SYS_fcntl, fd, F_SETFL, flags);
     if (r == -EAGAIN && is_unix(to, to_bytes))
         return result<void>::from(connect_blocking(begun, to, to_bytes, l));
     if (r != -EINPROGRESS && r != -EALREADY && r != -EINTR) return result<void>::from(r);
@@ -325,11 +330,13 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
     if (at.d == nullptr) return result<int>::failure(static_cast<int>(-descriptor::why_none(fd)));
     const long traits = at.d->ask(fd);
     if (traits < 0) return result<int>::failure(static_cast<int>(-traits));
+    const bool asks = may_block(fd, traits);
     // What a connection inherits from its listener.
     const auto inherited = static_cast<std::uint32_t>(traits) &
                            (descriptor::tcp | descriptor::messages | descriptor::unix_stream);
     for (;;) {
-        const long made = perform(at, traits, side::in, l, [=]() noexcept {
+        const long made = perform(at, traits, side::in, l, [=]() noexcept -> long {
+            if (asks && would_block(fd, side::in)) return -EAGAIN;
             return os::io_call(SYS_accept4, fd, peer, peer_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
         });
         if (is_passing(made)) continue;

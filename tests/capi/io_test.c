@@ -40,6 +40,9 @@ static void bytes(void* argument) {
     CHECK(twin >= 0);
     CHECK_IS(0, ums_close(ends[1]));
     ums_forget(twin); /* The file stays open. */
+    CHECK_IS(0, ums_adopt(twin));
+    CHECK_IS(0, ums_adopt(twin));
+    CHECK_IS(-EBADF, ums_adopt(-1));
     CHECK_IS(1, ums_write(twin, "x", 1));
     CHECK_IS(0, ums_close(twin));
     CHECK_IS(1, ums_read(ends[0], buffer, 2));

@@ -6,13 +6,16 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <ctime>
 #include <fcntl.h>
 #include <memory>
 #include <netinet/in.h>
 #include <poll.h>
+#include <string>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -373,6 +376,165 @@ TEST_F(foreign_test, both_directions_and_several_fibers_wait_for_one_number) {
             writer.join();
             for (fiber& f : readers) f.join();
         }
+    });
+}
+
+// --- Descriptors that the program adopts ---
+
+TEST_F(foreign_test, adopting_changes_no_flags_and_forget_undoes_it) {
+    on_a_fiber_and_on_a_thread([] {
+        int pipe[2];
+        ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+        foreign_pair p{0};
+        const std::pair<int, int> all[] = {{p.here, p.there}, {pipe[0], pipe[1]}};
+        for (const auto& [in, out] : all) {
+            for (const int fd : {in, out, in}) io::adopt(fd).value();
+            for (int i = 0; i < 3; ++i) {
+                fiber writer{[fd = out] {
+                    for (int k = 0; k < 5; ++k) this_fiber::yield();
+                    EXPECT_EQ(io::write(fd, "xyz", 3).value(), 3u);
+                }};
+                char c[8];
+                EXPECT_EQ(io::read(in, c, i == 1 ? 8 : 1).value(), i == 1 ? 3u : 1u);
+                while (i != 1 && io::read(in, c, 8, ums::deadline{})) continue;
+                writer.join();
+            }
+            for (const int fd : {in, out}) EXPECT_EQ(::fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+            for (const int fd : {in, out}) io::forget(fd);
+        }
+        // Now a library may close and reuse the number.
+        foreign_pair next{0};
+        ASSERT_EQ(::dup2(next.here, pipe[0]), pipe[0]);
+        expect_read(pipe[0], next.there);
+        for (const int end : pipe) ::close(end);
+        EXPECT_EQ(io::adopt(-1).error(), std::errc::bad_file_descriptor);
+        EXPECT_EQ(io::adopt(1 << 30).error(), std::errc::bad_file_descriptor);
+        EXPECT_EQ(io::adopt(1000).error(), std::errc::bad_file_descriptor);
+    });
+}
+
+TEST_F(foreign_test, adopting_ends_the_waits_of_others) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair p;
+        fiber reader{[&] {
+            char c;
+            EXPECT_EQ(io::read(p.here, &c, 1).error(), std::errc::bad_file_descriptor);
+        }};
+        until_waits(reader);
+        io::adopt(p.here).value();
+        reader.join();
+        expect_read(p.here, p.there);
+        io::close(std::exchange(p.here, -1)).value();
+    });
+}
+
+TEST_F(foreign_test, a_stream_adopts_what_it_takes_over) {
+    on_a_fiber_and_on_a_thread([] {
+        foreign_pair p{0};
+        net::stream here{std::exchange(p.here, -1)};
+        net::stream there{std::exchange(p.there, -1)};
+        const std::vector<char> much(1u << 20, 'x');
+        fiber writer{[&] { EXPECT_TRUE(there.write_all(much.data(), much.size())); }};
+        std::vector<char> got(much.size());
+        EXPECT_TRUE(here.read_all(got.data(), got.size()));
+        writer.join();
+        EXPECT_EQ(::fcntl(here.fd(), F_GETFL) & O_NONBLOCK, 0);
+        there.close().value();
+        EXPECT_EQ(here.read(got.data(), 1).value(), 0u);
+    });
+}
+
+TEST_F(foreign_test, a_blocking_listener_is_adopted_and_a_blocking_socket_connects) {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        const int door = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        net::endpoint at = net::endpoint::loopback(0);
+        ASSERT_EQ(::bind(door, at.data(), at.size()), 0);
+        ASSERT_EQ(::listen(door, 5), 0);
+        socklen_t bytes = net::endpoint::capacity;
+        ASSERT_EQ(::getsockname(door, at.data(), &bytes), 0);
+        io::adopt(door).value();
+        EXPECT_EQ(io::accept(door, nullptr, nullptr, deadline_after(1ms)).error(),
+                  std::errc::timed_out);
+        fiber client{[&] {
+            net::stream s{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+            io::connect(s.fd(), at.data(), at.size()).value();
+            EXPECT_EQ(::fcntl(s.fd(), F_GETFL) & O_NONBLOCK, 0);
+            s.write_all("hello").value();
+        }};
+        net::stream peer{io::accept(door).value()};
+        char text[5];
+        peer.read_all(text, 5).value();
+        client.join();
+        io::close(door).value();
+    });
+}
+
+// A terminal has no call that does not block.
+TEST_F(foreign_test, a_terminal_is_adopted_and_stays_blocking) {
+    ums::run({.processors = 1, .block = ums::block_detection::off}, [] {
+        const int ours = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+        if (ours < 0 || ::grantpt(ours) != 0 || ::unlockpt(ours) != 0)
+            GTEST_SKIP() << "there are no terminals";
+        char name[64];
+        ASSERT_EQ(::ptsname_r(ours, name, sizeof name), 0);
+        const int theirs = ::open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+        ASSERT_GE(theirs, 0);
+        io::adopt(theirs).value();
+        for (int i = 0; i < 3; ++i) {
+            fiber writer{[&] {
+                this_fiber::yield();
+                EXPECT_EQ(::write(ours, "x\n", 2), 2);
+            }};
+            char line[8];
+            EXPECT_EQ(io::read(theirs, line, sizeof line, soon()).value_or(0), 2u);
+            writer.join();
+        }
+        EXPECT_EQ(io::write(theirs, "y", 1).value(), 1u);
+        EXPECT_EQ(::fcntl(theirs, F_GETFL) & O_NONBLOCK, 0);
+        io::close(theirs).value();
+        ::close(ours);
+    });
+}
+
+// It is hung up when the last writer closes it, and comes to life with the next.
+TEST_F(foreign_test, an_adopted_fifo_has_one_writer_after_another) {
+    on_a_fiber_and_on_a_thread([] {
+        char name[] = "/tmp/ums-foreign-test-XXXXXX";
+        ASSERT_NE(::mkdtemp(name), nullptr);
+        const std::string path = std::string{name} + "/fifo";
+        ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+        const int in = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+        io::adopt(in).value();
+        for (int i = 0; i < 5; ++i) {
+            const int out = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+            char c[8];
+            fiber writer{[&] {
+                for (int k = 0; k < 5; ++k) this_fiber::yield();
+                EXPECT_EQ(::write(out, "ab", 2), 2);
+                for (int k = 0; k < 5; ++k) this_fiber::yield();
+                ::close(out);
+            }};
+            EXPECT_EQ(io::read(in, c, sizeof c, soon()).value_or(9), 2u);
+            EXPECT_EQ(io::read(in, c, sizeof c, soon()).value_or(9), 0u);
+            writer.join();
+        }
+        io::close(in).value();
+        ::unlink(path.c_str());
+        ::rmdir(name);
+    });
+}
+
+// One read gives one packet, and more is there.
+TEST_F(foreign_test, an_adopted_pipe_may_keep_packets_apart) {
+    on_a_fiber_and_on_a_thread([] {
+        int ends[2];
+        ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_DIRECT), 0);
+        for (const int end : ends) io::adopt(end).value();
+        char c[8];
+        EXPECT_EQ(io::read(ends[0], c, 8, deadline_after(1us)).error(), std::errc::timed_out);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(io::write(ends[1], "ab", 2).value(), 2u);
+        for (int i = 0; i < 3; ++i) EXPECT_EQ(io::read(ends[0], c, 8, soon()).value_or(0), 2u);
+        for (const int end : ends) io::close(end).value();
     });
 }
 

@@ -30,9 +30,10 @@ public:
 
     // From now on edges of `fd` are reported, including one for what is ready already. Returns 0 or
     // -errno; -EPERM: the file is always ready. Only one caller at a time for each descriptor, here
-    // and in remove().
-    virtual long add(int fd, std::uint32_t generation) noexcept = 0;
-    virtual void remove(int fd, std::uint32_t generation) noexcept = 0;
+    // and in remove(), which is given the same. `is_adopted`: others share the file, which may be
+    // hung up and come to life again (a FIFO).
+    virtual long add(int fd, std::uint32_t generation, bool is_adopted) noexcept = 0;
+    virtual void remove(int fd, std::uint32_t generation, bool is_adopted) noexcept = 0;
 
     // Reports one event once `fd` is readable or writable, as asked for, or hung up; also if it
     // already is. Returns 0 or -errno. `is_new` says whether the caller believes that it was not

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "io/engine/one_time_set.hpp"
+#include "io/engine/event_set.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
 #include "os/own_number.hpp"
@@ -22,10 +22,6 @@ namespace {
 constexpr std::uint64_t bell_data = ~std::uint64_t{0};
 constexpr epoll_event on_bell{EPOLLIN | EPOLLET, {.u64 = bell_data}};
 constexpr int wait_batch = 256;
-
-int number_in(std::uint64_t data) noexcept {
-    return static_cast<int>(data & (one_time_set::mark - 1));
-}
 
 }  // namespace
 
@@ -68,21 +64,16 @@ void epoll_engine::end_if_lost(long error) const noexcept {
     lost_descriptor("epoll", epoll_, bell_);
 }
 
-long epoll_engine::add(int fd, std::uint32_t generation) noexcept {
+long epoll_engine::add(int fd, std::uint32_t generation, bool) noexcept {
     UMS_DEBUG_ASSERT(fd >= 0 && fd != epoll_ && fd != bell_,
                      "the engine was to watch an error number, or itself");
-    epoll_event on{EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
-                   {.u64 = std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(fd)}};
-    long error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_ADD, fd, &on);
-    // The number's last file was closed elsewhere, but a duplicate keeps the file and its
-    // registration.
-    if (error == -EEXIST) error = os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_MOD, fd, &on);
+    const long error = event_set::watch(epoll_, fd, generation);
     if (error == 0) added_.fetch_add(1, base::relaxed);    // relaxed: a hint.
     if (error == -EBADF || error == -EINVAL) interrupt();  // Is it the set that is lost?
     return error;
 }
 
-void epoll_engine::remove(int fd, std::uint32_t) noexcept {
+void epoll_engine::remove(int fd, std::uint32_t, bool) noexcept {
     epoll_event none{};
     os::io_call(SYS_epoll_ctl, epoll_, EPOLL_CTL_DEL, fd, &none);
     [[maybe_unused]] const std::uint32_t were = added_.fetch_sub(1, base::relaxed);
@@ -90,12 +81,12 @@ void epoll_engine::remove(int fd, std::uint32_t) noexcept {
 }
 
 long epoll_engine::arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept {
-    const long error = one_time_set::arm(epoll_, fd, generation, in, out, is_new);
+    const long error = event_set::arm(epoll_, fd, generation, in, out, is_new);
     if (error == -EBADF || error == -EINVAL) interrupt();  // As above.
     return error;
 }
 
-void epoll_engine::disarm(int fd) noexcept { one_time_set::disarm(epoll_, fd); }
+void epoll_engine::disarm(int fd) noexcept { event_set::disarm(epoll_, fd); }
 
 sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexcept {
     fiber_list woken;
@@ -103,7 +94,7 @@ sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexc
     constexpr long ahead = 8;
     const auto warm = [=](long i, auto how) {
         if (i >= count || events[i].data.u64 == bell_data) return;
-        const descriptor* const d = descriptor::find(number_in(events[i].data.u64));
+        const descriptor* const d = descriptor::find(event_set::number_in(events[i].data.u64));
         UMS_DEBUG_ASSERT(d != nullptr, "an event came of a number that nothing waits for");
         how(*d, events[i].events);
     };
@@ -117,16 +108,7 @@ sched::fiber* epoll_engine::deliver(const epoll_event* events, long count) noexc
         warm(i + 2 * ahead, first);
         warm(i + ahead, then);
         const std::uint64_t data = events[i].data.u64;
-        const std::uint32_t e = events[i].events;
-        if (data == bell_data) continue;
-        constexpr std::uint32_t over = EPOLLHUP | EPOLLERR, odd = EPOLLRDHUP | EPOLLPRI;
-        descriptor* const d = descriptor::find(number_in(data));
-        const auto generation = static_cast<std::uint32_t>(data >> 32);
-        if ((data & one_time_set::mark) != 0)
-            d->fire(generation, woken);
-        else
-            d->ready(generation, (e & (EPOLLIN | over | odd)) != 0, (e & (EPOLLOUT | over)) != 0,
-                     (e & (over | odd)) != 0, woken);
+        if (data != bell_data) event_set::deliver(events[i], woken);
     }
     return woken.first;
 }

@@ -24,8 +24,8 @@ public:
     sched::fiber* poll() noexcept override;
     void interrupt() noexcept override;
 
-    long add(int fd, std::uint32_t generation) noexcept override;
-    void remove(int fd, std::uint32_t generation) noexcept override;
+    long add(int fd, std::uint32_t generation, bool) noexcept override;
+    void remove(int fd, std::uint32_t generation, bool) noexcept override;
     long arm(int fd, std::uint32_t generation, bool in, bool out, bool& is_new) noexcept override;
     void disarm(int fd) noexcept override;
     [[nodiscard]] const char* name() const noexcept override { return "epoll"; }

@@ -11,7 +11,7 @@
 #include <poll.h>
 
 #include "base/assert.hpp"
-#include "io/engine/one_time_set.hpp"
+#include "io/engine/event_set.hpp"
 #include "io/wait/descriptor.hpp"
 #include "os/io_calls.hpp"
 #include "os/lock.hpp"
@@ -81,15 +81,15 @@ public:
         submit([](io_uring_sqe* e) { io_uring_prep_nop(e); }, no_data);
     }
 
-    long add(int fd, std::uint32_t generation) noexcept override {
+    long add(int fd, std::uint32_t generation, bool is_adopted) noexcept override {
         // An edge-triggered poll accepts a file that is always ready, which epoll refuses.
-        const long error = arm_for_good(fd, generation);
+        const long error = is_adopted ? add_to_set(fd, generation) : arm_for_good(fd, generation);
         if (error == 0) added_.fetch_add(1, base::relaxed);  // relaxed: a hint.
         return error;
     }
 
-    void remove(int fd, std::uint32_t generation) noexcept override {
-        cancel(fd, generation);
+    void remove(int fd, std::uint32_t generation, bool is_adopted) noexcept override {
+        is_adopted ? disarm(fd) : cancel(fd, generation);
         [[maybe_unused]] const std::uint32_t were = added_.fetch_sub(1, base::relaxed);
         UMS_DEBUG_ASSERT(were != 0, "the ring lost more descriptors than it was given");
     }
@@ -98,14 +98,14 @@ public:
         const long set = one_time();
         if (set < 0) return set;
         const int of = static_cast<int>(set);
-        const long error = one_time_set::arm(of, fd, generation, in, out, is_new);
+        const long error = event_set::arm(of, fd, generation, in, out, is_new);
         if ((error == -EBADF || error == -EINVAL) && !os::is_anonymous(of))
             lost_descriptor("io_uring", of, -1);
         return error;
     }
 
     void disarm(int fd) noexcept override {
-        if (const int set = set_.load(base::acquire); set >= 0) one_time_set::disarm(set, fd);
+        if (const int set = set_.load(base::acquire); set >= 0) event_set::disarm(set, fd);
     }
 
     [[nodiscard]] const char* name() const noexcept override { return "io_uring"; }
@@ -173,6 +173,11 @@ private:
         return set;
     }
 
+    long add_to_set(int fd, std::uint32_t generation) noexcept {
+        const long set = one_time();
+        return set < 0 ? set : event_set::watch(static_cast<int>(set), fd, generation);
+    }
+
     long watch(int set) noexcept {
         return submit([=](io_uring_sqe* e) { io_uring_prep_poll_multishot(e, set, POLLIN); },
                       set_data);
@@ -185,11 +190,7 @@ private:
         do {
             n = os::io_call(SYS_epoll_pwait, set, events, set_batch, 0, nullptr, 8);
             if (n == -EBADF || n == -EINVAL) lost_descriptor("io_uring", set, -1);
-            for (long i = 0; i < n; ++i) {
-                const std::uint64_t data = events[i].data.u64;
-                descriptor::find(static_cast<int>(data & (one_time_set::mark - 1)))
-                    ->fire(static_cast<std::uint32_t>(data >> 32), woken);
-            }
+            for (long i = 0; i < n; ++i) event_set::deliver(events[i], woken);
         } while (n == set_batch || n == -EINTR);
     }
 
@@ -226,7 +227,7 @@ private:
     void deliver(const io_uring_cqe& c, fiber_list& woken) noexcept {
         if (c.user_data == set_data) {
             const int set = set_.load(base::acquire);  // sync(io.uring)
-            UMS_DEBUG_ASSERT(set >= 0, "the one-time set had an event before others knew the set");
+            UMS_DEBUG_ASSERT(set >= 0, "the set had an event before others knew the set");
             // The thread that watched the set has ended, or the queue was full.
             if ((c.flags & IORING_CQE_F_MORE) == 0) watch(set);
             empty_set(set, woken);
@@ -258,7 +259,7 @@ private:
 
     io_uring ring_{};
     bool is_open_ = false;
-    base::atomic<int> set_{-1};   // A one_time_set.
+    base::atomic<int> set_{-1};   // An event_set.
     std::uint32_t set_lock_ = 0;  // Excludes two threads that make the set.
     std::uint32_t submission_lock_ = 0;
     std::uint32_t completion_lock_ = 0;

@@ -160,12 +160,14 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
 }
 
-void descriptor::forget(int fd) noexcept { part_with(fd, false); }
+void descriptor::forget(int fd) noexcept { part_with(fd, parting::forgets); }
 
-long descriptor::close(int fd) noexcept { return part_with(fd, true); }
+long descriptor::close(int fd) noexcept { return part_with(fd, parting::closes); }
 
-long descriptor::part_with(int fd, bool closes) noexcept {
+long descriptor::part_with(int fd, parting how) noexcept {
     constexpr os::nanoseconds last_pause = 2'000'000;
+    struct stat is;
+    std::uint32_t noted = 0;
     for (os::nanoseconds pause = 0;; pause = std::clamp(2 * pause, 20'000l, last_pause)) {
         // A call that is about to be made, or runs in the kernel, ends or blocks soon.
         if (pause != 0) sched::park(sched::park_kind::internal, os::now() + pause, nullptr);
@@ -174,6 +176,12 @@ long descriptor::part_with(int fd, bool closes) noexcept {
         if (pause != 0 && !is_closing) return 0;  // The number has been given to another file.
         if (pause == 0) {
             if (is_closing) return -EBADF;
+            const std::uint32_t t = traits_.load(base::relaxed);
+            if (how == parting::adopts) {
+                if ((t & kept) != 0) return 0;
+                if (const long r = os::io_call(SYS_fstat, fd, &is); r < 0) return r;
+                if (identity_.load(base::relaxed) == identity_of(is)) noted = t & errors;
+            }
             renew(fd);
         }
         if (!hold_the_file()) {
@@ -181,8 +189,13 @@ long descriptor::part_with(int fd, bool closes) noexcept {
             continue;
         }
         let_go();
+        if (how == parting::adopts) {
+            // sync(io.descriptor)
+            traits_.store(known | kept | kind_of(fd, is) | noted, base::release);
+            return 0;
+        }
         traits_.store(0, base::relaxed);
-        if (!closes) return 0;
+        if (how == parting::forgets) return 0;
         // Under the lock, because a thread that asks between the two what the number is would learn
         // of, register, and wait for a file that is about to go.
         const long result = os::io_call(SYS_close, fd);
@@ -238,12 +251,12 @@ void descriptor::renew(int fd) noexcept {
     const std::uint32_t old = generation_.load(base::relaxed);
     // This comes first: a thread that sees the new generation must learn again what the number is,
     // and waits for the lock to do so.
-    traits_.store(0, base::relaxed);
+    const bool is_adopted = (traits_.exchange(0, base::relaxed) & made_here) == kept;
     generation_.store(old + 1, base::seq_cst);
     if (is_registered_.load(base::relaxed)) {
         is_registered_.store(false, base::seq_cst);  // seq_cst: pairs with wait().
         const engine_use use;
-        if (engine* e = use.get(); e != nullptr) e->remove(fd, old);
+        if (engine* e = use.get(); e != nullptr) e->remove(fd, old, is_adopted);
     }
     if (was_armed_.load(base::relaxed)) {
         was_armed_.store(false, base::relaxed);
@@ -356,13 +369,15 @@ long descriptor::verify(int fd) noexcept {
 
 long descriptor::learn_again(int fd, long error) noexcept {
     const long t = verify(fd);
-    if (t < 0 || error != -EOPNOTSUPP || (t & (file | kept)) != 0) return t;
+    if (t < 0 || error != -EOPNOTSUPP || (t & (file | ours)) != 0) return t;
+    // A shared one is non-blocking now; an adopted one stays as it is.
+    const std::uint32_t more = (t & kept) != 0 ? refuses | ask_first : refuses;
     const os::word_guard locked{lock_};
     const std::uint32_t now = traits_.load(base::relaxed);
     // Otherwise the number has been given to another file meanwhile.
     if (now == static_cast<std::uint32_t>(t))
-        traits_.store(now | refuses, base::release);  // sync(io.descriptor)
-    return t | refuses;
+        traits_.store(now | more, base::release);  // sync(io.descriptor)
+    return t | more;
 }
 
 void descriptor::restore(side s) noexcept {
@@ -468,7 +483,7 @@ long descriptor::add_to_engine(int fd, std::uint32_t generation) noexcept {
     if (is_registered_.load(base::relaxed)) return 0;
     if (generation_.load(base::relaxed) != generation) return -EBADF;
     UMS_DEBUG_ASSERT(is_kept(), "a number that others may close was registered for good");
-    error = e->add(fd, generation);
+    error = e->add(fd, generation, (known_traits() & made_here) == kept);
     if (error == 0) is_registered_.store(true, base::release);  // sync(io.descriptor)
     return error;
 }

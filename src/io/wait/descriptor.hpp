@@ -6,9 +6,11 @@
 //
 // There are two kinds of numbers.
 //
-// Kept: nothing but libums closes it: the descriptors that libums made, until forget(). A kept
-// number is registered with the engine once, for both directions, edge-triggered, and has marks
-// that save system calls.
+// Kept: nothing but libums closes it, until forget(): the descriptors that libums made, and those
+// that the program has adopted. A kept number is registered with the engine once, for both
+// directions, edge-triggered, and has marks that save system calls. An adopted one may be blocking,
+// because its flags belong to all that share the file. So operations on it make calls that do not
+// block, as below, or ask poll(2) first.
 //
 // Shared: all others. Another library may close the file by ::close(), read from it, put another
 // file under its number, or have a duplicate or a child that keeps it open. So libums remembers
@@ -133,7 +135,7 @@ public:
         refuses = 512,   // RWF_NOWAIT.
         fifo = 1024,
         unix_stream = 2048,
-        made_here = ours | kept,
+        made_here = ours | kept,  // Without `ours`, a kept one was adopted.
         error_shift = 24,
         errors = 0xffu << error_shift,  // What note_error() has noted, or 0.
     };
@@ -145,6 +147,9 @@ public:
         descriptor* const d = table_[n / block_size].load(base::acquire);  // sync(io.table)
         return d != nullptr ? d + n % block_size : find_slow(n);
     }
+    // Makes a number from elsewhere kept, and asks what it is; waits on it end as by forget().
+    // Returns 0, also if it is kept already, or -errno.
+    long adopt(int fd) noexcept { return part_with(fd, parting::adopts); }
     // Why find() has returned null: -EBADF or -ENOMEM.
     static long why_none(int fd) noexcept {
         return static_cast<unsigned>(fd) / block_size >= blocks ? -EBADF : -ENOMEM;
@@ -322,7 +327,8 @@ private:
     void expel(side s) noexcept;
     void renew(int fd) noexcept;
     void leave_behind() noexcept;
-    long part_with(int fd, bool closes) noexcept;
+    enum class parting : unsigned char { forgets, closes, adopts };
+    long part_with(int fd, parting how) noexcept;
     bool hold_the_file() const noexcept;
     void let_go() noexcept;
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -69,6 +70,15 @@ inline long receive_stream(int fd, void* into, std::size_t bytes, int flags, std
     const long n = os::io_call(SYS_recvmsg, fd, &message, flags);
     if (n >= 0 && (message.msg_flags & MSG_CTRUNC) != 0) wanted = 0;
     return n;
+}
+
+// Whether a call that has no form that does not block may block: because the file must stay as it
+// is, or because its flags are not ours to change.
+inline bool may_block(int fd, long traits) noexcept {
+    if ((traits & descriptor::ask_first) != 0) return true;
+    if ((traits & descriptor::made_here) != descriptor::kept) return false;
+    const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
+    return flags >= 0 && (flags & O_NONBLOCK) == 0;
 }
 
 // poll(2) says ready, but the attempt finds nothing: waits a little. Returns -ETIMEDOUT, -ECANCELED
@@ -167,12 +177,7 @@ long perform(const number_at& at, long learnt, side s, std::size_t& wanted, cons
     if ((traits & (descriptor::kept | descriptor::errors)) != descriptor::kept) {
         if ((traits & descriptor::errors) != 0)
             if (const long error = d.take_error(); error != 0) return error;
-        if ((traits & descriptor::kept) == 0) {
-            const bool ask_first = (traits & descriptor::ask_first) != 0;
-            return perform_shared(at, s, effect::moves, l, [=]() noexcept -> long {
-                return ask_first && would_block(fd, s) ? -EAGAIN : call();
-            });
-        }
+        if ((traits & descriptor::kept) == 0) return perform_shared(at, s, effect::moves, l, call);
     }
     bool tried = false;
     if (d.may_be_ready(s) && (s == side::out || d.take(s))) [[likely]] {
