@@ -46,9 +46,8 @@ long read_by(long traits, const number_at& at, const iovec* into, int count, std
     if (traits < 0) return traits;
     if ((traits & descriptor::file) != 0) return file_read(at, into, count, -1);
     if (count == 1 && wanted != 0 && (traits & descriptor::is_socket) != 0) {
-        return perform(at, traits, side::in, wanted, l, [=, &wanted]() noexcept {
-            return receive_stream(fd, into->iov_base, into->iov_len, MSG_DONTWAIT,
-                                  static_cast<std::uint32_t>(traits), wanted);
+        return perform(at, traits, side::in, wanted, l, [=, &at, &wanted]() noexcept {
+            return receive_now(at, into->iov_base, into->iov_len, MSG_DONTWAIT, traits, wanted);
         });
     }
     const bool plain = cannot_block(static_cast<std::uint32_t>(traits));

@@ -24,20 +24,10 @@ long operate(int fd, side s, std::size_t wanted, const limits& l, Call call) noe
     const number_at at{fd};
     if (at.d == nullptr) return descriptor::why_none(fd);
     const long traits = at.d->recall(fd);
-    // These calls do not ask why a Unix stream gave less: see receive_stream().
+    // These calls do not ask why a Unix stream gave less: see
+    // receive_now().
     if ((traits & descriptor::unix_stream) != 0) wanted = 0;
     return perform(at, traits, s, wanted, l, call);
-}
-
-// The same for what receive_stream() receives.
-long operate_recv(int fd, void* into, std::size_t bytes, int flags, std::size_t wanted,
-                  const limits& l) noexcept {
-    const number_at at{fd};
-    if (at.d == nullptr) return descriptor::why_none(fd);
-    const long traits = at.d->recall(fd);
-    return perform(at, traits, side::in, wanted, l, [=, &wanted]() noexcept {
-        return receive_stream(fd, into, bytes, flags, static_cast<std::uint32_t>(traits), wanted);
-    });
 }
 
 result<int> to_descriptor(long fd, std::uint32_t traits) {
@@ -210,8 +200,15 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
 
 number recv(int fd, void* into, std::size_t bytes, int flags, const limits& l) {
     if ((flags & MSG_WAITALL) != 0) return recvfrom(fd, into, bytes, flags, nullptr, nullptr, l);
-    if (consumes(flags))
-        return number::from(operate_recv(fd, into, bytes, flags | MSG_DONTWAIT, bytes, l));
+    if (consumes(flags)) {
+        const number_at at{fd};
+        if (at.d == nullptr) return number::from(descriptor::why_none(fd));
+        const long traits = at.d->recall(fd);
+        std::size_t wanted = bytes;
+        return number::from(perform(at, traits, side::in, wanted, l, [=, &wanted]() noexcept {
+            return receive_now(at, into, bytes, flags | MSG_DONTWAIT, traits, wanted);
+        }));
+    }
     return number::from(receive(fd, 0, flags, l, [=]() noexcept {
         return os::io_call(SYS_recvfrom, fd, into, bytes, flags | MSG_DONTWAIT);
     }));

@@ -171,6 +171,9 @@ public:
     [[nodiscard]] std::uint32_t known_traits() const noexcept {
         return traits_.load(base::acquire);  // sync(io.descriptor)
     }
+    [[nodiscard]] bool is_registered() const noexcept {
+        return is_registered_.load(base::relaxed);  // relaxed: a hint.
+    }
     [[nodiscard]] bool is_kept() const noexcept { return (known_traits() & kept) != 0; }
     // What the descriptor is: for a shared number a hint, see the header. Returns the traits, or
     // -errno.

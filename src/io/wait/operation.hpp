@@ -57,18 +57,23 @@ inline bool leaves_nothing(const descriptor& d, std::uint32_t traits, long n,
     return is_stream && n > 0 && static_cast<std::size_t>(n) < wanted && !d.is_hung_up();
 }
 
-// recv() of a stream, for perform(). Sets `wanted` to 0 if a short read leaves something all the
-// same: if a Unix stream stopped at a message with descriptors or credentials.
-inline long receive_stream(int fd, void* into, std::size_t bytes, int flags, std::uint32_t traits,
-                           std::size_t& wanted) noexcept {
+// recv(), for perform(). Sets `wanted` to 0 if a short read may leave something all the same: if a
+// Unix stream stopped at a message with descriptors or credentials, or was not asked whether it
+// did. It is asked once it has been waited for, because recvmsg() costs a little more.
+inline long receive_now(const number_at& at, void* into, std::size_t bytes, int flags, long traits,
+                        std::size_t& wanted) noexcept {
     if ((traits & descriptor::unix_stream) == 0)
-        return os::io_call(SYS_recvfrom, fd, into, bytes, flags);
+        return os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
+    if (!at.d->is_registered()) {
+        wanted = 0;
+        return os::io_call(SYS_recvfrom, at.fd, into, bytes, flags);
+    }
     iovec piece{into, bytes};
     msghdr message{};
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
-    const long n = os::io_call(SYS_recvmsg, fd, &message, flags);
-    if (n >= 0 && (message.msg_flags & MSG_CTRUNC) != 0) wanted = 0;
+    const long n = os::io_call(SYS_recvmsg, at.fd, &message, flags);
+    if ((message.msg_flags & MSG_CTRUNC) != 0) wanted = 0;
     return n;
 }
 
