@@ -143,7 +143,7 @@ TEST_F(engine_test, no_descriptor_for_the_engine_is_the_operations_error) {
 
 TEST_F(engine_test, interrupted_calls_are_made_again) {
     for (const long call : {long{SYS_recvfrom}, long{SYS_sendto}, long{SYS_accept4}, long{SYS_read},
-                            long{SYS_epoll_pwait2}, long{SYS_epoll_pwait}}) {
+                            long{SYS_pwritev2}, long{SYS_epoll_pwait2}, long{SYS_epoll_pwait}}) {
         const failing_io interrupted{call, EINTR, 2};
         run({.processors = 2}, [] {
             for (int i = 0; i < 20; ++i) {
