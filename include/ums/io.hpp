@@ -42,8 +42,10 @@
 //            what it is (four for a socket), and one for each wait. Two more for each operation
 //            (fcntl, fstat) on files, on terminals and others that refuse RWF_NOWAIT (before Linux
 //            6.5 pipes do), in accept(), connect(), dup(), sendfile() and splice(), and while
-//            another fiber waits for the same number. Before Linux 6.18 a write to a pipe changes
-//            the thread's signal mask and changes it back (two calls).
+//            another fiber waits for the same number. Adopted ones cost as those made here, but
+//            accept(), connect(), sendfile() and splice() ask for their flags, and reads and writes
+//            of those that refuse RWF_NOWAIT poll first (one call each). Before Linux 6.18 a write
+//            to a pipe changes the thread's signal mask and changes it back (two calls).
 
 #include <cstddef>
 #include <cstdint>
