@@ -37,7 +37,7 @@ struct settings {
     explicit settings(bench::cell& in)
         : runtime{in.word("runtime", {"ums", "std_thread", "go", "epoll", "ums-worker"})},
           way{in.word("way", lone::all_ways)},
-          descriptors{in.word("descriptors", {"", "own", "elsewhere"})},
+          descriptors{in.word("descriptors", {"", "own", "elsewhere", "adopted"})},
           processors{in.number("processors", 1, 1, 1024)},
           connections{in.number("connections", 1, 1, 100'000)},
           rate{in.number("rate", 0)},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 // lone: fibers. Their descriptors are libums's own, made by io:: and net::, or from elsewhere
-// (`descriptors=elsewhere`): made by the kernel's calls, and used by io::.
+// (`descriptors=elsewhere`): made by the kernel's calls, and used by io::; or those, adopted.
 
 #include <ums/net.hpp>
 #include <ums/ums.hpp>
@@ -13,8 +13,14 @@
 
 namespace {
 
-// Written before the runtime starts. io::adopt() will be a third one.
-enum class descriptors { own, elsewhere } used = descriptors::own;
+// Written before the runtime starts.
+enum class descriptors { own, elsewhere, adopted } used = descriptors::own;
+
+// A descriptor that the kernel's calls have made, as its user has it.
+int taken_over(int fd) {
+    if (used == descriptors::adopted) ums::io::adopt(fd).value();
+    return fd;
+}
 
 template <class T>
 ssize_t counted(const ums::result<T>& got) {
@@ -64,7 +70,7 @@ struct runtime {
                 if (made < 0 && errno == EAGAIN) continue;
                 lone::checked(made, "accept4");
                 if (is_tcp_) bench::send_at_once(made);
-                return stream{made};
+                return stream{taken_over(made)};
             }
         }
 
@@ -75,7 +81,7 @@ struct runtime {
     };
 
     static stream connect(std::uint16_t port) {
-        if (used == descriptors::elsewhere) return stream{lone::plain_connect(port)};
+        if (used != descriptors::own) return stream{taken_over(lone::plain_connect(port))};
         auto made = ums::net::stream::connect(ums::net::endpoint::loopback(port)).value();
         (void)made.set_no_delay(true);
         return stream{std::move(made)};
@@ -90,19 +96,22 @@ struct runtime {
     static void close(int fd) { (void)ums::io::close(fd); }
 
     static void pipe(int ends[2]) {
-        if (used == descriptors::own)
-            ums::io::pipe(ends).value();
-        else
-            lone::checked(pipe2(ends, O_CLOEXEC), "pipe");
+        if (used == descriptors::own) return ums::io::pipe(ends).value();
+        lone::checked(pipe2(ends, O_CLOEXEC), "pipe");
+        for (const int i : {0, 1}) taken_over(ends[i]);
     }
     static void socketpair(int ends[2]) {
         if (used == descriptors::own)
-            ums::io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
-        else
-            lone::plain_socketpair(ends);
+            return ums::io::socketpair(AF_UNIX, SOCK_STREAM, 0, ends).value();
+        lone::plain_socketpair(ends);
+        for (const int i : {0, 1}) taken_over(ends[i]);
     }
     static void tcp_pair(int ends[2]) {
-        if (used == descriptors::elsewhere) return lone::plain_tcp_pair(ends);
+        if (used != descriptors::own) {
+            lone::plain_tcp_pair(ends);
+            for (const int i : {0, 1}) taken_over(ends[i]);
+            return;
+        }
         sockaddr_in at{};
         at.sin_family = AF_INET;
         at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -123,8 +132,9 @@ struct runtime {
 
     static void choose(bench::cell& in) {
         bench::on_ums::choose(in);
-        if (in.word("descriptors", {"own", "elsewhere"}) == "elsewhere")
-            used = descriptors::elsewhere;
+        const std::string from = in.word("descriptors", {"own", "elsewhere", "adopted"});
+        if (from == "elsewhere") used = descriptors::elsewhere;
+        if (from == "adopted") used = descriptors::adopted;
     }
     template <class Body>
     static void go(Body body) {

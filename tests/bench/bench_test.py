@@ -62,7 +62,7 @@ BENCHES = {
     "echo": ({"epoll", "ums"}, {"boost.fiber", "go"}, SERVING),
     "connections": ({"epoll", "ums"}, {"boost.fiber", "go"},
                     {"bytes_per_connection", "connects_per_s", "idle_cpu_us_per_s"}),
-    "lone": (NATIVE | {"epoll", "ums elsewhere", "ums-worker"} | ONE, {"go"}, LONE),
+    "lone": (NATIVE | {"epoll", "ums elsewhere", "ums adopted", "ums-worker"} | ONE, {"go"}, LONE),
     "workers": (NATIVE | {"ums-worker"}, BOTH_BOOSTS, SPEED),
     "completion": ({"std::thread", "thread pool", "ums-worker"}, set(), SPEED),
     "migrate": (POLICIES, set(), SPEED),

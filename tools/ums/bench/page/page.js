@@ -8,6 +8,7 @@ const colours = {
     "ums fair": "#56b4e9",
     "ums one": "#56b4e9",
     "ums elsewhere": "#e69f00",
+    "ums adopted": "#009e73",
     "ums global_fifo": "#56b4e9",
     "ums local_locked": "#009e73",
     "ums local_mpsc": "#7b5ea7",

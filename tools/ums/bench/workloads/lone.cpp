@@ -35,7 +35,7 @@ const std::array flavours{
     flavour{"ums", "ums", {}},
     flavour{"ums one", "ums", {"processors=1"}},
     flavour{"ums elsewhere", "ums", {"descriptors=elsewhere"}},
-    // "ums adopted" comes here with io::adopt().
+    flavour{"ums adopted", "ums", {"descriptors=adopted"}},
     flavour{"ums-worker", "ums-worker", {}},
 };
 
@@ -56,7 +56,8 @@ struct way {
     std::vector<std::string_view> not_on = {};  // Runtimes that do not have it.
 };
 
-const std::vector<std::string_view> only_calls{"epoll", "ums-worker", "ums elsewhere"};
+const std::vector<std::string_view> only_calls{"epoll", "ums-worker", "ums elsewhere",
+                                               "ums adopted"};
 const std::vector<std::string_view> only_sockets{"ums-worker"};
 
 const std::array ways{
@@ -74,7 +75,7 @@ const std::array ways{
         axis::connections,
         {1, 16, 256},
         {2},
-        {"epoll", "ums elsewhere"}},
+        {"epoll", "ums elsewhere", "ums adopted"}},
     way{"blocking",
         "blocking",
         "round trips of two by plain read() and write() of a socket pair",
@@ -246,7 +247,8 @@ public:
                   "Switches: of the kernel, for each operation; by waits and by preemption. System "
                   "calls: counted in a second run, under a tracer.",
                   "ums one: UMS_PROCESSORS=1, not confined. ums elsewhere: descriptors that "
-                  "libums has not made, by io::read and io::write."})
+                  "libums has not made, by io::read and io::write. ums adopted: those, after "
+                  "io::adopt()."})
                 made.tables.back().notes.emplace_back(note);
         return made;
     }
@@ -290,7 +292,9 @@ private:
 
     static bool has(const std::string& runtime, const way& which, std::uint64_t processors,
                     std::uint64_t connections, const bench_options& options) {
-        if (options.demo && (runtime == "ums elsewhere" || runtime == "ums-worker")) return false;
+        if (options.demo &&
+            (runtime == "ums elsewhere" || runtime == "ums adopted" || runtime == "ums-worker"))
+            return false;
         if (runtime == "ums one" && processors == 1) return false;  // As ums.
         if (runtime == "ums-worker" && connections > most_workers) return false;
         return std::find(which.not_on.begin(), which.not_on.end(), runtime) == which.not_on.end();
