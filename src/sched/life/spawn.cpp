@@ -371,7 +371,7 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
         trace_new(*p->trace, *f);
     p->make_ready(*f, processor::place::next);
     at.leave();
-    p->wake_help();
+    p->wake_help(true);
 }
 
 void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {

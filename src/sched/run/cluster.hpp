@@ -235,13 +235,13 @@ private:
 
 // --- processor's inline parts that need the cluster ---
 
-UMS_ALWAYS_INLINE void processor::wake_help() noexcept {
+UMS_ALWAYS_INLINE void processor::wake_help(bool at_once) noexcept {
     // The light side of the idle set's protocol.
     base::compiler_fence();
     if (!asymmetric_) [[unlikely]]
         base::full_fence();
     if (home_.idle.look().idle != 0) [[unlikely]]
-        help_wanted();
+        help_wanted(at_once);
 }
 
 inline bool processor::has_policy() const noexcept { return home_.policy() != nullptr; }

@@ -276,13 +276,13 @@ void processor::take_in_front(fiber* list) noexcept {
     }
 }
 
-void processor::help_wanted() noexcept {
+void processor::help_wanted(bool at_once) noexcept {
     const os::no_stop claimed_and_not_yet_woken;
     if (home_.idle.look().searching != 0) return;
-    const bool at_once = home_.needs_watcher();
-    if (has_policy() || (looks_busy() && (at_once || has_waited_here())))
+    const bool is_watched = home_.needs_watcher();
+    if (has_policy() || (looks_busy() && (at_once || is_watched || has_waited_here())))
         wake_one();
-    else if (at_once && !home_.is_sampling.load(base::relaxed))
+    else if (is_watched && !home_.is_sampling.load(base::relaxed))
         search::alert_watcher(home_);
 }
 

@@ -137,8 +137,9 @@ public:
     // Returns the fibers whose deadline has come, of this processor's timers or of another one's.
     [[nodiscard]] fiber* fire(timer_queue& of, os::nanoseconds now, unsigned most) noexcept;
     // Call after a push: wakes an idle processor if there is something for it, or lets one watch
-    // over the run-next slot. Call it outside, or last inside.
-    UMS_ALWAYS_INLINE void wake_help() noexcept;
+    // over the run-next slot. Call it outside, or last inside. `at_once`: what waits in the ring is
+    // new work of its own, so a burst spreads before anything has waited.
+    UMS_ALWAYS_INLINE void wake_help(bool at_once = false) noexcept;
     void wake_one() noexcept;
 
     // A fiber has ended, or left for another cluster, and nothing of it is in use here. Call it
@@ -250,7 +251,7 @@ private:
     [[nodiscard]] fiber* ask_policy(fiber* yielder) noexcept;
     [[nodiscard]] fiber* pick_after_visits(fiber* yielder) noexcept;
     [[nodiscard]] fiber* pick_stopped() noexcept;
-    [[gnu::noinline]] void help_wanted() noexcept;
+    [[gnu::noinline]] void help_wanted(bool at_once) noexcept;
     bool visit_inboxes() noexcept;  // Returns whether the shared inbox brought something.
     void visit_timers() noexcept;
     void note_cpu() noexcept;
