@@ -12,6 +12,7 @@
 #include "sched/block/stop.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
+#include "sched/run/search.hpp"
 
 namespace ums::sched {
 
@@ -174,7 +175,7 @@ os::nanoseconds processor_watch::find_long_run(os::nanoseconds now) noexcept {
         return is_long;
     }
     if (now - sampled_at_ < is_long) return is_long - (now - sampled_at_);
-    if (of_.is_wanted() || of_.next_deadline() != os::never) of_.set_runs_long(true);
+    if (of_.is_wanted() || of_.next_deadline() != os::never) search::set_runs_long(of_, true);
     return os::never;
 }
 

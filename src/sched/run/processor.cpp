@@ -56,18 +56,6 @@ void processor::note_cpu() noexcept {
         spread::arrived(*this, here);
 }
 
-void processor::set_runs_long(bool it_does) noexcept {
-    // seq_cst, both: a processor that became idle before either sees this, or is seen here. If not
-    // for the order of that processor's own loads, which are hints, the detector finds it later.
-    if (runs_long.load(base::relaxed) == it_does) return;  // relaxed: the exchange decides.
-    if (runs_long.exchange(it_does, base::seq_cst) == it_does) return;
-    home_.running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
-    if (it_does && !home_.is_sampling.load(base::relaxed)) {
-        const os::no_stop claimed_and_not_yet_woken;
-        search::alert_watcher(home_);
-    }
-}
-
 // A round begins: how long were the runs since the last one began? Returns how many switches this
 // one may have, so that events and timers are not late.
 std::uint32_t processor::note_runs() noexcept {
@@ -87,7 +75,7 @@ std::uint32_t processor::note_runs() noexcept {
         length = static_cast<std::uint32_t>(
             std::clamp<os::nanoseconds>(longest_round / (each + 1), 1, run_queue::round));
     }
-    set_runs_long(long_runs_ > 4);
+    search::set_runs_long(*this, long_runs_ > 4);
     return length;
 }
 

@@ -224,9 +224,8 @@ public:
     // thread that changes the cluster.
     processor_watch* watch = nullptr;
     // Its fibers have run for long lately, or the one that runs does: the cluster needs a watcher.
-    // Written by its carrier, and by the detector.
+    // Written by search::set_runs_long().
     base::atomic<bool> runs_long;
-    void set_runs_long(bool it_does) noexcept;
     // Its activity as the cluster's watcher last saw it. Owned by the watcher.
     std::uint64_t watched = 0;
     base::random random;  // Owned by its carrier.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "os/cpu/membarrier.hpp"
+#include "os/no_stop.hpp"
 #include "sched/fiber/access.hpp"
 #include "sched/run/ready.hpp"
 #include "sched/run/unused_pages.hpp"
@@ -35,7 +36,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
             // Looks once more, because a producer may have woken no processor when it saw this
             // searcher.
             if (searching) stop_searching(p);
-            p.set_runs_long(false);
+            set_runs_long(p, false);
             return nullptr;
         }
         if (home.is_paused()) [[unlikely]] {
@@ -73,7 +74,7 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         }
 
         if (!searching) home.idle.start_searching();
-        p.set_runs_long(false);
+        set_runs_long(p, false);
         c.leave(c.race);
         home.idle.join(p);
         // The idler's side of the protocol in idle_set.hpp. A read-modify-write made the work in an
@@ -114,6 +115,19 @@ void search::stop_searching(processor& p) noexcept {
         p.offer_rest();
     else if (home.needs_watcher() && !home.is_sampling.load(base::seq_cst))
         alert_watcher(home);  // For the run-next slots that were filled meanwhile.
+}
+
+void search::set_runs_long(processor& p, bool it_does) noexcept {
+    if (p.runs_long.load(base::relaxed) == it_does) return;  // relaxed: the exchange decides.
+    // seq_cst, both: a processor that became idle before either sees this, or is seen here. If not
+    // for the order of that processor's own loads, which are hints, the detector finds it later.
+    if (p.runs_long.exchange(it_does, base::seq_cst) == it_does) return;
+    cluster& home = p.home();
+    home.running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
+    if (it_does && !home.is_sampling.load(base::relaxed)) {
+        const os::no_stop claimed_and_not_yet_woken;
+        alert_watcher(home);
+    }
 }
 
 void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {

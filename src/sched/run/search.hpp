@@ -60,6 +60,9 @@ struct search {
     // watcher's was added.
     static void alert_watcher(cluster& home) noexcept;
 
+    // Whether the cluster needs a watcher for `p`: then makes one. By its carrier, or the detector.
+    static void set_runs_long(processor& p, bool it_does) noexcept;
+
     // `p` continues to run something with the deadline `until` pending: tells the watcher if that
     // is earlier than what it waits for.
     static void tell_watcher(processor& p, os::nanoseconds until) noexcept;
