@@ -41,11 +41,11 @@ inline void announce(std::uint16_t port) {
     if (std::fflush(stdout) != 0) throw std::runtime_error{"cannot write to stdout"};
 }
 
-// Returns a listening socket. `flags` is SOCK_NONBLOCK or 0.
-inline int listen_on_loopback(int flags) {
-    raise_descriptor_limit();
+// Returns a socket that listens at a free port of 127.0.0.1, and where. `flags` is SOCK_NONBLOCK or
+// 0.
+inline int listen_at(sockaddr_in& address, int flags) {
     const int listener = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0), "socket");
-    sockaddr_in address{};
+    address = {};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t length = sizeof address;
@@ -53,6 +53,14 @@ inline int listen_on_loopback(int flags) {
     checked(bind(listener, any, length), "bind");
     checked(listen(listener, 4096), "listen");
     checked(getsockname(listener, any, &length), "getsockname");
+    return listener;
+}
+
+// The same, for a server: it says where on stdout.
+inline int listen_on_loopback(int flags) {
+    raise_descriptor_limit();
+    sockaddr_in address;
+    const int listener = listen_at(address, flags);
     announce(ntohs(address.sin_port));
     return listener;
 }

@@ -197,17 +197,10 @@ struct wires {
 };
 
 inline void plain_tcp_pair(int ends[2]) {
-    const int door = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof at;
-    auto* const any = reinterpret_cast<sockaddr*>(&at);
-    checked(bind(door, any, length), "bind");
-    checked(listen(door, 1), "listen");
-    checked(getsockname(door, any, &length), "getsockname");
+    sockaddr_in at;
+    const int door = bench::listen_at(at, 0);
     ends[0] = checked(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket");
-    checked(connect(ends[0], any, length), "connect");
+    checked(connect(ends[0], reinterpret_cast<sockaddr*>(&at), sizeof at), "connect");
     ends[1] = checked(accept4(door, nullptr, nullptr, SOCK_CLOEXEC), "accept4");
     close(door);
     for (const int i : {0, 1}) bench::send_at_once(ends[i]);

@@ -112,17 +112,10 @@ struct runtime {
             for (const int i : {0, 1}) taken_over(ends[i]);
             return;
         }
-        sockaddr_in at{};
-        at.sin_family = AF_INET;
-        at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        socklen_t length = sizeof at;
-        auto* const any = reinterpret_cast<sockaddr*>(&at);
-        const int door = ums::io::socket(AF_INET, SOCK_STREAM).value();
-        lone::checked(bind(door, any, length), "bind");
-        lone::checked(listen(door, 1), "listen");
-        lone::checked(getsockname(door, any, &length), "getsockname");
+        sockaddr_in at;
+        const int door = bench::listen_at(at, 0);
         ends[0] = ums::io::socket(AF_INET, SOCK_STREAM).value();
-        ums::io::connect(ends[0], any, length).value();
+        ums::io::connect(ends[0], reinterpret_cast<sockaddr*>(&at), sizeof at).value();
         ends[1] = ums::io::accept(door).value();
         (void)ums::io::close(door);
         for (const int i : {0, 1}) bench::send_at_once(ends[i]);

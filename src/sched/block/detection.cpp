@@ -158,9 +158,9 @@ os::nanoseconds processor_watch::look_after(os::nanoseconds now) noexcept {
     return std::min(next, pool.time_slice);
 }
 
-// Each 10 ms at most it remembers what runs, and looks again 100 us later: a fiber that still runs
-// then may keep others waiting that an idle processor could run, or events that nobody takes in. An
-// idle processor looks after it from then on.
+// Remembers what runs, once for each of the monitor's longest intervals of 10 ms, and looks again
+// 100 us later. A fiber that still runs then may keep others waiting that an idle processor could
+// run, or events that nobody takes in, so an idle processor looks after it from then on.
 os::nanoseconds processor_watch::find_long_run(os::nanoseconds now) noexcept {
     constexpr os::nanoseconds period = 9'000'000, is_long = 100'000;
     cluster& home = of_.home();

@@ -5,8 +5,8 @@
 //
 // An event_source is the engine as the scheduler sees it. There is at most one, made by the first
 // operation that has to wait. One processor at a time waits inside it, and each of the others in
-// its own driver's futex: a second one inside would only share the wake-ups. It is the last one of
-// its cluster that became idle, or watches over the others there (sched/run/search.hpp). Running
+// its own driver's futex: a second one inside would only share the wake-ups. The one inside is the
+// last of its cluster that became idle, or watches over the others (sched/run/search.hpp). Running
 // processors poll the source, at least every 61 switches, unless a processor waits inside.
 //
 // A processor that polls counts as inside as well, for that time. Otherwise it could be delayed

@@ -274,14 +274,15 @@ void processor::help_wanted(bool at_once) noexcept {
         search::alert_watcher(home_);
 }
 
-// By its holder, which may have left it already.
+// For its holder, inside or just after leave(). Where another carrier has it by then, true: a
+// wake-up too many does no harm.
 bool processor::has_waited_here() noexcept {
     carrier_core* const c = this_carrier_core();
     if (c->ownership.is_inside()) return has_waited();
     const here at{c};
     processor* const p = at.enter();
     if (p == nullptr) return true;  // Another carrier has it now.
-    const bool it_has = p == this ? has_waited() : true;
+    const bool it_has = p != this || has_waited();
     at.leave();
     return it_has;
 }

@@ -119,8 +119,8 @@ void search::stop_searching(processor& p) noexcept {
 
 void search::set_runs_long(processor& p, bool it_does) noexcept {
     if (p.runs_long.load(base::relaxed) == it_does) return;  // relaxed: the exchange decides.
-    // seq_cst, both: a processor that became idle before either sees this, or is seen here. If not
-    // for the order of that processor's own loads, which are hints, the detector finds it later.
+    // A processor that becomes idle at the same time may read the count before this, and not be
+    // seen by alert_watcher(): then the detector finds the long run, and makes it the watcher.
     if (p.runs_long.exchange(it_does, base::seq_cst) == it_does) return;
     cluster& home = p.home();
     home.running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
