@@ -21,7 +21,7 @@ carrier_watch::carrier_watch(const settings& chosen) {
         const int number = o.signal != 0 ? o.signal : os::interrupt_signal::unused();
         if (number != 0 && detects() && why_no_stops() == nullptr) {
             signal_.emplace(number, &sched::stop::on_interrupt, SA_ONSTACK);
-            sched::stop::source.set(&*signal_, os::user_interrupt::best_way());
+            sched::stop::source.set(&*signal_);
         }
     } catch (...) {
         detector_.is->stop();
@@ -38,13 +38,13 @@ carrier_watch::carrier_watch(after_fork, carrier_watch& parents)
     parents.detector_.is->leave_behind();
     sched::detection::by = nullptr;
     sched::detection::forget();
-    sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
+    sched::stop::source.set(nullptr);
 }
 
 carrier_watch::~carrier_watch() {
     sched::detection::by = nullptr;
     detector_.is->stop();
-    sched::stop::source.set(nullptr, os::user_interrupt::way::timer);
+    sched::stop::source.set(nullptr);
 }
 
 bool carrier_watch::detects() const noexcept {

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <mutex>
 #include <random>
 #include <string>
@@ -25,6 +26,7 @@
 #include <gtest/gtest.h>
 
 #include "carry/detect/detector.hpp"
+#include "os/signal/user_interrupt.hpp"
 #include "sched/block/carrier_pool.hpp"
 #include "sched/block/detection.hpp"
 #include "sched/run/carrier.hpp"
@@ -216,6 +218,26 @@ TEST_F(unmarked_test,
             blocked.join();
         }
         EXPECT_GE(carriers().stops, 5U);
+    });
+}
+
+// The clock with a descriptor makes each switch to a thread that blocks several times as dear.
+TEST_F(unmarked_test, a_fiber_that_blocks_has_no_clock_that_its_switches_pay_for) {
+    if (!ums::os::user_interrupt::has_ticks()) GTEST_SKIP() << "a kernel without ticks";
+    auto one = on(1);
+    one.time_slice_us = 0;
+    ums::run(one, [] {
+        pipe_gate gate;
+        ums::fiber blocked{[&] { EXPECT_TRUE(gate.pass()); }};
+        ums::this_fiber::yield();
+        EXPECT_GE(carriers().hand_offs, 1U);
+        for (const auto& one : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+            std::error_code is_gone;  // The iterator's own, for example.
+            const auto target = std::filesystem::read_symlink(one, is_gone).string();
+            EXPECT_EQ(target.find("perf_event"), std::string::npos) << target;
+        }
+        gate.open();
+        blocked.join();
     });
 }
 

@@ -113,15 +113,18 @@ constinit base::atomic<unsigned> events;
 // thread).
 constexpr int user_time_of(int tid) noexcept { return (~tid << 3) | 4 | 1; }
 
-// With PREEMPT_RT a kernel thread sends the signal of an event, some time after the interrupt.
-bool is_realtime_kernel() noexcept {
-    const long fd = system.open_to_read("/sys/kernel/realtime");
-    if (fd < 0) return false;
+// The first character of a file, or 0.
+char first_of(const char* name) noexcept {
+    const long fd = system.open_to_read(name);
+    if (fd < 0) return 0;
     char text[2] = {};
     const long n = system.read_from_start(static_cast<int>(fd), text, 1);
     system.close_fd(static_cast<int>(fd));
-    return n == 1 && text[0] == '1';
+    return n == 1 ? text[0] : '\0';
 }
+
+// With PREEMPT_RT a kernel thread sends the signal of an event, some time after the interrupt.
+bool is_realtime_kernel() noexcept { return first_of("/sys/kernel/realtime") == '1'; }
 
 }  // namespace
 
@@ -137,6 +140,12 @@ user_interrupt::way user_interrupt::best_way() noexcept {
     if (fd < 0) return way::timer;
     system.close_fd(static_cast<int>(fd));
     return way::perf;
+}
+
+bool user_interrupt::has_ticks() noexcept {
+    // The list of CPUs without, if the kernel can do it; "(null)" or an empty line: none.
+    const char first = first_of("/sys/devices/system/cpu/nohz_full");
+    return first < '0' || first > '9';
 }
 
 long user_interrupt::try_it() noexcept {

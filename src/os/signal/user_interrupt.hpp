@@ -12,7 +12,9 @@
 //
 // perf   a software clock event of the thread with exclude_kernel, whose overflow signals its
 //        owner. It is an hrtimer: precise to some 10 us, and repeated with the same period until it
-//        comes in user mode. Not on PREEMPT_RT kernels, which send the signal later, from a thread.
+//        comes in user mode. While one is armed each switch to and from the thread programs the
+//        CPU's timer, which takes 10 us in a virtual machine. Not on PREEMPT_RT kernels, which send
+//        the signal later, from a thread.
 // timer  a POSIX timer on the thread's *user* CPU time, which passes in whole scheduler ticks (1 to
 //        10 ms), at ticks that come in user mode. It works where perf is refused. Not with full
 //        dynticks (nohz_full), where the kernel counts user time exactly: there a tick in the
@@ -48,6 +50,9 @@ public:
 
     // The best way that this machine permits; tries it on the calling thread.
     [[nodiscard]] static way best_way() noexcept;
+
+    // Whether all CPUs have scheduler ticks, so that way::timer works (see above).
+    [[nodiscard]] static bool has_ticks() noexcept;
 
     // Whether the calling thread could have a clock that can send a signal. Returns 0 or -errno.
     [[nodiscard]] static long try_it() noexcept;

@@ -30,7 +30,6 @@
 #include "os/futex.hpp"
 #include "os/say.hpp"
 #include "os/thread/thread_state.hpp"
-#include "sched/block/habit.hpp"
 #include "sched/block/hand_off.hpp"
 #include "sched/block/stop.hpp"
 #include "sched/run/cluster.hpp"
@@ -41,6 +40,11 @@
 namespace ums::sched {
 
 namespace {
+
+// How long a fiber may run without a processor, at least: then it is stopped at a scheduler tick.
+// If it blocks again within that time, no processor was troubled for it, and no detector had to
+// find it.
+constexpr os::nanoseconds grace = 640'000;
 
 // Unless /proc says that it runs.
 bool may_be_blocked(int tid) noexcept {
@@ -620,7 +624,7 @@ void carrier_pool::pass_permit_on(carrier& from, carrier& to) noexcept {
 
 void carrier_pool::go_away(carrier& c) noexcept {
     UMS_ASSERT(c.proc.get() == nullptr, "a carrier goes away with its processor");
-    if (c.has_borrowed) c.stopping.interrupt.arm(c.tid.get(), habit::grace(*c.running.get()));
+    if (c.has_borrowed) c.stopping.interrupt.arm_coarse(c.tid.get(), grace);
 }
 
 void carrier_pool::come_back(carrier& c) noexcept {

@@ -6,7 +6,6 @@
 #include "base/assert.hpp"
 #include "os/no_stop.hpp"
 #include "sched/block/carrier_pool.hpp"
-#include "sched/block/habit.hpp"
 #include "sched/block/keep.hpp"
 #include "sched/block/stop.hpp"
 #include "sched/run/cluster.hpp"
@@ -128,7 +127,6 @@ void hand_off::pass_on(carrier& blocked, carrier& to) noexcept {
     trace_move(blocked, to);
     move(blocked, to);
     if (f.blocks.holds_permit()) return blocked.pool.come_back(to);
-    habit::found(f);
     blocked.pool.pass_permit_on(to, blocked);
 }
 
@@ -162,7 +160,6 @@ hand_off::result hand_off::from(carrier& blocked, std::uint64_t seen, bool& was_
     UMS_ASSERT(spare->running.get() == nullptr, "a spare runs a fiber");
     trace_move(blocked, *spare);
     move(blocked, *spare);
-    if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.ownership.unclaim();
     // Where processors have CPUs of their own, the new carrier goes there by itself. One that the
@@ -183,7 +180,6 @@ bool hand_off::take_over(carrier& blocked, carrier& spare, std::uint64_t seen) n
     UMS_ASSERT(spare.running.get() == nullptr, "a spare runs a fiber");
     trace_move(blocked, spare);
     move(blocked, spare);
-    if (!was_marked) habit::found(f);
     pool.go_away(blocked);
     blocked.ownership.unclaim();
     pool.count_hand_off();

@@ -66,9 +66,16 @@ struct world {
             c->tid.set(static_cast<int>(i) + 1);
         }
         detection::calls = &calls;
+        here = this;
+        carry::interrupt::on_coarse = [](int tid) noexcept {
+            const fiber* const left = here->carrier_at[tid - 1]->running.get();
+            UMS_ASSERT(left->is_seen, "a fiber is found blocked that no detector has seen");
+        };
         home.carriers.counters_.now = carriers;
         home.carriers.counters_.spare = carriers - processors;
     }
+
+    static inline world* here = nullptr;
 
     world(const world&) = delete;
     world& operator=(const world&) = delete;

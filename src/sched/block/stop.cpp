@@ -12,7 +12,6 @@
 #include "base/assert.hpp"
 #include "os/signal/code_map.hpp"
 #include "sched/block/carrier_pool.hpp"
-#include "sched/block/habit.hpp"
 #include "sched/block/hand_off.hpp"
 #include "sched/run/carrier.hpp"
 #include "sched/run/cluster.hpp"
@@ -127,7 +126,6 @@ os::nanoseconds stop_here(carrier& c, fiber& f) noexcept {
     if (wait_for_turn(c) == turn_word::runs_on || c.proc.get() == nullptr) return stop::patience;
     UMS_ASSERT(c.turn.now() == turn_word::holds, "a stopped fiber goes on out of turn");
     UMS_ASSERT(c.running.get() == &f, "another fiber runs on the carrier of one that was stopped");
-    if (!preempted) habit::went_on(f);
     c.follow_processor();
     c.pool.come_back(c);
     return 0;
@@ -153,6 +151,13 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     const bool is_paused = c.pool.home().is_paused();
     if (c.pool.time_slice == 0 && !is_paused) return false;  // A late signal.
     return p->activity() == c.stopping.ends_time_slice_of.get() && (is_paused || p->is_wanted());
+}
+
+// In the C library, the loader or the C++ runtime. A coarse clock's deferral takes a whole tick, so
+// it counts as many.
+bool may_put_off(carrier& c) noexcept {
+    c.stopping.deferrals += c.stopping.interrupt.has_precise() ? 1 : 10;
+    return c.stopping.deferrals < stop::most_deferrals;
 }
 
 }  // namespace
@@ -202,7 +207,7 @@ void stop::on_interrupt(const siginfo_t&, void* context) noexcept {
             // It finds out by itself, or is out again soon.
             again = deferral;
         } else if (better_later.has(instruction(context)) &&
-                   (++c->stopping.deferrals < stop::most_deferrals || c->pool.home().is_paused())) {
+                   (may_put_off(*c) || c->pool.home().is_paused())) {
             again = deferral;
         } else {
             c->stopping.deferrals = 0;

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "base/atomic.hpp"
-#include "os/clock.hpp"
 
 namespace ums::sched {
 
@@ -17,11 +16,6 @@ struct blocking_note {
 
     base::owned<std::uint32_t> uninterruptible;  // The depth of ums::uninterruptible() sections.
     base::owned<bool> stop_wanted;               // The fiber should have been stopped inside one.
-    // The level of its habit of blocking unmarked (sched/block/habit.hpp); 0: it was never found
-    // blocked.
-    base::owned<std::uint32_t> level;
-    // When it got a processor after a stop, until it is found blocked; otherwise 0.
-    base::owned<os::nanoseconds> went_on;
 
     [[nodiscard]] bool holds_permit() const noexcept { return depth.get() != 0; }
 };

@@ -65,7 +65,7 @@ void install_signal() noexcept {
         // Nested, and on the worker's own stack, because the handler's frame is left for another
         // kernel thread.
         installed = new os::interrupt_signal{number, &on_interrupt, SA_NODEFER};
-        strays.set(installed, os::user_interrupt::best_way());
+        strays.set(installed);
         os::stay_loaded();
     } catch (const std::exception&) {
     }

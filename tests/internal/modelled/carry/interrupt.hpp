@@ -15,7 +15,15 @@ class interrupt_source {};
 class interrupt {
 public:
     explicit interrupt(const interrupt_source&, std::size_t = 0) noexcept {}
+    // What a model checks when a carrier's fiber is left behind, by the carrier's thread.
+    using check = void (*)(int tid) noexcept;
+    static inline constinit check on_coarse = nullptr;
+
     void arm(int, os::nanoseconds) noexcept {}
+    static void arm_coarse(int tid, os::nanoseconds) noexcept {
+        if (on_coarse != nullptr) on_coarse(tid);
+    }
+    [[nodiscard]] static bool has_precise() noexcept { return true; }
     [[nodiscard]] static bool is_open() noexcept { return true; }
     void again(os::nanoseconds) noexcept {}
     void disarm() noexcept {}
