@@ -4,12 +4,12 @@
 // carry/interrupt.hpp: the clock that interrupts a carrier's kernel thread in user mode
 // (os/signal/user_interrupt.hpp), so that the code running there can be stopped.
 //
-// There are two clocks. The precise one has a descriptor and is right to some 10 us, but while it is
-// armed each switch to the thread programs a timer of the CPU: in a virtual machine a thread that
-// blocks often then takes five times as long. The coarse one counts scheduler ticks of 1 to 10 ms
-// and costs a switch nothing. So the precise one is for code that is known to compute, the coarse
-// one for code that may block again. Where one of them cannot be had, the other takes its place; a
-// process has at most `os::user_interrupt::most_events` precise ones.
+// There are two clocks. The precise one has a descriptor and is right to some 10 us, but while it
+// is armed each switch to the thread programs a timer of the CPU: in a virtual machine a thread
+// that blocks often then takes five times as long. The coarse one counts scheduler ticks of 1 to
+// 10 ms and costs a switch nothing. So the precise one is for code that is known to compute, the
+// coarse one for code that may block again. Where one of them cannot be had, the other takes its
+// place; a process has at most `os::user_interrupt::most_events` precise ones.
 //
 // The thread that first arms a clock makes it, without the allocator, whose lock may be held by the
 // code that runs there. Most carriers never need one.
