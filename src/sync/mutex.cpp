@@ -153,8 +153,8 @@ bool take_or_announce(mutex_state& m, std::uintptr_t me) noexcept {
     word owner{m.owner};
     std::uintptr_t seen = owner.load(base::relaxed);
     while (!barge(m, me, seen))
-        // sync(mutex): as in barge().
-        if (owner.compare_exchange(seen, seen | has_waiters, base::acq_rel, base::relaxed))
+        // relaxed: the list's lock orders what the waiter writes before the holder's look there.
+        if (owner.compare_exchange(seen, seen | has_waiters, base::relaxed, base::relaxed))
             return false;
     return true;
 }

@@ -227,6 +227,10 @@ public:
         current_->forget_spin();
         current_->history = mix(~value{0}, local);
     }
+    // The strand has read this by at().
+    void note(value v) {
+        if (current_ != nullptr) current_->history = mix(current_->history, v);
+    }
     // Does not continue until the execution is over.
     void stay() { pause({.kind = op::asleep, .what = "blocked"}); }
     // A signal's handler, which may run before any step of the calling strand, `times` times; never

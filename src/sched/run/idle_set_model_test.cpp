@@ -218,7 +218,7 @@ TEST(idle_set_model_test, two_idlers_share_what_comes_from_outside) {
 void is_correct_in_histories(const program& p) {
     model m;
     m.histories = true;
-    m.preemptions = 3;
+    m.preemptions = static_cast<unsigned>(scaled(3, 2));
     const auto r = explore(p, m);
     EXPECT_EQ(r.error, "");
     std::cout << r.states << " states, " << r.executions << " executions\n";
