@@ -37,7 +37,10 @@
 //            cannot start a single thread.
 // Cost:      one system call if the operation need not wait. A wait costs two or three atomic
 //            read-modify-writes and a switch, an attempt before it and one after it; the first on a
-//            descriptor also registers it with the engine.
+//            descriptor also registers it with the engine. A fiber's write to what pipe() made, or
+//            socketpair() (of streams or SOCK_SEQPACKET), also makes the fibers ready that wait to
+//            read at the other end, so that no processor has to ask the kernel for them. After
+//            dup(), forget() or from another process it does not; they wait for the kernel's event.
 //            Descriptors from elsewhere cost more: two calls at the first use of a number, to see
 //            what it is (four for a socket), and one for each wait. Two more for each operation
 //            (fcntl, fstat) on files, on terminals and others that refuse RWF_NOWAIT (before Linux

@@ -33,7 +33,7 @@ number by_traits(const number_at& at, Operation operation) {
     if (at.d == nullptr) return number::from(descriptor::why_none(at.fd));
     const long traits = at.d->learn(at.fd);
     const long n = operation(traits);
-    if (!is_doubtful(n) || traits < 0 || (traits & descriptor::ours) != 0) [[likely]]
+    if (n >= 0 || !is_doubtful(n) || traits < 0 || (traits & descriptor::ours) != 0) [[likely]]
         return number::from(n);
     if ((traits & descriptor::kept) != 0 && n != -EOPNOTSUPP) return number::from(n);
     const long now = at.d->learn_again(at.fd, n);
@@ -74,13 +74,14 @@ long write_by(long traits, const number_at& at, const iovec* from, int count,
     if (traits < 0) return traits;
     if ((traits & descriptor::file) != 0) return file_write(at, from, count, -1);
     if ((traits & descriptor::is_socket) != 0) {
-        msghdr message{};
-        message.msg_iov = const_cast<iovec*>(from);
-        message.msg_iovlen = static_cast<std::size_t>(count);
-        return perform(at, traits, side::out, l, [&]() noexcept {
-            return count == 1 ? os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
-                                            MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0)
-                              : os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        return perform_write(at, traits, l, [=]() noexcept {
+            if (count == 1) [[likely]]
+                return os::io_call(SYS_sendto, fd, from->iov_base, from->iov_len,
+                                   MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+            msghdr message{};
+            message.msg_iov = const_cast<iovec*>(from);
+            message.msg_iovlen = static_cast<std::size_t>(count);
+            return os::io_call(SYS_sendmsg, fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         });
     }
     const std::size_t bytes = count == 1 ? from->iov_len : total(from, count);
@@ -88,7 +89,7 @@ long write_by(long traits, const number_at& at, const iovec* from, int count,
     if (ask_first && bytes > PIPE_BUF) return write_in_parts(at, from, count, l);
     const int flags = cannot_block(static_cast<std::uint32_t>(traits)) ? 0 : RWF_NOWAIT;
     const bool is_fifo = (traits & descriptor::fifo) != 0;
-    return perform(at, traits, side::out, l, [=]() noexcept -> long {
+    return perform_write(at, traits, l, [=]() noexcept -> long {
         if (ask_first && would_block(fd, side::out)) return -EAGAIN;
         return write_without_sigpipe(fd, from, count, bytes, flags, is_fifo);
     });

@@ -72,9 +72,11 @@ result<int> dup(int fd) {
 
 result<void> pipe(int ends[2]) {
     const long r = os::io_call(SYS_pipe2, ends, O_NONBLOCK | O_CLOEXEC);
-    if (r == 0)
+    if (r == 0) {
         for (int i = 0; i < 2; ++i)
             descriptor::adopt(ends[i], descriptor::made_here | descriptor::fifo);
+        descriptor::pair_up(ends[0], ends[1]);
+    }
     return result<void>::from(r);
 }
 
@@ -89,7 +91,7 @@ number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits&
     const bool asks = may_block(out, traits);
     if (asks) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
     const std::uint32_t generation = from->generation();
-    return number::from(perform(to, traits, side::out, l, [=]() noexcept -> long {
+    return number::from(perform_write(to, traits, l, [=]() noexcept -> long {
         if (from->generation() != generation) return -EBADF;  // It was closed during the wait.
         if (asks && would_block(out, side::out)) return -EAGAIN;
         auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
@@ -120,6 +122,7 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     };
     for (;;) {
         const long n = without_interruption(attempt);
+        to->wake_other_end(n);
         if (n != -EAGAIN) return number::from(n);
         // One of the two is not ready; the call does not say which.
         const side s = would_block(in, side::in) ? side::in : side::out;

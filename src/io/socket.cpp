@@ -18,18 +18,6 @@ namespace {
 
 using number = result<std::size_t>;
 
-// For calls that do not block, whatever file the number has.
-template <class Call>
-long operate(int fd, side s, std::size_t wanted, const limits& l, Call call) noexcept {
-    const number_at at{fd};
-    if (at.d == nullptr) return descriptor::why_none(fd);
-    const long traits = at.d->recall(fd);
-    // These calls do not ask why a Unix stream gave less: see
-    // receive_now().
-    if ((traits & descriptor::unix_stream) != 0) wanted = 0;
-    return perform(at, traits, s, wanted, l, call);
-}
-
 result<int> to_descriptor(long fd, std::uint32_t traits) {
     if (fd < 0) return result<int>::failure(static_cast<int>(-fd));
     descriptor::adopt(static_cast<int>(fd), traits);
@@ -123,7 +111,12 @@ long receive(int fd, std::size_t wanted, int flags, const limits& l, Call call) 
     // These take what lies beside the data, so an attempt says nothing about the data; the kernel
     // does not wait for them either.
     if ((flags & (MSG_ERRQUEUE | MSG_OOB)) != 0) return without_interruption(call);
-    return operate(fd, side::in, wanted, l, call);
+    const number_at at{fd};
+    if (at.d == nullptr) return descriptor::why_none(fd);
+    const long traits = at.d->recall(fd);
+    // These calls do not ask why a Unix stream gave less: see receive_now().
+    if ((traits & descriptor::unix_stream) != 0) wanted = 0;
+    return perform(at, traits, side::in, wanted, l, call);
 }
 
 // Whether a receive that fails so has found it in the socket, and taken it from there.
@@ -175,7 +168,7 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
     if (at.d == nullptr) return descriptor::why_none(fd);
     long gave_up = 0;
     for (;;) {
-        const long n = perform(at, at.d->recall(fd), side::out, l, [=]() noexcept -> long {
+        const long n = perform_write(at, at.d->recall(fd), l, [=]() noexcept -> long {
             const long r = call();
             if (r != -EAGAIN) [[likely]]
                 return r;
@@ -215,7 +208,12 @@ number recv(int fd, void* into, std::size_t bytes, int flags, const limits& l) {
 }
 
 number send(int fd, const void* from, std::size_t bytes, int flags, const limits& l) {
-    return sendto(fd, from, bytes, flags, nullptr, 0, l);
+    const number_at at{fd};
+    if (at.d == nullptr) return number::from(descriptor::why_none(fd));
+    return number::from(perform_write(at, at.d->recall(fd), l, [=]() noexcept {
+        return os::io_call(SYS_sendto, fd, from, bytes, flags | MSG_NOSIGNAL | MSG_DONTWAIT,
+                           nullptr, 0);
+    }));
 }
 
 number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from,
@@ -243,11 +241,11 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
 
 number sendto(int fd, const void* from, std::size_t bytes, int flags, const sockaddr* to,
               socklen_t to_bytes, const limits& l) {
+    if (to == nullptr) return send(fd, from, bytes, flags, l);
     const auto call = [=]() noexcept {
         return os::io_call(SYS_sendto, fd, from, bytes, flags | MSG_NOSIGNAL | MSG_DONTWAIT, to,
                            to_bytes);
     };
-    if (to == nullptr) return number::from(operate(fd, side::out, 0, l, call));
     const auto name = [=]() noexcept {
         msghdr m{};
         m.msg_name = const_cast<sockaddr*>(to);
@@ -294,8 +292,12 @@ result<int> socket(int domain, int type, int protocol) {
 result<void> socketpair(int domain, int type, int protocol, int ends[2]) {
     const long r =
         os::io_call(SYS_socketpair, domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol, ends);
-    if (r == 0)
+    if (r == 0) {
         for (int i = 0; i < 2; ++i) descriptor::adopt(ends[i], of_type(domain, type));
+        // A datagram socket may be connected to another one later.
+        const int kind = type & 0xff;
+        if (kind == SOCK_STREAM || kind == SOCK_SEQPACKET) descriptor::pair_up(ends[0], ends[1]);
+    }
     return result<void>::from(r);
 }
 

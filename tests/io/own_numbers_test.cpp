@@ -36,7 +36,7 @@ std::set<int> numbers_of(const char* what) {
     return found;
 }
 
-void echo() {
+void wait_for_a_byte() {
     auto [here, there] = ums::net::stream::pair().value();
     ums::fiber writer{[&end = there] {
         ums::this_fiber::yield();
@@ -59,7 +59,7 @@ int without_standard_streams(const child_arguments&) {
             char c;
             (void)!::read(ends[0], &c, 1);
         }};
-        for (int i = 0; i < 10; ++i) echo();
+        for (int i = 0; i < 10; ++i) wait_for_a_byte();
         ums::io::close(ums::io::open("/dev/null", O_RDONLY).value()).value();
         (void)!::write(ends[1], "x", 1);
         blocked.join();
@@ -80,9 +80,9 @@ TEST(own_numbers, are_above_those_that_programs_give_a_meaning) {
 
 int close_all(const child_arguments&) {
     ums::run({.processors = 1}, [] {
-        echo();
+        wait_for_a_byte();
         ::close_range(3, ~0u, 0);
-        for (;;) echo();
+        for (;;) wait_for_a_byte();
     });
     return 0;
 }

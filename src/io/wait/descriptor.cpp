@@ -21,6 +21,8 @@
 #include "os/own_number.hpp"
 #include "os/thread/thread_state.hpp"
 #include "sched/fiber/wait.hpp"
+#include "sched/queue/driver.hpp"
+#include "sched/run/carrier.hpp"
 #include "sched/run/park.hpp"
 #include "sched/run/wake.hpp"
 
@@ -158,6 +160,38 @@ void descriptor::adopt(int fd, std::uint32_t traits) noexcept {
                      "the engine still watches the last file of a number that is new");
     // sync(io.descriptor)
     d->traits_.store(traits != 0 ? traits | known : 0, base::release);
+}
+
+// Positive: one more than the number, below what fits of the generation.
+std::int64_t descriptor::as_other_end(int fd) const noexcept {
+    // relaxed: a hint. In pair_up() nobody else has the number yet.
+    return static_cast<std::int64_t>(generation_.load(base::relaxed) & 0x7fff'ffffu) << 32 |
+           (std::int64_t{fd} + 1);
+}
+
+void descriptor::pair_up(int one, int other) noexcept {
+    descriptor* const ends[2] = {find(one), find(other)};
+    if (ends[0] == nullptr || ends[1] == nullptr) return;
+    const int numbers[2] = {one, other};
+    for (const int i : {0, 1}) {
+        const os::word_guard locked{ends[i]->lock_};
+        UMS_DEBUG_ASSERT(ends[i]->is_kept(), "an end was paired that others may close");
+        const std::int64_t name = ends[1 - i]->as_other_end(numbers[1 - i]);
+        // relaxed: a hint.
+        ends[i]->identity_.store(static_cast<std::uint64_t>(name), base::relaxed);
+    }
+}
+
+void descriptor::wake_end(std::int64_t other) noexcept {
+    const int fd = static_cast<int>((other & 0xffff'ffff) - 1);
+    descriptor& end = *find(fd);
+    // The number has another file by now.
+    if (end.as_other_end(fd) != other) return;
+    const std::uintptr_t seen = end.at(side::in).load(base::relaxed);  // relaxed: a hint.
+    if (seen == maybe) return;
+    // Otherwise its waiters are left to the engine: see the header.
+    if (seen == nothing || (sched::this_carrier() != nullptr && !sched::driver::takes_events()))
+        end.wake_all(side::in);
 }
 
 void descriptor::forget(int fd) noexcept { part_with(fd, parting::forgets); }
@@ -393,11 +427,7 @@ void descriptor::restore(side s) noexcept {
 void descriptor::wake_all(side s) noexcept {
     fiber_list woken;
     edge(s, woken);
-    for (sched::fiber* f = woken.first; f != nullptr;) {
-        sched::fiber* next = f->link.get();
-        sched::resume(*f);
-        f = next;
-    }
+    sched::resume_all(woken.first);
 }
 
 void descriptor::edge(side s, fiber_list& woken) noexcept {

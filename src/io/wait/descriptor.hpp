@@ -60,6 +60,32 @@
 // Other readers, of the same number, of a duplicate or in another process, change nothing: also to
 // them what a short read saw was all, and each registration gets each edge.
 //
+// The other end: each end of a pipe or socket pair that io:: has made knows the other. A write
+// through one end does to the other's word at once what the edge will do (wake_other_end()), so the
+// reader is ready, or finds `maybe`, before any processor has asked the engine. This is one edge
+// more, ahead of the kernel's:
+// - Nothing relies on it. The kernel's edge still comes, after the write, and all of the above
+//   rests on that one. So the early one may be left out: for a waiter that puts itself into the
+//   word just after the writer looked; for duplicates; for a write in another process, which was
+//   passed the end or inherited it; for the close of an end; and in the cases below.
+// - It only says that trying is worth a system call. A reader that finds nothing, because another
+//   was faster, waits again with the limits it has. The kernel's edge then finds `nothing`, `maybe`
+//   or other waiters, as any late edge may. (epoll reports none for what has been read meanwhile.)
+// - It comes before the edge that tells of an end, an error or urgent data behind the bytes. A
+//   short read may then leave `nothing`, as above: that edge is still to come.
+// - It may hit another file. The other end is known by its number and generation, and the closer
+//   raises the generation first. A writer that compared it before that may come too late, and wake
+//   waiters of the number's next file, which try in vain and wait again.
+// The waiters are left to the kernel's edge while a processor waits inside the engine: that one has
+// been woken by it and is idle, while the writer's processor runs the writer; and to wake a fiber
+// of another cluster may cost a system call. They are also left to it after the write of a plain
+// thread, which has no processor to put them on.
+// The fibers go behind what is ready (sched::resume_all()), as after an edge. Rejected: to run them
+// next, as after an unpark(). Each pair would keep the processor for a round, and of 256 pairs the
+// 99th percentile of a round trip was four times as long.
+// Rejected: that a read wakes a writer that waits for room. A pipe gets room by pages, and a Unix
+// socket tells when three quarters are free, so after most reads there would be too little.
+//
 // A waiter that gives up takes the whole stack by compare-and-swap, takes itself out, and wakes the
 // others, which try again. If it is not in the stack, another thread has taken it and will wake it,
 // and the waiter waits for that. A waiter is taken from the stack exactly once, and the thread that
@@ -157,6 +183,14 @@ public:
     // Notes a number that one of our calls has just made. Without traits: they are found out when
     // it is used.
     static void adopt(int fd, std::uint32_t traits) noexcept;
+    // The two ends of a pipe or socket pair, which were adopted just now: see the header.
+    static void pair_up(int one, int other) noexcept;
+    // Call after a write that returned `written`, whatever the number is.
+    void wake_other_end(long written) noexcept {
+        // relaxed: a hint. Negative: a shared number's file.
+        const auto other = static_cast<std::int64_t>(identity_.load(base::relaxed));
+        if (other > 0 && written > 0) wake_end(other);
+    }
     // Drops all that is known of the number, including its registration, and ends all waits on it
     // as a close does. Waits for holds as a close does.
     void forget(int fd) noexcept;
@@ -317,6 +351,8 @@ private:
         return words_[0].load(base::relaxed) > nothing || words_[1].load(base::relaxed) > nothing;
     }
     long verify(int fd) noexcept;
+    [[nodiscard]] std::int64_t as_other_end(int fd) const noexcept;
+    static void wake_end(std::int64_t other) noexcept;
     long add_to_engine(int fd, std::uint32_t generation) noexcept;
     long arm(int fd, std::uint32_t generation, std::uint64_t& of_file) noexcept;
     [[nodiscard]] bool has_waiters(side s) const noexcept;
@@ -346,8 +382,9 @@ private:
     base::atomic<bool> was_armed_;       // For a shared number: for one event.
     base::atomic<bool> was_waited_for_;  // For a shared number, perhaps one without traits.
     std::uint32_t lock_ = 0;             // Excludes registration, closing and learning.
-    // Written under lock_: the identity of a shared number's file when the kernel was last asked,
-    // from fstat(2). While it is armed, that of the file in the engine. 0: not asked.
+    // Written under lock_. Of a shared number: the identity of its file when the kernel was last
+    // asked, from fstat(2), which is negative; while it is armed, that of the file in the engine;
+    // 0: not asked. Of a kept number: its other end (as_other_end()), or 0.
     base::atomic<std::uint64_t> identity_;
     // Guarded by lock_:
     hold* holds_ = nullptr;

@@ -201,4 +201,12 @@ long perform(const number_at& at, long learnt, side s, const limits& l, Call cal
     return perform(at, learnt, s, unknown, l, call);
 }
 
+// For a call that moves data out.
+template <class Call>
+long perform_write(const number_at& at, long learnt, const limits& l, Call call) noexcept {
+    const long n = perform(at, learnt, side::out, l, call);
+    at.d->wake_other_end(n);
+    return n;
+}
+
 }  // namespace ums::io

@@ -69,6 +69,9 @@ public:
         return s != nullptr && s->has_events();
     }
 
+    // Whether a processor waits for events, which then gets the next one, or polls. A hint.
+    [[nodiscard]] static bool takes_events() noexcept { return place_.is_taken(); }
+
     void notify() noexcept;
 
     // The engine appears while a runtime runs, and is taken away (null) when no processor is left.

@@ -16,6 +16,18 @@ namespace {
                        by != nullptr ? by->id.get() : 0);
 }
 
+[[gnu::cold, gnu::noinline]] void trace_wake_all(const fiber* list) noexcept {
+    const here at;
+    processor* const p = at.self != nullptr ? at.enter() : nullptr;
+    for (const fiber* f = list; f != nullptr; f = f->link.get()) {
+        if (p == nullptr)
+            trace_unpark_outside(*f, at.self);
+        else if (p->trace != nullptr)
+            trace_wake(*p->trace, *f, at.self);
+    }
+    if (p != nullptr) at.leave();
+}
+
 [[gnu::noinline]] void ready_from_outside(fiber& f, const fiber* by) noexcept {
     if (is_trace_wanted()) [[unlikely]]
         trace_unpark_outside(f, by);
@@ -129,5 +141,11 @@ void resume_held(parkable& target) noexcept {
 }
 
 void resume(parkable& target) noexcept { go_on(target, target.is_fiber); }
+
+void resume_all(fiber* list) noexcept {
+    if (is_trace_wanted()) [[unlikely]]
+        trace_wake_all(list);
+    ready::all(list);
+}
 
 }  // namespace ums::sched

@@ -33,6 +33,9 @@ bool claim_for(parkable& target, parkable::reason why) noexcept;
 // Puts a claimed fiber into a queue, or lets a claimed thread run.
 void resume(parkable& target) noexcept;
 
+// Puts claimed fibers, linked, behind what is ready already, as an event does.
+void resume_all(fiber* list) noexcept;
+
 // Ends a park_holding(). The caller has taken the waiter out of its publication, under that lock,
 // which the caller may have released since.
 void resume_held(parkable& target) noexcept;
