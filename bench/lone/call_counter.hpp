@@ -57,11 +57,13 @@ private:
         switch (number) {
             case SYS_read:
             case SYS_readv:
+            case SYS_preadv2:
             case SYS_recvfrom:
             case SYS_recvmsg:
                 return reads;
             case SYS_write:
             case SYS_writev:
+            case SYS_pwritev2:
             case SYS_sendto:
             case SYS_sendmsg:
                 return writes;
