@@ -37,6 +37,8 @@ POLICIES = {"ums"} | {"ums " + policy for policy in (
     "fair_share")}
 # The peers of the policies.
 SCHEDULERS = BOTH_BOOSTS | {one + " shared_work" for one in BOTH_BOOSTS - {"go"}}
+# Of ums to fork and join.
+WAYS = {"ums" + how + launch for how in ("", " scope", " spawn") for launch in ("", " dispatch")}
 # On one CPU it would be the same as ums.
 ONE = {"ums one"} if len(os.sched_getaffinity(0)) > 1 else set()
 BENCHES = {
@@ -44,6 +46,8 @@ BENCHES = {
     "spawn": (NATIVE, BOTH_BOOSTS, SPEED),
     "pingpong": (NATIVE, BOTH_BOOSTS, SPEED),
     "skynet": (NATIVE, BOTH_BOOSTS, SPEED | {"total_ns", "peak_rss_bytes"}),
+    "forkjoin": (WAYS | {"serial", "std::async"}, {"boost.fiber static", "go", "openmp", "tbb"},
+                 SPEED | {"total_ns", "cpu_ns", "stacks", "peak_above_start_bytes"}),
     "memory": (NATIVE | {"bare stack"}, {"boost.fiber", "go"},
                SPEED | {"bytes_per_fiber", "pte_bytes_per_fiber", "maps_lines", "peak_rss_bytes"}),
     "sleepers": (NATIVE, {"boost.fiber", "go"},
@@ -72,7 +76,8 @@ BENCHES = {
 }
 SERVERS = {"http", "memcached", "echo", "connections"}
 SETTINGS = {"runtime", "processors", "fibers", "yields", "yields_run", "section_ns", "way", "variant",
-            "detector", "beside", "rate", "gap_us", "compute_us", "block_ms", "slice_us", "steps", "schedulers", "repetitions", "connections", "pipeline", "client", "engine"}
+            "detector", "beside", "rate", "gap_us", "compute_us", "block_ms", "slice_us", "steps", "schedulers", "repetitions", "connections",
+            "pipeline", "client", "engine", "size", "cut_off"}
 
 # What is wrong, and what the one line on stderr has to name.
 BAD_INPUT = [
@@ -146,6 +151,10 @@ BAD_INPUT = [
     (["bench", "lone", "--fibers", "10"], "--fibers"),
     (["bench", "lone", "--runtimes", "nginx"], "'nginx'"),
     (["bench", "echo", "--ways", "pipe"], "--ways"),
+    (["bench", "forkjoin", "--ways", "fib,fob"], "'fob'"),
+    (["bench", "forkjoin", "--ways", "fib:"], "'fib:'"),
+    (["bench", "forkjoin", "--ways", "fib:x"], "'fib:x'"),
+    (["bench", "forkjoin", "--fibers", "10"], "--fibers"),
     (["bench", "yield", "--rates", "10"], "--rates"),
     (["bench", "all", "--ways", "pipe"], "--ways"),
     (["bench", "list", "--ways", "pipe"], "list"),
@@ -187,7 +196,8 @@ class Rows(unittest.TestCase):
         expected = always | {one for one in where_built if has_peer(bench, one)}
         self.assertEqual({row["runtime"] for row in document["rows"]}, expected)
         for row in document["rows"]:
-            self.check_row(row, figures, "connections" if bench in SERVERS | {"lone"} else "fibers")
+            self.check_row(row, figures, {"lone": "connections", "forkjoin": "size"}.get(
+                bench, "connections" if bench in SERVERS else "fibers"))
 
     def check_row(self, row, figures, runners="fibers"):
         self.assertNotIn("error", row)
@@ -489,6 +499,24 @@ class Rows(unittest.TestCase):
         done = run("runtime=epoll", "way=condvar", ums=measure)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         self.assertEqual(done.stderr, "way=condvar: expected one of pipe, unix, tcp, echo, echo_unix, http, proxy\n")
+
+    def test_forkjoin_has_two_rows_for_each_way_and_runtime(self):
+        done = run("bench", "forkjoin", "--quick", "--repetitions", "2", "--processors", "1", "--ways", "fib:12,uts",
+                   "--json", "-")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = json.loads(done.stdout)["rows"]
+        for runtime in {row["runtime"] for row in rows}:
+            found = sorted((row["way"], row["cut_off"] > 0) for row in rows if row["runtime"] == runtime)
+            both = [(way, has) for way in ("fib", "uts") for has in (False, True)]
+            self.assertEqual(found, [one for one in both if one[1] or runtime != "std::async"], runtime)
+        self.assertEqual({row["size"] for row in rows if row["way"] == "fib"}, {12})
+        self.assertIn("std::async was run with a cut-off only", done.stderr)
+        # These have a stack for each task that waits; ums makes 64 at a time.
+        for runtime in ("go", "boost.fiber static"):
+            stacks = {row["cut_off"] > 0: row["stacks"] for row in rows
+                      if (row["runtime"], row["way"]) == (runtime, "uts")}
+            if stacks:
+                self.assertGreater(stacks[False], stacks[True], runtime)
 
     def test_http_can_be_loaded_by_wrk(self):
         if not shutil.which("wrk"):

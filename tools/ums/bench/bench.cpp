@@ -182,7 +182,8 @@ void add_bench(CLI::App& command, bench_request& asked) {
     command
         .add_option("--client", asked.client, "http and echo: what loads the servers (default own)")
         ->type_name("own|wrk|ums");
-    command.add_option("--ways", asked.ways, "lone: only these, such as pipe,open")
+    command
+        .add_option("--ways", asked.ways, "lone, forkjoin: only these, such as pipe,open or fib:34")
         ->type_name("NAME[,NAME..]");
     command.add_option("--rates", asked.rates, "lone: requests a second, of open and flood")
         ->type_name("N[,N..]");

@@ -100,11 +100,12 @@ const std::vector<std::unique_ptr<workload>>& all_workloads() {
     static const auto all = [] {
         std::vector<std::unique_ptr<workload>> made;
         for (const auto make :
-             {make_yield,      make_spawn,   make_pingpong,    make_skynet,     make_memory,
-              make_sleepers,   make_scaling, make_mutex,       make_channel,    make_condvar,
-              make_semaphore,  make_select,  make_blocking,    make_preemption, make_http,
-              make_memcached,  make_echo,    make_connections, make_lone,       make_workers,
-              make_completion, make_migrate, make_policies,    make_jobs,       make_shares})
+             {make_yield,   make_spawn,      make_pingpong, make_skynet,      make_forkjoin,
+              make_memory,  make_sleepers,   make_scaling,  make_mutex,       make_channel,
+              make_condvar, make_semaphore,  make_select,   make_blocking,    make_preemption,
+              make_http,    make_memcached,  make_echo,     make_connections, make_lone,
+              make_workers, make_completion, make_migrate,  make_policies,    make_jobs,
+              make_shares})
             made.push_back(make());
         return made;
     }();

@@ -78,6 +78,7 @@ std::unique_ptr<workload> make_yield();
 std::unique_ptr<workload> make_spawn();
 std::unique_ptr<workload> make_pingpong();
 std::unique_ptr<workload> make_skynet();
+std::unique_ptr<workload> make_forkjoin();
 std::unique_ptr<workload> make_memory();
 std::unique_ptr<workload> make_sleepers();
 std::unique_ptr<workload> make_scaling();
