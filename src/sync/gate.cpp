@@ -63,6 +63,7 @@ void change(gate_state& g, Next next) noexcept {
 [[gnu::noinline]] bool wait_slow(gate_state& g, nanoseconds until,
                                  const std::stop_token* stop) noexcept {
     const word at{g.word};
+    sched::call_new();
     list_guard guard{g.waiters};
     // sync(gate): sees what happened before it was opened.
     std::uintptr_t seen = at.load(base::acquire);

@@ -52,6 +52,7 @@ void scope::fail(std::exception_ptr thrown) noexcept {
 }
 
 void scope::wait() noexcept {
+    sched::call_new();
     list_guard guard{joiners_};
     if (children_ == 0) return;
     waiter self{sched::this_parkable()};

@@ -45,6 +45,7 @@ bool wait_for_ready(wait_list& waiters, const std::uint32_t& at, nanoseconds unt
         this_fiber::yield();
         return (look(at) & ready) != 0;
     }
+    sched::call_new();
     list_guard guard{waiters};
     if ((look(at) & ready) != 0) return true;
     waiter self{sched::this_parkable()};

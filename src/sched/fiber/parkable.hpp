@@ -74,6 +74,9 @@ struct alignas(8) parkable {
     // anyway.
     base::owned<bool> is_pinned;
 
+    // For a fiber: it has not run yet.
+    base::owned<bool> is_new;
+
     // It is parked by park_holding(), or about to be. Written inside a processor's ownership, or
     // under the lock of the list.
     base::owned<bool> is_held;

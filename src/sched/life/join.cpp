@@ -41,6 +41,7 @@ void finish_join(const after_switch& h, carrier_core& c) noexcept {
 [[gnu::noinline]] void wait_for_end(carrier_core* c, fiber* target) noexcept {
     depart(c, c->running.get(), [target](auto leaving) UMS_INLINED {
         processor* p = leaving.enter();
+        p->ready.call_new();
         fiber* next = p->pick();
         leaving.record(*p, trace_wait::join, next, target);
         leaving.to(next, leaving.then(&finish_join, target));

@@ -82,6 +82,7 @@ void report_and_terminate(const fiber& f) noexcept {
 
 [[noreturn, gnu::noinline]] void run_function(fiber* f) noexcept {
     os::write_errno(this_carrier_core()->errno_at, 0);
+    f->is_new.set(false);
     try {
         f->run(f->callable);
     } catch (const exit_request&) {
@@ -245,7 +246,7 @@ void finish_dispatch(const after_switch& h, carrier_core& c) noexcept {
         // left after that.
         // A round that would end now ends with the next switch.
         static_cast<void>(p->ready.count_within_round());
-        p->ready.push_creator(*at.self);
+        p->ready.push_caller(*at.self);
         p->wake_help();
         leaving.to(f, nullptr);
     });
@@ -333,6 +334,7 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     auto* f = new (static_cast<void*>(from.head)) sched::fiber{mem::stack_head{*from.head}};
     f->home_cluster.set(home);
     f->name = "";
+    f->is_new.set(true);
     f->spawner = caller_id();
     f->spawned_at = __builtin_return_address(0);
     arch::set_bounds(f->shadow, f->bottom(), usable);
@@ -369,7 +371,7 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     if (p == nullptr) return;
     if (p->trace != nullptr) [[unlikely]]
         trace_new(*p->trace, *f);
-    p->make_ready(*f, processor::place::next);
+    p->make_ready(*f, processor::place::next_new);
     at.leave();
     p->wake_help(true);
 }

@@ -2,6 +2,7 @@
 #include "sched/queue/fiber_ring.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "os/memory.hpp"
@@ -18,6 +19,7 @@ void fiber_ring::grow() noexcept {
     auto** slots = static_cast<fiber**>(os::map(bigger * sizeof(fiber*)));
     if (slots == nullptr) base::fatal("out of memory: a run queue of %u fibers", size());
     const std::uint32_t n = size();
+    const std::uint32_t front = in_front();
     const std::uint32_t head = head_.get();
     for (std::uint32_t i = 0; i < n; ++i) slots[i] = slots_[(head + i) & mask_];
     if (slots_ != nullptr) os::unmap(slots_, bytes());
@@ -25,13 +27,83 @@ void fiber_ring::grow() noexcept {
     mask_ = bigger - 1;
     head_.set(0);
     tail_.set(n);
+    front_end_ = front;
 }
 
-std::uint32_t fiber_ring::take_half(fiber_ring& from, std::uint32_t most) noexcept {
-    const std::uint32_t n = std::min((from.size() + 1) / 2, most);
-    const std::uint32_t first = from.tail_.get() - n;
-    for (std::uint32_t i = 0; i < n; ++i) push_back(*from.slots_[(first + i) & from.mask_]);
-    from.tail_.set(first);
+void fiber_ring::bring_to_front(std::uint32_t n) noexcept {
+    // Turned round first, so that the oldest comes off the back first.
+    const std::uint32_t tail = tail_.get();
+    for (std::uint32_t i = 0; i < n / 2; ++i)
+        std::swap(slots_[(tail - n + i) & mask_], slots_[(tail - 1 - i) & mask_]);
+    for (; n != 0; --n) {
+        fiber* const f = back();
+        tail_.set(tail_.get() - 1);
+        push_in_front(*f);
+    }
+}
+
+std::uint32_t fiber_ring::give_turn() noexcept {
+    const std::uint32_t front = in_front();
+    const std::uint32_t others = size() - front;
+    if (front == 0 || others == 0) return 0;
+    if (others <= most_in_turn) {
+        for (std::uint32_t i = 0; i < others; ++i) {
+            fiber* const f = back();
+            tail_.set(tail_.get() - 1);
+            push_in_front(*f);
+        }
+        return others;
+    }
+    fiber* first[most_in_turn];
+    for (std::uint32_t i = 0; i < most_in_turn; ++i) first[i] = slots_[(front_end_ + i) & mask_];
+    const std::uint32_t head = head_.get();
+    front_end_ += most_in_turn;
+    for (std::uint32_t i = front_end_ - 1; i - head >= most_in_turn; --i)
+        slots_[i & mask_] = slots_[(i - most_in_turn) & mask_];
+    for (std::uint32_t i = 0; i < most_in_turn; ++i) slots_[(head + i) & mask_] = first[i];
+    return front + most_in_turn;
+}
+
+std::uint32_t fiber_ring::oldest_generation() const noexcept {
+    const std::uint32_t last = front_end_ - 1;
+    std::uint32_t n = (in_front() + 1) / 2;
+    // A creator's children lie side by side: what is between two of them is a third.
+    while (n > 1 && slots_[(last - (n - 1)) & mask_]->spawner != slots_[last & mask_]->spawner)
+        n = (n + 1) / 2;
+    return n;
+}
+
+void fiber_ring::close_gap(std::uint32_t at, std::uint32_t n) noexcept {
+    const std::uint32_t head = head_.get();
+    const std::uint32_t behind = size() - at - n;
+    if (at <= behind) {
+        for (std::uint32_t i = at; i-- != 0;)
+            slots_[(head + n + i) & mask_] = slots_[(head + i) & mask_];
+        head_.set(head + n);
+    } else {
+        for (std::uint32_t i = at; i != at + behind; ++i)
+            slots_[(head + i) & mask_] = slots_[(head + n + i) & mask_];
+        tail_.set(tail_.get() - n);
+    }
+}
+
+std::uint32_t fiber_ring::take_oldest(fiber_ring& from, std::uint32_t kept,
+                                      std::uint32_t most) noexcept {
+    const std::uint32_t front = from.in_front();
+    const std::uint32_t others = from.size() - front;
+    const std::uint32_t of_front = front == 0 ? 0 : std::min(from.oldest_generation(), most);
+    const std::uint32_t eligible = front == 0 ? others : others - std::min(kept, others);
+    const std::uint32_t n = of_front + std::min((eligible + 1) / 2, most - of_front);
+    const std::uint32_t at = front - of_front;
+    const std::uint32_t first = from.head_.get() + at;
+    const bool was_empty = looks_empty();
+    // The oldest of the front part comes next here, and the next thief finds the next oldest last.
+    if (of_front != 0) push_back(*from.slots_[(first + of_front - 1) & from.mask_]);
+    for (std::uint32_t i = 0; i < n; ++i)
+        if (i + 1 != of_front) push_back(*from.slots_[(first + i) & from.mask_]);
+    if (was_empty) front_end_ = head_.get() + of_front;
+    from.close_gap(at, n);
+    from.front_end_ = from.head_.get() + at;
     return n;
 }
 

@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 
-// sched/queue/fiber_ring.hpp: ready fibers, first in first out.
+// sched/queue/fiber_ring.hpp: ready fibers: those of a walk in front, last in first out, and the
+// others behind them, first in first out.
 //
-// A ring that doubles when it is full; a yield (pop one, push one) never grows it. The owner works
-// at both ends, and a thief takes half from the back. The parents of dispatched fibers lie in
-// front, in the order in which they will continue; so the thief gets the largest pieces of work,
-// and a fiber that yields gets its turn no later. All of it is used under carry/ownership.hpp,
-// except looks_empty(), which any thread may call.
+// A ring that doubles when it is full; a yield (pop one, push one) never grows it. The front part
+// is what a walk through a tree of fibers has still to do: the creators of dispatched fibers, and
+// the new fibers that their creator waits for. It is a stack, so a tree is walked depth first. The
+// others wait behind it until give_turn() puts them before it. A thief takes the oldest of the
+// front part, which are the largest pieces of work, and of the others those that have waited
+// longest. All of it is used under carry/ownership.hpp, except looks_empty(), which any thread may
+// call.
 //
 // A ring rather than a list: the fibers that come next are known without touching the one in front
 // of them, so their memory can be prefetched.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "arch/sanitizer.hpp"
@@ -32,8 +36,8 @@ public:
         return tail_.get() - head_.get();
     }
     [[nodiscard]] bool looks_empty() const noexcept { return size() == 0; }
-    // The position of the front: grows by one with each pop, shrinks with each push_front, and
-    // starts anew when the ring grows.
+    // The position of the front: grows by one with each pop, shrinks with each fiber that comes in
+    // front, and starts anew when the ring grows.
     [[nodiscard]] std::uint32_t head() const noexcept { return head_.get(); }
 
     // Requires: there is one.
@@ -47,12 +51,47 @@ public:
         tail_.set(tail + 1);
     }
 
-    UMS_ALWAYS_INLINE void push_front(fiber& f) noexcept {
+    // To be the next. It becomes part of the front part, if there is one; else one of the others.
+    void push_front(fiber& f) noexcept {
+        const bool is_part = in_front() != 0;
+        push_in_front(f);
+        if (!is_part) front_end_ = head_.get();
+    }
+
+    // --- The front part ---
+    [[nodiscard]] UMS_ALWAYS_INLINE std::uint32_t in_front() const noexcept {
+        const auto n = static_cast<std::int32_t>(front_end_ - head_.get());
+        return n <= 0 ? 0 : std::min(static_cast<std::uint32_t>(n), size());
+    }
+    [[nodiscard]] std::uint32_t behind() const noexcept { return size() - in_front(); }
+    UMS_ALWAYS_INLINE void push_in_front(fiber& f) noexcept {
         if (size() > mask_ || slots_ == nullptr) [[unlikely]]
             grow();
-        const std::uint32_t head = head_.get() - 1;
-        slots_[head & mask_] = &f;
-        head_.set(head);
+        const std::uint32_t head = head_.get();
+        if (static_cast<std::int32_t>(front_end_ - head) < 0) front_end_ = head;
+        slots_[(head - 1) & mask_] = &f;
+        head_.set(head - 1);
+    }
+    // The last n become part of it, the very last as the next. Requires: n <= behind().
+    void bring_to_front(std::uint32_t n) noexcept;
+    // Its oldest. Requires: in_front() != 0.
+    [[nodiscard]] const fiber& oldest_in_front() const noexcept {
+        return *slots_[(front_end_ - 1) & mask_];
+    }
+    // That one becomes the first of the others.
+    void put_oldest_behind() noexcept { --front_end_; }
+    // Each of the others, up to `most_in_turn`, comes before the front part, once. Returns how many
+    // slots were written.
+    static constexpr std::uint32_t most_in_turn = 64;
+    std::uint32_t give_turn() noexcept;
+    // Returns whether there is one. Call this before a thousand million fibers have left at the
+    // front since the last time: a position says little after that.
+    [[nodiscard]] bool has_front_part() noexcept {
+        const std::uint32_t head = head_.get();
+        if (static_cast<std::int32_t>(front_end_ - head) > 0) [[unlikely]]
+            return true;
+        front_end_ = head;
+        return false;
     }
 
     UMS_ALWAYS_INLINE fiber* pop_front() noexcept {
@@ -89,9 +128,11 @@ public:
         return next;
     }
 
-    // Moves half of `from`, from its back, to this ring, in the same order. Returns how many.
-    // Requires: both owners' protection.
-    std::uint32_t take_half(fiber_ring& from, std::uint32_t most) noexcept;
+    // Moves to this ring, `most` at most: of the front part of `from` the oldest, with others that
+    // have the same creator, up to half of that part; and half of the others, those that have
+    // waited longest. The last `kept` of these are not counted while there is a front part. Returns
+    // how many. Requires: both owners' protection.
+    std::uint32_t take_oldest(fiber_ring& from, std::uint32_t kept, std::uint32_t most) noexcept;
 
 private:
     friend struct ums::look_inside;
@@ -107,6 +148,10 @@ private:
         for (int line = 0; line < 8; ++line) __builtin_prefetch(sp + line * 64);
     }
 
+    // Those that a thief takes of a front part that is not empty.
+    [[nodiscard]] std::uint32_t oldest_generation() const noexcept;
+    // Removes n, beginning with the one at place `at`. Moves those before them, or those behind.
+    void close_gap(std::uint32_t at, std::uint32_t n) noexcept;
     [[gnu::noinline]] void grow() noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept {
         return (std::size_t{mask_} + 1) * sizeof(fiber*);
@@ -115,6 +160,8 @@ private:
     base::owned<std::uint32_t> head_;
     base::owned<std::uint32_t> tail_;
     std::uint32_t mask_ = 0;  // The capacity, a power of two, minus one.
+    // The front part ends here. If the head is at it, or has passed it, there is none.
+    std::uint32_t front_end_ = 0;
     fiber** slots_ = nullptr;
 };
 

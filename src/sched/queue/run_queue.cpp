@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: MIT
 #include "sched/queue/run_queue.hpp"
 
+#include <algorithm>
+
 namespace ums::sched {
+
+namespace {
+constexpr unsigned most_walks = 40;  // So many take years.
+}  // namespace
 
 void run_queue::push_back(fiber& f) noexcept {
     if (f.pinned_to.get() == nullptr) {
@@ -19,8 +25,30 @@ void run_queue::push_front(fiber& f) noexcept {
         push_back(f);
 }
 
+void run_queue::call_some_new() noexcept {
+    ring_.bring_to_front(std::min(news_.get(), ring_.behind()));
+    news_.set(0);
+}
+
+void run_queue::give_turn_before_walk() noexcept {
+    const std::uint64_t now = rounds_.get();
+    const auto begin_walk = [this, now] {
+        walks_ = std::min(walks_ + 1, most_walks);
+        walk_began_ = now;
+    };
+    if (walks_ == 0) {
+        begin_walk();
+    } else if (now - walk_began_ >= std::uint64_t{round} << (walks_ - 1) &&
+               ring_.oldest_in_front().is_new.get()) {
+        ring_.put_oldest_behind();
+        begin_walk();
+    }
+    // What it costs is spread over the rounds: a slot for each switch.
+    if (now >= next_turn_) next_turn_ = now + 1 + ring_.give_turn() / round;
+}
+
 std::uint32_t run_queue::steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept {
-    const std::uint32_t n = ring_.take_half(victim.ring_, most);
+    const std::uint32_t n = ring_.take_oldest(victim.ring_, victim.own_new(), most);
     if (n != 0 || !slot_too) return n;
     fiber* const next = victim.run_next_.get();
     if (next == nullptr || next->pinned_to.get() != nullptr) return 0;

@@ -10,7 +10,14 @@
 //
 // A round is 61 switches. When it is over, the processor looks at everything else
 // (sched/run/processor.hpp), and the fiber in the run-next slot goes to the ring's back: two fibers
-// that wake each other share one round.
+// that wake each other share one round. Then each of those that wait behind a walk through a tree
+// of fibers (sched/queue/fiber_ring.hpp) has a turn.
+//
+// Two calls begin a walk: launch::dispatch, whose creator goes in front, and a wait for fibers that
+// the waiting one has just made, which go in front themselves. A walk makes the memory that its
+// tree is deep. A new fiber that waits in it for long leaves it, so a walk without end starves
+// nobody that it began: after 61 rounds the oldest, after twice as many the next, because each that
+// leaves begins a walk of its own, with as many stacks. A creator does not leave: it has called.
 //
 // All of it is used under carry/ownership.hpp, except what is called a hint: any thread may read
 // that.
@@ -136,19 +143,36 @@ public:
     }
     void push_back(fiber& f) noexcept;
     void push_front(fiber& f) noexcept;
-    // For the creator of a dispatched fiber: puts it in front, as if it had called the fiber; but
-    // once in 61 rounds at the back, so that a fiber that only dispatches cannot starve the others.
-    // (Doing so in every round would turn the depth-first walk of a tree into a breadth-first one.)
-    void push_creator(fiber& f) noexcept {
-        const std::uint64_t now = rounds_.get();
-        if (now - creators_turn_ < round) return push_front(f);
-        creators_turn_ = now;
-        push_back(f);
+    // The running fiber has called another, and goes on when that stops.
+    UMS_ALWAYS_INLINE void push_caller(fiber& f) noexcept {
+        if (f.is_pinned.get()) [[unlikely]]
+            return push_back(f);
+        ring_.push_in_front(f);
+    }
+    // A new fiber, made by the one that runs. As push_next().
+    UMS_ALWAYS_INLINE void push_new(fiber& f) noexcept {
+        const std::uint64_t now = all_switches();
+        news_.set(now == news_at_ ? news_.get() + 1 : 0);
+        news_at_ = now;
+        push_next(f);
+    }
+    // The running fiber is about to wait for those that it has made since it was switched to. They
+    // come next, the newest first.
+    UMS_ALWAYS_INLINE void call_new() noexcept {
+        if (own_new() != 0) call_some_new();
+    }
+    // Whether call_new() may have something to do. A hint.
+    [[nodiscard]] bool has_new() const noexcept { return news_.get() != 0; }
+    // At the end of a round: those behind the front part have a turn.
+    void give_turn() noexcept {
+        if (ring_.has_front_part()) [[unlikely]]
+            return give_turn_before_walk();
+        walks_ = 0;
     }
 
-    // Moves half of what is in the victim's ring here, from its back. If that is nothing, and
-    // `slot_too`, moves the fiber in its run-next slot. Returns how many. Requires the victim's
-    // protection, too.
+    // Moves the oldest in the victim's ring here: see fiber_ring::take_oldest(). If that is
+    // nothing, and `slot_too`, moves the fiber in its run-next slot. Returns how many. Requires the
+    // victim's protection, too.
     std::uint32_t steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept;
 
     // The front's place, and that behind the back: see fiber_ring::head().
@@ -166,6 +190,14 @@ public:
 private:
     friend struct ums::look_inside;
 
+    // How many that the running fiber has made lie at the ring's back, besides the one in the
+    // run-next slot. Too many if others took some.
+    [[nodiscard]] std::uint32_t own_new() const noexcept {
+        return has_new() && news_at_ == all_switches() ? news_.get() : 0;
+    }
+    void give_turn_before_walk() noexcept;
+    void call_some_new() noexcept;
+
     base::owned<std::uint32_t> ticks_left_{1};
     base::owned<fiber*> run_next_;
     fiber_ring ring_;
@@ -176,7 +208,14 @@ private:
     base::owned<std::uint32_t> length_{1};  // The length of this round.
     bool is_pinned_turn_ = false;
     bool always_looks_ = false;
-    std::uint64_t creators_turn_ = 0;  // The round in which a creator last went to the back.
+    // push_new(): all_switches() when it was last called, and how many times before it since then.
+    std::uint64_t news_at_ = ~std::uint64_t{0};
+    base::owned<std::uint32_t> news_;
+    // give_turn(): the next round with a turn; how many walks there are (the first one, and those
+    // of new fibers that have left the front part), and the round in which the last one began.
+    std::uint64_t next_turn_ = 0;
+    unsigned walks_ = 0;
+    std::uint64_t walk_began_ = 0;
 };
 
 }  // namespace ums::sched

@@ -229,6 +229,17 @@ bool may_look_again() noexcept {
     return p->home().active() > others.idle + others.searching + 1;
 }
 
+void call_new() noexcept {
+    const here at;
+    if (at.self == nullptr) return;
+    const processor* const hint = at.at();
+    if (hint == nullptr || !hint->ready.has_new()) return;
+    if (processor* const p = at.enter()) {
+        p->ready.call_new();
+        at.leave();
+    }
+}
+
 void park(park_kind kind) noexcept {
     kind == park_kind::user ? park_here<park_kind::user>(os::never, nullptr)
                             : park_here<park_kind::internal>(os::never, nullptr);

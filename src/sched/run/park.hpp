@@ -45,6 +45,10 @@ inline parkable& this_parkable() noexcept {
 
 void park(park_kind kind) noexcept;
 
+// Call this before a wait for fibers that the caller may just have made: they come next, so that a
+// tree of fibers is walked depth first (sched/queue/run_queue.hpp).
+void call_new() noexcept;
+
 // Whether it may pay to look again for some microseconds rather than to park: the caller's
 // processor would have nothing else to run, and another of the cluster is running, which may end
 // the wait meanwhile. A hint. Always true for a plain thread.

@@ -45,6 +45,8 @@ void processor::make_ready(fiber& f, place where) noexcept {
         home_.policy()->ready(access::ref(&f), index_);
     else if (where == place::next)
         ready.push_next(f);
+    else if (where == place::next_new)
+        ready.push_new(f);
     else
         ready.push_back(f);
 }
@@ -135,7 +137,10 @@ fiber* processor::pick_at_round_end(fiber* yielder) noexcept {
 
 fiber* processor::pick_after_visits(fiber* yielder) noexcept {
     // The round is over for fibers that keep waking each other, too.
-    if (!ready.always_looks()) ready.end_run_next();
+    if (!ready.always_looks()) {
+        ready.end_run_next();
+        ready.give_turn();
+    }
     if (fiber* f = ready.pop_pinned_in_turn()) return f;
     if (fiber* f = pick_stopped()) return f;
     if (fiber* f = ready.pop()) return f;

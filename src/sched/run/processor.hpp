@@ -110,7 +110,7 @@ public:
         return belongs_here(f) && !scatters_;
     }
     // Where a fiber goes among those of this processor if no policy of the application's decides.
-    enum class place : bool { back, next };
+    enum class place : unsigned char { back, next, next_new };
     // Puts a fiber that may run here (sched/run/ready.hpp) where the cluster's policy wants it.
     // Wakes no processor: see wake_help().
     void make_ready(fiber& f, place where) noexcept;

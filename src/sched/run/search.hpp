@@ -3,8 +3,8 @@
 
 // sched/run/search.hpp: what a processor does when it has nothing to run.
 //
-// In this order: it looks at its own timers, queue, policy and inboxes; it raids others (half of a
-// random victim's queue; nearest cache first if processors are pinned to CPUs); it spins for a
+// In this order: it looks at its own timers, queue, policy and inboxes; it raids others (the
+// oldest of a random victim; nearest cache first if processors are pinned to CPUs); it spins for a
 // bounded time while others run; then it joins the idle set and waits in the driver. There is no
 // periodic wake-up while all are idle.
 //
