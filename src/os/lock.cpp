@@ -4,6 +4,7 @@
 #include <linux/membarrier.h>
 
 #include "os/system.hpp"
+#include "os/thread_slot.hpp"
 
 namespace ums::os {
 
@@ -23,9 +24,12 @@ bool order_releases() noexcept {
 lock_states::sleeper::sleeper(const void* address) noexcept
     // relaxed: the fence that follows orders it before the look at the word.
     : count_{(sleepers(address).fetch_add(1, base::relaxed), sleepers(address))},
-      is_ordered_{order_releases()} {}
+      is_ordered_{order_releases()} {
+    if (thread_slot() != nullptr && on_sleep.begins != nullptr) on_sleep.begins();
+}
 
 lock_states::sleeper::~sleeper() {
+    if (thread_slot() != nullptr && on_sleep.has_ended != nullptr) on_sleep.has_ended();
     // relaxed: a release that still sees the sleeper wakes no thread.
     count_.fetch_sub(1, base::relaxed);
 }

@@ -16,6 +16,10 @@
 // so a thread that overtakes it wakes it again. Where membarrier is refused, a sleeper looks again
 // every millisecond.
 //
+// A sleep ends when a section does, so it is no block of the kind that costs a processor its
+// carrier: a carrier that sleeps here says so (sched/block/detection.hpp), and only a long sleep
+// counts as one.
+//
 // A word that is neither free nor held is biased (sched/lock/bias.hpp): it counts as held, except
 // for code that knows another way in. The slow path of an acquire takes such a bias away.
 //
@@ -75,6 +79,14 @@ struct lock_states {
     static void leave_behind() noexcept {
         for (auto& p : counts_) p.sleepers.store(0, base::relaxed);
     }
+
+    // Called before and after each sleep of a thread whose slot (os/thread_slot.hpp) is not empty.
+    // They take no lock. Set while there is no such thread; null: nobody wants to know.
+    struct sleep_calls {
+        void (*begins)() noexcept;
+        void (*has_ended)() noexcept;
+    };
+    static inline constinit sleep_calls on_sleep{nullptr, nullptr};
 
     // The word if it was biased and is the caller's now. Else held.
     template <class Word>

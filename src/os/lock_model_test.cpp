@@ -45,6 +45,7 @@ inline bool futex_wait(const void* word, std::uint32_t expected, nanoseconds lim
 }
 inline void begin_no_stop() noexcept {}
 inline void end_no_stop() noexcept {}
+inline void* thread_slot() noexcept { return nullptr; }
 
 struct kernel {
     bool has_membarrier = true;

@@ -6,6 +6,7 @@
 
 #include "arch/sanitizer.hpp"
 #include "carry/detect/no_detector.hpp"
+#include "os/lock.hpp"
 #include "os/system.hpp"
 #include "sched/block/detection.hpp"
 #include "sched/block/stop.hpp"
@@ -30,6 +31,8 @@ carrier_watch::carrier_watch(const settings& chosen) {
     sched::stop::learn_where_to_wait();
     sched::detection::forget();
     if (detects()) sched::detection::by = detector_.is.get();
+    os::lock_states::on_sleep = {&sched::detection::lock_sleep_begins,
+                                 &sched::detection::lock_sleep_has_ended};
 }
 
 carrier_watch::carrier_watch(after_fork, carrier_watch& parents)

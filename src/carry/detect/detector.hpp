@@ -60,6 +60,11 @@ public:
             wake();
     }
 
+    // The calling thread carries a load, and is about to sleep for a moment in which that is not of
+    // interest: no sentinel needs to look. Returns what watch_again() needs after the sleep.
+    [[nodiscard]] virtual int look_away() noexcept { return -1; }
+    virtual void watch_again(int) noexcept {}
+
     [[nodiscard]] virtual detector_kind kind() const noexcept = 0;
 
 protected:

@@ -30,7 +30,8 @@ public:
 
     // What the waiter sleeps on.
     enum phase : std::uint32_t {
-        watching,  // The sentinel may be armed. Next: called, by the sentinel.
+        watching,  // The sentinel may be armed. Next: called, by the sentinel; or asleep, by a
+                   // carrier that looks away for a moment.
         called,    // The waiter is to look. Next: any, by the waiter.
         asleep,    // A carrier may set it to watching.
         dormant,   // Only the monitor may.

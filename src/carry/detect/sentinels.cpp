@@ -54,6 +54,18 @@ public:
             of_.sleepers_.fetch_sub(1, base::relaxed);  // relaxed: a hint for nudge().
         s->arm();
     }
+    // Lets its sentinel rest until wake(). Returns whether it watched. The agent sleeps on, because
+    // it waits for `called`.
+    [[nodiscard]] bool rest() noexcept {
+        sentinel* s = watch();
+        std::uint32_t was = sentinel::watching;
+        // relaxed, both: nothing is published. The count is a hint for nudge().
+        if (s == nullptr ||
+            !s->word.compare_exchange(was, sentinel::asleep, base::relaxed, base::relaxed))
+            return false;
+        of_.sleepers_.fetch_add(1, base::relaxed);
+        return true;
+    }
     [[nodiscard]] bool is_asleep() const noexcept {
         const sentinel* s = watch();
         return s != nullptr && s->word.load(base::relaxed) == sentinel::asleep;  // relaxed: a hint,
@@ -265,11 +277,22 @@ void sentinels::let_sleep() noexcept {
         if (agent* a = on_cpu_[i].load(base::relaxed)) a->let_sleep();  // relaxed: as in guard().
 }
 
-void sentinels::wake_here() noexcept {
-    const int cpu = os::thread_cpu::here();
-    if (cpu < 0 || static_cast<unsigned>(cpu) >= cpus_) return;
+sentinels::agent* sentinels::agent_on(int cpu) const noexcept {
+    if (cpu < 0 || static_cast<unsigned>(cpu) >= cpus_) return nullptr;
     // sync(block.post): sees the agent as it was made.
-    agent* a = on_cpu_[static_cast<unsigned>(cpu)].load(base::acquire);
+    return on_cpu_[static_cast<unsigned>(cpu)].load(base::acquire);
+}
+
+void sentinels::wake_here() noexcept { watch_again(os::thread_cpu::here()); }
+
+int sentinels::look_away() noexcept {
+    const int cpu = os::thread_cpu::here();
+    agent* const a = agent_on(cpu);
+    return a != nullptr && a->rest() ? cpu : -1;
+}
+
+void sentinels::watch_again(int cpu) noexcept {
+    agent* const a = agent_on(cpu);
     if (a != nullptr && a->is_asleep()) a->wake();
 }
 

@@ -70,6 +70,11 @@ public:
     // be woken.
     void wake_here() noexcept;
 
+    // Called by a carrier that is about to leave its CPU for a moment: lets the sentinel there
+    // rest, if it watches. Returns the CPU; -1: nothing is to be done after the moment.
+    [[nodiscard]] int look_away() noexcept;
+    void watch_again(int cpu) noexcept;
+
     // The number of blocks that they have reported.
     [[nodiscard]] std::uint64_t found() const noexcept {
         return found_.load(base::relaxed);  // relaxed: statistics.
@@ -77,6 +82,9 @@ public:
 
 private:
     class agent;
+
+    // The agent that has its post on the CPU, or null.
+    [[nodiscard]] agent* agent_on(int cpu) const noexcept;
 
     // Makes the agent that is without a CPU. Called by start(), then by the agent made last.
     std::unique_ptr<agent> make_one() noexcept;

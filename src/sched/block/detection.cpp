@@ -37,6 +37,14 @@ void detection::forget() noexcept {
     notice_ns.store(0, base::relaxed);
 }
 
+// For how long the carrier's sleep in a lock is still a short one; 0: there is none.
+[[nodiscard]] os::nanoseconds sleeps_on(const carrier& c, os::nanoseconds now) noexcept {
+    const os::nanoseconds since = c.in_lock_since.get();
+    // relaxed: it was set before.
+    const os::nanoseconds longest = detection::short_sleep.load(base::relaxed);
+    return since == 0 || now - since >= longest ? 0 : longest - (now - since);
+}
+
 // A processor as a detector sees it: its carrier's thread, and whether that runs a fiber.
 class processor_watch final : public carry::load {
 public:
@@ -53,7 +61,8 @@ public:
     [[nodiscard]] bool is_of_interest() const noexcept override {
         const carrier* c = of_.holder();
         return c != nullptr && c->running.get() != nullptr && c->proc.get() == &of_ &&
-               !c->stopping.is_going_on.get();
+               !c->stopping.is_going_on.get() &&
+               (c->in_lock_since.get() == 0 || sleeps_on(*c, os::now()) == 0);
     }
     [[nodiscard]] std::uint64_t activity() const noexcept override { return of_.activity(); }
     bool on_block(const carry::notice& what) noexcept override;
@@ -83,6 +92,22 @@ void detection::begin(processor& p) {
     auto made = std::make_unique<processor_watch>(p);
     by->add(*made);
     p.watch = made.release();
+}
+
+// The sentinel of the CPU would call its agent at once. It watches again after the sleep; the
+// monitor, which look_after() keeps awake, finds a sleep that becomes a long one.
+void detection::lock_sleep_begins() noexcept {
+    if (!is_on()) return;
+    carrier& c = *this_carrier();
+    c.in_lock_since.set(os::now());
+    c.looked_away = by->look_away();
+}
+
+void detection::lock_sleep_has_ended() noexcept {
+    if (!is_on()) return;
+    carrier& c = *this_carrier();
+    c.in_lock_since.set(0);
+    by->watch_again(std::exchange(c.looked_away, -1));
 }
 
 void detection::end(processor& p) noexcept {
@@ -140,8 +165,10 @@ os::nanoseconds processor_watch::look_after(os::nanoseconds now) noexcept {
         // sync(follower): sees what it is for.
         if (auto* const on_look = detection::on_look.load(base::acquire)) on_look(now);
     // The first processor, which is never removed, looks after the fibers that wait for their turn.
-    const os::nanoseconds next =
+    os::nanoseconds next =
         std::min(of_.index() == 0 ? pool.release_if_stuck(now) : os::never, find_long_run(now));
+    if (const carrier* const c = of_.holder(); c != nullptr)
+        if (const os::nanoseconds left = sleeps_on(*c, now); left != 0) next = std::min(next, left);
     if (pool.time_slice == 0 || !is_of_interest()) return next;
     const std::uint64_t seen = activity();
     if (std::exchange(seen_, seen) != seen) {

@@ -31,6 +31,14 @@ struct detection {
         if (by != nullptr) by->nudge();
     }
 
+    // A carrier's sleep in a lock of the runtime's that is shorter is no block: the section that it
+    // waits for is short, and its carrier has only lost its CPU. Set while no runtime runs; for
+    // tests.
+    static inline constinit base::atomic<os::nanoseconds> short_sleep{100'000'000};
+    // For os::lock_states::on_sleep.
+    static void lock_sleep_begins() noexcept;
+    static void lock_sleep_has_ended() noexcept;
+
     // How long after a block its processor moved on: see runtime_stats::notice_us. Also for readers
     // from outside.
     static inline constinit base::atomic<std::uint64_t> notices[runtime_stats::notice_buckets] = {};

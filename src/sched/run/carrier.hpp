@@ -93,6 +93,11 @@ struct carrier : carrier_core {
         std::uint64_t deferred_at = 0;  // activity() then.
     } stopping;
 
+    // Its thread sleeps in a lock of the runtime's since then (sched/block/detection.cpp); 0: it
+    // does not. Its thread's, as what the detector said about that.
+    base::owned<os::nanoseconds> in_lock_since;
+    int looked_away = -1;
+
     // Called by its thread: from now on it waits to be given a processor, and is no spare.
     void stand_by() noexcept {
         turn.set(turn_word::waits);
