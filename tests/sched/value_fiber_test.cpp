@@ -2,11 +2,16 @@
 // variants: migrate fifo p1 nosync
 #include "ums/value_fiber.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -15,6 +20,7 @@
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
+#include "ums/fiber_local.hpp"
 #include "ums/run.hpp"
 #include "ums/this_fiber.hpp"
 
@@ -124,6 +130,154 @@ TEST_F(value_fiber_test, a_joined_ones_value_is_destroyed) {
         auto f = ums::spawn([&] { return shared; });
         EXPECT_EQ(*f.join(), 1);
     });
+    EXPECT_EQ(shared.use_count(), 1);
+}
+
+// A value may be large, or aligned to more than a stack's head is.
+template <std::size_t bytes, std::size_t alignment>
+struct alignas(alignment) block {
+    explicit block(int n) : first{n}, last{n} {}
+    int first;
+    char between[bytes];
+    int last;
+};
+
+template <std::size_t bytes, std::size_t alignment>
+void return_a_block(const ums::fiber_options& how) {
+    using value = block<bytes, alignment>;
+    auto f = ums::spawn(how, [] {
+        value made{7};
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&made) % alignment, 0u);
+        return made;
+    });
+    const value got = f.join();
+    EXPECT_EQ(got.first, 7);
+    EXPECT_EQ(got.last, 7);
+}
+
+TEST_F(value_fiber_test, values_may_be_of_any_size_and_alignment) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const ums::fiber_options& how :
+             {ums::fiber_options{}, ums::fiber_options{.name = "a name of its own"},
+              ums::fiber_options{.stack_bytes = std::size_t{1} << 20}}) {
+            return_a_block<1, 4>(how);
+            return_a_block<300, 16>(how);
+            return_a_block<300, 64>(how);
+            return_a_block<400, 8>(how);
+            return_a_block<1, 128>(how);
+            return_a_block<10'000, 256>(how);
+        }
+    });
+}
+
+TEST_F(value_fiber_test, a_function_that_does_not_fit_onto_the_stack_returns_its_value) {
+    on_a_fiber_and_on_a_thread([] {
+        const std::vector<int> numbers(10);
+        block<100'000, 64> large{5};
+        auto f = ums::spawn([large, numbers] { return large.last + numbers[3]; });
+        EXPECT_EQ(f.join(), 5);
+        ums::spawn([large, numbers] { return numbers; }).detach();
+    });
+}
+
+TEST_F(value_fiber_test, a_name_and_a_value_lie_side_by_side) {
+    ums::run({.processors = 2, .measure_stacks = true}, [] {
+        const std::string name(256, 'n');
+        auto f = ums::spawn({.name = name}, [] {
+            block<300, 64> value{3};
+            std::fill(std::begin(value.between), std::end(value.between), 'v');
+            return std::pair{value, std::string{this_fiber::name()}};
+        });
+        const auto [value, seen] = f.join();
+        EXPECT_EQ(value.last, 3);
+        EXPECT_EQ(value.between[299], 'v');
+        EXPECT_EQ(seen, name);
+    });
+}
+
+TEST_F(value_fiber_test, a_move_that_throws_ends_the_join) {
+    static std::atomic<int> alive;
+    struct moody {
+        moody() { ++alive; }
+        moody(moody&& other) : is_angry{other.is_angry} {
+            if (is_angry) throw std::runtime_error{"not moved"};
+            ++alive;
+        }
+        ~moody() { --alive; }
+        bool is_angry = false;
+    };
+    on_a_fiber_and_on_a_thread([] {
+        auto f = ums::spawn([] {
+            std::optional<moody> none;
+            return moody{};
+        });
+        f.join();
+        // It is angry once it lies where the joiner takes it from.
+        auto g = ums::spawn([] {
+            struct late {
+                moody m;
+                late() = default;
+                late(late&& other) : m{std::move(other.m)} { m.is_angry = true; }
+            };
+            return std::optional<late>{std::in_place};
+        });
+        EXPECT_THROW(g.join(), std::runtime_error);
+        EXPECT_FALSE(g.joinable());
+    });
+    EXPECT_EQ(alive, 0);
+}
+
+TEST_F(value_fiber_test, a_detached_ones_value_is_dropped_by_a_fiber) {
+    // Its destructor may wait, and use what belongs to a fiber.
+    struct waits_in_the_end {
+        std::atomic<int>* dropped;
+        explicit waits_in_the_end(std::atomic<int>& d) : dropped{&d} {}
+        waits_in_the_end(waits_in_the_end&& other) noexcept
+            : dropped{std::exchange(other.dropped, nullptr)} {}
+        ~waits_in_the_end() {
+            if (dropped == nullptr) return;
+            static ums::fiber_local<std::string> own;
+            *own = "a string that does not fit into itself";
+            this_fiber::yield();
+            EXPECT_EQ(own->size(), 38u);
+            ++*dropped;
+        }
+    };
+    std::atomic<int> dropped = 0, made = 0;
+    const int n = scaled(3000, 300);
+    ums::run({.processors = 2}, [&] {
+        for (int i = 0; i < n; ++i) {
+            // The detach comes before, at or after the end.
+            std::atomic<bool> has_begun = false;
+            auto f = ums::spawn([&, i] {
+                has_begun = true;
+                for (int k = i % 7; k > 0; --k) this_fiber::yield();
+                ++made;
+                return waits_in_the_end{dropped};
+            });
+            while (!has_begun) this_fiber::yield();
+            for (int k = i % 5; k > 0; --k) this_fiber::yield();
+            f.detach();
+        }
+    });
+    EXPECT_EQ(made, n);
+    EXPECT_EQ(dropped, n);
+}
+
+TEST_F(value_fiber_test, a_plain_thread_may_detach_at_any_time) {
+    const auto shared = std::make_shared<int>(1);
+    {
+        ums::runtime started{{.processors = 1}};
+        for (int i = 0; i < scaled(3000, 300); ++i) {
+            std::atomic<bool> has_begun = false;
+            auto f = ums::spawn([shared, &has_begun] {
+                has_begun = true;
+                return shared;
+            });
+            while (!has_begun) std::this_thread::yield();
+            f.detach();
+        }
+    }
     EXPECT_EQ(shared.use_count(), 1);
 }
 

@@ -78,6 +78,98 @@ TEST_F(scope_test, arguments_options_and_tokens_reach_the_child) {
     });
 }
 
+TEST_F(scope_test, options_of_the_scope_are_those_of_children_without_any) {
+    ums::run({.processors = 1}, [] {
+        const std::string whole = "of the scope";
+        std::stop_source parent;
+        scope all{{.name = whole, .launch = ums::launch::dispatch}, parent.get_token()};
+        std::string names;
+        int calls = 0;
+        all.spawn([&] {
+            names += this_fiber::name();
+            ++calls;
+        });
+        EXPECT_EQ(calls, 1);  // It ran at once.
+        all.spawn({.name = "own"}, [&] {
+            names += ", " + std::string{this_fiber::name()};
+            ++calls;
+        });
+        EXPECT_EQ(calls, 1);
+        all.join();
+        EXPECT_EQ(names, "of the scope, own");
+        scope at_once{{.launch = ums::launch::dispatch}};
+        at_once.spawn([&] { ++calls; });
+        EXPECT_EQ(calls, 3);
+        parent.request_stop();
+        EXPECT_TRUE(all.get_stop_token().stop_requested());
+        EXPECT_FALSE(at_once.get_stop_token().stop_requested());
+    });
+}
+
+TEST_F(scope_test, a_stop_requested_before_anybody_asks_is_not_lost) {
+    scope all;
+    EXPECT_TRUE(all.request_stop());
+    EXPECT_FALSE(all.request_stop());
+    EXPECT_TRUE(all.get_stop_token().stop_requested());
+    EXPECT_EQ(all.get_stop_token(), all.get_stop_source().get_token());
+    EXPECT_FALSE(all.request_stop());
+    scope other;
+    const std::stop_token token = other.get_stop_token();
+    EXPECT_FALSE(token.stop_requested());
+    EXPECT_TRUE(other.request_stop());
+    EXPECT_TRUE(token.stop_requested());
+}
+
+TEST_F(scope_test, another_than_its_maker_may_spawn_join_and_destroy) {
+    on_a_fiber_and_on_a_thread([] {
+        for (int i = 0; i < scaled(1000, 100); ++i) {
+            auto all = std::make_unique<scope>();
+            std::atomic<int> ended = 0;
+            const auto child = [&ended, i] {
+                if (i % 3 == 0) this_fiber::yield();
+                ++ended;
+            };
+            all->spawn(child);
+            all->spawn(child);
+            ums::fiber{[&] {
+                all->spawn(child);
+                if (i % 2 == 0) this_fiber::yield();
+                if (i % 4 != 0) all->join();
+                all.reset();
+                EXPECT_EQ(ended, 3);
+            }}.join();
+        }
+    });
+}
+
+TEST_F(scope_test, joins_race_with_spawns_of_others) {
+    ums::run({.processors = 2}, [] {
+        for (int i = 0; i < scaled(500, 50); ++i) {
+            std::atomic<int> begun = 0, ended = 0;
+            {
+                scope all;
+                const auto child = [&] { ++ended; };
+                const auto spawns = [&] {
+                    for (int n = 0; n < 8; ++n) {
+                        ++begun;
+                        all.spawn(child);
+                        if (n % 4 == i % 4) this_fiber::yield();
+                    }
+                };
+                ums::fiber other{[&] {
+                    spawns();
+                    all.join();
+                }};
+                spawns();
+                all.join();
+                EXPECT_GE(ended, 8);
+                other.join();
+            }
+            EXPECT_EQ(begun, ended);
+        }
+    });
+}
+
 TEST_F(scope_test, the_destructor_asks_the_children_to_stop_and_waits) {
     on_a_fiber_and_on_a_thread([] {
         std::atomic<int> ended = 0;

@@ -48,11 +48,16 @@ belongings& this_belongings() noexcept {
 }
 
 void run_hooks(belongings& of) noexcept {
-    while (of.has_hooks()) {
-        impl::exit_hook*& list = of.first_stage != nullptr ? of.first_stage : of.last_stage;
-        impl::exit_hook& hook = *list;
-        list = hook.next;
-        hook.run(hook);
+    for (;;) {
+        impl::exit_hook* hook = of.first_stage;
+        if (hook != nullptr) {
+            of.first_stage = hook->next;
+        } else {
+            hook = of.last_stage;
+            if (hook == nullptr) return;
+            of.last_stage = hook->next;
+        }
+        hook->run(*hook);
     }
 }
 

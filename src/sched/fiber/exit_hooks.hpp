@@ -23,10 +23,6 @@ struct belongings {
     impl::local_table* locals = nullptr;  // Of ums::fiber_local.
     std::uint32_t keeps = 0;  // Scopes in which it keeps its carrier (sched/block/keep.hpp).
 
-    [[nodiscard]] bool has_hooks() const noexcept {
-        return (reinterpret_cast<std::uintptr_t>(first_stage) |
-                reinterpret_cast<std::uintptr_t>(last_stage)) != 0;
-    }
     // Whether there is nothing to do at the end.
     [[nodiscard]] bool is_empty() const noexcept {
         return (reinterpret_cast<std::uintptr_t>(first_stage) |

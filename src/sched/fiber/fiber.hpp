@@ -29,8 +29,13 @@ class cluster;
 class processor;
 
 struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
-    // The joiner word: one of these, or the parkable that waits in join().
-    static constexpr std::uintptr_t running = 0, finished = 1, detached = 2;
+    // The joiner word: one of these, or the parkable that waits in join(). `discarded` is detached
+    // by a handle whose fiber keeps something for it (see below), which is to be dropped first.
+    static constexpr std::uintptr_t running = 0, finished = 1, discarded = 2, detached = 3;
+
+    // How much may lie between the descriptor and the function: what the fiber keeps for its
+    // joiner or its scope (ums/impl/spawn.hpp), and its name.
+    static constexpr std::size_t top_bytes = 1024;
 
     // Made on a stack from the depot or a cache, whose head it keeps.
     explicit fiber(const mem::stack_head& head) noexcept : mem::stack_head{head}, parkable{true} {}
@@ -72,6 +77,9 @@ struct alignas(base::cache_line) fiber : mem::stack_head, parkable {
     // For the ordered queue that holds it (ums/policy.hpp), if there is one:
     fiber* first_behind;
     std::uint64_t order, arrival;
+
+    // Drops what the fiber keeps. Set once, before the joiner word says `discarded`.
+    void (*drop)(void* fiber);
 
     sched::belongings belongings;
     // Written by the fiber itself:

@@ -16,15 +16,15 @@ constinit base::atomic<std::size_t> stack_high_water;
 namespace {
 
 // Measures how deep the ended fiber has used its stack. Gives what it used back to the kernel, so
-// that the next fiber on the stack is measured alone; but not the top, where its name may lie.
+// that the next fiber on the stack is measured alone; but not the top, where a joiner finds what
+// the fiber keeps for it.
 void measure(const fiber& f) noexcept {
     const std::size_t used = mem::high_water_bytes(f);
     std::size_t seen = stack_high_water.load(base::relaxed);
     while (used > seen &&
            !stack_high_water.compare_exchange(seen, used, base::relaxed, base::relaxed)) {
     }
-    constexpr std::size_t kept = 512;
-    const auto top = reinterpret_cast<std::uintptr_t>(&f) - kept;
+    const auto top = reinterpret_cast<std::uintptr_t>(&f) - fiber::top_bytes;
     const std::uintptr_t end = top / os::page_bytes * os::page_bytes;
     char* const bottom = f.bottom();
     os::system.madvise(bottom, end - reinterpret_cast<std::uintptr_t>(bottom), MADV_DONTNEED);
@@ -42,10 +42,12 @@ void finish_end(const after_switch& h, carrier_core& c) noexcept {
     if (was > fiber::detached)
         // No other thread changes the word any more.
         f.joiner.store(fiber::finished, base::release);
-    else
+    else if (was == fiber::running)
         was = f.joiner.exchange(fiber::finished, base::acq_rel);
     if (was == fiber::detached)
         give_back(f, c.proc.get());
+    else if (was == fiber::discarded)
+        return run_again_to_drop(f, *c.proc.get());
     else if (was != fiber::running && h.other == nullptr)
         let_go_on(*reinterpret_cast<parkable*>(was), *c.proc.get(), &f);
     c.proc.get()->count_end();

@@ -58,12 +58,13 @@ void wait_for_end(parkable& self, fiber* target) noexcept {
     UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
 }
 
-UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
+// Returns false if a fork() has left the fiber behind.
+UMS_ALWAYS_INLINE bool wait_from(here at, fiber* f) noexcept {
     // sync(join): sees the fiber's end.
     if (f->joiner.load(base::acquire) != fiber::finished) {
         // It will never end. Its stack is not used again: others may still name it.
         if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
-            return;
+            return false;
         if (at.self != nullptr)
             wait_for_end(at.on, f);
         else
@@ -73,7 +74,17 @@ UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
         UMS_ASSERT(word == fiber::finished, "a join returned before the fiber's end");
     }
     arch::happens_after(&f->joiner);
-    free_fiber(*f, here{});  // `here` is read again, because the join may have moved the caller.
+    return true;
+}
+
+// `here` is read again, because the wait may have moved the caller.
+UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
+    if (wait_from(at, f)) free_fiber(*f, here{});
+}
+
+[[noreturn, gnu::noinline]] void refuse_joining_itself() {
+    throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
+                            "ums: a fiber cannot join itself"};
 }
 
 }  // namespace
@@ -86,13 +97,29 @@ using namespace sched;
 
 void join(sched::fiber* f) {
     const here at;
-    if (at.self == f)
-        throw std::system_error{std::make_error_code(std::errc::resource_deadlock_would_occur),
-                                "ums: a fiber cannot join itself"};
+    if (at.self == f) refuse_joining_itself();
     if (at.self != nullptr) [[likely]]
         return join_from(at, f);
     const os::visit registered{plain_joins};
     join_from(at, f);
+}
+
+bool join_keeping(sched::fiber* f) {
+    const here at;
+    if (at.self == f) refuse_joining_itself();
+    if (at.self != nullptr) [[likely]]
+        return wait_from(at, f);
+    // The stack is in use until the second step, so a stop waits for that.
+    plain_joins.come();
+    const bool has_ended = wait_from(at, f);
+    if (!has_ended) plain_joins.go();
+    return has_ended;
+}
+
+void join_finish(sched::fiber* f) noexcept {
+    const here at;
+    free_fiber(*f, at);
+    if (at.self == nullptr) plain_joins.go();
 }
 
 void detach(sched::fiber* f) noexcept {
@@ -102,6 +129,18 @@ void detach(sched::fiber* f) noexcept {
         return;
     UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");
     arch::happens_after(&f->joiner);
+    free_fiber(*f, here{});
+}
+
+void discard(sched::fiber* f, void (*drop)(void* fiber)) noexcept {
+    f->drop = drop;
+    std::uintptr_t was = sched::fiber::running;
+    // sync(join): release gives the fiber, and `drop`, to its own end; acquire sees that end.
+    if (f->joiner.compare_exchange(was, sched::fiber::discarded, base::acq_rel, base::acquire))
+        return;
+    UMS_ASSERT(was == sched::fiber::finished, "a fiber was detached while another joins it");
+    arch::happens_after(&f->joiner);
+    drop(f);
     free_fiber(*f, here{});
 }
 

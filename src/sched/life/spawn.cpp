@@ -32,6 +32,8 @@ constinit base::atomic<cluster*> default_cluster;
 namespace {
 
 constexpr std::size_t most_name_bytes = 256;
+static_assert(impl::most_kept_bytes + most_name_bytes + 1 + 16 <= fiber::top_bytes);
+static_assert(alignof(fiber) % impl::most_kept_alignment == 0);
 
 char* align_down(char* at, std::size_t alignment) noexcept {
     return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(at) & ~(alignment - 1));
@@ -80,24 +82,37 @@ void report_and_terminate(const fiber& f) noexcept {
     std::abort();
 }
 
+// What a discarded fiber runs next: it drops what it keeps.
+void drop_next(fiber& f) noexcept {
+    f.joiner.store(fiber::detached, base::relaxed);  // Nobody else has the handle any more.
+    f.run = f.drop;
+    f.callable = &f;
+}
+
 [[noreturn, gnu::noinline]] void run_function(fiber* f) noexcept {
     os::write_errno(this_carrier_core()->errno_at, 0);
     f->is_new.set(false);
-    try {
-        f->run(f->callable);
-    } catch (const exit_request&) {
-    }
+    for (;;) {
+        try {
+            f->run(f->callable);
+        } catch (const exit_request&) {
+        }
 #if defined(__GLIBCXX__)  // Elsewhere it has no name, and no handler.
-    catch (const abi::__forced_unwind&) {
-        refuse_thread_end(*f);
-    }
+        catch (const abi::__forced_unwind&) {
+            refuse_thread_end(*f);
+        }
 #endif
-    catch (...) {
-        report_and_terminate(*f);
-    }
-    if (!f->belongings.is_empty()) [[unlikely]] {
-        run_hooks(f->belongings);
-        if (f->belongings.keeps != 0) keep::end(*f);
+        catch (...) {
+            report_and_terminate(*f);
+        }
+        if (!f->belongings.is_empty()) {
+            run_hooks(f->belongings);
+            if (f->belongings.keeps != 0) keep::end(*f);
+        }
+        // sync(join): sees `drop`.
+        if (f->joiner.load(base::acquire) != fiber::discarded) [[likely]]
+            break;
+        drop_next(*f);
     }
     end(f);
 }
@@ -145,12 +160,6 @@ struct origin {
     mem::stack_head* head;
     std::uint64_t id;
 };
-
-// 0 stands for a plain thread.
-std::uint64_t caller_id() noexcept {
-    const carrier_core* c = this_carrier_core();
-    return c != nullptr && c->running.get() != nullptr ? c->running.get()->id.get() : 0;
-}
 
 // Slow path: anything but a default stack for a fiber of the caller's own cluster.
 [[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
@@ -233,8 +242,7 @@ void finish_dispatch(const after_switch& h, carrier_core& c) noexcept {
 // Runs `f` at once, as a call would. The creator of `f` goes to the queue's front, so it continues
 // when `f` stops. A tree of dispatched fibers is walked depth first, with as many stacks as it is
 // deep.
-[[gnu::noinline]] void dispatch(fiber* f) noexcept {
-    const here at;
+[[gnu::noinline]] void dispatch(here at, fiber* f) noexcept {
     depart(at.on, at.self, [at, f](auto leaving) UMS_INLINED {
         processor* p = enter_for(at, *f);
         if (p == nullptr) return;
@@ -270,8 +278,8 @@ void check(const fiber_options& options) {
 }
 
 // Applies the name, the pin, and what the policy uses. Returns the new top of the stack.
-[[gnu::noinline]] char* apply(const fiber_options& options, fiber& f, cluster* home) noexcept {
-    char* top = reinterpret_cast<char*>(&f);
+[[gnu::noinline]] char* apply(const fiber_options& options, fiber& f, cluster* home,
+                              char* top) noexcept {
     if (const std::size_t n = std::min(options.name.size(), most_name_bytes); n != 0) {
         top -= n + 1;
         std::memcpy(top, options.name.data(), n);
@@ -311,13 +319,24 @@ struct room_on_heap : impl::exit_hook {
 
 }  // namespace
 
+void run_again_to_drop(fiber& f, processor& p) noexcept {
+    drop_next(f);
+    char* const top = reinterpret_cast<char*>(&f) - fiber::top_bytes;
+    arch::unpoison(f.bottom(), static_cast<std::size_t>(top - f.bottom()));
+    arch::make_context(f.context, top, &fiber_main, &f);
+    if (p.trace != nullptr) [[unlikely]]
+        trace_new(*p.trace, f);
+    if (ready::at(p, f, processor::place::next)) p.wake_help();
+}
+
 }  // namespace ums::sched
 
 namespace ums::impl {
 
 using namespace sched;
 
-new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment) {
+new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment,
+                      std::size_t kept) {
     sched::cluster* home = nullptr;
     const bool more = options != nullptr && says_more(*options);
     if (options != nullptr) {
@@ -325,7 +344,8 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
             check(*options);
         if (options->cluster != nullptr) home = cluster_access::of(*options->cluster);
     }
-    const origin from = take_stack(here{}, options, home);
+    const here at;
+    const origin from = take_stack(at, options, home);
     arch::happens_after(from.head);
     const mem::slab& slab = *from.head->home;
     const std::size_t usable = slab.usable();
@@ -335,15 +355,16 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
     f->home_cluster.set(home);
     f->name = "";
     f->is_new.set(true);
-    f->spawner = caller_id();
+    f->spawner = at.self != nullptr ? at.self->id.get() : 0;  // 0 stands for a plain thread.
     f->spawned_at = __builtin_return_address(0);
     arch::set_bounds(f->shadow, f->bottom(), usable);
 
-    char* top = reinterpret_cast<char*>(f);
+    char* top = reinterpret_cast<char*>(f) - kept;
     if (more) [[unlikely]]
-        top = apply(*options, *f, home);
+        top = apply(*options, *f, home, top);
     void* storage = nullptr;
-    if (bytes <= usable / 4 && alignment <= os::page_bytes) [[likely]]
+    if ((bytes <= mem::stack_depot::min_bytes / 4 || bytes <= usable / 4) &&
+        alignment <= os::page_bytes) [[likely]]
         storage = top = align_down(top - bytes, std::max<std::size_t>(alignment, 16));
     else
         top = align_down(top, 16);
@@ -366,7 +387,7 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     f->race.create(f->name[0] != 0 ? f->name : "fiber");
     const here at;
     if (at.self == nullptr) return ready_from_outside(*f);
-    if (when == launch::dispatch) return dispatch(f);
+    if (when == launch::dispatch) return dispatch(at, f);
     processor* p = enter_for(at, *f);
     if (p == nullptr) return;
     if (p->trace != nullptr) [[unlikely]]
