@@ -88,6 +88,28 @@ UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, voi
     return {carrier, after};
 }
 
+// The last switch of a stack: of its context only the control word's place is used.
+[[noreturn]] UMS_ALWAYS_INLINE void switch_for_good(context& last, const context& load,
+                                                    void* carrier, void* after) noexcept {
+    asm volatile(
+        "fnstcw 28(%%rdi)\n\t"
+        "movzwl 28(%%rdi), %%r8d\n\t"
+        "ldmxcsr 24(%%rsi)\n\t"
+        "cmpw 28(%%rsi), %%r8w\n\t"
+        "jne 3f\n"
+        "2:\n\t"
+        "movq (%%rsi), %%rsp\n\t" UMS_UNWIND_OTHER_SIDE
+        "movq 16(%%rsi), %%rbp\n\t"
+        "jmpq *8(%%rsi)\n\t" UMS_UNWIND_THIS_SIDE
+        "3:\n\t"
+        "fldcw 28(%%rsi)\n\t"
+        "jmp 2b\n\t"
+        :
+        : "D"(&last), "S"(&load), "d"(carrier), "c"(after)
+        : "r8", "memory", "cc");
+    __builtin_unreachable();
+}
+
 #undef UMS_LANDING
 #undef UMS_VECTOR_CLOBBERS
 

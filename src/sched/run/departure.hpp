@@ -98,8 +98,7 @@ public:
     [[noreturn]] UMS_ALWAYS_INLINE void for_good(fiber* next, after_switch* after) noexcept {
         on->running.set(next);
         arch::start_last_switch(next != nullptr ? next->shadow : on->loop_shadow);
-        arch::switch_context(self->context, next != nullptr ? next->context : on->loop, on, after);
-        __builtin_unreachable();
+        arch::switch_for_good(self->context, next != nullptr ? next->context : on->loop, on, after);
     }
 
     carrier_core* on;
