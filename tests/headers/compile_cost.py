@@ -28,6 +28,10 @@ PAIRS = (
         "g += ums::spawn([&] { return k; }).join();",
         "g += std::async([&] { return k; }).get();",
     ),
+    (
+        "ums::fork_join([&] { g += k; }, [&] { g -= k; });",
+        "auto f = std::async([&] { g += k; }); g -= k; f.get();",
+    ),
     ("ums::async([&] { g += k; }).get();", "std::async([&] { g += k; }).get();"),
     (
         "ums::packaged_task<void()> p{[&] { g += k; }};",

@@ -116,6 +116,39 @@ TEST_F(spawn_test, from_a_plain_thread_it_throws_alike) {
     lets_fibers_go_on(calls, guard_call());
 }
 
+TEST_F(spawn_test, a_loop_goes_on_without_stacks) {
+    run(without_hand_offs(1), [this] {
+        std::vector<fiber> before = spawn_until_refused(10);
+        refuse_guards(1);
+        std::vector<fiber> made = spawn_until_refused(5'000);
+        int calls = 0;
+        EXPECT_THROW(fork_join([&] { ++calls; }, [&] { ++calls; }), std::system_error);
+        EXPECT_EQ(calls, 0);
+        parallel_for(0, 100, 1, [&](int) { ++calls; });
+        EXPECT_EQ(calls, 100);
+        // With one stack.
+        before.back().ref().unpark();
+        before.back().join();
+        before.pop_back();
+        parallel_for(0, 100, 1, [&](int) { ++calls; });
+        EXPECT_EQ(calls, 200);
+        EXPECT_THROW(parallel_for(0, 100, 1, [](int) { throw std::logic_error{"each"}; }),
+                     std::logic_error);
+        calls = 0;
+        EXPECT_THROW(fork_join(
+                         [&] {
+                             ++calls;
+                             this_fiber::yield();
+                             ++calls;
+                         },
+                         [&] { ++calls; }, [&] { ++calls; }),
+                     std::system_error);
+        EXPECT_EQ(calls, 2);  // The one that had begun has ended.
+        release(made);
+        release(before);
+    });
+}
+
 TEST_F(spawn_test, of_another_stack_size_it_throws_alike) {
     run(without_hand_offs(2), [this] {
         const fiber_options large{.stack_bytes = 1024 * 1024};

@@ -358,7 +358,9 @@ std::string start_function(std::string demangled) {
     const std::size_t end = all.rfind(">::run_");
     if (end == all.npos) return demangled;
     all = all.substr(0, end);
-    constexpr std::string_view before[] = {"ums::impl::bound<", "ums::impl::first_call<"};
+    // ums::fork_join(), ums::parallel_for(): ums::impl::forked<F>, ums::impl::loop_part<F>
+    constexpr std::string_view before[] = {"ums::impl::bound<", "ums::impl::first_call<",
+                                           "ums::impl::forked<", "ums::impl::loop_part<"};
     std::size_t begin = all.npos;
     for (const std::string_view one : before)
         if (const std::size_t at = all.find(one); at != all.npos)
@@ -367,10 +369,13 @@ std::string start_function(std::string demangled) {
     all.remove_prefix(begin);
     // ums::spawn() and scopes: their own call, before the function.
     constexpr std::string_view call = "::call, ";
-    if (all.starts_with("ums::value_fiber<") || all.starts_with("ums::scope::call, "))
-        if (const std::size_t at = all.find(call); at != all.npos)
-            all.remove_prefix(at + call.size());
-    const auto trim = [&all] {  // As in "bound<A<B> >".
+    for (const std::string_view own :
+         {"ums::value_fiber<", "ums::scope::call, ", "ums::value_scope<"})
+        if (all.starts_with(own))
+            if (const std::size_t at = all.find(call); at != all.npos)
+                all.remove_prefix(at + call.size());
+    while (all.ends_with('&')) all.remove_suffix(1);  // fork_join() calls it where it lies.
+    const auto trim = [&all] {                        // As in "bound<A<B> >".
         if (all.ends_with(' ')) all.remove_suffix(1);
     };
     trim();

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+
+// What fork and join, and a scope's children, take from the heap: nothing.
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "support/conservation.hpp"
+#include "ums/fork_join.hpp"
+#include "ums/parallel_for.hpp"
+#include "ums/run.hpp"
+#include "ums/scope.hpp"
+#include "ums/value_fiber.hpp"
+
+namespace {
+std::atomic<int> allocations = 0;
+}
+
+void* operator new(std::size_t bytes) {
+    ++allocations;
+    if (void* const at = std::malloc(bytes)) return at;
+    std::abort();
+}
+void operator delete(void* at) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t) noexcept { std::free(at); }
+
+namespace {
+
+class no_allocation_test : public conserving_test {};
+
+// The second time, when the queues have grown and stacks are there.
+template <class F>
+void allocates_nothing(const char* what, F f) {
+    f();
+    const int before = allocations;
+    f();
+    EXPECT_EQ(allocations - before, 0) << what;
+}
+
+template <class F>
+void allocates_nothing_anyhow(const char* what, F f) {
+    for (const ums::launch how : {ums::launch::post, ums::launch::dispatch})
+        allocates_nothing(what, [&] { f(ums::fiber_options{.launch = how}); });
+}
+
+TEST_F(no_allocation_test, of_fork_and_join) {
+    ums::run({.processors = 1}, [] {
+        struct block {
+            char bytes[300] = {};
+        };
+        allocates_nothing_anyhow("a value", [](const ums::fiber_options& how) {
+            EXPECT_EQ(ums::spawn(how, [] { return 3; }).join(), 3);
+        });
+        allocates_nothing_anyhow("a large value", [](const ums::fiber_options& how) {
+            EXPECT_EQ(ums::spawn(how, [] { return block{}; }).join().bytes[299], 0);
+        });
+        allocates_nothing_anyhow("a value of a detached fiber", [](const ums::fiber_options& how) {
+            ums::spawn(how, [] { return 3; }).detach();
+        });
+        allocates_nothing_anyhow("a scope", [](const ums::fiber_options& how) {
+            int calls = 0;
+            ums::scope all;
+            for (int i = 0; i < 10; ++i) all.spawn(how, [&] { ++calls; });
+            all.join();
+            EXPECT_EQ(calls, 10);
+        });
+        allocates_nothing_anyhow("a scope with options", [](const ums::fiber_options& how) {
+            ums::scope all{how};
+            all.spawn([] {});
+        });
+        allocates_nothing("fork_join", [] {
+            const auto [a, b] = ums::fork_join([] { return 1; }, [] { return block{}; });
+            EXPECT_EQ(a + b.bytes[0], 1);
+        });
+        allocates_nothing("parallel_for", [] {
+            int calls = 0;
+            ums::parallel_for(0, 100, 3, [&](int) { ++calls; });
+            EXPECT_EQ(calls, 100);
+        });
+        // So that the count is known to count.
+        const int before = allocations;
+        const std::string text(100, 'x');
+        EXPECT_EQ(allocations - before, 1);
+    });
+}
+
+}  // namespace
