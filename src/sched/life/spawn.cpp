@@ -89,8 +89,8 @@ void drop_next(fiber& f) noexcept {
     f.callable = &f;
 }
 
-[[noreturn, gnu::noinline]] void run_function(fiber* f) noexcept {
-    os::write_errno(this_carrier_core()->errno_at, 0);
+[[noreturn, gnu::noinline]] void run_function(fiber* f, int* errno_at) noexcept {
+    os::write_errno(errno_at, 0);
     f->is_new.set(false);
     for (;;) {
         try {
@@ -126,7 +126,7 @@ UMS_UNINSTRUMENTED void fiber_main(void* carrier_, void* after_, void* fiber_) n
     f->race.resume();
     arch::happens_after(carrier_);  // As in leave().
     static_cast<carrier_core*>(carrier_)->ownership.let_go();
-    run_function(f);
+    run_function(f, static_cast<carrier_core*>(carrier_)->errno_at);
 }
 
 // Takes a stack of the default class from the calling processor's cache, which the depot refills.
@@ -260,6 +260,16 @@ void finish_dispatch(const after_switch& h, carrier_core& c) noexcept {
     });
 }
 
+[[gnu::noinline]] void post(here at, fiber* f) noexcept {
+    processor* p = enter_for(at, *f);
+    if (p == nullptr) return;
+    if (p->trace != nullptr) [[unlikely]]
+        trace_new(*p->trace, *f);
+    p->make_ready(*f, processor::place::next_new);
+    at.leave();
+    p->wake_help(true);
+}
+
 // Whether check() and apply() have anything to do. One comparison in place of the twelve of both.
 UMS_ALWAYS_INLINE bool says_more(const fiber_options& o) noexcept {
     const std::uint64_t changed = o.name.size() | o.tag | static_cast<unsigned>(o.priority) |
@@ -387,14 +397,7 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
     f->race.create(f->name[0] != 0 ? f->name : "fiber");
     const here at;
     if (at.self == nullptr) return ready_from_outside(*f);
-    if (when == launch::dispatch) return dispatch(at, f);
-    processor* p = enter_for(at, *f);
-    if (p == nullptr) return;
-    if (p->trace != nullptr) [[unlikely]]
-        trace_new(*p->trace, *f);
-    p->make_ready(*f, processor::place::next_new);
-    at.leave();
-    p->wake_help(true);
+    when == launch::dispatch ? dispatch(at, f) : post(at, f);
 }
 
 void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {
