@@ -21,7 +21,9 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "ums/fiber_local.hpp"
+#include "ums/policy.hpp"
 #include "ums/run.hpp"
+#include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
 
 namespace {
@@ -176,7 +178,10 @@ TEST_F(value_fiber_test, a_function_that_does_not_fit_onto_the_stack_returns_its
         block<100'000, 64> large{5};
         auto f = ums::spawn([large, numbers] { return large.last + numbers[3]; });
         EXPECT_EQ(f.join(), 5);
-        ums::spawn([large, numbers] { return numbers; }).detach();
+        ums::spawn([large, numbers] {
+            EXPECT_EQ(large.last, 5);
+            return numbers;
+        }).detach();
     });
 }
 
@@ -262,6 +267,44 @@ TEST_F(value_fiber_test, a_detached_ones_value_is_dropped_by_a_fiber) {
     });
     EXPECT_EQ(made, n);
     EXPECT_EQ(dropped, n);
+}
+
+// A policy that detaches a fiber when its end has begun: too late for the fiber to see it.
+struct detaches_late : ums::policy {
+    void attach(unsigned processor) override { all->attach(processor); }
+    void detach(unsigned processor) override { all->detach(processor); }
+    void ready(ums::fiber_ref f, unsigned processor) noexcept override { all->ready(f, processor); }
+    ums::fiber_ref next(unsigned processor) noexcept override { return all->next(processor); }
+    bool empty(unsigned processor) const noexcept override { return all->empty(processor); }
+    void left(ums::fiber_ref, unsigned) noexcept override {
+        if (is_due.exchange(false)) handle->detach();
+    }
+
+    std::unique_ptr<ums::policy> all = ums::make_policy(ums::policy_kind::global_fifo);
+    static inline std::atomic<bool> is_due;
+    static inline ums::value_fiber<std::shared_ptr<int>>* handle;
+};
+
+TEST_F(value_fiber_test, a_value_is_dropped_if_the_detach_comes_during_the_end) {
+    const auto shared = std::make_shared<int>(1);
+    struct at_the_end {
+        ~at_the_end() { detaches_late::is_due = true; }
+    };
+    ums::run({.processors = 1, .make_policy = [] { return std::make_unique<detaches_late>(); }},
+             [&] {
+                 ums::fiber_local<at_the_end> last;
+                 ums::value_fiber<std::shared_ptr<int>> f;
+                 detaches_late::handle = &f;
+                 f = ums::spawn({.name = "detached late"}, [&] {
+                     (void)*last;
+                     return shared;
+                 });
+                 while (f.joinable()) this_fiber::yield();
+                 const auto ended = ums::stats().finished;
+                 while (shared.use_count() != 1) this_fiber::yield();
+                 while (ums::stats().finished == ended) this_fiber::yield();
+             });
+    EXPECT_EQ(shared.use_count(), 1);
 }
 
 TEST_F(value_fiber_test, a_plain_thread_may_detach_at_any_time) {

@@ -333,6 +333,8 @@ void run_again_to_drop(fiber& f, processor& p) noexcept {
     drop_next(f);
     char* const top = reinterpret_cast<char*>(&f) - fiber::top_bytes;
     arch::unpoison(f.bottom(), static_cast<std::size_t>(top - f.bottom()));
+    f.shadow = {};  // The last switch has dropped what it named.
+    arch::set_bounds(f.shadow, f.bottom(), f.usable_bytes());
     arch::make_context(f.context, top, &fiber_main, &f);
     if (p.trace != nullptr) [[unlikely]]
         trace_new(*p.trace, f);
