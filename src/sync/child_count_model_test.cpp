@@ -174,6 +174,23 @@ constexpr program programs[] = {
          plain_child(of, s, 0);
          plain_child(of, s, 1);
      }},
+    {"another joins while the owner does",
+     [](model& of, machine& s) {
+         s.children().begin_own();
+         s.all[0].is_made.store(1, release);
+         of.strand("owner", [&s] {
+             s.join(0);
+             s.expect_done(1);
+             s.await(s.has_joined[1]);
+             s.is_gone = true;
+         });
+         of.strand("other", [&s] {
+             s.join(1);
+             s.expect_done(1);
+             s.set(s.has_joined[1]);
+         });
+         plain_child(of, s, 0);
+     }},
     {"a child begins another",
      [](model& of, machine& s) {
          of.strand("owner", [&s] {
@@ -263,7 +280,8 @@ constexpr program programs[] = {
          });
          plain_child(of, s, 0);
          plain_child(of, s, 1);
-     }},
+     },
+     1},
     {"another begins and joins while the owner waits",
      [](model& of, machine& s) {
          s.wait_from_the_start(0);
@@ -281,7 +299,8 @@ constexpr program programs[] = {
          });
          plain_child(of, s, 0);
          plain_child(of, s, 1);
-     }},
+     },
+     1},
 };
 
 model::report explore(const program& p, model& m) {

@@ -175,10 +175,11 @@ TEST_F(value_fiber_test, values_may_be_of_any_size_and_alignment) {
 TEST_F(value_fiber_test, a_function_that_does_not_fit_onto_the_stack_returns_its_value) {
     on_a_fiber_and_on_a_thread([] {
         const std::vector<int> numbers(10);
-        block<100'000, 64> large{5};
-        auto f = ums::spawn([large, numbers] { return large.last + numbers[3]; });
+        const block<20'000, 64> large{5};
+        const ums::fiber_options small{.stack_bytes = 64 * 1024};
+        auto f = ums::spawn(small, [large, numbers] { return large.last + numbers[3]; });
         EXPECT_EQ(f.join(), 5);
-        ums::spawn([large, numbers] {
+        ums::spawn(small, [large, numbers] {
             EXPECT_EQ(large.last, 5);
             return numbers;
         }).detach();
