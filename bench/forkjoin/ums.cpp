@@ -67,12 +67,33 @@ struct by_spawn : by_fiber<IsDispatched> {
     }
 };
 
+// fork_join() takes its functions one by one, so it is called for each number that there can be.
+struct by_fork_join : by_fiber<false> {
+    template <std::size_t Most, class Value>
+    static std::uint64_t sum(std::size_t n, const Value& value) {
+        return exactly<Most>(n, value);
+    }
+
+private:
+    template <std::size_t N, class Value>
+    static std::uint64_t exactly(std::size_t n, const Value& value) {
+        if constexpr (N > 1)
+            if (n < N) return exactly<N - 1>(n, value);
+        return all(value, std::make_index_sequence<N>{});
+    }
+    template <class Value, std::size_t... I>
+    static std::uint64_t all(const Value& value, std::index_sequence<I...>) {
+        const auto parts = ums::fork_join([&value] { return value(I); }...);
+        return (std::get<I>(parts) + ...);
+    }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
     return bench::run_peer(argc, argv, [](bench::cell& in, bench::line& out) {
         const bench::forkjoin_cell of{in};
-        const auto how = in.word("how", {"fiber", "scope", "spawn"});
+        const auto how = in.word("how", {"fiber", "scope", "spawn", "fork_join"});
         const bool is_dispatched = in.word("launch", {"default", "dispatch"}) == "dispatch";
         in.done();
         if (how == "fiber")
@@ -81,6 +102,8 @@ int main(int argc, char** argv) {
         else if (how == "scope")
             is_dispatched ? bench::measure_forkjoin<by_scope<true>>(of, out)
                           : bench::measure_forkjoin<by_scope<false>>(of, out);
+        else if (how == "fork_join")
+            bench::measure_forkjoin<by_fork_join>(of, out);
         else
             is_dispatched ? bench::measure_forkjoin<by_spawn<true>>(of, out)
                           : bench::measure_forkjoin<by_spawn<false>>(of, out);

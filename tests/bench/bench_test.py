@@ -38,7 +38,7 @@ POLICIES = {"ums"} | {"ums " + policy for policy in (
 # The peers of the policies.
 SCHEDULERS = BOTH_BOOSTS | {one + " shared_work" for one in BOTH_BOOSTS - {"go"}}
 # Of ums to fork and join.
-WAYS = {"ums" + how + launch for how in ("", " scope", " spawn") for launch in ("", " dispatch")}
+WAYS = {"ums" + how + launch for how in ("", " scope", " spawn") for launch in ("", " dispatch")} | {"ums fork_join"}
 # On one CPU it would be the same as ums.
 ONE = {"ums one"} if len(os.sched_getaffinity(0)) > 1 else set()
 BENCHES = {

@@ -14,6 +14,7 @@ const colours = {
     "ums scope dispatch": "#66c2a5",
     "ums spawn": "#7b5ea7",
     "ums spawn dispatch": "#b3a2d0",
+    "ums fork_join": "#e69f00",
     "ums global_fifo": "#56b4e9",
     "ums local_locked": "#009e73",
     "ums local_mpsc": "#7b5ea7",

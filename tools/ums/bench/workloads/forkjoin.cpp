@@ -34,6 +34,7 @@ const std::array ways_of_ums{
     way_of_ums{"ums scope dispatch", {"how=scope", "launch=dispatch"}},
     way_of_ums{"ums spawn", {"how=spawn"}},
     way_of_ums{"ums spawn dispatch", {"how=spawn", "launch=dispatch"}},
+    way_of_ums{"ums fork_join", {"how=fork_join"}},
 };
 
 struct recursion {
