@@ -15,17 +15,14 @@ namespace {
 // Such a call takes some tens of microseconds, a fork a tenth of one.
 constexpr int cut_off = 20;
 
-// The child runs at once, so that the tree of calls is walked depth first, in little memory.
-const ums::fiber_options forked{.launch = ums::launch::dispatch};
-
 long alone(int n) { return n < 2 ? n : alone(n - 1) + alone(n - 2); }
 
 long fibonacci(int n) {
     if (n <= cut_off) return alone(n);
-    // Forked, so any processor may take it, or this call while the child runs.
-    ums::value_fiber<long> left = ums::spawn(forked, fibonacci, n - 1);
-    const long right = fibonacci(n - 2);  // Computed here meanwhile.
-    return left.join() + right;
+    // The first is forked, so any processor may take it, or this call; the second runs here.
+    const auto [left, right] =
+        ums::fork_join([n] { return fibonacci(n - 1); }, [n] { return fibonacci(n - 2); });
+    return left + right;
 }
 
 }  // namespace

@@ -55,7 +55,8 @@ namespace ums {
 class scope {
 public:
     scope() noexcept : owner_{this_fiber()} {}
-    // The children are made with these options.
+    // The children are made with these options. The name is copied by each spawn(), not here: it
+    // must live as long as children are spawned.
     explicit scope(const fiber_options& children) : scope{} {
         launch_ = children.launch;
         if (impl::beyond_launch(&children) != nullptr) options_ = children;

@@ -58,6 +58,7 @@ void interrupt::arm_coarse(int tid, os::nanoseconds after) noexcept {
     UMS_ASSERT(tid > 0, "a clock is armed for no thread");
     if (!coarse_.is_open() && source_.is_possible())
         made(coarse_, make_stack() ? source_.open_coarse(coarse_.is, tid) : -ENOMEM);
+    if (precise_.is_open()) precise_.is.disarm();
     if (coarse_.is_open()) coarse_.is.arm(after);
 }
 

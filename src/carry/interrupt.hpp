@@ -67,7 +67,8 @@ public:
     // armed before by the same function. If the kernel grants no clock, the code there runs on
     // until it next calls libums, and one line on standard error says so.
     void arm(int tid, os::nanoseconds after) noexcept;
-    // The same at a scheduler tick, not before the thread has run for `after`.
+    // The same at a scheduler tick, not before the thread has run for `after`. Also replaces what
+    // arm() has armed.
     void arm_coarse(int tid, os::nanoseconds after) noexcept;
     // One more, by the precise clock if there is one already.
     void again(os::nanoseconds after) noexcept;

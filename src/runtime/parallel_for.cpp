@@ -72,6 +72,7 @@ void run_piece(work& w, std::size_t begin, std::size_t end) {
 }
 
 void run_part(work& w, std::size_t begin, std::size_t end) {
+    if (w.has_failed.load(base::relaxed) != 0) return;  // relaxed: a hint.
     const std::size_t pieces = (end - begin - 1) / w.grain + 1;
     if (pieces == 1) return run_piece(w, begin, end);
     const std::size_t middle = begin + pieces / 2 * w.grain;

@@ -202,9 +202,7 @@ inline int usable_cpus() { return 2; }
 // The clock, which goes on by `tick` at each look.
 inline modelled_base::atomic<nanoseconds>* clock = nullptr;
 inline nanoseconds tick = 0;
-inline nanoseconds now() noexcept {
-    return tick == 0 ? 0 : clock->fetch_add(tick, base::relaxed);
-}
+inline nanoseconds now() noexcept { return tick == 0 ? 0 : clock->fetch_add(tick, base::relaxed); }
 
 class word_guard {
 public:
@@ -398,8 +396,8 @@ std::string wrong(const ums::tso::site* weakened, std::size_t last) {
 }
 
 TEST(mutex_model_test, excludes_and_leaves_no_waiter_asleep) {
-    const auto most = static_cast<int>(programs.size());
-    for (int i = 0; i < scaled(most, most - 2); ++i) is_correct(programs[static_cast<std::size_t>(i)]);
+    const std::size_t most = programs.size() - (under_asan || under_tsan ? 2 : 0);
+    for (std::size_t i = 0; i < most; ++i) is_correct(programs[i]);
 }
 
 // The next holder has been woken since, or takes the list's lock.

@@ -15,6 +15,7 @@
 #include "ums/fiber.hpp"
 #include "ums/run.hpp"
 #include "ums/scope.hpp"
+#include "ums/semaphore.hpp"
 #include "ums/this_fiber.hpp"
 #include "ums/value_fiber.hpp"
 #include "ums/wait_group.hpp"
@@ -238,6 +239,90 @@ TEST_F(fork_join_test, others_have_a_turn_in_each_round_beside_a_dispatcher) {
 
 TEST_F(fork_join_test, others_have_a_turn_in_each_round_beside_forks_and_joins) {
     others_have_their_turns(launch::post);
+}
+
+// While a pinned fiber is ready, a round is one switch long.
+TEST_F(fork_join_test, a_walk_goes_on_where_rounds_are_short) {
+    for (const launch how : {launch::dispatch, launch::post})
+        ums::run(one_processor, [how] {
+            bool stop = false;
+            const auto yields = [&stop] {
+                while (!stop) this_fiber::yield();
+            };
+            ums::fiber pinned{{.pinned = true}, yields}, one{yields}, another{yields};
+            for (int i = 0; i < 100; ++i) ums::fiber{{.launch = how}, [] {}}.join();
+            stop = true;
+            for (ums::fiber* f : {&pinned, &one, &another}) f->join();
+        });
+}
+
+// The creator of a dispatched fiber, and two that keep each other ready without a switch between.
+TEST_F(fork_join_test, a_pair_that_wakes_itself_does_not_keep_a_creator_waiting) {
+    ums::run(one_processor, [] {
+        bool stop = false;
+        ums::counting_semaphore<> ping{0}, pong{0};
+        ums::fiber answers{[&] {
+            while (!stop) {
+                ping.acquire();
+                pong.release();
+            }
+        }};
+        ums::fiber asks{{.launch = launch::dispatch}, [&] {
+                            while (!stop) {
+                                ping.release();
+                                pong.acquire();
+                            }
+                        }};
+        stop = true;
+        ping.release();
+        pong.release();
+        asks.join();
+        answers.join();
+    });
+}
+
+// The pair's members make each other ready, so of the others one always lies behind.
+TEST_F(fork_join_test, a_pair_that_wakes_itself_keeps_no_sibling_waiting) {
+    ums::run(one_processor, [] {
+        constexpr int count = 24;
+        int begun = 0;
+        ums::counting_semaphore<2> ping{0}, pong{0};
+        ums::scope all;
+        for (int i = 0; i < count; ++i) all.spawn([&begun] { ++begun; });
+        all.spawn([&] {
+            while (begun != count) {
+                ping.release();
+                pong.acquire();
+            }
+            ping.release();
+        });
+        all.spawn([&] {
+            while (begun != count) {
+                ping.acquire();
+                pong.release();
+            }
+            pong.release();
+        });
+        all.join();
+    });
+}
+
+// The creator of a dispatched fiber is older than the children of that.
+TEST_F(fork_join_test, a_walk_without_end_below_a_creator_keeps_nobody_waiting) {
+    ums::run(one_processor, [] {
+        constexpr int count = 4;
+        int begun = 0;
+        ums::fiber dispatched{{.launch = launch::dispatch}, [&begun] {
+                                  ums::scope servers;
+                                  for (int i = 0; i < count; ++i)
+                                      servers.spawn([&begun] {
+                                          ++begun;
+                                          while (begun != count) ums::fiber{[] {}}.join();
+                                      });
+                                  servers.join();
+                              }};
+        dispatched.join();
+    });
 }
 
 TEST_F(fork_join_test, more_others_than_a_turn_takes_have_it_in_the_end) {

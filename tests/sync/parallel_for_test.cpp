@@ -172,6 +172,7 @@ TEST_F(parallel_for_test, an_exception_ends_the_loop_when_all_turns_are_over) {
 TEST_F(parallel_for_test, after_an_exception_no_piece_begins) {
     ums::run({.processors = 1}, [] {
         int calls = 0;
+        const auto before = ums::stats().spawned;
         EXPECT_THROW(parallel_for(0, 1000, 10,
                                   [&](int) {
                                       ++calls;
@@ -179,6 +180,7 @@ TEST_F(parallel_for_test, after_an_exception_no_piece_begins) {
                                   }),
                      std::runtime_error);
         EXPECT_EQ(calls, 1);
+        EXPECT_LE(ums::stats().spawned - before, 10U);  // On the way to the first of 100 pieces.
     });
 }
 

@@ -21,6 +21,7 @@
 #include "support/conservation.hpp"
 #include "support/scale.hpp"
 #include "support/seed.hpp"
+#include "support/variant.hpp"
 #include "ums/fiber_local.hpp"
 #include "ums/future.hpp"
 #include "ums/run.hpp"
@@ -80,6 +81,8 @@ TEST_F(scope_test, arguments_options_and_tokens_reach_the_child) {
 
 TEST_F(scope_test, options_of_the_scope_are_those_of_children_without_any) {
     ums::run({.processors = 1}, [] {
+        // In one of the variants each fiber that becomes ready goes elsewhere.
+        const bool runs_at_once = by_variant(1, 0) != 0;
         const std::string whole = "of the scope";
         std::stop_source parent;
         scope all{{.name = whole, .launch = ums::launch::dispatch}, parent.get_token()};
@@ -89,17 +92,23 @@ TEST_F(scope_test, options_of_the_scope_are_those_of_children_without_any) {
             names += this_fiber::name();
             ++calls;
         });
-        EXPECT_EQ(calls, 1);  // It ran at once.
+        if (runs_at_once) {
+            EXPECT_EQ(calls, 1);
+        }
         all.spawn({.name = "own"}, [&] {
             names += ", " + std::string{this_fiber::name()};
             ++calls;
         });
-        EXPECT_EQ(calls, 1);
+        if (runs_at_once) {
+            EXPECT_EQ(calls, 1);
+        }
         all.join();
         EXPECT_EQ(names, "of the scope, own");
         scope at_once{{.launch = ums::launch::dispatch}};
         at_once.spawn([&] { ++calls; });
-        EXPECT_EQ(calls, 3);
+        if (runs_at_once) {
+            EXPECT_EQ(calls, 3);
+        }
         parent.request_stop();
         EXPECT_TRUE(all.get_stop_token().stop_requested());
         EXPECT_FALSE(at_once.get_stop_token().stop_requested());

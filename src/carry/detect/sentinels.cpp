@@ -283,7 +283,10 @@ sentinels::agent* sentinels::agent_on(int cpu) const noexcept {
     return on_cpu_[static_cast<unsigned>(cpu)].load(base::acquire);
 }
 
-void sentinels::wake_here() noexcept { watch_again(os::thread_cpu::here()); }
+void sentinels::wake_here() noexcept {
+    agent* const a = agent_on(os::thread_cpu::here());
+    if (a != nullptr && a->is_asleep()) a->wake();
+}
 
 int sentinels::look_away() noexcept {
     const int cpu = os::thread_cpu::here();
@@ -293,7 +296,8 @@ int sentinels::look_away() noexcept {
 
 void sentinels::watch_again(int cpu) noexcept {
     agent* const a = agent_on(cpu);
-    if (a != nullptr && a->is_asleep()) a->wake();
+    // Whatever the monitor has made of its rest: it watched before.
+    if (a != nullptr) a->wake();
 }
 
 }  // namespace ums::carry

@@ -81,6 +81,11 @@ void let_go_on(parkable& joiner, processor& p, const fiber* ended) noexcept {
     UMS_ASSERT(f.id.get() != 0, "a joiner is gone");
     if (p.trace != nullptr) [[unlikely]]
         trace_wake(*p.trace, f, ended);
+    // Of a walk through a tree it is the next part.
+    if (p.may_run(f) && !p.has_policy() && p.ready.has_walk()) {
+        p.ready.push_caller(f);
+        return p.wake_help();
+    }
     // The fiber that runs here next was chosen before, and may take long.
     if (ready::at(p, f, processor::place::next)) p.wake_help();
 }

@@ -46,26 +46,30 @@ std::uint32_t fiber_ring::give_turn() noexcept {
     const std::uint32_t front = in_front();
     const std::uint32_t others = size() - front;
     if (front == 0 || others == 0) return 0;
-    if (others <= most_in_turn) {
-        for (std::uint32_t i = 0; i < others; ++i) {
-            fiber* const f = back();
-            tail_.set(tail_.get() - 1);
-            push_in_front(*f);
-        }
-        return others;
+    fiber* const f = slots_[front_end_ & mask_];
+    close_gap(front, 1);
+    front_end_ = head_.get() + front;
+    push_in_front(*f);
+    return std::min(front, others);
+}
+
+bool fiber_ring::let_oldest_new_go() noexcept {
+    const std::uint32_t front = in_front();
+    const std::uint32_t last = head_.get() + front - 1;
+    for (std::uint32_t i = 0; i < front; ++i) {
+        fiber* const f = slots_[(last - i) & mask_];
+        if (!f->is_new.get()) continue;
+        for (std::uint32_t at = last - i; at != last; ++at)
+            slots_[at & mask_] = slots_[(at + 1) & mask_];
+        slots_[last & mask_] = f;
+        front_end_ = last;
+        return true;
     }
-    fiber* first[most_in_turn];
-    for (std::uint32_t i = 0; i < most_in_turn; ++i) first[i] = slots_[(front_end_ + i) & mask_];
-    const std::uint32_t head = head_.get();
-    front_end_ += most_in_turn;
-    for (std::uint32_t i = front_end_ - 1; i - head >= most_in_turn; --i)
-        slots_[i & mask_] = slots_[(i - most_in_turn) & mask_];
-    for (std::uint32_t i = 0; i < most_in_turn; ++i) slots_[(head + i) & mask_] = first[i];
-    return front + most_in_turn;
+    return false;
 }
 
 std::uint32_t fiber_ring::oldest_generation() const noexcept {
-    const std::uint32_t last = front_end_ - 1;
+    const std::uint32_t last = head_.get() + in_front() - 1;
     std::uint32_t n = (in_front() + 1) / 2;
     // A creator's children lie side by side: what is between two of them is a third.
     while (n > 1 && slots_[(last - (n - 1)) & mask_]->spawner != slots_[last & mask_]->spawner)

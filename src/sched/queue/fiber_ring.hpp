@@ -74,15 +74,9 @@ public:
     }
     // The last n become part of it, the very last as the next. Requires: n <= behind().
     void bring_to_front(std::uint32_t n) noexcept;
-    // Its oldest. Requires: in_front() != 0.
-    [[nodiscard]] const fiber& oldest_in_front() const noexcept {
-        return *slots_[(front_end_ - 1) & mask_];
-    }
-    // That one becomes the first of the others.
-    void put_oldest_behind() noexcept { --front_end_; }
-    // Each of the others, up to `most_in_turn`, comes before the front part, once. Returns how many
-    // slots were written.
-    static constexpr std::uint32_t most_in_turn = 64;
+    // Its oldest that has not run yet becomes the first of the others. False: it has none.
+    bool let_oldest_new_go() noexcept;
+    // The first of the others comes before the front part. Returns how many slots were written.
     std::uint32_t give_turn() noexcept;
     // Returns whether there is one. Call this before a thousand million fibers have left at the
     // front since the last time: a position says little after that.

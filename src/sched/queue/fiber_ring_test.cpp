@@ -194,17 +194,40 @@ TEST_F(fiber_ring_test, the_others_have_a_turn_before_the_front_part) {
             fiber_ring q;
             for (std::size_t i = 0; i < others; ++i) q.push_back(at(i));
             for (std::size_t i = 0; i < levels; ++i) q.push_in_front(at(1'000 + i));
-            EXPECT_GT(q.give_turn(), 0u);
-            const auto n = std::min<std::size_t>(others, fiber_ring::most_in_turn);
-            for (std::size_t i = 0; i < n; ++i) {
-                ASSERT_EQ(q.pop_front(), &at(i));
-                q.push_back(at(i));  // It yields.
+            for (std::size_t turn = 0; turn < others + 3; ++turn) {
+                EXPECT_EQ(q.give_turn(), std::min(others, levels));
+                EXPECT_EQ(q.in_front(), levels + 1);
+                ASSERT_EQ(q.pop_front(), &at(turn % others));
+                q.push_back(at(turn % others));  // It yields.
             }
             EXPECT_EQ(q.in_front(), levels);
             for (std::size_t i = levels; i-- != 0;) ASSERT_EQ(q.pop_front(), &at(1'000 + i));
-            for (std::size_t i = n; i < others; ++i) ASSERT_EQ(q.pop_front(), &at(i));
-            for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(q.pop_front(), &at(i));
+            for (std::size_t i = 0; i < others; ++i)
+                ASSERT_EQ(q.pop_front(), &at((i + 3) % others));
         }
+    }
+}
+
+TEST_F(fiber_ring_test, the_oldest_new_one_leaves_the_front_part) {
+    for (const std::size_t creators : {0u, 1u, 5u}) {  // Older than all that are new.
+        fiber_ring q;
+        q.push_back(at(0));
+        EXPECT_FALSE(q.let_oldest_new_go());
+        for (std::size_t i = 0; i < 10; ++i) {
+            at(1 + i).is_new.set(i >= creators);
+            q.push_in_front(at(1 + i));
+        }
+        EXPECT_TRUE(q.let_oldest_new_go());
+        EXPECT_EQ(q.in_front(), 9u);
+        for (std::size_t i = 10; i-- != 0;) {
+            if (i != creators) {
+                ASSERT_EQ(q.pop_front(), &at(1 + i));
+            }
+            at(1 + i).is_new.set(false);
+        }
+        EXPECT_FALSE(q.let_oldest_new_go());
+        ASSERT_EQ(q.pop_front(), &at(1 + creators));
+        ASSERT_EQ(q.pop_front(), &at(0));
     }
 }
 
@@ -272,12 +295,10 @@ TEST_F(fiber_ring_test, behaves_as_a_deque_under_random_operations) {
             front += n;
         } else if (dice == 98) {
             q.give_turn();
-            const std::size_t n =
-                std::min<std::size_t>(model.size() - front, fiber_ring::most_in_turn);
-            if (front == 0 || n == 0) continue;
-            const auto end = model.begin() + static_cast<std::ptrdiff_t>(front);
-            std::rotate(model.begin(), end, end + static_cast<std::ptrdiff_t>(n));
-            front += n;
+            if (front == 0 || model.size() == front) continue;
+            const auto first = model.begin() + static_cast<std::ptrdiff_t>(front);
+            std::rotate(model.begin(), first, first + 1);
+            ++front;
         } else {
             fiber_ring& victim = queues[1 - which];
             std::deque<sched::fiber*>& from = models[1 - which];

@@ -6,7 +6,8 @@
 namespace ums::sched {
 
 namespace {
-constexpr unsigned most_walks = 40;  // So many take years.
+constexpr unsigned most_walks = 40;                         // So many take years.
+constexpr std::uint32_t turn_every = 4, shorter_round = 4;  // Rounds; switches.
 }  // namespace
 
 void run_queue::push_back(fiber& f) noexcept {
@@ -14,7 +15,7 @@ void run_queue::push_back(fiber& f) noexcept {
         ring_.push_back(f);
     } else {
         pinned_.push_back(f);
-        ticks_left_.set(1);
+        end_soon();
     }
 }
 
@@ -31,20 +32,23 @@ void run_queue::call_some_new() noexcept {
 }
 
 void run_queue::give_turn_before_walk() noexcept {
-    const std::uint64_t now = rounds_.get();
+    const std::uint64_t now = all_switches();
     const auto begin_walk = [this, now] {
         walks_ = std::min(walks_ + 1, most_walks);
         walk_began_ = now;
     };
     if (walks_ == 0) {
         begin_walk();
-    } else if (now - walk_began_ >= std::uint64_t{round} << (walks_ - 1) &&
-               ring_.oldest_in_front().is_new.get()) {
-        ring_.put_oldest_behind();
+    } else if (now - walk_began_ >= std::uint64_t{round} * round << (walks_ - 1) &&
+               ring_.let_oldest_new_go()) {
         begin_walk();
     }
-    // What it costs is spread over the rounds: a slot for each switch.
-    if (now >= next_turn_) next_turn_ = now + 1 + ring_.give_turn() / round;
+    // Not at each round's end: the one that has the turn may wake others for all of its round, and
+    // pinned fibers have each second one. So of four the ring's front comes at two: the turn, and
+    // the walk.
+    if (rounds_.get() >= next_turn_)
+        next_turn_ = rounds_.get() + turn_every + ring_.give_turn() / shorter_round;
+    if (ring_.behind() != 0) end_soon(shorter_round);
 }
 
 std::uint32_t run_queue::steal(run_queue& victim, std::uint32_t most, bool slot_too) noexcept {

@@ -10,14 +10,15 @@
 //
 // A round is 61 switches. When it is over, the processor looks at everything else
 // (sched/run/processor.hpp), and the fiber in the run-next slot goes to the ring's back: two fibers
-// that wake each other share one round. Then each of those that wait behind a walk through a tree
-// of fibers (sched/queue/fiber_ring.hpp) has a turn.
+// that wake each other share one round. Beside a walk through a tree of fibers
+// (sched/queue/fiber_ring.hpp) those that wait behind it have one switch in sixteen, in their order.
 //
 // Two calls begin a walk: launch::dispatch, whose creator goes in front, and a wait for fibers that
 // the waiting one has just made, which go in front themselves. A walk makes the memory that its
 // tree is deep. A new fiber that waits in it for long leaves it, so a walk without end starves
-// nobody that it began: after 61 rounds the oldest, after twice as many the next, because each that
-// leaves begins a walk of its own, with as many stacks. A creator does not leave: it has called.
+// nobody that it began for good: after 61 rounds the oldest that is new leaves, after twice as many
+// the next, because each that leaves begins a walk of its own, with as many stacks. A creator does
+// not leave: it has called.
 //
 // All of it is used under carry/ownership.hpp, except what is called a hint: any thread may read
 // that.
@@ -69,6 +70,7 @@ public:
     void start_round(std::uint32_t length) noexcept {
         UMS_ASSERT(length >= 1 && length <= round, "a round of no switch, or of too many");
         rounds_.add(1);
+        static_cast<void>(ring_.has_front_part());  // Now and then: see there.
         in_past_slices_.add(length_.get() - ticks_left_.get());
         length_.set(always_looks_ || !pinned_.looks_empty() ? 1 : length);
         ticks_left_.set(length_.get());
@@ -134,12 +136,16 @@ public:
         run_next_.set(&f);
         if (displaced != nullptr) push_back(*displaced);
     }
-    // The fiber in the run-next slot, if there is one, goes to the back.
+    // The fiber in the run-next slot, if there is one, goes to the back; one that is a part of a
+    // walk, to the front, or the walk would go on breadth first.
     void end_run_next() noexcept {
         fiber* const next = run_next_.get();
         if (next == nullptr) return;
         run_next_.set(nullptr);
-        push_back(*next);
+        if (has_walk() && walks(*next))
+            push_caller(*next);
+        else
+            push_back(*next);
     }
     void push_back(fiber& f) noexcept;
     void push_front(fiber& f) noexcept;
@@ -163,7 +169,9 @@ public:
     }
     // Whether call_new() may have something to do. A hint.
     [[nodiscard]] bool has_new() const noexcept { return news_.get() != 0; }
-    // At the end of a round: those behind the front part have a turn.
+    // Whether there is a walk through a tree of fibers.
+    [[nodiscard]] bool has_walk() noexcept { return ring_.has_front_part(); }
+    // At the end of a round: one of those behind the front part may have a turn.
     void give_turn() noexcept {
         if (ring_.has_front_part()) [[unlikely]]
             return give_turn_before_walk();
@@ -195,6 +203,11 @@ private:
     [[nodiscard]] std::uint32_t own_new() const noexcept {
         return has_new() && news_at_ == all_switches() ? news_.get() : 0;
     }
+    // A new fiber, or one whose children have ended.
+    [[nodiscard]] static bool walks(const fiber& f) noexcept {
+        const auto kind = static_cast<wait_kind>(f.waits.what.get() >> wait_record::kind_shift);
+        return f.is_new.get() || kind == wait_kind::scope || kind == wait_kind::future;
+    }
     void give_turn_before_walk() noexcept;
     void call_some_new() noexcept;
 
@@ -211,8 +224,8 @@ private:
     // push_new(): all_switches() when it was last called, and how many times before it since then.
     std::uint64_t news_at_ = ~std::uint64_t{0};
     base::owned<std::uint32_t> news_;
-    // give_turn(): the next round with a turn; how many walks there are (the first one, and those
-    // of new fibers that have left the front part), and the round in which the last one began.
+    // give_turn(): the round with the next turn; how many walks there are (the first one, and
+    // those of new fibers that have left the front part), and when the last one began.
     std::uint64_t next_turn_ = 0;
     unsigned walks_ = 0;
     std::uint64_t walk_began_ = 0;
