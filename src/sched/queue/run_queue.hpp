@@ -10,8 +10,8 @@
 //
 // A round is 61 switches. When it is over, the processor looks at everything else
 // (sched/run/processor.hpp), and the fiber in the run-next slot goes to the ring's back: two fibers
-// that wake each other share one round. Beside a walk through a tree of fibers
-// (sched/queue/fiber_ring.hpp) those that wait behind it have one switch in sixteen, in their order.
+// that wake each other share one round. Beside a walk through a tree of fibers, those that wait
+// behind it (sched/queue/fiber_ring.hpp) have one switch in sixteen, in their order.
 //
 // Two calls begin a walk: launch::dispatch, whose creator goes in front, and a wait for fibers that
 // the waiting one has just made, which go in front themselves. A walk makes the memory that its
