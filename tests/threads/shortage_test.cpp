@@ -352,7 +352,7 @@ void loop_until_the_next_has_run(Step step) {
     std::vector<ums::fiber> all;
     for (int i = 0; i < fibers; ++i)
         all.emplace_back([&ended, step, i] {
-            while (ended != fibers - 1 - i) step();
+            while (ended != i) step();  // The newest runs first, and ends last.
             ++ended;
         });
     for (ums::fiber& one : all) one.join();
