@@ -306,7 +306,7 @@ constexpr program programs[] = {
 model::report explore(const program& p, model& m) {
     m.histories = true;
     m.checks_orders = true;
-    m.preemptions = p.preemptions;
+    m.preemptions = under_asan || under_tsan ? 1 : p.preemptions;
     m.most_executions = 200'000;
     return m.explore([&p](model& of) {
         machine& s = remade();
