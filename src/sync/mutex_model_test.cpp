@@ -4,6 +4,7 @@
 // excludes, a section sees what the one before it wrote, no waiter is left asleep, and the last
 // holder may destroy the mutex.
 
+#include <array>
 #include <iostream>
 #include <map>
 #include <new>
@@ -33,11 +34,11 @@ struct alignas(8) parkable {
 // A strand. Its waits are on its stack, and what these say lies in the same cells each time:
 // otherwise states that differ would look alike.
 struct fiber : parkable {
-    std::vector<model::cell> cells;
+    std::array<model::cell, 16> cells;
     model::cell has_ended = model::running().make(0);
     std::size_t used = 0;
     fiber() {
-        for (int i = 0; i < 16; ++i) cells.push_back(model::running().make(0));
+        for (model::cell& one : cells) one = model::running().make(0);
     }
     static fiber* here() {
         model& m = model::running();
@@ -297,10 +298,9 @@ struct program {
 };
 
 struct machine : ums::tso::guarded_number {
-    explicit machine(int strands) : fibers(static_cast<std::size_t>(strands)) {}
     ums::modelled_impl::mutex_state mutex;
     ums::modelled_base::atomic<ums::os::nanoseconds> clock;
-    std::vector<ums::modelled::fiber> fibers;
+    std::array<ums::modelled::fiber, 3> fibers;
     model::cell left = model::running().make(0);  // How many strands have not finished.
 };
 
@@ -332,7 +332,7 @@ model::report explore(const program& p, model& m) {
         // At one address in every execution, because words hold addresses. Not destroyed, because
         // its words disappeared with the execution.
         alignas(machine) static char room[sizeof(machine)];
-        machine& s = *new (room) machine{p.strands};
+        machine& s = *new (room) machine;
         ums::modelled_mutexes::clock = &s.clock;
         ums::modelled_sync::is_gone = false;
         of.at(s.left) = static_cast<model::value>(p.strands);
