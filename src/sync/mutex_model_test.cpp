@@ -114,10 +114,12 @@ public:
     }
     kept(const kept&) = delete;
     ~kept() {
+        is_there_ = 0;
         if (modelled::fiber* const f = modelled::fiber::here()) --f->used;
     }
     T get() const noexcept {
         model& m = model::running();
+        if (is_there_ != there) m.fail("a waiter is used that is gone");
         m.touch(at_, "a variable that is read");
         m.note(m.at(at_));
         if constexpr (std::is_pointer_v<T>)
@@ -128,6 +130,7 @@ public:
     operator T() const noexcept { return get(); }
     T operator->() const noexcept { return get(); }
     kept& operator=(T v) noexcept {
+        if (is_there_ != there) model::running().fail("a waiter is used that is gone");
         model::running().touch(at_, "a variable that is written");
         if constexpr (std::is_pointer_v<T>)
             model::running().at(at_) = reinterpret_cast<model::value>(v);
@@ -140,6 +143,8 @@ public:
     void operator--() noexcept { *this = static_cast<T>(get() - 1); }
 
 private:
+    static constexpr unsigned there = 0x5eed;
+    volatile unsigned is_there_ = there;  // Lies on a stack that others may still name.
     model::cell at_;
 };
 
