@@ -256,26 +256,37 @@ TEST_F(fork_join_test, a_walk_goes_on_where_rounds_are_short) {
         });
 }
 
-// The creator of a dispatched fiber, and two that keep each other ready without a switch between.
+// Two that make each other ready until is_over() holds.
+struct pair_of_semaphores {
+    ums::counting_semaphore<> ping{0}, pong{0};
+
+    template <class F>
+    void ask(F is_over) {
+        while (!is_over()) {
+            ping.release();
+            pong.acquire();
+        }
+        ping.release();
+    }
+    template <class F>
+    void answer(F is_over) {
+        while (!is_over()) {
+            ping.acquire();
+            pong.release();
+        }
+        pong.release();
+    }
+};
+
+// The creator of a dispatched fiber lies behind such a pair.
 TEST_F(fork_join_test, a_pair_that_wakes_itself_does_not_keep_a_creator_waiting) {
     ums::run(one_processor, [] {
         bool stop = false;
-        ums::counting_semaphore<> ping{0}, pong{0};
-        ums::fiber answers{[&] {
-            while (!stop) {
-                ping.acquire();
-                pong.release();
-            }
-        }};
-        ums::fiber asks{{.launch = launch::dispatch}, [&] {
-                            while (!stop) {
-                                ping.release();
-                                pong.acquire();
-                            }
-                        }};
+        const auto is_over = [&stop] { return stop; };
+        pair_of_semaphores pair;
+        ums::fiber answers{[&] { pair.answer(is_over); }};
+        ums::fiber asks{{.launch = launch::dispatch}, [&] { pair.ask(is_over); }};
         stop = true;
-        ping.release();
-        pong.release();
         asks.join();
         answers.join();
     });
@@ -286,23 +297,12 @@ TEST_F(fork_join_test, a_pair_that_wakes_itself_keeps_no_sibling_waiting) {
     ums::run(one_processor, [] {
         constexpr int count = 24;
         int begun = 0;
-        ums::counting_semaphore<2> ping{0}, pong{0};
+        const auto is_over = [&begun] { return begun == count; };
+        pair_of_semaphores pair;
         ums::scope all;
         for (int i = 0; i < count; ++i) all.spawn([&begun] { ++begun; });
-        all.spawn([&] {
-            while (begun != count) {
-                ping.release();
-                pong.acquire();
-            }
-            ping.release();
-        });
-        all.spawn([&] {
-            while (begun != count) {
-                ping.acquire();
-                pong.release();
-            }
-            pong.release();
-        });
+        all.spawn([&] { pair.ask(is_over); });
+        all.spawn([&] { pair.answer(is_over); });
         all.join();
     });
 }

@@ -55,6 +55,20 @@ namespace ums::arch {
     ".cfi_same_value %%r14\n\t"              \
     ".cfi_same_value %%r15\n\t"
 #define UMS_UNWIND_THIS_SIDE ".cfi_restore_state\n\t"
+// Continues the context in %rsi. The control word, which is dear to load, only if it differs.
+#define UMS_LOAD_OTHER_SIDE                         \
+    "fnstcw 28(%%rdi)\n\t"                          \
+    "movzwl 28(%%rdi), %%r8d\n\t"                   \
+    "ldmxcsr 24(%%rsi)\n\t"                         \
+    "cmpw 28(%%rsi), %%r8w\n\t"                     \
+    "jne 3f\n"                                      \
+    "2:\n\t"                                        \
+    "movq (%%rsi), %%rsp\n\t" UMS_UNWIND_OTHER_SIDE \
+    "movq 16(%%rsi), %%rbp\n\t"                     \
+    "jmpq *8(%%rsi)\n\t" UMS_UNWIND_THIS_SIDE       \
+    "3:\n\t"                                        \
+    "fldcw 28(%%rsi)\n\t"                           \
+    "jmp 2b\n\t"
 
 UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, void* carrier,
                                          void* after) noexcept {
@@ -65,19 +79,7 @@ UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, voi
         "movq %%rsp, (%%rdi)\n\t"
         "movq %%rax, 8(%%rdi)\n\t"
         "movq %%rbp, 16(%%rdi)\n\t"
-        "stmxcsr 24(%%rdi)\n\t"
-        "fnstcw 28(%%rdi)\n\t"
-        "movzwl 28(%%rdi), %%r8d\n\t"
-        "ldmxcsr 24(%%rsi)\n\t"
-        "cmpw 28(%%rsi), %%r8w\n\t"
-        "jne 3f\n"
-        "2:\n\t"
-        "movq (%%rsi), %%rsp\n\t" UMS_UNWIND_OTHER_SIDE
-        "movq 16(%%rsi), %%rbp\n\t"
-        "jmpq *8(%%rsi)\n\t" UMS_UNWIND_THIS_SIDE
-        "3:\n\t"
-        "fldcw 28(%%rsi)\n\t"
-        "jmp 2b\n\t"
+        "stmxcsr 24(%%rdi)\n\t" UMS_LOAD_OTHER_SIDE
         ".p2align 4\n"
         "1:\n\t" UMS_LANDING
         : "+D"(from), "+S"(to), "+d"(carrier), "+c"(after)
@@ -91,25 +93,14 @@ UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, voi
 // The last switch of a stack: of its context only the control word's place is used.
 [[noreturn]] UMS_ALWAYS_INLINE void switch_for_good(context& last, const context& load,
                                                     void* carrier, void* after) noexcept {
-    asm volatile(
-        "fnstcw 28(%%rdi)\n\t"
-        "movzwl 28(%%rdi), %%r8d\n\t"
-        "ldmxcsr 24(%%rsi)\n\t"
-        "cmpw 28(%%rsi), %%r8w\n\t"
-        "jne 3f\n"
-        "2:\n\t"
-        "movq (%%rsi), %%rsp\n\t" UMS_UNWIND_OTHER_SIDE
-        "movq 16(%%rsi), %%rbp\n\t"
-        "jmpq *8(%%rsi)\n\t" UMS_UNWIND_THIS_SIDE
-        "3:\n\t"
-        "fldcw 28(%%rsi)\n\t"
-        "jmp 2b\n\t"
-        :
-        : "D"(&last), "S"(&load), "d"(carrier), "c"(after)
-        : "r8", "memory", "cc");
+    asm volatile(UMS_LOAD_OTHER_SIDE
+                 :
+                 : "D"(&last), "S"(&load), "d"(carrier), "c"(after)
+                 : "r8", "memory", "cc");
     __builtin_unreachable();
 }
 
+#undef UMS_LOAD_OTHER_SIDE
 #undef UMS_LANDING
 #undef UMS_VECTOR_CLOBBERS
 

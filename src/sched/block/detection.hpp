@@ -31,9 +31,9 @@ struct detection {
         if (by != nullptr) by->nudge();
     }
 
-    // A carrier's sleep in a lock of the runtime's that is shorter is no block: the section that it
-    // waits for is short, and its carrier has only lost its CPU. Set while no runtime runs; for
-    // tests.
+    // A carrier's sleep in a lock of the runtime's that is shorter is no block: most sections are
+    // short, and the carrier of one that lasts has lost its CPU. (A few close a descriptor.) Set
+    // while no runtime runs; for tests.
     static inline constinit base::atomic<os::nanoseconds> short_sleep{100'000'000};
     // For os::lock_states::on_sleep.
     static void lock_sleep_begins() noexcept;

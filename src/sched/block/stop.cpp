@@ -153,8 +153,8 @@ bool is_due(carrier& c, const fiber& f) noexcept {
     return p->activity() == c.stopping.ends_time_slice_of.get() && (is_paused || p->is_wanted());
 }
 
-// In the C library, the loader or the C++ runtime. A coarse clock's deferral takes a whole tick, so
-// it counts as many.
+// Counts a stop that is due in the C library, the loader or the C++ runtime, and says whether it
+// may come later. A coarse clock puts it off by a whole tick, which counts ten times.
 bool may_put_off(carrier& c) noexcept {
     c.stopping.deferrals += c.stopping.interrupt.has_precise() ? 1 : 10;
     return c.stopping.deferrals < stop::most_deferrals;

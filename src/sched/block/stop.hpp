@@ -54,8 +54,8 @@ struct stop {
     // look; three time slices, if that is longer. Tests set it while no runtime runs.
     static inline os::nanoseconds patience = 10'000'000;
 
-    // How often a stop is put off in the C library and similar libraries, by 100 us each time.
-    // Tests set it while no runtime runs.
+    // How often a stop is put off in the C library and similar libraries, by 100 us each time. One
+    // that is put off to the next tick counts ten times. Tests set it while no runtime runs.
     static inline unsigned most_deferrals = 40;
 
     // The handler of the interrupt signal, on the thread that was stopped. `context` is a

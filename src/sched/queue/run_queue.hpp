@@ -16,9 +16,9 @@
 // Two calls begin a walk: launch::dispatch, whose creator goes in front, and a wait for fibers that
 // the waiting one has just made, which go in front themselves. A walk makes the memory that its
 // tree is deep. A new fiber that waits in it for long leaves it, so a walk without end starves
-// nobody that it began for good: after 61 rounds the oldest that is new leaves, after twice as many
-// the next, because each that leaves begins a walk of its own, with as many stacks. A creator does
-// not leave: it has called.
+// nobody that it began for good: after 61 times 61 switches the oldest that is new leaves, after
+// twice as many the next, because each that leaves begins a walk of its own, with as many stacks. A
+// creator does not leave: it has called.
 //
 // All of it is used under carry/ownership.hpp, except what is called a hint: any thread may read
 // that.
