@@ -202,7 +202,8 @@ os::nanoseconds processor_watch::find_long_run(os::nanoseconds now) noexcept {
         return is_long;
     }
     if (now - sampled_at_ < is_long) return is_long - (now - sampled_at_);
-    if (of_.is_wanted() || of_.next_deadline() != os::never) search::set_runs_long(of_, true);
+    if ((of_.is_wanted() || of_.next_deadline() != os::never) && search::set_runs_long(of_, true))
+        search::ask_watcher(home);
     return os::never;
 }
 

@@ -220,8 +220,10 @@ void cluster::remove_processor() {
     forward(p);
     // From now on the deadlines of the fibers that sleep there are the first processor's. One that
     // was added before the store above is seen by the look after this; the thread that adds one
-    // later sees the store: processor::notify_of_deadline().
+    // later sees the store: processor::notify_of_deadline(). The watcher does not know of those that
+    // the removed processor, being idle, waited for itself.
     at(0).notify();
+    search::ask_watcher(*this);
 }
 
 void cluster::leave_all_behind() noexcept {
@@ -341,7 +343,9 @@ void cluster::make_ready_from_outside(fiber& f) noexcept {
         processor& p = at(i % n);
         p.scattered.push(f);
         if (p.retirement.is_done.load(base::seq_cst)) return forward(p);
-        return wake(p);
+        if (idle.claim(p)) return p.notify();
+        // The push was a read-modify-write: a fence, as search::watch() needs it.
+        return search::ask_watcher(*this);
     }
     if (policy_ != nullptr)
         policy_->ready(access::ref(&f), policy::outside);

@@ -90,8 +90,9 @@ UMS_ALWAYS_INLINE reason park_fiber(departure<keeps> leaving, os::nanoseconds un
     if (until != os::never && p != timed) [[unlikely]]
         timed->notify_of_deadline();
     fiber* next = p->pick();
-    // A processor that becomes idle waits for its own deadlines; one that runs on may take long.
-    if (until != os::never && next != nullptr) search::tell_watcher(*p, until);
+    // A processor that becomes idle waits for its own deadlines; one that runs on may take long,
+    // and so may another.
+    if (until != os::never && (next != nullptr || p != timed)) search::tell_watcher(*p, until);
     leaving.record(*p,
                    kind == park_kind::user ? trace_wait::user
                    : until != os::never    ? trace_wait::sleep

@@ -77,7 +77,7 @@ std::uint32_t processor::note_runs() noexcept {
         length = static_cast<std::uint32_t>(
             std::clamp<os::nanoseconds>(longest_round / (each + 1), 1, run_queue::round));
     }
-    search::set_runs_long(*this, long_runs_ > 4);
+    if (search::set_runs_long(*this, long_runs_ > 4)) begins_long_ = true;
     return length;
 }
 
@@ -192,6 +192,13 @@ bool processor::visit_inboxes() noexcept {
 
 void processor::offer_rest() noexcept {
     if (looks_busy() || (has_policy() && !home_.policy()->empty(index_))) wake_help();
+    tell_of_long_runs();
+}
+
+void processor::tell_of_long_runs() noexcept {
+    // relaxed: its own to write, but for the detector's mark.
+    if (std::exchange(begins_long_, false) && runs_long.load(base::relaxed))
+        search::ask_watcher(home_);
 }
 
 void processor::notify_of_deadline() noexcept {
@@ -275,8 +282,8 @@ void processor::help_wanted(bool at_once) noexcept {
     const bool is_watched = home_.needs_watcher();
     if (has_policy() || (looks_busy() && (at_once || is_watched || has_waited_here())))
         wake_one();
-    else if (is_watched && !home_.is_sampling.load(base::relaxed))
-        search::alert_watcher(home_);
+    else if (is_watched)
+        search::ask_watcher(home_);
 }
 
 // For its holder, inside or just after leave(). Where another carrier has it by then, true: a

@@ -134,6 +134,8 @@ public:
     // filled the inbox, or the deadline or the event, has woken one processor at most, and that one
     // may have looked while all of the fibers were on their way to here.
     void offer_rest() noexcept;
+    // After note_runs(), at the same place: see search::set_runs_long().
+    void tell_of_long_runs() noexcept;
     // Returns the fibers whose deadline has come, of this processor's timers or of another one's.
     [[nodiscard]] fiber* fire(timer_queue& of, os::nanoseconds now, unsigned most) noexcept;
     // Call after a push: wakes an idle processor if there is something for it, or lets one watch
@@ -280,6 +282,7 @@ private:
     os::nanoseconds round_began_ = 0;
     std::uint64_t switches_before_ = 0;
     unsigned long_runs_ = 0;
+    bool begins_long_ = false;  // And the watcher is not asked yet.
     // has_waited(): the place behind those that wait since `marked_at_` (0: none do), and what is
     // left of the round that was cut.
     std::uint32_t mark_ = 0;

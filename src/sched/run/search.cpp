@@ -64,10 +64,12 @@ fiber* search::find(processor& p, carrier& c) noexcept {
         if (f != nullptr) {
             // It paid, so look again soon.
             if (rescue != needed::none) home.sample_period.set(first_sample);
-            if (searching)
+            if (searching) {
                 stop_searching(p);
-            else
+                p.tell_of_long_runs();
+            } else {
                 p.offer_rest();
+            }
             // A deadline here may be earlier than what the watcher waits for.
             if (p.next_deadline() != os::never) tell_watcher(p, p.next_deadline());
             return f;
@@ -107,27 +109,25 @@ void search::stop_searching(processor& p) noexcept {
     // A producer may have woken no processor because it saw this searcher. Its work is visible
     // after the fence; if no processor but this one runs, the only producers are those that use a
     // read-modify-write.
-    const bool others = home.active() > seen.idle + seen.searching + 1;
+    // One that was removed, and searches for the last time, is not counted any more.
+    const bool others = home.active() + (p.is_retiring() ? 1 : 0) > seen.idle + seen.searching + 1;
     if (others) os::heavy_fence();
     if ((others && home.looks_busy(p)) || !home.shared_inbox.empty() || home.carriers.has_stopped())
         p.wake_one();
     else if (p.looks_busy())
         p.offer_rest();
-    else if (home.needs_watcher() && !home.is_sampling.load(base::seq_cst))
-        alert_watcher(home);  // For the run-next slots that were filled meanwhile.
+    else if (home.needs_watcher() &&
+             (home.watcher.load(base::seq_cst) == nullptr || any_waits(home)))
+        ask_watcher(home);  // For the run-next slots that were filled meanwhile, and for events.
 }
 
-void search::set_runs_long(processor& p, bool it_does) noexcept {
-    if (p.runs_long.load(base::relaxed) == it_does) return;  // relaxed: the exchange decides.
+bool search::set_runs_long(processor& p, bool it_does) noexcept {
+    if (p.runs_long.load(base::relaxed) == it_does) return false;  // relaxed: the exchange decides.
     // A processor that becomes idle at the same time may read the count before this, and not be
-    // seen by alert_watcher(): then the detector finds the long run, and makes it the watcher.
-    if (p.runs_long.exchange(it_does, base::seq_cst) == it_does) return;
-    cluster& home = p.home();
-    home.running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
-    if (it_does && !home.is_sampling.load(base::relaxed)) {
-        const os::no_stop claimed_and_not_yet_woken;
-        alert_watcher(home);
-    }
+    // seen by ask_watcher(): then the next one that becomes idle watches, or one that is asked.
+    if (p.runs_long.exchange(it_does, base::seq_cst) == it_does) return false;
+    p.home().running_long.fetch_add(it_does ? 1 : ~std::uint32_t{0}, base::seq_cst);
+    return it_does;
 }
 
 void search::tell_watcher(processor& p, os::nanoseconds until) noexcept {
@@ -243,16 +243,21 @@ search::needed search::wait(processor& p) noexcept {
         if (home.watcher.compare_exchange(none, &p, base::seq_cst, base::relaxed)) {
             const needed found = watch(p);
             home.watch_until.store(os::never, base::seq_cst);
-            home.is_sampling.store(false, base::seq_cst);
+            home.watching.store(cluster::off, base::seq_cst);
             home.watcher.store(nullptr, base::seq_cst);
             // Another processor is to look after the running ones.
             if (others_run(home) && home.needs_watcher())
                 if (processor* next = home.idle.claim_any(true, &p)) next->notify();
             return found;
         }
-        // The watcher may have gone to sleep while nothing ran.
-        if (others_run(home) && !home.is_sampling.load(base::seq_cst))
-            if (processor* w = home.watcher.load(base::seq_cst)) w->notify();
+        // The watcher may have gone to sleep while nothing ran; or it rests, and a slot was filled
+        // by a processor that did not ask because it saw this searcher. That is visible here: it
+        // came before this one joined the idle set, and a fence followed. And one that rests is to
+        // know that nothing runs any more, for what it does then (unused_pages::look()).
+        const std::uint32_t watching = home.watching.load(base::seq_cst);
+        if (others_run(home) ? watching == cluster::off || any_waits(home)
+                             : watching == cluster::rests)
+            ask_watcher(home);
     }
     wait_in_driver(p, p.next_deadline(), home.active() <= 1);
     return needed::none;
@@ -275,38 +280,52 @@ void search::wait_in_driver(processor& p, os::nanoseconds until, bool inside) no
     p.wait(inside ? std::min(until, look_again) : until, inside);
 }
 
+// While nothing waits behind those that run there is nothing to look for, and a processor that
+// fills its slot asks; so it asks, too, when the watcher is `off`, having seen that nothing ran. It
+// pushes, then reads `watching` (processor::wake_help() has the light side of the fence); the
+// watcher stores `rests`, executes a heavy fence, then looks once more. So either the pusher sees
+// that it has to ask, or the watcher sees the fiber.
 search::needed search::watch(processor& p) noexcept {
     cluster& home = p.home();
+    bool looks = true;
     while (p.is_idle.get() && !p.retirement.is_asked.load(base::relaxed) && !home.is_paused()) {
-        home.is_sampling.store(true, base::seq_cst);
-        bool sampling = others_run(home);
-        if (sampling && !home.needs_watcher()) return needed::none;
-        if (!sampling) {
-            home.is_sampling.store(false, base::seq_cst);
-            // A processor that leaves the idle set after this sees that there is no sampling. One
-            // that left before is seen here.
-            sampling = others_run(home);
-            if (sampling) home.is_sampling.store(true, base::seq_cst);
+        bool any_run = others_run(home);
+        if (!any_run) {
+            home.watching.store(cluster::off, base::seq_cst);
+            // A processor that leaves the idle set after this sees that none looks. One that left
+            // before is seen here.
+            any_run = others_run(home);
+            looks = true;
+            home.sample_period.set(first_sample);
         }
+        if (any_run && !home.needs_watcher()) return needed::none;
+        const bool samples = any_run && looks;
+        // relaxed: until it stores `samples`, no other thread changes the word.
+        if (samples && home.watching.load(base::relaxed) < cluster::samples)
+            home.watching.store(cluster::samples, base::seq_cst);
         const os::nanoseconds period =
-            sampling ? std::clamp(home.sample_period.get(), first_sample, last_sample)
-                     : first_sample;
+            std::clamp(home.sample_period.get(), first_sample, last_sample);
         // The last sample may be that of an earlier watcher, or of this one before it fired a
         // timer: else timers that come more often than samples would put these off for ever.
         const os::nanoseconds sample_at = home.sampled_at.get() + period;
-        const os::nanoseconds now = sampling ? os::now() : 0;
-        if (sampling && sample_at <= now) {
-            // After a gap, in which nobody watched, the next one comes no later than this one.
-            home.sample_period.set(now < sample_at + period ? period * 2 : period);
-            if (sees_stuck_work(p)) return needed::by_stuck_work;
+        if (samples && sample_at <= os::now()) {
+            const seen found = take_sample(p);
+            home.sample_period.set(period * 2);  // find() sets it back if this has paid.
+            if (found == seen::stuck) return needed::by_stuck_work;
+            if (found == seen::nothing && !is_asked_again(home)) {
+                home.sample_period.set(period);
+                os::heavy_fence();
+                looks = any_waits(home);
+            }
             continue;
         }
         // A deadline may be added while this is computed. Its adder reads watch_until afterwards,
         // and the loop reads the deadlines again after storing it.
         os::nanoseconds until = os::never;
+        home.watch_until.store(until, base::seq_cst);
         for (;;) {
             os::nanoseconds least = earliest_deadline(home);
-            if (sampling) least = std::min(least, sample_at);
+            if (samples) least = std::min(least, sample_at);
             if (least >= until) break;
             until = least;
             home.watch_until.store(until, base::seq_cst);
@@ -314,29 +333,62 @@ search::needed search::watch(processor& p) noexcept {
         wait_in_driver(p, until, true);
         if (!p.is_idle.get() || p.has_arrived()) return needed::none;
         if (earliest_deadline(home) <= os::now()) return needed::by_timers;
-        if (!sampling) home.sample_period.set(first_sample);
+        looks = true;
     }
     return needed::none;
 }
 
-// Takes one sample: is there a processor that has not switched since the last one and has work
-// waiting?
-bool search::sees_stuck_work(processor& watcher) noexcept {
+// The watcher has found nothing. Whether it was asked since it last looked: then what was ready has
+// run by itself, and the watcher goes on with longer pauses, so as not to be woken each time.
+// Otherwise it rests.
+bool search::is_asked_again(cluster& home) noexcept {
+    std::uint32_t now = cluster::samples;
+    if (home.watching.compare_exchange(now, cluster::rests, base::seq_cst, base::relaxed))
+        return false;
+    home.watching.store(cluster::samples, base::seq_cst);
+    return true;
+}
+
+// Stuck: a processor that has not switched since the last sample has work waiting, or a ring has.
+search::seen search::take_sample(processor& watcher) noexcept {
     cluster& home = watcher.home();
-    bool stuck = false;
+    seen found = seen::nothing;
     home.sampled_at.set(os::now());
     for (unsigned i = 0; i < home.size(); ++i) {
         processor& other = home.at(i);
         if (&other == &watcher) continue;
         const std::uint64_t now = other.activity();
-        const bool moved = other.watched != now;
-        other.watched = now;
-        if (other.looks_busy() || (!moved && other.looks_stranded())) stuck = true;
+        const bool moved = std::exchange(other.watched, now) != now;
+        if (other.looks_busy() || (!moved && other.looks_stranded()))
+            found = seen::stuck;
+        else if (found == seen::nothing && other.looks_stranded())
+            found = seen::waiting;
     }
-    return stuck;
+    return found;
 }
 
+bool search::any_waits(const cluster& home) noexcept {
+    for (unsigned i = 0; i < home.size(); ++i)
+        if (home.at(i).looks_stranded()) return true;
+    return false;
+}
+
+void search::ask_watcher(cluster& home) noexcept {
+    // relaxed: see watch(). Where it samples, the word is a hint.
+    std::uint32_t now = home.watching.load(base::relaxed);
+    while (now == cluster::samples || now == cluster::rests) {
+        const bool rests = now == cluster::rests;
+        if (!home.watching.compare_exchange(now, cluster::asked, base::relaxed, base::relaxed))
+            continue;
+        if (rests) alert_watcher(home);
+        return;
+    }
+    if (now == cluster::off) alert_watcher(home);
+}
+
+// Tells the watcher, or makes one.
 void search::alert_watcher(cluster& home) noexcept {
+    const os::no_stop claimed_and_not_yet_woken;
     if (home.idle.look().idle == 0) return;
     // seq_cst: pairs with the stores in wait() and watch().
     if (processor* w = home.watcher.load(base::seq_cst))

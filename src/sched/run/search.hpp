@@ -16,11 +16,12 @@
 // (processor::has_waited()).
 //
 // The watcher: where runs are long, one idle processor looks after those that run. It waits in the
-// engine, wakes at their earliest deadline, and samples them after 50 us, then after twice that, up
-// to 10 ms. It takes what lies in a queue, and timers that are due. From a processor that has not
-// switched since the last sample, and so is stuck in a long computation, it also takes the fiber in
-// the run-next slot. When all are idle the watcher sleeps for the earliest deadline only. Runs are
-// long where a processor's last ones were, or where the detector finds the same one twice
+// engine, and wakes at their earliest deadline. It takes timers that are due, and what lies in a
+// queue; from a processor that has not switched between two samples, and so is stuck in a long
+// computation, also the fiber in the run-next slot. It samples only while something waits there: a
+// processor that makes a fiber ready asks it, and the samples come at once, after 100 us, then
+// after twice that, up to 10 ms. When all are idle it sleeps for the earliest deadline only. Runs
+// are long where a processor's last ones were, or where the detector finds the same one twice
 // (sched/block/detection.cpp); without a detector, and under a policy of the application's, a
 // cluster always has a watcher while one is idle. So two fibers that wake each other on one
 // processor need no wake-up of another, and yet a fiber is not stranded if the one that made it
@@ -55,13 +56,15 @@ struct search {
     // blocked in the kernel.
     static bool nothing_can_run(const cluster& home) noexcept;
 
-    // Tells the watcher, or makes one, if an idle processor should look after the running ones and
-    // does not: after a fiber went into the run-next slot, or after a deadline earlier than the
-    // watcher's was added.
-    static void alert_watcher(cluster& home) noexcept;
+    // A fiber went into a run-next slot, or waits where runs are long: the watcher is to look, or
+    // an idle processor becomes the watcher.
+    static void ask_watcher(cluster& home) noexcept;
 
-    // Whether the cluster needs a watcher for `p`: then makes one. By its carrier, or the detector.
-    static void set_runs_long(processor& p, bool it_does) noexcept;
+    // Whether the cluster needs a watcher for `p`. By its carrier, or the detector. If this returns
+    // true, ask_watcher() follows: the watcher may have gone to sleep when it was not needed. By
+    // the carrier once it knows what it runs next, or the one that is woken may preempt it, and
+    // take its timers.
+    static bool set_runs_long(processor& p, bool it_does) noexcept;
 
     // `p` continues to run something with the deadline `until` pending: tells the watcher if that
     // is earlier than what it waits for.
@@ -78,9 +81,13 @@ private:
     static needed wait(processor& p) noexcept;
     static needed watch(processor& p) noexcept;
     static void wait_in_driver(processor& p, os::nanoseconds until, bool inside) noexcept;
+    static void alert_watcher(cluster& home) noexcept;
+    [[nodiscard]] static bool any_waits(const cluster& home) noexcept;
     static os::nanoseconds earliest_deadline(const cluster& home) noexcept;
     static bool others_run(const cluster& home) noexcept;
-    static bool sees_stuck_work(processor& watcher) noexcept;
+    enum class seen : unsigned char { nothing, waiting, stuck };
+    static seen take_sample(processor& watcher) noexcept;
+    [[nodiscard]] static bool is_asked_again(cluster& home) noexcept;
     static bool must_look_again(processor& p) noexcept;
 };
 

@@ -379,6 +379,48 @@ TEST_P(search_test, what_one_processor_can_do_wakes_no_other) {
     });
 }
 
+// Each wait ends only when the other side has got there.
+TEST_P(search_test, the_watcher_looks_only_while_something_waits) {
+    ums::options how = options();
+    how.block = ums::block_detection::off;  // Then there is always a watcher.
+    ums::run(how, [] {
+        const ums::sched::cluster& home = *ums::sched::here{}.self->home_cluster.get();
+        for (int i = 0; i < rounds / 4; ++i) {
+            std::atomic<bool> ran = false;
+            fiber parked{now, [&] {
+                             this_fiber::park();
+                             ran = true;
+                         }};
+            compute_until([&] {
+                return home.watching.load(ums::base::relaxed) < ums::sched::cluster::samples;
+            });
+            parked.ref().unpark();
+            compute_until(ran);
+            parked.join();
+        }
+    });
+}
+
+TEST_P(search_test, the_watcher_that_rests_is_told_of_a_deadline) {
+    ums::options how = options();
+    how.block = ums::block_detection::off;  // Then nobody else looks.
+    ums::run(how, [] {
+        const ums::sched::cluster& home = *ums::sched::here{}.self->home_cluster.get();
+        for (int i = 0; i < rounds / 4; ++i) {
+            compute_until([&] {
+                return home.watching.load(ums::base::relaxed) < ums::sched::cluster::samples;
+            });
+            std::atomic<bool> woke = false;
+            fiber sleeper{now, [&] {
+                              this_fiber::sleep_for(200us);
+                              woke = true;
+                          }};
+            compute_until(woke);
+            sleeper.join();
+        }
+    });
+}
+
 INSTANTIATE_TEST_SUITE_P(processors, search_test, ::testing::Values(2u, 3u, 4u),
                          ::testing::PrintToStringParamName());
 
