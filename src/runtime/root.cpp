@@ -60,6 +60,8 @@ struct look_inside {
         r.value("fiber.ip", offsetof(fiber, context) + offsetof(arch::context, ip));
         r.value("fiber.bp", offsetof(fiber, context) + offsetof(arch::context, bp));
         r.value("fiber.name", offsetof(fiber, name));
+        // How far below its descriptor a fiber's name may lie.
+        r.value("fiber.top_bytes", fiber::top_bytes);
         r.value("fiber.word", offsetof(fiber, word));
         r.value("fiber.parked", parkable::parked);
         r.value("fiber.parked_user", parkable::parked_user);

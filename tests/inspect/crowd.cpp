@@ -11,11 +11,12 @@
 //
 // crowd deadlock: three fibers that wait for each other's mutexes. crowd states: two that compute
 // for ever on one processor, one of which is stopped at any time, and two in a cluster whose policy
-// is not the default. crowd names: a child of a scope, a fiber with many frames, and some with
-// names that nobody would give them.
+// is not the default. crowd names: a child of a scope, one with a long name that keeps much for its
+// joiner, a fiber with many frames, and some with names that nobody would give them.
 #include <ums/ums.hpp>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -149,11 +150,15 @@ const char* const odd_names[] = {"bell\a\x1b[31mred\nsecond line\t", "\xff\xfe h
 void names() {
     ums::scope children;
     children.spawn({.name = "child"}, [] { ums::this_fiber::park(); });
+    const auto keeps = ums::spawn({.name = std::string(250, 'k')}, [] {
+        ums::this_fiber::park();
+        return std::array<char, 384>{};
+    });
     std::vector<ums::fiber> all;
     all.emplace_back(ums::fiber_options{.name = "deep"}, [] { descend(300); });
     for (const char* name : odd_names)
         all.emplace_back(ums::fiber_options{.name = name}, [] { ums::this_fiber::park(); });
-    std::puts("7 fibers");
+    std::puts("8 fibers");
     std::fflush(stdout);
     obey();
 }

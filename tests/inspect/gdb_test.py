@@ -95,6 +95,11 @@ class GdbTest(unittest.TestCase):
                 self.skipTest("core files go elsewhere here")
             self.check([programs.CROWD, core], 22)
 
+    def test_names_a_fiber_that_keeps_much_for_its_joiner(self):
+        with Crowd("names") as crowd:
+            crowd.settle()
+            self.assertIn("k" * 250, gdb(["-p", str(crowd.pid)], "info fibers"))
+
     def test_locals_of_a_parked_fiber(self):
         with Crowd(1) as crowd:
             crowd.settle()

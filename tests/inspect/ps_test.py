@@ -390,6 +390,12 @@ class PsTest(unittest.TestCase):
             self.assertRegex(child["start"], r"names\(\)::\{lambda\(\)#1\}$")
             self.assertNotIn("scope", child["start"])
 
+    def test_names_a_fiber_that_keeps_much_for_its_joiner(self):
+        with Crowd("names") as crowd:
+            crowd.settle()
+            listed = json.loads(ums("ps", crowd.pid, "--json").stdout)["fibers"]
+            self.assertIn("k" * 250, [f["name"] for f in listed])
+
     def test_a_container(self):
         """A process whose threads have other numbers there: what runs and blocks is found all the same."""
         if (under := container()) is None:

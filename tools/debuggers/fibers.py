@@ -93,7 +93,8 @@ class Fiber:
         self.joiner = get("fiber.joiner")
         self.cluster = get("fiber.cluster")
         name = get("fiber.name")
-        self.name = text(name) if at - 257 <= name < at else ""
+        # An older libums does not say how far below the descriptor a name may lie.
+        self.name = text(name) if at - layout.values.get("fiber.top_bytes", 257) <= name < at else ""
         self.state, self.waits, self.tid = "ready", "", 0
 
     def title(self):
@@ -168,7 +169,8 @@ class Picture:
 
     def classify(self):
         how = self.how
-        joins = {f.joiner - how["fiber.parkable"]: f for f in self.fibers.values() if f.joiner > 2}
+        joins = {f.joiner - how["fiber.parkable"]: f for f in self.fibers.values()
+                 if f.joiner > how["fiber.joiner_detached"]}
         for f in self.fibers.values():
             kind, what = f.mark >> how["fiber.mark_shift"], f.mark & ((1 << how["fiber.mark_shift"]) - 1)
             marked = ""

@@ -311,12 +311,13 @@ void snapshot::read_timers(address processor) {
 
 // In batches, whose memory is used again: fresh pages cost more than what is read into them.
 void snapshot::read_fibers(const first_look& before) {
-    const std::size_t size = how_.value("fiber.size"), room = name_most + 1;
+    const std::size_t size = how_.value("fiber.size");
     fibers.reserve(before.size());
     numbers_.reserve(before.size());
     auto then = before.begin();
-    std::vector<char> bytes(batch * (room + size));
+    std::vector<char> bytes(batch * size);
     std::vector<piece> pieces;
+    std::vector<address> names;  // Of the batch's fibers; 0: it has none.
     std::size_t unread = 0;
     const std::size_t id = how_.value("fiber.id"), sp = how_.value("fiber.sp"),
                       ip = how_.value("fiber.ip"), bp = how_.value("fiber.bp"),
@@ -326,19 +327,18 @@ void snapshot::read_fibers(const first_look& before) {
                       pinned = how_.value("fiber.pinned_to"), name = how_.value("fiber.name"),
                       spawned_at =
                           how_.has("fiber.spawned_at") ? how_.value("fiber.spawned_at") : size;
+    // An older libums does not say it.
+    const std::size_t top_bytes =
+        how_.has("fiber.top_bytes") ? how_.value("fiber.top_bytes") : name_most + 1;
     for (const slab& s : slabs_) {
         const auto stack_begin = [&](std::size_t i) { return s.stacks + i * s.stride + s.guard; };
         for (std::size_t first = 0; first < s.carved && unread < unread_most; first += batch) {
             const std::size_t n = std::min<std::size_t>(batch, s.carved - first);
             pieces.clear();
-            for (std::size_t i = first; i < first + n; ++i) {
-                // A name lies right below its fiber's descriptor.
-                const address at = descriptor_at(s, i);
-                const std::size_t below =
-                    at > stack_begin(i) ? std::min<std::uint64_t>(room, at - stack_begin(i)) : 0;
+            names.clear();
+            for (std::size_t i = first; i < first + n; ++i)
                 pieces.push_back(
-                    {at - below, bytes.data() + (i - first) * (room + size), below + size, false});
-            }
+                    {descriptor_at(s, i), bytes.data() + (i - first) * size, size, false});
             of_.read(pieces);
             for (std::size_t i = first; i < first + n; ++i) {
                 const piece& p = pieces[i - first];
@@ -346,11 +346,8 @@ void snapshot::read_fibers(const first_look& before) {
                     ++unread;
                     continue;
                 }
-                assert(p.bytes >= size && p.bytes <= room + size &&
-                       "a descriptor overran its room");
-                const std::size_t number = s.first + i, below = p.bytes - size;
-                const char* const text = static_cast<const char*>(p.into);
-                const std::span<const char> d{text + below, size};
+                const std::size_t number = s.first + i;
+                const std::span<const char> d{static_cast<const char*>(p.into), size};
                 fiber_record f;
                 f.id = at_offset<std::uint64_t>(d, id);
                 if (f.id == 0 || !may_have(fibers.size(), page_bytes)) continue;
@@ -374,17 +371,34 @@ void snapshot::read_fibers(const first_look& before) {
                               then->second != std::hash<std::string_view>{}({d.data(), d.size()});
                 // One that lies elsewhere counts as empty.
                 const address named = at_offset<address>(d, name);
-                if (named < f.at && f.at - named <= below) {
-                    const std::size_t most = f.at - named;
-                    f.name.assign(text + below - most, strnlen(text + below - most, most));
-                }
+                names.push_back(named < f.at && f.at - named <= top_bytes ? named : 0);
                 numbers_.push_back(static_cast<std::uint32_t>(number));
                 fibers.push_back(std::move(f));
             }
+            read_names(names);
         }
     }
     if (unread != 0 && warning.empty())
         warning = fmt::format("{} of {} stacks cannot be read", unread, stacks_);
+}
+
+// The names of the last fibers, in their order.
+void snapshot::read_names(std::span<const address> at) {
+    assert(at.size() <= batch && at.size() <= fibers.size() && "more names than fibers");
+    std::array<char, batch*(name_most + 1)> text;
+    std::vector<piece> pieces;
+    const std::size_t first = fibers.size() - at.size();
+    for (std::size_t i = 0; i < at.size(); ++i)
+        if (at[i] != 0)
+            pieces.push_back({at[i], text.data() + i * (name_most + 1),
+                              std::min<std::size_t>(name_most + 1, fibers[first + i].at - at[i]),
+                              false});
+    of_.read(pieces);
+    for (const piece& p : pieces) {
+        const char* const found = static_cast<const char*>(p.into);
+        const auto i = static_cast<std::size_t>(found - text.data()) / (name_most + 1);
+        if (p.is_read) fibers[first + i].name.assign(found, strnlen(found, p.bytes));
+    }
 }
 
 std::uint32_t snapshot::number_on(address at) const {

@@ -10,6 +10,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "fiber_record.hpp"
@@ -124,6 +125,7 @@ private:
     void read_timers(address processor);
     void note_ready(address fiber, std::uint32_t p);
     void read_fibers(const first_look& before);
+    void read_names(std::span<const address> at);
     void find_joins();
     void classify();
     void note_stack_used(fiber_record& f) const;
