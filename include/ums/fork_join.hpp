@@ -50,13 +50,10 @@ public:
     forked(const forked&) = delete;
     forked& operator=(const forked&) = delete;
 
-    void fork() {
-        fiber_ = spawning{nullptr, 0, 1}.release();
-        spawn_commit(fiber_, &run_in_place, this, launch::dispatch);
-    }
+    void fork() { fiber_ = fork_part(&run_in_place, this); }
     void run() { out_.call(static_cast<F&&>(function_)); }
     void join() {
-        if (fiber_ != nullptr) impl::join(std::exchange(fiber_, nullptr));
+        if (fiber_ != nullptr) join_part(std::exchange(fiber_, nullptr));
     }
 
     result take() { return out_.take(); }

@@ -33,7 +33,7 @@ class joined {
 public:
     joined() noexcept = default;
     ~joined() {
-        if (fiber_ != nullptr) impl::join(fiber_);
+        if (fiber_ != nullptr) impl::join_part(fiber_);
     }
     joined(const joined&) = delete;
     joined& operator=(const joined&) = delete;
@@ -41,12 +41,11 @@ public:
     // Returns false if there is no stack for it.
     [[nodiscard]] bool begin(part& p) {
         try {
-            fiber_ = impl::spawn_begin(nullptr, 0, 1).fiber;
+            fiber_ = impl::fork_part(p.of.loop.run, &p);
         } catch (const std::system_error& e) {
             if (e.code() != std::errc::resource_unavailable_try_again) throw;
             return false;
         }
-        impl::spawn_commit(fiber_, p.of.loop.run, &p, launch::dispatch);
         return true;
     }
 

@@ -689,6 +689,28 @@ TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_is_in_join) {
     EXPECT_FALSE(ums::sched::plain_joins.any());
 }
 
+// In the function that it runs itself, while the fiber of the other one has ended.
+TEST_F(runtime_test, the_stop_waits_for_a_plain_thread_that_forks_and_joins) {
+    for (const bool in_a_loop : {false, true}) {
+        ums::runtime r{{.processors = 1}};
+        std::atomic<bool> has_begun{false};
+        std::thread forks{[&] {
+            const auto until_awaited = [&] {
+                has_begun = true;
+                while (!ums::sched::plain_joins.are_awaited()) sched_yield();
+            };
+            if (in_a_loop)
+                ums::parallel_for(0, 2, 1, [&](int i) { i == 1 ? until_awaited() : void(); });
+            else
+                ums::fork_join([] {}, until_awaited);
+        }};
+        while (!has_begun) sched_yield();
+        r.stop();
+        forks.join();
+        EXPECT_FALSE(ums::sched::plain_joins.any());
+    }
+}
+
 TEST_F(runtime_test, stopping_before_a_handle_was_joined_or_detached_is_reported) {
     const child_end good = run_child("keeps_a_handle", {"joined"});
     EXPECT_EQ(good.code, 0) << good;

@@ -104,6 +104,12 @@ void join(sched::fiber* f) {
     join_from(at, f);
 }
 
+void join_part(sched::fiber* f) noexcept {
+    const here at;
+    join_from(at, f);
+    if (at.self == nullptr) plain_joins.go();
+}
+
 bool join_keeping(sched::fiber* f) {
     const here at;
     if (at.self == f) refuse_joining_itself();

@@ -16,6 +16,7 @@
 #include "sched/block/keep.hpp"
 #include "sched/fiber/exit_request.hpp"
 #include "sched/life/end.hpp"
+#include "sched/life/plain_join.hpp"
 #include "sched/life/recycle.hpp"
 #include "sched/record/describe.hpp"
 #include "sched/run/cluster.hpp"
@@ -405,6 +406,15 @@ void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch wh
 void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {
     f->joiner.store(sched::fiber::detached, base::relaxed);  // Nobody else knows it yet.
     spawn_commit(f, run, callable, when);
+}
+
+sched::fiber* fork_part(void (*run)(void*), void* callable) {
+    sched::fiber* const f = spawn_begin(nullptr, 0, 1).fiber;
+    f->spawned_at = __builtin_return_address(0);
+    // From before the fiber's end, as in join().
+    if (here{}.self == nullptr) plain_joins.come();
+    spawn_commit(f, run, callable, launch::dispatch);
+    return f;
 }
 
 void spawn_batch::add(sched::fiber* f, void (*run)(void*), void* callable) noexcept {
