@@ -10,18 +10,22 @@
 // (launch::dispatch); a processor that has nothing to do takes the caller meanwhile, so a function
 // that calls fork_join() again is walked depth first. The functions may wait for each other, as
 // fibers do. They are called once, as they were passed (an rvalue as an rvalue); nothing is copied.
+// Since the caller waits for them, their fibers begin with its priority (the effective one),
+// deadline, weight, group and tag.
 //
 // Returns a std::tuple of what the functions returned, in their order; nothing for a function that
 // returns void, and void if all do.
 //
 // Blocking: parks the calling fiber, or blocks the calling plain thread, until all have ended.
 // Ordering: the call happens before the functions start; their ends happen before it returns.
-// Lifetime: the functions may refer to what lies on the caller's stack. What a returned reference
+// Lifetime: a plain thread's call ends before the runtime stops, but must begin before that. The
+//           functions may refer to what lies on the caller's stack. What a returned reference
 //           refers to must outlive the call.
 // Errors:   if functions throw, the exception of the first of them, in their order, is rethrown
 //           when all have ended; the others, and the values, are dropped. std::system_error if a
 //           fiber cannot be made, as from the constructor of ums::fiber; the functions that have
-//           begun have ended then, and the others are not called.
+//           begun have ended then, and the others are not called. If the last function calls
+//           fork(), std::system_error, no_such_process, in the child, where the others do not end.
 // Cost:     a fiber for each function but the last, without allocating.
 
 #include <cstddef>
@@ -53,16 +57,18 @@ public:
     void fork() { fiber_ = fork_part(&run_in_place, this); }
     void run() { out_.call(static_cast<F&&>(function_)); }
     void join() {
-        if (fiber_ != nullptr) join_part(std::exchange(fiber_, nullptr));
+        if (fiber_ != nullptr && !join_part(std::exchange(fiber_, nullptr))) is_left_behind_ = true;
     }
 
-    result take() { return out_.take(); }
-    // Of take().
+    result take() {
+        if (is_left_behind_) throw_left_behind();
+        return out_.take();
+    }
     auto take_as_tuple() {
         if constexpr (std::is_void_v<result>)
-            return out_.take(), std::tuple<>{};
+            return take(), std::tuple<>{};
         else
-            return std::tuple<result>{out_.take()};
+            return std::tuple<result>{take()};
     }
 
 private:
@@ -70,6 +76,7 @@ private:
 
     std::remove_reference_t<F>& function_;
     sched::fiber* fiber_ = nullptr;
+    bool is_left_behind_ = false;
     outcome<result> out_;
 };
 

@@ -68,7 +68,7 @@ public:
         sched::fiber* const ended = std::exchange(fiber_, nullptr);
         if (!has_ended) {
             if constexpr (std::is_void_v<T>) return;
-            outcome::throw_left_behind();
+            impl::throw_left_behind();
         }
         // When the value has been moved out, or the exception is on its way.
         struct finish {

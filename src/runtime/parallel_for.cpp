@@ -9,6 +9,7 @@
 #include "sched/life/spawn.hpp"
 #include "sched/run/cluster.hpp"
 #include "sched/run/here.hpp"
+#include "ums/impl/outcome.hpp"
 #include "ums/impl/spawn.hpp"
 
 namespace ums {
@@ -21,6 +22,9 @@ struct work {
     const std::size_t grain;
     base::atomic<std::uint32_t> has_failed{};
     std::exception_ptr first{};  // Belongs to whoever set has_failed, until all fibers have ended.
+    // In the child of a fork(): pieces have not ended, nor will they. Written by the fiber that
+    // forked, and read if that is the caller.
+    bool is_left_behind = false;
 };
 
 // On the stack of the fiber that goes on with the other half. It waits for this one.
@@ -31,9 +35,9 @@ struct part {
 
 class joined {
 public:
-    joined() noexcept = default;
+    explicit joined(work& w) noexcept : of_{w} {}
     ~joined() {
-        if (fiber_ != nullptr) impl::join_part(fiber_);
+        if (fiber_ != nullptr && !impl::join_part(fiber_)) of_.is_left_behind = true;
     }
     joined(const joined&) = delete;
     joined& operator=(const joined&) = delete;
@@ -41,7 +45,7 @@ public:
     // Returns false if there is no stack for it.
     [[nodiscard]] bool begin(part& p) {
         try {
-            fiber_ = impl::fork_part(p.of.loop.run, &p);
+            fiber_ = impl::fork_part(of_.loop.run, &p);
         } catch (const std::system_error& e) {
             if (e.code() != std::errc::resource_unavailable_try_again) throw;
             return false;
@@ -50,6 +54,7 @@ public:
     }
 
 private:
+    work& of_;
     sched::fiber* fiber_ = nullptr;
 };
 
@@ -76,7 +81,7 @@ void run_part(work& w, std::size_t begin, std::size_t end) {
     if (pieces == 1) return run_piece(w, begin, end);
     const std::size_t middle = begin + pieces / 2 * w.grain;
     part half{w, begin, middle};
-    joined child;
+    joined child{w};
     if (!child.begin(half)) run_part(w, begin, middle);
     run_part(w, middle, end);
 }
@@ -97,6 +102,7 @@ std::size_t usual_grain(std::size_t count) noexcept {
 void impl::run_loop(const loop& l, std::size_t count, std::size_t grain) {
     work all{l, grain != 0 ? grain : usual_grain(count)};
     run_part(all, 0, count);
+    if (all.is_left_behind) throw_left_behind();
     if (all.first) std::rethrow_exception(std::move(all.first));
 }
 

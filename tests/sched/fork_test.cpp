@@ -37,11 +37,13 @@
 #include "ums/deadlock.hpp"
 #include "ums/fiber.hpp"
 #include "ums/fiber_local.hpp"
+#include "ums/fork_join.hpp"
 #include "ums/io.hpp"
 #include "ums/jfiber.hpp"
 #include "ums/keep_carrier.hpp"
 #include "ums/mutex.hpp"
 #include "ums/offload.hpp"
+#include "ums/parallel_for.hpp"
 #include "ums/run.hpp"
 #include "ums/semaphore.hpp"
 #include "ums/signals.hpp"
@@ -472,6 +474,42 @@ TEST_F(fork_test, joining_a_fiber_that_was_left_behind_returns) {
         other.join();
         EXPECT_EQ(with_value.join(), 1);
         EXPECT_EQ(ended.join(), 7);
+    });
+}
+
+// call(f, g) calls both side by side, and g() on the caller: g forks while the fiber of f waits.
+template <class Call>
+int error_in_child_of(Call call) {
+    ums::counting_semaphore<> parents{0};
+    pid_t child = -1;
+    int code = 1;
+    try {
+        call([&] { parents.acquire(); },
+             [&] {
+                 std::fflush(nullptr);
+                 child = ::fork();
+                 if (child != 0) return parents.release();
+                 ::alarm(hung_seconds);
+             });
+    } catch (const std::system_error& e) {
+        code = e.code() == std::errc::no_such_process ? fine : 2;
+    }
+    if (child == 0) ::_exit(code);
+    EXPECT_EQ(code, 1);
+    return outcome_of(child);
+}
+
+TEST_F(fork_test, a_fork_join_of_which_a_part_was_left_behind_throws) {
+    ums::run(two, [] {
+        EXPECT_EQ(error_in_child_of([](auto f, auto g) { ums::fork_join(f, g); }), fine);
+        EXPECT_EQ(error_in_child_of([](auto f, auto g) {
+                      static_cast<void>(ums::fork_join([&] { return f(), 1; }, g));
+                  }),
+                  fine);
+        EXPECT_EQ(error_in_child_of([](auto f, auto g) {
+                      ums::parallel_for(0, 2, 1, [&](int i) { i == 0 ? f() : g(); });
+                  }),
+                  fine);
     });
 }
 

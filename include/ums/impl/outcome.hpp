@@ -23,6 +23,12 @@ namespace ums::impl {
 template <class T>
 inline constexpr bool is_returnable = !std::is_rvalue_reference_v<T>;
 
+// In the child of a fork() that another fiber made: the fiber has not ended, nor will it.
+[[noreturn]] inline void throw_left_behind() {
+    UMS_THROW(std::system_error{std::make_error_code(std::errc::no_such_process),
+                                "ums: the fiber was left behind by fork()"});
+}
+
 // `is_small`: it is to lie on a fiber's stack, so a value that is large, or aligned to more than a
 // cache line, goes to the heap. Where there is no memory, bad_alloc is the outcome.
 template <class T, bool is_small = false>
@@ -61,8 +67,6 @@ public:
     T take() {
         rethrow();
         if constexpr (!std::is_void_v<T>) {
-            // In the child of a fork() that another fiber made: it has not ended, nor will it.
-            if (!value_) throw_left_behind();
             if constexpr (std::is_reference_v<T>)
                 return static_cast<T>(**value_);
             else
@@ -73,10 +77,6 @@ public:
     // The first half of take().
     void rethrow() {
         if (error_) std::rethrow_exception(std::move(error_));
-    }
-    [[noreturn]] static void throw_left_behind() {
-        UMS_THROW(std::system_error{std::make_error_code(std::errc::no_such_process),
-                                    "ums: the fiber was left behind by fork()"});
     }
 
 private:

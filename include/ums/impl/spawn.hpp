@@ -44,9 +44,11 @@ UMS_EXPORT void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable
 UMS_EXPORT void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable,
                                launch when) noexcept;
 // A part of what its caller does, on a fiber that the caller joins before it returns. It runs at
-// once. Throws as spawn_begin(). A plain thread keeps the runtime from being stopped in between.
+// once, with the priority, deadline, weight, group and tag that a calling fiber has. Throws as
+// spawn_begin(). A plain thread keeps the runtime from being stopped in between.
 UMS_EXPORT sched::fiber* fork_part(void (*run)(void*), void* callable);
-UMS_EXPORT void join_part(sched::fiber* f) noexcept;
+// Returns false if a fork() has left the fiber behind: it has not ended.
+[[nodiscard]] UMS_EXPORT bool join_part(sched::fiber* f) noexcept;
 // Gives the stack back, and the storage.
 UMS_EXPORT void spawn_abort(sched::fiber* f) noexcept;
 

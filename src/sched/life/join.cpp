@@ -77,9 +77,12 @@ UMS_ALWAYS_INLINE bool wait_from(here at, fiber* f) noexcept {
     return true;
 }
 
-// `here` is read again, because the wait may have moved the caller.
-UMS_ALWAYS_INLINE void join_from(here at, fiber* f) noexcept {
-    if (wait_from(at, f)) free_fiber(*f, here{});
+// The same, and frees the fiber. `here` is read again, because the wait may have moved the caller.
+UMS_ALWAYS_INLINE bool join_from(here at, fiber* f) noexcept {
+    const bool has_ended = wait_from(at, f);
+    if (has_ended) [[likely]]
+        free_fiber(*f, here{});
+    return has_ended;
 }
 
 [[noreturn, gnu::noinline]] void refuse_joining_itself() {
@@ -99,15 +102,16 @@ void join(sched::fiber* f) {
     const here at;
     if (at.self == f) refuse_joining_itself();
     if (at.self != nullptr) [[likely]]
-        return join_from(at, f);
+        return static_cast<void>(join_from(at, f));
     const os::visit registered{plain_joins};
-    join_from(at, f);
+    static_cast<void>(join_from(at, f));
 }
 
-void join_part(sched::fiber* f) noexcept {
+bool join_part(sched::fiber* f) noexcept {
     const here at;
-    join_from(at, f);
+    const bool has_ended = join_from(at, f);
     if (at.self == nullptr) plain_joins.go();
+    return has_ended;
 }
 
 bool join_keeping(sched::fiber* f) {
