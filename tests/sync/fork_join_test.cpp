@@ -3,7 +3,9 @@
 #include "ums/fork_join.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -14,9 +16,14 @@
 
 #include "support/both_worlds.hpp"
 #include "support/conservation.hpp"
+#include "support/one_processor.hpp"
 #include "support/scale.hpp"
+#include "ums/cluster.hpp"
+#include "ums/deadline.hpp"
 #include "ums/fiber_local.hpp"
 #include "ums/latch.hpp"
+#include "ums/mutex.hpp"
+#include "ums/parallel_for.hpp"
 #include "ums/run.hpp"
 #include "ums/stats.hpp"
 #include "ums/this_fiber.hpp"
@@ -140,6 +147,95 @@ TEST_F(fork_join_test, all_that_a_function_leaves_to_its_fibers_end_is_done) {
         ums::fiber_local<leaving> local;
         fork_join([&] { (void)*local; }, [] {});
         EXPECT_EQ(gone, 1);
+    });
+}
+
+// The functions of fork_join(), and the turns of a loop.
+template <class F>
+void fork_each_way(const F& f) {
+    fork_join(f, [] {});
+    ums::parallel_for(0, 2, 1, [&](int i) { i == 0 ? f() : void(); });
+}
+
+TEST_F(fork_join_test, the_functions_fibers_have_what_the_caller_asks_of_the_policy) {
+    ums::run({.processors = 2}, [] {
+        const ums::deadline due = ums::deadline_after(std::chrono::hours{1});
+        ums::fiber caller{{.tag = 7, .priority = -2, .deadline = due, .weight = 300, .group = 5},
+                          [due] {
+                              const auto own = this_fiber::ref();
+                              fork_each_way([due, own] {
+                                  const auto f = this_fiber::ref();
+                                  EXPECT_NE(f, own);
+                                  EXPECT_EQ(f.tag(), 7U);
+                                  EXPECT_EQ(f.priority(), -2);
+                                  EXPECT_EQ(f.deadline(), due);
+                                  EXPECT_EQ(f.weight(), 300U);
+                                  EXPECT_EQ(f.group(), 5U);
+                              });
+                          }};
+        caller.join();
+    });
+}
+
+// Runs a fiber in a cluster with this policy.
+template <class F>
+void run_under(ums::policy_kind policy, const ums::fiber_options& caller, F f) {
+    ums::run(one_processor, [&] {
+        ums::cluster own{{.processors = 1, .policy = policy}};
+        ums::fiber_options options = caller;
+        options.cluster = &own;
+        ums::fiber{options, f}.join();
+    });
+}
+
+// It would wait for less urgent ones, and through its join() so would the caller.
+TEST_F(fork_join_test, a_functions_fiber_is_as_urgent_as_the_caller) {
+    run_under(ums::policy_kind::priority, {.priority = 3}, [] {
+        int turns = 0;
+        bool is_over = false;
+        ums::fiber rival{{.priority = 1}, [&] {
+                             while (!is_over) {
+                                 ++turns;
+                                 this_fiber::yield();
+                             }
+                         }};
+        fork_each_way([] {
+            for (int i = 0; i < 10; ++i) this_fiber::yield();
+        });
+        // One at each end, where the next fiber is chosen before the joiner is ready; and each 65th
+        // switch is for those that were passed over. A less urgent one would have waited for that
+        // ten times.
+        EXPECT_LE(turns, 4);
+        is_over = true;
+        rival.join();
+    });
+}
+
+TEST_F(fork_join_test, a_functions_fiber_is_as_urgent_as_those_that_wait_for_the_callers_mutex) {
+    run_under(ums::policy_kind::priority, {}, [] {
+        ums::mutex held;
+        held.lock();
+        ums::fiber waits{{.priority = 2}, [&] { const std::lock_guard guard{held}; }};
+        while (this_fiber::ref().effective_priority() != 2) this_fiber::yield();
+        fork_each_way([] { EXPECT_EQ(this_fiber::ref().priority(), 2); });
+        EXPECT_EQ(this_fiber::ref().priority(), 0);
+        held.unlock();
+        waits.join();
+    });
+}
+
+// One without a deadline would overtake it: that is due a second after it became ready.
+TEST_F(fork_join_test, a_functions_fiber_is_due_when_the_caller_is) {
+    using std::chrono::hours;
+    const auto due = ums::deadline_after(hours{2});
+    run_under(ums::policy_kind::earliest_deadline_first, {.deadline = due}, [] {
+        fork_each_way([] {
+            bool has_run = false;
+            ums::fiber rival{{.deadline = ums::deadline_after(hours{1})}, [&] { has_run = true; }};
+            this_fiber::yield();
+            EXPECT_TRUE(has_run);
+            rival.join();
+        });
     });
 }
 

@@ -33,6 +33,14 @@ struct wishes {
     base::atomic<std::uint32_t> inherited;
     lender* lenders = nullptr;  // Those that wait for a mutex it holds.
 
+    // Asks for what `caller` does, and for what others lend it now, for a part of its work.
+    void follow(const wishes& caller) noexcept {
+        deadline.set(caller.deadline.get());
+        weight.set(caller.weight.get());
+        group.set(caller.group.get());
+        priority.set(static_cast<std::int8_t>(caller.effective_priority()));
+    }
+
     void set_deadline(ums::deadline when) noexcept {
         // A deadline at or before the clock's zero is as overdue as one right after it.
         const os::nanoseconds at = os::to_nanoseconds(when);

@@ -411,8 +411,13 @@ void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch 
 sched::fiber* fork_part(void (*run)(void*), void* callable) {
     sched::fiber* const f = spawn_begin(nullptr, 0, 1).fiber;
     f->spawned_at = __builtin_return_address(0);
-    // From before the fiber's end, as in join().
-    if (here{}.self == nullptr) plain_joins.come();
+    const here at;
+    if (at.self == nullptr) {
+        plain_joins.come();  // Before the fiber can end, as in join().
+    } else {
+        f->wanted.follow(at.self->wanted);
+        f->tag.set(at.self->tag.get());
+    }
     spawn_commit(f, run, callable, launch::dispatch);
     return f;
 }
