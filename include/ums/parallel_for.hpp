@@ -8,8 +8,9 @@
 //   ums::parallel_for(0, n, 1000, work);  // 1,000 turns in a row.
 //
 // A piece is `grain` turns, which run in a row on one fiber; the last piece may be shorter. The
-// pieces are halved, and halved again: each time a fiber runs the first half at once, and the
-// caller goes on with the other one. With grain 0 there are eight pieces for each processor of the
+// pieces are halved, and halved again: each time a fiber runs the first half at once, with the
+// caller's priority and so on as in ums::fork_join(), and the caller goes on with the other one.
+// With grain 0 there are eight pieces for each processor of the
 // cluster, or as many as there are turns: right for turns that cost much alike. Choose a grain of 1
 // where few turns are much longer than the others, and a large one where turns are so short that
 // such a piece would cost less than a fiber.
@@ -22,16 +23,19 @@
 // Ordering: the call happens before each turn, and each turn before the return.
 // Errors:   if a turn throws, no piece begins any more; when those that have begun are over, the
 //           exception is rethrown. Of several the first is. Where there is no stack for a fiber,
-//           the caller does the work. std::system_error, operation_not_permitted, if no runtime is
-//           running and there is more than one piece.
+//           the caller does the work. std::system_error: operation_not_permitted, if no runtime is
+//           running and there is more than one piece; no_such_process, in the child of a fork()
+//           that a turn on the caller makes, if other pieces have not ended.
 // Cost:     a fiber for each piece but one, without allocating.
 
 #include <concepts>
 #include <cstddef>
 #include <iterator>
 #include <type_traits>
+#include <utility>
 
 #include "ums/export.hpp"
+#include "ums/impl/misuse.hpp"
 
 namespace ums {
 
@@ -77,30 +81,54 @@ struct loop_of : loop {
     F& function;
 };
 
+template <class I>
+constexpr bool is_negative(I number) noexcept {
+    if constexpr (std::is_signed_v<I>)
+        return number < 0;
+    else
+        return false;
+}
+// By value, as std::cmp_less(), which takes no bool and no character.
+template <class First, class Last>
+constexpr bool is_before(First first, Last last) noexcept {
+    if (is_negative(first) != is_negative(last)) return is_negative(first);
+    using I = std::common_type_t<First, Last>;  // Both fit, being alike.
+    return static_cast<I>(first) < static_cast<I>(last);
+}
+
 }  // namespace impl
 
 // Calls f(i) for each number i from `first` to before `last`, or f(*i) for each iterator. Does
-// nothing if `last` is less than `first`.
-template <class I, class F>
-void parallel_for(std::type_identity_t<I> first, I last, std::size_t grain, F&& f) {
-    constexpr bool is_range = std::integral<I> || std::random_access_iterator<I>;
-    static_assert(is_range, "parallel_for() expects integers or random-access iterators");
-    if constexpr (is_range) {
-        const impl::loop_of<I, std::remove_reference_t<F>> all{first, f};
-        if (!(first < last)) return;
+// nothing if `last` is less than `first`. The numbers are of the common type of both, at most 64
+// bits: where that has no negative ones, `first` must not be negative.
+template <class First, class Last, class F>
+void parallel_for(First first, Last last, std::size_t grain, F&& f) {
+    constexpr bool are_numbers = std::integral<First> && std::integral<Last>;
+    constexpr bool is_range =
+        are_numbers ? sizeof(First) <= sizeof(std::size_t) && sizeof(Last) <= sizeof(std::size_t)
+                    : std::random_access_iterator<Last> && std::convertible_to<First, Last>;
+    static_assert(is_range,
+                  "parallel_for() expects integers of at most 64 bits or random-access iterators");
+    if constexpr (is_range && are_numbers) {
+        using I = std::common_type_t<First, Last>;
+        if (!impl::is_before(first, last)) return;
+        if (!std::is_signed_v<I> && impl::is_negative(first))
+            impl::misuse("parallel_for() from a negative number to one of an unsigned type");
+        const impl::loop_of<I, std::remove_reference_t<F>> all{static_cast<I>(first), f};
         // Of unsigned numbers, because the difference of the least and the greatest int is no int.
-        if constexpr (std::integral<I>)
-            impl::run_loop(all, static_cast<std::size_t>(last) - static_cast<std::size_t>(first),
-                           grain);
-        else
-            impl::run_loop(all, static_cast<std::size_t>(last - first), grain);
+        impl::run_loop(all, static_cast<std::size_t>(last) - static_cast<std::size_t>(first),
+                       grain);
+    } else if constexpr (is_range) {
+        const impl::loop_of<Last, std::remove_reference_t<F>> all{first, f};
+        if (all.first < last)
+            impl::run_loop(all, static_cast<std::size_t>(last - all.first), grain);
     }
 }
 
 // The same with grain 0.
-template <class I, class F>
-void parallel_for(std::type_identity_t<I> first, I last, F&& f) {
-    ums::parallel_for(first, last, 0, f);
+template <class First, class Last, class F>
+void parallel_for(First first, Last last, F&& f) {
+    ums::parallel_for(std::move(first), std::move(last), 0, f);
 }
 
 }  // namespace ums

@@ -8,7 +8,7 @@ import sys
 import tempfile
 
 SAYS = ("must be callable with copies of its arguments", "must be callable without arguments",
-        "must not return an rvalue reference")
+        "must not return an rvalue reference", "expects integers of at most 64 bits or random-access iterators")
 MOST_LINES = 25
 CALLS = {
     "fiber": "ums::fiber f{[](int) {}};",
@@ -22,6 +22,11 @@ CALLS = {
     "run with an rvalue reference": "int n = 0; ums::run([&]() -> int&& { return std::move(n); });",
     "run": "ums::run([](int) {});",
     "run with options": "ums::run({.processors = 1}, [](int) {});",
+    "fork_join": "ums::fork_join([](int) {}, [] {});",
+    "fork_join with an rvalue reference": "int n = 0; ums::fork_join([&]() -> int&& { return std::move(n); });",
+    "loop over floating-point numbers": "ums::parallel_for(0, 1.0, [](double) {});",
+    "loop over large numbers": "ums::parallel_for(0, __int128{1}, [](__int128) {});",
+    "loop over large numbers in GNU's mode": "ums::parallel_for(0, __int128{1}, [](__int128) {});",
 }
 
 compiler = [sys.argv[1], "-std=c++20", *(f"-I{i}" for i in sys.argv[2:])]
@@ -35,6 +40,8 @@ subprocess.run([*compiler, "-x", "c++-header", "-o", f"{folder.name}/ums/ums.hpp
 for name, call in CALLS.items():
     program = f"#include <ums/ums.hpp>\nvoid f() {{ {call} }}\n"
     command = [compiler[0], f"-I{folder.name}", *compiler[1:], "-fsyntax-only", "-x", "c++", "-"]
+    if "GNU" in name:
+        command.append("-std=gnu++20")  # There std::integral holds for it.
     run = subprocess.run(command, input=program, capture_output=True, text=True, check=False)
     lines = run.stderr.splitlines()
     errors = [line for line in lines if "error:" in line]

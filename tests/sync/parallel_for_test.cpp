@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <system_error>
@@ -94,9 +95,30 @@ TEST_F(parallel_for_test, numbers_may_be_of_any_type_and_at_its_limits) {
         EXPECT_EQ(sum, -5);
         // All of them: the distance is no std::int8_t.
         std::atomic<int> calls = 0;
-        parallel_for<std::int8_t>(-128, 127, 10, [&](std::int8_t) { ++calls; });
+        parallel_for(std::int8_t{-128}, std::int8_t{127}, 10, [&](std::int8_t) { ++calls; });
         EXPECT_EQ(calls, 255);
     });
+}
+
+TEST_F(parallel_for_test, the_limits_may_be_of_different_types) {
+    const auto first_of = [](auto first, auto last) {
+        std::optional<std::int64_t> found;
+        try {
+            parallel_for(first, last, std::numeric_limits<std::size_t>::max(), [&](auto i) {
+                if (found) throw std::logic_error{"the second"};
+                found = static_cast<std::int64_t>(i);
+            });
+        } catch (const std::logic_error&) {
+        }
+        return found;
+    };
+    // The first number of some does not fit into the type of the last one.
+    EXPECT_EQ(first_of(std::int64_t{-5'000'000'000}, 7), -5'000'000'000);
+    EXPECT_EQ(first_of(std::int64_t{5'000'000'000}, 7), std::nullopt);
+    EXPECT_EQ(first_of(0, 1u), 0);
+    EXPECT_EQ(first_of(0u, -1), std::nullopt);
+    EXPECT_EQ(first_of(std::uint8_t{255}, 256), 255);
+    EXPECT_DEATH((void)first_of(-1, 1u), "from a negative number");
 }
 
 TEST_F(parallel_for_test, a_piece_is_grain_turns_in_a_row_on_one_fiber) {
