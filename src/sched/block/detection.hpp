@@ -32,8 +32,8 @@ struct detection {
     }
 
     // A carrier's sleep in a lock of the runtime's that is shorter is no block: most sections are
-    // short, and the carrier of one that lasts has lost its CPU. (A few close a descriptor.) Set
-    // while no runtime runs; for tests.
+    // short, and the carrier of one that lasts has lost its CPU. The one that closes a descriptor
+    // may last: see docs/design/fork-join.md. Set while no runtime runs; for tests.
     static inline constinit base::atomic<os::nanoseconds> short_sleep{100'000'000};
     // For os::lock_states::on_sleep.
     static void lock_sleep_begins() noexcept;
