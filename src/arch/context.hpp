@@ -8,13 +8,18 @@
 
 namespace ums::arch {
 
+// How floating-point numbers are rounded, and so on.
+struct control_words {
+    std::uint32_t mxcsr;
+    std::uint16_t x87;
+};
+
 // arch/*/switch.hpp knows the offsets.
 struct context {
     void* sp;
     void* ip;  // Where to continue.
     void* bp;
-    std::uint32_t mxcsr;
-    std::uint16_t x87;
+    control_words controls;
 };
 
 // What a switch brings to the side that continues: its carrier from now on, and the action that the

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
@@ -271,6 +272,16 @@ TEST_F(value_fiber_test, a_detached_ones_value_is_dropped_by_a_fiber) {
     EXPECT_EQ(dropped, n);
 }
 
+// Says how numbers were rounded where it was dropped.
+struct tells_rounding {
+    std::shared_ptr<int> to;
+    ~tells_rounding() {
+        if (to != nullptr) *to = std::fegetround();
+    }
+    explicit tells_rounding(std::shared_ptr<int> t) noexcept : to{std::move(t)} {}
+    tells_rounding(tells_rounding&&) noexcept = default;
+};
+
 // A policy that detaches a fiber when its end has begun: too late for the fiber to see it.
 struct detaches_late : ums::policy {
     void attach(unsigned processor) override { all->attach(processor); }
@@ -284,7 +295,7 @@ struct detaches_late : ums::policy {
 
     std::unique_ptr<ums::policy> all = ums::make_policy(ums::policy_kind::global_fifo);
     static inline std::atomic<bool> is_due;
-    static inline ums::value_fiber<std::shared_ptr<int>>* handle;
+    static inline ums::value_fiber<tells_rounding>* handle;
 };
 
 TEST_F(value_fiber_test, a_value_is_dropped_if_the_detach_comes_during_the_end) {
@@ -296,18 +307,23 @@ TEST_F(value_fiber_test, a_value_is_dropped_if_the_detach_comes_during_the_end) 
     ums::run({.processors = 1, .make_policy = [] { return std::make_unique<detaches_late>(); }},
              [&] {
                  ums::fiber_local<at_the_end> last;
-                 ums::value_fiber<std::shared_ptr<int>> f;
+                 ums::value_fiber<tells_rounding> f;
                  detaches_late::handle = &f;
+                 std::fesetround(FE_DOWNWARD);
                  f = ums::spawn({.name = "detached late"}, [&] {
+                     std::fesetround(FE_UPWARD);
                      (void)*last;
-                     return shared;
+                     return tells_rounding{shared};
                  });
                  while (f.joinable()) this_fiber::yield();
                  const auto ended = ums::stats().finished;
                  while (shared.use_count() != 1) this_fiber::yield();
                  while (ums::stats().finished == ended) this_fiber::yield();
+                 std::fesetround(FE_TONEAREST);
              });
     EXPECT_EQ(shared.use_count(), 1);
+    // As where it ended, not as on the fiber that ran meanwhile.
+    EXPECT_EQ(*shared, FE_UPWARD);
 }
 
 TEST_F(value_fiber_test, a_plain_thread_may_detach_at_any_time) {

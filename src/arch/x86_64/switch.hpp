@@ -90,10 +90,10 @@ UMS_ALWAYS_INLINE arrival switch_context(context& save, const context& load, voi
     return {carrier, after};
 }
 
-// The last switch of a stack: of its context only the control word's place is used.
+// The last switch of a stack: of its context only the control words are saved.
 [[noreturn]] UMS_ALWAYS_INLINE void switch_for_good(context& last, const context& load,
                                                     void* carrier, void* after) noexcept {
-    asm volatile(UMS_LOAD_OTHER_SIDE
+    asm volatile("stmxcsr 24(%%rdi)\n\t" UMS_LOAD_OTHER_SIDE
                  :
                  : "D"(&last), "S"(&load), "d"(carrier), "c"(after)
                  : "r8", "memory", "cc");
@@ -114,7 +114,7 @@ inline void make_context(context& made, void* top, entry_function entry, void* a
     made.sp = words;
     made.ip = reinterpret_cast<void*>(&ums_fiber_entry);
     made.bp = nullptr;  // Ends frame-pointer walks.
-    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(made.mxcsr), "=m"(made.x87));
+    asm volatile("stmxcsr %0\n\tfnstcw %1" : "=m"(made.controls.mxcsr), "=m"(made.controls.x87));
 }
 
 }  // namespace ums::arch

@@ -336,7 +336,9 @@ void run_again_to_drop(fiber& f, processor& p) noexcept {
     arch::unpoison(f.bottom(), static_cast<std::size_t>(top - f.bottom()));
     f.shadow = {};  // The last switch has dropped what it named.
     arch::set_bounds(f.shadow, f.bottom(), f.usable_bytes());
+    const arch::control_words own = f.context.controls;  // What runs here is another fiber.
     arch::make_context(f.context, top, &fiber_main, &f);
+    f.context.controls = own;
     if (p.trace != nullptr) [[unlikely]]
         trace_new(*p.trace, f);
     if (ready::at(p, f, processor::place::next)) p.wake_help();
