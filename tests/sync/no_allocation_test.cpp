@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -27,8 +28,16 @@ void* operator new(std::size_t bytes) {
     if (void* const at = std::malloc(bytes)) return at;
     std::abort();
 }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    ++allocations;
+    void* at = nullptr;
+    if (posix_memalign(&at, static_cast<std::size_t>(alignment), bytes) == 0) return at;
+    std::abort();
+}
 void operator delete(void* at) noexcept { std::free(at); }
 void operator delete(void* at, std::size_t) noexcept { std::free(at); }
+void operator delete(void* at, std::align_val_t) noexcept { std::free(at); }
+void operator delete(void* at, std::size_t, std::align_val_t) noexcept { std::free(at); }
 #endif
 
 namespace {
@@ -88,7 +97,11 @@ TEST_F(no_allocation_test, of_fork_and_join) {
         // So that the count is known to count.
         const int before = allocations;
         const std::string text(100, 'x');
-        EXPECT_EQ(allocations - before, 1);
+        struct alignas(128) wide {
+            int value = 0;
+        };
+        const auto aligned = std::make_unique<wide>();
+        EXPECT_EQ(allocations - before, 2);
     });
 }
 
