@@ -203,14 +203,18 @@ TEST_F(scope_test, the_destructor_asks_the_children_to_stop_and_waits) {
 TEST_F(scope_test, the_first_exception_stops_the_others_and_is_rethrown_once) {
     on_a_fiber_and_on_a_thread([] {
         scope all;
-        std::atomic<int> stopped = 0;
+        std::atomic<int> waiting = 0, stopped = 0;
         for (int i = 0; i < 10; ++i)
-            all.spawn([&stopped](const std::stop_token& stop) {
+            all.spawn([&](const std::stop_token& stop) {
+                ++waiting;
                 until_stopped(stop);
                 ++stopped;
                 throw std::logic_error{"a consequence"};
             });
-        all.spawn([] { throw std::runtime_error{"the cause"}; });
+        all.spawn([&waiting] {
+            while (waiting != 10) this_fiber::yield();  // So that the stop ends them all.
+            throw std::runtime_error{"the cause"};
+        });
         try {
             all.join();
             ADD_FAILURE();

@@ -233,9 +233,13 @@ TEST_F(processor_test, the_fiber_made_ready_last_runs_next) {
             std::vector<fiber> all;
             for (int n = 0; n < 5; ++n)
                 all.emplace_back([&came_first, n] {
+                    this_fiber::park();
                     int nobody = -1;
                     came_first.compare_exchange_strong(nobody, n);
                 });
+            this_fiber::yield();  // They park.
+            for (const fiber& f : all) f.ref().unpark();
+            this_fiber::yield();  // A join would run new ones newest first.
             for (fiber& f : all) f.join();
             first += came_first == 4;
         }
