@@ -46,7 +46,7 @@ scope::~scope() {
 const void* scope::this_fiber() noexcept { return sched::here{}.self; }
 
 void scope::begin(sched::fiber* f, void (*function)(void*), void* callable, launch when) noexcept {
-    if (owner_ != nullptr && owner_ == this_fiber()) [[likely]]
+    if (owner_ != nullptr && owner_ == sched::here{}.self) [[likely]]
         children(count_).begin_own();
     else
         children(count_).begin();

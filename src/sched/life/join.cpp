@@ -58,31 +58,43 @@ void wait_for_end(parkable& self, fiber* target) noexcept {
     UMS_ASSERT(was == fiber::finished, "a fiber was joined twice");
 }
 
-// Returns false if a fork() has left the fiber behind.
-UMS_ALWAYS_INLINE bool wait_from(here at, fiber* f) noexcept {
+UMS_ALWAYS_INLINE bool has_ended(fiber* f) noexcept {
     // sync(join): sees the fiber's end.
-    if (f->joiner.load(base::acquire) != fiber::finished) {
-        // It will never end. Its stack is not used again: others may still name it.
-        if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
-            return false;
-        if (at.self != nullptr)
-            wait_for_end(at.on, f);
-        else
-            wait_for_end(this_parkable(), f);
-        // sync(join): sees the fiber's end.
-        const std::uintptr_t word = f->joiner.load(base::acquire);
-        UMS_ASSERT(word == fiber::finished, "a join returned before the fiber's end");
-    }
+    if (f->joiner.load(base::acquire) != fiber::finished) return false;
     arch::happens_after(&f->joiner);
     return true;
 }
 
-// The same, and frees the fiber. `here` is read again, because the wait may have moved the caller.
+// Waits for a fiber that had not ended. Returns false if a fork() has left it behind.
+UMS_ALWAYS_INLINE bool wait_from(here at, fiber* f) noexcept {
+    // It will never end. Its stack is not used again: others may still name it.
+    if (f->home_cluster.get()->is_left_behind()) [[unlikely]]
+        return false;
+    if (at.self != nullptr) [[likely]]
+        wait_for_end(at.on, f);
+    else
+        wait_for_end(this_parkable(), f);
+    const bool is_over = has_ended(f);
+    UMS_ASSERT(is_over, "a join returned before the fiber's end");
+    return true;
+}
+
+// Waits if it must, and frees the fiber. After a wait `here` is read again: the caller may have
+// moved.
 UMS_ALWAYS_INLINE bool join_from(here at, fiber* f) noexcept {
-    const bool has_ended = wait_from(at, f);
-    if (has_ended) [[likely]]
-        free_fiber(*f, here{});
-    return has_ended;
+    if (has_ended(f)) {
+        free_fiber(*f, at);
+        return true;
+    }
+    if (!wait_from(at, f)) [[unlikely]]
+        return false;
+    free_fiber(*f, here{});
+    return true;
+}
+
+[[gnu::noinline]] void join_from_thread(fiber* f) noexcept {
+    const os::visit registered{plain_joins};
+    static_cast<void>(join_from(here{}, f));
 }
 
 [[noreturn, gnu::noinline]] void refuse_joining_itself() {
@@ -101,29 +113,28 @@ using namespace sched;
 void join(sched::fiber* f) {
     const here at;
     if (at.self == f) refuse_joining_itself();
-    if (at.self != nullptr) [[likely]]
-        return static_cast<void>(join_from(at, f));
-    const os::visit registered{plain_joins};
+    if (at.self == nullptr) [[unlikely]]
+        return join_from_thread(f);
     static_cast<void>(join_from(at, f));
 }
 
 bool join_part(sched::fiber* f) noexcept {
     const here at;
-    const bool has_ended = join_from(at, f);
+    const bool is_over = join_from(at, f);
     if (at.self == nullptr) plain_joins.go();
-    return has_ended;
+    return is_over;
 }
 
 bool join_keeping(sched::fiber* f) {
     const here at;
     if (at.self == f) refuse_joining_itself();
     if (at.self != nullptr) [[likely]]
-        return wait_from(at, f);
+        return has_ended(f) || wait_from(at, f);
     // The stack is in use until the second step, so a stop waits for that.
     plain_joins.come();
-    const bool has_ended = wait_from(at, f);
-    if (!has_ended) plain_joins.go();
-    return has_ended;
+    const bool is_over = has_ended(f) || wait_from(at, f);
+    if (!is_over) plain_joins.go();
+    return is_over;
 }
 
 void join_finish(sched::fiber* f) noexcept {

@@ -35,6 +35,8 @@ namespace {
 constexpr std::size_t most_name_bytes = 256;
 static_assert(impl::most_kept_bytes + most_name_bytes + 1 + 16 <= fiber::top_bytes);
 static_assert(alignof(fiber) % impl::most_kept_alignment == 0);
+// A function that fits onto a stack of any size.
+constexpr std::size_t most_small_bytes = mem::stack_depot::min_bytes / 4;
 
 char* align_down(char* at, std::size_t alignment) noexcept {
     return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(at) & ~(alignment - 1));
@@ -42,7 +44,10 @@ char* align_down(char* at, std::size_t alignment) noexcept {
 
 // What the first switch to a fiber must finish. It runs in the processor's TSan context from entry
 // to return.
-[[gnu::noinline]] void arrive(carrier_core* c, const after_switch* h) noexcept {
+#if defined(UMS_TSAN)
+[[gnu::noinline]] void arrive(carrier_core* c, const after_switch* h) noexcept;
+#endif
+void arrive(carrier_core* c, const after_switch* h) noexcept {
     if (h != nullptr) h->finish(*h, *c);
     c->ownership.publish();
 }
@@ -162,6 +167,15 @@ struct origin {
     std::uint64_t id;
 };
 
+// Inside `p`. Null if its cache is empty.
+UMS_ALWAYS_INLINE origin take_cached(processor& p) noexcept {
+    mem::stack_head* const head = p.stacks.take();
+    if (head == nullptr) [[unlikely]]
+        return {nullptr, 0};
+    p.counters.spawned.add(1);
+    return {head, p.ids.take()};
+}
+
 // Slow path: anything but a default stack for a fiber of the caller's own cluster.
 [[gnu::noinline]] origin take_stack_slow(const fiber_options* options, cluster*& home) {
     const here at;
@@ -197,14 +211,8 @@ UMS_ALWAYS_INLINE origin take_stack(here at, const fiber_options* options, clust
         sched::cluster* own = at.self->home_cluster.get();
         if (home == nullptr) home = own;
         if (home == own) [[likely]] {
-            origin from;
-            processor* p = at.enter();
-            if (p != nullptr) [[likely]] {
-                from.head = p->stacks.take();
-                if (from.head != nullptr) [[likely]] {
-                    from.id = p->ids.take();
-                    p->counters.spawned.add(1);
-                }
+            if (processor* const p = at.enter()) [[likely]] {
+                const origin from = take_cached(*p);
                 at.leave();
                 if (from.head != nullptr) [[likely]]
                     return from;
@@ -262,11 +270,17 @@ void finish_dispatch(const after_switch& h, carrier_core& c) noexcept {
 }
 
 [[gnu::noinline]] void post(here at, fiber* f) noexcept {
-    processor* p = enter_for(at, *f);
-    if (p == nullptr) return;
-    if (p->trace != nullptr) [[unlikely]]
-        trace_new(*p->trace, *f);
-    p->make_ready(*f, processor::place::next_new);
+    processor* p = at.enter();
+    if (p == nullptr) [[unlikely]]
+        return ready_from_outside(*f);
+    if (p->trace != nullptr || !p->make_next_new(*f)) [[unlikely]] {
+        if (!p->may_run(*f)) {
+            at.leave();
+            return ready_from_outside(*f);
+        }
+        if (p->trace != nullptr) trace_new(*p->trace, *f);
+        p->make_ready(*f, processor::place::next_new);
+    }
     at.leave();
     p->wake_help(true);
 }
@@ -350,42 +364,66 @@ namespace ums::impl {
 
 using namespace sched;
 
-new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment,
-                      std::size_t kept) {
+namespace {
+
+// Builds the descriptor of a fiber on its stack. Others see it once it has its id.
+UMS_ALWAYS_INLINE sched::fiber* build(mem::stack_head* head, sched::cluster* home,
+                                      const sched::fiber* spawner, const void* spawned_at) {
+    arch::happens_after(head);
+    const std::size_t usable = head->home->usable();
+    arch::unpoison(head->bottom(), usable);
+    auto* f = new (static_cast<void*>(head)) sched::fiber{mem::stack_head{*head}};
+    f->home_cluster.set(home);
+    f->name = "";
+    f->is_new.set(true);
+    f->spawner = spawner != nullptr ? spawner->id.get() : 0;  // 0 stands for a plain thread.
+    f->spawned_at = spawned_at;
+    arch::set_bounds(f->shadow, f->bottom(), usable);
+    return f;
+}
+
+// On a stack of the processor's cache. Null if there is none, or somebody asks for the processor.
+// Requires: the function fits onto any stack.
+UMS_ALWAYS_INLINE new_fiber spawn_begin_usually(here at, std::size_t bytes, std::size_t alignment,
+                                                std::size_t kept, const void* spawned_at) noexcept {
+    processor* const p = at.on->try_enter();
+    if (p == nullptr) [[unlikely]]
+        return {nullptr, nullptr};
+    const origin from = take_cached(*p);
+    at.leave();
+    if (from.head == nullptr) [[unlikely]]
+        return {nullptr, nullptr};
+    sched::fiber* const f = build(from.head, at.self->home_cluster.get(), at.self, spawned_at);
+    char* const top =
+        align_down(reinterpret_cast<char*>(f) - kept - bytes, std::max<std::size_t>(alignment, 16));
+    arch::make_context(f->context, top, &fiber_main, f);
+    f->id.set(from.id);
+    return {f, top};
+}
+
+[[gnu::noinline]] new_fiber spawn_begin_anyhow(const fiber_options* options, std::size_t bytes,
+                                               std::size_t alignment, std::size_t kept,
+                                               const void* spawned_at) {
     sched::cluster* home = nullptr;
     const bool more = options != nullptr && says_more(*options);
     if (options != nullptr) {
-        if (more) [[unlikely]]
-            check(*options);
+        if (more) check(*options);
         if (options->cluster != nullptr) home = cluster_access::of(*options->cluster);
     }
     const here at;
     const origin from = take_stack(at, options, home);
-    arch::happens_after(from.head);
-    const mem::slab& slab = *from.head->home;
-    const std::size_t usable = slab.usable();
-    arch::unpoison(from.head->bottom(), usable);
-
-    auto* f = new (static_cast<void*>(from.head)) sched::fiber{mem::stack_head{*from.head}};
-    f->home_cluster.set(home);
-    f->name = "";
-    f->is_new.set(true);
-    f->spawner = at.self != nullptr ? at.self->id.get() : 0;  // 0 stands for a plain thread.
-    f->spawned_at = __builtin_return_address(0);
-    arch::set_bounds(f->shadow, f->bottom(), usable);
-
+    sched::fiber* const f = build(from.head, home, at.self, spawned_at);
     char* top = reinterpret_cast<char*>(f) - kept;
-    if (more) [[unlikely]]
-        top = apply(*options, *f, home, top);
+    if (more) top = apply(*options, *f, home, top);
     void* storage = nullptr;
-    if ((bytes <= mem::stack_depot::min_bytes / 4 || bytes <= usable / 4) &&
-        alignment <= os::page_bytes) [[likely]]
+    if ((bytes <= most_small_bytes || bytes <= from.head->home->usable() / 4) &&
+        alignment <= os::page_bytes)
         storage = top = align_down(top - bytes, std::max<std::size_t>(alignment, 16));
     else
         top = align_down(top, 16);
     arch::make_context(f->context, top, &fiber_main, f);
-    f->id.set(from.id);  // From here on others see it.
-    if (storage == nullptr) [[unlikely]] {
+    f->id.set(from.id);
+    if (storage == nullptr) {
         try {
             storage = room_on_heap::make(*f, bytes, alignment);
         } catch (...) {
@@ -394,6 +432,22 @@ new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size
         }
     }
     return {f, storage};
+}
+
+}  // namespace
+
+// The usual way calls no function, so next to nothing is saved and restored.
+new_fiber spawn_begin(const fiber_options* options, std::size_t bytes, std::size_t alignment,
+                      std::size_t kept) {
+    const void* const spawned_at = __builtin_return_address(0);
+    const here at;
+    if (options == nullptr && at.self != nullptr && bytes <= most_small_bytes &&
+        alignment <= os::page_bytes) [[likely]] {
+        const new_fiber made = spawn_begin_usually(at, bytes, alignment, kept, spawned_at);
+        if (made.fiber != nullptr) [[likely]]
+            return made;
+    }
+    return spawn_begin_anyhow(options, bytes, alignment, kept, spawned_at);
 }
 
 void spawn_commit(sched::fiber* f, void (*run)(void*), void* callable, launch when) noexcept {
@@ -411,10 +465,14 @@ void spawn_detached(sched::fiber* f, void (*run)(void*), void* callable, launch 
 }
 
 sched::fiber* fork_part(void (*run)(void*), void* callable) {
-    sched::fiber* const f = spawn_begin(nullptr, 0, 1).fiber;
-    f->spawned_at = __builtin_return_address(0);
+    const void* const spawned_at = __builtin_return_address(0);
     const here at;
-    if (at.self == nullptr) {
+    sched::fiber* f = nullptr;
+    if (at.self != nullptr) [[likely]]
+        f = spawn_begin_usually(at, 0, 1, 0, spawned_at).fiber;
+    if (f == nullptr) [[unlikely]]
+        f = spawn_begin_anyhow(nullptr, 0, 1, 0, spawned_at).fiber;
+    if (at.self == nullptr) [[unlikely]] {
         plain_joins.come();  // Before the fiber can end, as in join().
     } else {
         f->wanted.follow(at.self->wanted);

@@ -117,10 +117,16 @@ public:
     // The short way of make_ready(f, place::next), for nearly all fibers. Returns false, without
     // doing anything, for the others.
     [[nodiscard]] UMS_ALWAYS_INLINE bool make_next(fiber& f) noexcept {
-        if (ready.always_looks() || f.is_pinned.get() || f.home_cluster.get() != &home_)
-            [[unlikely]]
+        if (!is_usual(f)) [[unlikely]]
             return false;
         ready.push_next(f);
+        return true;
+    }
+    // The same of make_ready(f, place::next_new).
+    [[nodiscard]] UMS_ALWAYS_INLINE bool make_next_new(fiber& f) noexcept {
+        if (!is_usual(f)) [[unlikely]]
+            return false;
+        ready.push_new(f);
         return true;
     }
     // Takes fibers of this cluster that the caller owns, linked. A fiber that may not run here is
@@ -265,6 +271,10 @@ private:
         return f.home_cluster.get() == &home_ && (only == nullptr || only == this);
     }
     void take_in_front(fiber* list) noexcept;
+    // A fiber of this cluster, which has no policy of the application's.
+    [[nodiscard]] UMS_ALWAYS_INLINE bool is_usual(const fiber& f) const noexcept {
+        return !ready.always_looks() && !f.is_pinned.get() && f.home_cluster.get() == &home_;
+    }
 
     // Set once, then read-only:
     cluster& home_;
