@@ -17,12 +17,15 @@
 //            close it, read from it, put another file under it, duplicate it or pass it to a child:
 //            each wait registers for itself and asks for the kind of the file again.
 //            wait_readable(), wait_writable() and poll() leave the descriptor's flags alone. But
-//            only close() ends the waits of other fibers. Descriptors that libums made, here (but
-//            not by open()), in net:: or in the C API, and those that were adopted (adopt()) keep a
-//            lasting registration, which saves system calls; forget() and the release() of net::
-//            give it up. Others may read, write, poll and duplicate their numbers, but must not
-//            close them or put another file under them: later waits on the number could last for
-//            ever, calls could block, and with io_uring the file would stay open.
+//            only close() ends the waits of other fibers. An operation that has waited fails with
+//            bad_file_descriptor, and moves nothing, if the number has another file by then (two of
+//            a kind that have no inode of their own, such as eventfds, look the same). Descriptors
+//            that libums made, here (but not by open()), in net:: or in the C API, and those that
+//            were adopted (adopt()) keep a lasting registration, which saves system calls; forget()
+//            and the release() of net:: give it up. Others may read, write, poll and duplicate
+//            their numbers, but must not close them or put another file under them: later waits on
+//            the number could last for ever, calls could block, and with io_uring the file would
+//            stay open.
 // Blocking:  parks the fiber, never its processor; blocks a plain kernel thread. Regular files,
 //            directories and block devices are always "ready", so the off-load pool
 //            (ums/offload.hpp) or io_uring runs their operations.
@@ -42,13 +45,15 @@
 //            read at the other end, so that no processor has to ask the kernel for them. After
 //            dup(), forget() or from another process it does not; they wait for the kernel's event.
 //            Descriptors from elsewhere cost more: two calls at the first use of a number, to see
-//            what it is (four for a socket), and one for each wait. Two more for each operation
-//            (fcntl, fstat) on files, on terminals and others that refuse RWF_NOWAIT (before Linux
-//            6.5 pipes do), in accept(), connect(), dup(), sendfile() and splice(), and while
-//            another fiber waits for the same number. Adopted ones cost as those made here, but
-//            accept(), connect(), sendfile() and splice() ask for their flags, and reads and writes
-//            of those that refuse RWF_NOWAIT poll first (one call each). Before Linux 6.18 a write
-//            to a pipe changes the thread's signal mask and changes it back (two calls).
+//            what it is (four for a socket), and for each wait one to begin it and one to see that
+//            the number has the same file; one more for each read_all() and write_all(). Two more
+//            for each operation (fcntl, fstat) on files, on terminals and others that refuse
+//            RWF_NOWAIT (before Linux 6.5 pipes do), in accept(), connect(), dup(), sendfile() and
+//            splice(), and while another fiber waits for the same number. Adopted ones cost as
+//            those made here, but accept(), connect(), sendfile() and splice() ask for their flags,
+//            and reads and writes of those that refuse RWF_NOWAIT poll first (one call each).
+//            Before Linux 6.18 a write to a pipe changes the thread's signal mask and changes it
+//            back (two calls).
 
 #include <cstddef>
 #include <cstdint>

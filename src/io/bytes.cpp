@@ -105,6 +105,7 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
 // limits. A descriptor that is ready takes PIPE_BUF bytes without a wait.
 [[gnu::noinline]] long write_in_parts(const number_at& at, const iovec* from, int count,
                                       const limits& l) noexcept {
+    const file_at file{at};
     std::size_t done = 0;
     for (const iovec* v = from; v != from + count; ++v) {
         for (std::size_t in = 0; in < v->iov_len;) {
@@ -115,7 +116,7 @@ number write_pieces(int fd, const iovec* from, int count, const limits& l) {
             UMS_DEBUG_ASSERT(*n <= part.iov_len, "a part was written that is longer than given");
             in += *n;
             done += *n;
-            if (at.was_closed()) return static_cast<long>(done);
+            if (file.is_gone()) return static_cast<long>(done);
         }
     }
     return static_cast<long>(done);
@@ -144,7 +145,7 @@ number writev(int fd, const iovec* from, int count, const limits& l) {
 }
 
 result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l) {
-    const number_at begun{fd};
+    const file_at file{number_at{fd}};
     auto* at = static_cast<char*>(into);
     while (bytes != 0) {
         const number n = read(fd, at, bytes, l);
@@ -153,13 +154,13 @@ result<void> read_all(int fd, void* into, std::size_t bytes, const limits& l) {
         UMS_DEBUG_ASSERT(*n <= bytes, "more bytes were read than there is room for");
         at += *n;
         bytes -= *n;
-        if (bytes != 0 && begun.was_closed()) return result<void>::failure(EBADF);
+        if (bytes != 0 && file.is_gone()) return result<void>::failure(EBADF);
     }
     return {};
 }
 
 result<void> write_all(int fd, const void* from, std::size_t bytes, const limits& l) {
-    const number_at begun{fd};
+    const file_at file{number_at{fd}};
     const auto* at = static_cast<const char*>(from);
     while (bytes != 0) {
         const number n = write(fd, at, bytes, l);
@@ -167,7 +168,7 @@ result<void> write_all(int fd, const void* from, std::size_t bytes, const limits
         UMS_DEBUG_ASSERT(*n <= bytes, "more bytes were written than there were");
         at += *n;
         bytes -= *n;
-        if (bytes != 0 && begun.was_closed()) return result<void>::failure(EBADF);
+        if (bytes != 0 && file.is_gone()) return result<void>::failure(EBADF);
     }
     return {};
 }

@@ -188,7 +188,9 @@ TEST_F(calls_test, a_round_trip_makes_few) {
             EXPECT_EQ(writes, 2 * rounds) << there[i].name;
             EXPECT_LE(arms, there[i].is_ours || there[i].is_adopted ? 0 : 2 * rounds + 2)
                 << there[i].name;
-            EXPECT_EQ(others, 0) << there[i].name;
+            // After a wait for a number from elsewhere: whether it has another file by now.
+            const bool is_kept = there[i].is_ours || there[i].is_adopted;
+            EXPECT_LE(others, is_kept ? 0 : 2 * rounds + 2) << there[i].name;
         }
         close_all(there);
         close_all(back);

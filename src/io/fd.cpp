@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <climits>
 #include <fcntl.h>
+#include <optional>
 
 #include "io/away/file.hpp"
 #include "io/sigpipe.hpp"
@@ -81,35 +82,36 @@ result<void> pipe(int ends[2]) {
 }
 
 number sendfile(int out, int in, off_t* offset, std::size_t bytes, const limits& l) {
-    descriptor* from = descriptor::find(in);
-    const number_at to{out};
-    if (from == nullptr) return number::from(descriptor::why_none(in));
+    const number_at from{in}, to{out};
+    if (from.d == nullptr) return number::from(descriptor::why_none(in));
     if (to.d == nullptr) return number::from(descriptor::why_none(out));
     const long traits = to.d->ask(out);
     if (traits < 0) return number::from(traits);
     // A blocking descriptor that is ready takes that much without a wait.
     const bool asks = may_block(out, traits);
     if (asks) bytes = std::min<std::size_t>(bytes, PIPE_BUF);
-    const std::uint32_t generation = from->generation();
-    return number::from(perform_write(to, traits, l, [=]() noexcept -> long {
-        if (from->generation() != generation) return -EBADF;  // It was closed during the wait.
-        if (asks && would_block(out, side::out)) return -EAGAIN;
-        auto call = [=]() noexcept { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
-        return without_sigpipe(bytes, call);
+    std::optional<file_at> source;  // There is one as soon as there was a wait.
+    return number::from(perform_write(to, traits, l, [=, &source]() noexcept -> long {
+        if (from.was_closed() || (source.has_value() && source->is_gone())) return -EBADF;
+        long n = -EAGAIN;
+        if (!asks || !would_block(out, side::out)) {
+            auto call = [=] { return os::io_call(SYS_sendfile, out, in, offset, bytes); };
+            n = without_sigpipe(bytes, call);
+        }
+        if (n == -EAGAIN && !source.has_value()) source.emplace(from);
+        return n;
     }));
 }
 
 number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t bytes,
               unsigned flags, const limits& l) {
-    descriptor* from = descriptor::find(in);
-    descriptor* to = descriptor::find(out);
-    if (from == nullptr) return number::from(descriptor::why_none(in));
-    if (to == nullptr) return number::from(descriptor::why_none(out));
+    const number_at from{in}, to{out};
+    if (from.d == nullptr) return number::from(descriptor::why_none(in));
+    if (to.d == nullptr) return number::from(descriptor::why_none(out));
     // SPLICE_F_NONBLOCK is for pipes only: a socket must be non-blocking itself.
-    const long in_traits = from->ask(in), out_traits = to->ask(out);
+    const long in_traits = from.d->ask(in), out_traits = to.d->ask(out);
     if (in_traits < 0) return number::from(in_traits);
     if (out_traits < 0) return number::from(out_traits);
-    const std::uint32_t in_generation = from->generation(), out_generation = to->generation();
     const bool in_asks = may_block(in, in_traits), out_asks = may_block(out, out_traits);
     auto call = [=]() noexcept {
         return os::io_call(SYS_splice, in, in_offset, out, out_offset, bytes,
@@ -122,15 +124,15 @@ number splice(int in, off_t* in_offset, int out, off_t* out_offset, std::size_t 
     };
     for (;;) {
         const long n = without_interruption(attempt);
-        to->wake_other_end(n);
+        to.d->wake_other_end(n);
         if (n != -EAGAIN) return number::from(n);
+        const file_at source{from}, target{to};
         // One of the two is not ready; the call does not say which.
         const side s = would_block(in, side::in) ? side::in : side::out;
         const result<short> r = s == side::in ? poll(in, POLLIN, l) : poll(out, POLLOUT, l);
         if (!r) return number::failure(r.error().value());
-        // The wait was for one of them; the other may have been closed meanwhile.
-        if (from->generation() != in_generation || to->generation() != out_generation)
-            return number::failure(EBADF);
+        // The wait only looked, and at one of them.
+        if (source.is_gone() || target.is_gone()) return number::failure(EBADF);
     }
 }
 

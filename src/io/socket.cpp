@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <optional>
 
 #include "base/assert.hpp"
 #include "io/away/file.hpp"
@@ -68,7 +69,9 @@ long connect_blocking(const number_at& n, const sockaddr* to, socklen_t bytes,
     const os::nanoseconds until = os::to_nanoseconds(l.until);
     const std::stop_token* stop = l.stop;
     constexpr long still_full = 1;
+    const file_at file{n};
     for (;;) {
+        if (file.is_gone()) return -EBADF;
         const long r =
             away_on(n, descriptor::hold::several_calls, [=, fd = n.fd]() noexcept -> long {
                 const long flags = os::io_call(SYS_fcntl, fd, F_GETFL);
@@ -179,9 +182,10 @@ long send_to(int fd, const limits& l, Call call, Name name) noexcept {
         });
         if (n != receiver_is_full) return n;
         if (gave_up != 0) return gave_up;
+        const file_at file{at};
         const msghdr m = name();
         const long r = wait_for_room(static_cast<const sockaddr*>(m.msg_name), m.msg_namelen, l);
-        if (at.was_closed()) return -EBADF;
+        if (file.is_gone()) return -EBADF;
         if (r == -ETIMEDOUT || r == -ECANCELED)
             gave_up = r;
         else if (r != 0)
@@ -221,6 +225,7 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
     const number_at begun{fd};
     const bool all = takes_all(fd, flags);
     const int once = (flags & ~MSG_WAITALL) | MSG_DONTWAIT;
+    std::optional<file_at> file;
     std::size_t done = 0;
     for (;;) {
         UMS_DEBUG_ASSERT(done <= bytes, "more bytes were received than there is room for");
@@ -235,7 +240,9 @@ number recvfrom(int fd, void* into, std::size_t bytes, int flags, sockaddr* from
         if (n < 0 && n == told && is_of_the_socket(n)) begun.d->note_error(fd, begun.generation, n);
         if (n <= 0) return done;
         done += static_cast<std::size_t>(n);
-        if (!all || done >= bytes || begun.was_closed()) return done;
+        if (!all || done >= bytes) return done;
+        if (file.has_value() ? file->is_gone() : begun.was_closed()) return done;
+        if (!file.has_value()) file.emplace(begun);
     }
 }
 
@@ -340,9 +347,10 @@ result<int> accept(int fd, sockaddr* peer, socklen_t* peer_bytes, const limits& 
         });
         if (is_passing(made)) continue;
         if (is_shortage(made)) {
+            const file_at file{at};
             if (const long r = shortage::wait(l); r != 0)
                 return result<int>::failure(static_cast<int>(-r));
-            if (at.was_closed()) return result<int>::failure(EBADF);
+            if (file.is_gone()) return result<int>::failure(EBADF);
             continue;
         }
         return to_descriptor(made, descriptor::made_here | descriptor::is_socket | inherited);

@@ -9,14 +9,19 @@
 #include <cstdlib>
 #include <ctime>
 #include <fcntl.h>
+#include <functional>
 #include <memory>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stop_token>
 #include <string>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -178,6 +183,141 @@ TEST_F(foreign_test, a_read_that_began_before_takes_nothing_from_the_next_file) 
         char c;
         EXPECT_EQ(io::read(number, &c, 1).value(), 1u);
         EXPECT_EQ(c, 'z');
+    });
+}
+
+// What an operation on a number does within its limits.
+struct operation {
+    const char* name;
+    bool writes;
+    std::function<std::error_code(int, const ums::limits&)> make;
+};
+
+std::error_code code_of(const auto& result) { return result.error(); }
+
+const std::vector<operation>& operations() {
+    static char text[8] = "secret";
+    static iovec pieces[2] = {{text, 3}, {text + 3, 3}};
+    static msghdr message{};
+    message.msg_iov = pieces;
+    message.msg_iovlen = 2;
+    static const std::vector<operation> all = {
+        {"read", false, [](int fd, auto& l) { return code_of(io::read(fd, text, 6, l)); }},
+        {"readv", false, [](int fd, auto& l) { return code_of(io::readv(fd, pieces, 2, l)); }},
+        {"read_all", false, [](int fd, auto& l) { return code_of(io::read_all(fd, text, 6, l)); }},
+        {"recv", false, [](int fd, auto& l) { return code_of(io::recv(fd, text, 6, 0, l)); }},
+        {"recv all", false,
+         [](int fd, auto& l) { return code_of(io::recv(fd, text, 6, MSG_WAITALL, l)); }},
+        {"recvmsg", false,
+         [](int fd, auto& l) { return code_of(io::recvmsg(fd, &message, 0, l)); }},
+        {"splice", false,
+         [](int fd, auto& l) {
+             int ends[2];
+             io::pipe(ends).value();
+             const auto code = code_of(io::splice(fd, nullptr, ends[1], nullptr, 6, 0, l));
+             for (const int end : ends) io::close(end).value();
+             return code;
+         }},
+        {"write", true, [](int fd, auto& l) { return code_of(io::write(fd, text, 6, l)); }},
+        {"writev", true, [](int fd, auto& l) { return code_of(io::writev(fd, pieces, 2, l)); }},
+        {"write_all", true, [](int fd, auto& l) { return code_of(io::write_all(fd, text, 6, l)); }},
+        {"send", true, [](int fd, auto& l) { return code_of(io::send(fd, text, 6, 0, l)); }},
+        {"sendmsg", true, [](int fd, auto& l) { return code_of(io::sendmsg(fd, &message, 0, l)); }},
+        {"splice to", true,
+         [](int fd, auto& l) {
+             int ends[2];
+             io::pipe(ends).value();
+             io::write_all(ends[1], text, 6).value();
+             const auto code = code_of(io::splice(ends[0], nullptr, fd, nullptr, 6, 0, l));
+             for (const int end : ends) io::close(end).value();
+             return code;
+         }},
+    };
+    return all;
+}
+
+// As many as `fd` has room for, or as it has.
+void fill(int fd) {
+    char block[4096] = {};
+    while (::send(fd, block, sizeof block, MSG_DONTWAIT) > 0) continue;
+}
+void drain(int fd) {
+    char block[4096];
+    while (::recv(fd, block, sizeof block, MSG_DONTWAIT) > 0) continue;
+}
+
+// The number has another file when the wait ends, and nobody has told libums: by an event of the
+// former file, which a duplicate keeps, or by the end of the limits.
+TEST_F(foreign_test, whatever_ends_a_wait_the_numbers_next_file_is_left_alone) {
+    on_a_fiber_and_on_a_thread([] {
+        for (const operation& o : operations()) {
+            for (const bool by_event : {true, false}) {
+                foreign_pair last, next;
+                const int number = last.here, keeps = ::dup(last.here);
+                io::forget(number);
+                if (o.writes) fill(number);
+                std::stop_source stop;
+                std::error_code error;
+                fiber waits{[&] { error = o.make(number, stop.get_token()); }};
+                until_waits(waits);
+                ASSERT_EQ(::dup2(next.here, number), number);
+                ASSERT_EQ(::write(next.there, "z", 1), 1);
+                if (by_event && o.writes) drain(last.there);
+                if (by_event && !o.writes) {
+                    ASSERT_EQ(::write(last.there, "o", 1), 1);
+                }
+                if (!by_event) stop.request_stop();
+                waits.join();
+                EXPECT_TRUE(error) << o.name << ", event: " << by_event;
+                char c = 0;
+                EXPECT_EQ(::recv(next.here, &c, 1, MSG_DONTWAIT), 1) << o.name;
+                EXPECT_EQ(c, 'z') << o.name;
+                EXPECT_FALSE(takes_a_byte(next.there)) << o.name << ", event: " << by_event;
+                ::close(keeps);
+            }
+        }
+    });
+}
+
+// The wait is for the connection, and it is the file's number that has another one.
+TEST_F(foreign_test, a_sendfile_that_waits_sends_nothing_of_the_numbers_next_file) {
+    on_a_fiber_and_on_a_thread([] {
+        const int last = ::memfd_create("last", MFD_CLOEXEC);
+        const int next = ::memfd_create("next", MFD_CLOEXEC);
+        ASSERT_EQ(::pwrite(last, "abc", 3, 0), 3);
+        ASSERT_EQ(::pwrite(next, "xyz", 3, 0), 3);
+        foreign_pair p;
+        fill(p.here);
+        fiber sender{[&] {
+            off_t at = 0;
+            EXPECT_EQ(io::sendfile(p.here, last, &at, 3).error(), std::errc::bad_file_descriptor);
+        }};
+        until_waits(sender);
+        ASSERT_EQ(::dup2(next, last), last);
+        drain(p.there);
+        sender.join();
+        EXPECT_FALSE(takes_a_byte(p.there));
+        ::close(last);
+        ::close(next);
+    });
+}
+
+TEST_F(foreign_test, an_accept_that_waits_takes_no_connection_of_the_numbers_next_listener) {
+    on_a_fiber_and_on_a_thread([] {
+        net::listener last{net::endpoint::loopback(0)}, next{net::endpoint::loopback(0)};
+        const int number = ::dup(last.fd());
+        std::stop_source stop;
+        fiber acceptor{[&] {
+            EXPECT_EQ(io::accept(number, nullptr, nullptr, stop.get_token()).error(),
+                      std::errc::bad_file_descriptor);
+        }};
+        until_waits(acceptor);
+        ASSERT_EQ(::dup2(next.fd(), number), number);
+        net::stream client = net::stream::connect(next.local().value()).value();
+        stop.request_stop();
+        acceptor.join();
+        ::close(number);
+        EXPECT_TRUE(next.accept());
     });
 }
 

@@ -34,7 +34,7 @@ result<std::pair<stream, stream>> stream::pair() {
 }
 
 result<void> stream::write_all(std::span<iovec> pieces, const limits& l) {
-    const io::number_at begun{fd_.get()};
+    const io::file_at file{io::number_at{fd_.get()}};
     while (!pieces.empty()) {
         const auto count = static_cast<int>(std::min<std::size_t>(pieces.size(), IOV_MAX));
         const result<std::size_t> n = io::writev(fd_.get(), pieces.data(), count, l);
@@ -46,7 +46,7 @@ result<void> stream::write_all(std::span<iovec> pieces, const limits& l) {
         }
         UMS_DEBUG_ASSERT(!pieces.empty() || done == 0, "more was written than the pieces hold");
         if (pieces.empty()) break;
-        if (begun.was_closed()) return result<void>::failure(EBADF);
+        if (file.is_gone()) return result<void>::failure(EBADF);
         pieces.front().iov_base = static_cast<char*>(pieces.front().iov_base) + done;
         pieces.front().iov_len -= done;
     }

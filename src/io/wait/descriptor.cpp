@@ -368,6 +368,11 @@ std::uint64_t descriptor::file_of(int fd) noexcept {
            std::uint64_t{is.stx_dev_minor} << 32 ^ std::uint64_t{is.stx_mode} << 16;
 }
 
+std::uint64_t descriptor::identity_at(int fd) noexcept {
+    struct stat is;
+    return os::io_call(SYS_fstat, fd, &is) == 0 ? identity_of(is) : 0;
+}
+
 long descriptor::verify(int fd) noexcept {
     const os::word_guard locked{lock_};
     std::uint32_t t = traits_.load(base::relaxed);
@@ -592,7 +597,11 @@ long descriptor::wait_once(int fd, side s, std::uint32_t generation, std::uint64
     if (error == 0) return sleep(fd, s, me, until, stop);
     if (!withdraw(s, me)) sched::park(sched::park_kind::internal);
     if (me.is_closed) return -EBADF;
-    return error == no_engine ? wait_alone(fd, s, generation, until, stop) : error;
+    if (error != no_engine) return error;
+    const std::uint64_t now = identity_at(fd);
+    if (of_file != 0 && of_file != now) return -EBADF;
+    of_file = now;
+    return wait_alone(fd, s, generation, until, stop);
 }
 
 // The end of a wait: `me` is in the word, or an edge or a closer has taken it out.

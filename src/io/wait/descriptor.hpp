@@ -18,8 +18,9 @@
 // (wait_once()), and the kernel says what is ready at that moment. The same system call proves that
 // the registration is of the file that has the number now, because an epoll set knows its members
 // by file and number: a number that was reused is not in the set. An operation that waited for the
-// former file fails when somebody finds that; those that only wait for readiness look again, since
-// most likely they wait for the new file.
+// former file fails when somebody finds that, and asks for itself, whatever ended its wait, before
+// it moves anything; those that only wait for readiness look again, since most likely they wait for
+// the new file.
 //
 // What kind of file a shared number had is remembered as a hint. An operation on it makes a call
 // that blocks for no kind of file (MSG_DONTWAIT, RWF_NOWAIT), and that says so if the file is of
@@ -242,11 +243,8 @@ public:
     // Which file the number has now, to compare with a later answer; 0 if the kernel does not say.
     // Does not wait for a file server.
     static std::uint64_t file_of(int fd) noexcept;
-
-    // Changes when a shared number is found to have another file. 0: not known.
-    [[nodiscard]] std::uint64_t identity() const noexcept {
-        return identity_.load(base::relaxed);  // relaxed: the wake-up of a waiter comes after it.
-    }
+    // The same as wait_once() has it: of a file that can be waited for.
+    static std::uint64_t identity_at(int fd) noexcept;
 
     [[nodiscard]] std::uint32_t generation() const noexcept {
         // seq_cst: see the header.
@@ -403,6 +401,22 @@ struct number_at {
     [[nodiscard]] bool was_closed() const noexcept {
         return d == nullptr || d->generation() != generation;
     }
+};
+
+// For an operation in several pieces, all of which are for the file that a number has when this is
+// made. Asks the kernel, unless nothing else closes the number.
+class file_at {
+public:
+    explicit file_at(const number_at& at) noexcept
+        : at_{at}, file_{at.d != nullptr && !at.d->is_kept() ? descriptor::file_of(at.fd) : 0} {}
+    // Ask before each piece but the first.
+    [[nodiscard]] bool is_gone() const noexcept {
+        return at_.was_closed() || (file_ != 0 && descriptor::file_of(at_.fd) != file_);
+    }
+
+private:
+    number_at at_;
+    std::uint64_t file_;
 };
 
 }  // namespace ums::io

@@ -139,8 +139,9 @@ enum class effect : unsigned char { moves, looks };
 // For a shared number: attempts and waits, without a memory of earlier ones. `attempt` does not
 // block.
 //
-// An operation that moves data is for the file that it waited for first: arming a wait finds out
-// whether the number has another one by now.
+// An operation that moves data is for the file that it waited for first. Whatever ended a wait, the
+// number may have another one by now: an event may be of the former file, which a duplicate keeps,
+// and a deadline tells nothing. So the kernel is asked.
 template <class Attempt>
 [[gnu::noinline]] long perform_shared(const number_at& at, side s, effect e, const limits& l,
                                       Attempt attempt) noexcept {
@@ -163,7 +164,8 @@ template <class Attempt>
         else if (r != 0)
             return r;
         if (d.generation() != at.generation) return -EBADF;
-        if (e == effect::moves && file != 0 && d.identity() != file) return -EBADF;
+        if (e == effect::moves && file != 0 && descriptor::identity_at(at.fd) != file)
+            return -EBADF;
     }
 }
 
