@@ -15,11 +15,12 @@ namespace {
 
 using number = result<std::size_t>;
 
-// Whether it may say that a shared number has another kind of file than was learnt, or that the
-// file refuses RWF_NOWAIT: see io/wait/descriptor.hpp.
-bool is_doubtful(long error) noexcept {
-    return error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EPERM;
-}
+// Whether it says that the file, or a filter of the process, refuses a call with RWF_NOWAIT.
+bool is_refusal(long error) noexcept { return error == -EOPNOTSUPP || os::is_refused(error); }
+
+// The same, or that a shared number has another kind of file than was learnt: see
+// io/wait/descriptor.hpp.
+bool is_doubtful(long error) noexcept { return error == -ENOTSOCK || is_refusal(error); }
 
 // Whether the file itself keeps a read() or write() from blocking, or poll(2) is asked first.
 bool cannot_block(std::uint32_t traits) noexcept {
@@ -35,7 +36,7 @@ number by_traits(const number_at& at, Operation operation) {
     const long n = operation(traits);
     if (n >= 0 || !is_doubtful(n) || traits < 0 || (traits & descriptor::ours) != 0) [[likely]]
         return number::from(n);
-    if ((traits & descriptor::kept) != 0 && n != -EOPNOTSUPP) return number::from(n);
+    if ((traits & descriptor::kept) != 0 && !is_refusal(n)) return number::from(n);
     const long now = at.d->learn_again(at.fd, n);
     return number::from(now == traits ? n : operation(now));
 }

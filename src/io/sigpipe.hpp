@@ -54,7 +54,7 @@ inline long write_without_sigpipe(int fd, const iovec* from, int count, std::siz
     const bool has = kernel_has_nosignal.load(base::relaxed);
     if (has) {
         const long n = os::io_call(SYS_pwritev2, fd, from, count, -1, 0, flags | no_signal);
-        if (n != -EOPNOTSUPP) [[likely]]
+        if (n != -EOPNOTSUPP && !os::is_refused(n)) [[likely]]
             return n;
     }
     auto call = [=]() noexcept {

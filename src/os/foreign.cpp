@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "os/foreign.hpp"
 
-#include <cerrno>
-
+#include "os/io_calls.hpp"
 #include "os/system.hpp"
 
 namespace ums::os {
 
 bool read_foreign(const void* at, void* into, std::size_t bytes) noexcept {
     const long n = system.read_own_memory(at, into, bytes);
-    if (n == -EPERM || n == -EACCES || n == -ENOSYS)
-        return system.read_through_pipe(at, into, bytes) == static_cast<long>(bytes);
+    if (is_refused(n)) return system.read_through_pipe(at, into, bytes) == static_cast<long>(bytes);
     return n == static_cast<long>(bytes);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "os/io_calls.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -157,9 +159,24 @@ long call_kernel(long number, long a, long b, long c, long d, long e, long f) no
 const io_calls kernel_io = {.call = &call_kernel};
 constinit io_calls io_system = {.call = &call_kernel};
 
+long poll_call(pollfd* fds, std::size_t count, const timespec* limit) noexcept {
+    const long n = io_call(SYS_ppoll, fds, count, limit, nullptr, 8);
+#if defined(SYS_poll)
+    if (is_refused(n)) {
+        constexpr long most = INT_MAX / 1000 - 1;
+        const long ms = limit == nullptr ? -1
+                                         : std::min<long>(limit->tv_sec, most) * 1000 +
+                                               (limit->tv_nsec + 999'999) / 1'000'000;
+        return io_call(SYS_poll, fds, count, ms);
+    }
+#endif
+    return n;
+}
+
 bool is_anonymous(int fd) noexcept {
     struct stat is;
-    return io_call(SYS_fstat, fd, &is) == 0 && (is.st_mode & S_IFMT) == 0;
+    const long r = io_call(SYS_fstat, fd, &is);
+    return r == 0 ? (is.st_mode & S_IFMT) == 0 : is_refused(r);
 }
 
 }  // namespace ums::os

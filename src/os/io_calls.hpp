@@ -8,6 +8,10 @@
 // sanitizer, which sees only those wrappers, it goes through them. The result is a value, or
 // -errno.
 
+#include <cerrno>
+#include <cstddef>
+#include <ctime>
+#include <poll.h>
 #include <sys/syscall.h>
 #include <type_traits>
 
@@ -41,5 +45,13 @@ long io_call(long number, A a = {}, B b = {}, C c = {}, D d = {}, E e = {}, F f 
     return io_system.call(number, to_word(a), to_word(b), to_word(c), to_word(d), to_word(e),
                           to_word(f));
 }
+
+// Whether the kernel makes no such call: it is too old, or a filter (seccomp) refuses it.
+constexpr bool is_refused(long error) noexcept {
+    return error == -EPERM || error == -EACCES || error == -ENOSYS;
+}
+
+// ppoll(2), or poll(2) where a filter refuses that. Null means without limit.
+long poll_call(pollfd* fds, std::size_t count, const timespec* limit) noexcept;
 
 }  // namespace ums::os

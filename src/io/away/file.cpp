@@ -21,15 +21,18 @@ long file_read(const number_at& at, const iovec* into, int count, off_t offset) 
     if (n == 0 || (n > 0 && static_cast<std::size_t>(n) == total(into, count))) return n;
     // The offset has already moved, so return what a signal would have left.
     if (n > 0 && offset < 0) return n;
-    if (n < 0 && n != -EAGAIN && n != -EOPNOTSUPP && n != -ENOSYS && n != -EINTR) return n;
-    return away_on(at, SYS_preadv2, [=]() noexcept {
-        return os::io_call(SYS_preadv2, fd, into, count, offset, 0, 0);
-    });
+    const bool is_refusal = n == -EOPNOTSUPP || os::is_refused(n);
+    if (n < 0 && n != -EAGAIN && n != -EINTR && !is_refusal) return n;
+    // Not preadv2(): a filter that does not know it refuses it.
+    const long number = offset < 0 ? SYS_readv : SYS_preadv;
+    return away_on(at, number,
+                   [=]() noexcept { return os::io_call(number, fd, into, count, offset, 0); });
 }
 
 long file_write(const number_at& at, const iovec* from, int count, off_t offset) noexcept {
-    return away_on(at, SYS_pwritev2, [=, fd = at.fd]() noexcept {
-        return os::io_call(SYS_pwritev2, fd, from, count, offset, 0, 0);
+    const long number = offset < 0 ? SYS_writev : SYS_pwritev;
+    return away_on(at, number, [=, fd = at.fd]() noexcept {
+        return os::io_call(number, fd, from, count, offset, 0);
     });
 }
 

@@ -145,7 +145,7 @@ TEST_F(file_test, a_call_that_waits_for_the_pool_does_not_touch_the_next_file) {
 
 // The thread of the pool is about to make the call: the number stays in use until it has.
 TEST_F(file_test, a_number_that_a_thread_of_the_pool_is_about_to_use_is_not_free) {
-    held_calls held{SYS_pwritev2};
+    held_calls held{SYS_writev};
     run(undetected, [&] {
         const int fd = make_file();
         const int same = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -174,7 +174,7 @@ TEST_F(file_test, a_number_that_a_thread_of_the_pool_is_about_to_use_is_not_free
 }
 
 TEST_F(file_test, nor_is_it_free_for_a_library_before_forget_returns) {
-    held_calls held{SYS_pwritev2};
+    held_calls held{SYS_writev};
     run(undetected, [&] {
         const int fd = make_file();
         fiber writer{[&] { EXPECT_EQ(io::write(fd, "public", 6).value(), 6u); }};

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/assert.hpp"
 #include "io/away/offload.hpp"
@@ -13,6 +14,7 @@
 #include "io/engine/uring_engine.hpp"
 #include "io/wait/descriptor.hpp"
 #include "io/wait/shortage.hpp"
+#include "os/io_calls.hpp"
 #include "os/lock.hpp"
 #include "os/say.hpp"
 #include "os/visitors.hpp"
@@ -44,7 +46,11 @@ std::unique_ptr<engine> make(long& error) noexcept {
         if (std::unique_ptr<engine> made = make_uring_engine(has_one_processor, error)) return made;
         refusal = error;
     }
-    return epoll_engine::make(error);
+    std::unique_ptr<engine> made = epoll_engine::make(error);
+    static constinit bool has_said = false;
+    if (made == nullptr && os::is_refused(error) && !std::exchange(has_said, true))
+        say_refused("epoll_create1, epoll_ctl, eventfd", error);
+    return made;
 }
 
 std::string epoll_because(long error) {
@@ -71,6 +77,13 @@ std::string engine_name() {
     // Before the first wait nothing is known, so ask the kernel.
     const long error = the_engine.load(base::relaxed) != nullptr ? refusal : probe_uring();
     return error == 0 ? "io_uring (asked for)" : epoll_because(error);
+}
+
+void say_refused(const char* calls, long error) noexcept {
+    os::say(
+        "the kernel refuses a call that libums waits for descriptors with (one of %s: %s), perhaps "
+        "because of a seccomp filter",
+        calls, ::strerrordesc_np(static_cast<int>(-error)));
 }
 
 void lost_descriptor(const char* engine, int first, int second) noexcept {

@@ -86,6 +86,9 @@ extern constinit base::atomic<const char*> engine_in_use;
 // the kernel for what had the number.
 [[noreturn]] void lost_descriptor(const char* engine, int first, int second) noexcept;
 
+// Names the calls, of which the kernel, or a filter, refuses one that an engine cannot do without.
+void say_refused(const char* calls, long error) noexcept;
+
 // Null if there is none yet, or no runtime runs.
 engine* current_engine() noexcept;
 // Makes the engine if there is none. Null if no runtime runs, or `error` says why not.

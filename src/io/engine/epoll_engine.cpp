@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdlib>
 #include <new>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -60,8 +61,13 @@ epoll_engine::~epoll_engine() {
 
 // The waiter inside may wait for ever in what was the set: only the set could tell it.
 void epoll_engine::end_if_lost(long error) const noexcept {
-    if (error != -EBADF && error != -EINVAL && error != -ENOENT && error != -EPERM) return;
-    lost_descriptor("epoll", epoll_, bell_);
+    const bool is_refused = os::is_refused(error);  // Or the bell's number has a file on a disk.
+    if (error != -EBADF && error != -EINVAL && error != -ENOENT && !is_refused) return;
+    if (is_refused && os::is_anonymous(epoll_) && os::is_anonymous(bell_))
+        say_refused("epoll_ctl, epoll_pwait", error);
+    else
+        lost_descriptor("epoll", epoll_, bell_);
+    std::abort();
 }
 
 long epoll_engine::add(int fd, std::uint32_t generation, bool) noexcept {
@@ -117,14 +123,15 @@ sched::fiber* epoll_engine::wait(os::nanoseconds limit) noexcept {
     epoll_event events[wait_batch];
     os::nanoseconds left = limit;
     if (limit != os::never) left = std::max(limit - os::now(), 0l);
-    long n = -ENOSYS;
+    long n = 0;
     if (has_pwait2_) {
         const timespec t{left / 1'000'000'000, left % 1'000'000'000};
         n = os::io_call(SYS_epoll_pwait2, epoll_, events, wait_batch,
                         limit == os::never ? nullptr : &t, nullptr, 8);
-        if (n == -ENOSYS) has_pwait2_ = false;  // Valgrind knows only the older one.
+        // Valgrind knows only the older one, and so do the filters of older containers.
+        if (os::is_refused(n)) has_pwait2_ = false;
     }
-    if (n == -ENOSYS) {
+    if (!has_pwait2_) {
         const long ms =
             limit == os::never ? -1 : std::min((left + 999'999) / 1'000'000, long{INT_MAX});
         n = os::io_call(SYS_epoll_pwait, epoll_, events, wait_batch, ms, nullptr, 8);

@@ -408,7 +408,8 @@ long descriptor::verify(int fd) noexcept {
 
 long descriptor::learn_again(int fd, long error) noexcept {
     const long t = verify(fd);
-    if (t < 0 || error != -EOPNOTSUPP || (t & (file | ours)) != 0) return t;
+    if (t < 0 || (error != -EOPNOTSUPP && !os::is_refused(error)) || (t & (file | ours)) != 0)
+        return t;
     // A shared one is non-blocking now; an adopted one stays as it is.
     const std::uint32_t more = (t & kept) != 0 ? refuses | ask_first : refuses;
     const os::word_guard locked{lock_};
@@ -643,8 +644,7 @@ long descriptor::wait_alone(int fd, side s, std::uint32_t generation, os::nanose
                 const os::nanoseconds ns = std::max(until - os::now(), 0l);
                 left = {ns / 1'000'000'000, ns % 1'000'000'000};
             }
-            result =
-                os::io_call(SYS_ppoll, fds, 2, until == os::never ? nullptr : &left, nullptr, 8);
+            result = os::poll_call(fds, 2, until == os::never ? nullptr : &left);
         } while (result == -EINTR);
     }
     if (generation_.load(base::seq_cst) != generation) return -EBADF;

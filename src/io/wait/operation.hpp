@@ -42,7 +42,7 @@ long without_interruption(Call& call) noexcept {
 inline bool would_block(int fd, side s) noexcept {
     pollfd one{fd, static_cast<short>(s == side::in ? POLLIN : POLLOUT), 0};
     const timespec zero{};
-    return os::io_call(SYS_ppoll, &one, 1, &zero, nullptr, 8) == 0;
+    return os::poll_call(&one, 1, &zero) == 0;
 }
 
 // Whether a successful read of `wanted` bytes leaves nothing (io/wait/descriptor.hpp). `wanted` is

@@ -23,7 +23,7 @@ using number = result<std::size_t>;
 
 long poll_now(pollfd* fds, std::size_t count) noexcept {
     const timespec zero{};
-    auto call = [&]() noexcept { return os::io_call(SYS_ppoll, fds, count, &zero, nullptr, 8); };
+    auto call = [&]() noexcept { return os::poll_call(fds, count, &zero); };
     return without_interruption(call);
 }
 

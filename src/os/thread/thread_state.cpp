@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/io_calls.hpp"
 #include "os/say.hpp"
 #include "os/system.hpp"
 
@@ -87,9 +88,6 @@ long thread_states::read(int tid, const char* file, char* into, unsigned long by
 }
 
 namespace {
-
-// Not that the thread has ended, or that there is no descriptor left.
-bool is_refused(long n) noexcept { return n == -EPERM || n == -EACCES || n == -ENOSYS; }
 
 void say_once(long error) noexcept {
     static constinit base::atomic<bool> has_said;
