@@ -1110,8 +1110,10 @@ TEST_F(io_test, resolve_knows_this_host) {
         const auto found = ums::net::resolve("127.0.0.1", "80");
         ASSERT_TRUE(found) << found.error.message();
         EXPECT_EQ(found.value().front(), endpoint::loopback(80));
-        EXPECT_EQ(ums::net::resolve("not a name", "80").error.category(),
-                  ums::net::resolve_category());
+        using namespace std::string_view_literals;
+        for (const std::string_view host : {"not a name"sv, "127.0.0.1\0.example.org"sv})
+            EXPECT_EQ(ums::net::resolve(host, "80").error.category(), ums::net::resolve_category());
+        EXPECT_FALSE(ums::net::resolve("127.0.0.1", "80\0 0"sv));
     });
 }
 
@@ -1122,6 +1124,9 @@ TEST_F(io_test, addresses_are_read_and_written) {
     EXPECT_EQ(endpoint::parse(":80").value(), endpoint::any_ipv6(80));
     for (const char* text : {"", "80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "::1:80",
                              "[::1]", "[127.0.0.1]:80", "localhost:80", "unix:", "1.2.3:4"})
+        EXPECT_EQ(endpoint::parse(text).error(), std::errc::invalid_argument) << text;
+    using namespace std::string_view_literals;
+    for (const std::string_view text : {"127.0.0.1\0:80"sv, "[::1\0]:80"sv, "unix:/tmp/x\0y"sv})
         EXPECT_EQ(endpoint::parse(text).error(), std::errc::invalid_argument) << text;
     EXPECT_EQ(endpoint::unix_socket(std::string(108, 'x')).error(), std::errc::filename_too_long);
 }

@@ -69,6 +69,7 @@ found endpoint::parse(std::string_view text) {
 }
 
 found endpoint::ip(std::string_view address, std::uint16_t port) {
+    if (address.find('\0') != address.npos) return invalid();  // C's functions would end there.
     std::string text{address};
     sockaddr_in four{};
     if (inet_pton(AF_INET, text.c_str(), &four.sin_addr) == 1) {

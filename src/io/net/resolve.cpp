@@ -52,8 +52,11 @@ struct question {
         hints.ai_socktype = options.type;
         hints.ai_flags = AI_ADDRCONFIG;
         addrinfo* list = nullptr;
-        const int error = getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                                      service.empty() ? nullptr : service.c_str(), &hints, &list);
+        const auto word = [](const std::string& s) { return s.empty() ? nullptr : s.c_str(); };
+        // getaddrinfo() would take the part before a zero byte for the name.
+        const bool is_cut = host.find('\0') != host.npos || service.find('\0') != service.npos;
+        const int error =
+            is_cut ? EAI_NONAME : getaddrinfo(word(host), word(service), &hints, &list);
         if (error == EAI_SYSTEM)
             answer.error = {errno, std::system_category()};
         else if (error != 0)
