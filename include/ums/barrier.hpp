@@ -87,8 +87,8 @@ public:
         std::uint64_t phase_;
     };
 
-    [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
-        return std::numeric_limits<std::ptrdiff_t>::max();
+    [[nodiscard]] static constexpr std::ptrdiff_t(max)() noexcept {
+        return (std::numeric_limits<std::ptrdiff_t>::max)();
     }
 
     // Requires: 0 <= expected.
@@ -106,7 +106,7 @@ public:
 
     // Waits for the end of the token's phase, which is the current phase or the one before it.
     void wait(arrival_token&& token) const {
-        (void)calls::wait(state_, token.phase_, deadline::max(), nullptr);
+        (void)calls::wait(state_, token.phase_, (deadline::max)(), nullptr);
     }
 
     // Arrives once and waits for the end of the phase. The last to arrive calls the completion
@@ -135,7 +135,7 @@ public:
 
     // The same with a stop: false once a stop is requested.
     [[nodiscard]] bool wait(arrival_token& token, const std::stop_token& stop) const {
-        return calls::wait(state_, token.phase_, deadline::max(), &stop);
+        return calls::wait(state_, token.phase_, (deadline::max)(), &stop);
     }
 
 private:

@@ -117,12 +117,12 @@ public:
 
     // Returns ok, closed or stopped. If it can send when a stop is requested, it sends.
     [[nodiscard]] channel_status send(T&& value, const std::stop_token& stop) {
-        return calls::send_until(state_, std::addressof(value), deadline::max(), &stop);
+        return calls::send_until(state_, std::addressof(value), (deadline::max)(), &stop);
     }
     [[nodiscard]] channel_status send(
         const T& value, const std::stop_token& stop) requires std::is_copy_constructible_v<T> {
         T copy(value);
-        return calls::send_until(state_, std::addressof(copy), deadline::max(), &stop);
+        return calls::send_until(state_, std::addressof(copy), (deadline::max)(), &stop);
     }
 
     // Does not wait. Returns ok, closed or full.
@@ -172,7 +172,7 @@ public:
 
     // Its status() is ok, closed or stopped. If a value and a stop come at once, the value wins.
     [[nodiscard]] received<T> receive(const std::stop_token& stop) {
-        return receive_until(deadline::max(), stop);
+        return receive_until((deadline::max)(), stop);
     }
 
     // Does not wait. Its status() is ok, closed or empty.
@@ -206,7 +206,7 @@ public:
     // Returns ok, or closed, stopped or deadline_passed; then the first `count` values were sent.
     // If a move throws, the number of values sent is not known.
     batch send_all(std::span<T> values, const std::stop_token& stop = {}) {
-        return send_all_until(values, deadline::max(), stop);
+        return send_all_until(values, (deadline::max)(), stop);
     }
     batch send_all_until(std::span<T> values, deadline limit, const std::stop_token& stop = {}) {
         batch result;
@@ -224,7 +224,7 @@ public:
     // `into` throws is lost, with those behind it.
     template <class Container>
     batch receive_some(Container& into, std::size_t most, const std::stop_token& stop = {}) {
-        return receive_some_until(into, most, deadline::max(), stop);
+        return receive_some_until(into, most, (deadline::max)(), stop);
     }
     template <class Container>
     batch receive_some_until(Container& into, std::size_t most, deadline limit,
@@ -264,7 +264,7 @@ private:
         while (result.count < most) {
             std::size_t got = 0;
             calls::receive_bytes(
-                state_, {nullptr, nullptr, std::min(piece, most - result.count), values}, got);
+                state_, {nullptr, nullptr, (std::min)(piece, most - result.count), values}, got);
             T* const first = std::launder(reinterpret_cast<T*>(values));
             into.insert(into.end(), std::make_move_iterator(first),
                         std::make_move_iterator(first + got));
@@ -289,7 +289,7 @@ private:
             const impl::channel_batch all{[](void* first, std::size_t i) -> void* {
                                               return static_cast<std::optional<T>*>(first) + i;
                                           },
-                                          values, std::min(piece, most - result.count)};
+                                          values, (std::min)(piece, most - result.count)};
             std::size_t got = 0;
             channel_status status{};
             const auto append = [&] {

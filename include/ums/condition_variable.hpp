@@ -117,7 +117,7 @@ public:
 
     // Unlocks the mutex, waits for a notify, and locks it again.
     void wait(std::unique_lock<mutex>& lock) {
-        calls::wait(state_, lock, deadline::max(), nullptr);
+        calls::wait(state_, lock, (deadline::max)(), nullptr);
     }
 
     // Waits until the predicate, called under the mutex, returns true.
@@ -153,7 +153,7 @@ public:
     // Beyond std: these also end once a stop is requested, and return what the predicate says then.
     template <class Predicate>
     bool wait(std::unique_lock<mutex>& lock, const std::stop_token& stop, Predicate is_true) {
-        return wait_until(lock, stop, deadline::max(), std::move(is_true));
+        return wait_until(lock, stop, (deadline::max)(), std::move(is_true));
     }
     template <class Clock, class Duration, class Predicate>
     bool wait_until(std::unique_lock<mutex>& lock, const std::stop_token& stop,
@@ -186,7 +186,7 @@ public:
     // As those of condition_variable, for any lock that has lock() and unlock().
     template <class Lock>
     void wait(Lock& lock) {
-        wait_once(lock, deadline::max(), nullptr);
+        wait_once(lock, (deadline::max)(), nullptr);
     }
     template <class Lock, class Predicate>
     void wait(Lock& lock, Predicate is_true) {
@@ -215,7 +215,7 @@ public:
     // These also end once a stop is requested, and return what the predicate says then.
     template <class Lock, class Predicate>
     bool wait(Lock& lock, std::stop_token stop, Predicate is_true) {
-        return wait_until(lock, std::move(stop), deadline::max(), std::move(is_true));
+        return wait_until(lock, std::move(stop), (deadline::max)(), std::move(is_true));
     }
     template <class Lock, class Clock, class Duration, class Predicate>
     bool wait_until(Lock& lock, std::stop_token stop,

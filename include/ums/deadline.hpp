@@ -25,8 +25,8 @@ template <class Rep, class Period>
     const auto now = clock::now();
     if (!(d > d.zero())) return now;
     // Compares in floating point: the conversion itself might overflow.
-    const std::chrono::duration<double> wanted = d, most = deadline::max() - now;
-    if (wanted >= most) return deadline::max();
+    const std::chrono::duration<double> wanted = d, most = (deadline::max)() - now;
+    if (wanted >= most) return (deadline::max)();
     const auto ticks = std::chrono::ceil<clock::duration>(d);
     return now + ticks;
 }
@@ -44,8 +44,8 @@ template <class Clock, class Duration>
     } else {
         // Compares in floating point: the conversion itself might overflow.
         const std::chrono::duration<double> wanted = t.time_since_epoch();
-        if (wanted >= std::chrono::duration<double>{ticks::max()}) return time_point::max();
-        if (wanted <= std::chrono::duration<double>{ticks::min()}) return time_point::min();
+        if (wanted >= std::chrono::duration<double>{(ticks::max)()}) return (time_point::max)();
+        if (wanted <= std::chrono::duration<double>{(ticks::min)()}) return (time_point::min)();
         return time_point{std::chrono::ceil<ticks>(t.time_since_epoch())};
     }
 }
@@ -63,8 +63,8 @@ template <class Time>
     // With a time before the clock's epoch the distance itself might overflow.
     using ticks = typename Time::duration;
     const ticks since = from.time_since_epoch();
-    if (since < ticks::zero() && at.time_since_epoch() > ticks::max() + since)
-        return deadline::max();
+    if (since < ticks::zero() && at.time_since_epoch() > (ticks::max)() + since)
+        return (deadline::max)();
     return deadline_after(at - from);
 }
 

@@ -65,7 +65,7 @@ public:
     template <class Rep, class Period>
     future_status wait_for(const std::chrono::duration<Rep, Period>& d) const {
         if (state_.checked()->is_deferred()) return future_status::deferred;
-        return status(state_->wait_until(d > d.zero() ? deadline_after(d) : deadline::min()));
+        return status(state_->wait_until(d > d.zero() ? deadline_after(d) : (deadline::min)()));
     }
     template <class Clock, class Duration>
     future_status wait_until(const std::chrono::time_point<Clock, Duration>& t) const {

@@ -26,7 +26,7 @@ namespace ums {
 class latch : public impl::gate {
 public:
     // The greatest count.
-    [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return impl::gate_state::most; }
+    [[nodiscard]] static constexpr std::ptrdiff_t(max)() noexcept { return impl::gate_state::most; }
 
     // Requires: 0 <= expected.
     constexpr explicit latch(std::ptrdiff_t expected) noexcept : gate{expected} {}

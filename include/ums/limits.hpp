@@ -43,7 +43,7 @@ struct limits {
         return *this;
     }
 
-    deadline until = deadline::max();
+    deadline until = (deadline::max)();
     const std::stop_token* stop = nullptr;
 
 private:

@@ -206,7 +206,7 @@ struct fiber_options {
     // For priority: -4 to 3, the most urgent.
     int priority = 0;
     // For earliest_deadline_first: when the fiber should have done what it does next. max(): none.
-    ums::deadline deadline = ums::deadline::max();
+    ums::deadline deadline = (ums::deadline::max)();
     // For fair_share: its weight within its group, 1 to 10,000. Twice the weight, twice the time.
     unsigned weight = usual_weight;
     // For fair_share: 0 to 63. Groups share the processors by cluster::set_group_weight().

@@ -50,7 +50,7 @@ struct semaphore_calls {
     UMS_EXPORT static bool try_acquire(semaphore_state& s) noexcept;
     UMS_EXPORT static bool acquire_until(semaphore_state& s, deadline limit);
     UMS_EXPORT static bool acquire_or_stop(semaphore_state& s, const std::stop_token& stop,
-                                           deadline limit = deadline::max());
+                                           deadline limit = (deadline::max)());
     // The free permits at that moment.
     UMS_EXPORT static std::ptrdiff_t permits(const semaphore_state& s) noexcept;
     UMS_EXPORT static void release(semaphore_state& s, std::ptrdiff_t n,
@@ -61,22 +61,22 @@ struct semaphore_calls {
 
 }  // namespace impl
 
-template <std::ptrdiff_t least_max_value = std::numeric_limits<std::ptrdiff_t>::max()>
+template <std::ptrdiff_t least_max_value = (std::numeric_limits<std::ptrdiff_t>::max)()>
 class counting_semaphore {
     static_assert(least_max_value >= 0);
 
 public:
     // The most permits there may be.
-    [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept { return least_max_value; }
+    [[nodiscard]] static constexpr std::ptrdiff_t(max)() noexcept { return least_max_value; }
 
     // Requires: 0 <= permits <= max().
     constexpr explicit counting_semaphore(std::ptrdiff_t permits) noexcept
-        : state_{permits, max()} {}
+        : state_{permits, (max)()} {}
     counting_semaphore(const counting_semaphore&) = delete;
     counting_semaphore& operator=(const counting_semaphore&) = delete;
 
     // Adds `n` permits. Requires: n >= 0, and the permits do not exceed max().
-    void release(std::ptrdiff_t n = 1) { calls::release(state_, n, max()); }
+    void release(std::ptrdiff_t n = 1) { calls::release(state_, n, (max)()); }
 
     // acquire() takes a permit and waits while there is none. try_acquire() does not wait; false:
     // there is none, or others are waiting.

@@ -178,7 +178,7 @@ typedef ums_rwlock_t ums_pthread_rwlock_t;
 #define UMS_PTHREAD_RWLOCK_INITIALIZER UMS_RWLOCK_INIT
 
 typedef struct ums_pthread_rwlockattr {
-    int unused;
+    int reserved;
 } ums_pthread_rwlockattr_t;
 
 UMS_API int ums_pthread_rwlockattr_init(ums_pthread_rwlockattr_t* attr);
@@ -227,7 +227,7 @@ typedef ums_barrier_t ums_pthread_barrier_t;
 #define UMS_PTHREAD_BARRIER_SERIAL_THREAD (-1)
 
 typedef struct ums_pthread_barrierattr {
-    int unused;
+    int reserved;
 } ums_pthread_barrierattr_t;
 
 UMS_API int ums_pthread_barrierattr_init(ums_pthread_barrierattr_t* attr);

@@ -1,16 +1,40 @@
 // SPDX-License-Identifier: MIT
 // What users' programs do in each build of the matrix. Compiled also without exceptions, and with
-// the macros of Windows and Qt before the headers.
+// the macros of Windows, Qt and C projects before the headers.
 #ifdef BUILD_MACROS
+// These first: libstdc++ undefines min and max when the first of its headers is included.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <functional>
+#include <future>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <variant>
+#include <vector>
 #define min(a, b) ((a) < (b) ? (a) : (b))
 #define max(a, b) ((a) > (b) ? (a) : (b))
 #define signals public
 #define slots
 #define emit
+#define unused __attribute__((unused))
 #endif
 #include <ums/ums.h>
 #include <ums/ums.hpp>
 #include <ums/ums_io.h>
+#include <ums/ums_pthread.h>
 
 #include <chrono>
 #include <cstdio>

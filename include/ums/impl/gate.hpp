@@ -24,7 +24,7 @@ struct gate_state {
     std::uintptr_t word = 0;
     wait_list waiters;
 
-    static constexpr std::ptrdiff_t most = std::numeric_limits<std::ptrdiff_t>::max();
+    static constexpr std::ptrdiff_t most = (std::numeric_limits<std::ptrdiff_t>::max)();
 
     constexpr explicit gate_state(std::ptrdiff_t count) noexcept {
         if (count < 0) misuse("a count that is negative at its start");
@@ -44,7 +44,7 @@ struct gate_calls {
     UMS_EXPORT static void wait(gate_state& g) noexcept;
     UMS_EXPORT static bool wait_until(gate_state& g, deadline limit);
     UMS_EXPORT static bool wait_or_stop(gate_state& g, const std::stop_token& stop,
-                                        deadline limit = deadline::max());
+                                        deadline limit = (deadline::max)());
 };
 
 // The waits that latch, wait_group and manual_reset_event share: until the count is zero.

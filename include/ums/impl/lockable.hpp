@@ -26,7 +26,7 @@ public:
 
     // Locks it, or returns false once a stop is requested. If both happen at once, the lock wins.
     [[nodiscard]] bool lock(const std::stop_token& stop) {
-        return Calls::lock_or_stop(state_, deadline::max(), stop);
+        return Calls::lock_or_stop(state_, (deadline::max)(), stop);
     }
 
 protected:
@@ -46,7 +46,7 @@ public:
 
     // As lock(stop).
     [[nodiscard]] bool lock_shared(const std::stop_token& stop) {
-        return Calls::lock_shared_or_stop(this->state_, deadline::max(), stop);
+        return Calls::lock_shared_or_stop(this->state_, (deadline::max)(), stop);
     }
 
 protected:

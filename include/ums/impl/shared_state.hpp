@@ -60,7 +60,8 @@ public:
     void wait();
     // Return whether it is ready. They do not run a deferred function.
     [[nodiscard]] bool wait_until(deadline limit);
-    [[nodiscard]] bool wait_or_stop(const std::stop_token& stop, deadline limit = deadline::max());
+    [[nodiscard]] bool wait_or_stop(const std::stop_token& stop,
+                                    deadline limit = (deadline::max)());
 
     // Requires: ready.
     void rethrow() const {

@@ -78,7 +78,7 @@ T& kept(sched::fiber* f) noexcept {
 [[gnu::always_inline]] inline const fiber_options* beyond_launch(const fiber_options* o) noexcept {
     const bool is_usual = o == nullptr || (o->name.empty() && o->stack_bytes == 0 && !o->pinned &&
                                            o->cluster == nullptr && o->tag == 0 &&
-                                           o->priority == 0 && o->deadline == deadline::max() &&
+                                           o->priority == 0 && o->deadline == (deadline::max)() &&
                                            o->weight == usual_weight && o->group == 0);
     return is_usual ? nullptr : o;
 }
