@@ -134,7 +134,7 @@ struct look_inside {
         r.value("timer.at", offsetof(entry, at));
         r.value("timer.who", offsetof(entry, who));
         r.value("queue.head", offsetof(fiber_ring, head_));
-        r.value("queue.tail", offsetof(fiber_ring, tail_));
+        r.value("queue.size", offsetof(fiber_ring, size_));
         r.value("queue.mask", offsetof(fiber_ring, mask_));
         r.value("queue.slots", offsetof(fiber_ring, slots_));
     }

@@ -196,7 +196,7 @@ TEST_F(image_test, no_larger_queue_than_the_process_has_memory_for) {
     add_zeros(nowhere, std::uint64_t{1} << 40);
     put(queue + said("queue.slots"), nowhere);
     put(queue + said("queue.mask"), (std::uint32_t{1} << 24) - 1);
-    put(queue + said("queue.tail"), std::uint32_t{1'000'000});
+    put(queue + said("queue.size"), std::uint32_t{1'000'000});
     EXPECT_NE(looked_at().find("channel"), std::string::npos);
 }
 

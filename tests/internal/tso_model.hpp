@@ -139,6 +139,8 @@ public:
     unsigned preemptions = ~0u;
     // Strands that do not end are left where they are, because they own nothing.
     bool abandons = false;
+    // So many plain variables may lie on a strand's stack at a time (internal/modelled/kept.hpp).
+    unsigned stack_cells = 0;
     // The search gives up after this many executions, and says so; 0: never.
     std::uint64_t most_executions = 0;
 
@@ -200,6 +202,7 @@ public:
         one& s = *pool_[used_];
         s.number = static_cast<unsigned>(used_++);
         s.start(std::move(name), std::move(run));
+        for (unsigned i = 0; i < stack_cells; ++i) s.cells.push_back(make(0));
     }
     // `check` is called when no strand can continue. It returns what is wrong with that, or "".
     // Without it, a strand that has not returned is a deadlock.
@@ -207,6 +210,10 @@ public:
 
     // Whether the strand that was made as the nth has returned. Call it at rest.
     [[nodiscard]] bool is_done(std::size_t n) const { return pool_[n]->next.kind == op::done; }
+    [[nodiscard]] bool are_all_done() const {
+        return std::all_of(pool_.begin(), pool_.begin() + static_cast<std::ptrdiff_t>(used_),
+                           [](const auto& s) { return s->next.kind == op::done; });
+    }
     // It sleeps, and would continue by itself if there were more `timeouts`.
     [[nodiscard]] bool sleeps_for_a_time(std::size_t n) const {
         return pool_[n]->next.kind == op::asleep_for;
@@ -246,12 +253,15 @@ public:
     [[nodiscard]] void*& slot() { return current_->slot; }
     [[nodiscard]] bool is_on_strand() const { return current_ != nullptr; }
 
-    // A plain access to a variable that only one strand may touch at a time.
-    void touch(cell c, const char* what) {
+    // A plain access to a variable that only one strand may touch at a time; or, if it does not
+    // write, to one that stays as it is once it was written.
+    void touch(cell c, const char* what, bool writes = true) {
         if (current_ == nullptr || !checks_orders) return;
+        if (!has(c)) return fail(gone);
         last_write& w = written_[c];
         if (w.strand != ~0u && current_->known.at[w.strand] < w.when)
             return fail(std::string{"not ordered: "} + what);
+        if (!writes) return;
         w = {current_->number, current_->known.at[current_->number]};
     }
 
@@ -265,6 +275,15 @@ public:
         if (histories) stores_.push_back({{initial, {}, {}}});
         return static_cast<cell>(memory_.size() - 1);
     }
+    // One of the calling strand's own, the same each time: what lies on its stack makes no new
+    // ones, or states that differ would look alike. Given back in the opposite order.
+    cell take_cell() {
+        one& self = *current_;
+        if (self.cells_used == self.cells.size()) base::fatal("a model needs more stack_cells");
+        return self.cells[self.cells_used++];
+    }
+    void give_cell_back() { --current_->cells_used; }
+    [[nodiscard]] bool has(cell c) const { return c < memory_.size(); }
     // The present value in memory: for at_rest(), and for variables of the proof that no strand's
     // decision depends on. This is not a step.
     [[nodiscard]] value& at(cell c) { return memory_[c]; }
@@ -292,6 +311,7 @@ public:
     }
     void store(cell c, value v, std::memory_order order = std::memory_order_relaxed) {
         if (current_ == nullptr) return begin_with(c, v);
+        if (!has(c)) return fail(gone);
         current_->forget_spin();
         if (histories) {
             pause({.kind = op::plain, .what = "store", .at = c});
@@ -527,6 +547,8 @@ private:
         unsigned interrupts = 0;
         bool is_in_handler = false;
         void* slot = nullptr;
+        std::vector<cell> cells;
+        std::size_t cells_used = 0;
 
         one() {
             place.race.create("strand");
@@ -552,6 +574,8 @@ private:
             interrupts = 0;
             is_in_handler = false;
             slot = nullptr;
+            cells.clear();
+            cells_used = 0;
             forget_spin();
         }
         void forget_spin() {
@@ -570,6 +594,7 @@ private:
         }
     };
 
+    static constexpr const char* gone = "a word is used that is gone";
     static constexpr std::size_t stack_bytes = 64 * 1024;
     static constexpr std::size_t most_steps = 10'000;
 
@@ -613,6 +638,7 @@ private:
         }
     }
     void pause(op next) {
+        if (next.at != ~0u && !has(next.at)) fail(gone);
         one& self = *current_;
         for (;;) {
             self.next = next;
@@ -718,8 +744,9 @@ private:
             base[c] = static_cast<std::uint16_t>(least);
         }
         const auto add = [&](const view& v) {
-            for (cell c = 0; c < stores_.size(); ++c)
-                h = mix(h, v.of(c) > base[c] ? v.of(c) - base[c] : 0u);
+            for (cell c = 0; c < v.at.size(); ++c)
+                if (v.at[c] > base[c]) h = mix(h, std::uint64_t{c} << 16 | (v.at[c] - base[c]));
+            h = mix(h, 0);
         };
         for (cell c = 0; c < stores_.size(); ++c) {
             for (unsigned i = base[c]; i <= newest(c); ++i) {
@@ -1071,6 +1098,7 @@ private:
 namespace ums::modelled_base {
 
 namespace chain = base::chain;
+using base::fatal;
 using base::fifo;
 
 using base::acq_rel;
@@ -1216,6 +1244,16 @@ public:
         count(1);
         tso::model::running().acquire_lock(word_.cell());
     }
+    bool try_acquire() noexcept {
+        std::uint32_t seen = 0;
+        const bool done = word_.compare_exchange(seen, 1, base::acquire, base::relaxed);
+        if (done) count(1);
+        return done;
+    }
+    [[nodiscard]] std::uint32_t look(std::memory_order order) const noexcept {
+        return word_.load(order);
+    }
+    void await_free() const noexcept { tso::model::running().await_clear(word_.cell(), ~0ull); }
     void release() noexcept {
         tso::model& m = tso::model::running();
         if (m.releases_locks_by_stores)

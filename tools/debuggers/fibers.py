@@ -157,9 +157,9 @@ class Picture:
 
     def ring(self, at):
         how = self.how
-        head, tail, mask = (half(at + how[f"queue.{name}"]) for name in ("head", "tail", "mask"))
+        head, size, mask = (half(at + how[f"queue.{name}"]) for name in ("head", "size", "mask"))
         slots = word(at + how["queue.slots"])
-        for i in range((tail - head) % (1 << 32)):
+        for i in range(size):
             self.ready.add(word(slots + ((head + i) & mask) * 8))
 
     def chain(self, fiber):

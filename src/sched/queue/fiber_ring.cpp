@@ -26,20 +26,15 @@ void fiber_ring::grow() noexcept {
     slots_ = slots;
     mask_ = bigger - 1;
     head_.set(0);
-    tail_.set(n);
     front_end_ = front;
 }
 
 void fiber_ring::bring_to_front(std::uint32_t n) noexcept {
     // Turned round first, so that the oldest comes off the back first.
-    const std::uint32_t tail = tail_.get();
+    const std::uint32_t end = head_.get() + size();
     for (std::uint32_t i = 0; i < n / 2; ++i)
-        std::swap(slots_[(tail - n + i) & mask_], slots_[(tail - 1 - i) & mask_]);
-    for (; n != 0; --n) {
-        fiber* const f = back();
-        tail_.set(tail_.get() - 1);
-        push_in_front(*f);
-    }
+        std::swap(slots_[(end - n + i) & mask_], slots_[(end - 1 - i) & mask_]);
+    for (; n != 0; --n) put_in_front(*back());
 }
 
 std::uint32_t fiber_ring::give_turn() noexcept {
@@ -87,8 +82,8 @@ void fiber_ring::close_gap(std::uint32_t at, std::uint32_t n) noexcept {
     } else {
         for (std::uint32_t i = at; i != at + behind; ++i)
             slots_[(head + i) & mask_] = slots_[(head + n + i) & mask_];
-        tail_.set(tail_.get() - n);
     }
+    size_.set(at + behind);
 }
 
 std::uint32_t fiber_ring::take_oldest(fiber_ring& from, std::uint32_t kept,

@@ -35,23 +35,25 @@ public:
     fiber_ring& operator=(const fiber_ring&) = delete;
     ~fiber_ring();
 
-    [[nodiscard]] UMS_ALWAYS_INLINE std::uint32_t size() const noexcept {
-        return tail_.get() - head_.get();
-    }
+    [[nodiscard]] UMS_ALWAYS_INLINE std::uint32_t size() const noexcept { return size_.get(); }
+    // One word says it, so a ring that is never empty never looks so to an idle processor,
+    // although a yield moves both ends.
     [[nodiscard]] bool looks_empty() const noexcept { return size() == 0; }
     // The position of the front: grows by one with each pop, shrinks with each fiber that comes in
     // front, and starts anew when the ring grows.
     [[nodiscard]] std::uint32_t head() const noexcept { return head_.get(); }
 
     // Requires: there is one.
-    [[nodiscard]] fiber* back() const noexcept { return slots_[(tail_.get() - 1) & mask_]; }
+    [[nodiscard]] fiber* back() const noexcept {
+        return slots_[(head_.get() + size() - 1) & mask_];
+    }
 
     UMS_ALWAYS_INLINE void push_back(fiber& f) noexcept {
         if (size() > mask_ || slots_ == nullptr) [[unlikely]]
             grow();
-        const std::uint32_t tail = tail_.get();
-        slots_[tail & mask_] = &f;
-        tail_.set(tail + 1);
+        const std::uint32_t n = size();
+        slots_[(head_.get() + n) & mask_] = &f;
+        size_.set(n + 1);
     }
 
     // To be the next. It becomes part of the front part, if there is one; else one of the others.
@@ -70,10 +72,8 @@ public:
     UMS_ALWAYS_INLINE void push_in_front(fiber& f) noexcept {
         if (size() > mask_ || slots_ == nullptr) [[unlikely]]
             grow();
-        const std::uint32_t head = head_.get();
-        if (static_cast<std::int32_t>(front_end_ - head) < 0) front_end_ = head;
-        slots_[(head - 1) & mask_] = &f;
-        head_.set(head - 1);
+        put_in_front(f);
+        size_.set(size() + 1);
     }
     // The last n become part of it, the very last as the next. Requires: n <= behind().
     void bring_to_front(std::uint32_t n) noexcept;
@@ -93,10 +93,11 @@ public:
 
     UMS_ALWAYS_INLINE fiber* pop_front() noexcept {
         const std::uint32_t head = head_.get();
-        const std::uint32_t n = tail_.get() - head;
+        const std::uint32_t n = size();
         if (n == 0) return nullptr;
         fiber* f = slots_[head & mask_];
         head_.set(head + 1);
+        size_.set(n - 1);
         if (n > 3) warm(head);
         return f;
     }
@@ -105,8 +106,7 @@ public:
     // returns null and does nothing.
     UMS_ALWAYS_INLINE fiber* rotate(fiber& f) noexcept {
         const std::uint32_t head = head_.get();
-        const std::uint32_t tail = tail_.get();
-        const std::uint32_t n = tail - head;
+        const std::uint32_t n = size();
         if (n == 0) [[unlikely]]
             return nullptr;
         fiber** const slots = slots_;
@@ -114,10 +114,9 @@ public:
         fiber* next = slots[head & mask];
         // The fiber after the next comes soon: prefetches its descriptor, then (one step later) the
         // stack that it will continue on. The ring's unused slots hold stale pointers, which are
-        // harmless to prefetch but not to follow, so stay below tail.
-        slots[tail & mask] = &f;
+        // harmless to prefetch but not to follow, so stay before the back.
+        slots[(head + n) & mask] = &f;
         head_.set(head + 1);
-        tail_.set(tail + 1);
         if (n > prefetch_from) {
             __builtin_prefetch(slots[(head + 3) & mask]);
             __builtin_prefetch(slots[(head + 1) & mask]->context.sp);
@@ -149,6 +148,13 @@ private:
         (__builtin_prefetch(static_cast<const char*>(sp) + line * base::cache_line), ...);
     }
 
+    // Of a ring with room for it, whose size the caller changes; or it was the last.
+    UMS_ALWAYS_INLINE void put_in_front(fiber& f) noexcept {
+        const std::uint32_t head = head_.get();
+        if (static_cast<std::int32_t>(front_end_ - head) < 0) front_end_ = head;
+        slots_[(head - 1) & mask_] = &f;
+        head_.set(head - 1);
+    }
     // Those that a thief takes of a front part that is not empty.
     [[nodiscard]] std::uint32_t oldest_generation() const noexcept;
     // Removes n, beginning with the one at place `at`. Moves those before them, or those behind.
@@ -159,7 +165,7 @@ private:
     }
 
     base::owned<std::uint32_t> head_;
-    base::owned<std::uint32_t> tail_;
+    base::owned<std::uint32_t> size_;
     std::uint32_t mask_ = 0;  // The capacity, a power of two, minus one.
     // The front part ends here. If the head is at it, or has passed it, there is none.
     std::uint32_t front_end_ = 0;

@@ -5,6 +5,11 @@
 LIST names files, and for each what is replaced in it:
 
     @file sched/block/hand_off.cpp
+    @without sched/run/park.hpp
+                        the text of the model has no such include
+    @only bool search::rob(
+                        of the file that alone, up to its closing brace; several times: each
+    @kept next first_   plain variables, or owned ones, that the model checks (internal/modelled/kept.hpp)
     @always             the model needs it: a smaller bound, a call that it does not have
     - old text          (several lines are joined)
     + new text
@@ -16,6 +21,7 @@ Each old text must be there exactly once. One that is not is a mutant that its t
 `private:` becomes `public:`, for the proof looks at everything.
 """
 import pathlib
+import re
 import sys
 
 
@@ -24,7 +30,13 @@ def parse(lines):
     for number, line in enumerate(lines, 1):
         line = line.rstrip("\n")
         if line.startswith("@file "):
-            edits = files.setdefault(line[6:].strip(), [])
+            edits, only = files.setdefault(line[6:].strip(), ([], []))
+        elif line.startswith("@without "):
+            edits.append({"name": None, "old": [f'#include "{line[9:].strip()}"\n'], "new": []})
+        elif line.startswith("@kept "):
+            edits.extend({"name": None, "kept": name} for name in line[6:].split())
+        elif line.startswith("@only "):
+            only.append(line[6:].strip())
         elif line.startswith("@"):
             edit = {"name": line[8:].strip() if line.startswith("@mutant ") else None, "old": [], "new": []}
             edits.append(edit)
@@ -37,12 +49,38 @@ def parse(lines):
     return files
 
 
+def keep(text, names, file):
+    """What begins in column 0 with one of the names, up to its brace or semicolon, with its template head."""
+    parts = []
+    for name in names:
+        at = [i + 1 for i in range(len(text)) if text.startswith("\n" + name, i)]
+        if len(at) != 1:
+            sys.exit(f"{file}: not there exactly once: {name}")
+        end = re.compile(r";\n|\{(?:.*\};?|[\0-\377]*?\n\};?)\n").search(text, at[0]).end()
+        head = text.rindex("\n", 0, at[0] - 1) + 1
+        parts.append(text[head if text.startswith("template", head) else at[0]:end])
+    return "\n".join(parts)
+
+
+def keep_checked(text, name, file):
+    declared = rf"^( +)(?:base::owned<(.+)>|(\w[\w:<>* ]*)) ({name}(?: = |\{{|;))"
+    text, found = re.subn(declared, lambda m: f"{m[1]}tso::kept<{m[2] or m[3]}> {m[4]}", text, flags=re.M)
+    if found != 1:
+        sys.exit(f"{file}: {found} declarations of {name}")
+    return text
+
+
 def main():
     sources, out, listed = (pathlib.Path(a) for a in sys.argv[1:4])
     mutants = []
-    for name, edits in parse(listed.read_text().splitlines()).items():
+    for name, (edits, only) in parse(listed.read_text().splitlines()).items():
         text = (sources / name).read_text().replace("private:", "public:")
+        if only:
+            text = keep(text, only, name)
         for edit in edits:
+            if "kept" in edit:
+                text = keep_checked(text, edit["kept"], name)
+                continue
             old, new = "\n".join(edit["old"]), "\n".join(edit["new"])
             is_there = text.count(old) == 1
             if edit["name"] is None:

@@ -4,10 +4,12 @@
 // internal/modelled/mutants.hpp: runs the programs of a model unchanged, with each mutant of the
 // text, and with each of its memory orders weakened.
 
+#include <algorithm>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
@@ -25,9 +27,11 @@ namespace ums::tso {
 
 struct program {
     const char* name;
-    void (*build)(model&);
+    std::function<void(model&)> build;
     unsigned timeouts = 0;
     unsigned preemptions = ~0u;
+    bool histories = false;    // In C++20's memory; otherwise on x86-TSO.
+    unsigned stack_cells = 0;  // See model.
 };
 
 // One line of generate.py's output.
@@ -77,13 +81,31 @@ private:
     struct sigaction before_ {};
 };
 
+// The orders that are one step weaker. x86 does not know all of the steps: there it is relaxed.
+inline std::vector<std::memory_order> weaker(const site& of, bool histories) {
+    using namespace base;
+    if (!histories || of.order == acquire || of.order == release) return {relaxed};
+    if (of.order == acq_rel) return {acquire, release};
+    if (of.is_failure || of.what.starts_with("load")) return {acquire};
+    return {of.what.starts_with("store") ? release : acq_rel};
+}
+inline const char* name_of(std::memory_order order) {
+    using namespace base;
+    return order == relaxed   ? "relaxed"
+           : order == acquire ? "acquire"
+           : order == release ? "release"
+                              : "acq_rel";
+}
+
 class mutation_test {
 public:
+    // `files`: the orders of these alone are weakened; none: all that the programs use.
     mutation_test(std::vector<program> programs, std::vector<replaced_text> mutants,
-                  std::vector<not_found> expected)
+                  std::vector<not_found> expected, std::vector<std::string_view> files = {})
         : programs_{std::move(programs)},
           mutants_{std::move(mutants)},
-          expected_{std::move(expected)} {}
+          expected_{std::move(expected)},
+          files_{std::move(files)} {}
 
     void text_is_correct() {
         for (const program& p : programs_) {
@@ -108,8 +130,7 @@ public:
         mutant = 0;
     }
 
-    // Makes each access of the text relaxed that is not, one at a time, and requires that a program
-    // finds it.
+    // Makes each order of the text weaker, one at a time, and requires that a program finds it.
     void finds_each_order() {
         if (is_instrumented) GTEST_SKIP() << too_long;
         std::map<std::string, site> sites;
@@ -120,9 +141,16 @@ public:
         }
         std::map<std::string, int> seen;  // The second of a name is "name #2".
         for (const auto& [key, weak] : sites) {
+            if (!is_asked_for(weak)) continue;
             const int n = ++seen[weak.name()];
-            expect_found(weak.name() + (n > 1 ? " #" + std::to_string(n) : ""),
-                         [w = &weak](model& m) { m.weakened = w; });
+            const bool histories = programs_.front().histories;
+            for (const std::memory_order order : weaker(weak, histories))
+                expect_found(weak.name() + (n > 1 ? " #" + std::to_string(n) : "") +
+                                 (histories ? std::string{" to "} + name_of(order) : ""),
+                             [w = &weak, order](model& m) {
+                                 m.weakened = w;
+                                 m.weakened_to = order;
+                             });
         }
     }
 
@@ -132,10 +160,19 @@ private:
     static constexpr bool is_instrumented = under_asan || under_tsan;
     static constexpr const char* too_long = "a minute, and more, under a sanitizer";
 
+    [[nodiscard]] bool is_asked_for(const site& s) const {
+        return files_.empty() ||
+               std::any_of(files_.begin(), files_.end(), [&s](std::string_view one) {
+                   return std::string_view{s.file}.ends_with(one);
+               });
+    }
+
     static model::report explore(const program& p, model& m,
                                  std::uint64_t most_executions = 500'000) {
         m.abandons = true;
         m.checks_orders = true;
+        m.stack_cells = p.stack_cells;
+        m.histories = p.histories;
         m.timeouts = p.timeouts;
         m.preemptions = p.preemptions;
         m.most_executions = most_executions;
@@ -173,6 +210,7 @@ private:
     std::vector<program> programs_;
     std::vector<replaced_text> mutants_;
     std::vector<not_found> expected_;
+    std::vector<std::string_view> files_;
 };
 
 }  // namespace ums::tso

@@ -259,10 +259,9 @@ void snapshot::note_ready(address fiber, std::uint32_t p) {
 
 void snapshot::read_queue(std::uint32_t p, address at) {
     const auto head = of_.get<std::uint32_t>(at + how_.value("queue.head")).value_or(0);
-    const auto tail = of_.get<std::uint32_t>(at + how_.value("queue.tail")).value_or(0);
+    const auto n = of_.get<std::uint32_t>(at + how_.value("queue.size")).value_or(0);
     const auto mask = of_.get<std::uint32_t>(at + how_.value("queue.mask")).value_or(0);
     const auto slots = of_.get<address>(at + how_.value("queue.slots")).value_or(0);
-    const std::uint32_t n = tail - head;
     if (n == 0 || slots == 0 || !may_have(std::uint64_t{mask} + 1, sizeof(address)) || n - 1 > mask)
         return;
     std::vector<address> ring(std::size_t{mask} + 1);
